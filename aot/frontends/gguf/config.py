@@ -13,6 +13,7 @@ from aot.frontends.language.config import (
     SILU,
     TANH_GELU,
     Config,
+    Experts,
     Factors,
     Family,
     Values,
@@ -28,19 +29,22 @@ class Architecture:
     """Facts of an architecture that no metadata say.
 
     `scaled`: embeddings are multiplied by the root of the width; `all_seen`: one layer of so many sees all tokens, the
-    others a window.
+    others a window; `normalised`: probabilities of a token's experts add up to 1.
     """
 
     family: Family
     activation: str = SILU
     scaled: bool = False
     all_seen: int = 1
+    normalised: bool = True
 
 
 ARCHITECTURES = {
     "llama": Architecture(Family(pairs=True)),
     "qwen2": Architecture(Family()),
     "qwen3": Architecture(Family()),
+    "qwen3moe": Architecture(Family()),
+    "olmoe": Architecture(Family(whole=True), normalised=False),
     "gemma3": Architecture(Family(), TANH_GELU, scaled=True, all_seen=6),
     "gpt2": Architecture(Family(centred=True, gated=False, learned=True), TANH_GELU),
     "starcoder": Architecture(Family(centred=True, gated=False, learned=True), TANH_GELU),
@@ -57,8 +61,6 @@ def config_of(container: Container) -> Config:
         rule = f"architectures {', '.join(ARCHITECTURES)} can be read"
         raise UnsupportedError(f"{container.file}: GGUF: {rule}, got {str(name)[:60]}")
     v = Values(f"{container.file}: GGUF", container.metadata, f"{name}.")
-    if experts := v.integer("expert_count", 0, 0):
-        raise UnsupportedError(f"{container.file}: GGUF: networks without experts can be read, got {experts}")
     width, heads = v.integer("embedding_length"), v.integer("attention.head_count")
     key = v.integer("attention.key_length", max(width // heads, 1))
     layers, all_seen = v.integer("block_count", most=MOST_LAYERS), architecture.all_seen
@@ -80,6 +82,7 @@ def config_of(container: Container) -> Config:
         local=tuple((layer + 1) % all_seen != 0 for layer in range(layers)),
         activation=architecture.activation,
         factors=Factors(sqrt(width) if architecture.scaled else 1.0),
+        experts=_experts(v, container, layers, architecture.normalised),
     )
     if all_seen > 1 and found.layers == OTHER_SCALE:
         rule = f"{name} of other than {OTHER_SCALE} layers can be read, which scale their scores by heads"
@@ -95,3 +98,15 @@ def _stretch(v: Values) -> float:
     if kind != "linear":
         raise UnsupportedError(f"{v.file}: rope.scaling.type none and linear can be read, got {str(kind)[:60]}")
     return v.real("rope.scaling.factor", 1.0)
+
+
+def _experts(v: Values, container: Container, layers: int, normalised: bool) -> Experts | None:
+    """Return the experts of a network that has some; layers without a router have an MLP."""
+    count = v.integer("expert_count", 0, 0, most=1 << 12)
+    if not count:
+        return None
+    if v.integer("expert_shared_count", 0, 0):
+        raise UnsupportedError(f"{v.file}: networks without shared experts can be read, got some")
+    found = frozenset(n for n in range(layers) if f"blk.{n}.ffn_gate_inp.weight" in container.tensors)
+    inner = v.integer("expert_feed_forward_length", v.integer("feed_forward_length"))
+    return Experts(count, v.integer("expert_used_count", most=count), inner, found, normalised)

@@ -59,6 +59,14 @@ class Weights:
         blocks = stored.format.split(stored.raw.reshape(-1, stored.format.bytes))
         return self._compressed(build, blocks, (rows, columns), order, name)
 
+    def experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
+        stored, build = self._stored(name, (count, rows, columns)), self._at(name)
+        if stored.format.split is None:
+            return build.const(stored.format.floats(stored.raw).reshape(count, rows, columns), DType.F32, name)
+        blocks = stored.format.split(stored.raw.reshape(-1, stored.format.bytes))
+        flat = self._compressed(build, blocks, (count * rows, columns), None, name)
+        return build.Reshape(flat, build.const([count, rows, columns], DType.I64))
+
     def _compressed(
         self, build: Builder, blocks: Blocks, shape: tuple[int, int], order: Array | None, name: str
     ) -> OutPort:

@@ -11,7 +11,19 @@ from typing import cast
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.huggingface.names import GEMMA, GPT2, LLAMA, NEOX, OLMO2, PHI, PHI3, STARCODER2, Names
+from aot.frontends.huggingface.names import (
+    EXPERTS,
+    GEMMA,
+    GPT2,
+    LLAMA,
+    MIXTRAL,
+    NEOX,
+    OLMO2,
+    PHI,
+    PHI3,
+    STARCODER2,
+    Names,
+)
 from aot.frontends.huggingface.quantised import Scheme, scheme_of
 from aot.frontends.language.config import (
     ALL_TOKENS,
@@ -22,6 +34,7 @@ from aot.frontends.language.config import (
     SILU,
     TANH_GELU,
     Config,
+    Experts,
     Factors,
     Family,
     Values,
@@ -52,7 +65,8 @@ class Architecture:
     `tied`: the head is the embedding where nothing else is said; `from_one`: weights of norms are differences from 1;
     `scaled`: embeddings are multiplied by the root of the width; `activation_key`: where config.json has the function
     of the MLP, `activation`: the function where it has none; `rotated`: share of a head that is rotated; `is_local`:
-    True for a layer that sees a window of tokens, where `layer_types` are missing.
+    True for a layer that sees a window of tokens, where `layer_types` are missing; `normalised`: probabilities of the
+    chosen experts add up to 1 where nothing else is said.
     """
 
     family: Family
@@ -64,6 +78,7 @@ class Architecture:
     activation: str = "silu"
     rotated: float = 1.0
     is_local: Callable[[Values, int], bool] = lambda _values, _layer: False
+    normalised: bool = False
 
 
 def _all_local(v: Values, _layer: int) -> bool:
@@ -94,6 +109,9 @@ ARCHITECTURES = {
     "qwen3": Architecture(Family(), LLAMA, is_local=_last_local),
     "smollm3": Architecture(Family(), LLAMA, tied=True),
     "granite": Architecture(Family(), LLAMA),
+    "mixtral": Architecture(Family(), MIXTRAL, is_local=_all_local, normalised=True),
+    "qwen3_moe": Architecture(Family(), EXPERTS, is_local=_last_local),
+    "olmoe": Architecture(Family(whole=True), EXPERTS),
     "olmo2": Architecture(Family(behind=True, whole=True), OLMO2),
     "gemma": _GEMMA,
     "gemma2": replace(_GEMMA, names=GEMMA, is_local=_local_but_every(2)),
@@ -207,7 +225,22 @@ def _config(v: Values, a: Architecture) -> Config:
             1 / v.real("logits_scaling", 1.0),
         ),
         unrotated=_unrotated(v, layers),
+        experts=_experts(v, a, layers),
     )
+
+
+def _experts(v: Values, a: Architecture, layers: int) -> Experts | None:
+    """Return the experts of a network that has some."""
+    if not a.names.experts:
+        return None
+    if v.find("clip_qkv") is not None:
+        raise UnsupportedError(f"{v.file}: queries, keys and values without bounds can be read, got clip_qkv")
+    count = v.integer("num_local_experts", v.integer("num_experts", 0, 0), most=1 << 12)
+    chosen = v.integer("num_experts_per_tok", most=count)
+    inner = v.integer("moe_intermediate_size", v.integer("intermediate_size", most=1 << 24), most=1 << 24)
+    plain, every = set(map(str, _list(v.find("mlp_only_layers")))), v.integer("decoder_sparse_step", 1)
+    found = frozenset(n for n in range(layers) if str(n) not in plain and (n + 1) % every == 0)
+    return Experts(count, chosen, inner, found, v.find("norm_topk_prob", a.normalised) is True)
 
 
 def _layers(v: Values) -> int:

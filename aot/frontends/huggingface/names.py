@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from aot.codegen.dataclass import dataclass
 
@@ -17,7 +17,8 @@ class Names:
     `whole`: tensors that a network has once; `layers`: what the names of a layer's tensors begin with, `parts`: their
     ends. `halves`: matrices that are halves of one tensor, as its name and 0 or 1. `interleaved`: rows of queries, keys
     and values alternate by heads. `transposed`: matrices have a row for each input, but not tables. `unread`: ends of
-    the names of tensors that are no weights.
+    the names of tensors that are no weights. `experts`: of which a layer's matrices have one each, as the folder writes
+    them, {} for the number.
     """
 
     whole: Mapping[str, str]
@@ -27,6 +28,7 @@ class Names:
     interleaved: bool = False
     transposed: bool = False
     unread: tuple[str, ...] = ("rotary_emb.inv_freq",)
+    experts: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 _WHOLE = {TOKENS: "model.embed_tokens", NORM: "model.norm", HEAD: "lm_head"}
@@ -39,6 +41,19 @@ _AROUND = {"attn_norm": "input_layernorm", "ffn_norm": "pre_feedforward_layernor
 _LAYERS = "model.layers"
 
 LLAMA = Names(_WHOLE, _LAYERS, {**_ATTENTION, **_QK_NORMS, **_MLP, **_BEFORE})
+EXPERTS = replace(
+    LLAMA,
+    parts={**LLAMA.parts, "ffn_gate_inp": "mlp.gate"},
+    experts={f"ffn_{part}_exps": f"mlp.experts.{{}}.{part}_proj" for part in ("gate", "up", "down")},
+)
+MIXTRAL = replace(
+    LLAMA,
+    parts={**LLAMA.parts, "ffn_gate_inp": "block_sparse_moe.gate"},
+    experts={
+        f"ffn_{part}_exps": f"block_sparse_moe.experts.{{}}.{name}"
+        for part, name in (("gate", "w1"), ("up", "w3"), ("down", "w2"))
+    },
+)
 GEMMA = Names(_WHOLE, _LAYERS, {**_ATTENTION, **_QK_NORMS, **_MLP, **_AROUND})
 OLMO2 = Names(_WHOLE, _LAYERS, {**_ATTENTION, **_QK_NORMS, **_MLP, **_BEHIND})
 PHI3 = Names(

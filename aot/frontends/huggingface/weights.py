@@ -69,6 +69,17 @@ class FolderWeights:
         made = build.const(array, dtype, name)
         return made if dtype is DType.F32 else build.Convert(made, destination_type=DType.F32)
 
+    def experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
+        if self.network.scheme is not None:
+            raise UnsupportedError(f"{self.file}: experts with weights of floats can be read, got small ones")
+        _, layer, part, kind = name.split(".")
+        form, arrays = f"{self.names.layers}.{layer}.{self.names.experts[part]}.{kind}", list[Array]()
+        for n in range(count):
+            arrays.append(self._stored(form.format(n), (rows, columns)))
+        build = Builder(self.build.graph, Origin((form.format("*").rpartition(".")[0],), self.file))
+        made = build.const(np.stack(arrays), self.tensors[form.format(0)].dtype, name)
+        return build.Convert(made, destination_type=DType.F32)
+
     def _place(self, name: str) -> tuple[str, int | None]:
         """Return the folder's name of a tensor, and which half of it is meant."""
         base, kind = name.rsplit(".", 1)
@@ -93,22 +104,26 @@ class FolderWeights:
     def _array(self, name: str, shape: tuple[int, ...]) -> Array:
         """Return a tensor in its own type, with its rows as the decoder wants them."""
         place, half = self._place(name)
-        stored = self.tensors.get(place)
-        if stored is None:
-            raise CorruptError(f"{self.file}: the network has a tensor {place!r}, got {len(self.tensors)} others")
-        found = stored.array  # before the shape is compared: one of packed types has another
         flip = self.names.transposed and len(shape) == 2 and not name.startswith((TOKENS, POSITIONS, HEAD))
         wanted = shape if half is None else (2 * shape[0], *shape[1:])
-        if stored.shape != (wanted[::-1] if flip else wanted):
-            raise CorruptError(f"{self.file}: tensor {place!r} is {list(wanted)}, got {list(stored.shape)}")
-        self.read.add(place)
-        found = found.T if flip else found
+        found = self._stored(place, wanted, flip=flip)
         if half is not None:
             found = found[half * shape[0] : (half + 1) * shape[0]]
         if self.names.interleaved and ".attn_qkv." in name:
             c = self.network.config
             found = found.reshape(c.heads, 3, c.key, -1).swapaxes(0, 1).reshape(shape)
         return np.ascontiguousarray(found)
+
+    def _stored(self, place: str, shape: tuple[int, ...], *, flip: bool = False) -> Array:
+        """Return a tensor of the folder; `flip`: it lies there transposed."""
+        stored = self.tensors.get(place)
+        if stored is None:
+            raise CorruptError(f"{self.file}: the network has a tensor {place!r}, got {len(self.tensors)} others")
+        found = stored.array  # before the shape is compared: one of packed types has another
+        if stored.shape != (shape[::-1] if flip else shape):
+            raise CorruptError(f"{self.file}: tensor {place!r} is {list(shape)}, got {list(stored.shape)}")
+        self.read.add(place)
+        return found.T if flip else found
 
     def _at(self, name: str) -> Builder:
         return Builder(self.build.graph, Origin((self._place(name)[0].rpartition(".")[0],), self.file))

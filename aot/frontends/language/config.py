@@ -45,6 +45,21 @@ class Factors:
 
 
 @dataclass(frozen=True, slots=True)
+class Experts:
+    """MLPs of which a router chooses some for each token.
+
+    `count` of them, of `inner` elements between their products, in `layers`; the `chosen` most probable ones of a token
+    are added up, weighted by their probabilities, which are `normalised` to a sum of 1 or not.
+    """
+
+    count: int
+    chosen: int
+    inner: int
+    layers: frozenset[int]
+    normalised: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Sizes of a decoder.
 
@@ -72,6 +87,7 @@ class Config:
     logit_cap: float = 0.0
     factors: Factors = field(default_factory=Factors)
     unrotated: frozenset[int] = frozenset()  # layers without rotations
+    experts: Experts | None = None
 
 
 class Values:

@@ -13,7 +13,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
-from aot.frontends.language.config import GELU, RELU, TANH_GELU, Config
+from aot.frontends.language.config import GELU, RELU, TANH_GELU, Config, Experts
 from aot.frontends.language.tensors import Tensors
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
@@ -21,6 +21,7 @@ from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.state import Assign, ReadValue_6
 from aot.opset.elementwise.activation import Approximation
 from aot.opset.elementwise.broadcasting import BroadcastMode
+from aot.opset.reduction.sorting import Mode, Order
 from aot.runtime.abi import DType
 
 LOWEST = float(np.finfo(np.float32).min)
@@ -84,7 +85,9 @@ class Decoder:
         first = b.Add(x, self._times(mixed, c.factors.added))
         if not c.family.parallel or c.family.apart:
             h = self._norm(x if c.family.parallel else first, f"{at}.ffn_norm", optional=c.family.behind)
-        h = self._norm(self._mlp(at, h), f"{at}.post_ffw_norm", optional=True)
+        chosen = c.experts if c.experts is not None and layer in c.experts.layers else None
+        h = self._mlp(at, h) if chosen is None else self._experts(at, h, chosen)
+        h = self._norm(h, f"{at}.post_ffw_norm", optional=True)
         return b.Add(first, self._times(h, c.factors.added))
 
     def _mlp(self, at: str, x: OutPort) -> OutPort:
@@ -93,6 +96,39 @@ class Decoder:
         gate = self._linear(x, f"{at}.ffn_gate", c.inner, c.width) if c.family.gated else up
         gate = self._activated(gate)
         return self._linear(b.Multiply(gate, up) if c.family.gated else gate, f"{at}.ffn_down", c.width, c.inner)
+
+    def _experts(self, at: str, x: OutPort, e: Experts) -> OutPort:
+        """Return the sum of the chosen experts' MLPs, which compute the rows of all tokens in the order of experts."""
+        b, c, w = self.b, self.config, self.weights
+        rows = b.Reshape(x, self._integers(-1, c.width))
+        router = w.matrix(f"{at}.ffn_gate_inp.weight", e.count, c.width)
+        shares = b.Softmax(b.MatMul(rows, router, transpose_b=True), axis=-1)
+        shares, places = self._ranked(shares, self._integer(e.chosen), Mode.MAX)
+        if e.normalised:
+            shares = b.Divide(shares, b.ReduceSum(shares, self._integers(-1), keep_dims=True))
+        flat = b.Reshape(places, self._integers(-1))
+        count = b.Squeeze(b.ShapeOf(flat, output_type=DType.I64), self._integers(0))
+        order = self._ranked(flat, count, Mode.MIN)[1]
+        numbers = b.const(np.arange(e.count)[None], DType.I64)
+        before = b.Convert(b.LessEqual(b.Unsqueeze(flat, self._integers(1)), numbers), destination_type=DType.I32)
+        ends = b.ReduceSum(before, self._integers(0))
+        taken = b.Gather(rows, b.Divide(order, self._integer(e.chosen)), self._integer(0))
+        gate, up = (
+            b.GroupedMatMul(taken, w.experts(f"{at}.ffn_{name}_exps.weight", e.count, e.inner, c.width), ends)
+            for name in ("gate", "up")
+        )
+        inner = b.Multiply(self._activated(gate), up)
+        down = b.GroupedMatMul(inner, w.experts(f"{at}.ffn_down_exps.weight", e.count, c.width, e.inner), ends)
+        back = b.Gather(down, self._ranked(order, count, Mode.MIN)[1], self._integer(0))
+        each = b.Reshape(back, self._integers(-1, e.chosen, c.width))
+        whole = b.ReduceSum(b.Multiply(each, b.Unsqueeze(shares, self._integers(2))), self._integers(1))
+        return b.Reshape(whole, b.ShapeOf(x, output_type=DType.I64))
+
+    def _ranked(self, x: OutPort, count: OutPort, mode: Mode) -> tuple[OutPort, OutPort]:
+        """Return the best elements along the last axis and their places; equal ones keep their order."""
+        how = {"mode": mode, "sort": Order.VALUE, "index_element_type": DType.I64, "stable": True}
+        made = self.b.TopK(x, count, axis=-1, outputs=2, **how)
+        return made, made.node.out_port(1)
 
     def _activated(self, x: OutPort) -> OutPort:
         kind = self.config.activation

@@ -30,6 +30,10 @@ class Tensors(Protocol):
         """Return a vector whose elements lie as the rows of `matrix`."""
         ...
 
+    def experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
+        """Return the matrices of all experts as f32, [count, rows, columns]."""
+        ...
+
     def matrix(self, name: str, rows: int, columns: int, turned: int = 0, heads: int = 1) -> OutPort:
         """Return a matrix as f32. `turned`: the first rows of each head that come in pairs, and become halves."""
         ...

@@ -85,7 +85,16 @@ WRONG = {
     "fewer layers": ({"llama.block_count": 1}, UnsupportedError, "all tensors belong to the network, got 9 others"),
     "a text for a number": ({"llama.embedding_length": "wide"}, CorruptError, "embedding_length is an integer"),
     "heads that do not divide": ({"llama.attention.head_count_kv": 3}, CorruptError, "is a multiple of"),
-    "experts": ({"llama.expert_count": 8}, UnsupportedError, "networks without experts can be read, got 8"),
+    "shared experts": (
+        {"llama.expert_count": 8, "llama.expert_used_count": 2, "llama.expert_shared_count": 1},
+        UnsupportedError,
+        "networks without shared experts can be read",
+    ),
+    "more experts than there are": (
+        {"llama.expert_count": 8, "llama.expert_used_count": 9},
+        CorruptError,
+        "expert_used_count is an integer from 1 to 8",
+    ),
     "another scaling": ({"llama.rope.scaling.type": "yarn"}, UnsupportedError, "none and linear can be read, got yarn"),
     "an odd alignment": ({"general.alignment": 33}, CorruptError, "the alignment is a power of two, got 33"),
     "another width": ({"llama.embedding_length": 128}, CorruptError, "'token_embd.weight' has rows of 128"),

@@ -10,9 +10,11 @@ import pytest
 
 from aot import compile_model
 from aot.frontends import read_model
-from aot.runtime import Generator
+from aot.frontends.huggingface.container import read_file_tensors
+from aot.runtime import Generator, load
 from aot.text.library_texts import CONTEXT_LENGTH, FOLDER
 from tests.archives import arrays_of
+from tests.frontends.gguf import files
 from tests.frontends.huggingface.folders import Array, weight, write
 
 MODELS = Path(__file__).with_name("models")
@@ -39,6 +41,65 @@ def test_tokens_and_logits_are_those_of_pytorch(name: str, tmp_path: Path) -> No
         got = one.feed([token])
         if n % EVERY == 0:
             np.testing.assert_allclose(got, logits[n // EVERY], rtol=0, atol=CLOSE * np.abs(logits).max())
+
+
+def test_experts_have_equal_bits_for_any_cut_of_a_prompt(tmp_path: Path) -> None:
+    folder, tokens, _ = network("qwen3_moe", tmp_path)
+    compile_model(folder).export_model(tmp_path / "m.so")
+    one = Generator(load(tmp_path / "m.so", threads=1))
+    wanted = [one.feed([n]).tobytes() for n in tokens]
+    for threads, size in ((1, 7), (2, 64), (3, 16)):
+        generator = Generator(load(tmp_path / "m.so", threads=threads))
+        for at in range(0, len(tokens), size):
+            part = tokens[at : at + size]
+            assert generator.feed(part).tobytes() == wanted[at + len(part) - 1]
+
+
+GGUF_NAMES = {"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "input_layernorm": "attn_norm"}
+GGUF_NAMES |= {f"self_attn.{k}_proj": f"attn_{k}" for k in "qkv"} | {"self_attn.o_proj": "attn_output"}
+GGUF_NAMES |= {f"mlp.{k}_proj": f"ffn_{k}" for k in ("gate", "up", "down")} | {"mlp.gate": "ffn_gate_inp"}
+GGUF_NAMES |= {"post_attention_layernorm": "ffn_norm"}
+WHOLE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+
+
+def test_experts_of_gguf_are_those_of_the_folder(tmp_path: Path) -> None:
+    """llama.cpp always makes the probabilities of this architecture add up to 1, so the folder says the same."""
+    folder, tokens, _ = network("qwen3_moe", tmp_path)
+    config = json.loads((folder / "config.json").read_text()) | {"norm_topk_prob": True}
+    (folder / "config.json").write_text(json.dumps(config))
+    found = {name: np.array(t.array) for name, t in read_file_tensors(folder / "model.safetensors").items()}
+    named: dict[str, Array] = {}
+    for name, array in found.items():
+        base = name.removesuffix(".weight")
+        if base in WHOLE:
+            named[f"{WHOLE[base]}.weight"] = array
+            continue
+        layer, part = base.removeprefix("model.layers.").split(".", 1)
+        if not part.startswith("mlp.experts."):
+            named[f"blk.{layer}.{GGUF_NAMES[part]}.weight"] = array
+        elif part.startswith("mlp.experts.0."):
+            kind = part.rsplit(".", 1)[1].removesuffix("_proj")
+            parts = [found[name.replace("experts.0.", f"experts.{n}.")] for n in range(8)]
+            named[f"blk.{layer}.ffn_{kind}_exps.weight"] = np.stack(parts)
+    facts: dict[str, object] = {
+        "block_count": 3,
+        "embedding_length": 64,
+        "feed_forward_length": 96,
+        "expert_count": 8,
+        "expert_used_count": 3,
+        "expert_feed_forward_length": 32,
+        "attention.head_count": 4,
+        "attention.head_count_kv": 2,
+        "attention.key_length": 32,
+        "attention.value_length": 32,
+        "attention.layer_norm_rms_epsilon": float(config["rms_norm_eps"]),
+        "rope.freq_base": float(config["rope_parameters"]["rope_theta"]),
+    }
+    metadata = {"general.architecture": "qwen3moe", **{f"qwen3moe.{key}": value for key, value in facts.items()}}
+    tensors = {name: ("F32", array.shape, array.tobytes()) for name, array in named.items()}
+    models = compile_model(files.write(tmp_path / "m.gguf", metadata, tensors)), compile_model(folder)
+    one, other = (Generator(model).feed(tokens) for model in models)
+    np.testing.assert_allclose(one, other, rtol=0, atol=CLOSE * np.abs(other).max())
 
 
 def test_the_context_length_has_another_name_in_gpt2(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ eighth position.
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 import transformers
+from safetensors import safe_open
 
-from tests.frontends.huggingface.folders import weight
+from tests.frontends.huggingface.folders import weight, write
 
 SIZES = {
     "vocab_size": 96,
@@ -45,6 +47,9 @@ LLAMA3 = {
 }
 LINEAR = {"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}
 GRANITE = {"embedding_multiplier": 3.0, "residual_multiplier": 0.5, "attention_multiplier": 0.2, "logits_scaling": 2.0}
+EAGER = {"attn_implementation": "eager", "experts_implementation": "eager"}
+MOE = {"num_experts": 8, "num_experts_per_tok": 3}
+QWEN3_MOE = {**MOE, "moe_intermediate_size": 32, "head_dim": 32, "num_hidden_layers": 3, "mlp_only_layers": [1]}
 KINDS = {
     "llama": ("Llama", {"tie_word_embeddings": False, "attention_bias": True, "mlp_bias": True}),
     "llama3": ("Llama", {"tie_word_embeddings": True, "rope_parameters": LLAMA3}),
@@ -60,6 +65,9 @@ KINDS = {
     "smollm3": ("SmolLM3", {"no_rope_layer_interval": 2}),
     "olmo2": ("Olmo2", {}),
     "granite": ("Granite", GRANITE),
+    "mixtral": ("Mixtral", {"num_local_experts": 4, "sliding_window": 16}),
+    "qwen3_moe": ("Qwen3Moe", QWEN3_MOE),
+    "olmoe": ("Olmoe", {**MOE, "norm_topk_prob": True}),
     "starcoder2": ("Starcoder2", {"use_bias": True, "sliding_window": 16}),
     "gpt2": ("GPT2", {"n_inner": 96}),
     "gpt_neox": ("GPTNeoX", {}),
@@ -75,11 +83,14 @@ def main(folder: Path, *names: str) -> None:
         head = "LMHeadModel" if family == "GPT2" else "ForCausalLM"
         model = getattr(transformers, family + head)(config).eval()
         around = 0.0 if family.startswith("Gemma") else 1.0
-        shapes = {key: list(p.shape) for key, p in model.named_parameters()}
-        with torch.no_grad():
-            for key, p in model.named_parameters():
-                p.copy_(torch.from_numpy(weight(key, shapes[key], around)))
-            model, tokens = model.double(), torch.tensor([PROMPT])
+        with TemporaryDirectory() as made, torch.no_grad():
+            model.save_pretrained(made)  # names and shapes of files: they hold experts one by one
+            with safe_open(Path(made) / "model.safetensors", "np") as file:
+                shapes = {key: list(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
+            named = {key: weight(key, shape, around) for key, shape in shapes.items()}
+            write(Path(made), json.loads(model.config.to_json_string()), named)
+            model = type(model).from_pretrained(made, dtype=torch.float64, **EAGER).eval()
+            tokens = torch.tensor([PROMPT])
             for _ in range(TOKENS):
                 tokens = torch.cat([tokens, model(tokens).logits[:, -1:].argmax(-1)], 1)
             logits = model(tokens).logits[0].numpy().astype(np.float32)
