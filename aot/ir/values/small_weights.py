@@ -8,7 +8,7 @@ from aot.runtime.abi import DType
 
 # Inputs that are weights or data of a product, and those that are weights of a recurrent layer.
 _PRODUCTS = {"MatMul": (0, 1), "Convolution": (0, 1)}
-_RECURRENT = {
+RECURRENT = {
     **dict.fromkeys(("RNNCell", "GRUCell", "RNNRecurrence", "GRURecurrence", "LSTMRecurrence"), (2, 3)),
     **dict.fromkeys(("RNNSequence", "GRUSequence", "LSTMCell"), (3, 4)),
     **dict.fromkeys(("LSTMSequence", "ClippedLSTMSequence"), (4, 5)),
@@ -53,11 +53,12 @@ def _is_rounding(node: Node) -> bool:
 def _plain_products(graph: Graph, least: int) -> int:
     found = sum(_plain_products(body, least) for node in graph.nodes.values() for body in node.regions.values())
     for node in graph.nodes.values():
-        places, sources = _PRODUCTS.get(node.type) or _RECURRENT.get(node.type, ()), node.sources()
+        places, sources = _PRODUCTS.get(node.type) or RECURRENT.get(node.type, ()), node.sources()
         ports = [p for p in (sources[k] for k in places if k < len(sources)) if p is not None]
         held = [_integers(p) for p in ports] if all(p.type.dtype.is_float for p in ports) else []
-        large = sum(n is not None and n > least for n in held)
-        found += large if node.type in _RECURRENT else large == 1 and None in held
+        apart = [p.shape[0] if node.type.endswith("Sequence") else 1 for p in ports]  # directions, which are split
+        large = sum(n is not None and isinstance(d, int) and n > least * d for n, d in zip(held, apart, strict=False))
+        found += large if node.type in RECURRENT else large == 1 and None in held
     return found
 
 

@@ -14,6 +14,8 @@ The state of a recurrence is rounded in each of its steps, with one scale for ea
     gates[b, g] = add[k](h[t, b, k] n[g, k] t[g])     q[b, k] = u8(round(h[t, b, k] / s[b]) + 128)
 
     gates[b, g] = (add[k](q[b, k] n[g, k]) - 128 add[k](n[g, k])) s[b] t[g]
+
+Weights n + c[g] that fit no i8 add c[g] times the sum of the rounded state.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from aot.lowering.storage.compressed import scaled
 from aot.lowering.storage.group_sums import LENGTHS, Data, GroupWeights, group_length
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.scale_groups import NIBBLE, in_parts
+from aot.lowering.storage.use_integer_dots import middle_of
 from aot.opset.movement.blocks import ravel
 from aot.runtime.abi import DType
 
@@ -97,13 +100,14 @@ class _Rounded:
         return replace(g, members=tuple(members))
 
     def _of_state(self, x: Load, w: Load, d: Definition, r: Reduce, g: Group) -> tuple[Definition, ...] | None:
-        """Return a product of a rounded state, behind the definitions that round it; None if weights are no i8."""
+        """Return a product of a rounded state, behind the definitions that round it; None if weights fit no bytes."""
         sums = tuple(k for k, i in enumerate(w.index) if i in r.axes)
         value = self.steps.values[w.buffer.name].data
-        numbers = whole_numbers(value, sums, 128) if value is not None and self._is_small(w, r) else None
-        if numbers is None or numbers[0].max(initial=0) > LEVELS:
+        numbers = whole_numbers(value, sums, 255) if value is not None and self._is_small(w, r) else None
+        shift = None if numbers is None else middle_of(numbers[0], sums, DType.I8)
+        if numbers is None or shift is None:
             return None
-        whole, factors = numbers
+        whole, factors = numbers[0] - shift, numbers[1]
         name, constant = d.out.name, self.steps.constant
         weights = constant(f"{w.buffer.name}.whole", whole.astype(np.int8))
         total = constant(f"{w.buffer.name}.sums", whole.sum(sums, np.int32, keepdims=True))
@@ -119,9 +123,15 @@ class _Rounded:
         moved = cast(near + MIDDLE, DType.U8)
         byte, rounding = self._of_step(f"{name}.rounded", (*rows, *r.axes), moved, DType.U8, kept)
         product = Reduce("add", r.axes, cast(byte, DType.I32) * cast(Load(weights, w.index), DType.I32))
-        exact = cast(product - Load(total, shared) * MIDDLE, DType.F32)
-        made = exact * (scale * Load(factor, shared))
-        return scaling, rounding, replace(d, value=rewrite(d.value, {r: made if r.init is None else made + r.init}))
+        exact, before = product - Load(total, shared) * MIDDLE, (scaling, rounding)
+        if shift.any():
+            count = whole.size // factors.size
+            states = Reduce("add", r.axes, cast(byte, DType.I32)) - count * MIDDLE
+            summed, summing = self._of_step(f"{name}.total", rows, states, DType.I32, own)
+            exact = exact + summed * Load(constant(f"{w.buffer.name}.shift", shift), shared)
+            before += (summing,)
+        made = cast(exact, DType.F32) * (scale * Load(factor, shared))
+        return *before, replace(d, value=rewrite(d.value, {r: made if r.init is None else made + r.init}))
 
     def _of_step(
         self, name: str, axes: tuple[Var, ...], value: Expr, dtype: DType, places: list[tuple[Expr, Size]]

@@ -274,7 +274,7 @@ class _Dots:
         if found is None:
             return None
         whole, factors = found
-        middle = _middle(whole, sums, dtype)
+        middle = middle_of(whole, sums, dtype)
         if middle is None:
             return None
         scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
@@ -303,7 +303,7 @@ def _guarded(guards: Guards, e: Expr, *other: Expr) -> Expr:
     return e
 
 
-def _middle(whole: NDArray[np.int16], sums: tuple[int, ...], dtype: DType) -> NDArray[np.int32] | None:
+def middle_of(whole: NDArray[np.int16], sums: tuple[int, ...], dtype: DType) -> NDArray[np.int32] | None:
     """Return the number to subtract along `sums` so that weights fit a byte: 0 where they do; None where none exists.
 
     `dtype`: u8, or i8, or i16, in which those of i8 lie.

@@ -143,11 +143,12 @@ def _part(x: Array | Deferred, axis: int, begin: int, end: int) -> Array | Defer
             places = [axis - len(shape) + len(i.shape) for i in x.inputs]
             pairs = zip(x.inputs, places, strict=True)
             inputs = [i if k < 0 or i.shape[k] == 1 else _part(i, k, begin, end) for i, k in pairs]
-        case Reshape():
-            before, after = ([k for k, n in enumerate(s) if n != 1] for s in (first.shape, x.shape))
-            if axis not in after or [first.shape[k] for k in before] != [x.shape[k] for k in after]:
+        case Reshape() if prod(shape[:axis]) == 1:  # elements that lie side by side
+            outer = next((k for k, n in enumerate(first.shape) if n != 1), 0)
+            inner, step = prod(shape[axis + 1 :]), prod(first.shape[outer + 1 :])
+            if not step or begin * inner % step or end * inner % step:
                 return None
-            inputs = [_part(first, before[after.index(axis)], begin, end), np.array(shape, np.int64)]
+            inputs = [_part(first, outer, begin * inner // step, end * inner // step), np.array(shape, np.int64)]
         case _:
             return None
     given = [i for i in inputs if i is not None]

@@ -21,8 +21,8 @@ from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import Array
+from aot.ir.values.small_weights import RECURRENT
 from aot.opset.elementwise.conversion import LEVELS
-from aot.opset.movement.gather import Gather
 from aot.opset.products.matmul import MatMul
 from aot.options import CompileOptions, Event
 from aot.options.keywords import with_keywords
@@ -44,7 +44,7 @@ LEAST_ROWS = 2  # of a matrix; others are vectors
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A matrix of weights, [rows, columns], that product or Gather `node` reads at input `at`.
+    """A matrix of weights, [.., rows, columns], that product, Gather or recurrent layer `node` reads at input `at`.
 
     `turned`: columns come first in the graph. `bits`: of its elements.
     """
@@ -102,9 +102,10 @@ def quantize_weights(
     """Write a model as OpenVINO IR whose matrices of weights are integers of 4 or 8 bits: an .xml and a .bin.
 
     Each `group` elements of a row have a scale and a zero point (0: the whole row; also where rows are no multiple of
-    `group`). Embeddings and the last product have 8 bits. `data`: samples, as for `quantize_model`, by which columns
-    make up for the errors of others; of a stateful decoder `input_ids` are enough. Matrices that lie in so few bits
-    already stay as they are. UsageError for other bits, and for a network without matrices of constant weights.
+    `group`). Embeddings, the last product and recurrent layers have 8 bits, the latter with a scale for each row.
+    `data`: samples, as for `quantize_model`, by which columns make up for the errors of others; of a stateful decoder
+    `input_ids` are enough. Matrices that lie in so few bits already stay as they are. UsageError for other bits, and
+    for a network without matrices of constant weights.
     """
     if bits not in (4, 8):
         raise UsageError(f"quantize: weights must be of 4 or 8 bits, got {bits}")
@@ -122,7 +123,7 @@ def quantize_weights(
     held = {m.source: small_numbers(m.source, m.bits) for m in wanted}
     rows = {m: _keep(c, m) for m in wanted if (c := held[m.source]) is not None}
     rounded = [m for m in wanted if m not in rows]
-    gathered = {m.name for m in rounded if isinstance(m.node.op, Gather)}  # the file has these once
+    gathered = {m.name for m in rounded if not isinstance(m.node.op, MatMul)}  # Gather's: the file has them once
     measured = [m for m in rounded if m.name not in gathered] if data else []
     rows |= {m: _replace(graph, m, group) for m in rounded if m not in measured}
     for matrix, row in _replace_by_data(graph, measured, group, without_interface(given), data, asked.on_event):
@@ -138,16 +139,17 @@ def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
     """Yield the matrices of a graph that constants alone determine, whatever they are stored as."""
     last = _last_products(graph)
     for node in graph.order():
-        at = 1 if isinstance(node.op, MatMul) else 0
-        if not isinstance(node.op, MatMul | Gather) or not node.out_port().type.dtype.is_float:
-            continue
-        port = node.source(at)
-        if port.type.rank != 2 or not port.type.is_static or min(port.type.static_shape) < LEAST_ROWS:
-            continue
-        if held_floats(port, whole=True) is not None:
-            wide = not isinstance(node.op, MatMul) or node.id in last
-            turned = isinstance(node.op, MatMul) and not node.op.transpose_b
-            yield Matrix(node, at, turned, WIDE if wide else bits)
+        places = {"MatMul": (1,), "Gather": (0,), **RECURRENT}.get(node.type, ())
+        for at in places if node.out_port().type.dtype.is_float else ():
+            port = node.source(at)
+            fits = port.type.rank == 2 or node.type in RECURRENT
+            if not fits or not port.type.is_static or min(port.type.static_shape[-2:]) < LEAST_ROWS:
+                continue
+            known = node.type == "Gather" and held_floats(node.source(1), whole=True) is not None  # a constant row
+            if not known and held_floats(port, whole=True) is not None:
+                wide = not isinstance(node.op, MatMul) or node.id in last
+                turned = isinstance(node.op, MatMul) and not node.op.transpose_b
+                yield Matrix(node, at, turned, WIDE if wide else bits)
 
 
 def _last_products(graph: Graph) -> set[int]:
@@ -189,9 +191,9 @@ def _keep(held: Node, matrix: Matrix) -> SmallWeights:
     assert data is not None
     if matrix.bits == 4 and port.type.dtype is DType.U8:
         port.replace_by(Builder(held.graph, held.origin).const(data, DType.U4, held.name))
-    columns, rows = matrix.source.type.static_shape[:: 1 if matrix.turned else -1]
+    columns, *rows = matrix.source.type.static_shape[:: 1 if matrix.turned else -1]
     bits = matrix.bits if port.type.dtype is DType.U8 else port.type.dtype.bits
-    return SmallWeights(held.name, (rows, columns), bits, data.shape[-1], 0.0)
+    return SmallWeights(held.name, (prod(rows), columns), bits, data.shape[-1], 0.0)
 
 
 def _replace_by_data(
@@ -218,8 +220,9 @@ def _replace(graph: Graph, matrix: Matrix, group: int, compensation: Compensatio
     weights = held_floats(matrix.source, whole=True)
     assert weights is not None, "matrices have values"
     weights = np.ascontiguousarray(weights.T if matrix.turned else weights, np.float32)
+    shape, weights = weights.shape, weights.reshape(-1, weights.shape[-1])
     rows, columns = weights.shape
-    size = group if group and columns % group == 0 else columns
+    size = group if group and columns % group == 0 and node.type not in RECURRENT else columns
     grouped = weights.reshape(rows, -1, size)
     if compensation is None:
         rounded = round_groups(grouped, matrix.bits)
@@ -227,7 +230,7 @@ def _replace(graph: Graph, matrix: Matrix, group: int, compensation: Compensatio
         rounded = compensation.round(weights, matrix.bits, size)
     build = Builder(graph, node.origin)
     whole = small_weights(build, rounded, bits=matrix.bits)
-    made = build.Convert(build.Reshape(whole, build.const([rows, columns], DType.I64)), destination_type=DType.F32)
+    made = build.Convert(build.Reshape(whole, build.const(list(shape), DType.I64)), destination_type=DType.F32)
     node.in_port(at).connect(build.Convert(made, destination_type=node.out_port().type.dtype))
     if isinstance(node.op, MatMul):
         node.op = replace(node.op, transpose_b=True)

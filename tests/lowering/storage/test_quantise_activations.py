@@ -179,7 +179,7 @@ def layer(b: Builder, x: OutPort, kind: str, size: int = 160) -> tuple[OutPort, 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "GRU of reset states", "RNN"])
 def test_states_of_recurrences_are_rounded(kind: str, target: str) -> None:
     graph, x = graph_of(lambda b, x: layer(b, x, kind), (3, 5, 32)), data(3, 5, 32)
-    assert rounded_products(graph) == (kind != "RNN")  # whose weights are small
+    assert rounded_products(graph) == (kind != "RNN")  # whose weights are few
     made = stages(graph, CompileOptions(target, level=None, activations="int8"))
     assert made.groups.count("u8(") >= 2 * HAS and not made.built.manifest.get("in_floats")
     for found, wanted in zip(in_memory(made.built, threads=1)(x).values(), interpret(graph, [x]), strict=True):

@@ -12,10 +12,12 @@ from typer.testing import CliRunner
 
 import aot
 from aot.cli import app
+from aot.compilation.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import numpy_dtype
 from aot.opset.elementwise.conversion import LEVELS
+from aot.options import CompileOptions
 from aot.runtime import Generator
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
@@ -23,6 +25,7 @@ from aot.tools.convert import convert_model
 from aot.tools.quantizing import moments
 from tests.frontends.gguf.networks import Network
 from tests.frontends.onnx import models
+from tests.lowering.quantised import HAS
 from tests.passes.check import graph_of
 
 WORDS, WIDTH = 96, 64
@@ -58,6 +61,26 @@ def test_as_openvino_decompresses_them(bits: int, bound: float, tmp_path: Path) 
     peer = np.array(ov.Core().compile_model(out, "CPU", hints)([IDS])[0])
     np.testing.assert_allclose(y, peer, atol=2e-5 * np.abs(peer).max())
     assert out.with_suffix(".bin").stat().st_size < (WORDS * WIDTH + 2 * 128 * WIDTH * bits / 8) * 1.3
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent_weights_have_8_bits_and_a_scale_for_each_row(kind: str, tmp_path: Path) -> None:
+    """Their sums are of integers where data are rounded, too, though zero points let them fit no i8."""
+    n, rows = models.Numbers(3), {"LSTM": 512, "GRU": 384}[kind]
+    nodes = [helper.make_node(kind, ["x", "w", "r"], ["y"], name="layer", hidden_size=128, direction="bidirectional")]
+    held = {"w": n.f32(2, rows, 160, size=0.05), "r": n.f32(2, rows, 128, size=0.05) + np.float32(0.02)}
+    path, out = models.save(tmp_path, models.model(nodes, {"x": n.f32(5, 2, 160)}, ["y"], held)), tmp_path / "q.xml"
+    found, x = aot.quantize_weights(path, out, bits=4, group=16), n.f32(5, 2, 160)
+    assert [(w.bits, w.group, w.shape) for w in found] == [(8, 160, (2 * rows, 160)), (8, 128, (2 * rows, 128))]
+    exact = np.array(aot.compile_model(path, threads=1)(x)[0])
+    y = np.array(aot.compile_model(out, threads=1, activations="f32")(x)[0])
+    assert np.abs(y - exact).max() < 0.02 * np.abs(exact).max()
+    hints = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}
+    np.testing.assert_allclose(y, ov.Core().compile_model(out, "CPU", hints)([x])[0], atol=2e-5)
+    made = stages(out, CompileOptions(level=None, activations="int8"))
+    assert not made.built.manifest.get("in_floats") or not HAS
+    assert np.abs(in_memory(made.built)(x)[0] - y).max() < 0.02 * np.abs(y).max()
+    assert made.groups.count("dots=") >= 2 * HAS
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("Q4_0", 4), ("Q4_1", 4), ("Q4_K", 4), ("Q8_0", 8), ("Q4_1", 8)])
