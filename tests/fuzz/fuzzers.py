@@ -5,6 +5,7 @@ from tests.fuzz.case import Fuzzer
 from tests.fuzz.graphs.ir import Graphs
 from tests.fuzz.graphs.onnx import OnnxGraphs
 from tests.fuzz.graphs.pairs import Pairs
+from tests.fuzz.mutants.caffe import CaffeMutants
 from tests.fuzz.mutants.gguf import GgufMutants
 from tests.fuzz.mutants.ir import IrMutants
 from tests.fuzz.mutants.onnx import OnnxMutants
@@ -20,6 +21,7 @@ FUZZERS: dict[str, Fuzzer] = {
         OnnxMutants(),
         TfMutants(),
         TfliteMutants(),
+        CaffeMutants(),
         Pt2Mutants(),
         GgufMutants(),
         TokenizerMutants(),

@@ -10,6 +10,7 @@ from aot.frontends.caffe.registry import CONVERSIONS, PARAMETERS
 from aot.runtime.errors import CorruptError, UnsupportedError
 
 OTHERS = ("transform_param", "loss_param", "param")  # fields of layers for training
+SILENT = ("engine", "force_nd_im2col")  # fields that say how Caffe computes, not what
 SPELLED = {  # names of older types that are more than words in small letters
     "ABSVAL": "AbsVal",
     "ARGMAX": "ArgMax",
@@ -81,6 +82,8 @@ def _fields(message: Message, prefix: str) -> Iterator[tuple[str, Any]]:
     """Yield the fields of a message that have a value or a default."""
     for field in message.DESCRIPTOR.fields:
         value: Any = getattr(message, field.name)
+        if field.name in SILENT:
+            continue
         if field.is_repeated:
             if len(value) and field.message_type is None:
                 yield prefix + field.name, tuple(_plain(field, v) for v in value)

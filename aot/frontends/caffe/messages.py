@@ -103,9 +103,8 @@ def _made(definition: descriptor_pb2.FileDescriptorProto, name: str) -> Message:
 
 
 NetParameter = _made(_defined(), "NetParameter")
-Weights = _made(_defined_weights(), "Weights")
-Blob = message_factory.GetMessageClass(descriptor_pool.Default().FindMessageTypeByName(f"{PACKAGE}_weights.Blob"))
 LayerParameter = message_factory.GetMessageClass(NetParameter.DESCRIPTOR.fields_by_name["layer"].message_type)
+Weights = _made(_defined_weights(), "Weights")
 
 
 def network(path: Path) -> Message:
@@ -128,31 +127,20 @@ def network(path: Path) -> Message:
 
 def weights(path: Path) -> Message:
     """Return the Weights of a file, layers of both forms. CorruptError if it has none."""
-    found = _parsed(Weights, path)
+    found = Weights()
+    try:
+        found.ParseFromString(path.read_bytes())
+    except DecodeError as error:
+        raise CorruptError(f"{path.name}: must be weights of Caffe, got other bytes") from error
     if not found.layer and not found.layers:
         raise CorruptError(f"{path.name}: must be weights of Caffe, got a file without layers")
     return found
 
 
-def mean_image(path: Path) -> Array:
-    """Return the image of a file of means: [channels, height, width]."""
-    found = array(_parsed(Blob, path), path.name)
-    if found.ndim < 3:
-        raise CorruptError(f"{path.name}: a mean image has channels, height and width, got {list(found.shape)}")
-    return found.reshape(-1, *found.shape[-2:])
-
-
-def _parsed(kind: Message, path: Path) -> Message:
-    message = kind()
-    try:
-        message.ParseFromString(path.read_bytes())
-    except DecodeError as error:
-        raise CorruptError(f"{path.name}: must be weights of Caffe, got other bytes") from error
-    return message
-
-
 def array(blob: Message, what: str) -> Array:
     """Return the numbers of a blob, in f32. CorruptError if they are not as many as its shape says."""
+    if len(blob.data) % 4 or len(blob.double_data) % 8:
+        raise CorruptError(f"{what}: numbers of a blob have 4 or 8 bytes, got {len(blob.data or blob.double_data)}")
     data = np.frombuffer(blob.data, "<f4") if blob.data else np.frombuffer(blob.double_data, "<f8").astype(np.float32)
     old = (blob.num, blob.channels, blob.height, blob.width)
     shape = tuple(blob.shape.dim) if blob.HasField("shape") else old if any(old) else (len(data),)

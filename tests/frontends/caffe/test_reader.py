@@ -12,7 +12,7 @@ from aot.frontends import framework_of, read_model
 from aot.ir.interpret import interpret
 from aot.runtime.describe import hint
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
-from tests.frontends.caffe.nets import inputs_of, layer, weights, written
+from tests.frontends.caffe.nets import field, inputs_of, layer, weights, written
 from tests.frontends.caffe.test_operations import converted
 
 rng = np.random.default_rng(3)
@@ -143,3 +143,80 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     model.with_suffix(".prototxt").unlink()
     with pytest.raises(UsageError, match=r"net\.prototxt"):
         read_model(model)
+
+
+OWN = """
+import aot
+
+@aot.conversion("caffe", "Twice")
+def twice(node, x, blob, *, axis: int):
+    return node.build.Multiply(x, node.along(node.build.Multiply(blob, 2.0), axis, x.type.rank))
+"""
+
+
+def test_a_layer_of_ones_own_has_a_conversion(tmp_path: Path) -> None:
+    text = DATA + layer("Twice", "own", ["data"], ["y"], "scale_param { axis: 2 }")
+    model = written(tmp_path, text, {"own": [np.array([1, 2, 3, 4], np.float32)]})
+    (tmp_path / "own.py").write_text(OWN)
+    found = aot.compile_model(model, extensions=str(tmp_path / "own.py"))(X)["y"]
+    np.testing.assert_allclose(found, X * np.array([2, 4, 6, 8], np.float32)[:, None], rtol=1e-6)
+
+
+def test_a_detector_is_compiled(tmp_path: Path) -> None:
+    head = [
+        layer("Convolution", "conv", ["data"], ["conv"], "convolution_param { num_output: 4 kernel_size: 3 pad: 1 }"),
+        layer("BatchNorm", "bn", ["conv"], ["conv"]),
+        layer("Scale", "scale", ["conv"], ["conv"], "scale_param { bias_term: true }"),
+        layer("ReLU", "relu", ["conv"], ["conv"]),
+        layer("Pooling", "pool", ["conv"], ["pool"], "pooling_param { kernel_size: 2 stride: 2 }"),
+    ]
+    places = "permute_param { order: 0 order: 2 order: 3 order: 1 }"
+    for name, outputs in (("loc", 8), ("conf", 6)):
+        param = f"convolution_param {{ num_output: {outputs} kernel_size: 1 }}"
+        head += [
+            layer("Convolution", name, ["pool"], [name], param),
+            layer("Permute", f"{name}_perm", [name], [f"{name}_perm"], places),
+            layer("Flatten", f"{name}_flat", [f"{name}_perm"], [f"{name}_flat"]),
+        ]
+    priors = "prior_box_param { min_size: 8 max_size: 12 variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 }"
+    kept = "nms_param { nms_threshold: 0.45 } code_type: CENTER_SIZE keep_top_k: 5 confidence_threshold: 0.2"
+    head += [
+        layer("PriorBox", "priors", ["pool", "data"], ["priors"], priors),
+        layer("Reshape", "rows", ["conf_flat"], ["rows"], "reshape_param { shape { dim: 0 dim: -1 dim: 3 } }"),
+        layer("Softmax", "soft", ["rows"], ["soft"], "softmax_param { axis: 2 }"),
+        layer("Flatten", "scores", ["soft"], ["scores"]),
+        layer(
+            "DetectionOutput",
+            "out",
+            ["loc_flat", "scores", "priors"],
+            ["out"],
+            f"detection_output_param {{ num_classes: 3 {kept} }}",
+        ),
+    ]
+    made = np.random.default_rng(11)
+    shapes = {
+        "conv": [(4, 3, 3, 3), (4,)],
+        "scale": [(4,), (4,)],
+        "loc": [(8, 4, 1, 1), (8,)],
+        "conf": [(6, 4, 1, 1), (6,)],
+    }
+    blobs = {name: [made.standard_normal(s).astype(np.float32) for s in sizes] for name, sizes in shapes.items()}
+    blobs["bn"] = [np.zeros(4, np.float32), np.ones(4, np.float32), np.ones(1, np.float32)]
+    model = written(tmp_path, inputs_of({"data": (1, 3, 16, 16)}) + "".join(head), blobs)
+    x = made.standard_normal((1, 3, 16, 16)).astype(np.float32)
+    found = aot.compile_model(model)(x)["out"]
+    rows = found[0, 0][found[0, 0, :, 2] > 0]
+    assert found.shape == (1, 1, 5, 7) and len(rows) == 5 and {*rows[:, 1]} <= {1, 2}
+    np.testing.assert_allclose(found, interpret(converted(model), [x])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_numbers_may_have_eight_bytes(tmp_path: Path) -> None:
+    model = written(tmp_path, DATA + layer("Bias", "bias", ["data"], ["y"]), {"bias": [np.zeros(2, np.float32)]})
+    shape = field(7, field(1, b"\x02"))
+    for data, right in ((np.array([1, 2.5]).tobytes(), True), (b"abc", False)):
+        model.write_bytes(field(100, field(1, b"bias") + field(7, shape + field(8, data))))
+        if right:
+            np.testing.assert_allclose(interpret(converted(model), [X])[0], X + np.float32([[[1]], [[2.5]]]), rtol=1e-6)
+        else:
+            with pytest.raises(CorruptError, match="4 or 8 bytes"):
+                read_model(model)

@@ -57,6 +57,7 @@ MODELS = (
     "model.meta",
     "saved_model.pb",
     "model.tflite",
+    "model.prototxt",
     "model.pt2",
     "model.gguf",
 )
