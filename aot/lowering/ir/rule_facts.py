@@ -14,7 +14,7 @@ from aot.codegen.ir.loops import (
     prim,
 )
 from aot.codegen.ir.program import Rule
-from aot.codegen.ir.proof.facts import Either
+from aot.codegen.ir.proof.known_facts import Either
 from aot.runtime.abi import DType
 
 _MAX_SHIFT = 8  # of a size in a rule of broadcasting: more is not searched for

@@ -6,11 +6,11 @@ y[i, j] = x[i * m + j] for i in n, j in m, x of n * m elements:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from math import gcd, inf
 
 from aot.codegen.ir.expressions import loads, rewrite, variables
-from aot.codegen.ir.index import Affine, Key, bounds, exactly, factors, normal
+from aot.codegen.ir.index import Affine, bounds, exactly, factors, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Var, as_expr, prim
 from aot.codegen.ir.proof.affine_facts import (
     coefficient,
@@ -23,6 +23,7 @@ from aot.codegen.ir.proof.affine_facts import (
     plus_product,
     replaced,
 )
+from aot.codegen.ir.proof.known_facts import KnownFacts
 from aot.codegen.ir.proof.search_state import (
     FIRST_GOALS,
     MAX_CASES,
@@ -32,145 +33,25 @@ from aot.codegen.ir.proof.search_state import (
     MAX_WORK,
     MIN_TRIES,
     Keys,
-    Place,
-    SearchState,
 )
 from aot.runtime.abi import DType
 
 ZERO = exactly(0)
 
 Goals = list[tuple["Facts", Affine]]
-Either = tuple[tuple[Affine, ...], tuple[Affine, ...]]
 
 
-class Facts:
-    """Facts that hold at one place: affine expressions that are not negative there, and loops around it.
-
-    `meaning`: values of named sizes, which `shortest` writes in the form that sizes in facts have. `either`: pairs of
-    sets of facts, one of which holds. A place inside of another one has its facts, too.
-    """
-
-    def __init__(
-        self,
-        meaning: Mapping[Var, Expr],
-        facts: Iterable[Affine] = (),
-        either: Iterable[Either] = (),
-        axes: tuple[Var, ...] = (),
-        parent: Facts | None = None,
-        shortest: Callable[[Expr], Expr] | None = None,
-        place: Place = (),
-    ) -> None:
-        self.meaning = meaning
-        own = axes
-        axes = (*parent.axes, *axes) if parent else axes
-        self.axes: tuple[Var, ...] = tuple(dict.fromkeys(axes))
-        self._place: Place = (*parent._place, place) if parent else place
-        self._search_state = parent._search_state if parent else SearchState(shortest)
-        self._around: tuple[Facts, ...] = (self, *(parent._around if parent else ()))
-        self._is_contrary = False
-        self._told: frozenset[Keys] = parent._told if parent else frozenset()  # cases that the place is one of
-        self._results: tuple[dict[Key, bool], dict[Key, bool]] = {}, {}
-        self._age = 0
-        self._inner: dict[object, Facts] = {}
-        self._lows: dict[Expr, float] = {}
-        self._ends: dict[frozenset[tuple[Expr, int]], int] = {}
-        self._about: dict[Expr, list[Affine]] = {}
-        self._either: dict[Keys, Either] = {}
-        self._cases_about: dict[Expr, list[Keys]] = {}
-        self._in_loops: dict[Key, list[Affine]] = {}
-        self._add(facts, either)
-        about = () if own else [*self._about]
-        self._subjects = frozenset[Expr]((*own, *variables(*about), *loads(*about)))
-        self._is_base = parent is None  # True if facts are learnt here later on, too
-
-    @property
-    def are_contrary(self) -> bool:
-        """True if the place is never reached."""
-        return any(f._is_contrary for f in self._around)
-
-    def learn_in_loops(self, least: Affine, count: Affine) -> None:
-        """Add the fact that a sum of sizes is not negative where a number of iterations is not 0."""
-        self._search_state.age += 1
-        self._in_loops.setdefault(self.written(least).key, []).append(count)
-
-    def learn(self, facts: Iterable[Affine], either: Iterable[Either] = ()) -> None:
-        """Add facts, here and at all places inside."""
-        self._search_state.age += 1
-        self._is_base = True
-        self._add(facts, either)
-
-    def _add(self, facts: Iterable[Affine], either: Iterable[Either]) -> None:
-        for f in facts:
-            self._learn(f)
-            self._learn(self.written(f))
-        for sides in either:
-            key = tuple(f.key for side in sides for f in side)
-            if key not in self._either:
-                self._either[key] = sides
-                self._cases_about.setdefault(next(iter(sides[1][0].terms)), []).append(key)
-
-    def _learn(self, f: Affine) -> None:
-        """Add a fact, over its common factor: 2 n >= 1 is n >= 1."""
-        if not f.terms:
-            self._is_contrary |= f.const < 0
-            return
-        if bounds(f)[0] >= 0:
-            return
-        g = gcd(*f.terms.values())
-        f = f if g == 1 else Affine({t: c // g for t, c in f.terms.items()}, f.const // g)
-        terms = frozenset(f.terms.items())
-        if self._end(terms) <= f.const:
-            return
-        self._ends[terms] = f.const
-        opposite = self._end(frozenset((t, -c) for t, c in terms))
-        self._is_contrary |= opposite + f.const < 0 or bounds(f)[1] < 0
-        for atom in f.terms:
-            self._about.setdefault(atom, []).append(f)
-        if len(f.terms) == 1 and next(iter(f.terms.values())) > 0:
-            self._learn_low(next(iter(f.terms)), -f.const)
-
-    def _end(self, terms: frozenset[tuple[Expr, int]]) -> float:
-        return min(f._ends.get(terms, inf) for f in self._around)
-
-    def _facts_about(self, atom: Expr | None) -> Iterator[Affine]:
-        for place in self._around:
-            yield from place._about.get(atom, ()) if atom is not None else ()
-
-    def _learn_low(self, atom: Expr, least: int) -> None:
-        """Note the least value of an atom: a product of sizes that is not 0 has no factor that is."""
-        self._lows[atom] = max(self._lows.get(atom, -inf), least)
-        parts = factors(atom)
-        if least >= 1 and len(parts) > 1 and all(bounds(Affine({p: 1}))[0] >= 0 for p in parts):
-            for p in parts:
-                self._learn(normal(p, {}).plus(exactly(-1)))
-        match atom:
-            case Prim("floordiv", (x, Const(n))) if n > 0:
-                self._learn(normal(x - int(n) * least, {}))
-            case _:
-                pass
-
-    def written(self, a: Affine) -> Affine:
-        """Write a sum over sizes that have no meaning of their own."""
-        if not self.meaning or self.meaning.keys().isdisjoint(v for t in a.terms for v in variables(t)):
-            return a
-        e, known = a.expr(), self._search_state.written
-        if e not in known:
-            found = e
-            while any(v in self.meaning for v in variables(found)):
-                found = rewrite(found, self._meaning_of)
-            shortest = self._search_state.shortest
-            known[e] = shortest(found) if shortest is not None else found
-        return normal(known[e], {})
-
-    def _meaning_of(self, e: Expr) -> Expr | None:
-        return self.meaning.get(e) if isinstance(e, Var) else None
+class Facts(KnownFacts):
+    """Facts that hold at one place, and the search for proofs from them."""
 
     def inside(self, *axes: Var) -> Facts:
         """Return the facts inside of loops: each of them has an iteration there."""
         if not axes:
             return self
         if axes not in self._inner:
-            self._inner[axes] = Facts(self.meaning, [f for a in axes for f in iterates(a)], (), axes, self, None, axes)
+            self._inner[axes] = type(self)(
+                self.meaning, [f for a in axes for f in iterates(a)], (), axes, self, None, axes
+            )
         return self._inner[axes]
 
     def where(self, *facts: Affine) -> Facts:
@@ -179,7 +60,7 @@ class Facts:
             return self
         key = tuple(f.key for f in facts)
         if key not in self._inner:
-            self._inner[key] = Facts(self.meaning, facts, (), (), self, None, key)
+            self._inner[key] = type(self)(self.meaning, facts, (), (), self, None, key)
         return self._inner[key]
 
     def proves(self, goal: Affine, goals: int = MAX_GOALS) -> bool:
@@ -363,7 +244,7 @@ class Facts:
         """Return the facts on one side of a pair, which is not looked at again."""
         place = key, side[0].key
         if place not in self._inner:
-            made = self._inner[place] = Facts(self.meaning, side, (), (), self, None, place)
+            made = self._inner[place] = type(self)(self.meaning, side, (), (), self, None, place)
             made._told = self._told | {key}
         return self._inner[place]
 
