@@ -51,6 +51,7 @@ LAYERS = {
     "int8 3x3": Layer(lambda b, x: convolution(b, quantised(b, x), 64), IMAGE),
     "u4 weights, 32 tokens": Layer(_grouped(4), (32, 512), ROUNDED),
     "u4 weights, a token": Layer(_grouped(4), (1, 512), ROUNDED),
+    "u8 weights, 32 tokens": Layer(_grouped(8), (32, 512), ROUNDED),
     "bf16 matmul": Layer(lambda b, x: b.MatMul(x, weights(b, 512, 512)), (128, 512), BF16),
     "f32 matmul": Layer(lambda b, x: b.MatMul(x, weights(b, 192, 256)), (96, 192)),
     "f32 1x1": Layer(lambda b, x: conv(b, x, 64, 1, begin=(0, 0)), IMAGE),

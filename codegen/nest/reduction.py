@@ -265,7 +265,10 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
     for n in range(0, extent, size):
         count = min(size, extent - n)
         rows = () if w.buffer.name in words else terms_in_rows(w, axis, count, size)
-        term = dot(centred(x) if is_centred(reduction) else x, w if few is None else few.value, count, rows)
+        term = dot(x, w if few is None else few.value, count, rows)
+        if is_centred(reduction):
+            data, weights = (centred(f) if f.dtype is DType.U8 else f for f in (x, w))
+            term = dot(data, weights, count, rows)
         if sums is not None:
             (a, b), (c, d) = sums
             term = dot(a + b, c + d, count)

@@ -31,7 +31,7 @@ from aot.codegen.ir.loops import (
     dense,
     prim,
 )
-from aot.codegen.ir.numbers.dot_forms import BLOCK_BYTES, CENTRES, block_dot, dot, halves, row_words
+from aot.codegen.ir.numbers.dot_forms import BLOCK_BYTES, CENTRES, block_dot, centred, dot, halves, row_words
 from aot.codegen.ir.schedule import WORD_BYTES, Schedule, ScheduleError
 from aot.codegen.nest.points import Points, Span, Spans, Stmts
 from aot.runtime.abi import DType
@@ -42,7 +42,7 @@ VECTOR_BYTES = 4 * LANES
 
 @dataclass(frozen=True, slots=True)
 class WordRows:
-    """The accumulators `total` of a tile, whose words of data are `x` and of weights `w`: signed bytes."""
+    """The accumulators `total` of a tile, whose words of data are `x` and of weights `w`; u8 are less 128."""
 
     total: Buffer
     x: Load
@@ -74,23 +74,16 @@ class WordRows:
     def update(self, inner: Spans) -> Stmts:
         """Return the statements that add the terms of a tile of the sum, at most 16."""
         axis, n, words = self._step(inner)
-        fill = self._filled(words, axis, inner, n, CENTRES)
-        own, stmts = self._columns(), [*fill]
+        fill = self._filled(words, axis, inner, n, CENTRES if self.x.dtype is DType.U8 else 0)
+        w = centred(self.w) if self.w.dtype is DType.U8 else self.w
+        own, column, stmts = self._columns(), self.points.point(self.vector), [*fill]
         for part in range(-(-n // WORD_BYTES)):
-            dots = tuple(
-                Store(
-                    self.total,
-                    _cell(self.total, row, self.points.point(self.vector)),
-                    self._dot(words, row, part),
-                    "add",
-                )
-                for row in range(self.count)  # one behind the other, so that few weights are in registers at a time
-            )
-            stmts += own.each(dots, {**inner, axis: Span(inner[axis].start + WORD_BYTES * part, 1)})
+            dots: list[Stmt] = []
+            for row in range(self.count):  # one behind the other, so that few weights are in registers at a time
+                term = dot(Load(words, (Const(row), Const(part))), w, WORD_BYTES)
+                dots.append(Store(self.total, _cell(self.total, row, column), term, "add"))
+            stmts += own.each(tuple(dots), {**inner, axis: Span(inner[axis].start + WORD_BYTES * part, 1)})
         return (Alloc(words, tuple(stmts)),)
-
-    def _dot(self, words: Buffer, row: int, part: int) -> Expr:
-        return dot(Load(words, (Const(row), Const(part))), self.w, WORD_BYTES)
 
     def _step(self, inner: Spans) -> tuple[Var, int, Buffer]:
         """Return the axis of the sum, its terms in a tile, and the registers of the words of the rows."""

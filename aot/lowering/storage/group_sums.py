@@ -18,7 +18,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
-from aot.codegen.ir.numbers.dot_forms import PackedField
+from aot.codegen.ir.numbers.dot_forms import PackedField, centred
 from aot.ir.types import Array
 from aot.ir.values.deferred import value_of
 from aot.lowering.ir.steps import Steps
@@ -46,11 +46,17 @@ def group_length(parts: Parts, terms: int) -> int:
 class GroupWeights:
     """Weights of a product, with one axis for their groups and one to three for the elements of a group."""
 
-    def __init__(self, steps: Steps, w: Load, axis: Var, parts: Parts, length: int, together: int) -> None:
-        """`axis`: of the sum, a plain index of `w`. `together`: factors of the products that a dot sums."""
+    def __init__(
+        self, steps: Steps, w: Load, axis: Var, parts: Parts, length: int, together: int, signs: bool = False
+    ) -> None:
+        """`axis`: of the sum, a plain index of `w`. `together`: factors of the products that a dot sums.
+
+        `signs`: dots multiply signed bytes only. Numbers of 8 bits are then less 128 where they are multiplied.
+        """
         self.steps, self.w, self.parts, self.length = steps, w, parts, length
         self.place = w.index.index(axis)
         room = 32 // together
+        self.centred = signs and parts.bits == 8 and parts.whole  # so that zero points are added exactly either way
         self.fields, self.together, self.bits = room // parts.bits if parts.bits < room else 1, together, parts.bits
         count = parts.numbers.shape[self.place] // length
         self.group = Var(f"{axis.name}g", count)
@@ -78,7 +84,8 @@ class GroupWeights:
 
     def _number(self) -> Expr:
         if self.fields == 1:
-            return cast(Load(self.numbers, (*self._others(), self.group, *self.inner)), DType.I32)
+            number = Load(self.numbers, (*self._others(), self.group, *self.inner))
+            return centred(number) if self.centred else cast(number, DType.I32)
         run, field, element = self.inner
         load = Load(self.numbers, (*self._others(), self.group, run, element))
         return PackedField(load, field * self.bits, (1 << self.bits) - 1).value
@@ -108,8 +115,8 @@ class GroupWeights:
         return found
 
     def _zeros(self) -> Buffer | float:
-        """Return zero points of unsigned numbers: one that is the same everywhere, or a constant."""
-        zeros = self.parts.zeros + np.float32(128 if self.bits == 8 else 0)
+        """Return zero points of the factors: one that is the same everywhere, or a constant."""
+        zeros = self.parts.zeros + np.float32(128 if self.bits == 8 and not self.centred else 0)
         if (zeros == zeros.flat[0]).all():
             return float(zeros.flat[0])
         kinds = (np.int8, np.uint8) if self.parts.whole else ()

@@ -59,14 +59,15 @@ def quantise_activations(steps: Steps, context: Context) -> None:
     """Round the data of products with weights of 8 bits, where the target sums products of bytes."""
     target = context.target
     if target.abilities.dots:
-        _Rounded(steps, DType.I8 if target.abilities.dots == 4 else DType.I16).run()
+        _Rounded(steps, DType.I8 if target.abilities.dots == 4 else DType.I16, target.abilities.signs_dots).run()
     else:
         steps.in_floats.setdefault(NO_DOTS, [])
 
 
 class _Rounded:
-    def __init__(self, steps: Steps, dtype: DType) -> None:
-        self.steps, self.dtype = steps, dtype
+    def __init__(self, steps: Steps, dtype: DType, signs: bool) -> None:
+        """`signs`: instructions multiply signed bytes only."""
+        self.steps, self.dtype, self.signs = steps, dtype, signs
         self.done: dict[tuple[Load, tuple[Var, ...], tuple[Var, ...]], Data] = {}  # rounded data of what is read
         self.totals: dict[Load, Load] = {}  # of rounded data
 
@@ -212,7 +213,7 @@ class _Rounded:
         length = 0 if parts is None else group_length(parts, known(axis.extent or 1))
         if parts is None or not length or parts.codes is not None:
             return None
-        return GroupWeights(self.steps, w, axis, parts, length, 4 if self.dtype is DType.I8 else 2)
+        return GroupWeights(self.steps, w, axis, parts, length, 4 if self.dtype is DType.I8 else 2, self.signs)
 
     def _of_groups(
         self, x: Load, weights: GroupWeights, d: Definition, r: Reduce, step: Step, before: list[Step]

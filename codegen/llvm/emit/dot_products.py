@@ -40,10 +40,12 @@ class DotEmitter:
         match x, w:
             case Load(), Load() if x.buffer.space is Space.REGISTERS:
                 return self._signed(total, self._weights(w), self._lane(x))
+            case Load(), Prim("centred", (Load() as number,)) if x.buffer.space is Space.REGISTERS:
+                return self._signed(total, self._centred(self._weights(number)), self._lane(x))
             case Prim("centred", (Load() as data,)), Load():
-                word = self._data(data, n)
-                word = self.values.f.binary("xor", word, integer(CENTRES, word.type))
-                return self._signed(total, self._weights(w, rows), word)
+                return self._signed(total, self._weights(w, rows), self._centred(self._data(data, n)))
+            case Load(), Prim("centred", (Load() as number,)):
+                return self._signed(total, self._centred(self._weights(number, rows)), self._data(x, n))
             case Load(), Load():
                 return self._products(x, n, w.buffer.dtype, self._weights(w, rows), total)
             case Load(), Prim("and") if (found := packed_field_of(w)) is not None:
@@ -124,6 +126,13 @@ class DotEmitter:
         type_ = vector("i8", 4 * lanes)
         factors = [f.op(type_, f"bitcast {v} to {type_}") for v in (one, other)]
         return f.call(self.values.abilities.intrinsic("dot_signed_bytes", lanes), total.type, total, *factors)
+
+    def _centred(self, words: Value) -> Value:
+        """Return words of u8 less 128."""
+        key = ("centred", words.name)
+        if key not in self.values.splats:
+            self.values.splats[key] = self.values.f.binary("xor", words, integer(CENTRES, words.type))
+        return self.values.splats[key]
 
     def _lane(self, x: Load) -> Value:
         """Return one of four words that lie in a vector register, in every lane."""

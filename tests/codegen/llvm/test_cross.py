@@ -37,6 +37,8 @@ from tests.compilers import compiler
 from tests.lowering.check import conv
 from tests.lowering.check import weights as plain
 from tests.lowering.quantised import I8, IMAGE, convolution, data, quantised, weights
+from tests.lowering.storage.test_group_sums import KINDS, ROUNDED
+from tests.lowering.storage.test_group_sums import data as rounded_data
 from tests.networks import NETWORKS
 from tests.passes.check import Make, graph_of
 from tests.programs import chain
@@ -187,6 +189,23 @@ def test_products_of_bf16_are_equal_on_all_machines(name: str, cpu: str, level: 
     made = stages(graph_of(make, shape), CompileOptions(precision="bf16", target=level))
     assert ("bfmlalb" in made.asm(), "bfmlalt" in made.asm()) == (level == "aarch64-v8.6",) * 2
     assert emulated(made.built, tmp_path, [data(*shape)], cpu) == b"".join(y.tobytes() for y in here.to_tuple())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cpu", "level"), [("cortex-a76", "aarch64-v8.2"), ("max", "aarch64-v8.6")])
+@pytest.mark.parametrize("kind", ["u4 in 64", "Q8_0"])
+def test_products_of_groups_are_equal_on_all_machines(kind: str, cpu: str, level: str, tmp_path: Path) -> None:
+    """Weights of language models: on -v8.2 instructions multiply signed bytes only, so those of 8 bits are less 128."""
+    w = KINDS[kind]
+    x, shape = rounded_data(7, w.length), (7, w.length)
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return w.product(b, b.Abs(x))
+
+    here = in_memory(stages(graph_of(make, shape), replace(ROUNDED, target="native")).built)(x)
+    made = stages(graph_of(make, shape), replace(ROUNDED, target=level))
+    assert made.groups.count("dots=") == 1
+    assert emulated(made.built, tmp_path, [x], cpu) == b"".join(y.tobytes() for y in here.to_tuple())
 
 
 @pytest.mark.slow
