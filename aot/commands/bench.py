@@ -36,19 +36,16 @@ def bench(
     top: Annotated[int | None, option(min=1, metavar="N", help="Print only the N slowest kernels")] = None,
     seconds: Annotated[float, option(min=0, metavar="SECONDS", help="Measure for so many seconds")] = 2.0,
     requests: Annotated[
-        int,
-        option("--requests", "-nireq", min=1, max=512, metavar="N", help="Run N requests at once, for throughput"),
+        int, option("--requests", "-nireq", min=1, max=512, metavar="N", help="Run N requests at once, for throughput")
     ] = 1,
     against: Annotated[
         list[Path] | None, option(exists=True, metavar="other.so", help="Time these libraries, too, in turns")
     ] = None,
     trace: Annotated[
-        Path | None,
-        option(metavar="t.json", help="Write a trace of all inferences and calls, for ui.perfetto.dev"),
+        Path | None, option(metavar="t.json", help="Write a trace of all inferences and calls, for ui.perfetto.dev")
     ] = None,
     precisions: Annotated[
-        bool,
-        option("--precisions", help="Compile MODEL in each precision: time, size and error on the inputs"),
+        bool, option("--precisions", help="Compile MODEL in each precision: time, size and error on the inputs")
     ] = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
@@ -92,12 +89,7 @@ def bench(
 
 
 def _precisions(
-    model: Path,
-    inputs: list[str] | None,
-    options: CompileOptions,
-    threads: int | None,
-    seconds: float,
-    as_json: bool,
+    model: Path, inputs: list[str] | None, options: CompileOptions, threads: int | None, seconds: float, as_json: bool
 ) -> None:
     """Print a table of the precisions of a model."""
     from aot.commands.precisions import measured, table

@@ -46,8 +46,7 @@ def run(
     expect: Annotated[Path | None, option(exists=True, metavar="out.npz", help="Compare with these results")] = None,
     bound: arg.Bound = None,
     sandbox: Annotated[
-        bool,
-        option("--sandbox", help="Run a library you do not trust in a process that can compute and nothing else"),
+        bool, option("--sandbox", help="Run a library you do not trust in a process that can compute and nothing else")
     ] = False,
     max_memory: Annotated[
         str | None, option(metavar="4GB", help="Limit of memory of the sandbox, beside that of the library")

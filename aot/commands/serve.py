@@ -26,8 +26,7 @@ def serve(
         option(metavar="ROWS | MODEL=ROWS", help="Most rows of requests that are inferred together, default 1"),
     ] = None,
     batch_wait: Annotated[
-        list[str] | None,
-        option(metavar="MS | MODEL=MS", help="Milliseconds to wait for more rows, default 0"),
+        list[str] | None, option(metavar="MS | MODEL=MS", help="Milliseconds to wait for more rows, default 0")
     ] = None,
     queue: Annotated[
         list[str] | None,
@@ -41,8 +40,7 @@ def serve(
         float, option(min=0.1, metavar="SECONDS", help="Time to finish accepted requests after SIGTERM")
     ] = 30,
     drain: Annotated[
-        float,
-        option(min=0, metavar="SECONDS", help="Time to be not ready, but answer, before it stops after SIGTERM"),
+        float, option(min=0, metavar="SECONDS", help="Time to be not ready, but answer, before it stops after SIGTERM")
     ] = 0,
     max_body: Annotated[str, option(metavar="64MB", help="Largest request")] = "64MB",
     max_answer: Annotated[str, option(metavar="256MB", help="Largest answer")] = "256MB",

@@ -12,14 +12,7 @@ from aot.passes.rewrite import Rule, RuleSet
 from aot.runtime.errors import UsageError
 
 ENTRIES = ("find_and_replace_pattern", "__call__")
-MO_METHODS = (
-    "replace_pattern",
-    "replace_sub_graph",
-    "replace_op",
-    "generate_sub_graph",
-    "transform_graph",
-    "extract",
-)
+MO_METHODS = ("replace_pattern", "replace_sub_graph", "replace_op", "generate_sub_graph", "transform_graph", "extract")
 KINDS = (
     "a class with find_and_replace_pattern or __call__, a rule, a conversion, or a class for Model Optimizer's phases"
 )

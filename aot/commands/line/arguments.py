@@ -39,19 +39,14 @@ Samples = Annotated[list[str] | None, option("--data", metavar="x.npz | NAME=x.n
 Data = Annotated[
     Path | None,
     option(
-        exists=True,
-        dir_okay=False,
-        help="Sample inputs for --precision auto: x.npz",
-        rich_help_panel=Group.NUMBERS,
+        exists=True, dir_okay=False, help="Sample inputs for --precision auto: x.npz", rich_help_panel=Group.NUMBERS
     ),
 ]
 MaxError = Annotated[
-    float,
-    option(min=0, help="Largest error of results that --precision auto accepts", rich_help_panel=Group.NUMBERS),
+    float, option(min=0, help="Largest error of results that --precision auto accepts", rich_help_panel=Group.NUMBERS)
 ]
 Output = Annotated[
-    Path | None,
-    option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so", rich_help_panel=Group.OUTPUT),
+    Path | None, option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so", rich_help_panel=Group.OUTPUT)
 ]
 Results = Annotated[Path | None, option("-o", "--output", help="out.npz, or out.npy for a single output")]
 Bound = Annotated[
@@ -61,8 +56,7 @@ Threads = Annotated[
     int | None, option(min=1, metavar="N", help="Use at most N threads; default: all that this process may use")
 ]
 TokenizerFile = Annotated[
-    Path | None,
-    option("--tokenizer", exists=True, help="tokenizer.json or m.gguf; default: the one beside the model"),
+    Path | None, option("--tokenizer", exists=True, help="tokenizer.json or m.gguf; default: the one beside the model")
 ]
 Temperature = Annotated[float, option(min=0, help="0: always the most probable token; above 0: draw one")]
 TopK = Annotated[int, option(min=0, metavar="N", help="Draw among the N most probable tokens; 0: among all")]

@@ -24,18 +24,7 @@ from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
 
-__all__ = [
-    "CONVERSIONS",
-    "SHORT",
-    "Bodies",
-    "Call",
-    "Conversion",
-    "Outputs",
-    "Sequenced",
-    "Value",
-    "extension",
-    "tf",
-]
+__all__ = ["CONVERSIONS", "SHORT", "Bodies", "Call", "Conversion", "Outputs", "Sequenced", "Value", "extension", "tf"]
 
 C = TypeVar("C", bound=Callable[..., Any])
 

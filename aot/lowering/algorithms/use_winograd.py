@@ -15,12 +15,7 @@ from aot.codegen.ir.traverse import move_loads, rewrite_work
 from aot.codegen.target import Target
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred, value_of
-from aot.lowering.algorithms.winograd_form import (
-    Tiling,
-    WinogradForm,
-    forms_of,
-    transformed,
-)
+from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm, forms_of, transformed
 from aot.lowering.algorithms.winograd_groups import Winograd, winograd
 from aot.lowering.algorithms.winograd_tilings import choose_tilings
 from aot.lowering.context import Context

@@ -6,13 +6,7 @@ from enum import StrEnum
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.index import Affine
-from aot.codegen.ir.loops import (
-    Buffer,
-    Expr,
-    Size,
-    Var,
-    prim,
-)
+from aot.codegen.ir.loops import Buffer, Expr, Size, Var, prim
 from aot.codegen.ir.printer import expr_text, size_text
 from aot.codegen.ir.program import Rule
 

@@ -6,13 +6,7 @@ from functools import lru_cache, reduce
 from math import isqrt
 
 from aot.codegen.ir.index import Affine, exactly, factors, normal
-from aot.codegen.ir.loops import (
-    Const,
-    Expr,
-    Prim,
-    as_expr,
-    prim,
-)
+from aot.codegen.ir.loops import Const, Expr, Prim, as_expr, prim
 from aot.codegen.ir.program import Rule
 from aot.codegen.ir.proof.known_facts import Either
 from aot.runtime.abi import DType

@@ -101,14 +101,7 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
         return f.array(out) * self.state_activation().array(new), new
 
     def reference(
-        self,
-        a: Array,
-        h: Array,
-        c: Array,
-        r: Array,
-        scale: Array,
-        sums: Array,
-        lengths: Array | None = None,
+        self, a: Array, h: Array, c: Array, r: Array, scale: Array, sums: Array, lengths: Array | None = None
     ) -> tuple[Array, ...]:
         return tuple(x.astype(a.dtype) for x in recur(self, a, [h, c], r, scale, lengths, self.reverse))
 

@@ -122,13 +122,7 @@ class Recurrence(Recurrent):
 
 
 def recur(
-    layer: Recurrent,
-    a: Array,
-    states: list[Array],
-    r: Array,
-    rb: Array | None,
-    lengths: Array | None,
-    reverse: bool,
+    layer: Recurrent, a: Array, states: list[Array], r: Array, rb: Array | None, lengths: Array | None, reverse: bool
 ) -> list[Array]:
     """Compute outputs and last states step by step, for references."""
     batch, steps = a.shape[:2]

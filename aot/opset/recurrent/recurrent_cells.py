@@ -356,14 +356,7 @@ class LSTMCell_1(LSTM, DecomposedOp):
         return narrowed(build, state, dtype), narrowed(build, with_batch_of(build, new, c), dtype)
 
     def reference(
-        self,
-        x: Array,
-        h: Array,
-        c: Array,
-        w: Array,
-        r: Array,
-        b: Array | None = None,
-        p: Array | None = None,
+        self, x: Array, h: Array, c: Array, w: Array, r: Array, b: Array | None = None, p: Array | None = None
     ) -> tuple[Array, ...]:
         total = linear(x, w) + linear(h, r) + (0 if b is None else wide(b))
         gate = dict(zip(self.weights_format.value, np.split(total, 4, 1), strict=True))

@@ -151,10 +151,7 @@ class UniqueWithin(LoopOp):
         names = ("order", "spare", "group")
         order, spare, group = (dense(name, number, space=Space.ARENA, dtype=DType.I64) for name in names)
         rows = _Rows(x.buffer, x.shape, along)
-        return (
-            _sort(rows, order, spare, number),
-            _list(rows, order, group, spare, outs, number, self.sorted),
-        )
+        return (_sort(rows, order, spare, number), _list(rows, order, group, spare, outs, number, self.sorted))
 
     def reference(self, x: Array, axis: Array | None = None) -> tuple[Array, ...]:
         rows, first, inverse, counts = Unique(**vars(self)).reference(x, axis)

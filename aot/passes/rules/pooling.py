@@ -48,14 +48,7 @@ def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
     rest = [k - 1 - last for k, (_, last) in zip(op.kernel, ranges, strict=True)]
     after = [p - n * step for p, n, step in zip(windows.after, rest, steps, strict=True)]
     pooled = build(
-        replace(
-            op,
-            kernel=sizes,
-            pads_begin=tuple(before),
-            pads_end=tuple(after),
-            auto_pad=AutoPad.EXPLICIT,
-        ),
-        x,
+        replace(op, kernel=sizes, pads_begin=tuple(before), pads_end=tuple(after), auto_pad=AutoPad.EXPLICIT), x
     )
     return build.Multiply(pooled, prod(sizes) / prod(op.kernel)) if counted else pooled
 

@@ -18,14 +18,7 @@ WORD_UNITS, WORD_LOADS = 4, 3  # instructions of vectors and loads a cycle; Neov
 
 
 def tile_of(
-    rows: int,
-    columns: int,
-    width: int,
-    target: Target,
-    depth: int = 0,
-    cores: int = 1,
-    kept: int = 0,
-    sums: int = 1,
+    rows: int, columns: int, width: int, target: Target, depth: int = 0, cores: int = 1, kept: int = 0, sums: int = 1
 ) -> tuple[int, int]:
     """Return rows and vectors of the register tile that cost least for these extents.
 
@@ -58,14 +51,7 @@ def row_word_tile_of(rows: int, columns: int, target: Target, word_bytes: int) -
 
 
 def tile_text(
-    rows: int,
-    columns: int,
-    width: int,
-    target: Target,
-    depth: int = 0,
-    cores: int = 1,
-    kept: int = 0,
-    sums: int = 1,
+    rows: int, columns: int, width: int, target: Target, depth: int = 0, cores: int = 1, kept: int = 0, sums: int = 1
 ) -> str:
     """Return the chosen register tile and the cheapest others as text, in half cycles for a step of the whole sum."""
     tried = list(_costs(rows, columns, width, target, depth, cores, kept, sums))

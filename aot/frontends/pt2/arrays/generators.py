@@ -26,10 +26,7 @@ def value_of(node: Call, fill_value: OutPort | Number | None) -> OutPort | Numbe
 
 @aten(*FACTORIES)
 def filled(
-    node: Call,
-    size: Sequence[Size],
-    fill_value: OutPort | Number | None = None,
-    dtype: DType | None = None,
+    node: Call, size: Sequence[Size], fill_value: OutPort | Number | None = None, dtype: DType | None = None
 ) -> OutPort:
     return node.build.Broadcast(node.port(value_of(node, fill_value), node.dtype()), node.vector(size))
 
@@ -49,11 +46,7 @@ def empty_strided(
 
 @aten(*NEW)
 def new_filled(
-    node: Call,
-    x: OutPort,
-    size: Sequence[Size],
-    fill_value: OutPort | Number | None = None,
-    dtype: DType | None = None,
+    node: Call, x: OutPort, size: Sequence[Size], fill_value: OutPort | Number | None = None, dtype: DType | None = None
 ) -> OutPort:
     return filled(node, size, fill_value)
 
@@ -77,21 +70,13 @@ def node_type(node: Call, x: OutPort) -> DType:
 
 
 @aten("scalar_tensor.default", "prims::scalar_tensor.default")
-def scalar_tensor(
-    node: Call,
-    s: Number,
-    dtype: DType | None = None,
-) -> OutPort:
+def scalar_tensor(node: Call, s: Number, dtype: DType | None = None) -> OutPort:
     return node.port(s, node.dtype())
 
 
 @aten("arange.default", "arange.start", "arange.start_step")
 def arange(
-    node: Call,
-    start: Number = 0,
-    end: Number | None = None,
-    step: Number = 1,
-    dtype: DType | None = None,
+    node: Call, start: Number = 0, end: Number | None = None, step: Number = 1, dtype: DType | None = None
 ) -> OutPort:
     """start, start + step, ... before end; with one number that is the end."""
     if end is None:
@@ -122,12 +107,7 @@ def linspace(
 
 
 @aten("eye.default", "eye.m")
-def eye(
-    node: Call,
-    n: Size,
-    m: Size | None = None,
-    dtype: DType | None = None,
-) -> OutPort:
+def eye(node: Call, n: Size, m: Size | None = None, dtype: DType | None = None) -> OutPort:
     rows, columns = node.port(n), node.port(n if m is None else m)
     return node.cast(node.build.Eye(rows, columns, node.scalar(0), output_type=DType.I32), node.dtype())
 
@@ -147,13 +127,7 @@ def tri(node: Call, x: OutPort, diagonal: Size = 0) -> OutPort:
 
 
 @aten("tril_indices.default", "triu_indices.default")
-def tri_indices(
-    node: Call,
-    row: int,
-    col: int,
-    offset: int = 0,
-    dtype: DType | None = None,
-) -> OutPort:
+def tri_indices(node: Call, row: int, col: int, offset: int = 0, dtype: DType | None = None) -> OutPort:
     check_table(node.kind, 2, row, col)
     found = (np.tril_indices if node.kind.startswith("tril") else np.triu_indices)(row, offset, col)
     return node.build.const(np.stack(found), node.dtype())

@@ -29,20 +29,12 @@ def _of_type(node: Call, sizes: OutPort, normal: bool, dtype: DType) -> OutPort:
 
 
 @aten("rand.default", "randn.default")
-def rand(
-    node: Call,
-    size: Sequence[Size],
-    dtype: DType | None = None,
-) -> OutPort:
+def rand(node: Call, size: Sequence[Size], dtype: DType | None = None) -> OutPort:
     return _of_type(node, node.vector(size), node.kind.startswith("randn."), node.dtype())
 
 
 @aten("rand_like.default", "randn_like.default")
-def rand_like(
-    node: Call,
-    x: OutPort,
-    dtype: DType | None = None,
-) -> OutPort:
+def rand_like(node: Call, x: OutPort, dtype: DType | None = None) -> OutPort:
     return _of_type(node, shape_of(node, x), node.kind.startswith("randn_"), node.dtype())
 
 
@@ -56,11 +48,7 @@ def whole(node: Call, sizes: OutPort, low: Number, high: Number) -> OutPort:
 
 @aten("randint.default", "randint.low")
 def randint(
-    node: Call,
-    low: Size = 0,
-    high: Size | None = None,
-    size: Sequence[Size] = (),
-    dtype: DType | None = None,
+    node: Call, low: Size = 0, high: Size | None = None, size: Sequence[Size] = (), dtype: DType | None = None
 ) -> OutPort:
     """Integers from `low` to below `high`; one number alone is the end."""
     ends = (0, low) if high is None else (low, high)
@@ -68,22 +56,12 @@ def randint(
 
 
 @aten("randint_like.default", "randint_like.low_dtype")
-def randint_like(
-    node: Call,
-    x: OutPort,
-    high: Size,
-    low: Size = 0,
-    dtype: DType | None = None,
-) -> OutPort:
+def randint_like(node: Call, x: OutPort, high: Size, low: Size = 0, dtype: DType | None = None) -> OutPort:
     return whole(node, shape_of(node, x), low, high)
 
 
 @aten("randperm.default")
-def randperm(
-    node: Call,
-    n: Size,
-    dtype: DType | None = None,
-) -> OutPort:
+def randperm(node: Call, n: Size, dtype: DType | None = None) -> OutPort:
     """The order of random numbers."""
     keys = drawn(node, node.vector([n]), dtype=DType.F64)
     return ranked(node, keys, node.port(n), 0, False)[1]

@@ -180,11 +180,7 @@ def view_dtype(node: Call, x: OutPort, dtype: DType) -> OutPort:
 
 @aten("as_strided.default", "as_strided_copy.default")
 def as_strided(
-    node: Call,
-    x: OutPort,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
+    node: Call, x: OutPort, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> OutPort:
     """Elements by their places in the storage of a tensor without gaps."""
     build = node.build

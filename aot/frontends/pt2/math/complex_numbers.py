@@ -12,16 +12,7 @@ from typing import Any, cast
 from aot.frontends.conversion.calls import Packed, Value
 from aot.frontends.pt2.files.element_types import COMPLEX, PARTS
 from aot.frontends.pt2.math.arithmetic import hypotenuse
-from aot.frontends.pt2.registry import (
-    Call,
-    Complex,
-    Number,
-    Outputs,
-    Symbol,
-    aten,
-    aten_complex,
-    conversion_of,
-)
+from aot.frontends.pt2.registry import Call, Complex, Number, Outputs, Symbol, aten, aten_complex, conversion_of
 from aot.frontends.tf.math.complex_numbers import product, zeros
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType

@@ -170,12 +170,7 @@ def fftshift(node: Call, x: OutPort, dim: int | Sequence[int] | None = None) -> 
 
 
 @aten("fft_fftfreq.default", "fft_rfftfreq.default")
-def fftfreq(
-    node: Call,
-    n: int,
-    d: float = 1.0,
-    dtype: DType | None = None,
-) -> OutPort:
+def fftfreq(node: Call, n: int, d: float = 1.0, dtype: DType | None = None) -> OutPort:
     made = np.fft.rfftfreq if "rfft" in node.kind else np.fft.fftfreq
     return node.build.const(made(n, d), node.dtype())
 

@@ -70,13 +70,7 @@ def dequantize(
 
 @aten(SPACE + "quantize_per_token.default")
 def quantize_per_token(
-    node: Call,
-    x: OutPort,
-    scales: OutPort,
-    zero_points: OutPort,
-    quant_min: int,
-    quant_max: int,
-    dtype: DType,
+    node: Call, x: OutPort, scales: OutPort, zero_points: OutPort, quant_min: int, quant_max: int, dtype: DType
 ) -> OutPort:
     build = node.build
     scaled = build.Divide(node.cast(x, DType.F32), node.cast(scales, DType.F32))
@@ -139,9 +133,7 @@ def choose_qparams_per_token(node: Call, x: OutPort, dtype: DType) -> tuple[OutP
     below, above = build.Divide(low, scale), build.Divide(high, scale)
     nearer = build.Greater(build.Add(build.Add(below, first), build.Add(above, last)), 0.0)
     zero = build.Select(
-        nearer,
-        build.Subtract(node.like(first, low), below),
-        build.Subtract(node.like(last, low), above),
+        nearer, build.Subtract(node.like(first, low), below), build.Subtract(node.like(last, low), above)
     )
     return scale, build.Round(build.Clamp(zero, min=first, max=last))
 

@@ -19,11 +19,7 @@ def axes_of(node: Call, x: OutPort, dim: int | Sequence[int] | None) -> OutPort:
 
 @aten("sum.default", "sum.dim_IntList", "mean.default", "mean.dim", "prod.default", "prod.dim_int")
 def reduced(
-    node: Call,
-    x: OutPort,
-    dim: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    dtype: DType | None = None,
+    node: Call, x: OutPort, dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: DType | None = None
 ) -> OutPort:
     """Elements are converted first; integers are summed in i64."""
     kind = {"sum": "ReduceSum", "mean": "ReduceMean", "prod": "ReduceProd"}[node.kind.partition(".")[0]]
@@ -33,11 +29,7 @@ def reduced(
 
 @aten("nansum.default")
 def nansum(
-    node: Call,
-    x: OutPort,
-    dim: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    dtype: DType | None = None,
+    node: Call, x: OutPort, dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: DType | None = None
 ) -> OutPort:
     if x.type.dtype.is_float:
         x = node.build.Select(node.build.IsNaN(x), node.like(0, x), x)

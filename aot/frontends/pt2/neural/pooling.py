@@ -20,11 +20,7 @@ def rank_of(node: Call) -> int:
 
 
 def windows(
-    node: Call,
-    kernel: int | Sequence[int],
-    stride: int | Sequence[int],
-    padding: int | Sequence[int],
-    ceil_mode: bool,
+    node: Call, kernel: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int], ceil_mode: bool
 ) -> dict[str, Any]:
     """Attributes of a pooling; without strides, windows do not overlap."""
     rank = rank_of(node)

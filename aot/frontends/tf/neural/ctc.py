@@ -18,12 +18,7 @@ def ctc_greedy_decoder(node: Call, scores: OutPort, lengths: OutPort) -> tuple[O
     turned = build.Transpose(scores, node.list([1, 0, 2]))
     ends = node.cast(lengths, DType.I32)
     first = build.CTCGreedyDecoderSeqLen(
-        turned,
-        ends,
-        blank,
-        merge_repeated=node.flag("merge_repeated"),
-        classes_index_type=DType.I64,
-        outputs=2,
+        turned, ends, blank, merge_repeated=node.flag("merge_repeated"), classes_index_type=DType.I64, outputs=2
     )
     decoded, counts = first.node.out_ports().values()
     places = build.Transpose(build.NonZero(build.GreaterEqual(decoded, 0)), node.list([1, 0]))

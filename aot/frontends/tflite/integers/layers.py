@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from aot.frontends.tflite.integers.fixed_point import (
-    multiplier,
-    of_input,
-    saturated,
-    scaled,
-    shifted,
-    single,
-    whole,
-)
+from aot.frontends.tflite.integers.fixed_point import multiplier, of_input, saturated, scaled, shifted, single, whole
 from aot.frontends.tflite.math.products import rows, with_axes
-from aot.frontends.tflite.neural.convolution import (
-    convolved,
-    convolved_by_channel,
-    transposed,
-    with_bias,
-)
+from aot.frontends.tflite.neural.convolution import convolved, convolved_by_channel, transposed, with_bias
 from aot.frontends.tflite.registry import Call, exact
 from aot.frontends.tflite.tensors import COMPUTED
 from aot.ir.graph import OutPort

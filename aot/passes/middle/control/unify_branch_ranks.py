@@ -199,11 +199,7 @@ def _replace(node: Node, op: If, behind: list[Node], then: _Branch, other: _Bran
     needed = _read(behind)
     outs = tuple(OutputMap(k, k) for k in range(len(needed)))
     made = graph.add(
-        If(tuple(then.inputs), outs, moved, outs),
-        *sources.ports,
-        name=node.name,
-        origin=node.origin,
-        outputs=len(outs),
+        If(tuple(then.inputs), outs, moved, outs), *sources.ports, name=node.name, origin=node.origin, outputs=len(outs)
     )
     made.regions = {"then": then.body, "else": other.body}
     for old, new in zip(needed, made.out_ports().values(), strict=True):
