@@ -51,8 +51,9 @@ class Call(AnyCall):
 
     def along(self, value: OutPort, axis: int, rank: int) -> OutPort:
         """Return a tensor whose first axis is `axis` of tensors of `rank`."""
-        first = self.axis(axis, rank)
-        return self.reshape(value, (*value.shape, *[1] * (rank - first - value.type.rank)))
+        first, own = self.axis(axis, rank), value.type.rank
+        missing = range(own, rank - first)
+        return self.build.Unsqueeze(value, self.list(missing)) if missing else value
 
     def flat(self, value: OutPort) -> OutPort:
         """Return a blob as a vector: older files store vectors with four axes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aot.frontends.caffe.registry import Call, caffe
 from aot.ir.graph import OutPort
+from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 RESAMPLED = {"NEAREST": "nearest", "LINEAR": "linear", "CUBIC": "cubic"}
@@ -57,12 +58,12 @@ def resample(node: Call, x: OutPort, like: OutPort | None = None, *, type: str, 
     elif all(given):
         sizes = node.list(given)
     else:
-        sizes = node.list([int(node.extent(x, a, "the size of an image") * factor) for a in (2, 3)])
-    known = sizes.value
-    smaller = known is None or any(
-        n < s for n, s in zip(known.tolist(), x.shape[2:], strict=True) if isinstance(s, int)
-    )
-    node.refuse(type != "NEAREST" and smaller, "images are not made smaller")
+        own = node.cast(node.dims(x, [2, 3]), DType.F32)
+        sizes = node.cast(node.build.Floor(node.build.Multiply(own, factor)), DType.I64)
+    known, larger = sizes.value, like is None and not all(given) and factor >= 1
+    if known is not None and known.dtype != object:
+        larger = all(isinstance(s, int) and n >= s for n, s in zip(known.tolist(), x.shape[2:], strict=True))
+    node.refuse(type != "NEAREST" and not larger, "images are made larger, others lose what lies between")
     return _resized(node, x, sizes, mode=mode, coordinate_transformation_mode="half_pixel")
 
 

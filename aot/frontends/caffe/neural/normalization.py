@@ -81,7 +81,7 @@ def arg_max(node: Call, x: OutPort, *, out_max_val: bool, top_k: int, axis: int 
     Of equal ones the last counts: the axis is reversed before the search.
     """
     build = node.build
-    data = node.reshape(x, (x.shape[0], 1, -1)) if axis is None else x
+    data = build.Reshape(x, node.list([0, 1, -1]), special_zero=True) if axis is None else x
     along = 2 if axis is None else node.axis(axis, x.type.rank)
     found = build.TopK(build.Reverse(data, node.list([along])), top_k, axis=along, outputs=2)
     if out_max_val and axis is not None:

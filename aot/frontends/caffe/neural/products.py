@@ -60,4 +60,5 @@ def bias(node: Call, x: OutPort, b: OutPort, *, axis: int, num_axes: int, bottom
 @caffe("Axpy")
 def axpy(node: Call, a: OutPort, x: OutPort, y: OutPort) -> OutPort:
     """A x + y, with a number of `a` for each channel."""
-    return node.build.Add(node.build.Multiply(node.along(node.reshape(a, a.shape[:2]), 0, x.type.rank), x), y)
+    factors = node.build.Squeeze(a, node.list(range(2, a.type.rank))) if a.type.rank > 2 else a
+    return node.build.Add(node.build.Multiply(node.along(factors, 0, x.type.rank), x), y)
