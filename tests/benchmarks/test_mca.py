@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.mca import measure
 from benchmarks.mca.layers import LAYERS, loops_of
 from benchmarks.mca.loops import inner_loops
 from benchmarks.mca.model import LEVELS, find_mca, share
@@ -62,3 +63,10 @@ def test_loops_of_products_leave_the_stack_alone(layer: str, level: str) -> None
     found = loops_of(layer, level)
     assert found
     assert [loop.spills for loop in found] == [0] * len(found)
+
+
+def test_layers_are_timed_on_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    measure.main(["u4 weights, a token", "--seconds", "0"])
+    _, _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split(" | ")[1] for row in rows] == measure.levels()
+    assert all(float(row.split(" | ")[2]) > 0 for row in rows)
