@@ -1,4 +1,7 @@
-"""IF, WHILE, CALL, CALL_ONCE and variables; regions are made as `aot.frontends.conversion.regions` says."""
+"""IF, WHILE, CALL, CALL_ONCE and variables: foreign nodes with regions, as the conversions of control flow take them.
+
+`aot.frontends.conversion.regions` makes the regions, from what the walk over a function gives.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""If, Case and While of functions; regions are made as `aot.frontends.conversion.regions` says."""
+"""If, Case and While of functions: foreign nodes with regions, as the conversions of control flow take them.
+
+`aot.frontends.conversion.regions` makes the regions, from what the walk over a function gives.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What extractors of Caffe's layers call."""
+"""Functions that extractors of Caffe's layers call."""
