@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import aot
-from aot.frontends import front_passes, read_model
-from aot.ir.interpret import interpret
+from aot.runtime.arrays.strings import PARTS, encode, texts
+from tests.inferred import results_of
 
 FAMILIES = sorted(Path(__file__).parent.glob("op_cases/*.zip"))
 NAMES = [p.stem for p in FAMILIES]
@@ -47,6 +47,22 @@ def inputs(cases: list[dict[str, Any]], data: bytes) -> dict[str, np.ndarray[Any
     return {entry[0]: array(entry, data) for case in cases for entry in case["inputs"]}
 
 
+def in_parts(arrays: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the arrays, those of strings as the three tensors that compiled code reads."""
+    found = dict(arrays)
+    for name in [n for n, array in arrays.items() if array.dtype == object]:
+        found |= zip((f"{name}.{part}" for part in PARTS), encode(arrays[name]), strict=True)
+    return found
+
+
+def of_parts(names: list[str], arrays: list[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return results by name; three tensors of one name are strings."""
+    found: dict[str, list[np.ndarray[Any, Any]]] = {}
+    for name, array in zip(names, arrays, strict=True):
+        found.setdefault(name.split(".")[0], []).append(array)
+    return {name: texts(*parts) if parts[1:] else parts[0] for name, parts in found.items()}
+
+
 def differs(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], own: float) -> str:
     """Return a text about the first difference; empty if the arrays are equal within the bound."""
     if (found.dtype, found.shape) != (wanted.dtype, wanted.shape):
@@ -69,38 +85,18 @@ def problems(cases: list[dict[str, Any]], found: dict[str, Any], data: bytes) ->
     ]
 
 
-def compiled(path: Path, sizes: str, folder: Path) -> list[str]:
-    """Compile and run a graph; the outputs that differ."""
-    graphs, cases, data = contents(path)
-    file = folder / f"{path.stem}.pb"
-    file.write_bytes(graphs[f"{sizes}.pb"])
-    model = aot.compile_model(file, threads=1, max_seconds=600)  # a busy machine
-    fed = inputs(cases[sizes], data)
-    return problems(cases[sizes], dict(model([fed[t.name] for t in model.inputs])), data)
-
-
 @pytest.mark.parametrize("sizes", ["graph", "graph_dynamic"])
 @pytest.mark.parametrize("path", FAMILIES, ids=NAMES)
 def test_conversions_mean_what_tensorflow_computes(path: Path, sizes: str, tmp_path: Path) -> None:
-    """By the references of the opset."""
+    """By the references of the opset, after all passes; inferred types hold.
+
+    `tests/opset` compiles each operation with fixed and with open sizes, and `test_models.py` whole networks.
+    """
     graphs, cases, data = contents(path)
     file = tmp_path / f"{path.stem}.pb"
     file.write_bytes(graphs[f"{sizes}.pb"])
-    graph = read_model(file)
-    for front_pass in front_passes():
-        front_pass(graph)
-    fed = inputs(cases[sizes], data)
-    results = interpret(graph, [fed[node.name] for node in graph.parameters])
-    names = [node.name.split(".")[0] for node in graph.results]
-    assert not problems(cases[sizes], dict(zip(names, results, strict=True)), data)
-
-
-@pytest.mark.parametrize("path", FAMILIES, ids=NAMES)
-def test_operations_give_what_tensorflow_gives(path: Path, tmp_path: Path) -> None:
-    assert not compiled(path, "graph", tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", FAMILIES, ids=NAMES)
-def test_operations_give_it_where_sizes_are_left_open(path: Path, tmp_path: Path) -> None:
-    assert not compiled(path, "graph_dynamic", tmp_path)
+    graph = aot.stages(file, max_seconds=600).optimized  # a busy machine
+    fed = in_parts(inputs(cases[sizes], data))
+    results = results_of(graph, [fed[node.name] for node in graph.parameters])
+    names = [graph.strings.get(node.id, node.name) for node in graph.results]
+    assert not problems(cases[sizes], of_parts(names, results), data)
