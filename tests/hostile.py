@@ -95,17 +95,21 @@ def surrounded(array: Array, byte: int) -> Array:
     return found
 
 
-def faults(call: Call, oracle: Call, feeds: Sequence[Sequence[Array]], layer: str, defined: bool = True) -> list[str]:
-    """What is wrong with the outcomes of `call`, a line for each; there should be none.
+def faults(
+    calls: dict[str, Call], oracle: Call, feeds: Sequence[Sequence[Array]], layer: str, defined: bool = True
+) -> list[str]:
+    """What is wrong with the outcomes of `calls`, a line for each; there should be none.
 
     An outcome is an error that names the layer, or what the oracle gives. Where that gives nothing there is an error,
-    or, if `defined`, a result that is made of the inputs alone.
+    or, if `defined`, a result that is made of the inputs alone. The oracle runs once for all calls.
     """
     around = [[surrounded(a, byte) for a in feed] for feed in feeds for byte in AROUND]
-    found, known, lines = outcomes(call, around), outcomes(oracle, feeds, ORACLE_SECONDS), list[str]()
-    for feed, one, other, wanted in zip(feeds, found[::2], found[1::2], known, strict=True):
-        if text := _fault(one, other, wanted.results, layer, defined):
-            lines.append(f"{text}, of {[a.tolist() if a.size < 12 else a.shape for a in feed]}")
+    known, lines = outcomes(oracle, feeds, ORACLE_SECONDS), list[str]()
+    for name, call in calls.items():
+        found = outcomes(call, around)
+        for feed, one, other, wanted in zip(feeds, found[::2], found[1::2], known, strict=True):
+            if text := _fault(one, other, wanted.results, layer, defined):
+                lines.append(f"{name}: {text}, of {[a.tolist() if a.size < 12 else a.shape for a in feed]}")
     return lines
 
 
