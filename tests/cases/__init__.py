@@ -54,6 +54,7 @@ class Case:
     """`inputs`: (element type, shape), an array that is a compile-time constant, or None for an absent input.
 
     Random floats are in low..high, integers too, both ends included. A dimension "n=3" is known at run time only.
+    `long`: its sizes are for the vectors of compiled code; its loops are those of shorter cases, which Python runs.
     """
 
     op: Op
@@ -62,6 +63,7 @@ class Case:
     low: float = -4.0
     high: float = 4.0
     outputs: int = 1
+    long: bool = False
 
     @property
     def name(self) -> str:

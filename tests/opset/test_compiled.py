@@ -16,7 +16,7 @@ from aot.options import CompileOptions
 from tests.cases import Case, tables
 
 MODULES = sorted(tables())
-SLOW = "signal.spectrum"  # transforms of open sizes: half a minute
+SLOW = "signal.spectrum"  # transforms of open sizes: ten seconds
 FAST = CompileOptions(level=None)
 
 
@@ -29,10 +29,15 @@ def own(shape: Shape, at: int) -> Shape:
     return tuple(Var(f"{d.name}{at}", d.extent, d.low) if isinstance(d, Var) else d for d in shape)
 
 
+def fed(case: Case) -> list[Array]:
+    """Return the inputs of a case that are no constants."""
+    pairs = zip(case.operands(), case.arrays, strict=True)
+    return [array for operand, array in pairs if operand is not None and array is not None and operand.value is None]
+
+
 def add(graph: Graph, case: Case, at: int) -> list[Array]:
     """The case's operation with inputs and results of its own; returns what to feed."""
     ports: list[OutPort | None] = []
-    fed: list[Array] = []
     for n, (operand, array) in enumerate(zip(case.operands(), case.arrays, strict=True)):
         if operand is None or array is None:
             ports.append(None)
@@ -42,11 +47,10 @@ def add(graph: Graph, case: Case, at: int) -> list[Array]:
         else:
             node = graph.add(Parameter(element_type=operand.dtype, shape=own(operand.shape, at)), name=f"x{at}_{n}")
             ports.append(node.out_port(0))
-            fed.append(array)
     made = graph.add(case.op, *ports, name=f"case{at}", outputs=len(case.op.outputs(*case.operands())))
     for port in made.out_ports().values():
         graph.add(Result(), port)
-    return fed
+    return fed(case)
 
 
 def wrong(case: Case, found: list[Array]) -> str:
@@ -63,10 +67,10 @@ def wrong(case: Case, found: list[Array]) -> str:
 
 def network(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
     """All cases in one network, and what to feed."""
-    graph, fed = Graph("cases"), list[Array]()
+    graph, given = Graph("cases"), list[Array]()
     for at, case in enumerate(cases):
-        fed += add(graph, case, at)
-    return graph, fed
+        given += add(graph, case, at)
+    return graph, given
 
 
 def failures(cases: Sequence[Case], outputs: Iterable[Array]) -> list[str]:
@@ -79,15 +83,25 @@ def failures(cases: Sequence[Case], outputs: Iterable[Array]) -> list[str]:
     return failed
 
 
+def alike(cases: Sequence[Case]) -> list[list[Case]]:
+    """Return cases in groups: those of one differ by sizes of run time alone."""
+    groups = dict[str, list[Case]]()
+    for case in cases:
+        operands = [o and (o.type, None if o.value is None else o.value.tobytes()) for o in case.operands()]
+        groups.setdefault(f"{case.op} {operands} {case.tolerance}", []).append(case)
+    return list(groups.values())
+
+
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("module", [pytest.param(m, marks=[pytest.mark.slow] * (m == SLOW)) for m in MODULES])
 def test_compiled_agrees_with_reference(module: str, dynamic: bool) -> None:
-    """All cases of a family in one network: it is compiled once."""
-    cases = cases_of(module, dynamic)
-    if not cases:
+    """All cases of a family in one network: it is compiled once, and called with all sizes."""
+    groups, failed = alike(cases_of(module, dynamic)), list[str]()
+    if not groups:
         pytest.skip("no such case")
-    graph, fed = network(cases)
-    model = compile_model(graph, FAST, threads=1)
-    found = model(*fed)
-    failed = failures(cases, [np.asarray(found[k]) for k in range(len(model.outputs))])
+    model = compile_model(network([group[0] for group in groups])[0], FAST, threads=1)
+    for turn in range(max(map(len, groups))):
+        cases = [group[turn % len(group)] for group in groups]
+        found = model(*(array for case in cases for array in fed(case)))
+        failed += failures(cases, [np.asarray(found[k]) for k in range(len(model.outputs))])
     assert not failed, "\n".join(failed)

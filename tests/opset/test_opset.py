@@ -58,7 +58,7 @@ def test_compute_agrees_with_reference(case: Case) -> None:
     assert case.tolerance.allows(found, expected), f"{found}\n{expected}"
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if isinstance(c.values[0].op, LoopOp)])
+@pytest.mark.parametrize("case", [c for c in CASES if isinstance(c.values[0].op, LoopOp) and not c.values[0].long])
 def test_nest_agrees_with_reference(case: Case) -> None:
     assert isinstance(case.op, LoopOp)
     static = case.static_operands()

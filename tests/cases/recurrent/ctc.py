@@ -35,7 +35,7 @@ CASES = [
         for blank in (None, np.array(4, np.int32))
     ),
     *(
-        Case(CTCLoss(ctc_merge_repeated=merge), [(F32, (3, "t=60", 9)), LONG, MANY, LONG // 3], LOOSE)
+        Case(CTCLoss(ctc_merge_repeated=merge), [(F32, (3, "t=60", 9)), LONG, MANY, LONG // 3], LOOSE, long=True)
         for merge in (True, False)
     ),
     Case(CTCLoss(), [(F32, (2, 8, 5)), LENGTHS, LABELS, np.array([0, 1], np.int32)], LOOSE),
