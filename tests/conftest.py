@@ -1,9 +1,9 @@
 """Fixtures and options of all tests: lowering passes are checked one by one, and goldens can be written anew.
 
-LLVM's code generator takes most of a compilation's time. Tests that are not about code run with its lowest effort, and
-take kernels and modules that their process has compiled before. The code that users get have the tests in
-`DEFAULT_CODE`, those with the marker `default_code`, one in `SAMPLE` of the others, all with --default-code, and every
-process that tests start.
+LLVM takes most of a compilation's time. Tests that are not about code run its code generator with the lowest effort and
+none of its passes, and take kernels and modules that their process has compiled before. The code that users get have
+the tests in `DEFAULT_CODE`, those with the marker `default_code`, one in `SAMPLE` of the others, all with
+--default-code, and every process that tests start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, settings
 
 import aot.compilation.stages
 from aot.codegen.llvm.object import optimize, parts, workers
+from aot.codegen.target import Target
 from aot.compilation.kernel_cache import VARIABLE
 from aot.lowering.run import LoweringReport, run_lowering
 
@@ -32,16 +33,17 @@ settings.load_profile("aot")
 
 TOUR = "tests/project/test_docs.py::test_snippets_run[docs/develop/tour.md]"  # shows machine code
 DEFAULT_CODE = ("tests/codegen/", "tests/whole/", TOUR)
-SAMPLE = 8
+SAMPLE = 32
 _STORES: list[Path] = []  # of kernels, that this process has made
 _COMPILE_MODULE = optimize.compile_module
-_compile_once = lru_cache(maxsize=256)(_COMPILE_MODULE)
+_compile_plain = lru_cache(maxsize=256)(partial(_COMPILE_MODULE, level=None))
 _emit_once = lru_cache(maxsize=1024)(parts.emit)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write the goldens that differ, and fail")
     parser.addoption("--quick", action="store_true", help="one case of each test")
+    parser.addoption("--smoke", action="store_true", help="one test of each file")
     parser.addoption("--default-code", action="store_true", help="compile with the effort of LLVM that users get")
 
 
@@ -58,13 +60,15 @@ def pytest_unconfigure() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --quick, run one case of each parametrised test, the middle one; a full run has the others."""
-    if not config.getoption("--quick"):
+    """With --quick, run one case of each parametrised test, with --smoke one of each file: the middle one."""
+    if not (config.getoption("--quick") or config.getoption("--smoke")):
         return
+    end = "::" if config.getoption("--smoke") else "["
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        cases.setdefault(item.nodeid.partition(end)[0], []).append(item)
     kept = {id(c[len(c) // 2]) for c in cases.values()}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = [item for item in items if id(item) in kept]
@@ -88,6 +92,12 @@ def _has_default_code(item: pytest.Item) -> bool:
         or item.get_closest_marker("default_code") is not None
         or crc32(item.nodeid.encode()) % SAMPLE == 0
     )
+
+
+def _compile_once(text: str, target: Target, level: int | None = 1) -> bytes:
+    """Compile a module without LLVM's passes, unless this process has done so before."""
+    del level
+    return _compile_plain(text, target)
 
 
 def _run_verified(*args: Any, **options: Any) -> list[LoweringReport]:

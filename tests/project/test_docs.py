@@ -27,7 +27,6 @@ from typer.testing import CliRunner
 
 from aot import cli
 
-pytestmark = pytest.mark.default_code
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(p.relative_to(ROOT)) for p in PAGES]

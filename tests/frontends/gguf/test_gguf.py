@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from aot import CompileOptions, compile_model
+from aot import stages
+from aot.compilation.compilation import Compilation
+from aot.compilation.jit import in_memory
 from aot.frontends import read_model
 from aot.frontends.gguf.blocks import FORMATS
 from aot.frontends.gguf.weights import with_positive_scales
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
 from tests.frontends.gguf.files import TYPES, meaning, random_bytes, write
 from tests.frontends.gguf.networks import Network
+from tests.inferred import results_of
 
 CLOSE = 2e-4  # of the range of the logits: f32 against f64
 IDS = [5, 1, 40, 7, 7, 63, 2, 19, 30]
@@ -32,6 +36,7 @@ NETWORKS = {
     "Q4_K": Network("llama", "Q4_K"),
     "Q6_K": Network("llama", "Q6_K"),
 }
+COMPILED = ("llama, rates with factors", "Q4_0", "Q8_0", "Q4_K", "Q6_K")
 
 
 def inputs(ids: list[int], past: int) -> dict[str, np.ndarray]:
@@ -56,17 +61,35 @@ def test_formats_mean_what_ggml_says(kind: str) -> None:
         np.testing.assert_allclose(positive.floats, blocks.floats, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_networks_compute_what_their_architecture_says(name: str, tmp_path: Path) -> None:
-    network = NETWORKS[name]
-    expected = network.logits(IDS)
-    made = compile_model(
-        network.write(tmp_path / "m.gguf"), CompileOptions(level=None, activations="f32", last_logits=False)
-    )
-    request = made.create_infer_request()
-    first = request.infer(inputs(IDS[:6], 0))["logits"]
-    found = [first[0], *(request.infer(inputs([IDS[n]], n))["logits"][0] for n in range(6, len(IDS)))]
+def made_of(name: str, folder: Path) -> Compilation:
+    """Return the compilation of a network that gives all logits, in f32."""
+    return stages(NETWORKS[name].write(folder / "m.gguf"), level=None, activations="f32", last_logits=False)
+
+
+def check_logits(name: str, run: Callable[[dict[str, np.ndarray]], np.ndarray]) -> None:
+    """Compare a chunk and single tokens after it with the network's meaning; `run` keeps the sequence."""
+    first = run(inputs(IDS[:6], 0))
+    found = [first[0], *(run(inputs([IDS[n]], n))[0] for n in range(6, len(IDS)))]
+    expected = NETWORKS[name].logits(IDS)
     np.testing.assert_allclose(np.concatenate(found), expected, rtol=0, atol=CLOSE * np.ptp(expected))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_mean_what_their_architecture_says(name: str, tmp_path: Path) -> None:
+    """By the references of the opset, after all passes; types that are inferred hold."""
+    graph, state = made_of(name, tmp_path).optimized, dict[str, np.ndarray]()
+
+    def run(feed: dict[str, np.ndarray]) -> np.ndarray:
+        return results_of(graph, [feed[node.name] for node in graph.parameters], state=state)[0]
+
+    check_logits(name, run)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_networks_compute_it(name: str, tmp_path: Path) -> None:
+    """`test_transformers.py` compiles the architectures in f32."""
+    request = in_memory(made_of(name, tmp_path).built).create_infer_request()
+    check_logits(name, lambda feed: request.infer(feed)["logits"])
 
 
 def test_the_tokenizer_stays_with_the_graph(tmp_path: Path) -> None:
