@@ -7,22 +7,25 @@ Faults are drawn by `--seed`, equally from the folders of `AREAS` or `--within`,
 touches; equal sources give equal faults. Each is put into a copy of the project. A line that more than `--most` tests
 touch is tried with so many of them, drawn by the same seed. A fault counts as found if a test fails, if the tests
 cannot be collected, and if they do not end. To compare two suites, do both at both commits.
+
+A run that was interrupted, or ended by `--minutes`, goes on from the verdicts in its file of `--json`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
@@ -72,13 +75,19 @@ def chosen(lines: Lines, areas: Sequence[str], count: int, seed: int) -> list[Fa
     return [found for row in turns for found in row if found is not None][:count]
 
 
-def verdict(fault: Fault, tests: list[str], copy: Path) -> str:
-    """Put the fault into the copy and run the tests; return `found` with the test that failed first, or `survived`."""
+def verdict(fault: Fault, tests: list[str], copy: Path, turn: int) -> str:
+    """Put the fault into the copy and run the tests; return `found` with the test that failed first, or `survived`.
+
+    `turn` is another number for each fault: modules that Python has compiled are known by the time of their source.
+    """
+    file = copy / fault.path
     before = fault.put(copy)
+    os.utime(file, (2 * turn, 2 * turn))
     names = copy / "tests.txt"
     names.write_text("\n".join(tests))
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", f"@{names}"]
-    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": str(copy)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         done = subprocess.run(
             command, cwd=copy, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
@@ -86,25 +95,36 @@ def verdict(fault: Fault, tests: list[str], copy: Path) -> str:
     except subprocess.TimeoutExpired:
         return "found: the tests do not end"
     finally:
-        (copy / fault.path).write_bytes(before)
+        file.write_bytes(before)
+        os.utime(file, (2 * turn + 1, 2 * turn + 1))
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return "survived" if done.returncode == 0 else f"found: {failed[0] if failed else 'nothing runs'}"
 
 
-def run(file: Path, faults: Callable[[Lines], list[Fault]], seed: int, most: int, out: Path | None) -> None:
-    """Try faults, print each verdict, and the share found at the end."""
-    lines, results = lines_of(file), list[dict[str, object]]()
+def copied(folder: Path) -> Path:
+    """Copy the files of the project into a folder below this one."""
+    copy = folder / "project"
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in names.splitlines():
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
+    return copy
+
+
+def run(lines: Lines, faults: Sequence[Fault], seed: int, most: int, out: Path | None, seconds: float) -> None:
+    """Try the faults that have no verdict in `out`, print each verdict, and the share found at the end."""
+    results: list[dict[str, object]] = json.loads(out.read_text()) if out is not None and out.exists() else []
+    known = {str(result["fault"]) for result in results}
+    begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "project"
-        names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        for name in names.splitlines():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
-        for fault in faults(lines):
+        copy = copied(Path(folder))
+        for turn, fault in enumerate(faults):
+            if str(fault) in known or time.monotonic() - begin > seconds:
+                continue
             tests = lines[fault.path][fault.line]
             tried = sorted(random.Random(seed).sample(tests, min(most, len(tests))))
-            said = verdict(fault, tried, copy)
-            results.append(asdict(fault) | {"verdict": said, "tests": len(tests)})
+            said = verdict(fault, tried, copy, turn)
+            results.append({"fault": str(fault), **asdict(fault), "verdict": said, "tests": len(tests)})
             print(f"{said}\n    {fault}", flush=True)
             if out is not None:
                 out.write_text(json.dumps(results, indent=1) + "\n")
@@ -121,13 +141,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=100, help="tests for each fault")
     parser.add_argument("--within", nargs="+", default=[f"{area}/" for area in AREAS], help="beginnings of paths")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="the verdicts, and those of the run before")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="after which no other fault is tried")
     given = parser.parse_args()
     if given.what == "record":
         record(given.file, given.tests)
     else:
-        faults = partial(chosen, areas=given.within, count=given.count, seed=given.seed)
-        run(given.file, faults, given.seed, given.most, given.json)
+        lines = lines_of(given.file)
+        faults = chosen(lines, given.within, given.count, given.seed)
+        run(lines, faults, given.seed, given.most, given.json, 60 * given.minutes)
 
 
 if __name__ == "__main__":
