@@ -17,6 +17,9 @@ from aot.codegen.dataclass import dataclass
 
 Raw = NDArray[np.uint8]
 Floats = NDArray[np.float32]
+# Numbers that 4 bits stand for; those of MXFP4 twice
+IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.int8)
+MXFP4 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.int8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,60 @@ def _q6_k(b: Raw) -> Blocks:
     return Blocks((four | two << 4).reshape(-1, 16, 16).astype(np.uint8), scales[..., None], -32 * scales[..., None], 6)
 
 
+def _parts(raw: Raw, shifts: int, elements: int) -> Raw:
+    """Numbers of 8 / `shifts` bits: of each `elements` bytes first the lowest ones of all."""
+    places = np.arange(0, 8, 8 // shifts, dtype=np.uint8)[:, None]
+    return (raw.reshape(len(raw), -1, 1, elements) >> places & np.uint8((1 << 8 // shifts) - 1)).astype(np.uint8)
+
+
+def _q2_k(b: Raw) -> Blocks:
+    d, least = _halves(b[:, 80:82]), _halves(b[:, 82:84])
+    numbers = _parts(b[:, 16:80], 4, 32).reshape(-1, 16, 16)
+    return Blocks(numbers, (d * (b[:, :16] & 15))[..., None], (-least * (b[:, :16] >> 4))[..., None], 2)
+
+
+def _q3_k(b: Raw) -> Blocks:
+    low, high = _parts(b[:, 32:96], 4, 32), _parts(b[:, :32], 8, 32)
+    numbers = (low.reshape(-1, 16, 16) | high.reshape(-1, 16, 16) << 2).astype(np.uint8)
+    six = _parts(b[:, 96:104], 2, 8).reshape(-1, 16) | _parts(b[:, 104:108], 4, 4).reshape(-1, 16) << 4
+    scales = ((six.astype(np.float32) - 32) * _halves(b[:, 108:110]))[..., None]
+    return Blocks(numbers, scales, -4 * scales, 3)
+
+
+def _iq4_nl(b: Raw) -> Blocks:
+    d = _halves(b[:, :2])
+    return _one(IQ4[_nibbles(b[:, 2:])], d, 0 * d, 8)
+
+
+def _iq4_xs(b: Raw) -> Blocks:
+    high = np.ascontiguousarray(b[:, 2:4]).view("<u2") >> np.arange(0, 16, 2, dtype=np.uint16) & np.uint16(3)
+    low = np.stack([b[:, 4:8] & 15, b[:, 4:8] >> 4], -1).reshape(-1, 8)
+    scales = (((low | high << 4).astype(np.float32) - 32) * _halves(b[:, :2]))[..., None]
+    return Blocks(IQ4[_parts(b[:, 8:], 2, 16).reshape(-1, 8, 32)], scales, 0 * scales, 8)
+
+
+def _mxfp4(b: Raw) -> Blocks:
+    d = np.ldexp(np.float32(1), b[:, :1].astype(np.int32) - 128)
+    return _one(MXFP4[_nibbles(b[:, 1:])], d, 0 * d, 8)
+
+
+def _tq1_0(b: Raw) -> Blocks:
+    """Five numbers of three values a byte, as a fraction of 3^5; the last four bytes have four."""
+
+    def numbers(raw: Raw, count: int) -> Raw:
+        powers = (3 ** np.arange(count)).astype(np.uint8)[:, None]
+        return ((raw[:, None, :] * powers).astype(np.uint16) * 3 >> 8).astype(np.uint8).reshape(len(raw), -1)
+
+    d = _halves(b[:, 52:54])
+    whole = np.concatenate([numbers(b[:, :32], 5), numbers(b[:, 32:48], 5), numbers(b[:, 48:52], 4)], -1)
+    return _one(whole, d, -d, 2)
+
+
+def _tq2_0(b: Raw) -> Blocks:
+    d = _halves(b[:, 64:66])
+    return _one(_parts(b[:, :64], 4, 32).reshape(-1, 256), d, -d, 2)
+
+
 def _bfloats(raw: Raw) -> Floats:
     return (np.ascontiguousarray(raw).view("<u2").astype(np.uint32) << 16).view(np.float32)
 
@@ -141,8 +198,15 @@ FORMATS = {
     6: Format("Q5_0", 32, 22, _q5_0),
     7: Format("Q5_1", 32, 24, _q5_1),
     8: Format("Q8_0", 32, 34, _q8_0),
+    10: Format("Q2_K", 256, 84, _q2_k),
+    11: Format("Q3_K", 256, 110, _q3_k),
     12: Format("Q4_K", 256, 144, _q4_k),
     13: Format("Q5_K", 256, 176, _q5_k),
     14: Format("Q6_K", 256, 210, _q6_k),
+    20: Format("IQ4_NL", 32, 18, _iq4_nl),
+    23: Format("IQ4_XS", 256, 136, _iq4_xs),
     30: Format("BF16", 1, 2, plain=_bfloats),
+    34: Format("TQ1_0", 256, 54, _tq1_0),
+    35: Format("TQ2_0", 256, 66, _tq2_0),
+    39: Format("MXFP4", 32, 17, _mxfp4),
 }

@@ -111,7 +111,8 @@ def with_positive_scales(b: Blocks) -> Blocks:
     scales, offsets, numbers = b.scales, b.offsets, b.numbers
     negative = scales < 0
     if negative.any():
-        top = -1 if numbers.dtype == np.int8 else (1 << b.bits) - 1
+        least = -1 if numbers.min() == -128 else 0
+        top = least if numbers.dtype == np.int8 else (1 << b.bits) - 1
         numbers = np.where(negative, (top - numbers.astype(np.int16)).astype(numbers.dtype), numbers)
         offsets = np.where(negative, offsets + top * scales, offsets).astype(np.float32)
         scales = np.abs(scales)

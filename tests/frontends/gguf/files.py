@@ -22,6 +22,13 @@ TYPES = {  # name: number, elements of a block, bytes of a block, places of halv
     "Q5_K": (13, 256, 176, (0, 2)),
     "Q6_K": (14, 256, 210, (208,)),
     "BF16": (30, 1, 2, ()),
+    "Q2_K": (10, 256, 84, (80, 82)),
+    "Q3_K": (11, 256, 110, (108,)),
+    "IQ4_NL": (20, 32, 18, (0,)),
+    "IQ4_XS": (23, 256, 136, (0,)),
+    "TQ1_0": (34, 256, 54, (52,)),
+    "TQ2_0": (35, 256, 66, (64,)),
+    "MXFP4": (39, 32, 17, ()),
 }
 SIZES = {
     "Q4_0": 0.02,
@@ -32,7 +39,15 @@ SIZES = {
     "Q4_K": 4e-4,
     "Q5_K": 2e-4,
     "Q6_K": 6e-5,
+    "Q2_K": 0.004,
+    "Q3_K": 0.0015,
+    "IQ4_NL": 0.0016,
+    "IQ4_XS": 6e-5,
+    "TQ1_0": 0.1,
+    "TQ2_0": 0.1,
 }
+IQ4 = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+MXFP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 
 
 def random_bytes(kind: str, shape: tuple[int, ...], seed: int) -> bytes:
@@ -50,6 +65,8 @@ def random_bytes(kind: str, shape: tuple[int, ...], seed: int) -> bytes:
             case _:
                 return data.tobytes()
     blocks = rng.integers(0, 256, (count, size), np.uint8)
+    if kind == "MXFP4":
+        blocks[:, 0] = rng.integers(118, 125, count)
     for n, at in enumerate(halves):
         signs = rng.choice([-1.0, 1.0, 1.0], count) if kind in ("Q4_0", "Q5_0", "Q6_K") else np.ones(count)
         scale = (
@@ -81,7 +98,44 @@ def _signed(byte: int) -> int:
     return byte - 256 if byte > 127 else byte
 
 
+def _few(kind: str, b: bytes) -> list[float] | None:
+    """The elements of a block of few bits, of three values, or of values in a table; None for other kinds."""
+    match kind:
+        case "Q2_K":
+            d, m = _half(b, 80), _half(b, 82)
+            numbers = [b[16 + 32 * (i // 128) + i % 32] >> 2 * (i % 128 // 32) & 3 for i in range(256)]
+            return [d * (b[i // 16] & 15) * n - m * (b[i // 16] >> 4) for i, n in enumerate(numbers)]
+        case "Q3_K":
+            found: list[float] = []
+            for i in range(256):
+                j = i // 16
+                s = (b[96 + j % 8] >> 4 * (j // 8) & 15) | (b[104 + j % 4] >> 2 * (j // 4) & 3) << 4
+                n = b[32 + 32 * (i // 128) + i % 32] >> 2 * (i % 128 // 32) & 3
+                found.append(_half(b, 108) * (s - 32) * (n - (0 if b[i % 32] >> i // 32 & 1 else 4)))
+            return found
+        case "IQ4_NL":
+            return [_half(b, 0) * IQ4[b[2 + i % 16] >> 4 * (i // 16) & 15] for i in range(32)]
+        case "IQ4_XS":
+            high = b[2] | b[3] << 8
+            scales = [(b[4 + j // 2] >> 4 * (j % 2) & 15) | (high >> 2 * j & 3) << 4 for j in range(8)]
+            places = [b[8 + 16 * (i // 32) + i % 16] >> 4 * (i % 32 // 16) & 15 for i in range(256)]
+            return [_half(b, 0) * (scales[i // 32] - 32) * IQ4[n] for i, n in enumerate(places)]
+        case "MXFP4":
+            numbers = [b[1 + i % 16] >> 4 * (i // 16) & 15 for i in range(32)]
+            return [2.0 ** (b[0] - 127) * MXFP4[n & 7] * (-1 if n & 8 else 1) for n in numbers]
+        case "TQ2_0":
+            return [_half(b, 64) * ((b[32 * (i // 128) + i % 32] >> 2 * (i % 128 // 32) & 3) - 1) for i in range(256)]
+        case "TQ1_0":
+            places = [(i % 32, i // 32) for i in range(160)] + [(32 + i % 16, i // 16) for i in range(80)]
+            places += [(48 + i % 4, i // 4) for i in range(16)]
+            return [_half(b, 52) * (((b[at] * 3**n & 255) * 3 >> 8) - 1) for at, n in places]
+    return None
+
+
 def _block(kind: str, b: bytes, elements: int) -> list[float]:
+    few = _few(kind, b)
+    if few is not None:
+        return few
     d, found = _half(b, 208 if kind == "Q6_K" else 0), [0.0] * elements
     if kind == "Q8_0":
         return [d * _signed(v) for v in b[2:]]

@@ -35,6 +35,9 @@ NETWORKS = {
     "Q8_0": Network("qwen3", "Q8_0"),
     "Q4_K": Network("llama", "Q4_K"),
     "Q6_K": Network("llama", "Q6_K"),
+    "Q2_K": Network("llama", "Q2_K"),
+    "IQ4_XS": Network("qwen3", "IQ4_XS"),
+    "TQ2_0": Network("qwen2", "TQ2_0"),
 }
 COMPILED = ("llama, rates with factors", "Q4_0", "Q8_0", "Q4_K", "Q6_K")
 
