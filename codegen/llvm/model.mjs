@@ -134,7 +134,12 @@ async function check(bytes, verify) {
   }
   if (segments.length !== 4) broken("a module of something else");
   const [, text, weights, seal] = segments.map((place) => bytes.subarray(...place));
-  const manifest = JSON.parse(new TextDecoder().decode(text));
+  let manifest;
+  try {
+    manifest = JSON.parse(new TextDecoder().decode(text)) ?? {};
+  } catch {
+    broken("a damaged manifest");
+  }
   for (const [key, known] of Object.entries({ manifest: MANIFEST, abi: ABI })) {
     if (manifest[key] === known) continue;
     fail(`load: ${key} version must be ${known}, got ${manifest[key]}; compile it again, or take its own loader`);
@@ -144,7 +149,7 @@ async function check(bytes, verify) {
     const digest = async (data) => hex(new Uint8Array(await subtle.digest("SHA-256", data)));
     const [, , [begin, end], [last]] = segments;
     const whole = await joined([bytes.subarray(0, begin), bytes.subarray(end, last), bytes.subarray(last + 32)]);
-    const { bytes: size, sha256 } = manifest.embedded;
+    const { bytes: size, sha256 } = manifest.embedded ?? {};
     if ((await digest(whole)) !== hex(seal) || (await digest(weights.subarray(0, size))) !== sha256) {
       fail("load: must have the digest it was written with, got another: it is damaged");
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from selenium.webdriver import ActionChains
 from selenium.webdriver.support.wait import WebDriverWait
 
 import runtime
@@ -228,6 +230,17 @@ class Isolated(SimpleHTTPRequestHandler):
         self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
         super().end_headers()
 
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Generator[str, None, None]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Isolated, directory=str(folder))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
 
 PAGE = """<script type=module>
 import { load } from "./model.mjs";
@@ -250,12 +263,29 @@ def test_a_page_reads_a_digit(browser: Any, target: str, tmp_path: Path) -> None
         (tmp_path / path).write_text(text)
     seven = np.load(DIGITS.with_name("seven.npy"))
     (tmp_path / "seven").write_bytes(seven.tobytes())
-    serve = partial(Isolated, directory=str(tmp_path))
-    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        browser.get(f"http://127.0.0.1:{server.server_port}/")
+    with served(tmp_path) as address:
+        browser.get(address)
         found, loaded = json.loads(WebDriverWait(browser, 60).until(lambda page: page.title))
-        server.shutdown()
     wanted = in_memory(stages(DIGITS, CompileOptions(target="x86-64-v2")).built)(seven)[0]
     np.testing.assert_array_equal(np.array([found], np.float32), wanted)
     assert loaded == [(size := (tmp_path / "digits.wasm").stat().st_size), size]
+
+
+@pytest.mark.slow
+def test_the_example_reads_what_is_drawn(browser: Any, tmp_path: Path) -> None:
+    compiled(tmp_path / "digits.wasm", lambda: DIGITS)
+    (tmp_path / "index.html").write_text((DIGITS.parents[1] / "browser" / "index.html").read_text())
+    (tmp_path / "aot.mjs").write_text(loader_files(Path("aot.mjs"))[Path("aot.mjs")])
+    with served(tmp_path) as address:
+        browser.get_log("browser")  # of other pages
+        browser.get(address)
+        WebDriverWait(browser, 60).until(lambda page: page.execute_script("return document.body.dataset.ready"))
+        pen, paper = ActionChains(browser, duration=20), browser.find_element("id", "paper")
+        side = paper.size["width"]
+        pen.move_to_element_with_offset(paper, 0, round(-0.35 * side)).click_and_hold()
+        for down in (-0.2, 0.0, 0.2, 0.35):
+            pen.move_to_element_with_offset(paper, 0, round(down * side))
+        pen.release().perform()
+        WebDriverWait(browser, 60).until(lambda page: page.find_element("id", "answer").text)
+        assert browser.find_element("id", "answer").text == "1"
+        assert browser.get_log("browser") == []
