@@ -166,7 +166,7 @@ def no_tensor(build: Any, x: Any) -> Any:
     return 3
 
 
-@pytest.mark.parametrize("given", [("tf",), ("onnx",), ("caffe", "Y")])
+@pytest.mark.parametrize("given", [("tf",), ("onnx",), ("mxnet", "Y")])
 def test_conversions_are_of_frameworks_whose_files_are_read(given: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="conversion: a framework of onnx"):
         aot.conversion(*given)

@@ -82,12 +82,6 @@ def pass_infer(node: Any) -> None:
             data.value = node.in_node(0).value.copy()
 
 
-def pass_control_infer(node: Any, is_executable: bool, mark_executability: Mark) -> None:
-    """Mark the outputs like input 0."""
-    for data in node.out_nodes(control_flow=True).values():
-        mark_executability(data.id, is_executable)
-
-
 def exit_control_infer(node: Any, is_executable: bool, mark_executability: Mark) -> None:
     """Mark the outputs of Exit as executed."""
     for data in node.out_nodes().values():
