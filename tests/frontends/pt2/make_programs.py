@@ -80,6 +80,16 @@ def quantised(self: Of, x: torch.Tensor) -> torch.Tensor:
     return ops.dequantize_per_tensor(y, 0.05, -128, -128, 127, torch.int8)
 
 
+def quantised_by_range(self: Of, x: torch.Tensor) -> torch.Tensor:
+    """A linear layer as PT2E quantises it dynamically."""
+    ops = torch.ops.quantized_decomposed
+    scale, zero = ops.choose_qparams(x, 0, 255, 2**-12, torch.uint8)
+    data = ops.quantize_per_tensor(x, scale, zero, 0, 255, torch.uint8)
+    data = ops.dequantize_per_tensor(data, scale, zero, 0, 255, torch.uint8)
+    w = ops.dequantize_per_channel(self.w.reshape(6, 36), self.scales, self.zeros, 0, -127, 127, torch.int8)
+    return torch.nn.functional.linear(data, w, self.bias)
+
+
 def branch(self: Of, x: torch.Tensor, y: torch.Tensor) -> Any:
     return torch.cond(y, lambda a: a.sin() + self.w, lambda a: a.cos(), (x,))
 
@@ -212,6 +222,7 @@ PROGRAMS: list[tuple[str, nn.Module, list[tuple[Any, ...]], Any]] = [
     ("wide_product", Of(wide_product, w=WEIGHTS["w"][0, 0]), [(F(5, 3) * 40,)] * 2, None),
     ("number_as_tensor", Of(lambda _, x: torch.special.xlog1py(2.0, x)), [(torch.rand(3),)] * 2, None),
     ("derived", Of(derived), [(F(2, 5), F(2, 8)), (F(2, 9), F(2, 12))], ({1: M + 1}, {1: 2 * H})),
+    ("quantised_by_range", Of(quantised_by_range, **WEIGHTS), [(F(5, 36),), (F(5, 36) - 1,)], None),
 ]
 
 

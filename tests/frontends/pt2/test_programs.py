@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 import aot
+from aot.compilation.driver import stages
+from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError, UsageError
 from aot.tools import overview
 from tests.frontends.onnx.models import run
 from tests.frontends.pt2.test_operations import array, assert_close, contents, saved
+from tests.lowering.quantised import HAS
 
 FILE = Path(__file__).parent / "programs.zip"
 CASES = {case["name"]: case for case in contents(FILE)[1]}
@@ -46,6 +49,13 @@ def test_program_gives_what_pytorch_gives(name: str, tmp_path: Path) -> None:
             value = np.asarray(found[k])
             value = value.view(wanted.dtype) if entry[0] == "bfloat16" else value
             assert_close(value, wanted, entry[0], LOOSE.get(entry[0], 1e-5))
+
+
+@pytest.mark.skipif(not HAS, reason="the processor sums no products of bytes")
+@pytest.mark.parametrize("name", ["quantised", "quantised_by_range"])
+def test_quantised_programs_sum_integers(name: str, tmp_path: Path) -> None:
+    path = saved(CASES[name]["program"], contents(FILE)[0], tmp_path)
+    assert stages(path, CompileOptions(level=None)).groups.count("dots=") == 1
 
 
 def test_associative_scan_gives_what_its_steps_give(tmp_path: Path) -> None:

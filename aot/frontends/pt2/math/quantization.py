@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
+from aot.opset.elementwise.conversion import Convert
 from aot.runtime.abi import DType
 
 SPACE = "quantized_decomposed::"
+BYTES = (DType.U8, DType.I8)
 PER_TENSOR = ("default", "tensor", "tensor2")
 
 
@@ -59,10 +61,18 @@ def dequantize(
     dtype: DType | None = None,
     out_dtype: DType | None = None,
 ) -> OutPort:
-    zero = along(node, zero_point if zero_points is None else zero_points, x, axis, DType.I32)
+    zero = along(node, _byte_of(zero_point if zero_points is None else zero_points), x, axis, DType.I32)
     factor = along(node, scale if scales is None else scales, x, axis, DType.F32)
     whole = node.build.Subtract(node.cast(x, DType.I32), zero)
     return node.build.Multiply(node.cast(whole, DType.F32), factor)
+
+
+def _byte_of(p: OutPort | Number) -> OutPort | Number:
+    """Return the byte that a zero point was made of: sums of integers take one that is known to fit."""
+    made = p.node if isinstance(p, OutPort) else None
+    if made is None or not isinstance(made.op, Convert) or made.source(0).type.dtype not in BYTES:
+        return p
+    return made.source(0)
 
 
 # ---- by tokens: a scale for each row of the last axis
@@ -118,9 +128,10 @@ def choose_qparams(
     node: Call, x: OutPort, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[OutPort, OutPort]:
     low, high = _ranges(node, x, list(range(x.type.rank)), False)
-    found = _parameters(node, low, high, (quant_min, quant_max), eps)
+    scale, zero = _parameters(node, low, high, (quant_min, quant_max), eps)
     one = node.list([1])
-    return node.build.Reshape(found[0], one), node.build.Reshape(found[1], one)
+    zero = node.cast(zero, dtype) if dtype in BYTES else zero  # within quant_min to quant_max
+    return node.build.Reshape(scale, one), node.build.Reshape(zero, one)
 
 
 @aten(SPACE + "choose_qparams_per_token_asymmetric.default")
