@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 
 from aot.compilation.driver import stages
+from aot.frontends.caffe.messages import LayerParameter
 from aot.ir.interpret import interpret
+from aot.mo.front.caffe.blobs import get_list_from_container, get_spatial_attr
 from aot.options import CompileOptions
 from tests.frontends.caffe.nets import inputs_of, layer, written
 from tests.mo.test_loading import HEAD, folder
@@ -107,6 +110,21 @@ def test_nodes_have_the_names_of_model_optimizers(tmp_path: Path) -> None:
     blobs = {"conv": [2 * np.eye(2, dtype=np.float32).reshape(2, 2, 1, 1), np.ones(2, np.float32)]}
     found = computed(tmp_path, text + layer("TanH", "t", ["c"], ["y"]), blobs, front_caffe_slopes=SLOPES)
     np.testing.assert_allclose(found, 2 * X + 1, rtol=1e-6)
+
+
+SIZES = [
+    ("kernel_size: 3", (3, 3)),
+    ("kernel_h: 2 kernel_w: 5", (5, 2)),
+    ("kernel_h: 2 kernel_size: 7", (7, 7)),
+    ("", (0, 0)),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), SIZES)
+def test_sizes_of_windows_are_read_as_model_optimizer_does(text: str, wanted: tuple[int, int]) -> None:
+    param = text_format.Parse(text, type(LayerParameter().convolution_param)())
+    assert get_spatial_attr([0, 0], "kernel_size", "kernel", param) == wanted
+    assert get_list_from_container(param, "group", int) == [1] and not get_list_from_container(param, "absent", int)
 
 
 @pytest.mark.parametrize("name", ["onnx", "tf"])

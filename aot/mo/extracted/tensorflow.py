@@ -77,26 +77,25 @@ STRIDE = called("stride", "strides", None, ints)
 UNKNOWN_YET = always(pad=None, pad_spatial_shape=None, output_spatial_shape=None)  # inference sets them
 
 
-def _groups(node: Any) -> Any:
+def _count_groups(node: Any, shape: Any, kernel: Any, channel: str) -> Any:
     """Return the number of groups: channels of the data by those of a filter; 1 if they are not known."""
     if node.has_valid("group"):
         return node.group
-    shape, kernel = node.in_node(0).soft_get("shape", None), node.soft_get("kernel_shape", None)
     if shape is None or kernel is None:
         return 1
-    sizes = shape[node.channel_dims[0]], kernel[node.input_feature_channel]
+    sizes = shape[node.channel_dims[0]], kernel[node[channel]]
     return 1 if any(size is dynamic_dimension for size in sizes) else shape[node.channel_dims] // sizes[1]
+
+
+def _groups(node: Any) -> Any:
+    shape, kernel = node.in_node(0).soft_get("shape", None), node.soft_get("kernel_shape", None)
+    return _count_groups(node, shape, kernel, "input_feature_channel")
 
 
 def _output_groups(node: Any) -> Any:
     """Return the number of groups of a transposed convolution, by its input that says the output's shape."""
-    if node.has_and_set("group"):
-        return node.group
     shape, kernel = node.in_port(2).data.get_value(), node.in_port(1).data.get_shape()
-    if shape is None or kernel is None:
-        return 1
-    sizes = shape[node.channel_dims[0]], kernel[node.output_feature_channel]
-    return 1 if any(size is dynamic_dimension for size in sizes) else shape[node.channel_dims] // sizes[1]
+    return _count_groups(node, shape, kernel, "output_feature_channel")
 
 
 def _one_group(node: Any) -> int:

@@ -107,14 +107,6 @@ class Edits(Neighbours):
         self.insert_node_with_data_before(inp, new_op_class_before, op_before_params)
         self.insert_node_with_data_after(out, new_op_class_after, op_after_params)
 
-    def bracket_op_with_another_op(
-        self,
-        inp: Any,
-        out: Any,
-        new_op_class: Any,
-        op_before_params: Attrs | None = None,
-        op_after_params: Attrs | None = None,
-    ) -> None:
-        """Put operations of one class before and after this node."""
-        classes = new_op_class, new_op_class
-        self.bracket_with_different_nodes_with_data(inp, out, *classes, op_before_params, op_after_params)
+    def bracket_op_with_another_op(self, inp: Any, out: Any, new_op_class: Any, *params: Any, **named: Any) -> None:
+        """Put operations of one class before and after this node; parameters as above."""
+        self.bracket_with_different_nodes_with_data(inp, out, new_op_class, new_op_class, *params, **named)

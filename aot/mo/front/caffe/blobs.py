@@ -37,6 +37,21 @@ def input_as_const(node: Node, attrs: dict[str, Any], port: int, bin: str, value
     node.in_port(port).bin = bin
 
 
+def get_list_from_container(param: Any, prop: str, t: type[Any]) -> Any:
+    """Return the numbers of a field, which has one or several."""
+    value = getattr(param, prop, None) if param else None
+    return [value] if isinstance(value, t) and value else value or []
+
+
+def get_spatial_attr(default: list[int], single_name: str, name: str, param: Any) -> tuple[int, int]:
+    """Return width and height: `name_w` and `name_h`, or the one number of `single_name` for both."""
+    width, height = (getattr(param, f"{name}_{a}", 0) or d for a, d in zip("wh", default, strict=True))
+    single = get_list_from_container(param, single_name, int)
+    if len(single) and (not width or not height or width == height == default[0]):
+        return single[0], single[0]
+    return width, height
+
+
 def dim_to_shape(dim: Any) -> Any:
     return int64_array(list(dim))
 
