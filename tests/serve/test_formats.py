@@ -99,6 +99,8 @@ def test_answers_follow_a_regular_expression_and_grammars(url: str) -> None:
         ({"regex": "[0-"}, "regex"),
         ({"regex": ""}, "a text"),
         ({"grammar": "x y ("}, "GBNF"),
+        ({"grammar": "start: " + "(" * 20_000 + '"a"' + ")" * 20_000}, "too deeply nested"),
+        ({"regex": "(" * 20_000 + ")" * 20_000}, "regex"),
         ({"regex": "a", "grammar": "b"}, "left out beside a grammar"),
         ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": 3}}}}, "array of strings"),
         ({"response_format": {"type": "json_schema"}}, "an object"),
