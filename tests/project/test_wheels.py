@@ -103,7 +103,12 @@ def test_two_wheels_share_no_file(tmp_path: Path) -> None:
     assert all(name.startswith(("aot/runtime/", "aot_runtime-")) or name == "runtime/__init__.py" for name in names)
     assert all(name.startswith(("aot/", "aot-")) for name in others)
     assert "aot/runtime/loading/foreign/pe.py" in others  # what only a compiler needs
-    assert {"aot/cli.py", "aot/codegen/llvm/model.h", "aot/py.typed"} <= others and "aot/runtime/py.typed" in names
+    assert {
+        "aot/cli.py",
+        "aot/codegen/llvm/model.h",
+        "aot/codegen/llvm/model.mjs",
+        "aot/py.typed",
+    } <= others and "aot/runtime/py.typed" in names
     [metadata] = (name for name in others if name.endswith("METADATA"))
     needed = email.message_from_bytes(zipfile.ZipFile(compiler).read(metadata)).get_all("Requires-Dist") or []
     assert any(line.startswith("aot-runtime==") for line in needed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from itertools import product
 from string import Template
 
 import pytest
@@ -35,5 +36,5 @@ def test_names_of_a_template_have_values() -> None:
 def test_a_platform_has_all_functions_that_a_pool_asks_for(platform: Platform) -> None:
     texts = (raw(file) for file in ("waiting.ll", "placement.ll"))
     asked = {name for text in texts for name in re.findall(r"^\$(\w+)$", text, re.MULTILINE)}
-    for machine in platform.machines:
-        assert system_texts(platform, MACHINES[machine]).keys() == asked - {"pause_declaration"}
+    for machine, feature in product(platform.machines, ("", *platform.pool_with)):
+        assert system_texts(platform, MACHINES[machine], [feature]).keys() == asked - {"pause_declaration"}
