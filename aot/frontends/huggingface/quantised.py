@@ -115,7 +115,7 @@ class SmallMatrices:
             if not np.array_equal(places, np.arange(columns) // size):
                 rule = "columns whose groups lie behind each other (desc_act false) can be read"
                 raise UnsupportedError(f"{self._file}: {base}: {rule}, got others")
-        return self._made(whole.T, scales.T, zeros.T + np.uint8(self._scheme.after), groups)
+        return self._made(whole.T, scales.T, zeros.T.astype(np.int16) + self._scheme.after, groups)
 
     def _of_awq(self, base: str, rows: int, columns: int) -> SmallMatrix:
         def ordered(packed: Array) -> Array:
@@ -190,7 +190,9 @@ def decompressed(build: Builder, matrix: SmallMatrix, name: str) -> OutPort:
     whole = build.const(matrix.integers, DType.U4 if matrix.bits == 4 else DType.U8, name)
     made = build.Convert(whole, destination_type=DType.F32)
     zeros = matrix.zeros[:1, :1] if (matrix.zeros == matrix.zeros.flat[0]).all() else matrix.zeros
-    kind = DType.U4 if matrix.bits == 4 and zeros.max() < 1 << 4 else DType.U8
+    most = int(zeros.max())
+    kind = DType.U4 if matrix.bits == 4 and most < 1 << 4 else DType.U8 if most < 1 << 8 else DType.I16
+    zeros = zeros.astype(np.int16 if kind is DType.I16 else np.uint8)
     made = build.Subtract(made, build.Convert(build.const(zeros, kind), destination_type=DType.F32))
     made = build.Multiply(made, build.const(matrix.scales, DType.F32))
     rows, groups, size = matrix.integers.shape

@@ -92,7 +92,9 @@ def folders(folder: Path, kind: str) -> tuple[Tensors, Tensors, dict[str, Any]]:
         random = np.random.default_rng(len(name) + rows)
         whole = random.integers(0, 1 << bits, (rows, columns))
         groups = 1 if kind == "whole 8" else columns // SIZE
-        zeros = random.integers(1, 1 << bits, (rows, groups)) if groups > 1 else np.full((rows, 1), 128)
+        most = (1 << bits) + (pack is gptq)  # the first format adds 1 to the greatest zero point
+        zeros = random.integers(1, most, (rows, groups)) if groups > 1 else np.full((rows, 1), 128)
+        zeros[0, 0] = most - 1 if groups > 1 else 128
         scales = (random.integers(1, 64, (rows, groups)) / 64 / (1 << bits)).astype(np.float16).astype(np.float32)
         wide = np.repeat(zeros, columns // groups, 1), np.repeat(scales, columns // groups, 1)
         plain[name] = ((whole - wide[0]) * wide[1]).astype(np.float32)
