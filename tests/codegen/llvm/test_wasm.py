@@ -171,16 +171,17 @@ def test_sizes_that_vary_and_variables(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_language_model_draws_the_tokens_of_this_machine(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("target", "threads"), [("wasm", 1), ("wasm-threads", 2)])
+def test_a_language_model_draws_the_tokens_of_this_machine(target: str, threads: int, tmp_path: Path) -> None:
     story = Network("llama", "Q4_0").write(tmp_path / "story.gguf")
-    compiled(tmp_path / "m.wasm", lambda: story)
+    compiled(tmp_path / "m.wasm", lambda: story, target)
     compiled(tmp_path / "m.so", lambda: story, "x86-64-v2")
     ids, generator = [5, 1, 40, 7, 7, 63, 2], runtime.Generator(runtime.load(tmp_path / "m.so"))
     wanted = [generator.generate(ids, 40)]
     wanted.append(generator.generate([wanted[0][-1]], 12, runtime.Sampling(0.8, seed=3)))
     calls: list[Call] = [{"ids": ids, "tokens": 40}]
     calls.append({"ids": wanted[0][-1:], "tokens": 12, "temperature": 0.8, "seed": 3})
-    assert run_in_node(tmp_path, [("m.wasm", [*calls, "reset", *calls])]) == [wanted * 2]
+    assert run_in_node(tmp_path, [("m.wasm", [*calls, "reset", *calls])], threads=threads) == [wanted * 2]
 
 
 def test_wrong_inputs_and_damaged_modules(module: Path, tmp_path: Path) -> None:
