@@ -28,7 +28,7 @@ from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value, siz
 from aot.lowering.program.arena import Plan, plan
 from aot.lowering.program.constant_places import Constants, Weights
 from aot.lowering.program.flow import Flow
-from aot.lowering.program.kernel_parameters import canonical, cost, parameters, separated, with_roles
+from aot.lowering.program.kernel_parameters import at_origins, canonical, cost, parameters, separated, with_roles
 from aot.runtime.errors import UsageError
 
 Progress = Callable[[int, int], None]
@@ -88,12 +88,14 @@ class Described:
 class Use:
     """A call and its kernel. `values`: names of the values that are the kernel's parameters, in order.
 
-    `packed`: those parameters whose values are packed; `sizes`: the program's names of the kernel's sizes.
+    `moved`: elements before the part of each value that is the parameter; `packed`: those parameters whose values are
+    packed; `sizes`: the program's names of the kernel's sizes.
     """
 
     call: Call
     kernel: Kernel
     values: tuple[str, ...]
+    moved: tuple[int, ...]
     packed: frozenset[str]
     sizes: dict[Var, Var]
 
@@ -271,11 +273,17 @@ class ProgramBuilder:
         several = len(works) > 1
         schedules = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
         schedules += () if given is None else (with_roles(given, roles),)
+        works, moved = at_origins(works)
         made = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
         values = {role: name for name, role in roles.items()}
         values |= {fresh: values[role] for fresh, role in made.stands_for.items()}
         name = self.kernels.get(made.kernel) or self._name(step, made.kernel)
-        args = tuple(self._place(values[b.name], made.packs.get(b.name), arena) for b in made.kernel.buffers)
+        places = [self._place(values[b.name], made.packs.get(b.name), arena) for b in made.kernel.buffers]
+        elements = [moved.get(b.name, 0) for b in made.kernel.buffers]
+        args = tuple(
+            replace(place, offset=place.offset + n * b.dtype.stored_bytes) if n else place
+            for place, n, b in zip(places, elements, made.kernel.buffers, strict=True)
+        )
         unit, flops, moved = (n if isinstance(n, int) else rewrite(n, {**back}) for n in made.figures)
         flush = made.flushes and not self._has_tiny_scalars(made.works, values)
         if flush:
@@ -283,7 +291,7 @@ class ProgramBuilder:
         call = Call(name, args, sizes, unit, step.layers, flops, moved, flush)
         self.calls.append(call)
         passed = tuple(values[b.name] for b in made.kernel.buffers)
-        self.uses.append(Use(call, made.kernel, passed, frozenset(made.packs), back))
+        self.uses.append(Use(call, made.kernel, passed, tuple(elements), frozenset(made.packs), back))
         self.text.append(Described(len(self.calls) - 1, name, step.layers, made.works, made.schedules, back))
         return call, passed
 

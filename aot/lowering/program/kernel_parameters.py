@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from math import gcd
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import all_axes, traffic, volume
 from aot.codegen.ir.access import work as operations
 from aot.codegen.ir.definition import Definition, Group, RowRange
-from aot.codegen.ir.loops import Buffer, Kernel, Size, Space, Var
+from aot.codegen.ir.index import bounds, exactly, normal
+from aot.codegen.ir.loops import Buffer, Expr, Kernel, Size, Space, Var
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.schedule import Pack, Schedule
 from aot.codegen.ir.traverse import Work, members, move_loads, reads, rewrite_work, writes
@@ -91,6 +95,74 @@ def canonical(works: tuple[Work, ...], steps: Steps, *, number_temps: bool) -> t
         renamed[b.name] = replace(b, name=roles[b.name])
     made = tuple(rewrite_work(w, move_loads(renamed), lambda b: renamed.get(b.name, b)) for w in works)
     return tuple(map(_plain_temps, made)) if number_temps else made, roles
+
+
+def at_origins(works: tuple[Work, ...]) -> tuple[tuple[Work, ...], dict[str, int]]:
+    """Move outputs of which a part is written, as of a Concat, to the first element of the part.
+
+    Equal works that write other parts are then equal. Returns the elements by which each output has moved.
+    """
+    if any(isinstance(w, tuple) for w in works):
+        return works, {}
+    written: dict[Buffer, list[tuple[Expr, ...]]] = {}
+    for d in (d for w in works for d in members(w)):
+        for buffer, index in ((d.out, d.target), *((r.out, r.index) for r in d.results)):
+            written.setdefault(buffer, []).append(index)
+    names = Counter(b.name for b in (*written, *{x.buffer for w in works for x in reads(w)}))
+    parts = {b: _part(b, indices) for b, indices in written.items() if b.space is Space.ARG and names[b.name] == 1}
+    found = {b: part for b, part in parts.items() if part is not None}
+    if not found:
+        return works, {}
+    return tuple(_moved(w, found) for w in works), {b.name: part.elements for b, part in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a buffer as a buffer of its own: where it begins in each dimension, and after how many elements."""
+
+    buffer: Buffer
+    begins: tuple[int, ...]
+    elements: int
+
+    def index(self, whole: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Return the index in the part of an element of the whole."""
+        return tuple(normal(i, {}).plus(exactly(-n)).expr() for i, n in zip(whole, self.begins, strict=True))
+
+
+def _part(b: Buffer, indices: list[tuple[Expr, ...]]) -> _Part | None:
+    """Return the part that is written at `indices`; None if that is all, or not known."""
+    elements, begins, shape = 0, list[int](), list[int]()
+    for n, stride, places in zip(b.shape, b.strides, zip(*indices, strict=True), strict=True):
+        ends = [bounds(normal(i, {})) for i in places]
+        low, high = min(first for first, _ in ends), max(last for _, last in ends)
+        if not isinstance(n, int) or not isinstance(stride, int) or not 0 <= low <= high < n:
+            return None
+        begins.append(int(low))
+        shape.append(int(high - low) + 1)
+        elements += int(low) * stride
+    if tuple(shape) == b.shape or b.dtype.bits < 8:
+        return None
+    part = replace(b, shape=tuple(shape), align=gcd(b.align, elements * b.dtype.stored_bytes))
+    return _Part(part, tuple(begins), elements)
+
+
+def _moved(work: Work, parts: dict[Buffer, _Part]) -> Work:
+    """Return a work that writes parts in place of the buffers that hold them."""
+    match work:
+        case Group():
+            made = tuple(_moved(m, parts) for m in work.members)
+            return replace(work, members=tuple(m for m in made if isinstance(m, Definition | Group)))
+        case Definition():
+            results = tuple(
+                replace(r, out=parts[r.out].buffer, index=parts[r.out].index(r.index)) if r.out in parts else r
+                for r in work.results
+            )
+            part = parts.get(work.out)
+            if part is None:
+                return replace(work, results=results)
+            return replace(work, out=part.buffer, index=part.index(work.target), results=results)
+        case _:
+            return work
 
 
 def _plain_temps(work: Work) -> Work:

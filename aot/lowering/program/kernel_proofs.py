@@ -8,7 +8,7 @@ from dataclasses import replace
 from aot.codegen.ir.rename_sizes import renamed
 from aot.lowering.ir.obligations import Least, Obligation
 from aot.lowering.ir.proof import prove
-from aot.lowering.ir.steps import Step
+from aot.lowering.ir.steps import Step, Value
 from aot.lowering.program.build_program import ProgramBuilder
 
 
@@ -22,10 +22,10 @@ def prove_calls(builder: ProgramBuilder, kernel: str | None = None) -> Iterator[
         if kernel not in (None, use.call.kernel):
             continue
         body, buffers = renamed((use.kernel.body, use.kernel.buffers), use.sizes)
-        values = {b.name: builder.steps.values[name] for b, name in zip(buffers, use.values, strict=True)}
-        given = {
-            b.name: replace(values[b.name], buffer=b, elements=0 if b.name in use.packed else values[b.name].elements)
-            for b in buffers
-        }
+        given: dict[str, Value] = {}
+        for b, name, moved in zip(buffers, use.values, use.moved, strict=True):
+            value = builder.steps.values[name]
+            known = value.elements != 0 and b.name not in use.packed
+            given[b.name] = replace(value, buffer=b, elements=value.elements - moved if known else 0)
         step = Step((body,), (use.call.kernel, *use.call.layers), "Kernel", checks=checks)
         yield from prove(replace(builder.steps, steps=[step], values=given))

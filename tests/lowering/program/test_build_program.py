@@ -90,3 +90,15 @@ def test_operations_of_all_pictures_and_phases_are_counted() -> None:
     """A convolution by Winograd runs its products for each picture, and for each phase of taps that lie apart."""
     one = operations(28)
     assert operations(28, pictures=4) == operations(56, step=2) == 4 * one > 4 * 28 * 28 * 64 * 64
+
+
+def test_equal_layers_that_write_parts_of_one_value_share_a_kernel() -> None:
+    """Products of rows that fill cache lines are joined: each writes where the Concat has its rows."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        parts = [b.Softmax(b.MatMul(x, weights(b, 16, 16, seed=n)), axis=1) for n in range(3)]
+        return b.Tanh(b.MatMul(b.Concat(*parts, axis=0), weights(b, 16, 16, seed=3)))
+
+    made = compiled(make, (4, 16))
+    assert calls(made) == 10
+    assert len(made.program.kernels) == 4  # products, rows, quotients that are joined, and the last product
