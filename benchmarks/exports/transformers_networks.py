@@ -64,6 +64,13 @@ SMALL: dict[str, Any] = {
     "qk_nope_head_dim": 8,
     "v_head_dim": 8,
     "state_size": 8,
+    "attention_hidden_size": 32,
+    "rotary_dim": 4,
+    "mamba_n_heads": 4,
+    "mamba_d_head": 16,
+    "n_groups": 1,
+    "attn_layer_period": 2,
+    "attn_layer_offset": 1,
     "num_labels": 3,
 }
 TOKENS, SIDE, SAMPLES = 7, 32, 4000
@@ -95,8 +102,24 @@ def shrink(config: Any) -> Any:
             shrink(value)
     with suppress(AttributeError):
         if getattr(config, "layer_types", None):
-            config.layer_types = list(config.layer_types)[:2]
+            config.layer_types = _kinds(list(config.layer_types))
+    if hasattr(config, "attn_layer_indices"):
+        config.attn_layer_indices = [1]
+    if getattr(config, "kv_lora_rank", None):  # keys are made of a latent vector for all heads
+        config.num_key_value_heads = config.num_attention_heads
+    if getattr(config, "model_type", "") == "mamba2":
+        config.expand = 1  # heads times their size are those of the hidden state
+    heads = getattr(config, "num_heads", None)
+    if isinstance(heads, list | tuple) and type(getattr(config, "embed_dim", None)) is int:
+        config.embed_dim = 8 * heads[0]
+    if hasattr(config, "vocab_size") and config.vocab_size is None:
+        config.vocab_size = SMALL["vocab_size"]
     return config
+
+
+def _kinds(layers: list[Any]) -> list[Any]:
+    """Return the kinds of the first two layers, or the first ones of two kinds where the others differ."""
+    return [*dict.fromkeys(layers)][:2] if len(set(layers)) > 1 else layers[:2]
 
 
 def network(name: str) -> tuple[Any, dict[str, Any]]:

@@ -1,0 +1,64 @@
+"""Keras' applications with random weights and small pictures, as SavedModels of `model.export`. Needs tensorflow."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+SIDES = (32, 75, 96, 224, 331)  # of pictures; the first one that a network takes
+SILENT = 1e-3  # weights below it in magnitude would hide what they are multiplied by
+NAMES = (
+    "MobileNetV2 MobileNet MobileNetV3Small EfficientNetB0 EfficientNetV2B0 DenseNet121 ResNet50 ResNet50V2 VGG16 "
+    "ConvNeXtTiny Xception InceptionV3 NASNetMobile InceptionResNetV2 MobileNetV3Large EfficientNetB1 EfficientNetB2 "
+    "EfficientNetB3 EfficientNetV2B1 EfficientNetV2B2 EfficientNetV2B3 ResNet101 ResNet101V2 VGG19 DenseNet169 "
+    "EfficientNetV2S ConvNeXtSmall DenseNet201 ResNet152 ResNet152V2 EfficientNetB4 EfficientNetB5 EfficientNetB6 "
+    "EfficientNetV2M ConvNeXtBase EfficientNetB7 EfficientNetV2L ConvNeXtLarge NASNetLarge ConvNeXtXLarge"
+)
+
+
+def load() -> None:
+    """Import what all networks need, once; TensorFlow is for each process alone: a fork of one that has it hangs."""
+    import aot.frontends.tf.convert  # noqa: F401, PLC0415
+
+
+def names() -> list[str]:
+    return NAMES.split()
+
+
+def verdict(name: str) -> tuple[str, str]:
+    """Return the outcome for an application, and the largest difference or the error."""
+    os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    import keras  # noqa: PLC0415
+
+    import aot  # noqa: PLC0415
+    from aot.runtime.errors import AotError  # noqa: PLC0415
+    from benchmarks.pytorch.check import difference  # noqa: PLC0415
+
+    keras.utils.set_random_seed(7)
+    for side in SIDES:
+        try:
+            build = getattr(keras.applications, name)
+            model = build(weights=None, input_shape=(side, side, 3), classes=10)
+            break
+        except ValueError as error:  # a picture too small for it
+            said = str(error)
+    else:
+        return "not built", said
+    random = np.random.default_rng(7)
+    for weight in model.weights:
+        if np.prod(weight.shape) > 1 and np.abs(np.asarray(weight)).max() < SILENT:
+            weight.assign(random.normal(0, 0.1, weight.shape))
+    x = random.uniform(0, 255, (2, side, side, 3)).astype(np.float32)
+    wanted = np.asarray(model(x, training=False))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.export(path, verbose=False)
+        try:
+            found = aot.compile_model(path, threads=1, max_seconds=900)(x)
+        except AotError as error:
+            return "refused", " | ".join(str(error).splitlines()[:4])[:600]
+    gap = difference([np.asarray(found[0])], [wanted])
+    return ("right" if gap <= 1e-4 else "differs"), f"{gap:.1e}"
