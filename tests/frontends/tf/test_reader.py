@@ -61,7 +61,7 @@ def test_all_that_is_unsupported_is_listed_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "given", "expected"),
-    [([-1, 3], None, "f32[x.d0,3]"), ([], None, "f32[]"), (None, (2, 2), "f32[2,2]")],
+    [([-1, 3], None, "f32[x.d0,3]"), ([0, 3], None, "f32[0,3]"), ([], None, "f32[]"), (None, (2, 2), "f32[2,2]")],
 )
 def test_shapes_of_placeholders(shape: Any, given: Any, expected: str, tmp_path: Path) -> None:
     made = graph(("Relu", "y", "x", {"T": FLOAT}))
