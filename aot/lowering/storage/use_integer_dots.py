@@ -139,7 +139,7 @@ class _Dots:
         if less:
             zero = simplified(zero - 128)
         zeros = zero * sums if sums is not None and zero != NONE else None
-        total = self._total(found, step, before) if weights.shift is not None else None
+        total = self._total(found, step, before, less) if weights.shift is not None else None
         step.works = (_summed(step.definition, found, product.w, weights, zeros, total, less),)
 
     def _sums(self, w: Load, weights: _Weights, d: Definition) -> Load | None:
@@ -158,11 +158,15 @@ class _Dots:
         found = sums_over(np.asarray(self.steps.values[weights.whole.name].array), index, outer, r.axes)
         return None if found is None else Load(self.steps.constant(f"{w.buffer.name}.sums", found), outer)
 
-    def _total(self, x: Quantised, step: Step, before: list[Step]) -> Load:
-        """Return the sum of the data of each point of a product; a step that makes it is added to `before`."""
+    def _total(self, x: Quantised, step: Step, before: list[Step], less: bool) -> Load:
+        """Return the sum of the data of each point of a product; a step that makes it is added to `before`.
+
+        `less`: of the data less 128.
+        """
         d = step.definition
         assert d is not None and d.reduction is not None
-        total = Reduce("add", d.reduction.axes, _scaled(cast(x.byte, DType.I32), x, d.reduction))
+        number = centred(x.byte) if less else cast(x.byte, DType.I32)
+        total = Reduce("add", d.reduction.axes, _scaled(number, x, d.reduction))
         if total not in self.totals:
             axes = tuple(a for a in d.axes if a in variables(x.byte))
             extents = (a.extent if a.extent is not None else 1 for a in axes)
