@@ -64,16 +64,15 @@ class Weights:
         if stored.format.split is None:
             return build.const(stored.format.floats(stored.raw).reshape(count, rows, columns), DType.F32, name)
         blocks = stored.format.split(stored.raw.reshape(-1, stored.format.bytes))
-        flat = self._compressed(build, blocks, (count * rows, columns), None, name)
-        return build.Reshape(flat, build.const([count, rows, columns], DType.I64))
+        return self._compressed(build, blocks, (count, rows, columns), None, name)
 
     def _compressed(
-        self, build: Builder, blocks: Blocks, shape: tuple[int, int], order: Array | None, name: str
+        self, build: Builder, blocks: Blocks, shape: tuple[int, ...], order: Array | None, name: str
     ) -> OutPort:
         with np.errstate(all="ignore"):  # scales of a damaged file may be infinite
             blocks = with_positive_scales(blocks)
             found = blocks.numbers, -blocks.offsets / blocks.scales, blocks.scales
-        parts = [a.reshape(shape[0], -1, a.shape[-1]) for a in found]
+        parts = [a.reshape(*shape[:-1], -1, a.shape[-1]) for a in found]
         numbers, zeros, scales = parts if order is None else [a[order] for a in parts]
         kind = DType.I8 if numbers.dtype == np.int8 else DType.U8
         whole = build.Convert(build.const(numbers, kind, name), destination_type=DType.F32)

@@ -42,7 +42,10 @@ class Scheme:
 
 @dataclass(frozen=True, slots=True)
 class SmallMatrix:
-    """A matrix as integers [rows, groups, size], with scales and zero points [rows, groups, 1]."""
+    """A matrix as integers [rows, groups, size], with scales and zero points [rows, groups, 1].
+
+    Several of them have a dimension before these.
+    """
 
     integers: Array
     scales: Array
@@ -103,6 +106,15 @@ class SmallMatrices:
         """Return a packed matrix; CorruptError for tensors that do not fit each other."""
         read = {GPTQ: self._of_gptq, AWQ: self._of_awq, TENSORS: self._of_tensors}[self._scheme.method]
         return read(name.removesuffix(WEIGHT), rows, columns)
+
+    def find_all(self, names: list[str], rows: int, columns: int) -> SmallMatrix:
+        """Return packed matrices as one, with a dimension before its rows."""
+        found = [self.find(name, rows, columns) for name in names]
+        sizes = {m.scales.shape[1] for m in found}
+        if len(sizes) > 1:
+            raise CorruptError(f"{self._file}: {names[0]}: all experts have as many groups, got {sorted(sizes)}")
+        integers, scales, zeros = zip(*((m.integers, m.scales, m.zeros) for m in found), strict=True)
+        return SmallMatrix(np.stack(integers), np.stack(scales), np.stack(zeros), self._scheme.bits)
 
     def _of_gptq(self, base: str, rows: int, columns: int) -> SmallMatrix:
         bits, per = self._scheme.bits, WORD // self._scheme.bits
@@ -189,14 +201,16 @@ def decompressed(build: Builder, matrix: SmallMatrix, name: str) -> OutPort:
     """Return a matrix [rows, columns] as f32, as IR decompresses it: Convert, Subtract, Multiply, Reshape."""
     whole = build.const(matrix.integers, DType.U4 if matrix.bits == 4 else DType.U8, name)
     made = build.Convert(whole, destination_type=DType.F32)
-    zeros = matrix.zeros[:1, :1] if (matrix.zeros == matrix.zeros.flat[0]).all() else matrix.zeros
+    zeros = matrix.zeros
+    if (zeros == zeros.flat[0]).all():
+        zeros = zeros.reshape(-1)[:1].reshape((1,) * zeros.ndim)
     most = int(zeros.max())
     kind = DType.U4 if matrix.bits == 4 and most < 1 << 4 else DType.U8 if most < 1 << 8 else DType.I16
     zeros = zeros.astype(np.int16 if kind is DType.I16 else np.uint8)
     made = build.Subtract(made, build.Convert(build.const(zeros, kind), destination_type=DType.F32))
     made = build.Multiply(made, build.const(matrix.scales, DType.F32))
-    rows, groups, size = matrix.integers.shape
-    return build.Reshape(made, build.const([rows, groups * size], DType.I64))
+    *rows, groups, size = matrix.integers.shape
+    return build.Reshape(made, build.const([*rows, groups * size], DType.I64))
 
 
 def _unpacked(packed: Array, bits: int, axis: int) -> Array:

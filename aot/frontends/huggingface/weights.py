@@ -70,14 +70,14 @@ class FolderWeights:
         return made if dtype is DType.F32 else build.Convert(made, destination_type=DType.F32)
 
     def experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
-        if self.network.scheme is not None:
-            raise UnsupportedError(f"{self.file}: experts with weights of floats can be read, got small ones")
         _, layer, part, kind = name.split(".")
-        form, arrays = f"{self.names.layers}.{layer}.{self.names.experts[part]}.{kind}", list[Array]()
-        for n in range(count):
-            arrays.append(self._stored(form.format(n), (rows, columns)))
+        form = f"{self.names.layers}.{layer}.{self.names.experts[part]}.{kind}"
+        places = [form.format(n) for n in range(count)]
         build = Builder(self.build.graph, Origin((form.format("*").rpartition(".")[0],), self.file))
-        made = build.const(np.stack(arrays), self.tensors[form.format(0)].dtype, name)
+        if self.small is not None and self.small.has(places[0]):
+            return decompressed(build, self.small.find_all(places, rows, columns), name)
+        arrays = [self._stored(place, (rows, columns)) for place in places]
+        made = build.const(np.stack(arrays), self.tensors[places[0]].dtype, name)
         return build.Convert(made, destination_type=DType.F32)
 
     def _place(self, name: str) -> tuple[str, int | None]:

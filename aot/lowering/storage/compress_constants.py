@@ -25,11 +25,11 @@ from aot.codegen.ir.access import known
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, cast, dense, prim, select
 from aot.codegen.ir.program import Region
-from aot.codegen.ir.traverse import members, rewrite_work
+from aot.codegen.ir.traverse import members, reads, rewrite_work
 from aot.ir.values.deferred import Deferred, release
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps, Value
-from aot.lowering.storage.narrow_constants import moving, uses_of
+from aot.lowering.storage.narrow_constants import moving, rows_of, uses_of
 from aot.lowering.storage.scale_groups import NIBBLE, Parts, in_parts
 from aot.lowering.storage.stored_bytes import stored_bytes
 from aot.opset.elementwise.conversion import LEVELS
@@ -189,9 +189,14 @@ def _product(c: _Compressed, axes: tuple[Var, ...], x: Expr, index: tuple[Expr, 
 
 
 def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:
-    """Return the dimensions of each constant along which reductions run, or along which gathered rows lie."""
+    """Return the dimensions of each constant along which reductions run, or along which rows lie."""
     found: dict[str, set[tuple[int, ...]]] = {}
-    for d in (d for block in steps.blocks() for s in block.steps for w in s.works for d in members(w)):
+    works = [w for block in steps.blocks() for s in block.steps for w in s.works]
+    for work in (w for w in works if isinstance(w, tuple)):
+        rows = rows_of(work)
+        for x in (x for x in reads(work) if x.buffer.name in rows):
+            found.setdefault(x.buffer.name, set()).add((len(x.index) - 1,))
+    for d in (d for w in works for d in members(w)):
         axes = set(d.reduction.axes) if d.reduction is not None else set[Expr]()
         for x in loads(d.value):
             along = tuple(k for k, i in enumerate(x.index) if variables(i) & axes)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import known, points, reads
-from aot.codegen.ir.loops import Size
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import For, If, LoopKind, Prefetch, Size, Stmt, Store, TileOp, Var
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work, members, move_loads, rewrite_work
 from aot.codegen.ir.traverse import reads as reads_of
@@ -93,9 +94,10 @@ _HOLDS = {DType.F16: _is_f16, DType.BF16: _is_bf16}
 
 
 def uses_of(steps: Steps, size: Callable[[Size], int] = known) -> dict[str, float]:
-    """Return the loads of an element of each constant by the work that loads it most; unknown for statements.
+    """Return the loads of an element of each constant by the work that loads it most.
 
-    `size`: of dynamic extents.
+    Of statements they are unknown, but rows of vectors count as few: how often depends on data. `size`: of dynamic
+    extents.
     """
     found: dict[str, float] = {}
     for work in (w for block in steps.blocks() for step in block.steps for w in step.works):
@@ -106,7 +108,32 @@ def uses_of(steps: Steps, size: Callable[[Size], int] = known) -> dict[str, floa
 
 def _loaded(work: Work, size: Callable[[Size], int]) -> Iterator[tuple[str, float]]:
     if isinstance(work, tuple):
-        yield from ((x.buffer.name, inf) for x in reads_of(work))
+        rows = rows_of(work)
+        yield from ((x.buffer.name, 0 if x.buffer.name in rows else inf) for x in reads_of(work))
     for d in members(work):
         for x in reads(d):
             yield x.buffer.name, size(points(d)) / max(prod(map(size, x.buffer.shape)), 1)
+
+
+def rows_of(work: tuple[Stmt, ...]) -> set[str]:
+    """Return the buffers that statements load as rows: between lanes of vectors the last index differs alone."""
+    lanes, rows, others = frozenset(_lanes(work)), set[str](), set[str]()
+    for x in reads_of(work) if lanes else ():
+        if not variables(*x.index[:-1]).isdisjoint(lanes):
+            others.add(x.buffer.name)
+        elif x.index and not variables(x.index[-1]).isdisjoint(lanes):
+            rows.add(x.buffer.name)
+    return rows - others
+
+
+def _lanes(work: tuple[Stmt, ...]) -> Iterator[Var]:
+    for stmt in work:
+        match stmt:
+            case Store() | Prefetch() | TileOp():
+                pass
+            case If(_, body, otherwise):
+                yield from _lanes((*body, *otherwise))
+            case _:
+                if isinstance(stmt, For) and stmt.kind is LoopKind.VECTOR:
+                    yield stmt.var
+                yield from _lanes(stmt.body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 from aot import compile_model
+from aot.frontends.huggingface.container import read_file_tensors
 from aot.runtime import Generator
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
 from tests.frontends.huggingface.folders import weight, write
 from tests.frontends.huggingface.test_folders import CONFIG, IDS, tensors
+from tests.frontends.huggingface.test_transformers import network
 
 SIZE = 16  # of a group
 Numbers = NDArray[Any]
@@ -112,6 +115,30 @@ def test_small_weights_have_the_logits_of_the_same_numbers(kind: str, tmp_path: 
         Generator(compile_model(tmp_path / name, threads=1, activations="f32")).feed(IDS) for name in ("small", "plain")
     )
     assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("kind", ["gptq 4", "awq", "packed 8"])
+def test_small_experts_have_the_logits_of_the_same_numbers(kind: str, tmp_path: Path) -> None:
+    pack, bits, scheme = KINDS[kind]
+    folder, tokens, _ = network("qwen3_moe", tmp_path)
+    found = {name: np.array(t.array) for name, t in read_file_tensors(folder / "model.safetensors").items()}
+    small, plain = dict(found), dict(found)
+    for name in (name for name in found if ".experts." in name):
+        rows, columns = found[name].shape
+        random = np.random.default_rng(len(name) + rows)
+        whole = random.integers(0, 1 << bits, (rows, columns))
+        zeros = random.integers(1, 1 << bits, (rows, columns // SIZE))
+        scales = (random.integers(1, 64, zeros.shape) / 64 / (1 << bits)).astype(np.float32)
+        plain[name] = ((whole - np.repeat(zeros, SIZE, 1)) * np.repeat(scales, SIZE, 1)).astype(np.float32)
+        del small[name]
+        small |= pack(name.removesuffix(".weight"), whole, zeros, scales, bits)
+    config = json.loads((folder / "config.json").read_text())
+    models = (
+        compile_model(write(tmp_path / "m", given, named), activations="f32", threads=1)
+        for given, named in (({**config, "quantization_config": scheme}, small), (config, plain))
+    )
+    one, other = (Generator(model).feed(tokens) for model in models)
+    assert np.abs(one - other).max() < 1e-5 * np.abs(other).max()
 
 
 LAYER = "model.layers.0.mlp.up_proj"

@@ -55,20 +55,28 @@ def test_experts_have_equal_bits_for_any_cut_of_a_prompt(tmp_path: Path) -> None
             assert generator.feed(part).tobytes() == wanted[at + len(part) - 1]
 
 
-GGUF_NAMES = {"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "input_layernorm": "attn_norm"}
-GGUF_NAMES |= {f"self_attn.{k}_proj": f"attn_{k}" for k in "qkv"} | {"self_attn.o_proj": "attn_output"}
-GGUF_NAMES |= {f"mlp.{k}_proj": f"ffn_{k}" for k in ("gate", "up", "down")} | {"mlp.gate": "ffn_gate_inp"}
-GGUF_NAMES |= {"post_attention_layernorm": "ffn_norm"}
+GGUF_NAMES = {
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "self_attn.o_proj": "attn_output",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.gate": "ffn_gate_inp",
+    **{f"self_attn.{k}_proj": f"attn_{k}" for k in "qkv"},
+    **{f"mlp.{k}_proj": f"ffn_{k}" for k in ("gate", "up", "down")},
+}
 WHOLE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
 
-def test_experts_of_gguf_are_those_of_the_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["F32", "Q4_0", "Q8_0"])
+def test_experts_of_gguf_are_those_of_the_folder(kind: str, tmp_path: Path) -> None:
     """llama.cpp always makes the probabilities of this architecture add up to 1, so the folder says the same."""
     folder, tokens, _ = network("qwen3_moe", tmp_path)
     config = json.loads((folder / "config.json").read_text()) | {"norm_topk_prob": True}
     (folder / "config.json").write_text(json.dumps(config))
     found = {name: np.array(t.array) for name, t in read_file_tensors(folder / "model.safetensors").items()}
-    named: dict[str, Array] = {}
+    named, plain = dict[str, Array](), dict(found)
+    packed: dict[str, bytes] = {}
     for name, array in found.items():
         base = name.removesuffix(".weight")
         if base in WHOLE:
@@ -78,9 +86,11 @@ def test_experts_of_gguf_are_those_of_the_folder(tmp_path: Path) -> None:
         if not part.startswith("mlp.experts."):
             named[f"blk.{layer}.{GGUF_NAMES[part]}.weight"] = array
         elif part.startswith("mlp.experts.0."):
-            kind = part.rsplit(".", 1)[1].removesuffix("_proj")
-            parts = [found[name.replace("experts.0.", f"experts.{n}.")] for n in range(8)]
-            named[f"blk.{layer}.ffn_{kind}_exps.weight"] = np.stack(parts)
+            exps = f"blk.{layer}.ffn_{part.rsplit('.', 1)[1].removesuffix('_proj')}_exps.weight"
+            shape = (8, *array.shape)
+            packed[exps] = files.random_bytes(kind, shape, len(packed))
+            named[exps] = np.array(files.meaning(kind, packed[exps]), np.float32).reshape(shape)
+            plain |= {name.replace("experts.0.", f"experts.{n}."): named[exps][n] for n in range(8)}
     facts: dict[str, object] = {
         "block_count": 3,
         "embedding_length": 64,
@@ -97,6 +107,8 @@ def test_experts_of_gguf_are_those_of_the_folder(tmp_path: Path) -> None:
     }
     metadata = {"general.architecture": "qwen3moe", **{f"qwen3moe.{key}": value for key, value in facts.items()}}
     tensors = {name: ("F32", array.shape, array.tobytes()) for name, array in named.items()}
+    tensors |= {name: (kind, named[name].shape, raw) for name, raw in packed.items()}
+    write(folder, config, plain)
     models = compile_model(files.write(tmp_path / "m.gguf", metadata, tensors)), compile_model(folder)
     one, other = (Generator(model).feed(tokens) for model in models)
     np.testing.assert_allclose(one, other, rtol=0, atol=CLOSE * np.abs(other).max())

@@ -291,3 +291,27 @@ def test_bits_are_equal_for_any_number_of_threads() -> None:
     (x,) = values((1, DEEP))
     one, two = (in_memory(made.built, threads=n)(x)[0] for n in (1, 2))
     assert one.tobytes() == two.tobytes()
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_matrices_of_experts_lie_as_they_are_in_the_file(bits: int) -> None:
+    count, wide, deep, part = 3, 26, 1024, 32  # enough elements that the constant is deferred
+    rng = np.random.default_rng(0)
+    whole = rng.integers(0, 1 << bits, (count, wide, deep // part, part)).astype(np.uint8)
+    zeros = rng.integers(3, 12, (count, wide, deep // part, 1)).astype(np.uint8)
+    scales = factors(count, wide, deep // part, 1)
+    ends = [2, 2, 5]
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        numbers, least = (b.Convert(b.const(a, DType.U8), destination_type=DType.F32) for a in (whole, zeros))
+        w = b.Multiply(b.Subtract(numbers, least), b.const(scales, DType.F32))
+        return b.GroupedMatMul(x, b.Reshape(w, b.const([count, wide, deep], DType.I64)), b.const(ends, DType.I64))
+
+    (x,), w = values((6, deep)), ((whole.astype(np.float64) - zeros) * scales).reshape(count, wide, deep)
+    wanted = np.stack([w[n] @ row for n, row in zip([0, 0, 2, 2, 2], x, strict=False)])
+    for target in ("x86-64-v2", "x86-64-v3", "native"):
+        made = stages(graph_of(make, (6, deep)), CompileOptions(level=None, target=target))
+        assert made.program.constant_bytes < whole.size * bits / 8 + scales.size * 8 + 4096
+        found = in_memory(made.built)(x)[0]
+        assert np.abs(found[:5] - wanted).max() < 1e-6 * np.abs(wanted).max()
+        assert not found[5].any()
