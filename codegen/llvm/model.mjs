@@ -19,6 +19,7 @@ const arrayOf = (dtype) => ARRAYS[dtype] ?? Uint8Array;
 const product = (shape) => shape.reduce((a, b) => a * b, 1);
 const isNumber = (n) => typeof n === "number";
 const isNode = Boolean(globalThis.process?.versions?.node);
+const DOUBLINGS = 40; // of a capacity, at most
 const STACK = 1 << 20; // bytes, of a thread
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
@@ -26,8 +27,22 @@ export class AotError extends Error {
   name = "AotError";
 }
 
-function fail(text) {
-  throw new AotError(text);
+function fail(text, cause) {
+  throw new AotError(text, { cause });
+}
+
+/** Return what `f` returns; what engines throw at code and sizes of a damaged module becomes an error of ours. */
+function guarded(doing, f) {
+  try {
+    return f();
+  } catch (error) {
+    return damaged(doing, error);
+  }
+}
+
+function damaged(doing, error) {
+  if (error instanceof AotError) throw error;
+  fail(`${doing}: the module must be undamaged, got ${error.message}`, error);
 }
 
 /** Load a network from an address or path, a Response, or bytes; of several, the first that the engine takes. */
@@ -45,9 +60,11 @@ export async function load(source, options = {}) {
     if (!(error instanceof WebAssembly.CompileError)) throw error;
     lacks = error.message;
   }
+  const made = (...values) => guarded("load", () => new Network(...values));
   if (lacks && others.length) return load(others, options);
   if (lacks) fail(`load: the engine must have ${manifest.features.join(", ")}, got ${lacks}`);
-  if (!shares) return new Network((await WebAssembly.instantiate(module)).exports, manifest);
+  const instance = (imports) => WebAssembly.instantiate(module, imports).catch((error) => damaged("load", error));
+  if (!shares) return made((await instance()).exports, manifest);
   const NodeWorker = isNode && (await import("node:worker_threads")).Worker;
   const workers = [];
   const start = (run, argument) => {
@@ -62,9 +79,9 @@ export async function load(source, options = {}) {
     return 0;
   };
   const memory = new WebAssembly.Memory({ initial: (bytes.length >> 16) + 32, maximum: 32768, shared: true });
-  const code = (await WebAssembly.instantiate(module, { aot: host(memory, start) })).exports;
-  code.fill_memory();
-  return new Network(code, manifest, threads, workers);
+  const code = (await instance({ aot: host(memory, start) })).exports;
+  guarded("load", () => code.fill_memory());
+  return made(code, manifest, threads, workers);
 }
 
 /** Return what a module with threads imports. */
@@ -109,10 +126,11 @@ async function check(bytes, verify) {
   const segments = []; // begin and end of the program, the manifest, the weights, the seal
   let at = 8;
   const number = () => {
-    for (let value = 0, shift = 0; ; shift += 7) {
+    for (let value = 0, shift = 0; shift < 35; shift += 7) {
       value += (bytes[at] & 127) * 2 ** shift;
       if (!(bytes[at++] & 128)) return value;
     }
+    return broken("a damaged number");
   };
   if (hex(bytes.subarray(0, 8)) !== "0061736d01000000") broken("another file");
   while (at < bytes.length) {
@@ -144,6 +162,10 @@ async function check(bytes, verify) {
     if (manifest[key] === known) continue;
     fail(`load: ${key} version must be ${known}, got ${manifest[key]}; compile it again, or take its own loader`);
   }
+  const { inputs, outputs, features } = manifest;
+  if (![inputs, outputs, features].every(Array.isArray) || ![...inputs, ...outputs].every(isTensor)) {
+    broken("a damaged manifest");
+  }
   const subtle = globalThis.crypto?.subtle; // none in a page that came without TLS
   if (verify && subtle) {
     const digest = async (data) => hex(new Uint8Array(await subtle.digest("SHA-256", data)));
@@ -155,6 +177,12 @@ async function check(bytes, verify) {
     }
   }
   return manifest;
+}
+
+/** True if an entry of a manifest describes an input or output. */
+function isTensor({ name, names, dtype, shape }) {
+  const texts = [name, dtype, ...[names].flat()];
+  return texts.every((text) => typeof text === "string") && Array.isArray(names) && Array.isArray(shape);
 }
 
 class Network {
@@ -206,7 +234,7 @@ class Network {
     const given = infos.map((info) => this.#given(info, [info.name, ...info.names].map((name) => inputs[name])));
     this.#longs(this.#at.inputDims, given.flatMap(({ shape }) => shape));
     let code = CAPACITY;
-    while (code === CAPACITY) {
+    for (let tries = DOUBLINGS * (1 + (this.manifest.capacities?.length ?? 0)); code === CAPACITY && tries; tries--) {
       this.#size();
       given.forEach(({ data, shape }, k) => {
         const at = data ? this.#fit(`input ${k}`, data.byteLength) : this.#table.weights + infos[k].default;
@@ -249,7 +277,9 @@ class Network {
       this.#longs(state + 88, [this.threads]);
       const code = this.#call("generate", state);
       if (code) fail(this.#text(code));
-      const found = Array.from({ length: this.#long(made) }, (_, k) => this.#long(made + 8 + 8 * k));
+      const count = this.#long(made);
+      if (!(count > 0 && count <= most)) fail(`generate: the module must be undamaged, got ${count} tokens of ${most}`);
+      const found = Array.from({ length: count }, (_, k) => this.#long(made + 8 + 8 * k));
       yield* found;
       left -= found.length;
       next = found.slice(-1);
@@ -312,10 +342,10 @@ class Network {
   #fit(use, size, kept = false) {
     const old = this.#blocks[use] ?? { at: 0, size: 0 };
     if (old.at && size <= old.size) return old.at;
-    const at = this.#code.aligned_alloc(64n, BigInt(size)) >>> 0;
+    const at = size >= 0 && size < 2 ** 32 && guarded("memory", () => this.#code.aligned_alloc(64n, BigInt(size)) >>> 0);
     if (!at) fail(`memory: the engine has no ${size} bytes left`);
+    const memory = this.#array(Uint8Array, 0, at + size);
     if (kept) {
-      const memory = this.#array(Uint8Array, 0, at + size);
       memory.copyWithin(at, old.at, old.at + old.size).fill(0, at + old.size);
     }
     this.#code.free(old.at);
@@ -330,11 +360,11 @@ class Network {
   }
 
   #call(name, ...values) {
-    return this.#code.table.get(this.#table[name])(...values);
+    return guarded(name, () => this.#code.table.get(this.#table[name])(...values));
   }
 
   #array(Type, at, length) {
-    return new Type(this.#code.memory.buffer, at, length);
+    return guarded("memory", () => new Type(this.#code.memory.buffer, at, length));
   }
 
   #view() {
@@ -354,9 +384,9 @@ class Network {
   }
 
   #text(code) {
-    const memory = new Uint8Array(this.#code.memory.buffer);
     const at = this.#call("error_text", code) >>> 0;
-    return new TextDecoder().decode(memory.slice(at, memory.indexOf(0, at)));
+    const text = new Uint8Array(this.#code.memory.buffer).slice(at, at + 200);
+    return new TextDecoder().decode(text.subarray(0, text.indexOf(0)));
   }
 }
 
