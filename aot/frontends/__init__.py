@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from aot.frontends import openvino
@@ -24,13 +23,13 @@ from aot.frontends.kinds import (
     refuse,
 )
 from aot.frontends.onnx.convert import ONNX
+from aot.frontends.packages import check
 from aot.frontends.pt2.convert import ATEN
 from aot.frontends.tf.convert import TENSORFLOW
 from aot.frontends.tflite.convert import TFLITE
-from aot.frontends.tflite.packages import check
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign
-from aot.runtime.errors import CorruptError, MissingError, UsageError
+from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.regular import open_file
 
 __all__ = ["framework_of", "front_passes", "read_model"]
@@ -109,8 +108,7 @@ def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
     if re.match(XML, head):
         return openvino.read(path, weights)
     if _is_onnx(head) or path.name.endswith(SUFFIXES):
-        if find_spec("onnx") is None:
-            raise MissingError(f"{path.name}: ONNX needs the package onnx: pip install 'onnx>=1.21'")
+        check(path, "ONNX")
         return import_module("aot.frontends.onnx.reader").read(path)  # the package is optional, and slow to import
     raise refuse(named(head, path), path)
 
@@ -150,26 +148,22 @@ def _with_signatures(head: bytes, path: Path) -> Callable[[Path, str | None], Gr
 
 
 def _tensorflow(path: Path, signature: str | None) -> Graph:
-    if find_spec("tensorboard") is None or find_spec("google.protobuf") is None:
-        raise MissingError(
-            f"{path.name}: TensorFlow needs the packages tensorboard and protobuf: pip install 'aot[tf]'"
-        )
+    check(path, "TensorFlow")
     return import_module("aot.frontends.tf.files.reader").read(path, signature)  # the packages are optional
 
 
 def _tflite(path: Path, signature: str | None) -> Graph:
-    check(path)
+    check(path, "TensorFlow Lite")
     return import_module("aot.frontends.tflite.reader").read(path, signature)  # the packages are optional
 
 
 def _container(path: Path, signature: str | None) -> Graph:
-    check(path)
+    check(path, "TensorFlow Lite")
     return import_module("aot.frontends.tflite.containers").read(path, signature)
 
 
 def _caffe(path: Path, weights: Path | None) -> Graph:
-    if find_spec("google.protobuf") is None:
-        raise MissingError(f"{path.name}: Caffe needs the package protobuf: pip install 'aot[caffe]'")
+    check(path, "Caffe")
     return import_module("aot.frontends.caffe.reader").read(path, weights)  # the package is optional
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from aot.codegen.dataclass import dataclass
 from aot.frontends.archive import Archive, archive_of, open_archive
 from aot.frontends.kinds import LITERT_LM, ZIP, is_tflite
+from aot.frontends.packages import check
 from aot.frontends.tflite import litertlm, reader
-from aot.frontends.tflite.packages import check
 from aot.ir.graph import Graph
 from aot.runtime.describe import size_text
 from aot.runtime.errors import BudgetError, CorruptError, UnsupportedError, UsageError
@@ -66,7 +66,7 @@ def read(path: Path, wanted: str | None = None) -> Graph:
 
 def open_container(path: Path) -> Container:
     """Return what is in a container. CorruptError if it is damaged; BudgetError if it would unpack to far more."""
-    check(path)
+    check(path, "TensorFlow Lite")
     with open_file(path, "model") as file:
         is_zip = file.read(len(LITERT_LM)) != LITERT_LM
     made = _of_zip(path) if is_zip else _of_litert_lm(path)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -309,13 +307,6 @@ def test_checksums_of_lanes_are_those_of_bytes(size: int) -> None:
             crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
     assert crc32c(data) == crc ^ 0xFFFFFFFF
     assert crc32c(b"123456789") == 0xE3069283
-
-
-def test_the_message_packages_are_needed_by_these_files_alone(tmp_path: Path) -> None:
-    path = written(tmp_path, graph(RELU))
-    code = f"import sys; sys.modules['tensorboard'] = None; import aot; aot.read_model({str(path)!r})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'aot[tf]'" in done.stderr
 
 
 def test_names_of_nodes_are_not_paths(tmp_path: Path) -> None:
