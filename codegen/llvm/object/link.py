@@ -37,9 +37,9 @@ def find_linker(arch: str, explicit: str | None = None, platform: Platform = LIN
 
     MissingError if there is none.
     """
-    names = platform.linkers
+    names, package = platform.linkers, "binutils (or lld)"
     if machine_name() != arch:
-        names = tuple(name.format(machine=arch) for name in platform.cross_linkers)
+        names, package = tuple(name.format(machine=arch) for name in platform.cross_linkers), "lld"
     for name in [explicit] if explicit is not None else names:
         path = shutil.which(name)
         if path is not None:
@@ -48,9 +48,9 @@ def find_linker(arch: str, explicit: str | None = None, platform: Platform = LIN
         return Linker(sys.executable, before=("-P", "-m", "ziglang", "ld.lld"))
     wanted = explicit if explicit is not None else ", ".join(names)
     error = MissingError(f"link: a linker for {arch} is needed, got none of {wanted} in PATH")
-    error.add_note("Debian, Ubuntu: apt install binutils (or lld); Fedora: dnf install binutils (or lld)")
-    error.add_note("or pip install ziglang, which brings one for every machine")
-    error.add_note("or compile to memory, or write an object file: neither needs a linker")
+    error.add_note(f"Debian, Ubuntu: apt install {package}; Fedora: dnf install {package}")
+    error.add_note("or pip install 'aot[cross]', which brings one for every machine")
+    error.add_note("or compile to memory, or for one target into an object file: neither needs a linker")
     raise error
 
 

@@ -95,6 +95,16 @@ def test_no_linker_says_what_to_do(small: Built, tmp_path: Path) -> None:
     assert "apt install binutils" in " ".join(info.value.__notes__)
 
 
+def test_no_linker_for_another_machine_names_one_that_links_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The binutils of Debian link for the machine that they run on alone."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setitem(sys.modules, "ziglang", None)
+    with pytest.raises(PlatformError, match="a linker for aarch64 is needed") as info:
+        find_linker("aarch64")
+    assert "apt install lld;" in " ".join(info.value.__notes__)
+    assert "aot[cross]" in " ".join(info.value.__notes__)
+
+
 def test_any_version_of_libc_will_do(small: Built, tmp_path: Path) -> None:
     small.write_shared(tmp_path / "m.so")
     with (tmp_path / "m.so").open("rb") as stream:
