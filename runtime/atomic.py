@@ -33,7 +33,11 @@ def replacing(path: Path) -> Generator[Path]:
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
     temporary_path = path.parent / f".{path.name}.{os.urandom(8).hex()}"
     mode = 0o777 if path.suffix == ".so" else 0o666
-    os.close(os.open(temporary_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
+    try:
+        os.close(os.open(temporary_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
+    except OSError as error:
+        error.filename = str(path)
+        raise
     try:
         with naming(path):
             yield temporary_path

@@ -270,7 +270,7 @@ def level_lines(manifest: Manifest) -> list[str]:
     lines: list[str] = []
     for level in cast(list[dict[str, object]], manifest.json.get("levels", [])):
         missing = missing_features(cast(list[str], level["features"]))
-        state = f"lacks {' '.join(missing)}" if missing else "runs here"
+        state = f"this machine lacks {' '.join(missing)}" if missing else "runs here"
         if not missing and level.get("tiles") and (why := refused_tiles()):
             state = f"the system refuses tile registers: {why}"
         lines.append(f"{level['target']}, {level['calls']} calls: {state}")

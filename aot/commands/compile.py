@@ -84,16 +84,17 @@ def compile(
     """Compile a model into a shared library, or an object to link."""
     from aot.codegen.platforms import platform_named
 
-    ending = ".o" if emit is arg.Emit.OBJ else platform_named(options.target).library
+    platform = platform_named(options.target)
+    ending = ".o" if emit is arg.Emit.OBJ else platform.library
     out = output if output is not None else _beside(model, ending)
-    from aot.codegen.llvm.header import checked_name, files_for_callers, name_from
+    from aot.codegen.llvm.header import caller_files, checked_name, files_for_callers, name_from
     from aot.codegen.llvm.object.link import find_linker
     from aot.commands.line.progress import Watch
     from aot.compilation.hints import faster_lines
     from aot.compilation.outputs import check_outputs, library_files
 
     schedules = options.tune_file or (out.with_suffix(".tune.json") if options.tune else None)
-    others = [path for path in (header, schedules) if path is not None]
+    others = [*(caller_files(header, platform) if header else ()), *([schedules] if schedules else ())]
     written = library_files(out, options.external_weights, options.target)
     check_outputs([*written, *others], model, *([data] if data else []))
     called = name_from(out.stem) if name is None else checked_name(name)

@@ -12,6 +12,7 @@ from aot.compilation.search.examples import example_inputs
 from aot.options import CompileOptions, Event
 from aot.runtime.arrays.files import Arrays, is_compiled, read_inputs
 from aot.runtime.arrays.strings import joined
+from aot.runtime.errors import UsageError
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.model import CompiledModel, load
 from aot.tools.running.pictures import is_picture, read_pictures
@@ -55,8 +56,12 @@ def inputs(
     given = read_inputs(others, [t.name for t in infos][bool(pictures) :])
     if pictures:
         given[infos[0].name] = read_pictures([Path(file) for file in pictures], infos[0], partial(echo, err=True))
-    if given or not made_up:
+    needed = [t.name for t in infos if t.default is None]
+    if given or not (made_up or needed):
         return given
+    if not made_up:
+        rule = f"inputs: arrays for {', '.join(needed)} (x.npy, NAME=x.npy), or for noise --shape or --dim"
+        raise UsageError(f"{rule}, got none")
     # a model compiled in memory has checked the names, and has no dimension where one size was given
     left = {str(d) for i in infos for d in i.shape}
     dims = [d for d in options.dims if is_compiled(model) or d[0] in left]

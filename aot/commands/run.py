@@ -31,7 +31,8 @@ def run(
     inputs: Annotated[
         list[str] | None,
         argument(
-            metavar="[x.npy | NAME=x.npy | all.npz | x.png]...", help="Inputs, in order or by name; default: noise"
+            metavar="[x.npy | NAME=x.npy | all.npz | x.png]...",
+            help="Inputs, in order or by name; default, with --shape or --dim: noise",
         ),
     ] = None,
     output: arg.Results = None,

@@ -79,13 +79,15 @@ def check_results_path(path: Path, count: int, *inputs: Path) -> None:
 
 
 def check_output(path: Path, *inputs: Path) -> None:
-    """Raise UsageError unless `path` is a file in an existing folder and none of `inputs`; called before any work."""
+    """Raise UsageError unless `path` can be a file of its folder and is none of `inputs`; called before any work."""
     if any(os.path.realpath(path) == os.path.realpath(other) for other in inputs):
         raise UsageError(f"output: must be another file than those that are read, got {path}")
     if path.exists() and not path.is_file():  # it would be replaced, even if it is a device
         raise UsageError(f"output: must be a file, got a folder or a device: {path}")
     if not path.parent.is_dir():
         raise UsageError(f"output: must be in a folder that exists, got {path}")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"output: must be in a folder that can be written, got {path}")
 
 
 def check_library(path: Path) -> None:

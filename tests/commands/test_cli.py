@@ -276,10 +276,12 @@ def test_version_is_printed() -> None:
 def test_outputs_are_checked_before_the_work(library: Path, tmp_path: Path) -> None:
     for wrong in (tmp_path / "absent" / "m.so", tmp_path, Path("/dev/null")):
         assert str(wrong) in aot("compile", MODEL, "-o", wrong, code=2).stderr.splitlines()[0]
-    late = aot("compile", MODEL, "-o", tmp_path / "m.so", "--header", tmp_path / "absent" / "m.h", code=2)
-    assert "read" not in late.stderr and not (tmp_path / "m.so").exists()
+    for header in (tmp_path / "absent" / "m.h", tmp_path / "m.mjs"):
+        late = aot("compile", MODEL, "-o", tmp_path / "m.so", "--header", header, code=2)
+        assert "read  " not in late.stderr and not (tmp_path / "m.so").exists()
     error = aot("run", library, tmp_path / "absent.npy", "-o", tmp_path / "absent" / "x.npz", code=2).stderr
     assert "must be in a folder that exists" in error
+    assert "or for noise --shape or --dim, got none" in aot("run", library, code=2).stderr
 
 
 def test_the_model_is_not_overwritten(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from shutil import copy
 
@@ -100,6 +101,13 @@ def test_links_and_other_spellings_of_a_model_are_the_model(tmp_path: Path) -> N
     for name in ("link.xml", "folder/../model.xml", "folder/../model.bin"):
         with pytest.raises(UsageError, match="must be another file than those that are read"):
             check_outputs([tmp_path / name], tmp_path / "model.xml")
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any work. For the superuser permissions do not hold, so the answer of the system is changed."""
+    monkeypatch.setattr(os, "access", lambda path, mode: (Path(path), mode) != (tmp_path, os.W_OK))
+    with pytest.raises(UsageError, match="must be in a folder that can be written"):
+        check_outputs([tmp_path / "m.so"])
 
 
 @pytest.mark.parametrize("name", ["m.dll", "m.DLL", "m.1.dylib", "m.exe", "m.lib", "m.obj", "m.a", "m.wasm"])
