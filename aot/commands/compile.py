@@ -47,7 +47,8 @@ def compile(
         Path | None,
         option(
             metavar="m.h",
-            help="Write a C header, too; m.hpp: for C++; m.mjs: the loader of WebAssembly, with its types",
+            help="Write a C header, too; m.hpp: for C++; m.mjs: the loader of WebAssembly, with its types; "
+            "package.json: a package of npm",
             rich_help_panel=Group.OUTPUT,
         ),
     ] = None,
@@ -87,15 +88,16 @@ def compile(
     platform = platform_named(options.target)
     ending = ".o" if emit is arg.Emit.OBJ else platform.library
     out = output if output is not None else _beside(model, ending)
-    from aot.codegen.llvm.header import caller_files, checked_name, files_for_callers, name_from
+    from aot.codegen.llvm.callers import caller_files, files_for_callers
+    from aot.codegen.llvm.header import checked_name, name_from
     from aot.codegen.llvm.object.link import find_linker
     from aot.commands.line.progress import Watch
     from aot.compilation.hints import faster_lines
     from aot.compilation.outputs import check_outputs, library_files
 
     schedules = options.tune_file or (out.with_suffix(".tune.json") if options.tune else None)
-    others = [*(caller_files(header, platform) if header else ()), *([schedules] if schedules else ())]
     written = library_files(out, options.external_weights, options.target)
+    others = [*(caller_files(header, platform, written) if header else ()), *([schedules] if schedules else ())]
     check_outputs([*written, *others], model, *([data] if data else []))
     called = name_from(out.stem) if name is None else checked_name(name)
     if (data is not None) != is_auto(options.precision):
@@ -130,7 +132,7 @@ def compile(
         watch("link", 0, 1)
         write(out)
         if header is not None:
-            for path, text in files_for_callers(header, built, called).items():
+            for path, text in files_for_callers(header, built, called, written).items():
                 with replacing(path) as new:
                     new.write_text(text, encoding="utf-8")
         watch("link", 1, 1)

@@ -1,4 +1,4 @@
-"""The header of a built model, for C or for C++, and the module that loads one in JavaScript."""
+"""The header of a built model, for C or for C++."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from string import Template
 
 from aot.codegen.llvm.build import Built
 from aot.codegen.llvm.levels import Levels
-from aot.codegen.platforms import WASM, Format, Platform
 from aot.runtime.abi import (
     ABI_VERSION,
     ARENA_ALIGN,
@@ -22,7 +21,6 @@ from aot.runtime.errors import UsageError
 from aot.runtime.loading.manifest import TensorInfo, from_json
 
 _RESERVED = ("ABI", "CAPACITY", "CANCELLED", "WEIGHTS_OFFSET")  # AOT_... in every header
-_TYPES = {".mjs": ".d.mts", ".js": ".d.ts"}  # suffixes of loaders, and of their types
 
 
 def checked_name(name: str) -> str:
@@ -76,32 +74,6 @@ def cpp_header_text(built: Built | Levels, name: str | None = None) -> str:
     assert found is not None
     text = Path(__file__).with_name("model.hpp").read_text(encoding="utf-8")
     return Template(text).substitute(header=plain, macro=found[1])
-
-
-def caller_files(path: Path, platform: Platform) -> list[Path]:
-    """Return the files that `files_for_callers` writes: a header, or the loader of WebAssembly and its types.
-
-    UsageError for a header of a WebAssembly module, and for a loader of another library.
-    """
-    is_module, is_script = platform.format is Format.WASM, path.suffix in _TYPES
-    if is_module != is_script:
-        known = ", ".join(f"m{suffix}" for suffix in _TYPES) if is_module else "m.h or m.hpp"
-        raise UsageError(f"--header: a model for {platform.name} has {known}, got {path}")
-    return [path, path.with_suffix(_TYPES[path.suffix])] if is_script else [path]
-
-
-def files_for_callers(path: Path, built: Built | Levels, name: str | None = None) -> dict[Path, str]:
-    """Return the texts of files that a program with the model needs: a header, or the loader of WebAssembly."""
-    caller_files(path, built.platform)
-    if path.suffix in _TYPES:
-        return loader_files(path)
-    return {path: (cpp_header_text if path.suffix == ".hpp" else header_text)(built, name)}
-
-
-def loader_files(path: Path) -> dict[Path, str]:
-    """Return the texts of the loader of WebAssembly modules, and of its types beside it."""
-    texts = [Path(__file__).with_name(f"model{suffix}").read_text(encoding="utf-8") for suffix in (".mjs", ".d.mts")]
-    return dict(zip(caller_files(path, WASM), texts, strict=True))
 
 
 def _memory(built: Built | Levels, macro: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aot.codegen.llvm.header import loader_files
+from aot.codegen.llvm.callers import loader_files
 from aot.runtime.arrays.tensors import Array, numpy_dtype
 from aot.runtime.loading.library import read_manifest
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aot.codegen.llvm.header import loader_files
+from aot.codegen.llvm.callers import loader_files
 from aot.compilation.driver import stages
 from aot.options import CompileOptions
 from tests.dynamic.loops import NETWORKS

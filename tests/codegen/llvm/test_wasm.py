@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,7 +22,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 import runtime
 from aot.codegen.llvm.build import build
-from aot.codegen.llvm.header import files_for_callers, loader_files
+from aot.codegen.llvm.callers import files_for_callers, loader_files
 from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
@@ -71,8 +73,10 @@ def test_what_is_refused(module: Path, tmp_path: Path) -> None:
     built = build(chain(), Target.parse("wasm"))
     with pytest.raises(UnsupportedError, match=r"wasm has libraries only, m\.wasm, got an object to link"):
         built.write_object(tmp_path / "m.o")
-    with pytest.raises(UsageError, match=r"a model for wasm has m\.mjs, m\.js, got m\.h"):
-        files_for_callers(Path("m.h"), built)
+    with pytest.raises(UsageError, match=r"a model for wasm has m\.mjs, m\.js, package\.json, got m\.h"):
+        files_for_callers(Path("m.h"), built, "m", [module])
+    with pytest.raises(UsageError, match=r"a package has its module in its folder, .*, got .*m\.wasm"):
+        files_for_callers(tmp_path / "package.json", built, "m", [module])
     with pytest.raises(UnsupportedError, match="external weights are for Linux and Android alone, got wasm"):
         stages(DIGITS, CompileOptions(target="wasm", external_weights=True))
     whole = module.read_bytes()
@@ -218,6 +222,51 @@ def test_wrong_inputs_and_damaged_modules(module: Path, tmp_path: Path) -> None:
     assert all(str(answers[0]).startswith(kinds[name]) for name, answers in zip(names[1:], damaged, strict=True)), (
         damaged
     )
+
+
+PROGRAM = """
+import { readFile } from "node:fs/promises";
+import { AotError, load } from "two-digits";
+const net = await load();
+const { buffer, byteOffset, length } = await readFile(process.argv[2]);
+const { probabilities } = await net.run({ image: new Float32Array(buffer.slice(byteOffset, byteOffset + length)) });
+console.log(probabilities.indexOf(Math.max(...probabilities)), AotError.name);
+"""
+
+
+@pytest.mark.slow
+def test_a_package_of_npm(tmp_path: Path) -> None:
+    """Packed, installed from the archive, and imported by its name; what the user wrote into package.json stays."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("needs npm")
+    package, project = tmp_path / "package", tmp_path / "project"
+    package.mkdir()
+    project.mkdir()
+    built = stages(DIGITS, CompileOptions(target="wasm")).built
+    module = package / "Two digits.wasm"
+    built.write_shared(module)
+
+    def written() -> dict[str, str]:
+        texts = files_for_callers(package / "package.json", built, "digits", [module])
+        for path, text in texts.items():
+            path.write_text(text)
+        return {path.name: text for path, text in texts.items()}
+
+    first = written()
+    again = written()
+    assert {*first} - {*again} == {"package.json"}
+    run = partial(subprocess.run, capture_output=True, text=True, check=True, timeout=300)
+    packed = run([npm, "pack", "--json"], cwd=package)
+    (archive,) = json.loads(packed.stdout)
+    assert {file["path"] for file in archive["files"]} == {*first, module.name}
+    (project / "package.json").write_text("{}")
+    install = [npm, "install", "--offline", "--no-audit", "--no-fund", str(package / archive["filename"])]
+    run(install, cwd=project)
+    (project / "main.mjs").write_text(PROGRAM)
+    (project / "seven").write_bytes(np.load(DIGITS.with_name("seven.npy")).tobytes())
+    ran = run(["node", "main.mjs", "seven"], cwd=project)
+    assert ran.stdout.split() == ["7", "AotError"]
 
 
 @pytest.fixture(scope="module")
