@@ -15,6 +15,7 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
+from aot.runtime.loading.binary_file import FIRST_BYTES
 
 Test = Callable[[bytes, Path], bool]
 MOST_NAMES = 1 << 18  # entries of an archive that are looked at
@@ -22,7 +23,7 @@ MOST_NAMES = 1 << 18  # entries of an archive that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`what` a file is and the `advice` that helps; `{file}` and `{stem}` stand for its name. `matches(head, path)`."""
+    """`what` a file is and the `advice` that helps, with `{file}`, `{stem}` and `{folder}`. `matches(head, path)`."""
 
     what: str
     advice: str
@@ -33,9 +34,9 @@ class Kind:
 def refuse(kind: Kind, path: Path) -> AotError:
     """Return the error for a file of this kind; its advice is a note, too."""
     return kind.error(
-        f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite, Caffe and GGUF can be read, "
-        f"got {kind.what}",
-        advice=kind.advice.format(file=path, stem=path.stem),
+        f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite, Caffe, GGUF and folders of "
+        f"Hugging Face can be read, got {kind.what}",
+        advice=kind.advice.format(file=path, stem=path.stem, folder=path.parent),
     )
 
 
@@ -102,6 +103,12 @@ def _holds(*patterns: str) -> Test:
 def _is_safetensors(head: bytes, path: Path) -> bool:
     """True if 8 bytes give the length of a JSON header that follows."""
     return head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= path.stat().st_size - 8
+
+
+def _is_of_language_model(head: bytes, path: Path) -> bool:
+    """True for weights or a description in a folder that is a language model."""
+    del head
+    return path.suffix in (".safetensors", ".json") and is_language_model(path.parent)
 
 
 def _is_text(head: bytes, path: Path) -> bool:
@@ -216,9 +223,10 @@ BY_CONTENT = (
     Kind(
         "a compiled file",
         "run it: aot run '{file}' x.npy, or look at it: aot info '{file}'",
-        _begins(b"\x7fELF"),
+        _begins(*FIRST_BYTES),
         UsageError,
     ),
+    Kind("a file of a Hugging Face model", "give its folder: aot compile '{folder}'", _is_of_language_model),
     Kind("a model in ONNX Runtime's own format", "take the .onnx file that it was made from", _begins(b"ORTM", at=4)),
     Kind("weights in a format before GGUF", EXPORT_HUB, _begins(b"lmgg", b"tjgg", b"ggjt")),
     Kind("weights in Keras's HDF5 format", FROM_KERAS, _begins(b"\x89HDF\r\n\x1a\n")),
@@ -310,8 +318,16 @@ FOLDERS = (
     ),
     Kind(
         "a folder of a Hugging Face model",
-        "optimum-cli export onnx --model '{file}' '{stem}-onnx'",
+        "language models as safetensors: AutoModelForCausalLM.from_pretrained('{file}').save_pretrained('{stem}-new'); "
+        "others: optimum-cli export onnx --model '{file}' '{stem}-onnx'",
         _holds("config.json", "*.bin"),
+    ),
+    Kind("a folder of a GGUF model", "give the .gguf file in it: ls '{file}'/*.gguf", _holds("*.gguf")),
+    Kind("a folder of a Caffe model", "give the .prototxt file in it: ls '{file}'/*.prototxt", _holds("*.prototxt")),
+    Kind(
+        "a folder of a Hugging Face model without weights",
+        "download all of it: hf download NAME --local-dir '{file}'",
+        _holds("config.json"),
     ),
     Kind(
         "a folder of a PaddlePaddle model",

@@ -94,6 +94,7 @@ FILES: list[tuple[str, Write, str, str, int]] = [
     ("m.bin", raw(bytes(64)), "weights without a network", ".xml or .onnx", 3),
     ("m.onnx", raw(b""), "an empty file", "", 4),
     ("m.so", raw(b"\x7fELF\x02\x01\x01" + bytes(64)), "a compiled file", "aot run", 2),
+    ("m.wasm", raw(b"\0asm\x01\0\0\0" + bytes(64)), "a compiled file", "aot info", 2),
     ("m.dat", raw(b"\xff\x00\xfe" * 9), "something else", "openvino.convert_model", 3),
 ]
 
@@ -115,7 +116,10 @@ FOLDERS = [
     (("openvino_model.xml", "openvino_model.bin"), "an OpenVINO model", ".xml"),
     (("model.onnx",), "an ONNX model", ".onnx"),
     (("Manifest.json", "Data/x"), "a Core ML package", "ONNX"),
-    (("config.json", "pytorch_model.bin"), "a Hugging Face model", "optimum-cli"),
+    (("config.json", "pytorch_model.bin"), "a Hugging Face model", "save_pretrained"),
+    (("config.json", "m.gguf"), "a GGUF model", ".gguf"),
+    (("deploy.prototxt", "m.caffemodel"), "a Caffe model", ".prototxt"),
+    (("config.json", "tokenizer.json"), "a Hugging Face model without weights", "hf download"),
     (("readme.md",), "a folder", ".xml or .onnx"),
 ]
 
@@ -135,6 +139,15 @@ def test_weights_of_an_ir_are_taken_for_its_file(tmp_path: Path) -> None:
     with pytest.raises(AotError, match="the weights of an IR") as caught:
         read_model(tmp_path / "m.bin")
     assert hint(caught.value) == "give the .xml file beside it: m.xml"
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_file_of_a_folder_is_taken_for_the_folder(name: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(SAFE)
+    with pytest.raises(AotError, match="a file of a Hugging Face model") as caught:
+        read_model(tmp_path / name)
+    assert hint(caught.value) == f"give its folder: aot compile '{tmp_path}'"
 
 
 def test_a_tokenizer_runs_outside(tmp_path: Path) -> None:

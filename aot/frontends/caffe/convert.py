@@ -17,8 +17,8 @@ class _Caffe(Dialect):
         function = self.conversion(call.kind, attrs)
         alone = len(call.inputs) == attrs.get("bottoms")
         if function is not None and alone and rule_of_inputs(function, call, call.inputs):
-            rule = "bottoms and blobs are those that it computes with; the .caffemodel has no blobs for it"
-            raise UnsupportedError(f"{rule}, got {len(call.inputs)} bottoms")
+            rule = "it has the bottoms, and in a .caffemodel beside the network the blobs, that it computes with"
+            raise UnsupportedError(f"{rule}, got {len(call.inputs)} bottoms and no blobs")
         return call
 
 

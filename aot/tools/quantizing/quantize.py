@@ -37,6 +37,7 @@ from aot.tools.quantizing.report import F32, INT8, Quantised, QuantisedLayer, Qu
 from aot.tools.quantizing.rounding import round_channels
 
 SECONDS = 0.4  # for which each network is timed
+RECURRENT = "--weights int8 reaches recurrent layers: aot quantize MODEL --weights int8 -o m_int8.xml"
 PERCENTILE = 99.99
 
 
@@ -94,7 +95,8 @@ class _Run:
         products = products_of(graph)
         self.left_out = tuple(left_out(graph))
         if not products:
-            raise UsageError(f"{model.name}: quantize: a network with products of constant weights in f32, got none")
+            rule = "a network with products of constant weights in f32, outside of recurrent layers, loops and branches"
+            raise UsageError(f"{model.name}: quantize: {rule}, got none", advice=RECURRENT if self.left_out else "")
         self.network = Network(graph, products, without_interface(self.given))
         self.steps = 0
 
