@@ -42,7 +42,8 @@ class Session:
         if options.external_weights and names_of(options.target)[1:]:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
         if options.external_weights and not platform_named(options.target).external_weights:
-            raise UnsupportedError(f"target: external weights are for Linux and Android alone, got {options.target}")
+            systems = "Linux, Android and WebAssembly"
+            raise UnsupportedError(f"target: external weights are for {systems} alone, got {options.target}")
         return Session(options, library, _target(options))
 
     def at_sizes(self, sizes: SizesByName) -> Session:

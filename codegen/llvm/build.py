@@ -88,6 +88,7 @@ class Built:
         """
         if not self.platform.needs_linker:
             sections = self.manifest_section(), seal_section(self.tag), self.sections()[-1]
+            self._write_external(path)
             write_library(path, self.code, sections, self.platform, self.machine)
             return
         chosen = linker if linker is not None else find_linker(self.arch, platform=self.platform)

@@ -16,11 +16,13 @@ export type Input = TypedArray | { data: TypedArray; shape: readonly number[] };
 export type Output = TypedArray & { shape: number[] };
 
 export interface Options {
-  /** Ends the download. */
+  /** Ends the downloads. */
   signal?: AbortSignal;
   /** Threads that work on a run, of a module of --target wasm-threads; 1. */
   threads?: number;
-  /** Called while the module arrives; `total` is 0 if the server does not tell it. */
+  /** External weights; those beside the module: net.weights of net.wasm. */
+  weights?: Source;
+  /** Called while the module arrives, then its external weights; `total` is 0 if the server does not tell it. */
   progress?: (bytes: number, total: number) => void;
   /** False to leave out the digests of module and weights, which pages without TLS cannot compute anyway. */
   verify?: boolean;

@@ -20,7 +20,10 @@ const product = (shape) => shape.reduce((a, b) => a * b, 1);
 const isNumber = (n) => typeof n === "number";
 const isNode = Boolean(globalThis.process?.versions?.node);
 const DOUBLINGS = 40; // of a capacity, at most
+const PAGE = 1 << 16; // bytes, also of the header of external weights
 const STACK = 1 << 20; // bytes, of a thread
+const subtle = globalThis.crypto?.subtle; // none in a page that came without TLS
+const digest = async (data) => hex(new Uint8Array(await subtle.digest("SHA-256", data)));
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 export class AotError extends Error {
@@ -60,11 +63,12 @@ export async function load(source, options = {}) {
     if (!(error instanceof WebAssembly.CompileError)) throw error;
     lacks = error.message;
   }
-  const made = (...values) => guarded("load", () => new Network(...values));
   if (lacks && others.length) return load(others, options);
   if (lacks) fail(`load: the engine must have ${manifest.features.join(", ")}, got ${lacks}`);
+  const weights = manifest.external && (await weightsOf(first, options, manifest.external));
+  const made = (...values) => guarded("load", () => new Network(manifest, weights, ...values));
   const instance = (imports) => WebAssembly.instantiate(module, imports).catch((error) => damaged("load", error));
-  if (!shares) return made((await instance()).exports, manifest);
+  if (!shares) return made((await instance()).exports);
   const NodeWorker = isNode && (await import("node:worker_threads")).Worker;
   const workers = [];
   const start = (run, argument) => {
@@ -78,10 +82,11 @@ export async function load(source, options = {}) {
     workers.push(worker);
     return 0;
   };
-  const memory = new WebAssembly.Memory({ initial: (bytes.length >> 16) + 32, maximum: 32768, shared: true });
+  const pages = Math.ceil((bytes.length + (weights?.length ?? 0)) / PAGE) + 32;
+  const memory = new WebAssembly.Memory({ initial: pages, maximum: 32768, shared: true });
   const code = (await instance({ aot: host(memory, start) })).exports;
   guarded("load", () => code.fill_memory());
-  return made(code, manifest, threads, workers);
+  return made(code, threads, workers);
 }
 
 /** Return what a module with threads imports. */
@@ -113,11 +118,29 @@ async function bytesOf(source, signal, progress) {
     parts.push(part.value);
     done += part.value.length;
   }
+  signal?.throwIfAborted();
   return joined(parts);
 }
 
 async function joined(parts) {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
+}
+
+/** Return the external weights of a module, in whole pages, once they are found to be its own. */
+async function weightsOf(module, { weights, signal, progress, verify = true }, { bytes, layout, sha256 }) {
+  const place = String(module.url || module);
+  const beside = place.replace(/\.wasm(?=$|[?#])/, ".weights");
+  if (!weights && place === beside) fail("load: needs `weights`, a file of their own, got none");
+  const file = await bytesOf(weights ?? beside, signal, progress);
+  const wrong = (rule, got) => fail(`weights: must be ${rule}, got ${got}`);
+  const [magic, text] = new TextDecoder().decode(file.subarray(0, PAGE)).split(/[\n\0]/, 2);
+  if (magic !== "AOT WEIGHTS 1") wrong("weights of a compiled model", "another file");
+  const size = PAGE * Math.max(1, Math.ceil(bytes / PAGE));
+  if (file.length !== PAGE + size) wrong(`of ${PAGE + size} bytes`, file.length);
+  if (!text.includes(`"layout": "${layout}"`)) wrong("those of this model", "those of another");
+  const found = verify && subtle ? await digest(file.subarray(PAGE, PAGE + bytes)) : sha256;
+  if (found !== sha256) wrong(`with the hash ${sha256.slice(0, 12)}`, found.slice(0, 12));
+  return file.subarray(PAGE);
 }
 
 /** Return the manifest of a module, once its digests are found to be those it was written with. */
@@ -150,8 +173,8 @@ async function check(bytes, verify) {
     } else if (kind === 0) segments.push([end - 32, end]);
     at = end;
   }
-  if (segments.length !== 4) broken("a module of something else");
-  const [, text, weights, seal] = segments.map((place) => bytes.subarray(...place));
+  if (segments.length !== 3 && segments.length !== 4) broken("a module of something else");
+  const [, text, weights] = segments.map((place) => bytes.subarray(...place));
   let manifest;
   try {
     manifest = JSON.parse(new TextDecoder().decode(text)) ?? {};
@@ -162,17 +185,18 @@ async function check(bytes, verify) {
     if (manifest[key] === known) continue;
     fail(`load: ${key} version must be ${known}, got ${manifest[key]}; compile it again, or take its own loader`);
   }
-  const { inputs, outputs, features } = manifest;
+  const { inputs, outputs, features, external } = manifest;
   if (![inputs, outputs, features].every(Array.isArray) || ![...inputs, ...outputs].every(isTensor)) {
     broken("a damaged manifest");
   }
-  const subtle = globalThis.crypto?.subtle; // none in a page that came without TLS
+  if (!external !== (segments.length === 4)) broken("a damaged manifest");
   if (verify && subtle) {
-    const digest = async (data) => hex(new Uint8Array(await subtle.digest("SHA-256", data)));
-    const [, , [begin, end], [last]] = segments;
+    const [last] = segments.at(-1); // the seal
+    const [begin, end] = external ? [last, last] : segments[2];
     const whole = await joined([bytes.subarray(0, begin), bytes.subarray(end, last), bytes.subarray(last + 32)]);
     const { bytes: size, sha256 } = manifest.embedded ?? {};
-    if ((await digest(whole)) !== hex(seal) || (await digest(weights.subarray(0, size))) !== sha256) {
+    const right = (await digest(whole)) === hex(bytes.subarray(last, last + 32));
+    if (!right || (!external && (await digest(weights.subarray(0, size))) !== sha256)) {
       fail("load: must have the digest it was written with, got another: it is damaged");
     }
   }
@@ -194,7 +218,7 @@ class Network {
   #pool;
   #workers;
 
-  constructor(code, manifest, threads = 1, workers = []) {
+  constructor(manifest, weights, code, threads = 1, workers = []) {
     this.#code = code;
     this.threads = threads;
     this.#workers = workers;
@@ -210,6 +234,7 @@ class Network {
       this.#table[TABLE[k]] = wide ? this.#long(at) : this.#view().getUint32(at, true);
       at += wide ? 8 : 4;
     }
+    if (weights) this.#array(Uint8Array, this.#table.weights, weights.length).set(weights);
     const ranks = (infos) => infos.reduce((sum, { shape }) => sum + shape.length, 0);
     const [ins, outs] = [this.inputs, this.outputs];
     const words = [8, this.#table.symbol_count, ins.length, outs.length, ranks(ins), ranks(outs), outs.length];

@@ -23,5 +23,4 @@ WASM = Platform(
     imports={"aot": ("clock", "wait", "spawn")},
     prefix="wasm",
     format=Format.WASM,
-    external_weights=False,
 )

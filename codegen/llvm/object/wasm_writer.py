@@ -2,6 +2,8 @@
 
     types, functions, table, memory, stack pointer, exports | code | data: program, manifest, weights | seal
 
+External weights are no segment: memory is kept for them, and who loads the module fills it.
+
 With threads, it imports its memory and what starts, wakes and times them; the first instance fills the memory.
 
 Memory: the stack, which ends with a trap where it is full; data; manifest; weights; what callers allocate. The module
@@ -26,6 +28,7 @@ from aot.runtime.loading.foreign.wasm import CODE, CUSTOM, DATA, MAGIC
 
 _PAGE, _STACK = 64 << 10, 1 << 20
 _MOST_BYTES = (1 << 30) - (1 << 20)  # of a module: engines take no larger ones
+_MOST_MEMORY = 1 << 31  # bytes below those that it allocates
 _PADDED = 5  # bytes of a number that a relocation changes
 _TABLE_SECTION, _MEMORY_SECTION, _GLOBAL_SECTION, _EXPORT_SECTION, _ELEMENT_SECTION, _COUNT_SECTION = 4, 5, 6, 7, 9, 12
 _I32, _FUNCTIONS, _END, _MEMORY_INIT = b"\x7f", b"\x70", b"\x0b", b"\xfc\x08"
@@ -79,9 +82,17 @@ class WasmModule:
             self.at.append(aligned(at, 64))
             at = self.at[-1] + data.size
         self.end = aligned(at, 64)
-        if self.end > _MOST_BYTES:
-            raise UnsupportedError(f"write: a module has at most {_MOST_BYTES} bytes, got {self.end}")
+        held = self.end - sum(data.size for data in self.own if data.reserved)
+        if held > _MOST_BYTES:
+            raise UnsupportedError(f"write: a module has at most {_MOST_BYTES} bytes, got {held}")
+        if self.end > _MOST_MEMORY:
+            raise UnsupportedError(f"write: a module has at most {_MOST_MEMORY} bytes of data, got {self.end}")
         return places
+
+    @property
+    def filled(self) -> list[tuple[int, Data]]:
+        """Addresses and data of `own` whose contents are in the module: external weights are not."""
+        return [(at, data) for at, data in zip(self.at, self.own, strict=True) if not data.reserved]
 
     def _define(self, i: int, each: WasmObject) -> None:
         for symbol in each.symbols:
@@ -169,16 +180,17 @@ class WasmModule:
             (_GLOBAL_SECTION, b"\1" + _I32 + b"\1" + _constant(_STACK)),
             (_EXPORT_SECTION, vector([_sized(name) + bytes((kind,)) + number(found) for name, kind, found in exports])),
             (_ELEMENT_SECTION, b"\1" + elements),
-            (_COUNT_SECTION, number(1 + len(self.own))),
+            (_COUNT_SECTION, number(1 + len(self.filled))),
             (CODE, vector(bodies)),
         ):
             out.write(bytes((kind,)) + _sized(body))
-        starts = [b"\1" if self.imports else b"\0" + _constant(at) for at in (_STACK, *self.at)]
-        heads = [start + number(data.size) for start, data in zip(starts[1:], self.own, strict=True)]
+        places = (_STACK, *(at for at, _ in self.filled))
+        starts = [b"\1" if self.imports else b"\0" + _constant(at) for at in places]
+        heads = [start + number(data.size) for start, (_, data) in zip(starts[1:], self.filled, strict=True)]
         first = number(len(starts)) + starts[0] + _sized(self._program())
-        whole = len(first) + sum(len(head) + data.size for head, data in zip(heads, self.own, strict=True))
+        whole = len(first) + sum(len(head) + data.size for head, (_, data) in zip(heads, self.filled, strict=True))
         out.write(bytes((DATA,)) + number(whole) + first)
-        for head, data in zip(heads, self.own, strict=True):
+        for head, (_, data) in zip(heads, self.filled, strict=True):
             out.write(head)
             out.blocks(out.position, data.blocks, data.size)
         name = _sized(self.seal.section.encode())
@@ -190,9 +202,9 @@ class WasmModule:
 
     def _filling(self) -> bytes:
         """Return the body of a function that fills the memory with the segments of data."""
-        sizes = [len(self._program()), *(data.size for data in self.own)]
         made = b"\0"  # no locals
-        for k, (at, size) in enumerate(zip((_STACK, *self.at), sizes, strict=True)):
+        rows = [(_STACK, len(self._program())), *((at, data.size) for at, data in self.filled)]
+        for k, (at, size) in enumerate(rows):
             numbers = b"".join(_constant(n)[:-1] for n in (at, 0, size))
             made += numbers + _MEMORY_INIT + number(k) + b"\0"
         return made + _END

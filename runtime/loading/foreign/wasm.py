@@ -1,6 +1,6 @@
 """Reads WebAssembly modules of compiled models, also hostile ones; imported for such a file only.
 
-"\\0asm", version | sections | data: program, manifest, weights | seal
+"\\0asm", version | sections | data: program, manifest, weights unless they are external | seal
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class WasmFile(BinaryFile):
                 title = self._read(begin, min(length, size)).decode("ascii", "replace")
                 sections.append(Section(title, PROGRAM_BITS, begin + length, at + size - begin - length))
             at += size
-        if at != self._size or not {*_SEGMENTS, SEAL_SECTION} <= {section.name for section in sections}:
+        if at != self._size or not {MANIFEST_SECTION, SEAL_SECTION} <= {section.name for section in sections}:
             raise self._corrupt("a module of something else")
         self.sections = tuple(sections)
 
     def _segments(self, at: int) -> list[Section]:
         count, at = self._number(at)
-        if count != len(_SEGMENTS):
+        if count not in (len(_SEGMENTS) - 1, len(_SEGMENTS)):
             raise self._corrupt(f"{count} segments of data")
         found: list[Section] = []
-        for name in _SEGMENTS:
+        for name in _SEGMENTS[:count]:
             if self._read(at, 1) == b"\0":  # with an address, i32.const
                 _, at = self._number(at + 2)
             size, at = self._number(at + 1)

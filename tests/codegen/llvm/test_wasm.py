@@ -77,8 +77,6 @@ def test_what_is_refused(module: Path, tmp_path: Path) -> None:
         files_for_callers(Path("m.h"), built, "m", [module])
     with pytest.raises(UsageError, match=r"a package has its module in its folder, .*, got .*m\.wasm"):
         files_for_callers(tmp_path / "package.json", built, "m", [module])
-    with pytest.raises(UnsupportedError, match="external weights are for Linux and Android alone, got wasm"):
-        stages(DIGITS, CompileOptions(target="wasm", external_weights=True))
     whole = module.read_bytes()
     for size in (4, 20, len(whole) // 2, len(whole) - 1):
         (tmp_path / "cut.wasm").write_bytes(whole[:size])
@@ -224,6 +222,40 @@ def test_wrong_inputs_and_damaged_modules(module: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("target", "threads"), [("wasm", 1), ("wasm-threads", 2)])
+def test_external_weights(target: str, threads: int, tmp_path: Path) -> None:
+    """They lie beside the module and have its digest; those of other models and damaged ones are refused."""
+    image = np.load(DIGITS.with_name("seven.npy"))
+    built = stages(DIGITS, CompileOptions(target=target, external_weights=True)).built
+    for name in ("m", "none", "other", "flipped", "cut", "text"):
+        built.write_shared(tmp_path / f"{name}.wasm")
+    weights = (tmp_path / "m.weights").read_bytes()
+    assert (tmp_path / "m.wasm").stat().st_size < 50_000 < len(weights)
+    assert verify(tmp_path / "m.wasm").json["external"]
+    (tmp_path / "none.weights").unlink()
+    flipped = bytearray(weights)
+    flipped[1 << 16] ^= 1
+    other = weights.replace(b'"layout": "', b'"layout": "0', 1)[: len(weights)]
+    damaged = {
+        "flipped": flipped,
+        "cut": weights[:-5],
+        "text": b"no weights",
+        "other": other.ljust(len(weights), b"\0"),
+    }
+    for name, contents in damaged.items():
+        (tmp_path / f"{name}.weights").write_bytes(contents)
+    jobs: list[tuple[str, list[Call]]] = [(f"{name}.wasm", [{"image": image}]) for name in ("m", "none", *damaged)]
+    (right, *wrong) = run_in_node(tmp_path, jobs, threads=threads)
+    wanted = in_memory(stages(DIGITS, CompileOptions(target="x86-64-v2")).built)(image)[0]
+    (answer,) = right
+    assert isinstance(answer, dict)
+    np.testing.assert_array_equal(answer["probabilities"], wanted)
+    rules = ["ENOENT: no such file", "weights: must be with the hash", f"weights: must be of {len(weights)} bytes, got"]
+    rules += ["weights: must be weights of a compiled model, got another", "weights: must be those of this model, got"]
+    for (text,), rule in zip(wrong, rules, strict=True):
+        assert str(text).startswith(rule)
+
+
 PROGRAM = """
 import { readFile } from "node:fs/promises";
 import { AotError, load } from "two-digits";
@@ -299,15 +331,19 @@ const net = await load("digits.wasm", { threads: 2, progress: (bytes, total) => 
 const pixels = new Float32Array(await (await fetch("seven")).arrayBuffer());
 let probabilities;
 for (let k = 0; k < 100; k++) ({ probabilities } = await net.run({ image: pixels }));
-document.title = JSON.stringify([Array.from(probabilities), seen.at(-1)]);
+const stop = new AbortController();
+const ended = load("digits.wasm", { signal: stop.signal, progress: () => stop.abort() });
+const { name } = await ended.catch((error) => error);
+document.title = JSON.stringify([Array.from(probabilities), seen.at(-1), name]);
 </script>"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["wasm", "wasm-threads"])
-def test_a_page_reads_a_digit(browser: Any, target: str, tmp_path: Path) -> None:
-    """Threads need the headers that isolate a page."""
-    compiled(tmp_path / "digits.wasm", lambda: DIGITS, target)
+@pytest.mark.parametrize(("target", "external"), [("wasm", True), ("wasm-threads", False)])
+def test_a_page_reads_a_digit(browser: Any, target: str, external: bool, tmp_path: Path) -> None:
+    """Threads need the headers that isolate a page. A download is followed to its end, and another one is ended."""
+    options = CompileOptions(target=target, external_weights=external)
+    stages(DIGITS, options).built.write_shared(tmp_path / "digits.wasm")
     (tmp_path / "index.html").write_text(PAGE)
     for path, text in loader_files(Path("model.mjs")).items():
         (tmp_path / path).write_text(text)
@@ -315,10 +351,11 @@ def test_a_page_reads_a_digit(browser: Any, target: str, tmp_path: Path) -> None
     (tmp_path / "seven").write_bytes(seven.tobytes())
     with served(tmp_path) as address:
         browser.get(address)
-        found, loaded = json.loads(WebDriverWait(browser, 60).until(lambda page: page.title))
+        found, loaded, ended = json.loads(WebDriverWait(browser, 60).until(lambda page: page.title))
     wanted = in_memory(stages(DIGITS, CompileOptions(target="x86-64-v2")).built)(seven)[0]
     np.testing.assert_array_equal(np.array([found], np.float32), wanted)
-    assert loaded == [(size := (tmp_path / "digits.wasm").stat().st_size), size]
+    last = tmp_path / ("digits.weights" if external else "digits.wasm")
+    assert (loaded, ended) == ([(size := last.stat().st_size), size], "AbortError")
 
 
 @pytest.mark.slow
