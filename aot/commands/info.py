@@ -64,8 +64,6 @@ def _facts(file: Path, options: CompileOptions) -> tuple[dict[str, object], str]
     if is_compiled(file):
         manifest = read_manifest(file)
         return manifest.json | {"costs": costs(manifest)}, manifest_text(manifest, file)
-    from aot.frontends.gguf import about
-    from aot.frontends.gguf.container import read_header
     from aot.frontends.kinds import is_container, is_gguf
     from aot.tools import overview
 
@@ -73,17 +71,29 @@ def _facts(file: Path, options: CompileOptions) -> tuple[dict[str, object], str]
         head = stream.read(8)
     if is_container(head, file):
         return _container_facts(file, options)
-    header = read_header(file) if is_gguf(head) else None
-    refused: UnsupportedError | None = None
-    try:
-        if header is None or header.records:
+    if is_gguf(head):
+        return _gguf_facts(file, options)
+    graph, counts = overview.read(file, options.extensions, options.signature)
+    return overview.facts(graph, counts), overview.text(graph, counts)
+
+
+def _gguf_facts(file: Path, options: CompileOptions) -> tuple[dict[str, object], str]:
+    """Return the facts about a GGUF file, and about its network if it can be compiled."""
+    from aot.frontends.gguf import about
+    from aot.frontends.gguf.container import read_header
+    from aot.tools import overview
+
+    header, refused = read_header(file), None
+    if header.records:
+        try:
             graph, counts = overview.read(file, options.extensions, options.signature)
-            return overview.facts(graph, counts), overview.text(graph, counts)
-    except UnsupportedError as error:
-        refused = error
-        if header is None:
-            raise
-    found = about.facts(header, None if refused is None else str(refused))
+        except UnsupportedError as error:
+            refused = str(error)
+        else:
+            found = about.facts(header, None)
+            text = f"{about.text(found)}\n{overview.text(graph, counts)}"
+            return overview.facts(graph, counts) | {"gguf": found}, text
+    found = about.facts(header, refused)
     return found, about.text(found)
 
 

@@ -1,4 +1,4 @@
-"""Contents of a GGUF file of any architecture, as facts and in words: nothing of it is compiled."""
+"""Contents of a GGUF file of any architecture, as facts and in words."""
 
 from __future__ import annotations
 
@@ -14,31 +14,24 @@ SHOWN = 8  # elements of a list
 GENERAL, WORDS = "general.", "tokenizer."
 TYPES = {  # of ggml, that have no format here
     9: "Q8_1",
-    10: "Q2_K",
-    11: "Q3_K",
     15: "Q8_K",
     16: "IQ2_XXS",
     17: "IQ2_XS",
     18: "IQ3_XXS",
     19: "IQ1_S",
-    20: "IQ4_NL",
     21: "IQ3_S",
     22: "IQ2_S",
-    23: "IQ4_XS",
     24: "I8",
     25: "I16",
     26: "I32",
     27: "I64",
     28: "F64",
     29: "IQ1_M",
-    34: "TQ1_0",
-    35: "TQ2_0",
-    39: "MXFP4",
 }
 
 
 def facts(header: Header, refused: str | None) -> dict[str, object]:
-    """`refused`: why the file cannot be compiled, None for a vocabulary alone."""
+    """`refused`: why the file cannot be compiled; None for a vocabulary alone, and for a network that can be."""
     groups: dict[str, dict[str, object]] = {"about": {}, "sizes": {}, "tokenizer": {}}
     for key, value in header.metadata.items():
         group = "about" if key.startswith(GENERAL) else "tokenizer" if key.startswith(WORDS) else "sizes"
@@ -63,8 +56,8 @@ def text(found: dict[str, object]) -> str:
         lines += [f"  {group:9} {k}: {v}" for k, v in cast("dict[str, object]", found[group]).items()]
     elements = cast("dict[str, int]", found["elements"])
     lines += [f"  weights   {', '.join(f'{count} of {kind}' for kind, count in elements.items()) or 'none'}"]
-    why = found["refused"] or "a vocabulary without a network"
-    return "\n".join([*lines, f"  compiled  no: {why}"])
+    why = found["refused"] or (None if found["tensors"] else "a vocabulary without a network")
+    return "\n".join([*lines, *([f"  compiled  no: {why}"] if why else ())])
 
 
 def _type_name(kind: int) -> str:

@@ -47,19 +47,25 @@ def test_a_vocabulary_alone(tmp_path: Path) -> None:
 
 
 def test_formats_that_cannot_be_read(tmp_path: Path) -> None:
-    """Q2_K is number 10 of ggml's types, and 99 is none."""
+    """IQ2_S is number 22 of ggml's types, and 99 is none."""
     data = write(
         tmp_path / "m.gguf", {"general.architecture": "llama"}, {"x": ("F32", (8, 256), bytes(8192))}
     ).read_bytes()
     at = data.index(struct.pack("<IQQ", 2, 256, 8)) + 20
-    for kind, name in ((10, "Q2_K"), (99, "type 99")):
+    for kind, name in ((22, "IQ2_S"), (99, "type 99")):
         (tmp_path / "n.gguf").write_bytes(data[:at] + struct.pack("<I", kind) + data[at + 4 :])
         assert f"weights   2048 of {name}" in info(tmp_path / "n.gguf")
 
 
-def test_a_network_that_can_be_compiled_is_described_as_before(tmp_path: Path) -> None:
-    found = info(Network("qwen2", "Q8_0").write(tmp_path / "m.gguf"))
-    assert "GGUF, architecture" not in found and "input   input_ids" in found
+def test_a_network_that_can_be_compiled_is_described_behind_its_file(tmp_path: Path) -> None:
+    path = Network("qwen2", "Q4_0").write(tmp_path / "m.gguf")
+    lines = info(path).splitlines()
+    assert lines[0] == "m.gguf: GGUF, architecture qwen2, 14 tensors" and "compiled  no" not in "".join(lines)
+    assert lines.index("  weights   409600 of Q4_0, 1280 of F32") < lines.index(
+        "  input   input_ids: i64[batch,length]"
+    )
+    found = json.loads(info(path, "--json"))
+    assert found["gguf"]["elements"]["Q4_0"] == 409600 and found["inputs"]
 
 
 def test_damaged_files_are_corrupt(tmp_path: Path) -> None:
