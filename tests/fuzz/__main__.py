@@ -19,6 +19,7 @@ from tests.fuzz.fuzzers import FUZZERS
 from tests.fuzz.server import GOOD, STAGE, Limits, Outcome, run
 
 REDUCE_SECONDS = 120
+NUMBERS = ("wrong", "peer")  # outcomes that do not tell their cause: two of them may be two faults
 STEP = 1_000_003  # seeds of one run and of the next are far apart
 
 
@@ -87,7 +88,8 @@ def work(asked: argparse.Namespace, job: int) -> int:
 
 def keep(fuzzer: Fuzzer, seed: int, outcome: Outcome, out: Path) -> None:
     """Reduce a finding whose cause is new to this folder, and write it."""
-    name = f"{fuzzer.name}-{zlib.crc32(outcome.key.encode()):08x}"
+    cause = f"{outcome.key} {seed}" if outcome.kind in NUMBERS else outcome.key
+    name = f"{fuzzer.name}-{zlib.crc32(cause.encode()):08x}"
     with (out / "log.txt").open("a") as log:
         log.write(f"{fuzzer.name} {seed} {name} {outcome.key}\n")
     if (out / f"{name}.json").exists():

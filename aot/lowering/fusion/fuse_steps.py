@@ -227,6 +227,8 @@ class _Fuser:
             alike = source.shape == d.out.shape and source.dtype is d.out.dtype and _covers(d)
             if not alike or self.steps.values[source.name].region is not Region.ARENA:
                 continue
+            if self.steps.values[d.out.name].half is not None and len(self.readers[source.name]) > 1:
+                continue  # the loop that carries it overwrites it, and others may read it behind the loop
             known = all(self._late(step) <= self._late(maker) for maker in makers)
             by_loops = all(s.works and s.definition is None for s in makers)
             if makers and (by_loops or (known and self._is_copied(source.name))):
