@@ -10,7 +10,8 @@ from types import GeneratorType
 
 import numpy as np
 
-from aot.runtime.abi import ERROR_MEMORY, ERROR_SIZE, ERROR_UNKNOWN, ERROR_VALUE, Generation
+from aot.runtime.abi import ERROR_MEMORY, ERROR_SIZE, ERROR_TOKENS, ERROR_UNKNOWN, ERROR_VALUE, Generation
+from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import AotError, BudgetError, InternalError, UsageError
 from aot.runtime.generation.generator import Generator
 from aot.runtime.generation.interface import CHUNK
@@ -57,11 +58,13 @@ class OwnLoop(TokenLoop):
         state.ids, state.count, state.most = given.ctypes.data, len(given), tokens
         code = self._library.generate(ctypes.addressof(state))
         if code:
-            raise self._failure(code, self._count + len(ids) + state.made)
+            raise self._failure(code, given, self._count + len(ids) + state.made)
         self._count += len(ids) + max(state.made - 1, 0)
 
-    def _failure(self, code: int, tokens: int) -> AotError:
+    def _failure(self, code: int, ids: Array, tokens: int) -> AotError:
         text = self._library.error_text(code)
+        if code == ERROR_TOKENS:
+            return UsageError(f"{text}, got {f'{ids.min()} to {ids.max()}' if ids.size else 'none'}")
         if code in (ERROR_MEMORY, ERROR_SIZE):
             return BudgetError(f"{text}, for a sequence of {tokens} tokens")
         if code <= ERROR_VALUE:

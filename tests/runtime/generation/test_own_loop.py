@@ -200,9 +200,9 @@ def test_it_raises_what_a_callback_raises(folder: Path) -> None:
 
     with pytest.raises(KeyError):
         own.generate(IDS, 9, on_token=fail)
-    with pytest.raises(UsageError, match=ERROR_TEXTS[ERROR_TOKENS]):
-        own.generate([WORDS], 9)
-    with pytest.raises(UsageError, match=ERROR_TEXTS[ERROR_TOKENS]):
+    with pytest.raises(UsageError, match=f"{ERROR_TEXTS[ERROR_TOKENS]}, got 1 to {WORDS}"):
+        own.generate([1, WORDS], 9)
+    with pytest.raises(UsageError, match=f"{ERROR_TEXTS[ERROR_TOKENS]}, got none"):
         own.generate([], 9)
 
 
