@@ -46,6 +46,8 @@ EXAMPLES = {
         aot info --targets""",
     "report": """
         aot report model.so --model model.xml -o report.html""",
+    "demo": """
+        aot demo net.wasm -o site --labels names.txt""",
     "dump": """
         aot dump model.xml --stage loops
         aot dump model.xml --stage groups -v

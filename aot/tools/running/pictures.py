@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,11 +35,7 @@ def read_pictures(paths: Sequence[Path], info: TensorInfo, say: Callable[[str], 
     if find_spec("PIL") is None:
         raise MissingError("run: pictures need the package Pillow: pip install 'aot[pictures]'")
     image: Any = import_module("PIL.Image")
-    dims = [dim if isinstance(dim, int) else 0 for dim in info.shape]
-    if len(dims) != 4 or not {dims[1], dims[3]} & _MODES.keys():
-        raise UsageError(f"input '{info.name}': must be N,C,H,W or N,H,W,C for a picture, got {info}")
-    first = dims[1] in (1, 3) or dims[3] not in _MODES
-    channels, (height, width) = (dims[1], dims[2:]) if first else (dims[3], dims[1:3])
+    first, channels, height, width = form_of(info)
     rows: list[Array] = []
     for path in paths:
         pixels, found = _read(image, path, channels, (width, height))
@@ -49,10 +45,27 @@ def read_pictures(paths: Sequence[Path], info: TensorInfo, say: Callable[[str], 
             say(f"{path}: resized {sizes}, read as {order}")
         width, height = pixels.shape[1], pixels.shape[0]
         rows.append(pixels.transpose(2, 0, 1) if first else pixels)
-    dtype = numpy_dtype(info)
-    if dtype.kind not in "uf" or info.dtype.value == "bf16":
+    return np.ascontiguousarray(np.stack(rows), numpy_dtype(info))
+
+
+class PictureForm(NamedTuple):
+    """Order of the axes of an input for pictures and its sizes; 0 for one that varies."""
+
+    channels_first: bool
+    channels: int
+    height: int
+    width: int
+
+
+def form_of(info: TensorInfo) -> PictureForm:
+    """Return how an input takes pictures; UsageError for an input that takes none."""
+    dims = [dim if isinstance(dim, int) else 0 for dim in info.shape]
+    if len(dims) != 4 or not {dims[1], dims[3]} & _MODES.keys():
+        raise UsageError(f"input '{info.name}': must be N,C,H,W or N,H,W,C for a picture, got {info}")
+    if numpy_dtype(info).kind not in "uf" or info.dtype.value == "bf16":
         raise UsageError(f"input '{info.name}': must be u8 or a float type for a picture, got {info}")
-    return np.ascontiguousarray(np.stack(rows), dtype)
+    first = dims[1] in (1, 3) or dims[3] not in _MODES
+    return PictureForm(True, *dims[1:]) if first else PictureForm(False, dims[3], *dims[1:3])
 
 
 def _read(image: Any, path: Path, channels: int, size: tuple[int, int]) -> tuple[Array, tuple[int, int]]:

@@ -7,12 +7,9 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -33,7 +30,7 @@ from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageError
 from aot.runtime.loading.foreign.wasm import WasmFile
 from aot.runtime.loading.library import read_manifest, verify
-from tests.browser import chromium
+from tests.browser import chromium, served
 from tests.codegen.llvm.test_cross import QUANTISED
 from tests.codegen.web import Call, run_in_node
 from tests.dynamic.loops import NETWORKS as LOOPS
@@ -304,24 +301,6 @@ def test_a_package_of_npm(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     yield from chromium()
-
-
-class Isolated(SimpleHTTPRequestHandler):
-    def end_headers(self) -> None:
-        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
-        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
-        super().end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-@contextmanager
-def served(folder: Path) -> Generator[str, None, None]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Isolated, directory=str(folder))) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
 
 
 PAGE = """<script type=module>
