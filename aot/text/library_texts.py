@@ -55,8 +55,9 @@ def kept(rt_info: Mapping[str, object]) -> dict[str, str]:
 
 
 def is_of_language_model(rt_info: Mapping[str, object]) -> bool:
-    """True for the graph of a language model whose file holds no graph, so that a reader has made it."""
-    return SOURCE in rt_info or FOLDER in rt_info
+    """True for the graph of a decoder whose file holds no graph, so that a reader has made it."""
+    folder = rt_info.get(FOLDER)
+    return SOURCE in rt_info or (isinstance(folder, Mapping) and STOP in folder)
 
 
 def _packed(values: Mapping[str, object]) -> str:

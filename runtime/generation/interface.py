@@ -14,6 +14,7 @@ IDS, MASK, PLACES, ROWS = "input_ids", "attention_mask", "position_ids", "beam_i
 NAMES = frozenset((IDS, MASK, PLACES, ROWS))
 INPUTS = f"{IDS}, {MASK}, {PLACES} and {ROWS}"
 LOGITS = "logits"
+EMBEDDING = "sentence_embedding"  # output of an encoder, a vector of each text, as exporters call it
 CHUNK = 128  # tokens of a prompt at a time: each reads the keys before it only, and scores stay in the caches
 
 

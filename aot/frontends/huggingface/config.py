@@ -164,10 +164,10 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     architecture = ARCHITECTURES.get(kind) if isinstance(kind, str) else None
     if architecture is None:
         rule = f"language models of type {', '.join(ARCHITECTURES)} can be read"
-        raise _unsupported(v, rule, kind, folder)
+        raise unsupported(v, rule, kind, folder)
     names = list(map(str, _list(v.find("architectures"))))
     if names and not names[0].endswith(HEADS):
-        raise _unsupported(v, "networks that give logits of words can be read", names[0], folder)
+        raise unsupported(v, "networks that give logits of words can be read", names[0], folder)
     if kind == "gpt2":
         v = Values(v.file, {**found, **{k: found.get(name) for k, name in GPT2_KEYS.items()}})
     config = _config(v, architecture)
@@ -178,7 +178,8 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     return Network(config, architecture, tied, words, places, _rates(v, config), scheme_of(v))
 
 
-def _unsupported(v: Values, rule: str, got: object, folder: Path) -> UnsupportedError:
+def unsupported(v: Values, rule: str, got: object, folder: Path) -> UnsupportedError:
+    """Return the error for a network without a graph here."""
     return UnsupportedError(
         f"{v.file}: {rule}, got {str(got)[:60]}",
         advice=f"optimum-cli export onnx --model {folder} {folder.name}-onnx, then compile the .onnx file",
@@ -337,6 +338,11 @@ def _activation(v: Values, a: Architecture) -> str:
     name = str(v.find(a.activation_key, v.find("hidden_act", a.activation)))
     if name == "gelu" and a.from_one:
         name = a.activation  # Gemma's first folders say gelu, and mean its approximation
+    return activation_named(v, name)
+
+
+def activation_named(v: Values, name: str) -> str:
+    """Return the function of an MLP; UnsupportedError for another one."""
     if name not in ACTIVATIONS:
         rule = f"functions {', '.join(ACTIVATIONS)} can be read"
         raise UnsupportedError(f"{v.file}: {rule}, got {name[:60]}")

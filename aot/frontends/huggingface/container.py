@@ -67,11 +67,23 @@ class Stored:
 
 def read_json(path: Path) -> dict[str, object]:
     """Return the object in a file of a model's folder; CorruptError for another thing."""
+    return _object(_read(path), path.name)
+
+
+def read_list(path: Path) -> list[object]:
+    """Return the list in a file of a model's folder; CorruptError for another thing."""
+    tree = _tree(_read(path), path.name)
+    if not isinstance(tree, list):
+        raise CorruptError(f"{path.name}: must be a list in JSON, got {type(tree).__name__}")
+    return cast("list[object]", tree)
+
+
+def _read(path: Path) -> bytes:
     with open_file(path, "model") as stream:
         data = stream.read(MOST_JSON + 1)
     if len(data) > MOST_JSON:
         raise CorruptError(f"{path.name}: must have at most {MOST_JSON} bytes, got more")
-    return _object(data, path.name)
+    return data
 
 
 def read_tensors(folder: Path) -> dict[str, Stored]:
@@ -140,11 +152,15 @@ def _sizes(value: object) -> tuple[int, ...] | None:
     return tuple(cast("list[int]", entries))
 
 
-def _object(data: bytes, file: str) -> dict[str, object]:
+def _tree(data: bytes, file: str) -> object:
     try:
-        tree: object = json.loads(data)
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise CorruptError(f"{file}: must be JSON, got {str(error)[:80]}") from None
+
+
+def _object(data: bytes, file: str) -> dict[str, object]:
+    tree = _tree(data, file)
     if not isinstance(tree, dict):
         raise CorruptError(f"{file}: must be an object in JSON, got {type(tree).__name__}")
     return cast("dict[str, object]", tree)

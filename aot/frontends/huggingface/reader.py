@@ -1,11 +1,16 @@
-"""Reads a language model in a folder of Hugging Face: a stateful graph, with the tokenizer in its information."""
+"""Reads a language model in a folder of Hugging Face: a graph with the tokenizer in its information.
+
+That of a decoder has state, that of an encoder has none.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from aot.frontends.huggingface import encoders
 from aot.frontends.huggingface.config import FILE, network_of
 from aot.frontends.huggingface.container import read_json, read_tensors
+from aot.frontends.huggingface.encoders import ENCODERS
 from aot.frontends.huggingface.texts import texts_of
 from aot.frontends.huggingface.weights import FolderWeights
 from aot.frontends.language.decoder import Decoder
@@ -23,6 +28,8 @@ def read(path: Path) -> Graph:
     CorruptError for files that are damaged, UnsupportedError for architectures and types without a graph.
     """
     found = read_json(path / FILE)
+    if found.get("model_type") in ENCODERS:
+        return encoders.read(path, found)
     network = network_of(path, found)
     name = path.absolute().name
     graph = Graph(name=name, file=name)

@@ -83,7 +83,7 @@ class FolderWeights:
     def _place(self, name: str) -> tuple[str, int | None]:
         """Return the folder's name of a tensor, and which half of it is meant."""
         base, kind = name.rsplit(".", 1)
-        if base in (TOKENS, POSITIONS, NORM, HEAD):
+        if base in (TOKENS, POSITIONS, NORM, HEAD, *self.names.whole):
             return f"{self.head if base == HEAD else self.names.whole.get(base, base)}.{kind}", None
         _, layer, part = base.split(".", 2)
         half = self.names.halves.get(part)

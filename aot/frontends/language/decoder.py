@@ -11,38 +11,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
-from aot.frontends.language.config import GELU, RELU, TANH_GELU, Config, Experts
+from aot.frontends.language.config import Config, Experts
+from aot.frontends.language.layers import LOWEST, Layers, Rotation
 from aot.frontends.language.tensors import Tensors
-from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
-from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.control.infrastructure import Result
 from aot.opset.control.state import Assign, ReadValue_6
-from aot.opset.elementwise.activation import Approximation
 from aot.opset.elementwise.broadcasting import BroadcastMode
 from aot.opset.reduction.sorting import Mode, Order
 from aot.runtime.abi import DType
 
-LOWEST = float(np.finfo(np.float32).min)
-TO_THE_END = 2**63 - 1
 
-
-@dataclass(frozen=True, slots=True)
-class _Rotation:
-    """Cosines and sines of rotations [batch, 1, length, elements]."""
-
-    cos: OutPort
-    sin: OutPort
-
-
-class Decoder:
+class Decoder(Layers):
     """Builds the network of `config` in `graph` with the tensors of `weights`."""
 
     def __init__(self, graph: Graph, config: Config, weights: Tensors, positions: int | None = None) -> None:
         """`positions`: rows of the table of learned ones."""
-        self.graph, self.config, self.weights = graph, config, weights
-        self.b = Builder(graph)
+        super().__init__(graph, config, weights)
         batch, length = Var("batch", None, 1), Var("length", None, 1)
         total = Var("total", None if positions is None else positions + 1, 1)
         self.ids = self._parameter("input_ids", DType.I64, batch, length)
@@ -65,8 +51,8 @@ class Decoder:
             x = b.Add(x, self._rows(w.matrix("position_embd.weight", self.positions, c.width), self.places))
         past = [self._variables(layer) for layer in range(c.layers)]
         kept = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
-        wide = None if c.family.learned else self._rotation(c.base, c.stretch)
-        near = self._rotation(c.local_base, 1.0) if any(c.local) else None
+        wide = None if c.family.learned else self._rotation(self.places, c.base, c.stretch)
+        near = self._rotation(self.places, c.local_base, 1.0) if any(c.local) else None
         masks = self._masks(kept)
         for layer, local in enumerate(c.local):
             rotation = None if layer in c.unrotated else near if local else wide
@@ -77,7 +63,7 @@ class Decoder:
         self.graph.add(Result(), logits, name="logits").out_port(0).names = ("logits",)
 
     def _layer(
-        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], rotation: _Rotation | None, mask: OutPort
+        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], rotation: Rotation | None, mask: OutPort
     ) -> OutPort:
         b, c, at = self.b, self.config, f"blk.{layer}"
         h = self._norm(x, f"{at}.attn_norm", optional=c.family.behind)
@@ -89,13 +75,6 @@ class Decoder:
         h = self._mlp(at, h) if chosen is None else self._experts(at, h, chosen)
         h = self._norm(h, f"{at}.post_ffw_norm", optional=True)
         return b.Add(first, self._times(h, c.factors.added))
-
-    def _mlp(self, at: str, x: OutPort) -> OutPort:
-        b, c = self.b, self.config
-        up = self._linear(x, f"{at}.ffn_up", c.inner, c.width)
-        gate = self._linear(x, f"{at}.ffn_gate", c.inner, c.width) if c.family.gated else up
-        gate = self._activated(gate)
-        return self._linear(b.Multiply(gate, up) if c.family.gated else gate, f"{at}.ffn_down", c.width, c.inner)
 
     def _experts(self, at: str, x: OutPort, e: Experts) -> OutPort:
         """Return the sum of the chosen experts' MLPs, which compute the rows of all tokens in the order of experts."""
@@ -130,21 +109,11 @@ class Decoder:
         made = self.b.TopK(x, count, axis=-1, outputs=2, **how)
         return made, made.node.out_port(1)
 
-    def _activated(self, x: OutPort) -> OutPort:
-        kind = self.config.activation
-        if kind in (TANH_GELU, GELU):
-            return self.b.Gelu(x, approximation_mode=Approximation.TANH if kind == TANH_GELU else Approximation.ERF)
-        return self.b.Relu(x) if kind == RELU else self.b.Swish(x)
-
     def _times(self, x: OutPort, factor: float) -> OutPort:
         return x if factor == 1 else self.b.Multiply(x, factor)
 
-    def _capped(self, x: OutPort, cap: float) -> OutPort:
-        """Keep numbers below a cap: cap tanh(x / cap)."""
-        return x if cap == 0 else self.b.Multiply(self.b.Tanh(self.b.Multiply(x, 1 / cap)), cap)
-
     def _attention(
-        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], rotation: _Rotation | None, mask: OutPort
+        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], rotation: Rotation | None, mask: OutPort
     ) -> OutPort:
         b, c, at = self.b, self.config, f"blk.{layer}"
         q, k, v = self._projections(x, at)
@@ -169,69 +138,6 @@ class Decoder:
         rows = b.Transpose(mixed, self._integers(0, 2, 1, 3))
         joined = b.Reshape(rows, self._integers(0, 0, c.heads * c.value), special_zero=True)
         return self._linear(joined, f"{at}.attn_output", c.width, c.heads * c.value)
-
-    def _mixed(self, q: OutPort, k: OutPort, v: OutPort, mask: OutPort) -> OutPort:
-        """Return the values, weighted by the softmax of scores."""
-        b, c = self.b, self.config
-        scale = c.scale or c.key**-0.5
-        if c.score_cap == 0:
-            return b.ScaledDotProductAttention(q, k, v, mask, b.const(scale, DType.F32))
-        scores = self._capped(b.MatMul(b.Multiply(q, scale), k, transpose_b=True), c.score_cap)
-        return b.MatMul(b.Softmax(b.Add(scores, mask), axis=-1), v)
-
-    # ---- layers
-
-    def _projections(self, x: OutPort, at: str) -> tuple[OutPort, OutPort, OutPort]:
-        """Queries, keys and values of all heads: of a product each, or of one for all."""
-        c = self.config
-        sizes = c.heads * c.key, c.key_heads * c.key, c.key_heads * c.value
-        if self.weights.has(f"{at}.attn_qkv.weight"):
-            whole = self._linear(x, f"{at}.attn_qkv", sum(sizes), c.width)
-            q, k, v = (self._slice(whole, sum(sizes[:n]), sum(sizes[: n + 1]), axis=2) for n in range(3))
-            return q, k, v
-        turned = c.rotated if c.family.pairs else 0
-        q = self._linear(x, f"{at}.attn_q", sizes[0], c.width, turned, c.heads)
-        k = self._linear(x, f"{at}.attn_k", sizes[1], c.width, turned, c.key_heads)
-        return q, k, self._linear(x, f"{at}.attn_v", sizes[2], c.width)
-
-    def _linear(self, x: OutPort, name: str, rows: int, columns: int, turned: int = 0, heads: int = 1) -> OutPort:
-        y = self.b.MatMul(x, self.weights.matrix(f"{name}.weight", rows, columns, turned, heads), transpose_b=True)
-        return self._biased(y, name, rows, turned, heads)
-
-    def _biased(self, y: OutPort, name: str, rows: int, turned: int = 0, heads: int = 1) -> OutPort:
-        if not self.weights.has(f"{name}.bias"):
-            return y
-        return self.b.Add(y, self.weights.bias(f"{name}.bias", rows, turned, heads))
-
-    def _norm(self, x: OutPort, name: str, optional: bool = False, size: int = 0) -> OutPort:
-        """RMSNorm or LayerNorm along the last axis, of `size` elements (by default the width)."""
-        if optional and not self.weights.has(f"{name}.weight"):
-            return x
-        b, size = self.b, size or self.config.width
-        if self.config.family.centred:
-            x = b.Subtract(x, b.ReduceMean(x, self._integers(-1), keep_dims=True))
-        mean = b.ReduceMean(b.Multiply(x, x), self._integers(-1), keep_dims=True)
-        scaled = b.Multiply(x, b.Divide(b.const(1.0, DType.F32), b.Sqrt(b.Add(mean, self.config.epsilon))))
-        return self._biased(b.Multiply(scaled, self.weights.vector(f"{name}.weight", size)), name, size)
-
-    def _rows(self, table: OutPort, places: OutPort) -> OutPort:
-        return self.b.Gather(table, self.b.Convert(places, destination_type=DType.I32), self._integer(0))
-
-    def _heads(self, x: OutPort, heads: int, size: int) -> OutPort:
-        """[batch, length, heads size] as [batch, heads, length, size]."""
-        rows = self.b.Reshape(x, self._integers(0, 0, heads, size), special_zero=True)
-        return self.b.Transpose(rows, self._integers(0, 2, 1, 3))
-
-    def _rotated(self, x: OutPort, rotation: _Rotation | None) -> OutPort:
-        if rotation is None:
-            return x
-        b, c = self.b, self.config
-        half = c.rotated // 2
-        first, second = self._slice(x, 0, half), self._slice(x, half, c.rotated)
-        swapped = b.Concat(b.Negative(second), first, axis=-1)
-        whole = x if c.rotated == c.key else self._slice(x, 0, c.rotated)
-        y = b.Add(b.Multiply(whole, rotation.cos), b.Multiply(swapped, rotation.sin))
-        return y if c.rotated == c.key else b.Concat(y, self._slice(x, c.rotated, TO_THE_END), axis=-1)
 
     def _repeated(self, x: OutPort, size: int) -> OutPort:
         """Repeat each head of keys or values for the heads of queries that read it."""
@@ -260,16 +166,6 @@ class Decoder:
             found.append(b.Gather(value, self.beams, self._integer(0)))
         return found[0], found[1]
 
-    def _rotation(self, base: float, stretch: float) -> _Rotation:
-        b, rotated = self.b, self.config.rotated
-        rates = base ** -(np.arange(0, rotated, 2, dtype=np.float64) / rotated) / stretch
-        if self.weights.has("rope_freqs.weight"):
-            rates = rates / self.weights.floats("rope_freqs.weight", rotated // 2)
-        places = b.Convert(b.Unsqueeze(self.places, self._integers(1, 3)), destination_type=DType.F32)
-        angles = b.Multiply(places, b.const(rates.reshape(1, 1, 1, -1), DType.F32))
-        both = b.Concat(angles, angles, axis=-1)
-        return _Rotation(b.Cos(both), b.Sin(both))
-
     def _masks(self, kept: OutPort) -> dict[bool, OutPort]:
         """Attention masks [batch, 1, length, kept + length]: 0 where a token looks; by True those of local layers."""
         b, c = self.b, self.config
@@ -296,25 +192,6 @@ class Decoder:
         shown = b.Select(b.NotEqual(self.mask, self._integer(0)), columns, self._integer(0))
         last = b.Unsqueeze(b.ReduceMax(shown, self._integers(1), keep_dims=True), self._integers(1, 2))
         return b.Select(b.Equal(self.length, self._integers(1)), last, rows)
-
-    # ---- parts
-
-    def _parameter(self, name: str, dtype: DType, *shape: Var) -> OutPort:
-        port = self.graph.add(Parameter(element_type=dtype, shape=shape), name=name).out_port(0)
-        port.names = (name,)
-        return port
-
-    def _slice(self, x: OutPort, start: int, stop: int, axis: int = 3) -> OutPort:
-        return self.b.Slice(x, *(self._integers(n) for n in (start, stop, 1, axis)))
-
-    def _size(self, shape: OutPort, at: int) -> OutPort:
-        return self.b.Gather(shape, self._integers(at), self._integer(0))
-
-    def _integers(self, *values: int) -> OutPort:
-        return self.b.const(np.array(values, np.int64), DType.I64)
-
-    def _integer(self, value: int) -> OutPort:
-        return self.b.const(np.int64(value), DType.I64)
 
 
 def _variable(layer: int, kind: str) -> str:
