@@ -33,10 +33,10 @@ class Kind:
 
 def refuse(kind: Kind, path: Path) -> AotError:
     """Return the error for a file of this kind; its advice is a note, too."""
+    known = "OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite, Caffe, GGUF and folders of Hugging Face"
     return kind.error(
-        f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite, Caffe, GGUF and folders of "
-        f"Hugging Face can be read, got {kind.what}",
-        advice=kind.advice.format(file=path, stem=path.stem, folder=path.parent),
+        f"{path.name or path.resolve().name}: {known} can be read, got {kind.what}",
+        advice=kind.advice.format(file=path, stem=path.stem or path.resolve().stem, folder=path.parent),
     )
 
 

@@ -23,6 +23,7 @@ from aot.serve.openai.routes import PREFIX
 from aot.serve.repository import Repository
 from aot.serve.settings import Settings
 
+COMPILED = "a model is compiled before: aot compile MODEL -o NAME.so; a folder has NAME.so, or NAME/VERSION/any.so"
 _LOG = logging.getLogger(__name__)
 _SWEEP_SECONDS = 1.0
 
@@ -78,7 +79,8 @@ class Server:
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
         await self.repository.change()
         if not self.repository.loaded():
-            raise next(iter(self.repository.errors()), UsageError("serve: there must be a compiled model, got none"))
+            none = UsageError("serve: there must be a compiled model, got none", advice=COMPILED)
+            raise next(iter(self.repository.errors()), none)
         names = {entry["name"] for entry in self.repository.index()}
         for name in self.settings.by_model.keys() - names:
             _LOG.warning("%s: has settings, but there is no model of that name", name)

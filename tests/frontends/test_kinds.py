@@ -134,6 +134,12 @@ def test_a_folder_is_named_with_the_next_step(tmp_path: Path, names: tuple[str, 
     assert what in ran.stderr and step in ran.stderr.split("next: ")[1]
 
 
+def test_this_folder_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AotError, match=f"^{tmp_path.name}: "):
+        read_model(".")
+
+
 def test_weights_of_an_ir_are_taken_for_its_file(tmp_path: Path) -> None:
     write(tmp_path, network([parameter(), result(1)], "0.0->1.0"), bytes(64))
     with pytest.raises(AotError, match="the weights of an IR") as caught:

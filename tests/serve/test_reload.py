@@ -29,10 +29,12 @@ from typer.testing import CliRunner
 import aot
 from aot import cli
 from aot.runtime.abi import WEIGHTS_SECTION
+from aot.runtime.describe import hint
 from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.loading.elf import ElfFile
 from aot.serve.command import settings_of
 from aot.serve.repository import scan
+from aot.serve.server import Server
 from aot.serve.settings import Settings
 from aot.tools.supply import signature
 from tests.serve.conftest import listening
@@ -354,3 +356,10 @@ def test_a_missing_package_is_named(factors: dict[int, Path]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 5
     assert "needs the package uvicorn: pip install 'aot[serve]'" in done.stderr
+
+
+def test_a_folder_without_libraries_says_that_models_are_compiled_before(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match="there must be a compiled model, got none") as caught:
+        Server([str(tmp_path)], Settings(port=0)).run()
+    assert "aot compile" in hint(caught.value)
