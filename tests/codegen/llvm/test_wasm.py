@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import re
+import runpy
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -296,6 +297,15 @@ def test_a_package_of_npm(tmp_path: Path) -> None:
     (project / "seven").write_bytes(np.load(DIGITS.with_name("seven.npy")).tobytes())
     ran = run(["node", "main.mjs", "seven"], cwd=project)
     assert ran.stdout.split() == ["7", "AotError"]
+
+
+def test_the_example_of_wasmtime(tmp_path: Path) -> None:
+    """Another engine, by its Python package; the same bytes."""
+    pytest.importorskip("wasmtime", reason="needs the package wasmtime")
+    module, image = compiled(tmp_path / "digits.wasm", lambda: DIGITS), np.load(DIGITS.with_name("seven.npy"))
+    example = runpy.run_path(str(DIGITS.parents[1] / "wasmtime" / "digits.py"))
+    wanted = in_memory(stages(DIGITS, CompileOptions(target="x86-64-v2")).built)(image)[0]
+    np.testing.assert_array_equal(example["Network"](str(module)).run(image), wanted.ravel())
 
 
 @pytest.fixture(scope="module")
