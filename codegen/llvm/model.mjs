@@ -107,7 +107,8 @@ async function bytesOf(source, signal, progress) {
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
   const remote = source instanceof Response || /^(https?|data|blob):/.test(source);
   if (!remote && isNode) {
-    return (await import("node:fs/promises")).readFile(source, { signal });
+    const path = /^file:/.test(source) ? new URL(source) : source;
+    return (await import("node:fs/promises")).readFile(path, { signal });
   }
   const answer = source instanceof Response ? source : await fetch(source, { signal });
   if (!answer.ok) fail(`load: ${answer.url}: must be there, got status ${answer.status}`);

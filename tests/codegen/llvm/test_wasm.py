@@ -266,19 +266,22 @@ console.log(probabilities.indexOf(Math.max(...probabilities)), AotError.name);
 
 @pytest.mark.slow
 def test_a_package_of_npm(tmp_path: Path) -> None:
-    """Packed, installed from the archive, and imported by its name; what the user wrote into package.json stays."""
+    """Packed, installed from the archive, and imported by its name; what the user wrote into package.json stays.
+
+    The module is an address for Node.js, and so is that of its weights.
+    """
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("needs npm")
     package, project = tmp_path / "package", tmp_path / "project"
     package.mkdir()
     project.mkdir()
-    built = stages(DIGITS, CompileOptions(target="wasm")).built
-    module = package / "Two digits.wasm"
+    built = stages(DIGITS, CompileOptions(target="wasm", external_weights=True)).built
+    module, weights = package / "Two digits.wasm", package / "Two digits.weights"
     built.write_shared(module)
 
     def written() -> dict[str, str]:
-        texts = files_for_callers(package / "package.json", built, "digits", [module])
+        texts = files_for_callers(package / "package.json", built, "digits", [module, weights])
         for path, text in texts.items():
             path.write_text(text)
         return {path.name: text for path, text in texts.items()}
@@ -289,7 +292,7 @@ def test_a_package_of_npm(tmp_path: Path) -> None:
     run = partial(subprocess.run, capture_output=True, text=True, check=True, timeout=300)
     packed = run([npm, "pack", "--json"], cwd=package)
     (archive,) = json.loads(packed.stdout)
-    assert {file["path"] for file in archive["files"]} == {*first, module.name}
+    assert {file["path"] for file in archive["files"]} == {*first, module.name, weights.name}
     (project / "package.json").write_text("{}")
     install = [npm, "install", "--offline", "--no-audit", "--no-fund", str(package / archive["filename"])]
     run(install, cwd=project)
