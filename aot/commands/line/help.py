@@ -26,6 +26,8 @@ EXAMPLES = {
     "chat": """
         aot chat model.so
         aot chat model.so "Which rivers flow through Paris?" --system "Answer in one sentence." """,
+    "embed": """
+        aot embed model.so "Which rivers flow through Paris?" > vectors.json""",
     "quantize": """
         aot quantize model.onnx --data samples.npz -o model_int8.xml --max-error 0.05
         aot quantize decoder.xml --weights int4 --group 64 -o decoder_int4.xml""",

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -18,10 +18,12 @@ from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError,
 from aot.serve.metrics import Times
 from aot.serve.openai.answer import Part
 from aot.serve.openai.asked import asked_of
+from aot.serve.openai.embeddings import Embedder, wanted_of
 from aot.serve.openai.forms import Form, error_tree, events, merged, whole
 from aot.serve.openai.language import Language, is_language
 from aot.serve.repository import Repository
 from aot.serve.served import Served
+from aot.text.embedding import is_encoder
 from aot.text.grammars import Constraint
 
 PREFIX = "/v1/"
@@ -30,12 +32,33 @@ LOOK_SECONDS = 0.25  # between looks whether a client is still there
 CLOSED = 499  # the status of a request whose client has gone; none is sent
 
 
+Made = TypeVar("Made")
+
+
+class _Kept(Generic[Made]):
+    """Values that are made once for each model that is loaded."""
+
+    def __init__(self, repository: Repository, make: Callable[[Served], Made]) -> None:
+        self._repository, self._make = repository, make
+        self._known: dict[Served, Made] = {}
+
+    async def of(self, served: Served) -> Made:
+        """Return the value of a model."""
+        if served not in self._known:
+            loaded = set(self._repository.loaded())
+            self._known = {s: x for s, x in self._known.items() if s in loaded}
+            return self._known.setdefault(served, await asyncio.to_thread(self._make, served))
+        return self._known[served]
+
+
 class OpenAi:
-    """The routes, and the language models that they have answered for."""
+    """The routes, and the language models and encoders that they have answered for."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository, self._settings = repository, repository.settings
-        self._known: dict[Served, Language] = {}
+        executor, settings = repository.executor, repository.settings
+        self._languages = _Kept(repository, lambda served: Language(served, settings, executor))
+        self._embedders = _Kept(repository, Embedder)
 
     def routes(self) -> list[Route]:
         return [
@@ -43,11 +66,12 @@ class OpenAi:
             Route("/v1/models/{model}", _guarded(self._model)),
             Route("/v1/completions", _guarded(self._completions), methods=["POST"]),
             Route("/v1/chat/completions", _guarded(self._chat), methods=["POST"]),
+            Route("/v1/embeddings", _guarded(self._embeddings), methods=["POST"]),
         ]
 
     async def _models(self, request: Request) -> Response:
         del request
-        found = {served.name: served for served in self._repository.loaded() if is_language(served)}
+        found = {served.name: served for served in self._repository.loaded() if _is_known(served)}
         return JSONResponse({"object": "list", "data": [_described(s) for s in found.values()]})
 
     async def _model(self, request: Request) -> Response:
@@ -59,11 +83,28 @@ class OpenAi:
     async def _chat(self, request: Request) -> Response:
         return await self._answered(request, chat=True)
 
-    async def _answered(self, request: Request, *, chat: bool) -> Response:
+    async def _embeddings(self, request: Request) -> Response:
+        wanted = wanted_of(await self._tree(request))
+        embedder = await self._embedders.of(self._repository.find(wanted.model))
+        begin, code, times = time.monotonic(), CLOSED, Times()
+        try:
+            answer = await embedder.answer(wanted, times)
+            code = 200
+        except AotError as error:
+            code = http_status(error)
+            raise
+        finally:
+            embedder.served.metrics.answered(code, time.monotonic() - begin, times if code == 200 else None)
+        return Response(answer, media_type="application/json")
+
+    async def _tree(self, request: Request) -> dict[str, object]:
         if self._repository.is_closed:
             raise UnavailableError("server: must not be stopping, got a request")
-        asked = asked_of(json_object(await received(request, self._settings)), chat=chat)
-        language = await self._language(self._repository.find(asked.model))
+        return json_object(await received(request, self._settings))
+
+    async def _answered(self, request: Request, *, chat: bool) -> Response:
+        asked = asked_of(await self._tree(request), chat=chat)
+        language = await self._languages.of(self._repository.find(asked.model))
         ids = await asyncio.to_thread(language.ids_of, asked)
         constraint = await asyncio.to_thread(language.constraint, asked)
         form = Form(asked, chat, len(ids), language.tokenizer)
@@ -71,15 +112,6 @@ class OpenAi:
         if asked.stream:
             return StreamingResponse(events(form, parts), media_type="text/event-stream")
         return JSONResponse(await _unless_gone(request, whole(form, parts)))
-
-    async def _language(self, served: Served) -> Language:
-        if served not in self._known:
-            loaded = set(self._repository.loaded())
-            self._known = {s: x for s, x in self._known.items() if s in loaded}
-            executor = self._repository.executor
-            made = await asyncio.to_thread(Language, served, self._settings, executor)
-            return self._known.setdefault(served, made)
-        return self._known[served]
 
     async def _parts(
         self, language: Language, form: Form, ids: list[int], constraint: Constraint | None, number: int
@@ -123,9 +155,14 @@ async def _unless_gone(request: Request, work: Awaitable[dict[str, object]]) -> 
             await task
 
 
+def _is_known(served: Served) -> bool:
+    """True for a language model or an encoder."""
+    return is_language(served) or is_encoder(served.model.manifest)
+
+
 def _described(served: Served) -> dict[str, object]:
-    if not is_language(served):
-        raise UnknownModelError(f"model '{served.name}': must be a language model, got another")
+    if not _is_known(served):
+        raise UnknownModelError(f"model '{served.name}': must be a language model or an encoder, got another")
     created = int(served.path.stat().st_mtime) if served.path.exists() else 0
     return {"id": served.name, "object": "model", "created": created, "owned_by": OWNER}
 

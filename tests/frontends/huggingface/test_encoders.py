@@ -7,8 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tokenizers
+from typer.testing import CliRunner
 
 from aot import compile_model
+from aot.cli import app
+from aot.runtime import load
 from aot.runtime.errors import CorruptError, UnsupportedError
 from tests.archives import arrays_of
 from tests.frontends.huggingface.folders import Array, weight, write
@@ -33,6 +37,25 @@ def add_modules(folder: Path, *kinds: str, **pooling: object) -> None:
     (folder / "modules.json").write_text(json.dumps(named))
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+
+
+def add_words(folder: Path) -> None:
+    """Add a tokenizer of words w0 to w63, which cuts and fills up texts otherwise than the network wants it."""
+    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({f"w{n}": n for n in range(64)}, unk_token="w0"))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    inner.post_processor = tokenizers.processors.TemplateProcessing("w2 $A w3", special_tokens=[("w2", 2), ("w3", 3)])
+    inner.enable_truncation(100)
+    inner.enable_padding(length=100, pad_id=1, pad_token="w1")
+    inner.save(str(folder / "tokenizer.json"))
+
+
+def library(folder: Path) -> Path:
+    """Compile an encoder with a tokenizer, which sees 12 tokens."""
+    network("mpnet", folder / "m")
+    add_words(folder / "m")
+    (folder / "m" / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 12, "do_lower_case": False}))
+    compile_model(folder / "m").export_model(folder / "m.so")
+    return folder / "m.so"
 
 
 def pooled(hidden: Array, mask: Array, kind: str) -> Array:
@@ -82,6 +105,35 @@ def test_names_of_the_first_bert_and_its_heads_change_nothing(tmp_path: Path) ->
     wanted = pooled(hidden, inputs["attention_mask"], "mean")
     found = compile_model(tmp_path)(inputs)["sentence_embedding"]
     np.testing.assert_allclose(found, wanted, rtol=0, atol=CLOSE * np.abs(wanted).max())
+
+
+def test_texts_become_vectors(tmp_path: Path) -> None:
+    """None is filled up, and one that is too long keeps its last mark."""
+    path = library(tmp_path)
+    texts = ["w5 w40", "w7 w9", " ".join(f"w{n}" for n in range(10, 40)), "w8"]
+    told = CliRunner().invoke(app, ["embed", str(path), *texts])
+    assert told.exit_code == 0, told.output
+    model = load(path)
+    for line, ids in zip(
+        told.stdout.splitlines(), [[2, 5, 40, 3], [2, 7, 9, 3], [2, *range(10, 20), 3], [2, 8, 3]], strict=True
+    ):
+        inputs = {"input_ids": np.array([ids]), "attention_mask": np.ones((1, len(ids)), np.int64)}
+        assert np.array_equal(np.array(json.loads(line), np.float32), model(inputs)[0][0])
+
+
+def test_other_libraries_and_settings_are_refused(tmp_path: Path) -> None:
+    network("bert", tmp_path / "m")
+    compile_model(tmp_path / "m").export_model(tmp_path / "m.so")
+    assert "got a library without one" in CliRunner().invoke(app, ["embed", str(tmp_path / "m.so"), "w5"]).output
+    add_words(tmp_path / "m")
+    for name, field in (
+        ("sentence_bert_config", "do_lower_case"),
+        ("config_sentence_transformers", "default_prompt_name"),
+    ):
+        (tmp_path / "m" / f"{name}.json").write_text(json.dumps({field: True}))
+        with pytest.raises(UnsupportedError, match=field):
+            compile_model(tmp_path / "m")
+        (tmp_path / "m" / f"{name}.json").unlink()
 
 
 WRONG = {

@@ -1,0 +1,26 @@
+"""`aot embed`: vectors of texts, by an encoder."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from aot.commands.line import arguments as arg
+from aot.commands.line.declared import argument, echo
+
+
+def embed(
+    model: arg.Library,
+    texts: Annotated[list[str], argument(metavar="TEXT...", help="Texts, each of which gets a vector")],
+    threads: arg.Threads = None,
+    debug: arg.Debug = False,
+) -> None:
+    """Print the vector of each text, a line of JSON each."""
+    from aot.runtime.model import load
+    from aot.text.embedding import check_encoder, vectors_of
+    from aot.text.tokenizer import read_tokenizer
+
+    loaded = load(model, threads, strict=True)
+    check_encoder(loaded.manifest, model.name)
+    for vector in vectors_of(loaded, read_tokenizer(model), texts):
+        echo(json.dumps([float(str(number)) for number in vector]))
