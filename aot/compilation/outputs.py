@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from aot.codegen.platforms import LINUX, platform_named
-from aot.frontends.kinds import SAVED_MODEL, ZIP, is_caffe, is_gguf, is_tflite
+from aot.frontends.kinds import LANGUAGE_MODEL, SAVED_MODEL, ZIP, is_caffe, is_gguf, is_language_model, is_tflite
 from aot.ir.graph import Graph
 from aot.runtime.arrays.files import check_library, check_output
 from aot.runtime.errors import UsageError
@@ -63,6 +63,8 @@ def is_read(model: Path, path: Path) -> bool:
     if not place.is_relative_to(folder):
         return False
     name = place.relative_to(folder).as_posix()
+    if is_language_model(model):
+        return path.suffix in LANGUAGE_MODEL
     if model.is_dir() or model.name in SAVED_MODEL:
         return name in SAVED_MODEL or name.startswith(_FOLDERS)
     if model.suffix == ".xml":

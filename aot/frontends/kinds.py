@@ -14,6 +14,7 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from aot.codegen.dataclass import dataclass
+from aot.frontends.caffe.files import TEXT, WEIGHTS
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 from aot.runtime.loading.binary_file import FIRST_BYTES
 
@@ -171,7 +172,7 @@ def is_exported(head: bytes, path: Path) -> bool:
 
 def is_caffe(path: Path) -> bool:
     """True for a network of Caffe in text or for the weights of one, by the suffix: their first bytes tell nothing."""
-    return path.suffix in (".prototxt", ".caffemodel")
+    return path.suffix in (TEXT, WEIGHTS)
 
 
 def is_gguf(head: bytes) -> bool:
@@ -185,6 +186,7 @@ def is_language_model(path: Path) -> bool:
 
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")  # the weights, or which files have them
+LANGUAGE_MODEL = (".json", ".jinja", ".safetensors")  # suffixes of the files that are read in a folder with these
 LITERT_LM = b"LITERTLM"
 ZIP = b"PK\x03\x04"
 VIA_MODEL_OPTIMIZER = (

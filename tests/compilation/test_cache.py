@@ -86,6 +86,28 @@ def test_files_that_a_model_names(tmp_path: Path) -> None:
         assert (keys[-1] == keys[-2]) is same
 
 
+@pytest.mark.parametrize("given", ["deploy.prototxt", "net.caffemodel"])
+def test_both_files_of_caffe(given: str, tmp_path: Path) -> None:
+    for name in ("deploy.prototxt", "net.caffemodel"):
+        (tmp_path / name).write_bytes(b"1")
+    first = cache.key_of(tmp_path / given, FAST)
+    (tmp_path / "net.caffemodel").write_bytes(b"2")
+    second = cache.key_of(tmp_path / given, FAST)
+    (tmp_path / "deploy.prototxt").write_bytes(b"2")
+    assert len({first, second, cache.key_of(tmp_path / given, FAST)}) == 3
+
+
+def test_files_of_a_language_model(tmp_path: Path) -> None:
+    """What the compiler or the user writes into the folder is no part of it."""
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"):
+        (tmp_path / name).write_bytes(b"1")
+    keys = [cache.key_of(tmp_path, FAST)]
+    for name, same in (("m.so", True), ("model.safetensors", False), ("chat_template.jinja", False)):
+        (tmp_path / name).write_bytes(b"2")
+        keys.append(cache.key_of(tmp_path, FAST))
+        assert (keys[-1] == keys[-2]) is same
+
+
 def test_a_damaged_entry_is_made_again(model: Path, caplog: pytest.LogCaptureFixture) -> None:
     compiled(model)
     [entry] = cache.entries(model.parent / "cache")

@@ -78,6 +78,7 @@ def test_the_model_of_a_call_is_not_replaced(model: Path) -> None:
         ("m.onnx", "data/w.bin", "w.bin"),
         ("m.gguf", "m.gguf", "m.weights"),
         ("m.so", "m.weights", "m.html"),
+        ("folder", "folder/model.safetensors", "folder/m.so"),
     ],
 )
 def test_files_of_a_model(source: str, read: str, other: str, tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_files_of_a_model(source: str, read: str, other: str, tmp_path: Path) ->
         "m.gguf": b"GGUF m.weights",
         "m.so": b"\x7fELF m.html",
     }
-    for name in (read, other, *((source,) if source != "saved" else ())):
+    for name in (read, other, *((source,) if "." in source else ("folder/config.json",))):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(contents.get(name, b"x"))
     assert is_read(tmp_path / source, tmp_path / read)

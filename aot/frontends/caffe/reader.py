@@ -1,8 +1,6 @@
 """Reads networks of Caffe: .prototxt, whose layers become foreign nodes, with the blobs of .caffemodel as inputs.
 
-    layer { name: "relu" bottom: "conv" top: "conv" }      a layer in place: from here on "conv" is its result
-
-The two files have one name, or each is the only one of its kind in the folder.
+layer { name: "relu" bottom: "conv" top: "conv" }      a layer in place: from here on "conv" is its result
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
+from aot.frontends.caffe.files import TEXT, pair
 from aot.frontends.caffe.kinds import EACH, FROM_FILES, INPUTS
 from aot.frontends.caffe.layers import attributes, layers_of
 from aot.frontends.caffe.messages import Message, array, network, weights
@@ -27,7 +26,6 @@ from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.runtime.abi import DType
 from aot.runtime.errors import CorruptError, UsageError
 
-TEXT, WEIGHTS = ".prototxt", ".caffemodel"
 BLOBS = ("weights", "biases")  # names of the first blobs of a layer
 
 
@@ -37,21 +35,11 @@ def read(path: Path, other: Path | None = None) -> Graph:
     Without weights it is read, too, if no layer needs any. CorruptError for a file that is damaged; UnsupportedError
     for fields that Caffe does not have.
     """
-    text, binary = (path, other) if path.suffix == TEXT else (other, path)
-    text = text or _beside(path, TEXT, ("deploy",))
-    binary = binary or _beside(path, WEIGHTS, ())
+    text, binary = pair(path, other)
     if text is None:
         rule = f"the layers are in a text file beside the weights, {path.stem}{TEXT}"
         raise UsageError(f"{path.name}: {rule}, got none")
     return _Reader(text.name, _blobs(binary)).run(network(text))
-
-
-def _beside(path: Path, suffix: str, names: Sequence[str]) -> Path | None:
-    """Return the file of the other kind: that of the same name, of one of `names`, or the only one; None without it."""
-    same = [path.with_suffix(suffix), *(path.with_name(name + suffix) for name in names)]
-    found = next((p for p in same if p.is_file()), None)
-    alone = sorted(path.parent.glob(f"*{suffix}")) if found is None else []
-    return alone[0] if len(alone) == 1 else found
 
 
 def _blobs(path: Path | None) -> dict[str, list[Array]]:
