@@ -20,6 +20,8 @@ export interface Options {
   signal?: AbortSignal;
   /** Threads that work on a run, of a module of --target wasm-threads; 1. */
   threads?: number;
+  /** True to compute in a worker: the caller's thread stays free, and need not spin for other threads; false. */
+  worker?: boolean;
   /** External weights; those beside the module: net.weights of net.wasm. */
   weights?: Source;
   /** Called while the module arrives, then its external weights; `total` is 0 if the server does not tell it. */
@@ -48,15 +50,16 @@ export interface Network {
   run(inputs: Readonly<Record<string, Input>>): Promise<Record<string, Output>>;
   /**
    * Append the tokens `ids`, of a language model, and yield those that follow. It ends after a token of `stop`. The last
-   * token is yielded, but not appended: the next call may begin with it. With a temperature above 0 all tokens are drawn
-   * before the first is yielded. The tokens are those that `aot generate` draws.
+   * token is yielded, but not appended: the next call may begin with it. Each is yielded as soon as it is chosen; with a
+   * temperature above 0, in a worker only: elsewhere all are drawn before the first is yielded. The tokens are those that
+   * `aot generate` draws.
    */
   generate(ids: readonly number[], options?: Sampling): AsyncGenerator<number>;
   /** Forget what earlier runs have kept in variables, and all tokens. */
   reset(): void;
   /** Threads that work on a run. */
   readonly threads: number;
-  /** End the threads; the network cannot be used any more. */
+  /** End threads and worker; the network cannot be used any more, and calls in a worker that are not done yet fail. */
   close(): void;
 }
 

@@ -18,7 +18,7 @@ const ARRAYS = {
 const arrayOf = (dtype) => ARRAYS[dtype] ?? Uint8Array;
 const product = (shape) => shape.reduce((a, b) => a * b, 1);
 const isNumber = (n) => typeof n === "number";
-const isNode = Boolean(globalThis.process?.versions?.node);
+const node = globalThis.process?.versions?.node && (await import("node:worker_threads"));
 const DOUBLINGS = 40; // of a capacity, at most
 const PAGE = 1 << 16; // bytes, also of the header of external weights
 const STACK = 1 << 20; // bytes, of a thread
@@ -54,9 +54,8 @@ export async function load(source, options = {}) {
   const { signal, progress, verify = true, threads = 1 } = options;
   const bytes = await bytesOf(first, signal, progress);
   const manifest = await check(bytes, verify);
-  const shares = manifest.features.includes("atomics");
   let module, lacks;
-  if (shares && !globalThis.SharedArrayBuffer) lacks = "no memory that threads share, as in a page without COOP and COEP";
+  if (manifest.features.includes("atomics") && !globalThis.SharedArrayBuffer) lacks = "no memory that threads share, as in a page without COOP and COEP";
   try {
     if (!lacks) module = await WebAssembly.compile(bytes);
   } catch (error) {
@@ -66,27 +65,37 @@ export async function load(source, options = {}) {
   if (lacks && others.length) return load(others, options);
   if (lacks) fail(`load: the engine must have ${manifest.features.join(", ")}, got ${lacks}`);
   const weights = manifest.external && (await weightsOf(first, options, manifest.external));
+  const pages = Math.ceil((bytes.length + (weights?.length ?? 0)) / PAGE) + 32;
+  const parts = { module, manifest, weights, pages, threads };
+  return options.worker ? Remote.of(parts) : networkOf(parts);
+}
+
+/** Return a network of this thread. */
+async function networkOf({ module, manifest, weights, pages, threads }) {
   const made = (...values) => guarded("load", () => new Network(manifest, weights, ...values));
   const instance = (imports) => WebAssembly.instantiate(module, imports).catch((error) => damaged("load", error));
-  if (!shares) return made((await instance()).exports);
-  const NodeWorker = isNode && (await import("node:worker_threads")).Worker;
+  if (!manifest.features.includes("atomics")) return made((await instance()).exports);
   const workers = [];
-  const start = (run, argument) => {
-    const stack = (code.aligned_alloc(64n, BigInt(STACK)) >>> 0) + STACK;
-    const aot = { module, memory, run, argument, stack };
-    const worker = isNode
-      ? new NodeWorker(new URL(import.meta.url), { workerData: { aot } })
-      : new Worker(import.meta.url, { type: "module", name: "aot" });
-    if (isNode) worker.unref();
-    else worker.postMessage(aot);
+  const spawn = (run, argument) => {
+    const stack = code.aligned_alloc(64n, BigInt(STACK)) >>> 0;
+    if (!stack) return 1;
+    const worker = started({ module, memory, run, argument, stack: stack + STACK });
+    if (node) worker.unref();
     workers.push(worker);
     return 0;
   };
-  const pages = Math.ceil((bytes.length + (weights?.length ?? 0)) / PAGE) + 32;
   const memory = new WebAssembly.Memory({ initial: pages, maximum: 32768, shared: true });
-  const code = (await instance({ aot: host(memory, start) })).exports;
+  const code = (await instance({ aot: host(memory, spawn) })).exports;
   guarded("load", () => code.fill_memory());
   return made(code, threads, workers);
+}
+
+/** Start a worker with this file, which does what `job` says. */
+function started(job) {
+  if (node) return new node.Worker(new URL(import.meta.url), { workerData: { aot: job } });
+  const worker = new Worker(import.meta.url, { type: "module", name: "aot" });
+  worker.postMessage(job);
+  return worker;
 }
 
 /** Return what a module with threads imports. */
@@ -95,18 +104,46 @@ function host(memory, spawn) {
   return { memory, spawn, wait, clock: () => performance.now() };
 }
 
-/** A thread: runs a function of the module. */
+/** A thread: runs a function of the module, or a network for `Remote`. */
 function work({ module, memory, run, argument, stack }) {
+  if (!memory) return serve();
   const code = new WebAssembly.Instance(module, { aot: host(memory, () => 1) }).exports;
   code.stack.value = stack;
-  code.table.get(run)(argument);
+  return code.table.get(run)(argument);
+}
+
+/** Answer the messages of a `Remote`: { id, name, value } with { id, token }, { id, value } or { id, error }. */
+function serve() {
+  let net;
+  const port = node ? node.parentPort : globalThis;
+  const actions = {
+    load: async (parts) => void (net = await networkOf(parts)),
+    run: async (inputs) => Object.entries(await net.run(inputs)).map(([name, data]) => [name, data, data.shape]),
+    reset: () => net.reset(),
+    generate: async ({ ids, options, ended }, id) => {
+      const tell = (token) => {
+        port.postMessage({ id, token });
+        return ended && Atomics.load(ended, 0);
+      };
+      for await (const token of net.generate(ids, options, tell)) if (token < 0) break;
+    },
+  };
+  const answer = async ({ id, name, value }) => {
+    try {
+      port.postMessage({ id, value: await actions[name](value, id) });
+    } catch ({ name: kind, message }) {
+      port.postMessage({ id, error: { kind, message } });
+    }
+  };
+  if (node) port.on("message", answer);
+  else port.onmessage = ({ data }) => answer(data);
 }
 
 async function bytesOf(source, signal, progress) {
   if (source instanceof ArrayBuffer) return new Uint8Array(source);
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
   const remote = source instanceof Response || /^(https?|data|blob):/.test(source);
-  if (!remote && isNode) {
+  if (!remote && node) {
     const path = /^file:/.test(source) ? new URL(source) : source;
     return (await import("node:fs/promises")).readFile(path, { signal });
   }
@@ -204,6 +241,29 @@ async function check(bytes, verify) {
   return manifest;
 }
 
+/** Return inputs and outputs as programs see them. */
+function tensorsOf(manifest) {
+  const told = ({ name, dtype, shape }) => ({ name, dtype, shape: shape.map((n) => n.symbol ?? n.expr ?? n.late ?? n) });
+  return { inputs: manifest.inputs.map(told), outputs: manifest.outputs.map(told) };
+}
+
+/** Return a function as one of WebAssembly, (i32, i64) -> i32, as tables take it. */
+function callback(f) {
+  const types = [1, 7, 1, 96, 2, 127, 126, 1, 127];
+  const sections = [...types, 2, 5, 1, 0, 0, 0, 0, 7, 4, 1, 0, 0, 0]; // one import, which is exported
+  const module = new WebAssembly.Module(Uint8Array.from([0, 97, 115, 109, 1, 0, 0, 0, ...sections]));
+  return new WebAssembly.Instance(module, { "": { "": f } }).exports[""];
+}
+
+/** Let the page paint, and others work. */
+function pause() {
+  const { port1, port2 } = new MessageChannel();
+  return new Promise((resolve) => {
+    port1.onmessage = () => resolve(port1.close());
+    port2.postMessage(0);
+  });
+}
+
 /** True if an entry of a manifest describes an input or output. */
 function isTensor({ name, names, dtype, shape }) {
   const texts = [name, dtype, ...[names].flat()];
@@ -215,7 +275,8 @@ class Network {
   #table = {};
   #at = {}; // addresses of the request, and of what it points to
   #blocks = {}; // memory by use: { at, size }
-  #told; // place in the table of the function that keeps tokens
+  #told; // place in the table of the function that hears of tokens
+  #hear; // what it does with one: true ends the generation
   #pool;
   #workers;
 
@@ -224,9 +285,7 @@ class Network {
     this.threads = threads;
     this.#workers = workers;
     this.manifest = manifest;
-    const told = ({ name, dtype, shape }) => ({ name, dtype, shape: shape.map((n) => n.symbol ?? n.expr ?? n.late ?? n) });
-    this.inputs = manifest.inputs.map(told);
-    this.outputs = manifest.outputs.map(told);
+    Object.assign(this, tensorsOf(manifest));
     const query = Object.keys(code).find((name) => name.startsWith("aot_query_"));
     let at = code[query](ABI) >>> 0;
     for (let k = 0; k < TABLE.length; k += 2) {
@@ -283,14 +342,18 @@ class Network {
   }
 
   /** Append the tokens `ids` and yield those that follow; the last one is yielded, but not appended. */
-  async *generate(ids, { tokens = 64, stop = [], temperature = 0, topK = 0, topP = 1, seed = 0 } = {}) {
+  async *generate(ids, { tokens = 64, stop = [], temperature = 0, topK = 0, topP = 1, seed = 0 } = {}, tell) {
     if (!this.#table.generate) fail("generate: must be a language model with keys and values, got another network");
     const state = this.#fit("generation", 112, true);
-    this.#told ??= this.#code.table.grow(1, this.#code.keep_token);
+    this.#told ??= this.#code.table.grow(1, callback((user, token) => this.#hear(Number(token))));
     const most = temperature > 0 ? tokens : 1; // one by one where nothing is drawn
     for (let left = tokens, next = ids; left > 0; ) {
-      const made = this.#fit("tokens", 8 + 8 * most);
-      this.#longs(made, [0]);
+      const found = [];
+      let ends = false;
+      this.#hear = (token) => {
+        ends = found.push(token) > most || Boolean(tell?.(token));
+        return Number(ends);
+      };
       this.#point(state, [this.#kept("ids", next)]);
       this.#longs(state + 8, [next.length, Math.min(left, most)]);
       this.#point(state + 24, [this.#kept("stop", stop)]);
@@ -299,17 +362,17 @@ class Network {
       this.#longs(state + 48, [topK]);
       this.#view().setFloat64(state + 56, topP, true);
       this.#longs(state + 64, [seed]);
-      this.#point(state + 72, [this.#told, made, this.#pool]);
+      this.#point(state + 72, [this.#told, 0, this.#pool]);
       this.#longs(state + 88, [this.threads]);
       const code = this.#call("generate", state);
       if (code) fail(this.#text(code));
-      const count = this.#long(made);
+      const count = found.length;
       if (!(count > 0 && count <= most)) fail(`generate: the module must be undamaged, got ${count} tokens of ${most}`);
-      const found = Array.from({ length: count }, (_, k) => this.#long(made + 8 + 8 * k));
       yield* found;
       left -= found.length;
       next = found.slice(-1);
-      if (stop.includes(next[0])) return;
+      if (ends || stop.includes(next[0])) return;
+      await pause();
     }
   }
 
@@ -416,7 +479,100 @@ class Network {
   }
 }
 
-if (isNode) {
-  const { workerData } = await import("node:worker_threads");
-  if (workerData?.aot) work(workerData.aot);
+/** A network in a worker of its own: the thread that calls it neither computes nor waits. */
+class Remote {
+  #worker;
+  #calls = new Map(); // by number: what a call's end and its tokens are told to
+  #last = 0;
+
+  static async of({ manifest, threads, ...parts }) {
+    const net = new Remote(manifest, threads);
+    try {
+      await net.#ask("load", { manifest, threads, ...parts });
+    } catch (error) {
+      net.close();
+      throw error;
+    }
+    return net;
+  }
+
+  constructor(manifest, threads) {
+    Object.assign(this, { manifest, threads, ...tensorsOf(manifest) });
+    this.#worker = started({});
+    const broken = (error) => this.#end(`the worker must start and go on, got ${error?.message ?? error}`);
+    if (node) this.#worker.on("message", (data) => this.#answer(data)).on("error", broken).unref();
+    else Object.assign(this.#worker, { onmessage: ({ data }) => this.#answer(data), onerror: broken });
+  }
+
+  /** Compute outputs, by name. */
+  async run(inputs) {
+    const given = Object.entries(inputs).map(([name, value]) => {
+      const data = ArrayBuffer.isView(value) ? value : value?.data;
+      if (!ArrayBuffer.isView(data)) return [name, value];
+      const own = data.byteLength < data.buffer.byteLength ? data.slice() : data; // a message has the whole buffer
+      return [name, value.shape ? { data: own, shape: [...value.shape] } : own];
+    });
+    const found = await this.#ask("run", Object.fromEntries(given));
+    return Object.fromEntries(found.map(([name, data, shape]) => [name, Object.assign(data, { shape })]));
+  }
+
+  /** Append the tokens `ids` and yield those that follow, each as soon as it is chosen. */
+  async *generate(ids, options) {
+    const tokens = [];
+    const ended = globalThis.SharedArrayBuffer && new Int32Array(new SharedArrayBuffer(4));
+    let [over, told] = [false, () => {}];
+    const tell = (token) => {
+      tokens.push(...token);
+      told();
+    };
+    const done = this.#ask("generate", { ids: [...ids], options, ended }, (token) => tell([token]));
+    done.catch(() => {}).then(() => tell([], (over = true)));
+    try {
+      while (tokens.length || !over) {
+        if (tokens.length) yield tokens.shift();
+        else await new Promise((resolve) => (told = resolve));
+      }
+      await done;
+    } finally {
+      if (ended) Atomics.store(ended, 0, 1);
+    }
+  }
+
+  reset() {
+    this.#ask("reset").catch(() => {});
+  }
+
+  /** End the worker and its threads; calls that are not done yet fail. */
+  close() {
+    this.#worker?.terminate();
+    this.#end("the network must be open, got one that is closed");
+  }
+
+  #ask(name, value, token) {
+    return new Promise((resolve, reject) => {
+      if (!this.#worker) fail(`${name}: the network must be open, got one that is closed`);
+      if (!this.#calls.size && node) this.#worker.ref(); // Node.js waits for it
+      this.#calls.set(++this.#last, { resolve, reject, token });
+      this.#worker.postMessage({ id: this.#last, name, value });
+    });
+  }
+
+  #answer({ id, value, error, token }) {
+    const call = this.#calls.get(id);
+    if (token !== undefined) return call?.token(token);
+    this.#calls.delete(id);
+    if (!this.#calls.size && node) this.#worker?.unref();
+    if (!error) return call?.resolve(value);
+    return call?.reject(error.kind === "AotError" ? new AotError(error.message) : new Error(error.message));
+  }
+
+  #end(text) {
+    this.#calls.forEach(({ reject }) => reject(new AotError(text)));
+    this.#calls.clear();
+    this.#worker = undefined;
+  }
+}
+
+if (node) {
+  if (node.workerData?.aot) work(node.workerData.aot);
 } else if (globalThis.name === "aot" && !globalThis.document) onmessage = ({ data }) => work(data);

@@ -4,7 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import v8 from "node:v8";
 import { load } from "./model.mjs";
 
-const { relaxed, threads } = JSON.parse(process.argv[3]);
+const { relaxed, threads, worker } = JSON.parse(process.argv[3]);
 if (relaxed) v8.setFlagsFromString("--experimental-wasm-relaxed-simd"); // Node.js 20 needs it
 
 const folder = process.argv[2];
@@ -16,7 +16,7 @@ for (const { module, calls } of jobs) {
   results.push(answers);
   let net;
   try {
-    net = await load(at(module), { threads });
+    net = await load(at(module), { threads, worker: Boolean(worker) });
   } catch (error) {
     answers.push({ error: error.message });
     continue;
@@ -28,7 +28,9 @@ for (const { module, calls } of jobs) {
     }
     if (!Array.isArray(inputs)) {
       const tokens = [];
-      for await (const token of net.generate(inputs.ids, inputs)) tokens.push(token);
+      for await (const token of net.generate(inputs.ids, inputs)) {
+        if (tokens.push(token) === inputs.take) break;
+      }
       answers.push({ tokens });
       continue;
     }

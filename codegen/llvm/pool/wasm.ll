@@ -77,16 +77,6 @@ done:
   ret void
 }
 
-; A function of `Generation.on_token`: appends a token to those at %user, behind their number.
-define i32 @keep_token(ptr %user, i64 %token) nounwind {
-  %count = load i64, ptr %user, align 8
-  %next = add i64 %count, 1
-  store i64 %next, ptr %user, align 8
-  %at = getelementptr i64, ptr %user, i64 %next
-  store i64 %token, ptr %at, align 8
-  ret i32 0
-}
-
 define internal ptr @memcpy(ptr %to, ptr %from, i64 %bytes) nounwind {
   call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
   ret ptr %to

@@ -171,8 +171,9 @@ def test_sizes_that_vary_and_variables(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("target", "threads"), [("wasm", 1), ("wasm-threads", 2)])
-def test_a_language_model_draws_the_tokens_of_this_machine(target: str, threads: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("target", "flags"), [("wasm", {}), ("wasm-threads", {"threads": 2, "worker": 1})])
+def test_a_language_model_draws_the_tokens_of_this_machine(target: str, flags: dict[str, int], tmp_path: Path) -> None:
+    """In a worker each token comes as soon as it is drawn, so that a caller may stop long before the last one."""
     story = Network("llama", "Q4_0").write(tmp_path / "story.gguf")
     compiled(tmp_path / "m.wasm", lambda: story, target)
     compiled(tmp_path / "m.so", lambda: story, "x86-64-v2")
@@ -181,7 +182,10 @@ def test_a_language_model_draws_the_tokens_of_this_machine(target: str, threads:
     wanted.append(generator.generate([wanted[0][-1]], 12, runtime.Sampling(0.8, seed=3)))
     calls: list[Call] = [{"ids": ids, "tokens": 40}]
     calls.append({"ids": wanted[0][-1:], "tokens": 12, "temperature": 0.8, "seed": 3})
-    assert run_in_node(tmp_path, [("m.wasm", [*calls, "reset", *calls])], threads=threads) == [wanted * 2]
+    stopped: list[Call] = [{**calls[1], "ids": ids, "tokens": 1 << 20, "take": 5}] * bool(flags)
+    (found,) = run_in_node(tmp_path, [("m.wasm", [*calls, "reset", *calls, *stopped])], **{"threads": 1, **flags})
+    assert found[:4] == wanted * 2
+    assert [len(tokens) for tokens in found[4:]] == [5] * bool(flags)
 
 
 def test_wrong_inputs_and_damaged_modules(module: Path, tmp_path: Path) -> None:
@@ -220,8 +224,10 @@ def test_wrong_inputs_and_damaged_modules(module: Path, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("target", "threads"), [("wasm", 1), ("wasm-threads", 2)])
-def test_external_weights(target: str, threads: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "threads", "worker"), [("wasm", 1, 0), ("wasm-threads", 2, 0), ("wasm-threads", 2, 1)]
+)
+def test_external_weights(target: str, threads: int, worker: int, tmp_path: Path) -> None:
     """They lie beside the module and have its digest; those of other models and damaged ones are refused."""
     image = np.load(DIGITS.with_name("seven.npy"))
     built = stages(DIGITS, CompileOptions(target=target, external_weights=True)).built
@@ -243,7 +249,7 @@ def test_external_weights(target: str, threads: int, tmp_path: Path) -> None:
     for name, contents in damaged.items():
         (tmp_path / f"{name}.weights").write_bytes(contents)
     jobs: list[tuple[str, list[Call]]] = [(f"{name}.wasm", [{"image": image}]) for name in ("m", "none", *damaged)]
-    (right, *wrong) = run_in_node(tmp_path, jobs, threads=threads)
+    (right, *wrong) = run_in_node(tmp_path, jobs, threads=threads, worker=worker)
     wanted = in_memory(stages(DIGITS, CompileOptions(target="x86-64-v2")).built)(image)[0]
     (answer,) = right
     assert isinstance(answer, dict)
@@ -261,6 +267,14 @@ const net = await load();
 const { buffer, byteOffset, length } = await readFile(process.argv[2]);
 const { probabilities } = await net.run({ image: new Float32Array(buffer.slice(byteOffset, byteOffset + length)) });
 console.log(probabilities.indexOf(Math.max(...probabilities)), AotError.name);
+const away = await load({ worker: true });
+const [late, wrong] = [away.run({ image: probabilities }), away.run({ other: probabilities })];
+await late.catch(({ name, message }) => console.log(name, message));
+await wrong.catch(({ name, message }) => console.log(name, message));
+const ended = away.run({});
+away.close();
+await ended.catch(({ message }) => console.log(message));
+await away.run({}).catch(({ message }) => console.log(message));
 """
 
 
@@ -299,7 +313,13 @@ def test_a_package_of_npm(tmp_path: Path) -> None:
     (project / "main.mjs").write_text(PROGRAM)
     (project / "seven").write_bytes(np.load(DIGITS.with_name("seven.npy")).tobytes())
     ran = run(["node", "main.mjs", "seven"], cwd=project)
-    assert ran.stdout.split() == ["7", "AotError"]
+    assert ran.stdout.splitlines() == [
+        "7 AotError",
+        "AotError input 'image': expected f32[1,1,8,8], got [1,10] of 10 elements",
+        "AotError inputs: must be one of image, got 'other'",
+        "the network must be open, got one that is closed",
+        "run: the network must be open, got one that is closed",
+    ]
 
 
 def test_the_example_of_wasmtime(tmp_path: Path) -> None:
@@ -319,7 +339,7 @@ def browser() -> Iterator[Any]:
 PAGE = """<script type=module>
 import { load } from "./model.mjs";
 const seen = [];
-const net = await load("digits.wasm", { threads: 2, progress: (bytes, total) => seen.push([bytes, total]) });
+const net = await load("digits.wasm", { ...OPTIONS, progress: (bytes, total) => seen.push([bytes, total]) });
 const pixels = new Float32Array(await (await fetch("seven")).arrayBuffer());
 let probabilities;
 for (let k = 0; k < 100; k++) ({ probabilities } = await net.run({ image: pixels }));
@@ -330,13 +350,19 @@ document.title = JSON.stringify([Array.from(probabilities), seen.at(-1), name]);
 </script>"""
 
 
+WORKERS = [(target, True, {"threads": 2, "worker": True}) for target in ("wasm", "wasm-threads")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("target", "external"), [("wasm", True), ("wasm-threads", False)])
-def test_a_page_reads_a_digit(browser: Any, target: str, external: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "external", "flags"),
+    [("wasm", True, {"threads": 2}), ("wasm-threads", False, {"threads": 2}), *WORKERS],
+)
+def test_a_page_reads_a_digit(browser: Any, target: str, external: bool, flags: object, tmp_path: Path) -> None:
     """Threads need the headers that isolate a page. A download is followed to its end, and another one is ended."""
     options = CompileOptions(target=target, external_weights=external)
     stages(DIGITS, options).built.write_shared(tmp_path / "digits.wasm")
-    (tmp_path / "index.html").write_text(PAGE)
+    (tmp_path / "index.html").write_text(PAGE.replace("OPTIONS", json.dumps(flags)))
     for path, text in loader_files(Path("model.mjs")).items():
         (tmp_path / path).write_text(text)
     seven = np.load(DIGITS.with_name("seven.npy"))
