@@ -509,6 +509,7 @@ class Remote {
     const given = Object.entries(inputs).map(([name, value]) => {
       const data = ArrayBuffer.isView(value) ? value : value?.data;
       if (!ArrayBuffer.isView(data)) return [name, value];
+      if (data.length === 0) return [name, { data: new data.constructor(0), shape: value.shape }]; // or detached
       const own = data.byteLength < data.buffer.byteLength ? data.slice() : data; // a message has the whole buffer
       return [name, value.shape ? { data: own, shape: [...value.shape] } : own];
     });
@@ -551,9 +552,9 @@ class Remote {
   #ask(name, value, token) {
     return new Promise((resolve, reject) => {
       if (!this.#worker) fail(`${name}: the network must be open, got one that is closed`);
+      this.#worker.postMessage({ id: ++this.#last, name, value });
       if (!this.#calls.size && node) this.#worker.ref(); // Node.js waits for it
-      this.#calls.set(++this.#last, { resolve, reject, token });
-      this.#worker.postMessage({ id: this.#last, name, value });
+      this.#calls.set(this.#last, { resolve, reject, token });
     });
   }
 

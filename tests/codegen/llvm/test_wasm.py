@@ -268,6 +268,10 @@ const { buffer, byteOffset, length } = await readFile(process.argv[2]);
 const { probabilities } = await net.run({ image: new Float32Array(buffer.slice(byteOffset, byteOffset + length)) });
 console.log(probabilities.indexOf(Math.max(...probabilities)), AotError.name);
 const away = await load({ worker: true });
+const gone = new Float32Array(64);
+structuredClone(gone, { transfer: [gone.buffer] });
+for (const one of [net, away]) await one.run({ image: gone }).catch(({ message }) => console.log(message));
+await away.run({ image: () => 0 }).catch(({ name }) => console.log(name));
 const [late, wrong] = [away.run({ image: probabilities }), away.run({ other: probabilities })];
 await late.catch(({ name, message }) => console.log(name, message));
 await wrong.catch(({ name, message }) => console.log(name, message));
@@ -315,6 +319,8 @@ def test_a_package_of_npm(tmp_path: Path) -> None:
     ran = run(["node", "main.mjs", "seven"], cwd=project)
     assert ran.stdout.splitlines() == [
         "7 AotError",
+        *["input 'image': expected f32[1,1,8,8], got [1,1,8,8] of 0 elements"] * 2,
+        "DataCloneError",
         "AotError input 'image': expected f32[1,1,8,8], got [1,10] of 10 elements",
         "AotError inputs: must be one of image, got 'other'",
         "the network must be open, got one that is closed",
