@@ -28,7 +28,16 @@ from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value, siz
 from aot.lowering.program.arena import Plan, plan
 from aot.lowering.program.constant_places import Constants, Weights
 from aot.lowering.program.flow import Flow
-from aot.lowering.program.kernel_parameters import at_origins, canonical, cost, parameters, separated, with_roles
+from aot.lowering.program.kernel_parameters import (
+    all_packs,
+    at_origins,
+    canonical,
+    cost,
+    parameters,
+    separated,
+    with_roles,
+)
+from aot.lowering.program.shared_tables import gathered_rows, with_tables
 from aot.runtime.errors import UsageError
 
 Progress = Callable[[int, int], None]
@@ -127,6 +136,7 @@ class ProgramBuilder:
         self.uses: list[Use] = []
         self.text: list[object] = []  # lines, or objects whose text they are: few compilations are dumped
         self._made: dict[_Key, _Made] = {}
+        self._tables: dict[str, Pack] = {}
         self.flow = Flow(self.calls, self.text, steps.sizes)
         self.program = Program(self.steps.name, (), (), (), (), 0, 0, (), ())
         fixed = (v.buffer for v in steps.values.values() if v.region is Region.CONSTANT)
@@ -134,6 +144,7 @@ class ProgramBuilder:
 
     def build(self, progress: Progress | None = None) -> Program:
         arena = plan(self.steps)
+        self._tables = self._packed_tables()
         for done, step in enumerate(self.steps.steps):
             self._step(step, arena)
             if progress is not None:
@@ -263,16 +274,12 @@ class ProgramBuilder:
         self, step: Step, works: tuple[Work, ...], arena: Plan, given: Schedule | None
     ) -> tuple[Call, tuple[str, ...]]:
         """Add a call; returns it with the names of the values it is given."""
-        sizes = self._sizes(works)
-        names = {s: replace(s, name=f"size{k}") for k, s in enumerate(sizes)}
-        back: dict[Var, Var] = {new: old for old, new in names.items()}
-        works, roles = canonical(works, self.steps, number_temps=given is None)
-        works = renamed(works, names)
-        constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is Region.CONSTANT)
-        chosen = works if given is None else works[:-1]
-        several = len(works) > 1
-        schedules = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
-        schedules += () if given is None else (with_roles(given, roles),)
+        works, roles, constants, back, sizes = self._canonical(works, given)
+        schedules = self._schedules(works, roles, constants, given)
+        tables = {role: self._tables[name] for name, role in roles.items() if name in self._tables}
+        if tables:
+            scheduled = (w for w in works if isinstance(w, Definition | Group))
+            schedules = tuple(with_tables(w, s, tables) for w, s in zip(scheduled, schedules, strict=True))
         works, moved = at_origins(works)
         made = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
         values = {role: name for name, role in roles.items()}
@@ -294,6 +301,46 @@ class ProgramBuilder:
         self.uses.append(Use(call, made.kernel, passed, tuple(elements), frozenset(made.packs), back))
         self.text.append(Described(len(self.calls) - 1, name, step.layers, made.works, made.schedules, back))
         return call, passed
+
+    def _canonical(
+        self, works: tuple[Work, ...], given: Schedule | None
+    ) -> tuple[tuple[Work, ...], dict[str, str], frozenset[str], dict[Var, Var], tuple[Var, ...]]:
+        """Return works in which equal kernels are equal, roles by name, constants, old by new sizes, and sizes."""
+        sizes = self._sizes(works)
+        names = {s: replace(s, name=f"size{k}") for k, s in enumerate(sizes)}
+        back: dict[Var, Var] = {new: old for old, new in names.items()}
+        works, roles = canonical(works, self.steps, number_temps=given is None)
+        constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is Region.CONSTANT)
+        return renamed(works, names), roles, constants, back, sizes
+
+    def _schedules(
+        self, works: tuple[Work, ...], roles: dict[str, str], constants: frozenset[str], given: Schedule | None
+    ) -> tuple[Schedule, ...]:
+        chosen, several = works if given is None else works[:-1], len(works) > 1
+        found = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
+        return found if given is None else (*found, with_roles(given, roles))
+
+    def _packed_tables(self) -> dict[str, Pack]:
+        """Return the packing of each constant whose rows are gathered, too: the library then has it once."""
+        parts = [
+            (part, step.schedule if part is last else None)
+            for block in self.steps.blocks()
+            for step in block.steps
+            for last, part in ((p[-1], q) for p in [_kernel_works(step.works)] if p for q in p)
+        ]
+        gathered = {name for part, _ in parts for work in part for name in gathered_rows(work)}
+        fixed = {n for n in gathered if self.steps.values[n].region is Region.CONSTANT}
+        found: dict[str, Pack] = {}
+        for part, given in parts:
+            shared = fixed & {x.buffer.name for w in part for x in reads(w)} - {
+                n for w in part for n in gathered_rows(w)
+            }
+            if not shared:
+                continue
+            works, roles, constants, _, _ = self._canonical(part, given)
+            packs = {p.operand: p for s in self._schedules(works, roles, constants, given) for p in all_packs(s)}
+            found |= {name: packs[roles[name]] for name in shared if roles[name] in packs}
+        return found
 
     def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:
         """Return the symbols that the kernel reads, in the program's order."""

@@ -75,19 +75,34 @@ class GroupWeights:
         """Return the product with data. `total`: minus the sums of the groups of data, where zero points are not 0."""
         shared = (*self._others(), self._part())
         x = Load(data.numbers.buffer, (*data.numbers.index[:-1], self.group * self.length + self.element))
-        term = cast(cast(x, DType.I32) * self._number(), DType.F32)
+        term = cast(cast(x, DType.I32) * self._number(self._others(), self.group, self.inner), DType.F32)
         if isinstance(self.zero, Buffer) and total is not None:
             term = term + total * cast(Load(self.zero, shared), DType.F32) * (1 / self.length)
         elif not isinstance(self.zero, Buffer) and total is not None:
             term = term + total * (self.zero / self.length)
         return Reduce("add", (self.group, *self.inner), term * data.scale * Load(self.factor, shared))
 
-    def _number(self) -> Expr:
+    def element_at(self, index: tuple[Expr, ...]) -> Expr:
+        """Return the weight, in f32, at an index of the constant that they were made of."""
+        others, whole = tuple(i for k, i in enumerate(index) if k != self.place), index[self.place]
+        element, many = whole % self.length, self.fields * self.together
+        packed = element // many, element // self.together % self.fields, element % self.together
+        inner = packed if self.fields > 1 else (element,)
+        number = cast(self._number(others, whole // self.length, inner), DType.F32)
+        shared = (*others, whole // self.parts.size if self.parts.size else Const(0))
+        if isinstance(self.zero, Buffer):
+            number = number - cast(Load(self.zero, shared), DType.F32)
+        elif self.zero:
+            number = number - self.zero
+        return number * Load(self.factor, shared)
+
+    def _number(self, others: tuple[Expr, ...], group: Expr, inner: tuple[Expr, ...]) -> Expr:
+        """Return an unsigned number, or one less 128, as an i32."""
         if self.fields == 1:
-            number = Load(self.numbers, (*self._others(), self.group, *self.inner))
+            number = Load(self.numbers, (*others, group, *inner))
             return centred(number) if self.centred else cast(number, DType.I32)
-        run, field, element = self.inner
-        load = Load(self.numbers, (*self._others(), self.group, run, element))
+        run, field, element = inner
+        load = Load(self.numbers, (*others, group, run, element))
         return PackedField(load, field * self.bits, (1 << self.bits) - 1).value
 
     def _others(self) -> tuple[Expr, ...]:

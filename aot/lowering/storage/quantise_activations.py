@@ -27,10 +27,10 @@ import numpy as np
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import known, varies, volume
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var, cast, dense, prim
 from aot.codegen.ir.program import Region
-from aot.codegen.ir.traverse import Work
+from aot.codegen.ir.traverse import Work, rewrite_work
 from aot.ir.values.deferred import LEAST_ELEMENTS, Deferred
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
@@ -70,6 +70,7 @@ class _Rounded:
         self.steps, self.dtype, self.signs = steps, dtype, signs
         self.done: dict[tuple[Load, tuple[Var, ...], tuple[Var, ...]], Data] = {}  # rounded data of what is read
         self.totals: dict[Load, Load] = {}  # of rounded data
+        self.groups: dict[str, GroupWeights] = {}  # by the constant that they were made of
 
     def run(self) -> None:
         found: list[Step] = []
@@ -82,6 +83,15 @@ class _Rounded:
                 step.works = tuple(self._recurrence(w, step) if isinstance(w, Group) else w for w in step.works)
             found.append(step)
         self.steps.steps = found
+        for step in found if self.groups else ():
+            if any(x.buffer.name in self.groups and loads(*x.index) for x in step.reads()):
+                step.works = tuple(rewrite_work(w, self._gathered) for w in step.works)
+
+    def _gathered(self, e: Expr) -> Expr | None:
+        """Return an element of a gathered row as the product reads it: the library then has the constant once."""
+        if not isinstance(e, Load) or e.buffer.name not in self.groups or not loads(*e.index):
+            return None
+        return self.groups[e.buffer.name].element_at(tuple(rewrite(i, self._gathered) for i in e.index))
 
     def _recurrence(self, g: Group, step: Step) -> Group:
         """Return a recurrence whose products read rounded states."""
@@ -220,6 +230,7 @@ class _Rounded:
     ) -> Reduce:
         """Return the product of rounded data and weights in groups."""
         axis, group = r.axes[0], weights.group
+        self.groups[weights.w.buffer.name] = weights
         element = Var(f"{axis.name}e", weights.length)
         read = Load(x.buffer, _in_parts(x, {axis: group * weights.length + element}))
         data = self._rounded(read, d, ((group,), (element,)), step, before)

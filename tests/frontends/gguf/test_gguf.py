@@ -18,7 +18,7 @@ from aot.frontends.gguf.blocks import FORMATS
 from aot.frontends.gguf.weights import with_positive_scales
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
 from tests.frontends.gguf.files import TYPES, meaning, random_bytes, write
-from tests.frontends.gguf.networks import Network
+from tests.frontends.gguf.networks import WIDTH, Network
 from tests.inferred import results_of
 
 CLOSE = 2e-4  # of the range of the logits: f32 against f64
@@ -93,6 +93,22 @@ def test_compiled_networks_compute_it(name: str, tmp_path: Path) -> None:
     """`test_transformers.py` compiles the architectures in f32."""
     request = in_memory(made_of(name, tmp_path).built).create_infer_request()
     check_logits(name, lambda feed: request.infer(feed)["logits"])
+
+
+@pytest.mark.parametrize("activations", ["f32", "int8"])
+@pytest.mark.parametrize(("kind", "each"), [("Q4_0", 0.5 + 5 / 32), ("Q6_K", 1 + 8 / 16), ("F32", 4)])
+def test_an_embedding_that_is_also_the_head_lies_in_the_library_once(
+    kind: str, each: float, activations: str, tmp_path: Path
+) -> None:
+    few, many = (
+        stages(
+            Network("llama", kind, layers=1, words=words).write(tmp_path / "m.gguf"),
+            level=None,
+            activations=activations,
+        ).program.constant_bytes
+        for words in (1024, 2048)
+    )
+    assert many - few < 1024 * WIDTH * each + 4096
 
 
 def test_the_tokenizer_stays_with_the_graph(tmp_path: Path) -> None:
