@@ -8,6 +8,7 @@ q[n, c, h, w] = u8(y[n, c, h, w] / s)           and its levels, which the next c
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
 
 from aot.codegen.costs import COSTS
@@ -25,8 +26,12 @@ from aot.lowering.ir.steps import Step, Steps, Value
 def join_results(steps: Steps, _context: Context) -> None:
     """Move the works of functions of one value to the step that computes it."""
     touching: dict[str, list[int]] = {}
+    writing: dict[str, list[int]] = {}
     for at, step in enumerate(steps.steps):
-        for name in dict.fromkeys(b.name for b in (*step.writes(), *(x.buffer for x in step.reads()))):
+        made = dict.fromkeys(b.name for b in step.writes())
+        for name in made:
+            writing.setdefault(name, []).append(at)
+        for name in made | dict.fromkeys(x.buffer.name for x in step.reads()):
             touching.setdefault(name, []).append(at)
     constants, joined = steps.constants(), set[int]()
     for at, step in enumerate(steps.steps):
@@ -34,16 +39,18 @@ def join_results(steps: Steps, _context: Context) -> None:
         if function is None:
             continue
         source, out = function.load.buffer.name, function.definition.out.name
-        writers = [n for n in touching[source] if n < at and any(b.name == source for b in steps.steps[n].writes())]
-        if not writers or any(writers[-1] <= n < at for n in touching[out]):
-            continue
-        maker = steps.steps[writers[-1]]
+        writers = writing.get(source, [])
+        last = writers[count - 1] if (count := bisect_left(writers, at)) else None
+        if last is None or bisect_left(touching[out], last) < bisect_left(touching[out], at):
+            continue  # nothing makes the value, or another step touches the function's output in between
+        maker = steps.steps[last]
         if not _takes(maker, function, steps):
             continue
         touching[source].remove(at)
-        touching[out] = sorted({writers[-1], *touching[out]} - {at})
+        touching[out] = sorted({last, *touching[out]} - {at})
+        writing[out] = sorted({last, *writing[out]} - {at})
         _join(maker, step, function)
-        if touching[source] == [writers[-1]]:
+        if touching[source] == [last]:
             _drop_copy(maker, source, steps)
         joined.add(at)
     if joined:
