@@ -41,12 +41,12 @@ def layers(count: int) -> Graph:
 
 
 def parts(count: int) -> Graph:
-    """A Concat of many parts, each of which is made in place."""
+    """A Concat of many parts, each of which is made in place, with numbers of this graph alone: none is known before."""
     graph = Graph("parts")
     x = graph.add(Parameter(element_type=DType.F32, shape=(1, 8)), name="x").out_port(0)
     made = []
     for n in range(count):
-        c = graph.add(Constant(element_type=DType.F32), data=np.full((1, 1), n, np.float32)).out_port(0)
+        c = graph.add(Constant(element_type=DType.F32), data=np.full((1, 1), 1000 * count + n, np.float32)).out_port(0)
         made.append(graph.add(Add(), x, c).out_port(0))
     graph.add(Result(), graph.add(Concat(axis=0), *made).out_port(0))
     return graph

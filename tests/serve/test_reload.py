@@ -312,7 +312,14 @@ def test_weights_are_checked_by_strict(tmp_path: Path) -> None:
 
 def test_settings_by_model() -> None:
     given = {f.name: f.default for f in fields(Settings) if f.name != "token"}
-    given |= {"token_file": None, "max_body": "1MB", "max_answer": "2MB", "batch_wait": None, "max_batch": None}
+    given |= {
+        "token_file": None,
+        "max_body": "1MB",
+        "max_answer": "2MB",
+        "prefix_cache": "0",
+        "batch_wait": None,
+        "max_batch": None,
+    }
     given |= {"queue": None}
     found = settings_of(given | {"max_batch": ["a=4", "8"], "queue": ["a=2"], "batch_wait": ["a=5", "b=6"]})
     assert (found.max_batch, found.queue, found.batch_wait, found.max_answer) == (8, 256, 0, 2_000_000)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from aot import cli
 
+pytestmark = pytest.mark.default_code  # tests share a library, which they compile again: each with the same effort
 MODEL = Path(__file__).parents[3] / "examples" / "digits" / "model.xml"
 
 
