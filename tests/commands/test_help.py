@@ -86,3 +86,9 @@ def test_quiet_commands_print_errors_only(command: list[str], tmp_path: Path, mo
     assert (found.exit_code, found.output) == (0, shown)
     wrong = CliRunner().invoke(cli.app, [*command, str(DIGITS), "--quiet", "--shape", "image=7"])
     assert wrong.exit_code and "error: " in wrong.output
+
+
+def test_a_value_that_is_none_of_the_texts_is_refused_in_a_sentence() -> None:
+    shown = CliRunner().invoke(cli.app, ["quantize", str(DIGITS), "--weights", "5"])
+    assert shown.exit_code == 2
+    assert "'--weights': '5' is not one of 'int8', 'int4'." in shown.output

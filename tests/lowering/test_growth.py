@@ -41,7 +41,7 @@ def layers(count: int) -> Graph:
 
 
 def parts(count: int) -> Graph:
-    """A Concat of many parts, each of which is made in place, with numbers of this graph alone: none is known before."""
+    """A Concat of many parts, each of which is made in place, with numbers of this graph alone: none is known."""
     graph = Graph("parts")
     x = graph.add(Parameter(element_type=DType.F32, shape=(1, 8)), name="x").out_port(0)
     made = []

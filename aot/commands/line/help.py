@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperCommand
 
 from aot.options.declaration import Group
@@ -91,6 +92,14 @@ MANY = 25  # options of a command from which on its help has groups
 
 class GroupedCommand(TyperCommand):
     """A command whose help lists many options under the titles of their groups, which are typer's panels."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; of an error's text, what the checker of values puts in front of ours is left out."""
+        try:
+            return super().parse_args(ctx, args)
+        except BadParameter as error:
+            error.message = error.message.replace("Value error, ", "")
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         parameters = self.get_params(ctx)

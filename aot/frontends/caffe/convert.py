@@ -17,7 +17,8 @@ class _Caffe(Dialect):
         function = self.conversion(call.kind, attrs)
         alone = len(call.inputs) == attrs.get("bottoms")
         if function is not None and alone and rule_of_inputs(function, call, call.inputs):
-            rule = "it has the bottoms, and in a .caffemodel beside the network the blobs, that it computes with"
+            weights = "the .caffemodel beside the network (of its name, or the only one)"
+            rule = f"it has the bottoms, and in {weights} the blobs, that it computes with"
             raise UnsupportedError(f"{rule}, got {len(call.inputs)} bottoms and no blobs")
         return call
 

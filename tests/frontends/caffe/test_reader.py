@@ -107,7 +107,7 @@ WRONG = [
     (DATA + "layer { name: ", CorruptError, "in text", ""),
     (DATA + layer("ReLU", "a", ["x"], ["y"]), CorruptError, "gives blob 'x'", ""),
     (DATA + layer("ReLU", "a", ["data"], ["y", "z"]), AotError, "ReLU", ""),
-    (DATA + CONV, UnsupportedError, "in a .caffemodel beside the network the blobs", ""),
+    (DATA + CONV, UnsupportedError, "of its name, or the only one. the blobs", ""),
     (DATA + layer("Filter", "a", ["data"], ["y"]), UnsupportedError, "there is no conversion", ""),
     (layer("Data", "a", [], ["y"]) + layer("ReLU", "r", ["y"], ["z"]), UnsupportedError, "deploy.prototxt", ""),
     (
