@@ -44,8 +44,8 @@ def caller_files(path: Path, platform: Platform, library: Sequence[Path]) -> lis
     if is_package and library[0].parent.resolve() != folder.resolve():
         raise UsageError(f"--header: a package has its module in its folder, {folder}, got {library[0]}")
     if is_package:
-        return [path, *(folder / name for name in ("index.mjs", "index.d.mts", "aot.mjs", "aot.d.mts"))]
-    return [path, path.with_suffix(_TYPES[path.suffix])] if is_script else [path]
+        return [path, folder / "index.mjs", folder / "index.d.mts", *loader_files(folder / "aot.mjs")]
+    return list(loader_files(path)) if is_script else [path]
 
 
 def files_for_callers(path: Path, built: Built | Levels, name: str, library: Sequence[Path]) -> dict[Path, str]:
@@ -57,7 +57,8 @@ def files_for_callers(path: Path, built: Built | Levels, name: str, library: Seq
     if path.name == _PACKAGE:
         description = _description(str(built.manifest["name"]), [*files[1:], *library])
         entry = _ENTRY.format(module=json.dumps(f"./{quote(library[0].name)}"))
-        texts = dict(zip(files, (description, entry, _ENTRY_TYPES, *_loader()), strict=True))
+        own = zip(files, (description, entry, _ENTRY_TYPES), strict=False)
+        texts = {**dict(own), **loader_files(path.with_name("aot.mjs"))}
         return {file: text for file, text in texts.items() if file != path or not path.exists()}
     if path.suffix in _TYPES:
         return loader_files(path)
@@ -65,12 +66,21 @@ def files_for_callers(path: Path, built: Built | Levels, name: str, library: Seq
 
 
 def loader_files(path: Path) -> dict[Path, str]:
-    """Return the texts of the loader of WebAssembly modules, and of its types beside it."""
-    return dict(zip((path, path.with_suffix(_TYPES[path.suffix])), _loader(), strict=True))
+    """Return the texts of the loader of WebAssembly modules, of its types, and of what it imports when that is used."""
+    more = path.with_name(f"{path.stem}.more{path.suffix}")
+    names = {"model.more.mjs": more.name, "model.mjs": path.name}
+    files = {path: "model.mjs", more: "model.more.mjs"}
+    here = Path(__file__).parent
+    texts = {file: _without_comments((here / name).read_text(encoding="utf-8")) for file, name in files.items()}
+    for file, text in texts.items():
+        texts[file] = re.sub(r'(?<="\./)model(\.more)?\.mjs', lambda found: names[found[0]], text)
+    return texts | {path.with_suffix(_TYPES[path.suffix]): (here / "model.d.mts").read_text(encoding="utf-8")}
 
 
-def _loader() -> list[str]:
-    return [Path(__file__).with_name(f"model{suffix}").read_text(encoding="utf-8") for suffix in (".mjs", ".d.mts")]
+def _without_comments(script: str) -> str:
+    """Return a script without comments and indentation; its strings have one line, and no `//` behind a space."""
+    lines = (re.sub(r"^(//|/\*\*) .*| // .*", "", line.strip()) for line in script.splitlines())
+    return "".join(f"{line}\n" for line in lines if line)
 
 
 def _description(model: str, files: Sequence[Path]) -> str:

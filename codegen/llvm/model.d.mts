@@ -33,7 +33,7 @@ export interface Options {
 export interface Sampling {
   /** Tokens at most; 64. */
   tokens?: number;
-  stop?: readonly number[];
+  stop?: ArrayLike<number | bigint>;
   /** 0 takes the most likely token. */
   temperature?: number;
   topK?: number;
@@ -52,9 +52,9 @@ export interface Network {
    * Append the tokens `ids`, of a language model, and yield those that follow. It ends after a token of `stop`. The last
    * token is yielded, but not appended: the next call may begin with it. Each is yielded as soon as it is chosen; with a
    * temperature above 0, in a worker only: elsewhere all are drawn before the first is yielded. The tokens are those that
-   * `aot generate` draws.
+   * `aot generate` draws. One that begins, and `reset`, end the one before it, whose next token is an error.
    */
-  generate(ids: readonly number[], options?: Sampling): AsyncGenerator<number>;
+  generate(ids: ArrayLike<number | bigint>, options?: Sampling): AsyncGenerator<number>;
   /** Forget what earlier runs have kept in variables, and all tokens. */
   reset(): void;
   /** Threads that work on a run. */
@@ -66,10 +66,10 @@ export interface Network {
 /** An error of a module or of inputs, in a sentence that says the rule and what was there instead. */
 export class AotError extends Error {}
 
-export type Source = string | URL | Response | ArrayBuffer | ArrayBufferView;
+export type Source = string | URL | Response | Blob | ArrayBuffer | ArrayBufferView;
 
 /**
- * Load a network from an address or path, a Response, or bytes; of several modules, the first that the engine takes.
- * Throws AotError for a damaged or other module, and for one with instructions that the engine lacks.
+ * Load a network from an address or path, a Response, a Blob, or bytes; of several modules, the first that the engine takes.
+ * Throws AotError for a damaged or other module, for one with instructions that the engine lacks, and for no source.
  */
 export function load(source: Source | readonly Source[], options?: Options): Promise<Network>;

@@ -1,6 +1,6 @@
 """The files of a page around a WebAssembly module: the page, the loader, the module, and its weights.
 
-index.html, aot.mjs, net.wasm, and net.weights if they are external
+index.html, aot.mjs with aot.more.mjs, net.wasm, and net.weights if they are external
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Site:
         facts = {"module": library.name, "title": manifest.name, "labels": labels, "top": top}
         self._texts = {
             folder / "index.html": _page(facts | _facts(manifest, labels)),
-            folder / "aot.mjs": loader_files(Path("aot.mjs"))[Path("aot.mjs")],
+            **{path: text for path, text in loader_files(folder / "aot.mjs").items() if path.suffix == ".mjs"},
         }
 
     @property

@@ -83,11 +83,12 @@ def test_what_is_refused(module: Path, tmp_path: Path) -> None:
 
 
 def test_the_loader_has_the_numbers_of_the_abi() -> None:
+    """It stays small, too: what it needs for a run is one file."""
     text = loader_files(Path("m.mjs"))[Path("m.mjs")]
     assert f"[{abi.ABI_VERSION}, {abi.MANIFEST_VERSION}, {abi.ERROR_CAPACITY}]" in text
     fields = re.findall(r"`(.*?)`", text, re.DOTALL)[0].split()
     rows = [(field[0], "p" if field[1] is ctypes.c_void_p else "i") for field in abi.Table._fields_]
-    assert fields == [word for row in rows for word in row]
+    assert fields == [word for row in rows for word in row] and len(text) < 12_500
 
 
 def compiled(path: Path, model: Callable[[], Graph | Path], target: str = "wasm") -> Path:
@@ -263,6 +264,7 @@ def test_external_weights(target: str, threads: int, worker: int, tmp_path: Path
 PROGRAM = """
 import { readFile } from "node:fs/promises";
 import { AotError, load } from "two-digits";
+import { load as loadModule } from "two-digits/aot.mjs";
 const net = await load();
 const { buffer, byteOffset, length } = await readFile(process.argv[2]);
 const { probabilities } = await net.run({ image: new Float32Array(buffer.slice(byteOffset, byteOffset + length)) });
@@ -279,6 +281,15 @@ const ended = away.run({});
 away.close();
 await ended.catch(({ message }) => console.log(message));
 await away.run({}).catch(({ message }) => console.log(message));
+await loadModule().catch(({ name, message }) => console.log(name, message));
+await loadModule([]).catch(({ name, message }) => console.log(name, message));
+const [code, weights] = await Promise.all(process.argv.slice(3).map((path) => readFile(path)));
+const { inputs } = await loadModule(new Blob([code]), { weights });
+console.log(inputs[0].name);
+await net.run().catch(({ message }) => console.log(message));
+await net.run({ image: { data: gone, shape: 1 } }).catch(({ message }) => console.log(message));
+net.close();
+await net.run({ image: probabilities }).catch(({ message }) => console.log(message));
 """
 
 
@@ -316,7 +327,7 @@ def test_a_package_of_npm(tmp_path: Path) -> None:
     run(install, cwd=project)
     (project / "main.mjs").write_text(PROGRAM)
     (project / "seven").write_bytes(np.load(DIGITS.with_name("seven.npy")).tobytes())
-    ran = run(["node", "main.mjs", "seven"], cwd=project)
+    ran = run(["node", "main.mjs", "seven", module, weights], cwd=project)
     assert ran.stdout.splitlines() == [
         "7 AotError",
         *["input 'image': expected f32[1,1,8,8], got [1,1,8,8] of 0 elements"] * 2,
@@ -324,6 +335,11 @@ def test_a_package_of_npm(tmp_path: Path) -> None:
         "AotError input 'image': expected f32[1,1,8,8], got [1,10] of 10 elements",
         "AotError inputs: must be one of image, got 'other'",
         "the network must be open, got one that is closed",
+        "run: the network must be open, got one that is closed",
+        *["AotError load: needs an address, a Response, a Blob or bytes, got undefined"] * 2,
+        "image",
+        "input 'image': needs an array, got none",
+        "input 'image': expected f32[1,1,8,8], got [] of 0 elements",
         "run: the network must be open, got one that is closed",
     ]
 
@@ -386,7 +402,8 @@ def test_a_page_reads_a_digit(browser: Any, target: str, external: bool, flags: 
 def test_the_example_reads_what_is_drawn(browser: Any, tmp_path: Path) -> None:
     compiled(tmp_path / "digits.wasm", lambda: DIGITS)
     (tmp_path / "index.html").write_text((DIGITS.parents[1] / "browser" / "index.html").read_text())
-    (tmp_path / "aot.mjs").write_text(loader_files(Path("aot.mjs"))[Path("aot.mjs")])
+    for path, text in loader_files(tmp_path / "aot.mjs").items():
+        path.write_text(text)
     with served(tmp_path) as address:
         browser.get_log("browser")  # of other pages
         browser.get(address)
