@@ -200,7 +200,7 @@ def ops(
         option(
             "--format",
             metavar="FORMAT",
-            help="Format whose operations are listed: onnx, tensorflow, tflite, pytorch or caffe",
+            help="Format whose operations are listed: onnx, tensorflow, tflite, pytorch, caffe or paddle",
         ),
     ] = None,
     debug: arg.Debug = False,

@@ -31,6 +31,7 @@ from aot.extensions.folder import Extensions, load_for
 from aot.frontends import framework_of
 from aot.frontends.caffe.files import pair
 from aot.frontends.kinds import LANGUAGE_MODEL, SAVED_MODEL, is_caffe, is_language_model
+from aot.frontends.paddle.files import both
 from aot.options import CompileOptions
 from aot.options.table import options as rows
 from aot.runtime.errors import AotError, CorruptError, PlatformError, UsageError
@@ -230,12 +231,14 @@ def files_of(model: Path) -> list[Path]:
     """Return the model's file and those it may read: its .bin, and the files beside it or below whose paths it names.
 
     Of a folder of Hugging Face its descriptions and weights; of a SavedModel all files of its folder; of a MetaGraph
-    its checkpoint; of a network of Caffe both files.
+    its checkpoint; of a network of Caffe or PaddlePaddle both files.
     """
     if is_language_model(model):
         return sorted(path for path in model.rglob("*") if path.suffix in LANGUAGE_MODEL and path.is_file())
     if is_caffe(model):
         return [path for path in pair(model) if path is not None]
+    if found := both(model):
+        return list(found)
     if model.is_dir() or model.name in SAVED_MODEL:
         folder = model if model.is_dir() else model.parent
         return sorted(path for path in folder.rglob("*") if path.is_file())

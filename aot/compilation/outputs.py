@@ -10,6 +10,7 @@ from pathlib import Path
 
 from aot.codegen.platforms import LINUX, platform_named
 from aot.frontends.kinds import LANGUAGE_MODEL, SAVED_MODEL, ZIP, is_caffe, is_gguf, is_language_model, is_tflite
+from aot.frontends.paddle.files import both
 from aot.ir.graph import Graph
 from aot.runtime.arrays.files import check_library, check_output
 from aot.runtime.errors import UsageError
@@ -65,6 +66,8 @@ def is_read(model: Path, path: Path) -> bool:
     name = place.relative_to(folder).as_posix()
     if is_language_model(model):
         return path.suffix in LANGUAGE_MODEL
+    if found := both(model):
+        return any(path.samefile(file) for file in found)
     if model.is_dir() or model.name in SAVED_MODEL:
         return name in SAVED_MODEL or name.startswith(_FOLDERS)
     if model.suffix == ".xml":

@@ -28,6 +28,7 @@ HOMES = {  # modules that register conversions, by frameworks whose files are re
     "tf": "aot.frontends.tf.registry",
     "tflite": "aot.frontends.tflite.registry",
     "caffe": "aot.frontends.caffe.registry",
+    "paddle": "aot.frontends.paddle.registry",
     "pt2": "aot.frontends.pt2.extension",
 }
 C = TypeVar("C", bound=Callable[..., Any])
@@ -36,7 +37,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 def conversion(framework: str, *kinds: str) -> Callable[[C], C]:
     """Register the conversion of operations of a framework's files: a function `(node, *tensors)` that returns tensors.
 
-    `framework`: onnx, tf, tflite, caffe or pt2. `kinds`: names; of ONNX with the domain before the last dot
+    `framework`: onnx, tf, tflite, caffe, paddle or pt2. `kinds`: names; of ONNX with the domain before the last dot
     (`com.microsoft.Gelu`), of TensorFlow Lite with `CUSTOM.` before custom operations, of PyTorch with the name space
     before `::` and the overload behind the dot (`me::op.default`; without a name space: aten's). `node` has `build` and
     the attributes (see `Call` in the framework's `registry`). UsageError for a framework whose files are not read.

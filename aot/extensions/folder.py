@@ -39,7 +39,14 @@ from aot.runtime.errors import MissingError, UnsupportedError, UsageError
 OPERATIONS = "ops"
 T = TypeVar("T")
 ONNX = "onnx"
-FRAMEWORKS = (ONNX, "tf", "tflite", "pt2", "caffe")  # folders of front/, of which that of the model's framework is read
+FRAMEWORKS = (
+    ONNX,
+    "tf",
+    "tflite",
+    "pt2",
+    "caffe",
+    "paddle",
+)  # folders of front/, of which that of the model's framework is read
 OTHERS = ("caffe", "kaldi", "mxnet")  # frameworks that Model Optimizer knew, and nothing reads here
 _READ = "a configuration file is read by transformations in --extensions"
 _LOG = logging.getLogger(__name__)

@@ -24,6 +24,8 @@ from aot.frontends.kinds import (
 )
 from aot.frontends.onnx.convert import ONNX
 from aot.frontends.packages import check
+from aot.frontends.paddle.convert import PADDLE
+from aot.frontends.paddle.files import is_folder, is_paddle
 from aot.frontends.pt2.convert import ATEN
 from aot.frontends.tf.convert import TENSORFLOW
 from aot.frontends.tflite.convert import TFLITE
@@ -37,7 +39,7 @@ __all__ = ["framework_of", "front_passes", "read_model"]
 HEAD = 512  # bytes that tell formats apart
 XML = rb"\s*<[!?A-Za-z]|(?:\xff\xfe|\xfe\xff)?\0?<\0?[!?A-Za-z]"  # in UTF-8, or in UTF-16
 SUFFIXES = (".onnx", ".onnx.pb")
-DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN, CAFFE)
+DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN, CAFFE, PADDLE)
 # Names of networks that say which program wrote the file, or nothing.
 OF_ALL = re.compile(
     r"|main|main[_-]?graph|graph|(default|sub)[_-]?graph|model\d*|saved_model|\d+|unnamed|unknown|none"
@@ -51,9 +53,9 @@ PT2 = "pt2"  # extensions' name of exported programs of PyTorch
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
     """Return the network in a file or a folder, whose format its content tells.
 
-    `weights`: the `.bin` of an IR, or the `.caffemodel` of a `.prototxt`, that has another name; `signature`: which one
-    of a SavedModel, or which network of a container. A network whose own name is one that exporters give to all is
-    called like its file.
+    `weights`: the `.bin` of an IR, the `.caffemodel` of a `.prototxt`, or the `.pdiparams` of a program, that has
+    another name; `signature`: which one of a SavedModel, or which network of a container. A network whose own name is
+    one that exporters give to all is called like its file.
     """
     path = Path(path)
     graph = _read(path, weights, signature)
@@ -78,6 +80,8 @@ def _read(path: Path, weights: Path | str | None, signature: str | None) -> Grap
             return _tensorflow(path, signature)
         if is_language_model(path):
             return import_module("aot.frontends.huggingface.reader").read(path)
+        if is_folder(path):
+            return _paddle(path, weights)
         raise refuse(folder(path), path)
     if not path.exists():
         raise UsageError(f"{path}: there is no such file")
@@ -102,6 +106,8 @@ def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
         return import_module("aot.frontends.pt2.files.reader").read(path)
     if is_caffe(path):
         return _caffe(path, weights)
+    if is_paddle(head, path):
+        return _paddle(path, weights)
     kind = foreign(head, path)
     if kind is not None and not path.name.endswith(SUFFIXES[1:]):
         raise refuse(kind, path)
@@ -114,7 +120,7 @@ def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
 
 
 def framework_of(model: Path | str | Graph) -> str:
-    """Return `tf`, `tflite`, `pt2`, `caffe` or `onnx`: the framework whose extensions a compilation takes.
+    """Return `tf`, `tflite`, `pt2`, `caffe`, `paddle` or `onnx`: the framework whose extensions a compilation takes.
 
     Nothing is checked: a graph, an IR, and an unreadable file count as `onnx`.
     """
@@ -124,7 +130,9 @@ def framework_of(model: Path | str | Graph) -> str:
         return next((name for dialect, name in names.items() if dialect in dialects), ONNX.name)
     path = Path(model)
     if path.is_dir():
-        return TENSORFLOW.name if any((path / name).is_file() for name in SAVED_MODEL) else ONNX.name
+        if any((path / name).is_file() for name in SAVED_MODEL):
+            return TENSORFLOW.name
+        return PADDLE.name if is_folder(path) else ONNX.name
     if not path.is_file():
         return ONNX.name
     with open_file(path, "model") as file:
@@ -135,6 +143,8 @@ def framework_of(model: Path | str | Graph) -> str:
         return TFLITE.name
     if is_caffe(path):
         return CAFFE.name
+    if is_paddle(head, path):
+        return PADDLE.name
     return PT2 if is_exported(head, path) else ONNX.name
 
 
@@ -165,6 +175,11 @@ def _container(path: Path, signature: str | None) -> Graph:
 def _caffe(path: Path, weights: Path | None) -> Graph:
     check(path, "Caffe")
     return import_module("aot.frontends.caffe.reader").read(path, weights)  # the package is optional
+
+
+def _paddle(path: Path, weights: Path | str | None) -> Graph:
+    other = None if weights is None else Path(weights)
+    return import_module("aot.frontends.paddle.reader").read(path, other)
 
 
 def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:

@@ -34,7 +34,9 @@ class Kind:
 
 def refuse(kind: Kind, path: Path) -> AotError:
     """Return the error for a file of this kind; its advice is a note, too."""
-    known = "OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite, Caffe, GGUF and folders of Hugging Face"
+    known = (
+        "OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite, Caffe, PaddlePaddle, GGUF and folders of Hugging Face"
+    )
     return kind.error(
         f"{path.name or path.resolve().name}: {known} can be read, got {kind.what}",
         advice=kind.advice.format(file=path, stem=path.stem or path.resolve().stem, folder=path.parent),
@@ -277,7 +279,6 @@ BY_BOTH = (
     Kind("weights of an MXNet network", VIA_MODEL_OPTIMIZER, _begins(b"\x12\x01\0\0\0\0\0\0")),
     Kind("a Kaldi model", VIA_MODEL_OPTIMIZER, _is_kaldi),
     Kind("a Core ML model", FROM_TRAINING, _ends(".mlmodel")),
-    Kind("a PaddlePaddle model", VIA_OPENVINO, _ends(".pdmodel", ".pdiparams")),
     Kind("the weights of an IR", "give the .xml file beside it: {stem}.xml", _weights_of_ir),
     Kind("an XGBoost model", "convert it: onnxmltools.convert_xgboost", _like(rb'\{\s*"learner"')),
     Kind("a LightGBM model", "convert it: onnxmltools.convert_lightgbm", _like(rb"tree\s+version=")),
@@ -332,8 +333,8 @@ FOLDERS = (
         _holds("config.json"),
     ),
     Kind(
-        "a folder of a PaddlePaddle model",
-        "give OpenVINO its .pdmodel or .json file, and compile what it writes",
+        "a folder of several PaddlePaddle models, or of none",
+        "give the .json or .pdmodel file of the network: ls '{file}'",
         _holds("*.pdiparams"),
     ),
 )

@@ -11,6 +11,8 @@ from aot.codegen.dataclass import dataclass
 from aot.frontends.caffe.registry import CONVERSIONS as CAFFE
 from aot.frontends.conversion.calls import Conversion
 from aot.frontends.onnx.registry import CONVERSIONS as ONNX
+from aot.frontends.paddle.older import rows as paddle_rows
+from aot.frontends.paddle.registry import CONVERSIONS as PADDLE
 from aot.frontends.pt2.registry import CONVERSIONS as PYTORCH
 from aot.frontends.pt2.registry import OF_COMPLEX
 from aot.frontends.tf.registry import CONVERSIONS as TENSORFLOW
@@ -185,4 +187,24 @@ says how. Each conversion is compared with OpenCV, or with NumPy where Caffe com
     return Page(title, "{} types.", _by_family(CAFFE.load()), tail, walked)
 
 
-FORMATS = {"onnx": onnx, "tensorflow": tensorflow, "tflite": tflite, "pytorch": pytorch, "caffe": caffe}
+def paddle() -> Page:
+    title = """# Operations of PaddlePaddle
+
+The operations of PaddlePaddle that can be read; made by `aot ops --format paddle --markdown`. [The page](paddle.md) of
+the format says how. Each conversion is compared with PaddlePaddle's own results, from files of versions 3 and 2.
+Operations in place (`relu_`) are these.
+"""
+    older = sorted(f"`{old}`" for old, row in paddle_rows().items() if old != row.kind)
+    tail = ("", "## Names of version 2", "", f"Read as the operations above: {' '.join(older)}.")
+    walked = {"Inputs, outputs and weights": ("builtin.parameter", "data", "feed", "fetch")}
+    return Page(title, "{} operations.", _by_family(PADDLE.load()), tail, walked)
+
+
+FORMATS = {
+    "onnx": onnx,
+    "tensorflow": tensorflow,
+    "tflite": tflite,
+    "pytorch": pytorch,
+    "caffe": caffe,
+    "paddle": paddle,
+}

@@ -86,7 +86,6 @@ FILES: list[tuple[str, Write, str, str, int]] = [
     ("m.xml", raw(b"Salted__" + bytes(range(32))), "an encrypted file", "decrypt", 3),
     ("m.xml", raw(b"\xde\xad\xbe\xef" * 8), "encrypted or damaged", "decrypt", 4),
     ("m.mlmodel", raw(b"\x08\x04\x12\x02\x0a\x00"), "a Core ML model", "ONNX", 3),
-    ("m.pdmodel", raw(b"\x0a\x10\x08\x00"), "a PaddlePaddle model", "openvino.convert_model", 3),
     ("m-symbol.json", raw(b'{\n "nodes": [\n {\n "op": "null",'), "an MXNet network", "openvino-dev==2022.3", 3),
     ("m-0000.params", raw(b"\x12\x01" + bytes(30)), "weights of an MXNet", "openvino-dev==2022.3", 3),
     ("final.mdl", raw(b"\0B<TransitionModel> "), "a Kaldi model", "openvino-dev==2022.3", 3),

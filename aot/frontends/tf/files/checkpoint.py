@@ -17,6 +17,7 @@ from aot.frontends.tf.files.crc32c import crc32c, unmasked
 from aot.frontends.tf.files.element_types import element_type
 from aot.frontends.tf.files.messages import BundleEntry, BundleHeader, parsed
 from aot.frontends.tf.files.tensors import from_bytes, shape_of
+from aot.frontends.wire import varint
 from aot.ir.types import Array
 from aot.runtime.errors import CorruptError, UnsupportedError
 
@@ -76,7 +77,7 @@ class Checkpoint:
     def text(self, key: str) -> bytes:
         """Return the one string that a tensor of strings holds; b"" if it holds none or several."""
         data = bytes(self._bytes(self._entry(key), f"tensor {key!r}"))
-        length, at = _varint(data, 0, self.index.name)
+        length, at = varint(data, 0, self.index.name)
         return data[at + 4 :] if len(data) == at + 4 + length else b""
 
     def _entry(self, key: str) -> Any:
@@ -112,13 +113,13 @@ def table_entries(data: bytes, file: str) -> Iterator[tuple[bytes, bytes]]:
     footer = data[-_FOOTER:]
     at = 0
     for _ in range(2):  # the block of notes, which is empty
-        _, at = _varint(footer, at, file)
-    offset, at = _varint(footer, at, file)
-    size, _ = _varint(footer, at, file)
+        _, at = varint(footer, at, file)
+    offset, at = varint(footer, at, file)
+    size, _ = varint(footer, at, file)
     total = 0
     for _, handle in _block(data, offset, size, file):
-        start, after = _varint(handle, 0, file)
-        length, _ = _varint(handle, after, file)
+        start, after = varint(handle, 0, file)
+        length, _ = varint(handle, after, file)
         total += length
         if total > len(data):
             raise CorruptError(f"{file}: blocks lie side by side, got more bytes than the file has")
@@ -138,26 +139,12 @@ def _block(data: bytes, offset: int, size: int, file: str) -> Iterator[tuple[byt
     entries = size - 4 - 4 * struct.unpack_from("<I", block, size - 4)[0]
     key, at = b"", 0
     while at < entries:
-        shared, at = _varint(block, at, file)
-        own, at = _varint(block, at, file)
-        length, at = _varint(block, at, file)
+        shared, at = varint(block, at, file)
+        own, at = varint(block, at, file)
+        length, at = varint(block, at, file)
         if shared > len(key) or at + own + length > entries:
             raise CorruptError(f"{file}: an entry lies inside of its block, got {own} and {length} bytes at {at}")
         key = key[:shared] + block[at : at + own]
         at += own
         yield key, block[at : at + length]
         at += length
-
-
-def _varint(data: bytes, at: int, file: str) -> tuple[int, int]:
-    """Return the number at a place, and the place behind it."""
-    value = 0
-    for shift in range(0, 64, 7):
-        if at >= len(data):
-            break
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return value, at
-    raise CorruptError(f"{file}: a number has at most 10 bytes and an end, got none at {at}")

@@ -1,0 +1,1 @@
+"""Conversions of operations that make and move elements."""

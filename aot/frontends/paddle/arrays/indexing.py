@@ -1,0 +1,145 @@
+"""Elements that are taken and written by their places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aot.frontends.conversion.calls import Value
+from aot.frontends.paddle.registry import Call, paddle
+from aot.ir.graph import OutPort
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
+
+LIMIT = 2**31 - 1  # an end beyond the last element
+
+
+@paddle("slice", "strided_slice")
+def slice_(
+    node: Call,
+    x: OutPort,
+    starts: Value,
+    ends: Value,
+    strides: Value = None,
+    *,
+    axes: Sequence[int],
+    decrease_axis: Sequence[int] = (),
+) -> OutPort:
+    """Cut pieces of axes; those of `decrease_axis`, which have one element then, are removed."""
+    rank = x.type.rank
+    over = [node.axis(a, rank) for a in axes]
+    steps = node.list([1] * len(over)) if strides is None else node.vector(strides)
+    first, last = node.vector(starts), node.vector(ends)
+    if any(v.type.dims != (len(over),) for v in (first, last, steps)):
+        raise ModelError(f"{node.kind}: {len(over)} axes have as many starts and ends, got others")
+    removed = [node.axis(a, rank) for a in decrease_axis]
+    one = [a for a in removed if _is_last(node, first, over, a)]
+    if one:  # behind -1 there is nothing
+        last = node.list([LIMIT if a in one else n for a, n in zip(over, node.ints(last, "ends"), strict=True)])
+    if strides is not None and last.value is not None and steps.value is not None:
+        back = zip(node.ints(last, "ends"), node.ints(steps, "strides"), strict=True)
+        last = node.list(
+            [-LIMIT if n == -1 and step < 0 else n for n, step in back]
+        )  # backwards, -1 is before the first
+    y = node.build.Slice(x, first, last, steps, node.list(over))
+    return node.build.Squeeze(y, node.list(removed)) if removed else y
+
+
+def _is_last(node: Call, starts: OutPort, over: Sequence[int], axis: int) -> bool:
+    """True if the slice of an axis begins at its last element, by -1."""
+    known = starts.value
+    return known is not None and axis in over and known.tolist()[over.index(axis)] == -1
+
+
+@paddle("gather")
+def gather(node: Call, x: OutPort, places: OutPort, axis: OutPort | None = None) -> OutPort:
+    along = 0 if axis is None else node.axis(int(node.one(axis, "axis")), x.type.rank)
+    flat = node.reshape(places, (-1,)) if places.type.rank > 1 else places
+    return node.build.Gather(x, flat, node.scalar(along))
+
+
+@paddle("index_select")
+def index_select(node: Call, x: OutPort, places: OutPort, *, axis: int = 0) -> OutPort:
+    return node.build.Gather(x, places, node.scalar(node.axis(axis, x.type.rank)))
+
+
+@paddle("gather_nd")
+def gather_nd(node: Call, x: OutPort, places: OutPort) -> OutPort:
+    return node.build.GatherND(x, places)
+
+
+@paddle("index_sample")
+def index_sample(node: Call, x: OutPort, places: OutPort) -> OutPort:
+    return node.build.GatherElements(x, places, axis=1)
+
+
+@paddle("take_along_axis")
+def take_along_axis(node: Call, x: OutPort, places: OutPort, *, axis: int) -> OutPort:
+    return node.build.GatherElements(x, places, axis=node.axis(axis, x.type.rank))
+
+
+@paddle("put_along_axis")
+def put_along_axis(
+    node: Call,
+    x: OutPort,
+    places: OutPort,
+    values: OutPort,
+    *,
+    axis: int,
+    reduce: str = "assign",
+    include_self: bool = True,
+) -> OutPort:
+    """Write elements, or combine them with those that are there."""
+    kinds = {"assign": "none", "add": "add", "multiply": "mul", "mul": "mul", "amax": "max", "amin": "min"}
+    kind = node.choice("reduce", kinds, reduce)
+    node.refuse(not include_self and kind != "none", "elements that are there take part, got include_self False")
+    values = node.build.Broadcast(values, node.build.ShapeOf(places)) if values.shape != places.shape else values
+    return node.onnx("ScatterElements", x, places, values, axis=axis, reduction=kind)
+
+
+@paddle("embedding")
+def embedding(node: Call, places: OutPort, table: OutPort, *, padding_idx: int = -1) -> OutPort:
+    """Take rows of a table; that of the padding is zeros."""
+    build = node.build
+    y = build.Gather(table, places, node.scalar(0))
+    if padding_idx == -1:
+        return y
+    index = padding_idx if padding_idx >= 0 else padding_idx + node.extent(table, 0, "the number of rows")
+    is_padding = build.Unsqueeze(build.Equal(places, node.like(index, places)), node.list([places.type.rank]))
+    return build.Select(is_padding, node.like(0, y), y)
+
+
+@paddle("scatter")
+def scatter(node: Call, x: OutPort, places: OutPort, updates: OutPort, *, overwrite: bool = True) -> OutPort:
+    """Write rows, or add them up on zeros where they replace what is there."""
+    build = node.build
+    rows = build.Reshape(node.cast(places, DType.I64), node.list([-1, 1]))
+    if overwrite:
+        return node.onnx("ScatterND", x, rows, updates)
+    cleared = node.onnx("ScatterND", x, rows, build.Broadcast(node.like(0, x), build.ShapeOf(updates)))
+    return node.onnx("ScatterND", cleared, rows, updates, reduction="add")
+
+
+@paddle("scatter_nd_add")
+def scatter_nd_add(node: Call, x: OutPort, places: OutPort, updates: OutPort) -> OutPort:
+    return node.onnx("ScatterND", x, places, updates, reduction="add")
+
+
+@paddle("nonzero")
+def nonzero(node: Call, x: OutPort) -> OutPort:
+    """Find the places of elements that are not 0, a row for each."""
+    return node.build.Transpose(node.build.NonZero(x), node.list([1, 0]))
+
+
+@paddle("topk")
+def topk(
+    node: Call, x: OutPort, k: OutPort, *, axis: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[OutPort, ...]:
+    count = node.cast(node.reshape(k, (-1,)), DType.I64)
+    along = node.axis(axis, x.type.rank)
+    return node.onnx("TopK", x, count, axis=along, largest=int(largest), sorted=int(sorted))
+
+
+@paddle("argsort")
+def argsort(node: Call, x: OutPort, *, axis: int = -1, descending: bool = False) -> tuple[OutPort, ...]:
+    along = node.axis(axis, x.type.rank)
+    return node.onnx("TopK", x, node.dims(x, [along]), axis=along, largest=int(descending), sorted=1)

@@ -1,0 +1,61 @@
+"""The two files of a network of PaddlePaddle, which have one name: the program, and the weights, `.pdiparams`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from aot.runtime.errors import UsageError
+
+PROGRAM, OLDER, WEIGHTS = ".json", ".pdmodel", ".pdiparams"
+NAME = "inference"  # of the files that exporters write
+_HEAD = re.compile(rb'\s*\{\s*"base_code"\s*:\s*\{[^}]*"pir"|\s*\{\s*"program"\s*:\s*\{\s*"regions"')
+
+
+def is_paddle(head: bytes, path: Path) -> bool:
+    """True for a program of PaddlePaddle, or its weights: JSON by its first bytes, others by the suffix."""
+    if path.suffix == PROGRAM:
+        return _HEAD.match(head) is not None
+    return path.suffix in (OLDER, WEIGHTS)
+
+
+def is_folder(path: Path) -> bool:
+    """True for a folder with a program of PaddlePaddle and its weights."""
+    return any(path.glob(f"*{WEIGHTS}")) and _program_in(path) is not None
+
+
+def both(path: Path) -> tuple[Path, ...]:
+    """Return the two files of the network in a file or a folder; none unless both are there."""
+    program = _program_in(path) if path.is_dir() else path if path.suffix in (PROGRAM, OLDER) else None
+    if path.suffix == WEIGHTS:
+        program = next((p for s in (PROGRAM, OLDER) if (p := path.with_suffix(s)).is_file()), None)
+    weights = None if program is None else program.with_suffix(WEIGHTS)
+    return (program, weights) if program is not None and weights is not None and weights.is_file() else ()
+
+
+def pair(path: Path, other: Path | None = None) -> tuple[Path, Path | None]:
+    """Return the program and the weights of the network in a file of either kind, or in a folder; None without weights.
+
+    `other`: the file of the weights. UsageError where there is no program.
+    """
+    if path.is_dir():
+        program = _program_in(path)
+        if program is None:
+            raise UsageError(f"{path}: a folder has one network of PaddlePaddle, got none or several")
+        path = program
+    if path.suffix == WEIGHTS:
+        found = both(path)
+        if not found:
+            rule = f"the program is beside the weights, {path.stem}{PROGRAM} or {path.stem}{OLDER}"
+            raise UsageError(f"{path.name}: {rule}, got none")
+        return found[0], path
+    beside = other or path.with_suffix(WEIGHTS)
+    return path, beside if beside.is_file() else None
+
+
+def _program_in(folder: Path) -> Path | None:
+    """Return the program in a folder: that of the usual name, or the only one that has weights."""
+    found = [p.with_suffix(s) for p in sorted(folder.glob(f"*{WEIGHTS}")) for s in (PROGRAM, OLDER)]
+    found = [p for p in found if p.is_file()]
+    usual = [p for p in found if p.stem == NAME]
+    return usual[0] if usual else found[0] if len({p.stem for p in found}) == 1 else None

@@ -1,0 +1,1 @@
+"""Conversions of operations that compute with elements."""
