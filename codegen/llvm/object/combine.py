@@ -72,13 +72,17 @@ class _Symbol:
         return SYMBOL.pack(name, info & 0xF, 0, *rest[1:]) if self.local else SYMBOL.pack(name, info, *rest)
 
 
+_Place = tuple[_Symbol, int]  # a symbol, and the bytes behind it where the old symbol was
+
+
 @dataclass(slots=True)
 class _Joined:
     sections: dict[tuple[object, ...], _Section] = field(default_factory=dict[tuple[object, ...], _Section])
     symbols: list[_Symbol] = field(default_factory=list[_Symbol])
     globals: dict[str, _Symbol] = field(default_factory=dict[str, _Symbol])
-    relocations: list[tuple[_Section, int, bytes, list[_Symbol]]] = field(
-        default_factory=list[tuple[_Section, int, bytes, list[_Symbol]]]
+    begins: dict[int, _Symbol] = field(default_factory=dict[int, _Symbol])  # symbols of sections, by their numbers
+    relocations: list[tuple[_Section, int, bytes, list[_Place]]] = field(
+        default_factory=list[tuple[_Section, int, bytes, list[_Place]]]
     )
 
     def add(self, number: int, parts: Object, names: Mapping[str, str]) -> None:
@@ -113,15 +117,21 @@ class _Joined:
 
     def _symbols(
         self, number: int, parts: Object, moved: dict[int, tuple[_Section, int]], names: Mapping[str, str]
-    ) -> list[_Symbol]:
-        known: list[_Symbol] = []
+    ) -> list[_Place]:
+        """Add the symbols of an object; return the place of each, in order.
+
+        The begin of a section inside of another one is no symbol, but bytes behind the begin of that one: a linker that
+        joins equal constants moves what a symbol names, and takes the bytes behind it for a part of the same constant.
+        """
+        known: list[_Place] = []
         for name, (_, info, visibility, section, value, size) in parts.symbol_rows():
             home, base = section, 0
             if section in moved:
                 joined, base = moved[section]
                 home = joined.number
-                if info == SECTION_SYMBOL and base:  # the begin of a section inside of another one
-                    info = 0
+                if info == SECTION_SYMBOL:
+                    known.append((self._begin(joined, number), base))
+                    continue
             fields = (info, visibility, home, value + base, size)
             symbol = _Symbol(names.get(name, name), fields, number if section else None)
             if info >> 4 == 0:
@@ -129,8 +139,14 @@ class _Joined:
                     self.symbols.append(symbol)
             else:
                 symbol = self._global(symbol)
-            known.append(symbol)
+            known.append((symbol, 0))
         return known
+
+    def _begin(self, section: _Section, home: int) -> _Symbol:
+        if section.number not in self.begins:
+            self.begins[section.number] = _Symbol("", (SECTION_SYMBOL, 0, section.number, 0, 0), home)
+            self.symbols.append(self.begins[section.number])
+        return self.begins[section.number]
 
     def _global(self, symbol: _Symbol) -> _Symbol:
         found = self.globals.setdefault(symbol.name, symbol)
@@ -149,7 +165,7 @@ class _Joined:
         places = {id(s): i for i, s in enumerate(self.symbols, 1)}
         table = len(self.sections) + 1
         for section, base, body, known in self.relocations:
-            made = _relocated(body, base, [places.get(id(s), 0) for s in known])
+            made = _relocated(body, base, [(places.get(id(s), 0), behind) for s, behind in known])
             section.add(made, len(made), 8)
             section.row[6] = table
         strings = _Strings()
@@ -211,10 +227,15 @@ def combine(objects: Iterable[tuple[bytes, Mapping[str, str]]]) -> bytes:
     return joined.write(taken[0][0].header)
 
 
-def _relocated(body: bytes, base: int, places: list[int]) -> bytes:
-    """Rewrite relocations with the new numbers of their symbols, for a section that begins at `base` of another one."""
+def _relocated(body: bytes, base: int, places: list[tuple[int, int]]) -> bytes:
+    """Rewrite relocations for a section that begins at `base` of another one.
+
+    `places`: for each symbol its new number, and the bytes behind that one where the old symbol was.
+    """
     made = bytearray(body)
     for at in range(0, len(made), RELOCATION.size):
         offset, info, addend = RELOCATION.unpack_from(made, at)
-        RELOCATION.pack_into(made, at, offset + base, places[info >> 32] << 32 | info & 0xFFFFFFFF, addend)
+        symbol: int = info >> 32
+        number, behind = places[symbol]
+        RELOCATION.pack_into(made, at, offset + base, number << 32 | info & 0xFFFFFFFF, addend + behind)
     return bytes(made)

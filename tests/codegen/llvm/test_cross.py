@@ -18,6 +18,7 @@ from aot.codegen.ir.traverse import Work
 from aot.codegen.llvm.build import Built, build
 from aot.codegen.llvm.header import header_text
 from aot.codegen.llvm.levels import Levels, join
+from aot.codegen.llvm.object import optimize
 from aot.codegen.llvm.object.link import Linker, find_linker
 from aot.codegen.platforms import LINUX
 from aot.codegen.schedules.choose import choose
@@ -178,6 +179,18 @@ def test_products_of_bytes_are_equal_on_all_machines(name: str, cpu: str, level:
     found = set(re.findall(r"\b\w?s(?:dot|mmla)\b", made.asm()))
     assert found == {"usmmla" if level == "aarch64-v8.6" else "sdot"}
     assert emulated(made.built, tmp_path, [data(*shape)], cpu) == b"".join(y.tobytes() for y in here.to_tuple())
+
+
+@pytest.mark.slow
+def test_bytes_are_those_of_any_effort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the least effort, LLVM has masks of shuffles in constants of each kernel, which a linker merges."""
+    make, shape = QUANTISED["convolution"]
+    found: list[bytes] = []
+    for effort in (0, optimize.EFFORT):
+        monkeypatch.setattr(optimize, "EFFORT", effort)
+        made = stages(graph_of(make, shape), CompileOptions(target="aarch64-v8.2"))
+        found.append(emulated(made.built, tmp_path, [data(*shape)], "cortex-a76"))
+    assert found[0] == found[1]
 
 
 SHORT: dict[str, tuple[Make, tuple[int, ...]]] = {

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 
 from aot.codegen.ir.program import Program
@@ -14,13 +15,16 @@ from aot.codegen.llvm.build import build
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.object import workers
 from aot.codegen.llvm.object.combine import combine
+from aot.codegen.llvm.object.elf_writer import RELA, RELOCATION, SECTION_SYMBOL
 from aot.codegen.llvm.object.optimize import compile_module
 from aot.codegen.llvm.object.relocatable import taken_apart
 from aot.codegen.llvm.object.workers import Workers
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.runtime.errors import InternalError
 from tests import networks
 
+SHF_MERGE = 0x10
 NATIVE = parse_target("native")
 CALLER = (
     "declare hidden i32 @twice(i32)\n"
@@ -45,6 +49,35 @@ def run(code: bytes, value: int) -> int:
 def test_objects_are_joined(order: tuple[str, str]) -> None:
     code = combine([(compile_module(text, NATIVE, None), {}) for text in order])
     assert [run(code, n) for n in (4, 5)] == [9, 16]
+
+
+MIXED = """
+define hidden <16 x i8> @{name}(<16 x i8> %a, <16 x i8> %b) nounwind {{
+%x = shufflevector <16 x i8> %a, <16 x i8> %b, <16 x i32> <{first}>
+%y = shufflevector <16 x i8> %x, <16 x i8> %b, <16 x i32> <{second}>
+ret <16 x i8> %y
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["aarch64-v8", "x86-64-v2", "x86-64-v3"])
+def test_constants_of_several_kernels_may_be_merged(target: str) -> None:
+    """A linker keeps equal constants once: bytes behind a symbol, other than that of a section, may then be others."""
+    dice = np.random.default_rng(0)
+    texts: list[str] = []
+    for name in ("f", "g"):
+        first, second = (", ".join(f"i32 {n}" for n in dice.permutation(32)[:16]) for _ in range(2))
+        texts.append(MIXED.format(name=name, first=first, second=second))
+    parts = taken_apart(combine([(compile_module(text, Target.parse(target), None), {}) for text in texts]))
+    symbols = [fields for _, fields in parts.symbol_rows()]
+    merged = {i for i, row in enumerate(parts.rows) if row[2] & SHF_MERGE}
+    found: list[tuple[int, int]] = []  # type of a symbol and bytes behind it, without what an instruction is long
+    for row in (r for r in parts.rows if r[1] == RELA):
+        for _, info, addend in RELOCATION.iter_unpack(parts.contents(row)):
+            _, kind, _, section, _, _ = symbols[info >> 32]
+            found += [(kind, addend if target.startswith("aarch64") else addend + 4)] if section in merged else []
+    assert len(found) >= 4
+    assert all(kind == SECTION_SYMBOL or behind == 0 for kind, behind in found)
 
 
 def test_a_symbol_is_defined_once() -> None:
