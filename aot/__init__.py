@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from aot.frontends import read_model
     from aot.options import CompileOptions
     from aot.options.typed import CompileKeywords
+    from aot.passes.weights.matrices import SmallWeights
     from aot.pytorch.exporting import export
     from aot.runtime.errors import AotError, ModelError, UnsupportedError
     from aot.tools.comparing.compare import compare
     from aot.tools.convert import convert_model
     from aot.tools.quantizing.quantize import quantize_model
     from aot.tools.quantizing.report import Quantised
-    from aot.tools.quantizing.weights import SmallWeights, quantize_weights
+    from aot.tools.quantizing.weights import quantize_weights
 
 __all__ = [
     "AotError",
@@ -75,7 +76,7 @@ _LATER = {
     "quantize_weights": "aot.tools.quantizing.weights",
     "read_model": "aot.frontends",
     "rewrite": "aot.extensions.decorators",
-    "SmallWeights": "aot.tools.quantizing.weights",
+    "SmallWeights": "aot.passes.weights.matrices",
     "stages": "aot.compilation.driver",
     "UnsupportedError": "aot.runtime.errors",
 }

@@ -24,6 +24,7 @@ from aot.runtime.errors import UsageError
 if TYPE_CHECKING:
     from aot.commands.line.progress import Watch
     from aot.compilation.compilation import Compilation
+    from aot.compilation.search.precision import FoundPrecision
 
 MOST_KERNELS = 8  # that --time-passes names
 
@@ -92,7 +93,6 @@ def compile(
     from aot.codegen.llvm.header import checked_name, name_from
     from aot.codegen.llvm.object.link import find_linker
     from aot.commands.line.progress import Watch
-    from aot.compilation.hints import faster_lines
     from aot.compilation.outputs import check_outputs, library_files
 
     schedules = options.tune_file or (out.with_suffix(".tune.json") if options.tune else None)
@@ -139,16 +139,27 @@ def compile(
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
         found = {} if chosen is None else {"precision": asdict(chosen)}
+        found |= {"matrices": list(map(asdict, made.rounded_weights))} if made.rounded_weights else {}
         echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **found, "manifest": built.manifest})
         return
     if quiet:
         return
-    lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(built.manifest)]
+    lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s"]
     lines += certificate_lines(built.manifest)
-    lines += str(chosen).splitlines() if chosen is not None else faster_lines(made, model)
-    echo("\n  ".join(lines))
+    echo("\n  ".join([*lines, *_lines(made, model, chosen)]))
     if time_passes:
         echo("\n".join(f"  {line}" for line in _times(watch, made)))
+
+
+def _lines(made: Compilation, model: Path, chosen: FoundPrecision | None) -> Iterator[str]:
+    """Yield what is told of a library: notes, errors of rounded weights, faster precisions."""
+    from aot.compilation.hints import faster_lines
+    from aot.passes.weights.round_weights import summary
+
+    yield from notes(made.built.manifest)
+    if made.rounded_weights:
+        yield summary(made.rounded_weights)
+    yield from str(chosen).splitlines() if chosen is not None else faster_lines(made, model)
 
 
 def _beside(model: Path, suffix: str) -> Path:

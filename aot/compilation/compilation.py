@@ -33,6 +33,8 @@ from aot.lowering.program.kernel_proofs import prove_calls
 from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
 from aot.passes.run import RunReport
+from aot.passes.weights.matrices import SmallWeights
+from aot.passes.weights.round_weights import rounded_weights
 from aot.runtime.errors import UsageError
 
 DEFINE = "define"  # the name, in `steps_after`, of the steps before the first lowering pass
@@ -95,7 +97,12 @@ class Compilation:
     @property
     def weight_bits(self) -> int | None:
         """Return the bits of the model's small weights; None without any."""
-        return self._imported.weight_bits
+        return self._optimized.weight_bits
+
+    @property
+    def rounded_weights(self) -> tuple[SmallWeights, ...]:
+        """Return the matrices that the option `weights` has rounded, with their errors."""
+        return rounded_weights(self.optimized.rt_info)
 
     @property
     def optimized(self) -> Graph:

@@ -23,6 +23,7 @@ from aot.passes.middle.layout.preprocess import Preprocess
 from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_items, run_passes
+from aot.passes.weights.round_weights import RoundWeights
 from aot.precision import precision_of
 from aot.runtime.errors import PassError, ShapeError, UsageError
 from aot.text.library_texts import is_of_language_model
@@ -107,6 +108,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     prepared = options.mean or options.scale or options.reverse_channels
     behind: tuple[Pass, ...] = (Preprocess(options.mean, options.scale, options.reverse_channels),) if prepared else ()
     behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
+    behind += (RoundWeights(options.weights),) if options.weights is not None else ()
     behind += (LastLogits(),) if options.last_logits else ()
     passes = pipeline(
         (*front, *behind),

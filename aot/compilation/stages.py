@@ -49,6 +49,8 @@ from aot.lowering.pipeline import pipeline as lowering_pipeline
 from aot.lowering.program.build_program import ProgramBuilder
 from aot.lowering.run import LoweringReport, run_lowering
 from aot.passes.run import RunReport
+from aot.passes.weights.matrices import SHORT_BITS
+from aot.passes.weights.round_weights import rounded_weights
 from aot.runtime.errors import AotError
 from aot.text.library_texts import kept
 
@@ -66,7 +68,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """A canonical graph, with those of its versions by their sizes; `weight_bits`: of the imported graph.
+    """A canonical graph, with those of its versions by their sizes; `weight_bits`: of its small weights.
 
     `rounds`: its weights ask for data in 8 bits, where options leave it to them.
     """
@@ -165,7 +167,9 @@ def optimize(session: Session, imported: Imported) -> Optimized:
     sizes = combinations(graph, options.specialise, options.dims)
     versions = tuple((one, _version(session, imported, one)) for one in sizes)
     rounds = session.computes_in_f32 and rounded_products(graph) > 0
-    return Optimized(graph, report, imported.weight_bits, rounds, versions)
+    bits = [row.bits for row in rounded_weights(graph.rt_info) if row.bits < SHORT_BITS]
+    fewest = min([*bits, *(() if imported.weight_bits is None else (imported.weight_bits,))], default=None)
+    return Optimized(graph, report, fewest, rounds, versions)
 
 
 def _version(session: Session, imported: Imported, sizes: SizesByName) -> Optimized:

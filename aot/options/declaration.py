@@ -62,7 +62,8 @@ class Option:
 
     Command line: `commands` that take it, `flags` (default: `--NAME`), `help`, `metavar`, `group` of the help page,
     `least` of numbers; `read` makes the value of a text, or of `several`; `text`: another type than str on the command
-    line, whose value is `absent` if it is not given; `also`: another flag of the same field, whose values are added.
+    line, whose value is `absent` if it is not given; `also`: another flag of the same field, whose values are added;
+    `shares`: the field whose flag has this one's value in its text, too.
     `keyword`: False if it is not one of `compile_model`. `environment`: the variable that has names where the value is
     None. `by_content`: files whose content counts, and not their paths. `rule`: what values must be.
     """
@@ -78,6 +79,7 @@ class Option:
     text: Any = None
     absent: Any = None
     also: Option | None = None
+    shares: str = ""
     keyword: Keyword | bool = True
     record: Record = Record.NOT
     harmless: str = ""

@@ -8,6 +8,7 @@ from typing import Any, cast
 from aot.options.declaration import Rule
 
 AUTO, EXACT, ROUNDED = "auto", "f32", "int8"  # data of products: by what the weights are, as they come, in 8 bits
+KINDS = ("int4", "int8", "bf16")  # of weights, in fewer bits than the file has
 _ACTIVATIONS = (AUTO, EXACT, ROUNDED)
 
 
@@ -31,4 +32,5 @@ NAMES = Rule(_all_in_tuple(lambda name: isinstance(name, str)), "is a tuple of n
 NUMBERS = Rule(_all_in_tuple(_is_numbers), "is a tuple of pairs of an input and numbers")
 NAMED = Rule(_all_in_tuple(_is_named), "is a tuple of tuples that begin with a name")
 POSITIVE = Rule(lambda value: value is None or value > 0, "is more than 0")
+WEIGHTS = Rule(lambda value: value is None or value in KINDS, f"are {', '.join(KINDS[:-1])} or {KINDS[-1]}")
 ACTIVATIONS = Rule(lambda value: value in _ACTIVATIONS, f"are {', '.join(_ACTIVATIONS[:-1])} or {ROUNDED}")

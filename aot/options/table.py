@@ -18,7 +18,7 @@ from pathlib import Path
 from aot.codegen.dataclass import dataclass
 from aot.options.declaration import KEY, Group, Option, Record, option
 from aot.options.forms import BYTES, CHANNELS, DIMS, LAYOUTS, PATH, PATHS, SEQUENCE, SHAPES, SIZES, VALUES
-from aot.options.rules import ACTIVATIONS, AUTO, NAMED, NAMES, NUMBERS, POSITIVE
+from aot.options.rules import ACTIVATIONS, AUTO, NAMED, NAMES, NUMBERS, POSITIVE, WEIGHTS
 from aot.options.texts import (
     Nested,
     bytes_of,
@@ -30,11 +30,13 @@ from aot.options.texts import (
     shapes_of,
     specialise_of,
     values_of,
+    weights_of,
 )
 from aot.precision import precision_of, without_auto
 from aot.runtime.errors import UsageError
 
 Event = Callable[[str, int, int], None]  # stage, steps done, steps in all
+Dump = Callable[[str, str], None]  # name of a pass, text
 
 # commands
 COMPILE = ("compile",)
@@ -56,12 +58,6 @@ class Stage(StrEnum):
 
     IMPORTED, OPTIMIZED, STEPS, GROUPS = "imported", "optimized", "steps", "groups"
     LOOPS, LLVM, ASM = "loops", "llvm", "asm"
-
-
-class Weights(StrEnum):
-    """Places of weights, as the command line calls them."""
-
-    EMBEDDED, EXTERNAL = "embedded", "external"
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,15 +328,25 @@ class CompileOptions:
     )
     external_weights: bool = option(
         False,
-        help="Where weights are: in the library, or in MODEL.weights beside it",
+        help="Where weights are: in the library, or in MODEL.weights; int4, int8, bf16: round matrices",
         group=Group.OUTPUT,
         commands=COMPILE,
         flags=("--weights",),
-        text=Weights,
-        absent=Weights.EMBEDDED,
-        read=lambda place: place is Weights.EXTERNAL,
+        metavar="embedded|external[,int4|int8|bf16]",
+        read=lambda text: weights_of(text)[0],
         record=Record.ELSEWHERE,
         told="the entry `external`; the code is the same, wherever the weights are",
+    )
+    weights: str | None = option(
+        None,
+        help="Round matrices of weights: to int4 or int8, with a scale for 64 of a row, or to bf16",
+        group=Group.OUTPUT,
+        commands=COMPILE,
+        flags=("--weights",),
+        shares="external_weights",
+        read=lambda text: weights_of(text)[1],
+        rule=WEIGHTS,
+        record=Record.IF_SET,
     )
     small_weights: bool = option(
         False,
@@ -475,12 +481,7 @@ class CompileOptions:
         harmless="object code that is kept is the code that would be made",
     )
     on_event: Event | None = option(None, help="Function that is told the progress", keyword=False, harmless=LOOKS)
-    on_dump: Callable[[str, str], None] | None = option(
-        None,
-        help="Function that gets the texts of print_after",
-        keyword=False,
-        harmless=LOOKS,
-    )
+    on_dump: Dump | None = option(None, help="Function that gets texts of print_after", keyword=False, harmless=LOOKS)
 
     def __post_init__(self) -> None:
         for name, row in options().items():

@@ -10,9 +10,11 @@ from typing import cast
 
 import numpy as np
 
+from aot.options.rules import KINDS
 from aot.runtime.arrays.files import read_arrays
 from aot.runtime.errors import UsageError
 
+PLACES = ("embedded", "external")  # of weights: in the library, or in a file beside it
 Nested = bool | int | float | tuple["Nested", ...]  # a tensor's elements, nested as its shape is
 
 
@@ -149,3 +151,15 @@ def channels_of(given: str | None, option: str) -> tuple[tuple[str | int, tuple[
     except ValueError:
         rule = f"{option}: INPUT[NUMBER,..],.. or [NUMBER,..] or NUMBER, for example image[123.7,116.3,103.5]"
         raise UsageError(f"{rule}, got {given}") from None
+
+
+def weights_of(given: str | None) -> tuple[bool, str | None]:
+    """`embedded`, `external`, a type such as `int4`, or both with a comma: if they lie apart, and their type or None.
+
+    UsageError for other texts.
+    """
+    words = [word.strip() for word in (given or "embedded").split(",")]
+    places, kinds = ([w for w in words if w in names] for names in (PLACES, KINDS))
+    if len(places) > 1 or len(kinds) > 1 or len(places) + len(kinds) < len(words):
+        raise UsageError(f"weights: {', '.join(PLACES)}, {', '.join(KINDS)}, or external,int4, got {given}")
+    return places == ["external"], kinds[0] if kinds else None

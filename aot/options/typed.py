@@ -41,6 +41,7 @@ class CompileKeywords(TypedDict, total=False):
     verify: bool
     level: int | None
     external_weights: bool
+    weights: str | None
     small_weights: bool
     plain_products: bool
     disable_layout_change: bool

@@ -32,6 +32,7 @@ SAMPLES: Mapping[str, Any] = {  # values other than the default, of options whos
     "cut": (("a",), ("b", "c")),
     "precision": "bf16,head.*=f32",
     "activations": "int8",
+    "weights": "int4",
     "level": 2,
     "max_memory": 1 << 40,
     "max_seconds": 1000.0,

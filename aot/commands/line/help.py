@@ -16,6 +16,7 @@ EXAMPLES = {
         aot compile model.xml -o model.so
         aot compile model.onnx --shape image=n,3,224,224 --dim n=1..64
         aot compile model.xml --target x86-64-v2,v3,v4 --weights external
+        aot compile folder --weights int4
         aot compile model.tflite -o model.o --header model.h""",
     "run": """
         aot run model.so x.npy -o results.npz

@@ -62,7 +62,7 @@ def _command(name: str, text: str, parameters: list[Parameter]) -> list[str]:
     arguments = [_argument(p) for p in own if declaration_of(p).is_argument]
     lines = [f"## aot {name}", f"`{' '.join(['aot', name, *arguments])}` · {' '.join(text.split())}", ""]
     lines += [_line(p) for p in own if not declaration_of(p).is_argument]
-    taken = [flags_of(field, row)[0] for field, row in rows.items()]
+    taken = [flags_of(field, row)[0] for field, row in rows.items() if not row.shares]
     taken += [names_of(p)[0] for p in parameters if p.name in COMMON]
     return [*lines, f"- {', '.join(f'`{flag}`' for flag in taken)}", ""]
 

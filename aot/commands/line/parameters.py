@@ -28,7 +28,7 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
     if OPTIONS not in own.parameters:
         return run
     rows = rows_of(run.__name__)
-    made = [parameter for name, row in rows.items() for parameter in _parameters(name, row)]
+    made = [parameter for name, row in rows.items() if not row.shares for parameter in _parameters(name, row)]
 
     @wraps(run)
     def command(**given: Any) -> None:
@@ -89,7 +89,8 @@ def _defaults() -> dict[str, Any]:
 
 
 def _read(rows: dict[str, Option], texts: dict[str, Any]) -> CompileOptions:
-    found = {name: _value(row, texts[name]) for name, row in rows.items() if texts[name] is not None}
+    given = {name: texts[row.shares or name] for name, row in rows.items()}
+    found = {name: _value(row, given[name]) for name, row in rows.items() if given[name] is not None}
     for name, row in rows.items():
         if row.also is not None and (more := texts[name + ALSO]) is not None:
             found[name] = (*found.get(name, ()), *_value(row.also, more))

@@ -14,14 +14,15 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
-from aot.ir.types import Array, dtype_of
+from aot.ir.types import Array
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.elementwise.binary import Add
 from aot.opset.elementwise.quantization import FakeQuantize
+from aot.passes.weights.matrices import small_weights
+from aot.passes.weights.rounding import Rounded
 from aot.runtime.abi import DType
 from aot.tools.quantizing.products import Product
 from aot.tools.quantizing.ranges import LEVELS
-from aot.tools.quantizing.rounding import Rounded
 
 QUANTISED = "aot.quantised"  # the input that tells which products are quantised
 Limits = tuple[np.float32, np.float32]
@@ -45,17 +46,6 @@ def in_levels(build: Builder, data: OutPort, limits: Limits | None) -> OutPort:
         return data
     ends = [build.const(limit, DType.F32) for limit in limits]
     return build(FakeQuantize(levels=LEVELS), data, *ends, *ends)
-
-
-def small_weights(build: Builder, weights: Rounded, name: str = "", bits: int = 8) -> OutPort:
-    """Return weights as IR decompresses them: Convert, Subtract where there are zero points, Multiply."""
-    whole = dtype_of(weights.integers) if bits == 8 else DType.U4
-    floats = DType.F32 if weights.scales.dtype == np.float32 else DType.F16
-    made = build.Convert(build.const(weights.integers, whole, name), destination_type=floats)
-    if weights.zeros is not None:
-        zeros = build.Convert(build.const(weights.zeros, whole), destination_type=floats)
-        made = build.Subtract(made, zeros)
-    return build.Multiply(made, build.const(weights.scales, floats))
 
 
 def quantise(graph: Graph, products: Sequence[Product], changes: Sequence[Change | None]) -> None:

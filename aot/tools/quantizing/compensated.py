@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.ir.types import Array
-from aot.tools.quantizing.rounding import Rounded, round_groups
+from aot.passes.weights.rounding import Rounded, round_groups
 
 BLOCK = 128  # columns whose errors are passed on together
 DAMPING = 0.01  # share of the mean of the moments that is added to all of them, as in the paper

@@ -21,9 +21,10 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array
 from aot.opset.control.infrastructure import Result
 from aot.options import CompileOptions
+from aot.passes.weights.matrices import small_weights
 from aot.runtime.abi import DType
 from aot.runtime.model import CompiledModel
-from aot.tools.quantizing.changes import Change, in_levels, small_weights
+from aot.tools.quantizing.changes import Change, in_levels
 from aot.tools.quantizing.choices import Ranges
 from aot.tools.quantizing.products import Product
 from aot.tools.quantizing.ranges import Seen

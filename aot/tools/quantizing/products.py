@@ -6,15 +6,12 @@ from math import prod
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.operand import Operand
-from aot.ir.topological import producers_first
 from aot.ir.types import Array
-from aot.opset.control.infrastructure import Constant
-from aot.opset.elementwise.quantization import FakeQuantize
 from aot.opset.products.convolution import Convolution, GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
 from aot.opset.products.matmul import MatMul
 from aot.opset.recurrent.recurrent_cells import Recurrent
+from aot.passes.weights.matrices import held_floats
 from aot.runtime.abi import DType
 
 # Dimensions of weights that are not summed; those of MatMul depend on its attributes.
@@ -103,31 +100,3 @@ def _outer(node: Node) -> tuple[int, ...] | None:
     if node.source(_WEIGHTS).type.rank != 2 or node.op.transpose_a or node.source(_DATA).type.rank < 2:
         return None
     return (0,) if node.op.transpose_b else (1,)
-
-
-def held_floats(port: OutPort, *, whole: bool = False) -> Array | None:
-    """Return the value of a port that constants alone determine; None for others, and for random ones.
-
-    `whole`: also of constants that are integers, as compressed weights are, or pass a FakeQuantize.
-    """
-    nodes: list[Node] = []
-    for node in producers_first([port.node], lambda n: (s.node for s in n.sources() if s is not None), _name):
-        if not node.op.pure or node.regions or (not node.in_ports() and node.held is None):
-            return None
-        nodes.append(node)
-    kept = [n for n in nodes if isinstance(n.op, Constant)]
-    numbers = max(kept, key=lambda n: prod(n.out_port().type.static_shape)).out_port().type.dtype
-    if not whole and (not numbers.is_float or any(isinstance(n.op, FakeQuantize) for n in nodes)):
-        return None
-    values: dict[OutPort, Array] = {}
-    for node in nodes:
-        given = [None if s is None else Operand(s.type, values[s]) for s in node.sources()]
-        outputs = (node.data,) if node.data is not None else node.op.fold(*given)
-        if outputs is None:
-            return None
-        values |= zip(node.out_ports().values(), outputs, strict=True)
-    return values[port]
-
-
-def _name(node: Node) -> str:
-    return node.name

@@ -23,6 +23,7 @@ from aot.opset.elementwise.quantization import FakeQuantize
 from aot.options import CompileOptions
 from aot.options.keywords import with_keywords
 from aot.options.typed import CompileKeywords
+from aot.passes.weights.rounding import round_channels
 from aot.runtime.errors import UsageError
 from aot.runtime.measuring import profile
 from aot.runtime.model import CompiledModel
@@ -34,7 +35,6 @@ from aot.tools.quantizing.output import check_xml, here, without_interface
 from aot.tools.quantizing.products import left_out, products_of
 from aot.tools.quantizing.ranges import limits
 from aot.tools.quantizing.report import F32, INT8, Quantised, QuantisedLayer, QuantisedOutput, compared, worst
-from aot.tools.quantizing.rounding import round_channels
 
 SECONDS = 0.4  # for which each network is timed
 RECURRENT = "--weights int8 reaches recurrent layers: aot quantize MODEL --weights int8 -o m_int8.xml"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.passes.weights.rounding import Rounded, round_groups
 from aot.tools.quantizing.compensated import Compensation
-from aot.tools.quantizing.rounding import Rounded, round_groups
 
 ROWS, COLUMNS = 48, 256
 RNG = np.random.default_rng(0)

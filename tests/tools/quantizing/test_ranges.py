@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.passes.weights.rounding import round_channels, round_groups
 from aot.tools.quantizing.choices import Ranges
 from aot.tools.quantizing.ranges import LEVELS, Seen, limits
-from aot.tools.quantizing.rounding import round_channels, round_groups
 
 RNG = np.random.default_rng(0)
 

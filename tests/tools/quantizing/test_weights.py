@@ -24,6 +24,8 @@ from aot.runtime.errors import UsageError
 from aot.tools.convert import convert_model
 from aot.tools.quantizing import moments
 from tests.frontends.gguf.networks import Network
+from tests.frontends.huggingface.folders import write
+from tests.frontends.huggingface.test_folders import CONFIG, tensors
 from tests.frontends.onnx import models
 from tests.lowering.quantised import HAS
 from tests.passes.check import graph_of
@@ -113,6 +115,37 @@ def test_codes_stay_as_they_are(dtype: DType, tmp_path: Path) -> None:
     wanted = x.astype(np.float64) @ (np.array(LEVELS[dtype])[codes.reshape(32, 64)] * 0.5).T
     y = np.array(aot.compile_model(tmp_path / "q.xml", threads=1)(x)[0])
     np.testing.assert_allclose(y, wanted, rtol=0, atol=0.01 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_compiling_with_rounded_weights_gives_the_same_bits(bits: int, tmp_path: Path) -> None:
+    """An embedding that is the head, too, lies in the library once."""
+    path, out = decoder(tmp_path), tmp_path / "q.xml"
+    rows = aot.quantize_weights(path, out, bits=bits)
+    made = stages(path, weights=f"int{bits}")
+    assert list(made.rounded_weights) == rows
+    assert made.built.manifest["weight_bits"] == bits
+    y, wanted = (in_memory(one.built, 1) for one in (made, stages(out)))
+    assert np.array_equal(y(IDS)[0], wanted(IDS)[0])
+    assert y.manifest.json["weights"] == wanted.manifest.json["weights"] < WORDS * WIDTH * 1.2 + 2 * WIDTH * 128 * 1.2
+
+
+def test_the_place_and_the_type_of_weights_have_one_option(tmp_path: Path) -> None:
+    path, out = decoder(tmp_path), tmp_path / "m.so"
+    exact = np.array(aot.compile_model(path, threads=1)(IDS)[0])
+    shown = CliRunner().invoke(app, ["compile", str(path), "-o", str(out), "--weights", "external,bf16"])
+    assert "4 matrices in 16 bits; error 0.0017" in shown.output, shown.output
+    assert np.abs(np.array(aot.runtime.load(out, 1)(IDS)[0]) - exact).max() < 0.01 * np.abs(exact).max()
+    assert (tmp_path / "m.weights").is_file()
+    shown = CliRunner().invoke(app, ["compile", str(path), "-o", str(out), "--weights", "int8,int4"])
+    assert (shown.exit_code, "got int8,int4" in shown.output) == (2, True)
+
+
+def test_weights_of_folders_and_small_ones_of_files(tmp_path: Path) -> None:
+    found = stages(write(tmp_path / "net", CONFIG, tensors()), weights="int4").rounded_weights
+    assert sorted(x.bits for x in found if x.error > 0) == [4] * 7 + [8] * 2
+    small = Network("llama", "Q4_0", tied=False).write(tmp_path / "m.gguf")
+    assert {x.error for x in stages(small, weights="int8").rounded_weights} == {0}
 
 
 def test_wider_integers_are_rounded(tmp_path: Path) -> None:

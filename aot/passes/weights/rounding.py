@@ -7,9 +7,9 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 
-LARGEST = 127  # of weights in 8 bits: as many steps below 0 as above
+LARGEST_STEP = 127  # of weights in 8 bits: as many steps below 0 as above
 SHARES = np.linspace(1.0, 0.7, 13)  # of the whole range, that are tried; below 0.7 errors grow
-TINY = 1e-12  # scale of weights that are all 0
+LEAST_SCALE = 1e-12  # scale of weights that are all 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Rounded:
 
 def round_channels(weights: Array, sums: tuple[int, ...]) -> Rounded:
     """Return weights as i8 with a scale for each channel; `sums`: the dimensions inside of a channel."""
-    largest = np.maximum(np.abs(weights).max(sums, keepdims=True), TINY)
-    scales = (largest / LARGEST).astype(np.float32)
-    return Rounded(np.rint(weights / scales).clip(-LARGEST, LARGEST).astype(np.int8), scales)
+    largest = np.maximum(np.abs(weights).max(sums, keepdims=True), LEAST_SCALE)
+    scales = (largest / LARGEST_STEP).astype(np.float32)
+    return Rounded(np.rint(weights / scales).clip(-LARGEST_STEP, LARGEST_STEP).astype(np.int8), scales)
 
 
 def round_groups(groups: Array, bits: int, importance: Array | None = None) -> Rounded:

@@ -1,0 +1,1 @@
+"""Weights in fewer bits: `--weights` of `aot compile` and of `aot quantize`."""

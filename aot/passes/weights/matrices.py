@@ -1,0 +1,210 @@
+"""Matrices of weights: which a graph has, and how they are rounded to bf16, or to 8 or 4 bits with scales of groups.
+
+u4 [rows, groups, 64] ── Convert ── Subtract(zeros) ── Multiply(scales) ── Reshape [rows, columns] ── Convert f32
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from aot.codegen.dataclass import dataclass
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.operand import Operand
+from aot.ir.topological import producers_first
+from aot.ir.types import Array, dtype_of, numpy_dtype
+from aot.ir.values.small_weights import RECURRENT
+from aot.opset.control.infrastructure import Constant
+from aot.opset.elementwise.conversion import LEVELS
+from aot.opset.elementwise.quantization import FakeQuantize
+from aot.opset.products.matmul import MatMul
+from aot.passes.weights.rounding import Rounded, round_groups
+from aot.runtime.abi import DType
+
+Rounding = Callable[[Array, int, int], Rounded]  # of weights [rows, columns] to bits, by groups of a size
+DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # between integers and a matrix
+SHORT_BITS = 16  # bits of bf16
+WIDE_BITS = 8  # bits of embeddings and of the last product, whose errors reach the results at once
+LEAST_ROWS = 2  # of a matrix; others are vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A matrix of weights, [.., rows, columns], that product, Gather or recurrent layer `node` reads at input `at`.
+
+    `turned`: columns come first in the graph. `bits`: of its elements.
+    """
+
+    node: Node
+    at: int
+    turned: bool
+    bits: int
+
+    @property
+    def source(self) -> OutPort:
+        return self.node.source(self.at)
+
+    @property
+    def data(self) -> OutPort:
+        """The other operand of a product."""
+        return self.node.source(1 - self.at)
+
+    @property
+    def name(self) -> str:
+        """The name of the constant that holds the elements."""
+        port = self.source
+        while port.node.held is None and port.node.in_ports():
+            port = port.node.source()
+        return port.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class SmallWeights:
+    """A matrix as it was written: `error` is the root of its mean square error over that of its elements."""
+
+    layer: str
+    shape: tuple[int, ...]
+    bits: int
+    group: int
+    error: float
+
+    def __str__(self) -> str:
+        rows, columns = self.shape
+        groups = f", groups of {self.group:5}" if self.bits < SHORT_BITS else ""
+        return f"{self.bits} bits{groups}  error {self.error:.4f}  {rows:6} x {columns:<6} {self.layer}"
+
+
+def sorted_matrices(graph: Graph, bits: int) -> tuple[list[Matrix], dict[Matrix, SmallWeights]]:
+    """Return the matrices that `bits` are wanted for, and, by matrix, those that take no more and stay as they are."""
+    wanted = shared_last(list(matrices(graph, bits)))
+    held = {m.source: small_numbers(m.source, m.bits) for m in wanted}
+    return wanted, {m: keep(c, m) for m in wanted if (c := held[m.source]) is not None}
+
+
+def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
+    """Yield the matrices of a graph that constants alone determine, whatever they are stored as."""
+    last = _last_products(graph)
+    for node in graph.order():
+        places = {"MatMul": (1,), "Gather": (0,), **RECURRENT}.get(node.type, ())
+        for at in places if node.out_port().type.dtype.is_float else ():
+            port = node.source(at)
+            fits = port.type.rank == 2 or node.type in RECURRENT
+            if not fits or not port.type.is_static or min(port.type.static_shape[-2:]) < LEAST_ROWS:
+                continue
+            known = node.type == "Gather" and held_floats(node.source(1), whole=True) is not None  # a constant row
+            if not known and held_floats(port, whole=True) is not None:
+                wide = not isinstance(node.op, MatMul) or node.id in last
+                turned = isinstance(node.op, MatMul) and not node.op.transpose_b
+                yield Matrix(node, at, turned, max(WIDE_BITS, bits) if wide else bits)
+
+
+def _last_products(graph: Graph) -> set[int]:
+    """Return the products whose results reach no other product."""
+    leads: set[int] = set()
+    found: set[int] = set()
+    for node in reversed(graph.order()):
+        below = any(p.node.id in leads for out in node.out_ports().values() for p in out.destinations)
+        if isinstance(node.op, MatMul):
+            leads.add(node.id)
+            found |= set() if below else {node.id}
+        elif below:
+            leads.add(node.id)
+    return found
+
+
+def shared_last(found: Sequence[Matrix]) -> list[Matrix]:
+    """Return the matrices; those that several nodes read have 8 bits if one of them has."""
+    wide = {m.source for m in found if m.bits == WIDE_BITS}
+    return [replace(m, bits=WIDE_BITS) if m.source in wide else m for m in found]
+
+
+def small_numbers(port: OutPort, bits: int) -> Node | None:
+    """Return the constant of at most `bits` each that a matrix is decompressed from; None for another matrix."""
+    node = port.node
+    while node.held is None:
+        if node.type not in DECOMPRESSION:
+            return None
+        node = max((s for s in node.sources() if s is not None), key=lambda s: prod(s.type.static_shape)).node
+    dtype, data = node.out_port().type.dtype, node.data
+    if data is None or (dtype.is_float and dtype not in LEVELS):
+        return None
+    return node if dtype.bits <= bits or (dtype is DType.U8 and int(data.max(initial=0)) < 2**bits) else None
+
+
+def keep(held: Node, matrix: Matrix) -> SmallWeights:
+    """Leave a matrix as it is, but for the room that its integers take."""
+    port, data = held.out_port(), held.data
+    assert data is not None
+    if matrix.bits == 4 and port.type.dtype is DType.U8:
+        port.replace_by(Builder(held.graph, held.origin).const(data, DType.U4, held.name))
+    columns, *rows = matrix.source.type.static_shape[:: 1 if matrix.turned else -1]
+    bits = matrix.bits if port.type.dtype is DType.U8 else port.type.dtype.bits
+    return SmallWeights(held.name, (prod(rows), columns), bits, data.shape[-1], 0.0)
+
+
+def round_matrix(graph: Graph, matrix: Matrix, group: int, rounding: Rounding | None = None) -> SmallWeights:
+    """Let a node read small weights; a product reads them transposed. `rounding`: another than that of least error."""
+    node, at, name = matrix.node, matrix.at, matrix.name
+    weights = held_floats(matrix.source, whole=True)
+    assert weights is not None, "matrices have values"
+    weights = np.ascontiguousarray(weights.T if matrix.turned else weights, np.float32)
+    shape, weights = weights.shape, weights.reshape(-1, weights.shape[-1])
+    rows, columns = weights.shape
+    size = group if group and columns % group == 0 and node.type not in RECURRENT else columns
+    build = Builder(graph, node.origin)
+    if matrix.bits == SHORT_BITS:
+        short = weights.astype(numpy_dtype(DType.BF16))
+        made, floats = build.const(short.reshape(shape), DType.BF16), short.astype(np.float32)
+    else:
+        grouped = weights.reshape(rows, -1, size)
+        rounded = round_groups(grouped, matrix.bits) if rounding is None else rounding(weights, matrix.bits, size)
+        whole, floats = small_weights(build, rounded, bits=matrix.bits), rounded.floats.reshape(weights.shape)
+        made = build.Convert(build.Reshape(whole, build.const(list(shape), DType.I64)), destination_type=DType.F32)
+    node.in_port(at).connect(build.Convert(made, destination_type=node.out_port().type.dtype))
+    if isinstance(node.op, MatMul):
+        node.op = replace(node.op, transpose_b=True)
+    error = np.sqrt(np.square(floats - weights).mean() / (np.square(weights).mean() or 1.0))
+    return SmallWeights(name, (rows, columns), matrix.bits, size, float(error))
+
+
+def held_floats(port: OutPort, *, whole: bool = False) -> Array | None:
+    """Return the value of a port that constants alone determine; None for others, and for random ones.
+
+    `whole`: also of constants that are integers, as compressed weights are, or pass a FakeQuantize.
+    """
+    nodes: list[Node] = []
+    for node in producers_first([port.node], lambda n: (s.node for s in n.sources() if s is not None), _name):
+        if not node.op.pure or node.regions or (not node.in_ports() and node.held is None):
+            return None
+        nodes.append(node)
+    kept = [n for n in nodes if isinstance(n.op, Constant)]
+    numbers = max(kept, key=lambda n: prod(n.out_port().type.static_shape)).out_port().type.dtype
+    if not whole and (not numbers.is_float or any(isinstance(n.op, FakeQuantize) for n in nodes)):
+        return None
+    values: dict[OutPort, Array] = {}
+    for node in nodes:
+        given = [None if s is None else Operand(s.type, values[s]) for s in node.sources()]
+        outputs = (node.data,) if node.data is not None else node.op.fold(*given)
+        if outputs is None:
+            return None
+        values |= zip(node.out_ports().values(), outputs, strict=True)
+    return values[port]
+
+
+def _name(node: Node) -> str:
+    return node.name
+
+
+def small_weights(build: Builder, weights: Rounded, name: str = "", bits: int = 8) -> OutPort:
+    """Return weights as IR decompresses them: Convert, Subtract where there are zero points, Multiply."""
+    whole = dtype_of(weights.integers) if bits == 8 else DType.U4
+    floats = DType.F32 if weights.scales.dtype == np.float32 else DType.F16
+    made = build.Convert(build.const(weights.integers, whole, name), destination_type=floats)
+    if weights.zeros is not None:
+        zeros = build.Convert(build.const(weights.zeros, whole), destination_type=floats)
+        made = build.Subtract(made, zeros)
+    return build.Multiply(made, build.const(weights.scales, floats))

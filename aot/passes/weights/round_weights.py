@@ -1,0 +1,70 @@
+"""Weights of large matrices in fewer bits while a model is compiled: `--weights int4`, `int8` or `bf16`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+
+from aot.codegen.dataclass import dataclass
+from aot.ir.graph import Graph, OutPort
+from aot.passes.weights.matrices import SHORT_BITS, Matrix, SmallWeights, round_matrix, sorted_matrices
+from aot.runtime.errors import UsageError
+
+BITS = {"int4": 4, "int8": 8, "bf16": SHORT_BITS}
+GROUP = 64  # weights of a row that share a scale and a zero point
+ROUNDED_WEIGHTS = "rounded_weights"  # where a graph's information has what was rounded
+
+
+@dataclass(frozen=True, slots=True)
+class RoundWeights:
+    """Pass for `--weights KIND`: rounds the matrices that take more bits; their errors go to the graph's information.
+
+    UsageError for networks without matrices of constant weights.
+    """
+
+    kind: str
+    name: str = "round_weights"
+    required: bool = True
+    run_not_recursively: bool = True  # matrices of bodies stay as they are
+
+    def __call__(self, graph: Graph) -> bool:
+        wanted, rows = sorted_matrices(graph, BITS[self.kind])
+        if not wanted:
+            raise UsageError("--weights: a network with matrices of constant weights, got none")
+        shared: dict[tuple[OutPort, object], tuple[OutPort, SmallWeights]] = {}  # an embedding that is the head, too
+        for matrix in wanted:
+            if matrix not in rows:
+                rows[matrix] = _rounded(graph, matrix, shared)
+        graph.rt_info[ROUNDED_WEIGHTS] = tuple(rows[m] for m in wanted)
+        return True
+
+
+def _rounded(
+    graph: Graph, matrix: Matrix, shared: dict[tuple[OutPort, object], tuple[OutPort, SmallWeights]]
+) -> SmallWeights:
+    """Round a matrix, or let its node read what another node's became."""
+    key, port = (matrix.source, matrix.node.out_port().type.dtype), matrix.node.in_port(matrix.at)
+    if not matrix.turned and key in shared:
+        made, row = shared[key]
+        port.connect(made)
+        return row
+    row = round_matrix(graph, matrix, GROUP)
+    if not matrix.turned:
+        shared[key] = matrix.source, row
+    return row
+
+
+def rounded_weights(rt_info: Mapping[str, object]) -> tuple[SmallWeights, ...]:
+    """Return what `--weights` has rounded in a graph with this information."""
+    return cast("tuple[SmallWeights, ...]", rt_info.get(ROUNDED_WEIGHTS, ()))
+
+
+def summary(rows: tuple[SmallWeights, ...]) -> str:
+    """Return the number of matrices by bits, and their errors, in a line."""
+    bits = sorted({row.bits for row in rows})
+    counts = ", ".join(f"{sum(row.bits == n for row in rows)} matrices in {n} bits" for n in bits)
+    worst = max(rows, key=lambda row: row.error)
+    mean = np.sqrt(np.average([row.error**2 for row in rows], weights=[np.prod(row.shape) for row in rows]))
+    return f"weights: {counts}; error {mean:.4f}, largest {worst.error:.4f} in {worst.layer}"
