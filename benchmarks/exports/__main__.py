@@ -4,6 +4,7 @@
     python -m benchmarks.exports RESULTS timm [NAME ..]             the same with timm
     python -m benchmarks.exports RESULTS quantised [NAME ..]        the same with torchao
     python -m benchmarks.exports RESULTS keras [NAME ..]            needs tensorflow instead
+    python -m benchmarks.exports RESULTS paddle [NAME ..]           needs paddlepaddle instead
     python -m benchmarks.exports RESULTS --table                    the table of what is in RESULTS
 
 Each network has small random weights and a process of its own: `torch.export.export(model, (), inputs)` and
@@ -29,7 +30,7 @@ from typing import Any
 SECONDS = 900  # of one network, then its process is ended
 # Families, and the largest difference of a right network: f32 sums in another order; where they are rounded to 8 bits,
 # a number in the middle of two levels may become either one.
-NEAR = {"transformers": 1e-4, "timm": 1e-4, "quantised": 1e-2, "keras": 1e-4}
+NEAR = {"transformers": 1e-4, "timm": 1e-4, "quantised": 1e-2, "keras": 1e-4, "paddle": 1e-4}
 OUTCOMES = ("right", "differs", "refused", "fails", "not exported", "not built")
 COUNTED = OUTCOMES[:4]  # the others say nothing of the compiler
 Verdict = tuple[str, str]

@@ -9,6 +9,7 @@ from tests.fuzz.mutants.caffe import CaffeMutants
 from tests.fuzz.mutants.gguf import GgufMutants
 from tests.fuzz.mutants.ir import IrMutants
 from tests.fuzz.mutants.onnx import OnnxMutants
+from tests.fuzz.mutants.paddle import PaddleMutants
 from tests.fuzz.mutants.pt2 import Pt2Mutants
 from tests.fuzz.mutants.tf import TfMutants
 from tests.fuzz.mutants.tflite import TfliteMutants
@@ -22,6 +23,7 @@ FUZZERS: dict[str, Fuzzer] = {
         TfMutants(),
         TfliteMutants(),
         CaffeMutants(),
+        PaddleMutants(),
         Pt2Mutants(),
         GgufMutants(),
         TokenizerMutants(),

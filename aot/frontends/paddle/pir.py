@@ -72,7 +72,11 @@ class _Walk:
         for i, op in enumerate(block["ops"]):
             kind = str(op["#"])
             if kind == "p":
-                self.program.weights[_key(op["O"])] = str(op["A"][-1])
+                marks = op.get("OA") or [1]
+                if marks[0]:
+                    self.program.weights[_key(op["O"])] = str(op["A"][-1])
+                else:  # the state of a layer in training, which no file has
+                    self.program.absent.add(_key(op["O"]))
             elif kind == "2.yield":
                 results = [_key(v) for v in op["I"]]
             else:

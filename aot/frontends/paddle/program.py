@@ -78,9 +78,10 @@ class Input:
 
 @dataclass(slots=True)
 class Program:
-    """A network. `weights`: the names in the file of weights by the keys of values."""
+    """A network. `weights`: names in the file of weights by keys of values; `absent`: keys of values without data."""
 
     block: Block
+    absent: set[Key] = field(default_factory=set[Key])
     weights: dict[Key, str] = field(default_factory=dict[Key, str])
     inputs: dict[Key, Input] = field(default_factory=dict[Key, Input])
     outputs: list[tuple[str, Key]] = field(default_factory=list[tuple[str, Key]])

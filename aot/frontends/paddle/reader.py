@@ -11,18 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.scopes import SizeNames
+from aot.frontends.conversion.scopes import Scope, SizeNames, branch_inputs, loop_inputs
 from aot.frontends.paddle.files import OLDER, WEIGHTS, pair
 from aot.frontends.paddle.older import read_older
 from aot.frontends.paddle.pir import read_program
-from aot.frontends.paddle.program import Given, Input, Key, Keys, Operation, Program
+from aot.frontends.paddle.program import Block, Given, Input, Key, Keys, Operation, Program
 from aot.frontends.paddle.weights import read_weights
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
-from aot.runtime.errors import CorruptError, UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, CorruptError, UsageError
+
+REGIONS = {"if": ("then_branch", "else_branch"), "while": ("body",)}  # names of blocks, as ONNX has them
 
 
 def read(path: Path, other: Path | None = None) -> Graph:
@@ -45,73 +48,126 @@ class _Reader:
     program: Program
     tensors: dict[str, Array]
     names: SizeNames = field(default_factory=SizeNames)
-    graph: Graph = field(default_factory=Graph)
 
     def run(self, name: str) -> Graph:
         """Return the graph of the network."""
-        self.graph.name, self.graph.file = name, self.file
-        values: dict[Key, OutPort] = {}
+        scope = Scope(Graph(name=name, file=self.file))
         for key, given in self.program.inputs.items():
-            values[key] = self._parameter(given)
+            scope.values[str(key)] = self._parameter(given, scope.graph)
         for op in self.program.block.operations:
-            self._operation(op, values)
+            self._operation(op, scope)
         if not self.program.outputs:
             raise CorruptError(f"{self.file}: a network has outputs, got none")
         for label, key in self.program.outputs:
-            port = self._value(key, values, label)
-            made = self.graph.add(Result(), port, name=label, origin=Origin((label,), self.file))
+            made = scope.graph.add(Result(), self._value(key, scope), name=label, origin=Origin((label,), self.file))
             made.out_port(0).names = (label,)
-        return self.graph
+        return scope.graph
 
-    def _parameter(self, given: Input) -> OutPort:
+    def _parameter(self, given: Input, graph: Graph) -> OutPort:
         sizes = given.shape
         if any(n < -1 for n in sizes):
             raise CorruptError(f"{self.file}: input {given.name!r}: sizes are -1 or 0 and more, got {list(sizes)}")
         shape = tuple(n if n >= 0 else self.names.symbol(f"{given.name}.d{i}") for i, n in enumerate(sizes))
         origin = Origin((given.name,), self.file)
-        port = self.graph.add(Parameter(given.dtype, shape), name=given.name, origin=origin).out_port(0)
+        port = graph.add(Parameter(given.dtype, shape), name=given.name, origin=origin).out_port(0)
         port.names = (given.name,)
         return port
 
-    def _operation(self, op: Operation, values: dict[Key, OutPort]) -> None:
+    def _operation(self, op: Operation, scope: Scope) -> None:
         """Add the node of an operation."""
-        sources = [self._source(op, i, key, values) for i, key in enumerate(op.inputs)]
-        attrs: dict[str, Any] = dict(op.attrs)
-        if op.blocks:
-            attrs["unsupported"] = "control flow that depends on data is not supported"
-        made = self._node(op.kind, op.name, sources, len(op.outputs), attrs)
+        try:
+            sources = [self._source(op, i, key, scope) for i, key in enumerate(op.inputs)]
+            attrs: dict[str, Any] = dict(op.attrs)
+            regions: dict[str, Graph] = {}
+            if op.blocks:
+                sources, regions, attrs = self._regions(op, sources, scope, attrs)
+        except AotError as error:
+            error.add_note(f"in PaddlePaddle operation {op.name!r} ({op.kind}) of {self.file}")
+            raise
+        made = self._node(op.kind, op.name, sources, len(op.outputs), attrs, scope)
+        if regions:
+            made[0].node.regions = regions
         for key, port in zip(op.outputs, made, strict=True):
             if isinstance(key, tuple):
-                values.update(zip(key, self._node("builtin.split", op.name, [port], len(key), {}), strict=True))
+                parts = self._node("builtin.split", op.name, [port], len(key), {}, scope)
+                scope.values.update(zip(map(str, key), parts, strict=True))
             else:
-                values[key] = port
+                scope.values[str(key)] = port
 
-    def _source(self, op: Operation, i: int, key: Keys | Given | None, values: dict[Key, OutPort]) -> OutPort | None:
+    def _regions(
+        self, op: Operation, sources: list[OutPort | None], scope: Scope, attrs: dict[str, Any]
+    ) -> tuple[list[OutPort | None], dict[str, Graph], dict[str, Any]]:
+        """Return the inputs, the regions and the attributes of an operation with blocks."""
+        labels = REGIONS.get(op.kind, ())
+        given = [port for port in sources if port is not None]
+        if len(labels) != len(op.blocks) or len(given) != len(sources) or not op.outputs:
+            rule = f"an operation with {len(labels)} blocks, inputs and outputs"
+            raise CorruptError(f"{self.file}: {op.kind} is {rule}, got {len(op.blocks)} blocks")
+        inners = [
+            self._region(block, label, scope, op.kind == "while")
+            for block, label in zip(op.blocks, labels, strict=True)
+        ]
+        attrs = attrs | {"inputs": len(given)}
+        if op.kind == "while":
+            ports, captures = loop_inputs(given, (), inners[0])
+        else:
+            ports, captures = branch_inputs(given[0], labels, inners)
+        regions = {label: inner.graph for label, inner in zip(labels, inners, strict=True)}
+        return [*ports], regions, attrs | {"captures": captures}
+
+    def _region(self, block: Block, label: str, outer: Scope, is_loop: bool) -> Scope:
+        """Return the graph of a block, whose parameters are its arguments and values of the graph around it.
+
+        In front of those of a loop come the number of the step and the condition, as in ONNX's Loop.
+        """
+        inner = Scope(Graph(name=label, file=self.file), outer)
+        arguments = [f"{label}.step", f"{label}.condition", *block.arguments] if is_loop else block.arguments
+        for key in arguments:
+            inner.values[str(key)] = inner.graph.add(Parameter(DType.F32, None), name=f"{label}.{key}").out_port(0)
+        for op in block.operations:
+            self._operation(op, inner)
+        ports = [self._value(key, inner) for key in block.results]
+        if is_loop:  # the condition may have an axis
+            ports[:1] = self._node("builtin.scalar", f"{label}.going", ports[:1], 1, {}, inner)
+        for i, port in enumerate(ports):
+            inner.graph.add(Result(), port, name=f"{label}.{i}")
+        return inner
+
+    def _source(self, op: Operation, i: int, key: Keys | Given | None, scope: Scope) -> OutPort | None:
         """Return an input of an operation."""
-        if key is None:
-            return None
         if isinstance(key, Given):
-            return self._constant(key.data, f"{op.name}.{i}")
+            return self._constant(key.data, f"{op.name}.{i}", scope)
+        if key is None or key in self.program.absent:
+            return None
         if isinstance(key, tuple):
-            parts = [self._value(k, values, op.name) for k in key]
-            return self._node("builtin.combine", f"{op.name}.{i}", parts, 1, {})[0]
-        return self._value(key, values, op.name)
+            parts = [self._value(k, scope) for k in key]
+            return self._node("builtin.combine", f"{op.name}.{i}", parts, 1, {}, scope)[0]
+        return self._value(key, scope)
 
-    def _value(self, key: Key, values: dict[Key, OutPort], reader: str) -> OutPort:
-        if key not in values:
-            name = self.program.weights.get(key)
-            if name is None:
-                raise CorruptError(f"{self.file}: {reader!r}: an operation before it gives value {key!r}, got none")
-            values[key] = self._constant(self.tensors[name], name)
-        return values[key]
+    def _value(self, key: Key, scope: Scope) -> OutPort:
+        """Return a value at the place that is reached: an operation's, a weight, or one of the graph around."""
+        name = self.program.weights.get(key)
+        if name is not None and str(key) not in scope.values:
+            scope.values[str(key)] = self._constant(self.tensors[name], name, scope)
+        return scope.read(str(key), self._missing)
+
+    def _missing(self, key: str, scope: Scope) -> OutPort:
+        del scope
+        raise CorruptError(f"{self.file}: an operation before it gives value {key}, got none")
 
     def _node(
-        self, kind: str, name: str, sources: Sequence[OutPort | None], outputs: int, attrs: dict[str, Any]
+        self,
+        kind: str,
+        name: str,
+        sources: Sequence[OutPort | None],
+        outputs: int,
+        attrs: dict[str, Any],
+        scope: Scope,
     ) -> list[OutPort]:
         op, origin = Foreign("paddle", kind, tuple(attrs.items())), Origin((name,), self.file)
-        made = self.graph.add(op, *sources, name=name, origin=origin, outputs=outputs)
+        made = scope.graph.add(op, *sources, name=name, origin=origin, outputs=outputs)
         return list(made.out_ports().values())
 
-    def _constant(self, data: Array, name: str) -> OutPort:
+    def _constant(self, data: Array, name: str, scope: Scope) -> OutPort:
         origin = Origin((name,), self.file)
-        return self.graph.add(Constant(dtype_of(data)), name=name, origin=origin, data=data).out_port(0)
+        return scope.graph.add(Constant(dtype_of(data)), name=name, origin=origin, data=data).out_port(0)

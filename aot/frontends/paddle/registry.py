@@ -30,7 +30,7 @@ from aot.runtime.errors import ModelError
 F = TypeVar("F", bound=Callable[..., Any])
 Integers = OutPort | Sequenced  # a vector, or tensors of one element each
 
-FAMILIES = ("arrays", "detection", "math", "neural")  # folders of conversions
+FAMILIES = ("arrays", "control", "detection", "math", "neural")  # folders of conversions
 ONNX_OPSET = 22  # whose meaning conversions by ONNX's operations have
 CONVERSIONS = Table("paddle", __name__, FAMILIES)
 

@@ -19,12 +19,13 @@ STORED = Path(__file__).with_name("cases.xz")
 
 @dataclass(frozen=True)
 class Case:
-    """A function of PaddlePaddle, as `p`, and tensors. `fixed`: it needs sizes that are known."""
+    """A function of PaddlePaddle, as `p`, and tensors. `fixed`: its sizes must be known; `newer`: not in version 2."""
 
     name: str
     call: Callable[..., Any]
     inputs: Sequence[Array]
     fixed: bool = False
+    newer: bool = False
 
 
 @cache
@@ -53,6 +54,10 @@ IMAGE = numbers(2, 4, 6, 7)
 POSITIVE = numbers(2, 3, 4, low=0.2, high=3)
 SMALL = numbers(2, 3, 4, low=-0.9, high=0.9)
 N = ints([[1, 5, -3], [0, 2, 7]])
+GRU = [numbers(15, n, seed=i) for i in (1, 2) for n in (3, 5)] + [numbers(15, seed=i) for i in range(4)]
+CORNERS = numbers(2, 8, 2, low=0, high=0.6)
+BOXES = np.concatenate([CORNERS, CORNERS + numbers(2, 8, 2, low=0.1, high=0.4)], -1)
+SCORES = numbers(2, 3, 8, low=0, high=1)
 ONE = "abs atan asinh ceil cos erf exp floor sign sin sinh cosh tan tanh square expm1 trunc"
 POSITIVES = "log log2 log10 log1p sqrt rsqrt reciprocal"
 SMALLS = "acos asin atanh"
@@ -73,6 +78,11 @@ def _of(words: str, inputs: Sequence[Array], module: str = "") -> list[Case]:
         return lambda p, *xs: getattr(p.nn.functional if module else p, name)(*xs)
 
     return [Case(name, call(name), inputs) for name in words.split()]
+
+
+def both(found: Any) -> list[Any]:
+    """Return the results and the last states of recurrent layers."""
+    return [found[0], *found[2]]
 
 
 def older(p: Any, kind: str, inputs: Any, result: str, outputs: Sequence[str] = ("Out",), **attrs: Any) -> Any:
@@ -356,6 +366,117 @@ CASES: tuple[Case, ...] = (
             p.nn.functional.grid_sample(x, g, mode="nearest", align_corners=False),
         ),
         [IMAGE, numbers(2, 3, 5, 2, low=-1.1, high=1.1)],
+    ),
+    # control flow
+    Case("if", lambda p, x: p.static.nn.cond(p.mean(x) > 0, lambda: x + 1, lambda: x * 2), [X], newer=True),
+    Case(
+        "if_none",
+        lambda p, x: p.static.nn.cond(p.mean(x) > 5, lambda: (x + 1, x), lambda: (x * 2, x - 1)),
+        [X],
+        newer=True,
+    ),
+    Case(
+        "while",
+        lambda p, n, x: p.static.nn.while_loop(
+            lambda i, y: i < n, lambda i, y: [i + 1, y * 2 + x], [p.zeros([1], "int64"), x]
+        ),
+        [ints([4]), X],
+        newer=True,
+    ),
+    Case(
+        "lstm",
+        lambda p, x, h, c, *w: p._C_ops.rnn(
+            x, [h, c], list(w), None, p.zeros([1]), 0.0, False, 3, 5, 1, "LSTM", 0, True
+        )[0],
+        [
+            numbers(4, 2, 3),
+            numbers(1, 2, 5),
+            numbers(1, 2, 5, seed=2),
+            numbers(20, 3),
+            numbers(20, 5),
+            numbers(20),
+            numbers(20, seed=4),
+        ],
+        fixed=True,
+    ),
+    Case(
+        "gru",
+        lambda p, x, h, *w: both(p._C_ops.rnn(x, [h], list(w), None, p.zeros([1]), 0.0, True, 3, 5, 1, "GRU", 0, True)),
+        [numbers(4, 2, 3), numbers(2, 2, 5), *GRU],
+        fixed=True,
+    ),
+    Case(
+        "gru2",
+        lambda p, x, h, *w: older(
+            p,
+            "rnn",
+            {"Input": x, "PreState": [h], "WeightList": list(w)},
+            "float32",
+            ("Out", "DropoutState", "State", "Reserve"),
+            is_bidirec=True,
+            input_size=3,
+            hidden_size=5,
+            num_layers=1,
+            mode="GRU",
+            is_test=True,
+        )[:1],
+        [numbers(4, 2, 3), numbers(2, 2, 5), *GRU],
+        fixed=True,
+    ),
+    # boxes
+    Case(
+        "multiclass_nms",
+        lambda p, b, s: p._C_ops.multiclass_nms3(b, s, None, 0.2, 10, 6, 0.4, True, 1.0, -1),
+        [BOXES, SCORES],
+    ),
+    Case(
+        "multiclass_nms2",
+        lambda p, b, s: older(
+            p,
+            "multiclass_nms3",
+            {"BBoxes": b, "Scores": s},
+            "float32",
+            ("Out", "Index", "NmsRoisNum"),
+            score_threshold=0.2,
+            nms_top_k=10,
+            keep_top_k=6,
+            nms_threshold=0.4,
+            background_label=0,
+        ),
+        [BOXES, SCORES],
+    ),
+    Case(
+        "matrix_nms",
+        lambda p, b, s: p.vision.ops.matrix_nms(b, s, 0.2, 0.1, 10, 6, background_label=-1, return_index=True),
+        [BOXES, SCORES],
+    ),
+    Case(
+        "roi_align",
+        lambda p, x, b, n: (
+            p.vision.ops.roi_align(x, b, n, 3, 0.5, 2, True),
+            p.vision.ops.roi_align(x, b, n, (2, 3), 0.5, 2, False),
+        ),
+        [IMAGE, BOXES[0] * 8, ints([5, 3], np.int32)],
+    ),
+    Case(
+        "yolo_box",
+        lambda p, x, s: p.vision.ops.yolo_box(x, s, [10, 13, 16, 30], 3, 0.4, 32, scale_x_y=1.1),
+        [numbers(2, 16, 3, 4), ints([[96, 128], [80, 100]], np.int32)],
+        fixed=True,
+    ),
+    Case(
+        "deformable_conv",
+        lambda p, x, o, w, m: p.vision.ops.deform_conv2d(x, o, w, mask=m, padding=1, stride=2),
+        [IMAGE, numbers(2, 18, 3, 4), numbers(3, 4, 3, 3), numbers(2, 9, 3, 4, low=0)],
+        fixed=True,
+    ),
+    Case(
+        "set_value",
+        lambda p, x, y: (
+            p.static.setitem(x + 0, (slice(None), slice(1, 3)), 3.0),
+            p.static.setitem(x + 0, (0, slice(None), 1), y),
+        ),
+        [X, numbers(3)],
     ),
     # operations that version 2 alone has
     Case("flatten2", lambda p, x: older(p, "flatten2", {"X": x}, "float32", ("Out", "XShape"), axis=2)[:1], [X]),

@@ -20,6 +20,7 @@ from aot.opset.control.infrastructure import Parameter
 from tests.frontends.paddle.cases import CASES, Case, array, stored
 
 SUFFIXES = ("json", "pdmodel")
+MADE = {"builtin.scalar"}  # by the reader, for loops
 
 
 def written(case: Case, suffix: str, folder: Path) -> Path:
@@ -68,5 +69,5 @@ def test_every_conversion_has_a_case(tmp_path: Path) -> None:
             tried |= {op.kind for op in read_program(written(case, "json", tmp_path)).block.operations}
         if "pdmodel" in kept:
             older |= {op.kind for op in read_older(written(case, "pdmodel", tmp_path)).block.operations}
-    assert sorted(CONVERSIONS.load().keys() - {k.rstrip("_") for k in tried} - older) == []
+    assert sorted(CONVERSIONS.load().keys() - MADE - {k.rstrip("_") for k in tried} - older) == []
     assert sorted({row.kind for row in rows().values()} - older) == []

@@ -60,6 +60,8 @@ MODELS = (
     "model.prototxt",
     "model.pt2",
     "model.gguf",
+    "model.json",
+    "model.pdmodel",
 )
 ALLOWED = (3, 4, 6)  # exit codes of a refusal
 MOST_ELEMENTS = 1 << 26

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from aot.frontends.conversion.calls import Value
+import numpy as np
+
+from aot.frontends.conversion.calls import Sequenced, Value
 from aot.frontends.paddle.registry import Call, paddle
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
@@ -143,3 +146,27 @@ def topk(
 def argsort(node: Call, x: OutPort, *, axis: int = -1, descending: bool = False) -> tuple[OutPort, ...]:
     along = node.axis(axis, x.type.rank)
     return node.onnx("TopK", x, node.dims(x, [along]), axis=along, largest=int(descending), sorted=1)
+
+
+@paddle("set_value", "set_value_with_tensor")
+def set_value(node: Call, x: OutPort, *inputs: OutPort | Sequenced, axes: Sequence[int]) -> OutPort:
+    """Write a part of a tensor: numbers of the file, or a tensor in front of starts, ends and steps."""
+    node.refuse(bool(node.integers("none_axes", ())), "parts have no new axes, got none_axes")
+    build, shape, dtype = node.build, node.dims(x, range(x.type.rank)), x.type.dtype
+    starts, ends, steps = inputs[-3:]
+    if len(inputs) == 4:
+        values = node.cast(cast(OutPort, inputs[0]), dtype)
+    else:
+        values = build.const(np.array(node.attrs.get("values", ())), dtype)
+    if node.integers("shape", ()) and values.value is not None:
+        values = node.reshape(values, node.integers("shape"))
+    count = build.ReduceProd(shape, node.list([0]))
+    places = build.Reshape(build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64), shape)
+    over = node.list([node.axis(a, x.type.rank) for a in axes])
+    part = build.Slice(places, *(node.vector(v) for v in (starts, ends, steps)), over)
+    for axis in sorted(node.axis(a, x.type.rank) for a in node.integers("decrease_axes", ())):
+        if values.type.rank and values.type.rank >= x.type.rank - axis:
+            values = build.Unsqueeze(values, node.list([values.type.rank - (x.type.rank - axis) + 1]))
+    whole = build.Broadcast(values, build.ShapeOf(part))
+    flat = [node.reshape(v, (-1,)) for v in (x, part, whole)]
+    return build.Reshape(build.ScatterElementsUpdate(*flat, node.scalar(0)), shape)

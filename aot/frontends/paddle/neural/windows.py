@@ -91,3 +91,9 @@ def max_pool_with_index(
         return (values,)
     plane = node.build.ReduceProd(node.dims(x, (2, 3)), node.list([0]))
     return values, node.cast(node.build.FloorMod(places[0], plane), DType.I32)
+
+
+@paddle("deformable_conv")
+def deformable_conv(node: Call, x: OutPort, offset: OutPort, w: OutPort, mask: OutPort | None = None) -> OutPort:
+    fields = _fields(node, 2) | {"offset_group": node.integer("deformable_groups", 1)}
+    return node.onnx("DeformConv", x, w, offset, None, mask, **fields)

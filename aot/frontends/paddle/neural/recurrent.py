@@ -1,0 +1,92 @@
+"""Recurrent layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aot.frontends.conversion.calls import Outputs, Sequenced
+from aot.frontends.paddle.registry import Call, paddle
+from aot.ir.graph import OutPort
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
+
+GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,), "RNN_RELU": (0,)}  # in the order of ONNX
+
+
+@paddle("rnn")
+def rnn(
+    node: Call,
+    x: OutPort,
+    states: OutPort | Sequenced,
+    weights: Sequenced,
+    lengths: OutPort | None = None,
+    dropout: OutPort | None = None,
+    *,
+    mode: str,
+    hidden_size: int,
+    num_layers: int = 1,
+    is_bidirec: bool = False,
+    is_test: bool = False,
+    dropout_prob: float = 0.0,
+) -> Outputs:
+    """Run layers one after the other; each has matrices of inputs and of states, and behind all of these biases."""
+    del dropout
+    node.refuse(
+        not is_test and dropout_prob > 0, "the network is exported for training: call eval() before it is saved"
+    )
+    sides, build = 1 + is_bidirec, node.build
+    count = 2 * num_layers * sides
+    node.refuse(mode not in GATES, f"mode must be one of {', '.join(GATES)}, got {mode}")
+    if len(weights) != 2 * count:
+        raise ModelError(f"{node.kind}: {num_layers} layers have {2 * count} weights, got {len(weights)}")
+    firsts = states if isinstance(states, tuple) else (states,)
+    lasts: list[list[OutPort]] = [[] for _ in firsts]
+    numbers = None if lengths is None else node.cast(lengths, DType.I32)
+    for layer in range(num_layers):
+        part = slice(2 * layer * sides, 2 * (layer + 1) * sides)
+        matrices, biases = _gates(node, weights[:count][part], mode), _gates(node, weights[count:][part], mode)
+        both = [_stacked(node, [build.Concat(*pair, axis=0) for pair in zip(biases[::2], biases[1::2], strict=True)])]
+        begin = [_rows(node, s, layer * sides, sides) for s in firsts]
+        attrs = {"hidden_size": hidden_size, "direction": "bidirectional" if is_bidirec else "forward"}
+        extra = {"linear_before_reset": 1} if mode == "GRU" else {}
+        if mode == "RNN_RELU":
+            extra = {"activations": ("Relu",) * sides}
+        kind = mode.partition("_")[0]
+        y, *ends = node.onnx(
+            kind,
+            x,
+            _stacked(node, matrices[::2]),
+            _stacked(node, matrices[1::2]),
+            *both,
+            numbers,
+            *begin,
+            **attrs,
+            **extra,
+        )
+        x = build.Reshape(build.Transpose(y, node.list([0, 2, 1, 3])), node.list([0, 0, -1]), special_zero=True)
+        for found, end in zip(lasts, ends, strict=False):
+            found.append(end)
+    joined = tuple(p[0] if len(p) == 1 else build.Concat(*p, axis=0) for p in lasts)
+    return Outputs([x, None, joined])
+
+
+def _gates(node: Call, weights: Sequence[OutPort], mode: str) -> list[OutPort]:
+    """Return weights whose rows, a block for each gate, are in the order of ONNX."""
+    order = GATES[mode]
+    if len(order) == 1:
+        return list(weights)
+    made: list[OutPort] = []
+    for w in weights:
+        split = node.build.Split(w, node.scalar(0), num_splits=len(order), outputs=len(order)).node
+        parts = list(split.out_ports().values())
+        made.append(node.build.Concat(*(parts[i] for i in order), axis=0))
+    return made
+
+
+def _stacked(node: Call, parts: Sequence[OutPort]) -> OutPort:
+    rows = [node.build.Unsqueeze(p, node.list([0])) for p in parts]
+    return rows[0] if len(rows) == 1 else node.build.Concat(*rows, axis=0)
+
+
+def _rows(node: Call, x: OutPort, first: int, count: int) -> OutPort:
+    return node.build.Slice(x, node.list([first]), node.list([first + count]), node.list([1]), node.list([0]))
