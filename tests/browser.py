@@ -25,6 +25,8 @@ def chromium() -> Iterator[Any]:
     options.binary_location = BROWSER
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
         options.add_argument(argument)
+    for argument in ("device-for", "ui-for"):  # a camera that shows a moving figure, which nobody has to allow
+        options.add_argument(f"--use-fake-{argument}-media-stream")
     options.add_argument("--window-size=1500,900")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))

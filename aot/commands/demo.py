@@ -1,4 +1,4 @@
-"""`aot demo`: a page on which somebody tries a classifier of pictures."""
+"""`aot demo`: a page on which somebody tries a network in a browser."""
 
 from __future__ import annotations
 
@@ -8,23 +8,31 @@ from typing import Annotated
 from aot.commands.line import arguments as arg
 from aot.commands.line.declared import argument, echo, option
 from aot.runtime.describe import size_text
+from aot.tools.demo.options import Kind, Options
 from aot.tools.running.classes import labels_of
 
 
 def demo(
     module: Annotated[Path, argument(exists=True, dir_okay=False, help="m.wasm")],
-    output: Annotated[Path, option("-o", "--output", metavar="FOLDER", file_okay=False, help="Folder of the page")],
+    output: Annotated[Path, option("-o", "--output", metavar="FOLDER", help="Folder of the page, or one file: m.html")],
+    kind: Annotated[Kind | None, option(help="Kind of page; default: by inputs and outputs of the model")] = None,
     labels: Annotated[
         Path | None, option(exists=True, dir_okay=False, help="Text file with a name of a class on each line")
     ] = None,
-    top: Annotated[int, option(min=1, metavar="N", help="Show the N largest scores")] = 5,
+    top: Annotated[
+        int | None, option(min=1, metavar="N", help="Show the N largest scores; default: 5, and 100 boxes")
+    ] = None,
+    tokens: Annotated[int, option(min=1, metavar="N", help="Answer with at most N tokens")] = 256,
     debug: arg.Debug = False,
 ) -> None:
-    """Write a web page that tries a classifier. Drop a picture, see classes and time; any static server serves it."""
+    """Write a web page that tries a network: pictures with classes or boxes, a chat, or a search.
+
+    Any static server serves the folder; a page in one file is opened as it is.
+    """
     from aot.compilation.outputs import check_outputs
     from aot.tools.demo.site import Site
 
-    site = Site(module, output, labels_of(labels), top)
-    output.mkdir(parents=True, exist_ok=True)
+    site = Site(module, output, Options(labels_of(labels), top, tokens), kind)
+    (output.parent if output.suffix == ".html" else output).mkdir(parents=True, exist_ok=True)
     check_outputs(site.outputs, *([labels] if labels else []))
     echo("\n".join(f"{path}: {size_text(path.stat().st_size)}" for path in site.write()))

@@ -26,7 +26,7 @@ class Packaged:
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text; UsageError for a text that is no Unicode, CorruptError for a damaged file."""
-        found = self._tokens(text, marks=True)
+        found = self.tokens(text, marks=True)
         return found[1:] if self._begin is not None and found[:2] == [self._begin] * 2 else found
 
     def decode(self, ids: Sequence[int], *, begins: bool) -> str:
@@ -37,12 +37,12 @@ class Packaged:
         if begins:
             return self._text(ids)
         if self._stand_in is None:
-            self._stand_in = self._tokens("a", marks=False)
+            self._stand_in = self.tokens("a", marks=False)
         before, whole = self._text(self._stand_in), self._text([*self._stand_in, *ids])
         return whole[len(before) :] if before and whole.startswith(before) else self._text(ids)
 
-    def _tokens(self, text: str, *, marks: bool) -> list[int]:
-        """`marks`: with the tokens that begin and end a text."""
+    def tokens(self, text: str, *, marks: bool) -> list[int]:
+        """Return the tokens of a text; `marks`: with those that begin and end it."""
         try:
             text.encode()
         except UnicodeEncodeError as error:

@@ -15,6 +15,7 @@ from aot.frontends.gguf.container import Metadata, read_header
 from aot.frontends.kinds import is_gguf
 from aot.runtime.arrays.files import is_compiled
 from aot.runtime.errors import CorruptError, MissingError, UnsupportedError, UsageError
+from aot.runtime.loading.binary_file import FIRST_BYTES
 from aot.runtime.loading.library import read_manifest
 from aot.runtime.regular import open_file
 from aot.text.byte_level import ByteLevel, Cut
@@ -103,7 +104,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
         metadata = read_header(path).metadata
         _check_merges(metadata, path.name)
         return of_metadata(metadata, path.name)
-    if head == b"\x7fELF":
+    if head.startswith(FIRST_BYTES):
         metadata = metadata_in(read_manifest(path).json, path.name)
         if metadata is None:
             raise UsageError(f"{path.name}: tokenizer: {NEXT}, got a library without one")

@@ -67,13 +67,13 @@ def files_for_callers(path: Path, built: Built | Levels, name: str, library: Seq
 
 def loader_files(path: Path) -> dict[Path, str]:
     """Return the texts of the loader of WebAssembly modules, of its types, and of what it imports when that is used."""
-    more = path.with_name(f"{path.stem}.more{path.suffix}")
-    names = {"model.more.mjs": more.name, "model.mjs": path.name}
-    files = {path: "model.mjs", more: "model.more.mjs"}
+    more = path.with_name(f"{path.stem}-more{path.suffix}")
+    names = {"model-more.mjs": more.name, "model.mjs": path.name}
+    files = {path: "model.mjs", more: "model-more.mjs"}
     here = Path(__file__).parent
     texts = {file: _without_comments((here / name).read_text(encoding="utf-8")) for file, name in files.items()}
     for file, text in texts.items():
-        texts[file] = re.sub(r'(?<="\./)model(\.more)?\.mjs', lambda found: names[found[0]], text)
+        texts[file] = re.sub(r'(?<="\./)model(-more)?\.mjs', lambda found: names[found[0]], text)
     return texts | {path.with_suffix(_TYPES[path.suffix]): (here / "model.d.mts").read_text(encoding="utf-8")}
 
 

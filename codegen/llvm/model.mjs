@@ -1,7 +1,7 @@
 // Runs networks that aot has compiled for WebAssembly, in browsers, Node.js, Deno and Bun:
 //   const net = await load("net.wasm");
 //   const { probabilities } = await net.run({ image });
-// What not every program needs is in model.more.mjs, which is imported when it is used first.
+// What not every program needs is in model-more.mjs, which is imported when it is used first.
 
 const [ABI, MANIFEST, CAPACITY] = [4, 3, 6]; // versions; the code of an error
 // Fields of the model's table: name, i for 64 bits or p for a pointer.
@@ -21,7 +21,7 @@ const arrayOf = (dtype) => ARRAYS[dtype] ?? Uint8Array;
 const product = (shape) => shape.reduce((a, b) => a * b, 1);
 const isNumber = (n) => typeof n === "number";
 const isTexts = (...values) => values.every((value) => typeof value === "string");
-const more = () => import("./model.more.mjs");
+const more = () => import("./model-more.mjs");
 const { crypto, process } = globalThis;
 const subtle = crypto?.subtle; // none in a page that came without TLS
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -291,5 +291,5 @@ function made({ manifest, weights, threads }, code, workers = []) {
   };
 }
 
-/** What model.more.mjs is made of. */
+/** What model-more.mjs is made of. */
 export const parts = { fail, damaged, guarded, subtle, digest, joined, bytesOf, networkOf, network, tensorsOf };

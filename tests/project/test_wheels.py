@@ -107,7 +107,7 @@ def test_two_wheels_share_no_file(tmp_path: Path) -> None:
         "aot/cli.py",
         "aot/codegen/llvm/model.h",
         "aot/codegen/llvm/model.mjs",
-        "aot/codegen/llvm/model.more.mjs",
+        "aot/codegen/llvm/model-more.mjs",
         "aot/py.typed",
     } <= others and "aot/runtime/py.typed" in names
     [metadata] = (name for name in others if name.endswith("METADATA"))

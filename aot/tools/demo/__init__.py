@@ -1,1 +1,1 @@
-"""A page on which somebody tries a classifier of pictures, for any static server."""
+"""Pages on which somebody tries a network in a browser: pictures, conversations, and search."""

@@ -1,12 +1,11 @@
 """The files of a page around a WebAssembly module: the page, the loader, the module, and its weights.
 
-index.html, aot.mjs with aot.more.mjs, net.wasm, and net.weights if they are external
+index.html, aot.mjs with aot-more.mjs, net.wasm, and net.weights if they are external; or one file with all of these
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.resources import files
 from pathlib import Path
 
 from aot.codegen.llvm.callers import loader_files
@@ -14,28 +13,39 @@ from aot.codegen.platforms import WASM, platform_of
 from aot.runtime.atomic import copy, replacing
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.library import verify
-from aot.runtime.loading.manifest import Manifest
 from aot.runtime.loading.weights import beside
-from aot.runtime.regular import open_file
-from aot.tools.report.page import Facts, in_script
-from aot.tools.running.pictures import form_of
+from aot.runtime.regular import open_file, read_file
+from aot.tools.demo.kinds import facts_of, kind_of
+from aot.tools.demo.options import Kind, Options
+from aot.tools.demo.page import LOADER, page
 
 
 class Site:
-    """A page in a folder for the module `library`. UsageError unless it classifies one picture; CorruptError."""
+    """A page for the module `library`, in a folder, or a file that ends in .html and needs no other.
 
-    def __init__(self, library: Path, folder: Path, labels: list[str], top: int) -> None:
+    `kind`: by inputs and outputs of the model if it is None. UsageError for a model without one; CorruptError.
+    """
+
+    def __init__(self, library: Path, place: Path, options: Options, kind: Kind | None = None) -> None:
         manifest = verify(library)
         platform = platform_of(str(manifest.json["triple"]))
         if platform is not WASM:
             raise UsageError(f"demo: a page needs a module for wasm, got one for {platform.name}: {library}")
-        self.sources = [library, *([beside(library)] if "external" in manifest.json else [])]
-        self.copies = {source: folder / source.name for source in self.sources}
-        facts = {"module": library.name, "title": manifest.name, "labels": labels, "top": top}
-        self._texts = {
-            folder / "index.html": _page(facts | _facts(manifest, labels)),
-            **{path: text for path, text in loader_files(folder / "aot.mjs").items() if path.suffix == ".mjs"},
-        }
+        kind = kind or kind_of(manifest)
+        facts = {"module": library.name, "title": manifest.name} | facts_of(kind, library, manifest, options)
+        external, self.copies = "external" in manifest.json, dict[Path, Path]()
+        if place.suffix == ".html":
+            if external or "atomics" in manifest.features:
+                got = "external weights" if external else "threads"
+                raise UsageError(
+                    f"demo: a page in one file needs a module with its weights, without threads, got {got}"
+                )
+            self._texts = {place: page(kind, facts, read_file(library, "demo"))}
+            return
+        sources = [library, *([beside(library)] if external else [])]
+        self.copies = {source: place / source.name for source in sources}
+        loader = {path: text for path, text in loader_files(place / LOADER).items() if path.suffix == LOADER.suffix}
+        self._texts = {place / "index.html": page(kind, facts), **loader}
 
     @property
     def outputs(self) -> list[Path]:
@@ -56,24 +66,3 @@ class Site:
 
 def _is_same(source: Path, path: Path) -> bool:
     return path.exists() and path.samefile(source)
-
-
-def _page(facts: Facts) -> str:
-    text = (files("aot.tools.demo") / "page.html").read_text("utf-8")
-    return text.replace("/*FACTS*/", in_script(facts))
-
-
-def _facts(manifest: Manifest, labels: list[str]) -> Facts:
-    """Return how the page gives the picture to the network, and where it finds the scores."""
-    inputs = [info for info in manifest.inputs if info.default is None]
-    if len(inputs) != 1:
-        raise UsageError(f"demo: the network must have one input, a picture, got {', '.join(i.name for i in inputs)}")
-    (picture,), scores = inputs, manifest.outputs[0]
-    if picture.dtype.value not in ("u8", "f32", "f64"):
-        raise UsageError(f"input '{picture.name}': must be u8, f32 or f64 for a page, got {picture}")
-    sizes = [size for size in scores.shape[1:] if size != 1]
-    if len(sizes) != 1 or not isinstance(sizes[0], int):
-        raise UsageError(f"output '{scores.name}': must be N,classes for a page, got {scores}")
-    if labels and len(labels) != sizes[0]:
-        raise UsageError(f"labels: must be {sizes[0]}, one a class, got {len(labels)}")
-    return {"input": picture.name, "type": picture.dtype.value, "output": scores.name, **form_of(picture)._asdict()}
