@@ -40,10 +40,12 @@ def chat(
     from aot.runtime.generation.generator import Generator
     from aot.runtime.generation.sampling import Sampling
     from aot.text.chat import Chat
+    from aot.text.embedding import check_speaks
     from aot.text.stream import text_source
     from aot.text.template import ChatTemplate
     from aot.text.tokenizer import read_tokenizer
 
+    check_speaks(model)
     sampling = Sampling(temperature, top_k, top_p, seed)
     with Watch(None if quiet else terminal()) as watch:
         watch("tokenizer", 0, 1)

@@ -35,10 +35,12 @@ def generate(
     from aot.runtime.generation.generator import Generator
     from aot.runtime.generation.own_loop import loop_of
     from aot.runtime.generation.sampling import Sampling
+    from aot.text.embedding import check_speaks
     from aot.text.speed import Speed
     from aot.text.stream import Stream, ids_of, text_source
     from aot.text.tokenizer import read_tokenizer
 
+    check_speaks(model)
     sampling = Sampling(temperature, top_k, top_p, seed)
     with Watch(None if quiet else terminal()) as watch:
         watch("tokenizer", 0, 1)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from aot.ir.types import Array
+from aot.runtime.arrays.files import is_compiled
 from aot.runtime.errors import UsageError
 from aot.runtime.generation.interface import EMBEDDING, IDS, MASK
+from aot.runtime.loading.library import read_manifest
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.model import CompiledModel
 from aot.text.tokenizer import Tokenizer
@@ -27,6 +30,13 @@ def check_encoder(manifest: Manifest, name: str) -> None:
     if not is_encoder(manifest):
         got = ", ".join(tensor.name for tensor in (*manifest.inputs, *manifest.outputs))
         raise UsageError(f"{name}: must be an encoder, with {IDS}, {MASK} and {EMBEDDING}, got one with {got}")
+
+
+def check_speaks(path: Path) -> None:
+    """Raise UsageError for a library of an encoder, which makes no tokens."""
+    if is_compiled(path) and is_encoder(read_manifest(path)):
+        rule = "must be a language model, got an encoder, which makes vectors of texts"
+        raise UsageError(f"{path.name}: {rule}; next: aot embed {path} TEXT")
 
 
 def tokens_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:

@@ -29,6 +29,8 @@ INFER: dict[str, Any] = {
     "inputs": [{"name": "{input}", "shape": "{shape}", "datatype": "FP32", "data": "{data}", "parameters": {}}],
     "outputs": [{"name": "{output}", "parameters": {"binary_data": False}}],
 }
+EMBEDDINGS = "/v1/embeddings"
+EMBED: dict[str, Any] = {"model": "{encoder}", "input": ["w5 w40", "w7"], "encoding_format": "float", "user": "me"}
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 3.5, 1e308, -1e-300, 2**31, 2**63, 2**64, 10**400, float("nan"), float("inf")),
     *(
@@ -88,20 +90,31 @@ FIELDS = (
 )
 
 
-def bodies(seed: int, names: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """Yield paths and bodies without end. `names`: the language model, and model, input, shape and output to infer."""
+def bodies(seed: int, names: dict[str, Any], paths: tuple[str, ...] = PATHS) -> Iterator[tuple[str, bytes]]:
+    """Yield `paths` and bodies without end.
+
+    `names`: the language model or the encoder, and model, input, shape and output to infer.
+    """
     chance = random.Random(seed)
     while True:
-        path = chance.choice(PATHS)
-        whole = json.loads(json.dumps(INFER if "infer" in path else PLAIN))
-        whole |= {} if "infer" in path else copy.deepcopy(CHAT) if "chat" in path else {"prompt": "1+2="}
+        path = chance.choice(paths)
+        whole = copy.deepcopy(_right(path))
         whole = _named(whole, copy.deepcopy(names))
         for _ in range(chance.choice((0, 1, 1, 1, 2, 3))):
             _change(whole, chance)
         text = json.dumps(whole).encode()
         if chance.random() < 0.15:
             text = _cut(text, chance)
-        yield path.format(infer=names["infer"]), text
+        yield path.format(infer=names.get("infer")), text
+
+
+def _right(path: str) -> dict[str, Any]:
+    """Return a body that a path answers."""
+    if "infer" in path:
+        return INFER
+    if path == EMBEDDINGS:
+        return EMBED
+    return PLAIN | (CHAT if "chat" in path else {"prompt": "1+2="})
 
 
 def _named(value: Any, names: dict[str, Any]) -> Any:

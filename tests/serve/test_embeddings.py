@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from typer.testing import CliRunner
 
 from aot.cli import app
 from tests.frontends.huggingface.test_encoders import library
+from tests.fuzz.bodies import EMBEDDINGS, bodies
 from tests.serve.conftest import listening
 
 TEXTS = ["w5 w40", "w7", "w9 w8"]
@@ -61,3 +65,23 @@ def test_vectors_are_those_of_the_library(url: str, path: Path) -> None:
 def test_other_requests_are_refused(url: str, body: dict[str, object], field: str) -> None:
     answer = post(url, **body)
     assert answer.status_code == 400 and field in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("seed", "count"), [(0, 60), pytest.param(1, 1000, marks=pytest.mark.slow)])
+def test_changed_bodies(url: str, caplog: pytest.LogCaptureFixture, seed: int, count: int) -> None:
+    """Any body gets vectors, or an error in the form of the endpoint."""
+    codes = Counter[int]()
+    with httpx.Client(base_url=url.removesuffix("/v1"), timeout=60) as client:
+        for path, body in islice(bodies(seed, {"encoder": "m"}, (EMBEDDINGS,)), count):
+            found = client.post(path, content=body)
+            codes[found.status_code] += 1
+            assert found.status_code in {200, 400, 404, 413, 429}, (found.text, body[:2000])
+            assert found.status_code == 200 or isinstance(found.json()["error"]["message"], str)
+    assert codes[200] > count / 20 and codes[400] > count / 4
+    assert not [r for r in caplog.records if r.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize("command", ["chat", "generate"])
+def test_an_encoder_does_not_talk(command: str, path: Path) -> None:
+    told = CliRunner().invoke(app, [command, str(path), "w5"])
+    assert told.exit_code == 2 and "got an encoder" in told.stderr and "aot embed" in told.stderr

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.values.deferred import LEAST_ELEMENTS, WIDEST, Deferred
+from aot.ir.types import Array
+from aot.ir.values.deferred import LEAST_ELEMENTS, NIBBLE, WIDEST, Deferred
 from aot.runtime.abi import DType
 
+SOME = 1 << 12  # numbers that tell of most constants of 8 bits what they are
 # Inputs that are weights or data of a product, and those that are weights of a recurrent layer.
 _PRODUCTS = {"MatMul": (0, 1), "Convolution": (0, 1)}
 RECURRENT = {
@@ -24,8 +28,16 @@ def weight_bits(graph: Graph) -> int | None:
         if node.held is not None and node.out_ports() and node.out_port().destinations:
             kind = node.out_port().type
             if 0 < kind.dtype.bits <= WIDEST and kind.dtype is not DType.BOOL and len(kind.dims or ()) > 1:
-                found.append(kind.dtype.bits)
+                found.append(_bits(node.held, kind.dtype, min(found, default=WIDEST)))
     return min(found, default=None)
+
+
+def _bits(held: Array | Deferred, dtype: DType, known: int) -> int:
+    """Return the bits that numbers take: bytes below 16 half of one. `known`: another constant has so few already."""
+    if dtype is not DType.U8 or known <= NIBBLE or not isinstance(held, np.ndarray):
+        return dtype.bits
+    most = 1 << NIBBLE
+    return NIBBLE if held.ravel()[:SOME].max(initial=0) < most and held.max(initial=0) < most else dtype.bits
 
 
 def rounded_products(graph: Graph, least: int = LEAST_ELEMENTS) -> int:
