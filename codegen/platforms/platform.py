@@ -45,6 +45,7 @@ class Platform:
     cross_linkers: tuple[str, ...] = ()  # those that link for another one, `{machine}`
     prefix: str = ""  # of the names of targets
     format: Format = Format.ELF
+    scarce_memory: bool = False  # a process has few GB of memory, of which that counts, too, which is not written
     external_weights: bool = True  # loaders map weights from a file of their own
     environment: str = ""  # of LLVM's triples, behind `suffix`, where objects are ELF files and libraries are not
     code: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict[str, Mapping[str, bytes]])  # see `code_of`

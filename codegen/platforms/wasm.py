@@ -22,5 +22,6 @@ WASM = Platform(
     tiles={},
     imports={"aot": ("clock", "wait", "spawn")},
     prefix="wasm",
+    scarce_memory=True,
     format=Format.WASM,
 )

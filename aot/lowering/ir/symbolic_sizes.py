@@ -26,6 +26,7 @@ MANY = 1 << 24  # elements, more than which need not be taken for sure
 MOST_FREE = 10  # capacities that the memory of one tensor may multiply: ten begin with 4 each, and memory grows fast
 FEW_FREE, CAPACITY = 5, 64  # where it multiplies so many or fewer, each begins with 64: room for 2^30 elements
 ELEMENTS_LOG2 = 24  # where it multiplies more, they begin with room for 2^24 elements together
+SCARCE_LOG2 = 16  # where memory that is not written counts, too: 2^16 at most
 
 
 class Sizes:
@@ -143,9 +144,10 @@ class Sizes:
         self.degree = max(self.degree, degree)
         return self.of(prim("max", high, 0))
 
-    @property
-    def first_capacity(self) -> int:
-        """Return the capacity that a symbol without a known end has at first."""
+    def first_capacity(self, scarce: bool) -> int:
+        """Return the capacity that a symbol without a known end has at first. `scarce`: of memory there are few GB."""
+        if scarce:
+            return min(CAPACITY, 1 << SCARCE_LOG2 // max(1, self.degree))
         return CAPACITY if self.degree <= FEW_FREE else 1 << ELEMENTS_LOG2 // self.degree
 
     def _bound(self, plain: Expr, facts: dict[Expr, Expr]) -> Expr | None:

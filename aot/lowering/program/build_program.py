@@ -187,7 +187,7 @@ class ProgramBuilder:
         """Return the symbols that the program sets, with the capacities that memory is laid out for."""
         used = {c.symbol for c in self.flow.control if isinstance(c, Bind | Let)}
         late = {s: c for s, c in self.steps.sizes.late.items() if s in used}
-        first = self.steps.sizes.first_capacity
+        first = self.steps.sizes.first_capacity(scarce=self.target.platform.scarce_memory)
         return tuple(Late(s, c, 0 if c is None else first) for s, c in late.items())
 
     def _computed(self, late: tuple[Late, ...]) -> tuple[tuple[Var, Expr], ...]:

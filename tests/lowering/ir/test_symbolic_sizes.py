@@ -101,13 +101,13 @@ def test_a_product_of_many_capacities_is_refused_where_nothing_limits_it() -> No
     assert isinstance(sizes.most(prim("min", whole, N)), Expr)
 
 
-@pytest.mark.parametrize(("count", "first"), [(1, 64), (5, 64), (6, 16), (10, 4)])
-def test_capacities_that_are_multiplied_are_small_at_first(count: int, first: int) -> None:
+@pytest.mark.parametrize(("count", "first", "scarce"), [(1, 64, 64), (4, 64, 16), (5, 64, 8), (6, 16, 4), (10, 4, 2)])
+def test_capacities_that_are_multiplied_are_small_at_first(count: int, first: int, scarce: int) -> None:
     sizes, whole = Sizes(), Var("n") * 1
     for v in late(sizes, *(f"v{i}" for i in range(count))):
         whole = whole * v
     sizes.most(whole)
-    assert sizes.first_capacity == first
+    assert (sizes.first_capacity(scarce=False), sizes.first_capacity(scarce=True)) == (first, scarce)
 
 
 def test_a_part_of_a_size_may_be_negative() -> None:
