@@ -111,6 +111,7 @@ class Machine:
     flush: FlushMode | None = None  # where computing with denormal numbers takes far longer than without
     fetches_near: bool = True  # lines that many rows use are prefetched into L1, not L2
     loads_operands: bool = True  # instructions of vectors take an operand from memory
+    spare_registers: int = 0  # beside those of `vectors`: for sums that count the values that a step keeps
     prefetches_rows: bool = True  # registers are left for the strides of rows that a product prefetches
 
     @property

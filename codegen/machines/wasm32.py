@@ -26,5 +26,6 @@ WASM32 = Machine(
     abilities=_abilities,
     pause=("", ""),
     dispatch={},
+    spare_registers=16 - _REGISTERS,
     prefetches_rows=False,
 )

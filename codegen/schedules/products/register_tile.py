@@ -72,7 +72,7 @@ def _costs(
     of all tiles but the first, come on top. Accumulators of the last columns, which are cut into shorter vectors, may
     be more than the registers hold: a step then stores and loads the others.
     """
-    free = target.registers - 1
+    free = target.registers - 1 + (target.machine.spare_registers if kept else 0)
     for vectors in range(1, min(8, max(tile_count(columns, width), 1)) + 1):
         for height in range(1, COSTS.max_tile_rows + 1):
             if (sums * height + 1 + kept) * vectors + 1 > free or (vectors > 4 and height > 1):
