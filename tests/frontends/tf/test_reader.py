@@ -11,7 +11,7 @@ from google.protobuf import text_format
 
 import aot
 from aot.frontends.tf.files.tensors import array
-from aot.ir.graph import Graph
+from aot.ir.graph import Graph, Origin
 from aot.runtime.errors import CorruptError, UnsupportedError, UsageError
 from aot.tools.check import check
 from tests.frontends.tf.graphs import BOOL, FLOAT, INT32, function, graph, node, saved_model, tensor, written
@@ -39,7 +39,9 @@ def test_outputs_are_nodes_that_nothing_reads_or_waits_for(tmp_path: Path) -> No
         ("Const", "unused", {"value": tensor(FLOAT, []), "dtype": FLOAT}),
     )
     path = written(tmp_path, made)
-    assert names(aot.read_model(path)) == (["x"], ["b", "c"])
+    found = aot.read_model(path)
+    assert names(found) == (["x"], ["b", "c"])
+    assert [p.origin for p in found.parameters] == [Origin(("x",), path.name)]
     assert run(path) == [[0, -2], [0, 2]]
 
 

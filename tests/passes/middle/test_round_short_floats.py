@@ -12,10 +12,11 @@ import pytest
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
-from aot.ir.graph import OutPort
+from aot.ir.graph import Origin, OutPort
 from aot.opset.elementwise.conversion import converted
 from aot.opset.reduction.sorting import Mode
 from aot.options import CompileOptions
+from aot.passes.middle.round_short_floats import round_short_floats
 from aot.runtime.abi import DType
 from tests.passes.check import graph_of
 
@@ -107,3 +108,16 @@ def test_arithmetic_alone_keeps_f32() -> None:
     made = stages(graph, CompileOptions())
     assert not any(n.type == "Rounded" for n in made.optimized.order())
     assert in_memory(made.built, 1)(np.float16([2048]))[0] == 2050
+
+
+def test_values_inside_of_a_layer_of_the_file_keep_f32() -> None:
+    """The layer rounds its result alone."""
+
+    def made(b: Builder, x: OutPort) -> OutPort:
+        layer, other, last = (Builder(b.graph, Origin((name,))) for name in ("layer", "other", "last"))
+        return last.Floor(other.Subtract(layer.Multiply(layer.Add(x, 1.0), x), x))
+
+    graph = graph_of(made, (1,), dtype=DType.F16)
+    assert round_short_floats(graph)
+    sources = [n.in_port(0).get_source() for n in graph.order() if n.type == "Rounded"]
+    assert [s.node.type for s in sources if s is not None] == ["Multiply", "Subtract"]
