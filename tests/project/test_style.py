@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,46 +32,52 @@ NAMED_FOLDERS = (
 BARE = re.compile(r"_?(FAR|MANY|FEW|MOST|LEAST|LONGEST|LARGEST|DEEPEST|SMALL|TINY|WIDE|NARROW|CLOSE)")
 
 
-def docstrings(path: Path) -> list[tuple[str, str]]:
+@dataclass(frozen=True)
+class Facts:
+    """Names in a file, with the docstrings; functions without decorators are no property, conversion or rule."""
+
+    docstrings: list[tuple[str, str]]
+    undecorated: list[tuple[str, str]]
+    constants: list[str]
+
+
+@cache
+def facts(path: Path) -> Facts:
+    """Read a file once for all tests."""
     tree = ast.parse(path.read_text())
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
     nodes = [n for n in ast.walk(tree) if isinstance(n, kinds)]
-    return [(getattr(n, "name", path.stem), text) for n in nodes if (text := ast.get_docstring(n)) is not None]
+    texts = [(n, getattr(n, "name", path.stem), t) for n in nodes if (t := ast.get_docstring(n)) is not None]
+    return Facts(
+        [(name, text) for _, name, text in texts],
+        [(name, text) for n, name, text in texts if isinstance(n, ast.FunctionDef) and not n.decorator_list],
+        [t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)],
+    )
+
+
+def files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_docstrings_are_sentences(folder: str) -> None:
-    files = [*sorted((ROOT / folder).rglob("*.py")), *([ROOT / "cli.py"] if folder == "aot" else [])]
-    found = [(path.relative_to(ROOT), name, text.split("\n")[0]) for path in files for name, text in docstrings(path)]
+    paths = [*files(folder), *([ROOT / "cli.py"] if folder == "aot" else [])]
+    found = [(p.relative_to(ROOT), name, text.split("\n")[0]) for p in paths for name, text in facts(p).docstrings]
     riddles = [f"{p}: {n}: {s}" for p, n, s in found if RIDDLES.match(s) or s.rstrip().endswith("?")]
     assert not riddles, f"{len(riddles)} docstrings:\n" + "\n".join(riddles)
 
 
-def undecorated(path: Path) -> list[tuple[str, str]]:
-    """Functions that are no property, conversion or rule, whose docstrings may be an equation or a noun."""
-    functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
-    plain = [n for n in functions if not n.decorator_list]
-    return [(n.name, text.split("\n")[0]) for n in plain if (text := ast.get_docstring(n)) is not None]
-
-
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_functions_are_imperative(folder: str) -> None:
-    found = [(p.relative_to(ROOT), *f) for p in sorted((ROOT / folder).rglob("*.py")) for f in undecorated(p)]
+    """Properties and rules may have an equation or a noun."""
+    found = [(p.relative_to(ROOT), *f) for p in files(folder) for f in facts(p).undecorated]
     assert [f"{p}: {n}: {s}" for p, n, s in found if NOUNS.match(s)] == []
 
 
 @pytest.mark.parametrize("folder", NAMED_FOLDERS)
 def test_constants_are_named_by_nouns(folder: str) -> None:
-    trees = [(path, ast.parse(path.read_text())) for path in sorted((ROOT / folder).rglob("*.py"))]
-    names = [
-        (path, t.id)
-        for path, tree in trees
-        for n in tree.body
-        if isinstance(n, ast.Assign)
-        for t in n.targets
-        if isinstance(t, ast.Name)
-    ]
-    assert [f"{path.relative_to(ROOT)}: {name}" for path, name in names if BARE.fullmatch(name)] == []
+    names = [(path.relative_to(ROOT), name) for path in files(folder) for name in facts(path).constants]
+    assert [f"{path}: {name}" for path, name in names if BARE.fullmatch(name)] == []
 
 
 def test_public_names_of_the_python_api_have_docstrings() -> None:
