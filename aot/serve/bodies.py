@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from aot.runtime.errors import UsageError
 from aot.serve.faults import SlowError, TooLargeError
+from aot.serve.json_texts import json_tree
 from aot.serve.settings import Settings
 
 DISCARDED_BYTES, DISCARDING_SECONDS = 8 << 20, 1.0  # at most, of a request that is too large
@@ -76,11 +77,11 @@ def _too_large(settings: Settings) -> TooLargeError:
 def json_object(body: bytes) -> dict[str, object]:
     """Return the object that a body holds, whose strings are texts; UsageError for another one."""
     try:
-        tree: object = json.loads(body)
+        tree = json_tree(body)
         json.dumps(tree, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise UsageError("request: must have texts as strings, got half of a surrogate pair") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"request: must be JSON, got {str(error)[:200]}") from None
     if not isinstance(tree, dict):
         raise UsageError(f"request: must be an object, got {type(tree).__name__}")

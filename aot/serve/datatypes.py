@@ -91,7 +91,7 @@ def from_json(info: TensorInfo, shape: Shape, data: object) -> Array:
         if array.size != math.prod(shape):
             raise ValueError(f"{array.size} elements")
         return array.reshape(shape)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         wanted = f"{datatype_of(info)}{list(shape)}"
         raise UsageError(f"input '{info.name}': data must be {wanted}, got {error}") from None
 

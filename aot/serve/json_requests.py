@@ -22,13 +22,6 @@ Json = dict[str, object]
 
 def parse(served: Served, body: bytes, header: str | None) -> Call:
     """Return the request in `body`; `header`: how many of its bytes are JSON, None for all. UsageError."""
-    try:
-        return _call(served, body, header)
-    except RecursionError as error:  # simdjson reads lists that are too deep for an error to show
-        raise UsageError(f"request: must be JSON, got {error}") from None
-
-
-def _call(served: Served, body: bytes, header: str | None) -> Call:
     length = len(body) if header is None else _length(header, len(body))
     try:
         tree = request_tree(body[:length])

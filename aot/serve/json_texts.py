@@ -1,11 +1,14 @@
 """JSON of requests and answers: numbers of tensors are read into arrays and written from them, without Python objects.
 
 `json` reads what simdjson refuses: it knows more (NaN, integers above 64 bits, UTF-16), and its errors name the place.
+It calls itself for each level of lists. At Python's limit, finalizers that the collector of garbage calls would fail,
+too, and leave memory behind: texts with so many levels are refused before.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, cast
 
 import numpy as np
@@ -15,18 +18,38 @@ import simdjson
 from aot.runtime.arrays.tensors import Array
 
 _BUFFERS = {"FP": ("d", np.float64), "BF": ("d", np.float64), "IN": ("i", np.int64), "UI": ("i", np.int64)}
+MOST_LEVELS = 100
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 
 
 def request_tree(text: bytes) -> object:
     """Return the value of a text; an input's `data` is an array if it is a flat list of numbers of its datatype's kind.
 
-    ValueError or RecursionError for a text that is not JSON.
+    ValueError for a text that is not JSON, or too deep.
     """
+    _check_levels(text)
     try:
         root: object = simdjson.Parser().parse(text)
         return _request(root, text) if isinstance(root, simdjson.Object) else _plain(root)
     except (ValueError, RuntimeError):
         return json.loads(text)
+
+
+def json_tree(text: bytes | str) -> object:
+    """Return the value of a text; ValueError for one that is not JSON, or too deep."""
+    _check_levels(text.encode(errors="surrogatepass") if isinstance(text, str) else text)
+    return json.loads(text)
+
+
+def _check_levels(text: bytes) -> None:
+    """Raise ValueError for more than MOST_LEVELS lists and objects in each other."""
+    if text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
+        return
+    brackets = np.frombuffer(_STRING.sub(b"", text).translate(None, _NO_BRACKETS), np.uint8)
+    steps = np.where((brackets == ord("[")) | (brackets == ord("{")), 1, -1)
+    if (deepest := int(np.cumsum(steps).max(initial=0))) > MOST_LEVELS:
+        raise ValueError(f"lists and objects are at most {MOST_LEVELS} deep in each other, got {deepest}")
 
 
 def written(tree: object) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 from aot.runtime.abi import DType
 from aot.runtime.loading.manifest import TensorInfo
 from aot.serve.datatypes import to_json
-from aot.serve.json_texts import fragment, request_tree, written
+from aot.serve.json_texts import fragment, json_tree, request_tree, written
 from tests.fuzz.bodies import bodies
 
 NAMES = {"language": "talk", "infer": "softmax", "input": "x", "shape": [1, 4], "data": [1, 2, 3, 4], "output": "y"}
@@ -26,7 +26,6 @@ TEXTS = (
         b"[1]x",
         b"\xff\xfe",
         b"\xef\xbb\xbf{}",
-        b"[" * 3000,
         b'{"\xff": 1}',
         b'{"a": "\\ud83d"}',
     ),
@@ -66,10 +65,22 @@ def plain(value: Any) -> Any:
     return int(value) if value.is_integer() and str(value) != "-0.0" else str(value)
 
 
+@pytest.mark.parametrize("read", [request_tree, json_tree])
+@pytest.mark.parametrize("text", [b"[" * 50_000, b'{"a":' * 101 + b"1" + b"}" * 101, b'"]]]", ' + b"[" * 101])
+def test_deep_lists_are_refused_before_they_are_read(read: Any, text: bytes) -> None:
+    with pytest.raises(ValueError, match="at most 100 deep in each other, got "):
+        read(text)
+
+
+@pytest.mark.parametrize("text", ["[" * 100 + "]" * 100, '{"a": "' + "[{" * 101 + '\\"["}', "[" + "[1]," * 200 + "1]"])
+def test_levels_are_counted_outside_of_strings(text: str) -> None:
+    assert json_tree(text) == request_tree(text.encode()) == json.loads(text)
+
+
 @pytest.mark.parametrize("seed", [None, 0, pytest.param(1, marks=pytest.mark.slow)])
 def test_requests_are_what_json_reads(seed: int | None) -> None:
     texts = TEXTS if seed is None else (body for _, body in islice(bodies(seed, NAMES), 2000 if seed else 200))
-    for text in texts:
+    for text in (one for one in texts if not one.startswith(b"[[[")):  # one of these is too deep
         assert plain(outcome(request_tree, text)) == plain(outcome(json.loads, text)), text[:500]
 
 

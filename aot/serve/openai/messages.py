@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import cast
 
+from aot.serve.json_texts import json_tree
 from aot.serve.openai.fields import FieldError, check_others, list_of, object_of
 
 MOST_MESSAGES, MOST_TOOLS = 4096, 128
@@ -92,8 +93,8 @@ def _call(field: str, value: object) -> dict[str, object]:
     if not isinstance(name, str) or not isinstance(text, str):
         raise FieldError(field, "calls of functions with a name and arguments", json.dumps(value))
     try:
-        arguments: object = json.loads(text)
-    except (ValueError, RecursionError):
+        arguments = json_tree(text)
+    except ValueError:
         raise FieldError(f"{field}.function.arguments", "JSON", text) from None
     return call | {"function": {"name": name, "arguments": arguments}}
 
