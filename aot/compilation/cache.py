@@ -30,7 +30,7 @@ from aot.codegen.llvm.levels import names_of
 from aot.extensions.folder import Extensions, load_for
 from aot.frontends import framework_of
 from aot.frontends.caffe.files import pair
-from aot.frontends.kinds import LANGUAGE_MODEL, SAVED_MODEL, is_caffe, is_language_model
+from aot.frontends.kinds import LANGUAGE_MODEL, SAVED_MODEL, is_caffe, is_gguf, is_language_model
 from aot.frontends.paddle.files import both
 from aot.options import CompileOptions
 from aot.options.table import options as rows
@@ -248,6 +248,8 @@ def files_of(model: Path) -> list[Path]:
     if model.suffix == ".xml" or not model.stat().st_size:
         return found
     with open_file(model, "model") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        if is_gguf(text[:4]):  # it names no others, and is large
+            return found
         for path in sorted(model.parent.iterdir()):
             if path.is_dir():
                 below = path.rglob("*") if text.find(f"{path.name}/".encode()) >= 0 else ()

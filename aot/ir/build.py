@@ -11,6 +11,7 @@ from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Op
 from aot.ir.registry import REGISTRY, operation
 from aot.ir.types import numpy_dtype
+from aot.ir.values.deferred import Deferred
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 
@@ -31,7 +32,7 @@ class Builder:
         return self.graph.add(op, *ports, name=name, origin=self.origin, outputs=outputs)
 
     def const(self, value: Any, dtype: DType, name: str = "") -> OutPort:
-        data = np.asarray(value).astype(numpy_dtype(dtype))
+        data = value if isinstance(value, Deferred) else np.asarray(value).astype(numpy_dtype(dtype))
         op = REGISTRY["Constant"](element_type=dtype)  # type: ignore[call-arg]
         return self.graph.add(op, name=name, origin=self.origin or Origin(), data=data).out_port(0)
 

@@ -17,6 +17,7 @@ from aot.codegen.dataclass import dataclass
 
 Raw = NDArray[np.uint8]
 Floats = NDArray[np.float32]
+LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)  # of eight bytes
 # Numbers that 4 bits stand for; those of MXFP4 twice
 IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.int8)
 MXFP4 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.int8)
@@ -61,8 +62,13 @@ def _halves(raw: Raw) -> Floats:
 
 
 def _nibbles(raw: Raw) -> Raw:
-    """Low halves of all bytes of the last dimension, then the high ones."""
-    return np.concatenate([raw & 15, raw >> 4], -1).astype(np.uint8)
+    """Low halves of all bytes of the last dimension, then the high ones; a multiple of eight bytes."""
+    words = np.ascontiguousarray(raw).view(np.uint64)
+    count, found = words.shape[1], np.empty((len(raw), 2 * words.shape[1]), np.uint64)
+    for k in range(count):  # eight bytes at a time, since loops over the few bytes of a block take longer
+        found[:, k] = words[:, k] & LOW_HALVES
+        found[:, count + k] = words[:, k] >> np.uint64(4) & LOW_HALVES
+    return found.view(np.uint8)
 
 
 def _fifth(raw: Raw) -> Raw:

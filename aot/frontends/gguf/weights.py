@@ -5,20 +5,17 @@ n: u8[rows, blocks, 32]   ->   Reshape(Multiply(Subtract(Convert(n), z), s), [ro
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from aot.frontends.gguf.blocks import Blocks
 from aot.frontends.gguf.container import Container, Stored
+from aot.frontends.gguf.numbers import numbers_of, zeros_and_scales
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.ir.inference import MAX_FOLD_ELEMENTS
 from aot.ir.origin import Origin
 from aot.ir.types import Array
 from aot.runtime.abi import DType
 from aot.runtime.errors import CorruptError
-
-SMALLEST = np.float32(2.0**-100)  # scales below it leave nothing of numbers of 8 bits in a sum of f32
 
 
 class Weights:
@@ -56,30 +53,26 @@ class Weights:
         if stored.format.split is None:
             plain = stored.format.floats(stored.raw).reshape(rows, columns)
             return build.const(plain if order is None else plain[order], DType.F32, name)
-        blocks = stored.format.split(stored.raw.reshape(-1, stored.format.bytes))
-        return self._compressed(build, blocks, (rows, columns), order, name)
+        return self._compressed(build, stored, order)
 
     def experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
         stored, build = self._stored(name, (count, rows, columns)), self._at(name)
         if stored.format.split is None:
             return build.const(stored.format.floats(stored.raw).reshape(count, rows, columns), DType.F32, name)
-        blocks = stored.format.split(stored.raw.reshape(-1, stored.format.bytes))
-        return self._compressed(build, blocks, (count, rows, columns), None, name)
+        return self._compressed(build, stored, None)
 
-    def _compressed(
-        self, build: Builder, blocks: Blocks, shape: tuple[int, ...], order: Array | None, name: str
-    ) -> OutPort:
-        with np.errstate(all="ignore"):  # scales of a damaged file may be infinite
-            blocks = with_positive_scales(blocks)
-            found = blocks.numbers, -blocks.offsets / blocks.scales, blocks.scales
-        parts = [a.reshape(*shape[:-1], -1, a.shape[-1]) for a in found]
-        numbers, zeros, scales = parts if order is None else [a[order] for a in parts]
-        kind = DType.I8 if numbers.dtype == np.int8 else DType.U8
-        whole = build.Convert(build.const(numbers, kind, name), destination_type=DType.F32)
+    def _compressed(self, build: Builder, stored: Stored, order: Array | None) -> OutPort:
+        lines, (zeros, scales) = stored.raw.reshape(stored.shape[0], -1), zeros_and_scales(stored)
+        if order is not None:
+            zeros, scales = zeros[order], scales[order]
+        numbers = numbers_of(stored, lines, order)
+        kind = numbers.type.dtype
+        held = numbers if numbers.size > MAX_FOLD_ELEMENTS else numbers.array()  # inference asks for few values
+        whole = build.Convert(build.const(held, kind, stored.name), destination_type=DType.F32)
         if zeros.any():
             whole = build.Subtract(whole, build.const(zeros, DType.F32))
         scaled = build.Multiply(whole, build.const(scales, DType.F32))
-        return build.Reshape(scaled, build.const(np.array(shape), DType.I64), special_zero=False)
+        return build.Reshape(scaled, build.const(np.array(stored.shape), DType.I64), special_zero=False)
 
     def _stored(self, name: str, shape: tuple[int, ...]) -> Stored:
         stored = self.container.tensors.get(name)
@@ -100,24 +93,3 @@ def halves_first(heads: int, size: int, turned: int) -> Array:
     """Return the order of rows that puts the first of each pair before all second ones, in each head."""
     first = np.concatenate([np.arange(0, turned, 2), np.arange(1, turned, 2), np.arange(turned, size)])
     return (np.arange(heads)[:, None] * size + first).reshape(-1)
-
-
-def with_positive_scales(b: Blocks) -> Blocks:
-    """Return the same elements with scales that are normal and positive.
-
-    n s + o = (most - n) (-s) + (o + most s); and a block whose scale is no normal number is 1 or 0 times its offset.
-    """
-    scales, offsets, numbers = b.scales, b.offsets, b.numbers
-    negative = scales < 0
-    if negative.any():
-        least = -1 if numbers.min() == -128 else 0
-        top = least if numbers.dtype == np.int8 else (1 << b.bits) - 1
-        numbers = np.where(negative, (top - numbers.astype(np.int16)).astype(numbers.dtype), numbers)
-        offsets = np.where(negative, offsets + top * scales, offsets).astype(np.float32)
-        scales = np.abs(scales)
-    tiny = ~(scales >= SMALLEST)
-    if tiny.any():
-        alone = np.where(np.abs(offsets) >= SMALLEST, np.abs(offsets), 1).astype(np.float32)
-        numbers = np.where(tiny, 0, numbers).astype(numbers.dtype)
-        scales = np.where(tiny, alone, scales)
-    return replace(b, numbers=numbers, scales=scales, offsets=offsets)

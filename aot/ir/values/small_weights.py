@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
+from math import prod
 
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import Array
-from aot.ir.values.deferred import LEAST_ELEMENTS, NIBBLE, WIDEST, Deferred
+from aot.ir.values.deferred import LEAST_ELEMENTS, NIBBLE, WIDEST, Deferred, rows_of
 from aot.runtime.abi import DType
 
-SOME = 1 << 12  # numbers that tell of most constants of 8 bits what they are
+SOME = 1 << 16  # numbers looked at together: the first ones tell of most constants of 8 bits what they are
 # Inputs that are weights or data of a product, and those that are weights of a recurrent layer.
 _PRODUCTS = {"MatMul": (0, 1), "Convolution": (0, 1)}
 RECURRENT = {
@@ -34,10 +34,11 @@ def weight_bits(graph: Graph) -> int | None:
 
 def _bits(held: Array | Deferred, dtype: DType, known: int) -> int:
     """Return the bits that numbers take: bytes below 16 half of one. `known`: another constant has so few already."""
-    if dtype is not DType.U8 or known <= NIBBLE or not isinstance(held, np.ndarray):
+    if dtype is not DType.U8 or known <= NIBBLE:
         return dtype.bits
-    most = 1 << NIBBLE
-    return NIBBLE if held.ravel()[:SOME].max(initial=0) < most and held.max(initial=0) < most else dtype.bits
+    most, each = 1 << NIBBLE, max(SOME // max(prod(held.shape[1:]), 1), 1)
+    pieces = (rows_of(held, n, min(n + each, held.shape[0])) for n in range(0, held.shape[0], each))
+    return NIBBLE if all(piece.max(initial=0) < most for piece in pieces) else dtype.bits
 
 
 def rounded_products(graph: Graph, least: int = LEAST_ELEMENTS) -> int:

@@ -224,11 +224,12 @@ class Steps:
             name += "_"
         return name
 
-    def constant(self, name: str, data: Array) -> Buffer:
+    def constant(self, name: str, data: Array | Deferred) -> Buffer:
         """Add a value known at compile time, with this name or a longer one."""
         name = self.unused(name)
-        buffer = dense(name, *data.shape, dtype=dtype_of(data))
-        self.values[name] = Value(buffer, Region.CONSTANT, data=np.ascontiguousarray(data))
+        later = isinstance(data, Deferred)
+        buffer = dense(name, *data.shape, dtype=data.type.dtype if later else dtype_of(data))
+        self.values[name] = Value(buffer, Region.CONSTANT, data=data if later else np.ascontiguousarray(data))
         return buffer
 
     def constants(self) -> frozenset[str]:

@@ -19,8 +19,10 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
 from aot.codegen.ir.numbers.dot_forms import PackedField, centred
-from aot.ir.types import Array
-from aot.ir.values.deferred import value_of
+from aot.ir.op import Op
+from aot.ir.types import Array, TensorType, numpy_dtype
+from aot.ir.values.deferred import Deferred
+from aot.ir.values.deferred import Parts as Rows
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.scale_groups import Parts
 from aot.opset.movement.blocks import ravel
@@ -41,6 +43,48 @@ class Data:
 def group_length(parts: Parts, terms: int) -> int:
     """Return the numbers of a group of data, which divides the groups of weights; 0 if none does."""
     return next((n for n in LENGTHS if (parts.size or terms) % n == 0), 0)
+
+
+@dataclass(frozen=True)
+class Joined(Op):
+    """Unsigned numbers in groups of `length`, dimension `place` behind all others; `fields` share an element.
+
+    `together`: factors of the products that a dot sums, which have 32 bits.
+    """
+
+    place: int
+    length: int
+    fields: int
+    together: int
+    bits: int
+
+    @property
+    def dtype(self) -> DType:
+        return DType.U8 if self.together == 4 else DType.I16 if self.fields == 1 else DType.U16
+
+    def shape_of(self, given: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the dimensions of the result."""
+        others = tuple(n for k, n in enumerate(given) if k != self.place)
+        runs = (self.length // (self.fields * self.together), self.together)
+        return (*others, given[self.place] // self.length, *(runs if self.fields > 1 else (self.length,)))
+
+    def reference(self, given: Array) -> Array:
+        """Return the elements."""
+        numbers = np.ascontiguousarray(np.moveaxis(given, self.place, -1))
+        if self.bits == 8:
+            numbers = numbers.view(np.uint8) ^ np.uint8(128)
+        shape, dtype = self.shape_of(given.shape), numpy_dtype(self.dtype)
+        if self.fields == 1:
+            return numbers.reshape(shape).astype(dtype)
+        words = numbers.astype(dtype).reshape(-1).view(np.uint32).reshape(-1, self.fields)
+        found = words[:, 0].copy()
+        for n in range(1, self.fields):
+            found |= words[:, n] << np.uint32(n * self.bits)
+        return found.view(dtype).reshape(shape)
+
+    def rows(self, begin: int, end: int, given: Array | Deferred) -> tuple[Op, Rows] | None:
+        """Return the same for some rows, where these are rows of the numbers, too."""
+        return None if self.place == 0 or given.shape[0] == 1 else (self, ((begin, end),))
 
 
 class GroupWeights:
@@ -115,19 +159,14 @@ class GroupWeights:
         """Return an array with the dimension of the sum behind all others."""
         return np.ascontiguousarray(np.moveaxis(a, self.place, -1))
 
-    def _elements(self) -> Array:
-        """Return unsigned numbers, several in an element where there are fields."""
-        numbers = self._last(value_of(self.parts.numbers))
-        if self.bits == 8:
-            numbers = (numbers.view(np.uint8) ^ np.uint8(128)).astype(np.uint8)
-        shape = (*numbers.shape[:-1], -1, *self.sizes)
-        if self.fields == 1:
-            return numbers.reshape(shape).astype(np.uint8 if self.together == 4 else np.int16)
-        numbers = numbers.reshape(shape).astype(np.uint8 if self.together == 4 else np.uint16)
-        found = numbers[..., 0, :].copy()
-        for n in range(1, self.fields):
-            found |= numbers[..., n, :] << (n * self.bits)
-        return found
+    def _elements(self) -> Array | Deferred:
+        """Return unsigned numbers, several in an element where there are fields; deferred as those that they join."""
+        numbers = self.parts.numbers
+        joined = Joined(self.place, self.length, self.fields, self.together, self.bits)
+        if not isinstance(numbers, Deferred):
+            return joined.reference(numbers)
+        made = TensorType(joined.dtype, joined.shape_of(numbers.shape))
+        return Deferred(joined, (numbers,), (numbers.type,), made)
 
     def _zeros(self) -> Buffer | float:
         """Return zero points of the factors: one that is the same everywhere, or a constant."""

@@ -22,9 +22,10 @@ from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work, members, move_loads, rewrite_work
 from aot.codegen.ir.traverse import reads as reads_of
 from aot.ir.types import Array
-from aot.ir.values.deferred import release, value_of
+from aot.ir.values.deferred import Deferred, release, value_of
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps, Value
+from aot.opset.deferred_parts import part_of
 from aot.runtime.abi import DType
 
 PIECE = 1 << 16  # elements looked at together: they stay in the cache
@@ -65,15 +66,21 @@ def smallest(value: Value, kinds: list[DType]) -> DType | None:
         return None
     if data is None or data.size < COSTS.min_narrowed_elements:
         return None
-    array = value_of(data)
-    found = next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(array)))), None)
+    found = next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(data)))), None)
     release(data)
     return found
 
 
-def _pieces(data: Array) -> Iterator[NDArray[np.float32]]:
-    flat = np.ascontiguousarray(data, np.float32).reshape(-1)
-    return (flat[n : n + PIECE] for n in range(0, flat.size, PIECE))
+def _pieces(data: Array | Deferred) -> Iterator[NDArray[np.float32]]:
+    """Yield the elements in order; of deferred ones few rows are made at a time, since the first ones mostly decide."""
+    each = max(PIECE // max(prod(data.shape[1:]), 1), 1)
+    for n in range(0, data.shape[0] if data.shape else 1, each):
+        end = min(n + each, data.shape[0]) if data.shape else 1
+        part = part_of(data, 0, n, end) if isinstance(data, Deferred) else None
+        flat = np.ascontiguousarray(value_of(data if part is None else part), np.float32).reshape(-1)
+        yield from (flat[k : k + PIECE] for k in range(0, flat.size, PIECE))
+        if part is None:
+            break
 
 
 def _is_f16(x: NDArray[np.float32]) -> bool:

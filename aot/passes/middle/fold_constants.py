@@ -17,7 +17,8 @@ from aot.ir.values.deferred import Deferred, is_worth_deferring
 from aot.ir.values.estimate import is_quick
 from aot.opset.control.demands import Within
 from aot.opset.control.infrastructure import Constant
-from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
+from aot.opset.deferred_parts import part_of
+from aot.opset.elementwise.binary import Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
 from aot.opset.movement.movement import Split, Transpose, VariadicSplit
 from aot.opset.movement.shape import Reshape
@@ -123,39 +124,12 @@ def _parts(node: Node) -> list[Deferred] | None:
     found = list[Deferred]()
     for port in node.out_ports().values():
         end = begin + port.type.static_shape[k]
-        part = _part(held, k, begin, end)
+        part = part_of(held, k, begin, end)
         if not isinstance(part, Deferred):
             return None
         found.append(part)
         begin = end
     return found
-
-
-def _part(x: Array | Deferred, axis: int, begin: int, end: int) -> Array | Deferred | None:
-    """Return elements `begin` to `end` along an axis of a constant; None if its operation does not allow it."""
-    if not isinstance(x, Deferred):
-        return x[(slice(None),) * axis + (slice(begin, end),)]
-    shape = tuple(end - begin if k == axis else n for k, n in enumerate(x.shape))
-    first = x.inputs[0]
-    inputs: list[Array | Deferred | None]
-    match x.op:
-        case Convert() | Multiply(auto_broadcast=AutoBroadcast.NUMPY) | Subtract(auto_broadcast=AutoBroadcast.NUMPY):
-            places = [axis - len(shape) + len(i.shape) for i in x.inputs]
-            pairs = zip(x.inputs, places, strict=True)
-            inputs = [i if k < 0 or i.shape[k] == 1 else _part(i, k, begin, end) for i, k in pairs]
-        case Reshape() if prod(shape[:axis]) == 1:  # elements that lie side by side
-            outer = next((k for k, n in enumerate(first.shape) if n != 1), 0)
-            inner, step = prod(shape[axis + 1 :]), prod(first.shape[outer + 1 :])
-            if not step or begin * inner % step or end * inner % step:
-                return None
-            inputs = [_part(first, outer, begin * inner // step, end * inner // step), np.array(shape, np.int64)]
-        case _:
-            return None
-    given = [i for i in inputs if i is not None]
-    if len(given) < len(inputs):
-        return None
-    types = tuple(TensorType(t.dtype, i.shape) for t, i in zip(x.types, given, strict=True))
-    return Deferred(x.op, tuple(given), types, TensorType(x.type.dtype, shape))
 
 
 def _elements(type: TensorType) -> int:

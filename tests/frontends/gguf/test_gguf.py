@@ -15,7 +15,10 @@ from aot.compilation.compilation import Compilation
 from aot.compilation.jit import in_memory
 from aot.frontends import read_model
 from aot.frontends.gguf.blocks import FORMATS
-from aot.frontends.gguf.weights import with_positive_scales
+from aot.frontends.gguf.container import Stored
+from aot.frontends.gguf.numbers import numbers_of, with_positive_scales, zeros_and_scales
+from aot.ir.values.deferred import Deferred
+from aot.opset.deferred_parts import part_of
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
 from tests.frontends.gguf.files import TYPES, meaning, random_bytes, write
 from tests.frontends.gguf.networks import WIDTH, Network
@@ -59,9 +62,26 @@ def test_formats_mean_what_ggml_says(kind: str) -> None:
     np.testing.assert_allclose(found, meaning(kind, raw), rtol=1e-6, atol=1e-7)
     if form.split is not None:
         blocks = form.split(np.frombuffer(raw, np.uint8).reshape(-1, form.bytes))
-        positive = with_positive_scales(blocks)
+        signed = blocks.numbers.dtype == np.int8
+        positive = with_positive_scales(blocks, -1 if signed and blocks.numbers.min() == -128 else 0)
         assert (positive.scales > 0).all()
         np.testing.assert_allclose(positive.floats, blocks.floats, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [k for k in TYPES if k not in ("F32", "F16", "BF16")])
+def test_numbers_of_some_rows_are_those_of_all(kind: str) -> None:
+    form = next(f for f in FORMATS.values() if f.name == kind)
+    raw, order = np.frombuffer(random_bytes(kind, (12, 512), 2), np.uint8), np.arange(12)[::-1] ^ 1
+    stored = Stored("w", (12, 512), form, raw)
+    for by in (None, order):
+        numbers = numbers_of(stored, raw.reshape(12, -1), by)
+        part, (zeros, scales) = part_of(numbers, 0, 3, 8), zeros_and_scales(stored)
+        assert isinstance(part, Deferred)
+        assert (numbers.rows(3, 8) == part.array()).all()
+        taken = np.arange(3, 8) if by is None else by[3:8]
+        found = (part.array() - zeros[taken]) * scales[taken]
+        wanted = np.array(meaning(kind, raw.tobytes())).reshape(12, 512)[taken]
+        np.testing.assert_allclose(found.reshape(5, 512), wanted, rtol=1e-5, atol=1e-6)
 
 
 def made_of(name: str, folder: Path) -> Compilation:
