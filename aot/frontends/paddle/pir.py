@@ -30,7 +30,7 @@ _SILENT = (
     "stop_gradient",
     "persistable",
 )  # of no data
-_BROKEN = (TypeError, KeyError, ValueError, AttributeError, IndexError)
+_BROKEN = (TypeError, KeyError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 def read_program(path: Path) -> Program:

@@ -12,7 +12,7 @@ from typing import Any
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.scopes import Scope, SizeNames, branch_inputs, loop_inputs
-from aot.frontends.paddle.files import OLDER, WEIGHTS, pair
+from aot.frontends.paddle.files import NAME, OLDER, WEIGHTS, pair
 from aot.frontends.paddle.older import read_older
 from aot.frontends.paddle.pir import read_program
 from aot.frontends.paddle.program import Block, Given, Input, Key, Keys, Operation, Program
@@ -39,7 +39,8 @@ def read(path: Path, other: Path | None = None) -> Graph:
     if names and weights is None:
         raise UsageError(f"{model.name}: the weights are in a file beside it, {model.stem}{WEIGHTS}, got none")
     tensors = read_weights(weights, names) if names and weights is not None else {}
-    return _Reader(model.name, program, tensors).run(model.stem)
+    name = model.absolute().parent.name if model.stem == NAME else model.stem  # exporters call all files alike
+    return _Reader(model.name, program, tensors).run(name)
 
 
 @dataclass(slots=True)

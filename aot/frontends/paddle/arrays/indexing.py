@@ -170,3 +170,19 @@ def set_value(node: Call, x: OutPort, *inputs: OutPort | Sequenced, axes: Sequen
     whole = build.Broadcast(values, build.ShapeOf(part))
     flat = [node.reshape(v, (-1,)) for v in (x, part, whole)]
     return build.Reshape(build.ScatterElementsUpdate(*flat, node.scalar(0)), shape)
+
+
+@paddle("masked_select")
+def masked_select(node: Call, x: OutPort, mask: OutPort) -> OutPort:
+    """Take the elements that a mask marks, in a vector."""
+    places = node.build.Transpose(node.build.NonZero(mask), node.list([1, 0]))
+    return node.build.GatherND(x, places)
+
+
+@paddle("repeat_interleave")
+def repeat_interleave(node: Call, x: OutPort, *, repeats: int, axis: int) -> OutPort:
+    """Repeat each slice of an axis, one copy behind the other."""
+    along = node.axis(axis, x.type.rank)
+    count = node.build.Multiply(node.size(x, along), node.scalar(repeats))
+    places = node.build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
+    return node.build.Gather(x, node.build.Divide(places, node.scalar(repeats)), node.scalar(along))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from aot.frontends.conversion.calls import Value
 from aot.frontends.paddle.registry import Call, paddle
 from aot.ir.graph import OutPort
+from aot.opset.movement.blocks import DepthMode
 from aot.runtime.abi import DType
 
 
@@ -135,3 +136,9 @@ def unfold(node: Call, x: OutPort) -> OutPort:
         node.list([0, channels * kernel[0] * kernel[1], -1]),
         special_zero=True,
     )
+
+
+@paddle("pixel_unshuffle")
+def pixel_unshuffle(node: Call, x: OutPort, *, downscale_factor: int = 1) -> OutPort:
+    data, last = node.first(x)
+    return node.back(node.build.SpaceToDepth(data, mode=DepthMode.DEPTH_FIRST, block_size=downscale_factor), last)

@@ -193,3 +193,20 @@ def where(node: Call, condition: OutPort, x: OutPort, y: OutPort) -> OutPort:
 @paddle("cast")
 def cast(node: Call, x: OutPort) -> OutPort:
     return node.cast(x, node.dtype())
+
+
+@paddle("lerp")
+def lerp(node: Call, x: OutPort, y: OutPort, weight: OutPort) -> OutPort:
+    return node.build.Add(x, node.build.Multiply(node.build.Subtract(y, x), weight))
+
+
+@paddle("logit")
+def logit(node: Call, x: OutPort, *, eps: float = 1e-6) -> OutPort:
+    """Return ln(x / (1 - x)) of what is at least eps from 0 and 1."""
+    inside = node.build.Clamp(x, min=eps, max=1 - eps) if eps else x
+    return node.build.Log(node.build.Divide(inside, node.build.Subtract(node.like(1, x), inside)))
+
+
+@paddle("masked_fill")
+def masked_fill(node: Call, x: OutPort, mask: OutPort, value: OutPort) -> OutPort:
+    return node.build.Select(mask, value, x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aot.frontends.conversion.calls import Sequenced
 from aot.frontends.paddle.registry import Call, paddle
 from aot.ir.graph import OutPort
 
@@ -41,3 +42,13 @@ def addmm(node: Call, c: OutPort, x: OutPort, y: OutPort, *, alpha: float = 1.0,
 @paddle("dot")
 def dot(node: Call, x: OutPort, y: OutPort) -> OutPort:
     return node.build.ReduceSum(node.build.Multiply(x, y), node.list([x.type.rank - 1]))
+
+
+@paddle("mv")
+def mv(node: Call, x: OutPort, vector: OutPort) -> OutPort:
+    return node.build.MatMul(x, vector)
+
+
+@paddle("einsum")
+def einsum(node: Call, xs: OutPort | Sequenced, *, equation: str) -> OutPort:
+    return node.onnx("Einsum", *(xs if isinstance(xs, tuple) else (xs,)), equation=equation)

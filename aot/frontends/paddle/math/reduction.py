@@ -116,3 +116,9 @@ def cumsum(
     data = node.reshape(x, (-1,)) if flatten or axis is None else x
     along = 0 if flatten or axis is None else node.axis(int(node.one(axis, "axis")), x.type.rank)
     return node.build.CumSum(data, node.scalar(along), exclusive=exclusive, reverse=reverse)
+
+
+@paddle("cumprod")
+def cumprod(node: Call, x: OutPort, *, dim: int, exclusive: bool = False, reverse: bool = False) -> OutPort:
+    axis = node.scalar(node.axis(dim, x.type.rank))
+    return node.build.CumProd(x, axis, exclusive=exclusive, reverse=reverse)

@@ -136,3 +136,26 @@ def dropout(
     if mode == "upscale_in_train" or p is None:
         return x
     return node.build.Multiply(x, node.like(1 - float(node.one(p, "p")), x))
+
+
+@paddle("maxout")
+def maxout(node: Call, x: OutPort, *, groups: int, axis: int = 1) -> OutPort:
+    """Take the largest of each group of channels."""
+    along = node.axis(axis, x.type.rank)
+    count = node.extent(x, along, "the number of channels")
+    sizes = [*[0] * along, count // groups, groups]
+    if along + 1 == x.type.rank:
+        apart = node.build.Reshape(x, node.list(sizes), special_zero=True)
+    else:
+        rest = node.dims(x, range(along + 1, x.type.rank))
+        apart = node.build.Reshape(x, node.build.Concat(node.list(sizes), rest, axis=0), special_zero=True)
+    return node.build.ReduceMax(apart, node.list([along + 1]))
+
+
+@paddle("swiglu")
+def swiglu(node: Call, x: OutPort, y: OutPort | None = None) -> OutPort:
+    """Return swish(x) y; both are halves of one tensor if there is none."""
+    if y is None:
+        halves = node.build.Split(x, node.scalar(x.type.rank - 1), num_splits=2, outputs=2).node
+        x, y = halves.out_ports().values()
+    return node.build.Multiply(node.build.Swish(x), y)
