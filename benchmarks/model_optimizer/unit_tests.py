@@ -2,15 +2,16 @@
 
     python -m benchmarks.model_optimizer.unit_tests FOLDER [PATH ...] [--reasons N] [--list FILE]
 
-FOLDER holds `unit_tests` of `tools/mo` of OpenVINO's sources up to release 2024.6, alone: Model Optimizer's own code
-beside it would be tested instead. PATH is a file or folder of tests below `unit_tests/mo` (`graph`, `ops`);
-without one, AREAS. Each file is loaded like a file of an extension folder: what it imports of Model Optimizer is this
-project's. `--list` writes each test with its outcome.
+FOLDER holds `unit_tests` of `tools/mo` of OpenVINO's sources up to release 2024.6, or of `model-optimizer` up to
+2021.4, alone: Model Optimizer's own code beside it would be tested instead. PATH is a file or folder of tests below
+`unit_tests/mo` or `unit_tests/extensions` (`graph`, `ops`); without one, AREAS. Each file is loaded like a file of an
+extension folder: what it imports of Model Optimizer is this project's. `--list` writes each test with its outcome.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import sys
 from collections import Counter
@@ -23,7 +24,11 @@ import pytest
 
 from aot.extensions.modules import Modules
 
-AREAS = ("graph", "utils", "front", "front/common", "front/onnx", "middle", "middle/passes", "back", "ops")
+ROOTS = ("mo", "extensions")
+AREAS = tuple(
+    """graph utils front front/common front/common/partial_infer front/onnx front/tf front/tf/extractors front/caffe
+    front/caffe/extractors middle middle/passes middle/passes/fusing back ops""".split()
+)
 PATTERN = re.compile(r"[Tt]est(_actual)?\.py$")
 REASON = re.compile(r"^E\s+(\S.*)$", re.MULTILINE)
 
@@ -67,17 +72,17 @@ class Counted:
     def _count(self, name: str, outcome: str, text: str) -> None:
         found: list[str] = REASON.findall(text)
         reason = found[0] if found else text.strip().rpartition("\n")[2]
-        area = str(Path(name.partition("::")[0]).parent).partition("unit_tests/mo/")[2]
+        area = str(Path(name.partition("::")[0]).parent).partition("unit_tests/")[2]
         self.outcomes.setdefault(area, Counter())[outcome] += 1
-        self.tests.append((name.partition("unit_tests/mo/")[2], outcome, reason))
+        self.tests.append((name.partition("unit_tests/")[2], outcome, reason))
         if outcome not in ("passed", "skipped"):
             self.reasons[f"{outcome}: {reason[:150]}"] += 1
 
 
 def files(root: Path, paths: list[str]) -> Iterator[str]:
     """Yield the files of tests that the paths name; a folder stands for its own files."""
-    for path in paths:
-        place = root / "unit_tests" / "mo" / path
+    for path, below in itertools.product(paths, ROOTS):
+        place = root / "unit_tests" / below / path
         found = [place] if place.is_file() else sorted(p for p in place.glob("*.py") if PATTERN.search(p.name))
         yield from map(str, found)
 

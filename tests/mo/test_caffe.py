@@ -12,6 +12,9 @@ from google.protobuf import text_format
 from aot.compilation.driver import stages
 from aot.frontends.caffe.messages import LayerParameter
 from aot.ir.interpret import interpret
+from aot.ir.op import Foreign
+from aot.mo.bridge.names import op_name
+from aot.mo.extracted.nodes import extracted
 from aot.mo.front.caffe.blobs import get_list_from_container, get_spatial_attr
 from aot.options import CompileOptions
 from tests.frontends.caffe.nets import inputs_of, layer, written
@@ -80,6 +83,8 @@ class Leaky(FrontReplacementPattern):
     def find_and_replace_pattern(self, graph):
         for node in graph.get_op_nodes(op="Conv2D"):
             assert node.kernel_size == (1,) and node.in_port(1).get_source().node.op == "Const"
+            assert node.output == 2 and list(node.kernel_spatial) == [1, 1] and list(node.stride) == [1, 1, 1, 1]
+            node["stride"] = np.array([1, 1, 2, 2])
         for node in graph.get_op_nodes(op="Tanh"):
             node.out_port(0).get_connection().set_source(node.in_port(0).get_source())
 """
@@ -109,7 +114,7 @@ def test_nodes_have_the_names_of_model_optimizers(tmp_path: Path) -> None:
     text = layer("Convolution", "conv", ["data"], ["c"], "convolution_param { num_output: 2 kernel_size: 1 }")
     blobs = {"conv": [2 * np.eye(2, dtype=np.float32).reshape(2, 2, 1, 1), np.ones(2, np.float32)]}
     found = computed(tmp_path, text + layer("TanH", "t", ["c"], ["y"]), blobs, front_caffe_slopes=SLOPES)
-    np.testing.assert_allclose(found, 2 * X + 1, rtol=1e-6)
+    np.testing.assert_allclose(found, 2 * X[:, :, ::2, ::2] + 1, rtol=1e-6)
 
 
 SIZES = [
@@ -134,3 +139,32 @@ def test_files_for_other_frameworks_do_not_take_part(tmp_path: Path, name: str) 
         tmp_path, text, {"data": []}, **{f"front_{name}_broken": "raise SystemExit\n"}, front_slopes=SLOPES
     )
     np.testing.assert_array_equal(found, np.maximum(X, 0))
+
+
+LAYERS = [  # kind, fields, attributes; source: Model Optimizer 2021.4's own tests of its extractors
+    (
+        "Pooling",
+        {"kernel_size": 3, "stride_h": 2, "stride_w": 1, "pad": 1, "pool": "AVE"},
+        {"window": [1, 1, 3, 3], "stride": [1, 1, 2, 1], "pad": [[0, 0], [0, 0], [1, 1], [1, 1]], "pool_method": "avg"},
+    ),
+    (
+        "Convolution",
+        {"kernel_h": 2, "kernel_w": 5, "dilation": (2,)},
+        {"kernel_spatial": [2, 5], "dilation": [1, 1, 2, 2]},
+    ),
+    ("InnerProduct", {"num_output": 7, "transpose": False}, {"out-size": 7, "transpose_weights": True}),
+    ("LRN", {"k": 2.0, "norm_region": "WITHIN_CHANNEL"}, {"bias": 2.0, "region": "same"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields", "wanted"), LAYERS, ids=[row[0] for row in LAYERS])
+def test_layers_have_the_attributes_of_model_optimizers(
+    kind: str, fields: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    found = extracted(Foreign("caffe", kind, tuple(fields.items())), 1)
+    assert {name: np.asarray(found[name]).tolist() for name in wanted} == wanted
+
+
+def test_fields_decide_the_names_of_operations() -> None:
+    rows = [("ReLU", {"negative_slope": 0.5}, "LeakyReLU"), ("Eltwise", {"operation": "MAX"}, "Maximum")]
+    assert [op_name(Foreign("caffe", kind, tuple(fields.items()))) for kind, fields, _ in rows] == [r[2] for r in rows]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from aot.ir.op import Foreign
-from aot.mo.extracted import onnx, tensorflow
+from aot.mo.extracted import caffe, onnx, tensorflow
 from aot.mo.extracted.attribute import ABSENT, Attr, File
 
-_TABLES = {"onnx": onnx.attrs_of, "tf": tensorflow.attrs_of}
+_TABLES = {"onnx": onnx.attrs_of, "tf": tensorflow.attrs_of, "caffe": caffe.attrs_of}
+_NAMES = {"onnx": onnx.name_of, "caffe": caffe.name_of}
 
 
 def _attrs(op: Foreign) -> tuple[Attr, ...]:
@@ -23,7 +24,8 @@ def file_of(op: Foreign, outputs: int = 1) -> File:
 
 def name_by_attributes(op: Foreign) -> str | None:
     """Return the attribute `op` of a node where it depends on the file's attributes; None elsewhere."""
-    return onnx.name_of(op.kind, file_of(op)) if op.dialect == "onnx" else None
+    name = _NAMES.get(op.dialect)
+    return None if name is None else name(op.kind, file_of(op))
 
 
 def extracted(op: Foreign, outputs: int) -> dict[str, Any]:
