@@ -144,7 +144,9 @@ def test_variables_are_read_at_their_place(tmp_path: Path) -> None:
         ("Identity", "a", "first", {"T": FLOAT}),
         ("Identity", "b", "second", {"T": FLOAT}),
     )
-    assert run(written(tmp_path, made)) == [[-1, 2], [-2, 4]]
+    path = written(tmp_path, made)
+    assert run(path) == [[-1, 2], [-2, 4]]
+    assert {"first", "second"} <= {node.name for node in aot.read_model(path).nodes.values()}
     del made.node[3].input[1]  # read before it is set
     with pytest.raises(UnsupportedError, match="it has no value"):
         run(written(tmp_path, made))
