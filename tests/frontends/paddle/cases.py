@@ -478,6 +478,15 @@ CASES: tuple[Case, ...] = (
         ),
         [X, numbers(3)],
     ),
+    Case("nms", lambda p, b: p.vision.ops.nms(b, 0.3), [BOXES[0]]),
+    Case(
+        "box_coder",
+        lambda p, b, v, x: (
+            p.vision.ops.box_coder(b, v, x, "decode_center_size"),
+            p.vision.ops.box_coder(b, [0.1, 0.1, 0.2, 0.2], x, "decode_center_size", False),
+        ),
+        [BOXES[0], numbers(8, 4, low=0.1, high=0.3), numbers(3, 8, 4)],
+    ),
     Case("einsum", lambda p, x, y: p.einsum("bij,bkj->bik", x, y), [X, Y]),
     Case("mv", lambda p, x, y: p.mv(x, y), [numbers(3, 4), numbers(4)]),
     Case("lerp", lambda p, x, y: p.lerp(x, y, 0.3), [X, Y]),

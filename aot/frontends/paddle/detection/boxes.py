@@ -150,3 +150,60 @@ def yolo_box(
         return build.Reshape(last, node.list([0, count * height * width, length]), special_zero=True)
 
     return listed(boxes, 4), listed(scores, class_num)
+
+
+@paddle("nms")
+def nms(node: Call, boxes: OutPort, *, threshold: float = 1.0) -> OutPort:
+    """Find the places of boxes, the best ones first, that do not overlap a box before them."""
+    build = node.build
+    count = node.dims(boxes, [0])
+    order = node.cast(
+        build.Range(node.scalar(0), node.size(boxes, 0), node.scalar(1), output_type=DType.I64), DType.F32
+    )
+    scores = build.Unsqueeze(build.Negative(order), node.list([0, 1]))  # boxes are sorted
+    found = node.onnx(
+        "NonMaxSuppression",
+        build.Unsqueeze(boxes, node.list([0])),
+        scores,
+        count,
+        build.const([threshold], DType.F32),
+    )
+    found = found if isinstance(found, OutPort) else found[0]
+    return build.Reshape(build.Gather(found, node.scalar(2), node.scalar(1)), node.list([-1]))
+
+
+@paddle("box_coder")
+def box_coder(
+    node: Call,
+    priors: OutPort,
+    variances: OutPort | None,
+    x: OutPort,
+    *,
+    code_type: str = "encode_center_size",
+    box_normalized: bool = True,
+    axis: int = 0,
+    variance: Sequence[float] = (),
+) -> OutPort:
+    """Return boxes of distances [N, M, 4] from prior boxes, which go along axis 1, or along axis 0 for `axis` 1."""
+    node.refuse(code_type != "decode_center_size", "boxes are decoded, got encode_center_size")
+    build, one = node.build, 0.0 if box_normalized else 1.0
+    place = node.list([axis])
+    along = build.Unsqueeze(priors, place)
+    factors = build.const(list(variance) or [1.0] * 4, DType.F32)
+    if variances is not None:
+        factors = build.Unsqueeze(variances, place)
+    scaled = build.Multiply(x, factors)
+
+    def parts(value: OutPort) -> list[OutPort]:
+        made = build.Split(value, node.scalar(2), num_splits=4, outputs=4).node
+        return list(made.out_ports().values())
+
+    x0, y0, x1, y1 = parts(along)
+    tx, ty, tw, th = parts(scaled)
+    ends = list[tuple[OutPort, OutPort]]()
+    for low, high, shift, size in ((x0, x1, tx, tw), (y0, y1, ty, th)):
+        length = build.Add(build.Subtract(high, low), one)
+        centre = build.Add(build.Add(low, build.Multiply(length, 0.5)), build.Multiply(shift, length))
+        half = build.Multiply(build.Multiply(build.Exp(size), length), 0.5)
+        ends.append((build.Subtract(centre, half), build.Subtract(build.Add(centre, half), one)))
+    return build.Concat(ends[0][0], ends[1][0], ends[0][1], ends[1][1], axis=2)
