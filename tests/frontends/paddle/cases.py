@@ -2,51 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import lzma
-from base64 import b64decode
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-Array = Any
-STORED = Path(__file__).with_name("cases.xz")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A function of PaddlePaddle, as `p`, and tensors. `fixed`: its sizes must be known; `newer`: not in version 2."""
-
-    name: str
-    call: Callable[..., Any]
-    inputs: Sequence[Array]
-    fixed: bool = False
-    newer: bool = False
-
-
-@cache
-def stored() -> dict[str, dict[str, Any]]:
-    """Return the files and the results of the cases by their names, and by the suffixes of files."""
-    return json.loads(lzma.decompress(STORED.read_bytes()))
-
-
-def array(kept: Sequence[Any]) -> Array:
-    """Return a stored array."""
-    dtype, shape, data = kept
-    return np.frombuffer(b64decode(data), dtype).reshape(shape)
-
-
-def numbers(*shape: int, low: float = -2, high: float = 2, seed: int = 1) -> Array:
-    return np.random.default_rng([seed, *shape]).uniform(low, high, shape).astype(np.float32)
-
-
-def ints(values: Any, dtype: Any = np.int64) -> Array:
-    return np.array(values, dtype)
-
+from tests.frontends.paddle.case import Case, both, cases_of, interpolated, ints, network, numbers, older
 
 X = numbers(2, 3, 4)
 Y = numbers(2, 3, 4, seed=2)
@@ -70,53 +28,18 @@ ACTIVATIONS = (
     "hardshrink tanhshrink thresholded_relu log_sigmoid sigmoid log_softmax softmax hardtanh"
 )
 
-
-def _of(words: str, inputs: Sequence[Array], module: str = "") -> list[Case]:
-    """Return cases of functions of one name, called with the inputs."""
-
-    def call(name: str) -> Callable[..., Any]:
-        return lambda p, *xs: getattr(p.nn.functional if module else p, name)(*xs)
-
-    return [Case(name, call(name), inputs) for name in words.split()]
-
-
-def both(found: Any) -> list[Any]:
-    """Return the results and the last states of recurrent layers."""
-    return [found[0], *found[2]]
-
-
-def older(p: Any, kind: str, inputs: Any, result: str, outputs: Sequence[str] = ("Out",), **attrs: Any) -> Any:
-    """Return the outputs of an operation that version 2 alone has."""
-    block = p.static.default_main_program().current_block()
-    made = {n: block.create_var(name=f"{kind}.{n}", dtype=result) for n in outputs}
-    block.append_op(type=kind, inputs=inputs, outputs=made, attrs=attrs)
-    return list(made.values())
-
-
-def interpolated(p: Any, x: Any, mode: str, **how: Any) -> Any:
-    return p.nn.functional.interpolate(x, mode=mode, **how)
-
-
-def network(p: Any, x: Any, w: Any) -> Any:
-    """A loop of sizes, as OCR's exports have them: a map to a sequence."""
-    n, c = p.shape(x)[0], p.shape(x)[1]
-    y = p.nn.functional.conv2d(x, w, padding=1)
-    y = p.transpose(p.reshape(y, [n, 5, -1]), [0, 2, 1])
-    return p.concat([y, p.zeros([n, 1, 5])], 1), c
-
-
 CASES: tuple[Case, ...] = (
-    *_of(ONE, [X]),
-    *_of(POSITIVES, [POSITIVE]),
-    *_of(SMALLS, [SMALL]),
+    *cases_of(ONE, [X]),
+    *cases_of(POSITIVES, [POSITIVE]),
+    *cases_of(SMALLS, [SMALL]),
     Case("acosh", lambda p, x: p.acosh(x), [POSITIVE + 1]),
-    *_of(TWO, [X, numbers(3, 1)]),
-    *_of(SAME, [N, ints([1, 2, 7])]),
-    *_of(BOOLEAN, [X > 0, Y > 0]),
+    *cases_of(TWO, [X, numbers(3, 1)]),
+    *cases_of(SAME, [N, ints([1, 2, 7])]),
+    *cases_of(BOOLEAN, [X > 0, Y > 0]),
     Case("logical_not", lambda p, x: p.logical_not(x), [X > 0]),
-    *_of(BITS, [N, ints([[6, 3, 1], [2, 2, 5]])]),
+    *cases_of(BITS, [N, ints([[6, 3, 1], [2, 2, 5]])]),
     Case("bitwise_not", lambda p, x: p.bitwise_not(x), [N]),
-    *_of(ACTIVATIONS, [numbers(2, 3, 5, low=-5, high=5)], "f"),
+    *cases_of(ACTIVATIONS, [numbers(2, 3, 5, low=-5, high=5)], "f"),
     Case("gelu_tanh", lambda p, x: p.nn.functional.gelu(x, approximate=True), [X]),
     Case("leaky_slope", lambda p, x: p.nn.functional.leaky_relu(x, 0.3), [X]),
     Case("softplus_beta", lambda p, x: p.nn.functional.softplus(x, 2.0, 1.5), [X]),

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.frontends.paddle.cases import CASES, STORED, Case
+from tests.frontends.paddle.case import STORED, Case
+from tests.frontends.paddle.cases import CASES
 
 
 def built(p: Any, case: Case, is_older: bool) -> tuple[str, list[Any]]:

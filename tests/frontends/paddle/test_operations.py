@@ -17,7 +17,8 @@ from aot.frontends.paddle.registry import CONVERSIONS
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.opset.control.infrastructure import Parameter
-from tests.frontends.paddle.cases import CASES, Case, array, stored
+from tests.frontends.paddle.case import Case, array, stored
+from tests.frontends.paddle.cases import CASES
 
 SUFFIXES = ("json", "pdmodel")
 MADE = {"builtin.scalar"}  # by the reader, for loops

@@ -15,7 +15,8 @@ from aot.compilation.cache import files_of
 from aot.frontends import framework_of, read_model
 from aot.ir.interpret import interpret
 from aot.runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError, UsageError
-from tests.frontends.paddle.cases import CASES, stored
+from tests.frontends.paddle.case import stored
+from tests.frontends.paddle.cases import CASES
 from tests.frontends.paddle.test_operations import converted, written
 from tests.fuzz.mutants.paddle import weighted
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.frontends.paddle.cases import CASES, stored
+from tests.frontends.paddle.case import stored
+from tests.frontends.paddle.cases import CASES
 from tests.fuzz.case import Case
 from tests.fuzz.mutants.changes import REALS, WORDS, changed_bytes, compile_and_run, drawn_changes, number
 from tests.fuzz.reduce import fewest
