@@ -25,7 +25,7 @@ def demo(
     tokens: Annotated[int, option(min=1, metavar="N", help="Answer with at most N tokens")] = 256,
     debug: arg.Debug = False,
 ) -> None:
-    """Write a web page that tries a network: pictures, a chat or a search.
+    """Write a page that tries a network: pictures, chat or search.
 
     Any static server serves the folder; a page in one file is opened as it is.
     """
