@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 COMPLETES = "_AOT_COMPLETE"  # the variable by which a shell asks typer for completions
 INTERRUPTED = 130  # exit code
 COMMANDS = {  # in the order of the help, with the modules of their functions
-    **{name: f"aot.commands.{name}" for name in ("compile", "run", "generate", "chat", "embed", "quantize", "serve")},
+    **{name: f"aot.commands.{name}" for name in ("compile", "run", "generate", "chat", "embed", "rerank")},
+    **{name: f"aot.commands.{name}" for name in ("quantize", "serve")},
     **{name: f"aot.commands.{name}" for name in ("bench", "compare", "info", "report", "demo")},
     **dict.fromkeys(("dump", "rewrite", "convert", "cache", "config", "check", "ops"), "aot.cli"),
     **dict.fromkeys(("sign", "verify", "sbom", "provenance"), "aot.commands.supply"),

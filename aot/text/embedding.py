@@ -14,6 +14,7 @@ from aot.runtime.generation.interface import EMBEDDING, IDS, MASK
 from aot.runtime.loading.library import read_manifest
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.model import CompiledModel
+from aot.text.library_texts import PAIR_SCORES, TOKEN_TYPES
 from aot.text.tokenizer import Tokenizer
 
 MOST_TOGETHER = 16  # texts of one length that are computed in one call
@@ -32,11 +33,21 @@ def check_encoder(manifest: Manifest, name: str) -> None:
         raise UsageError(f"{name}: must be an encoder, with {IDS}, {MASK} and {EMBEDDING}, got one with {got}")
 
 
+def is_ranker(manifest: Manifest) -> bool:
+    """True if a library scores texts or pairs of them."""
+    inputs, outputs = ({tensor.name for tensor in tensors} for tensors in (manifest.inputs, manifest.outputs))
+    return {IDS, MASK} == inputs - {TOKEN_TYPES} and PAIR_SCORES in outputs and not manifest.variables
+
+
 def check_speaks(path: Path) -> None:
     """Raise UsageError for a library of an encoder, which makes no tokens."""
-    if is_compiled(path) and is_encoder(read_manifest(path)):
+    manifest = read_manifest(path) if is_compiled(path) else None
+    if manifest is not None and is_encoder(manifest):
         rule = "must be a language model, got an encoder, which makes vectors of texts"
         raise UsageError(f"{path.name}: {rule}; next: aot embed {path} TEXT")
+    if manifest is not None and is_ranker(manifest):
+        rule = "must be a language model, got an encoder, which scores pairs of texts"
+        raise UsageError(f"{path.name}: {rule}; next: aot rerank {path} QUERY TEXT")
 
 
 def tokens_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:

@@ -17,10 +17,12 @@ from aot.runtime.errors import CorruptError
 from aot.runtime.regular import open_file
 
 ENTRY = "tokenizer"  # of the manifest
+TOKEN_TYPES, PAIR_SCORES = "token_type_ids", "scores"  # input and output of an encoder with a head
 SOURCE, PREFIX = "gguf", "tokenizer."  # where a graph's information has it, and how the names begin
 FOLDER = "huggingface"  # where it has the texts of a folder, and the name of these in the entry
 TOKENIZER, SETTINGS, CHAT_TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 STOP, CONTEXT_LENGTH = "stop", "context_length"  # of a folder: tokens that end an answer, tokens that it was trained on
+LABELS = "labels"  # of a folder: the names of a classifier's scores
 CONTEXT = ".context_length"
 WORDS, MERGES, SCORES = "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores"
 TEXTS = ("tokenizer.chat_template", "tokenizer.ggml.model", "tokenizer.ggml.pre")  # that are no JSON, whatever they say

@@ -43,16 +43,28 @@ class Packaged:
 
     def tokens(self, text: str, *, marks: bool) -> list[int]:
         """Return the tokens of a text; `marks`: with those that begin and end it."""
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(f"text: must be Unicode, got half of a surrogate pair at {error.start}") from None
+        _check_unicode(text)
         with checked("tokenizer.json"):
             return list(self._inner.encode(text, add_special_tokens=marks).ids)
+
+    def pair(self, first: str, second: str | None) -> tuple[list[int], list[int]]:
+        """Return the tokens of two texts, or of one, as the file's template joins them, and the type of each token."""
+        for text in (first, second or ""):
+            _check_unicode(text)
+        with checked("tokenizer.json"):
+            found = self._inner.encode(first, second)
+            return list(found.ids), list(found.type_ids)
 
     def _text(self, ids: Sequence[int]) -> str:
         with checked("tokenizer.json"):
             return str(self._inner.decode([n for n in ids if 0 <= n < MOST_TOKENS]))
+
+
+def _check_unicode(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"text: must be Unicode, got half of a surrogate pair at {error.start}") from None
 
 
 @contextmanager

@@ -31,6 +31,14 @@ INFER: dict[str, Any] = {
 }
 EMBEDDINGS = "/v1/embeddings"
 EMBED: dict[str, Any] = {"model": "{encoder}", "input": ["w5 w40", "w7"], "encoding_format": "float", "user": "me"}
+RERANK = "/v1/rerank"
+ORDER: dict[str, Any] = {
+    "model": "{ranker}",
+    "query": "w5 w40",
+    "documents": ["w7", {"text": "w9 w8"}],
+    "top_n": 2,
+    "return_documents": True,
+}
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 3.5, 1e308, -1e-300, 2**31, 2**63, 2**64, 10**400, float("nan"), float("inf")),
     *(
@@ -114,6 +122,8 @@ def _right(path: str) -> dict[str, Any]:
         return INFER
     if path == EMBEDDINGS:
         return EMBED
+    if path == RERANK:
+        return ORDER
     return PLAIN | (CHAT if "chat" in path else {"prompt": "1+2="})
 
 

@@ -30,6 +30,8 @@ EXAMPLES = {
         aot chat model.so "Which rivers flow through Paris?" --system "Answer in one sentence." """,
     "embed": """
         aot embed model.so "Which rivers flow through Paris?" > vectors.json""",
+    "rerank": """
+        aot rerank model.so "Where is Paris?" "Paris lies on the Seine." "A cat sleeps on the sofa." """,
     "quantize": """
         aot quantize model.onnx --data samples.npz -o model_int8.xml --max-error 0.05
         aot quantize decoder.xml --weights int4 --group 64 -o decoder_int4.xml""",

@@ -60,11 +60,12 @@ def _command(name: str, text: str, parameters: list[Parameter]) -> list[str]:
     rows = rows_of(name)
     own = [p for p in parameters if p.name not in COMMON and p.name.removesuffix(ALSO) not in rows]
     arguments = [_argument(p) for p in own if declaration_of(p).is_argument]
-    lines = [f"## aot {name}", f"`{' '.join(['aot', name, *arguments])}` · {' '.join(text.split())}", ""]
-    lines += [_line(p) for p in own if not declaration_of(p).is_argument]
+    lines = [f"## aot {name}", f"`{' '.join(['aot', name, *arguments])}` · {' '.join(text.split())}"]
+    options = [_line(p) for p in own if not declaration_of(p).is_argument]
     taken = [flags_of(field, row)[0] for field, row in rows.items() if not row.shares]
     taken += [names_of(p)[0] for p in parameters if p.name in COMMON]
-    return [*lines, f"- {', '.join(f'`{flag}`' for flag in taken)}", ""]
+    shared = ", ".join(f"`{flag}`" for flag in taken)
+    return [*lines, "", *options, f"- {shared}", ""] if options else [*lines[:-1], f"{lines[-1]} Takes {shared}.", ""]
 
 
 def _argument(parameter: Parameter) -> str:

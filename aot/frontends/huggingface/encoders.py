@@ -1,4 +1,4 @@
-"""Encoders in folders of Hugging Face: BERT and its relatives, with the pooling that sentence-transformers writes."""
+"""Encoders in folders of Hugging Face: BERT and its relatives, with pooling of sentence-transformers or a head."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ from aot.frontends.huggingface.config import (
 from aot.frontends.huggingface.container import read_json, read_list, read_tensors
 from aot.frontends.huggingface.names import HEAD, NORM, POSITIONS, TOKENS, Names
 from aot.frontends.huggingface.weights import FolderWeights
-from aot.frontends.language.config import ALL_TOKENS, MOST_LAYERS, Config, Family, Values
-from aot.frontends.language.encoder import CLS, MEAN, MOST, Encoder, Pooling, Shape
+from aot.frontends.language.config import ALL_TOKENS, MOST_LAYERS, RELU, Config, Family, Values
+from aot.frontends.language.encoder import CLS, MEAN, MOST, TANH, Encoder, Head, Pooling, Shape
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.runtime.errors import UnsupportedError
-from aot.text.library_texts import CONTEXT_LENGTH, FOLDER, TOKENIZER
+from aot.text.library_texts import CONTEXT_LENGTH, FOLDER, LABELS, SETTINGS, TOKENIZER
 
 MODULES, SENTENCES, PROMPTS = "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"
 HEADS = ("Model", "ForMaskedLM")  # ends of the names of networks whose bodies give a vector for each token
+CLASSIFIER = "ForSequenceClassification"  # end of the names of networks that score texts or pairs of them
+SIGMOID, IDENTITY = "Sigmoid", "Identity"
 MODES = {"pooling_mode_cls_token": CLS, "pooling_mode_max_tokens": MOST, "pooling_mode_mean_tokens": MEAN}
 SHOWN = 5  # names in an error
+LEAST_PAIR = 8  # tokens: fewer hold no two texts with their marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Kind:
     """A type of encoders. `keys`: what config.json calls sizes, where it has other names than BERT.
 
     `padding`: positions begin behind the number of the token that fills up texts; `types`: there are types of tokens;
-    `modern`: rotations, a gate in the MLP, and norms before.
+    `modern`: rotations, a gate in the MLP, and norms before. `activation`: of the head of classifiers.
     """
 
     names: Names
@@ -47,6 +50,10 @@ class Kind:
     padding: bool = False
     types: bool = True
     modern: bool = False
+    activation: str = TANH
+
+
+_CLASSIFIER = {"head_dense": "classifier.dense", "classifier": "classifier.out_proj"}
 
 
 def _names(body: str, layers: str, parts: Mapping[str, str], more: Mapping[str, str]) -> Names:
@@ -58,6 +65,7 @@ def _names(body: str, layers: str, parts: Mapping[str, str], more: Mapping[str, 
         "token_embd_norm": f"{embeddings}.LayerNorm",
         HEAD: "lm_head",
         NORM: f"{body}.final_norm",
+        **_CLASSIFIER,
     }
     return Names({**whole, **more}, f"{body}.{layers}", parts)
 
@@ -92,7 +100,15 @@ _MODERN = {
     "ffn_norm": "mlp_norm",
     "ffn_down": "mlp.Wo",
 }
-_MODERN_WHOLE = {TOKENS: "model.embeddings.tok_embeddings", "token_embd_norm": "model.embeddings.norm"}
+_MODERN_WHOLE = {
+    TOKENS: "model.embeddings.tok_embeddings",
+    "token_embd_norm": "model.embeddings.norm",
+    "head_dense": "head.dense",
+    "head_norm": "head.norm",
+    "classifier": "classifier",
+}
+_BERT_HEAD = {"head_dense": "bert.pooler.dense", "classifier": "classifier"}
+_DISTILBERT_HEAD = {"head_dense": "pre_classifier", "classifier": "classifier"}
 _DISTILBERT_KEYS = {
     "hidden_size": "dim",
     "num_hidden_layers": "n_layers",
@@ -102,11 +118,16 @@ _DISTILBERT_KEYS = {
 }
 _ROBERTA = Kind(_names("roberta", "encoder.layer", _BERT, {}), padding=True)
 ENCODERS = {
-    "bert": Kind(_names("bert", "encoder.layer", _BERT, {})),
+    "bert": Kind(_names("bert", "encoder.layer", _BERT, _BERT_HEAD)),
     "roberta": _ROBERTA,
     "xlm-roberta": _ROBERTA,
     "camembert": _ROBERTA,
-    "distilbert": Kind(_names("distilbert", "transformer.layer", _DISTILBERT, {}), _DISTILBERT_KEYS, types=False),
+    "distilbert": Kind(
+        _names("distilbert", "transformer.layer", _DISTILBERT, _DISTILBERT_HEAD),
+        _DISTILBERT_KEYS,
+        types=False,
+        activation=RELU,
+    ),
     "mpnet": Kind(
         _names("mpnet", "encoder.layer", _MPNET, {"relative_bias": "mpnet.encoder.relative_attention_bias"}),
         padding=True,
@@ -132,8 +153,10 @@ def read(path: Path, found: Mapping[str, object]) -> Graph:
     v = Values(v.file, {**found, **{key: found.get(name) for key, name in kind.keys.items()}})
     given = v.find("architectures")
     names = list(map(str, cast("list[object]", given))) if isinstance(given, list) else []
-    if names and not names[0].endswith(HEADS):
-        raise unsupported(v, "encoders that give vectors of tokens can be read", names[0], path)
+    if names and not names[0].endswith((*HEADS, CLASSIFIER)):
+        rule = "encoders that give vectors of tokens, or classify sequences, can be read"
+        raise unsupported(v, rule, names[0], path)
+    labels = _labels(v) if names and names[0].endswith(CLASSIFIER) else None
     config, shape = _config(v, kind), _shape(v, kind)
     words = v.integer("vocab_size", most=1 << 31)
     network = Network(config, Architecture(config.family, kind.names), True, words, shape.most, None, None)
@@ -141,15 +164,53 @@ def read(path: Path, found: Mapping[str, object]) -> Graph:
     graph = Graph(name=name, file=name)
     tensors = {_newer(key): tensor for key, tensor in read_tensors(path).items()}
     weights = FolderWeights(tensors, network, Builder(graph), name)
-    Encoder(graph, config, weights, shape).build(words, _pooling(path))
+    head = None if labels is None else _head(v, kind, len(labels))
+    pooling = _pooling(path) if head is None else _head_pooling(v, kind, path)
+    Encoder(graph, config, weights, shape, head).build(words, pooling)
     body = kind.names.layers.partition(".")[0]
     unread = [n for n in weights.unread if n.startswith(f"{body}.") and not n.startswith(f"{body}.pooler.")]
     unread = [n for n in unread if not n.endswith(".position_ids")]
     if unread:
         rule = "all tensors of the encoder belong to the network"
         raise UnsupportedError(f"{name}: {rule}, got {len(unread)} others: {', '.join(map(repr, unread[:SHOWN]))}")
-    graph.rt_info[FOLDER] = _texts(path, shape.most)
+    graph.rt_info[FOLDER] = _texts(path, shape.most, labels)
     return graph
+
+
+def _labels(v: Values) -> list[str]:
+    """Return the names of the scores: those of `id2label`, or made of their numbers as transformers does."""
+    given = v.find("id2label")
+    if given is None:
+        return [f"LABEL_{n}" for n in range(v.integer("num_labels", 2))]
+    found = cast("dict[str, object]", given) if isinstance(given, dict) else {}
+    if not found or found.keys() != set(map(str, range(len(found)))):
+        raise v.wrong("id2label", "a name for each number from 0", list(found)[:SHOWN])
+    return [str(found[str(n)]) for n in range(len(found))]
+
+
+def _head(v: Values, kind: Kind, labels: int) -> Head:
+    """Return the head of a classifier, whose scores are those of sentence-transformers: of one label sigmoids."""
+    own = v.find("sentence_transformers")
+    s = Values(v.file, cast("dict[str, object]", own) if isinstance(own, dict) else {})
+    usual = v.find("sbert_ce_default_activation_function", SIGMOID if labels == 1 else IDENTITY)
+    bounded = str(s.find("activation_fn", usual)).rpartition(".")[2]
+    if bounded not in (SIGMOID, IDENTITY):
+        raise UnsupportedError(f"{v.file}: scores by {SIGMOID} and {IDENTITY} can be read, got {bounded[:60]}")
+    if not kind.modern:
+        return Head(labels, kind.activation, bounded=bounded == SIGMOID)
+    activation = activation_named(v, str(v.find("classifier_activation", "gelu")))
+    return Head(labels, activation, normed=True, bounded=bounded == SIGMOID)
+
+
+def _head_pooling(v: Values, kind: Kind, folder: Path) -> Pooling:
+    """Return the pooling before the head: a modules.json, which says another one, must name the network alone."""
+    if _pooling(folder) != Pooling():
+        rule = "classifiers without modules of their own can be read"
+        raise UnsupportedError(f"{folder.name}/{MODULES}: {rule}, got Pooling or Normalize")
+    chosen = str(v.find("classifier_pooling", CLS)) if kind.modern else CLS
+    if chosen not in (CLS, MEAN):
+        raise v.wrong("classifier_pooling", f"{CLS} or {MEAN}", chosen)
+    return Pooling((chosen,))
 
 
 def _newer(name: str) -> str:
@@ -255,12 +316,14 @@ def _kinds(v: Values) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def _texts(folder: Path, most: int) -> dict[str, str]:
-    """Return the tokenizer, which cuts texts at the most tokens and fills up none, and that number."""
+def _texts(folder: Path, most: int, labels: list[str] | None) -> dict[str, str]:
+    """Return the tokenizer, which cuts texts at the most tokens and fills up none, that number, and the labels."""
     if not (folder / TOKENIZER).is_file():
         return {}
     s = _settings(folder, SENTENCES)
     most = min(most, s.integer("max_seq_length", most, 2))
+    bound = _settings(folder, SETTINGS).find("model_max_length") if labels else None
+    most = min(most, bound) if isinstance(bound, int) and bound >= LEAST_PAIR else most
     if s.find("do_lower_case") is True:
         raise UnsupportedError(f"{s.file}: texts as they are can be read, got do_lower_case")
     p = _settings(folder, PROMPTS)
@@ -268,7 +331,8 @@ def _texts(folder: Path, most: int) -> dict[str, str]:
         raise UnsupportedError(f"{p.file}: texts without a prompt can be read, got default_prompt_name")
     cut = {"direction": "Right", "max_length": most, "strategy": "LongestFirst", "stride": 0}
     tokenizer = {**read_json(folder / TOKENIZER), "truncation": cut, "padding": None}
-    return {TOKENIZER: json.dumps(tokenizer, ensure_ascii=False), CONTEXT_LENGTH: json.dumps(most)}
+    named = {} if labels is None else {LABELS: json.dumps(labels)}
+    return {TOKENIZER: json.dumps(tokenizer, ensure_ascii=False), CONTEXT_LENGTH: json.dumps(most), **named}
 
 
 def _settings(folder: Path, name: str) -> Values:

@@ -96,7 +96,7 @@ class Decoder(Layers):
             b.GroupedMatMul(taken, w.experts(f"{at}.ffn_{name}_exps.weight", e.count, e.inner, c.width), ends)
             for name in ("gate", "up")
         )
-        inner = b.Multiply(self._activated(gate), up)
+        inner = b.Multiply(self._activated(gate, c.activation), up)
         down = b.GroupedMatMul(inner, w.experts(f"{at}.ffn_down_exps.weight", e.count, c.width, e.inner), ends)
         back = b.Gather(down, self._ranked(order, count, Mode.MIN)[1], self._integer(0))
         each = b.Reshape(back, self._integers(-1, e.chosen, c.width))

@@ -1,6 +1,7 @@
-"""Graph of an encoder, which makes a vector of a text: BERT and its relatives.
+"""Graph of an encoder, which makes a vector of a text, or scores of a pair of texts: BERT and its relatives.
 
-Inputs `input_ids` and `attention_mask` [batch, length], output `sentence_embedding` [batch, width].
+Inputs `input_ids` and `attention_mask` [batch, length], output `sentence_embedding` [batch, width]. With a head there
+is also an input `token_type_ids` where tokens have several types, and the output is `scores` [batch, labels].
 
     x = norm(embed[ids] + places + types)      for each layer: x = norm(x + attention(x)); x = norm(x + mlp(x))
 
@@ -23,9 +24,11 @@ from aot.ir.types import Array
 from aot.opset.control.infrastructure import Result
 from aot.runtime.abi import DType
 from aot.runtime.generation.interface import EMBEDDING, IDS, MASK
+from aot.text.library_texts import PAIR_SCORES, TOKEN_TYPES
 
 CLS, MOST, MEAN = "cls", "max", "mean"  # ways to make a vector of those of tokens, in the order of their parts
 LEAST_COUNT, LEAST_LENGTH = 1e-9, 1e-12  # what sums are divided by at least, as sentence-transformers does
+TANH = "tanh"  # function of most heads
 FARTHEST = 128  # tokens, from which on relative positions are one
 
 
@@ -57,15 +60,30 @@ class Pooling:
     normalised: bool = False
 
 
-class Encoder(Layers):
-    """Builds the network of `config` and `shape` in `graph` with the tensors of `weights`."""
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Facts of a head: a product, `activation`, a norm where `normed`, and a product with `labels` rows make scores.
 
-    def __init__(self, graph: Graph, config: Config, weights: Tensors, shape: Shape) -> None:
+    `bounded`: the sigmoid of the scores is taken.
+    """
+
+    labels: int
+    activation: str = TANH
+    normed: bool = False
+    bounded: bool = False
+
+
+class Encoder(Layers):
+    """Builds the network of `config` and `shape` in `graph` with the tensors of `weights`, and a head behind it."""
+
+    def __init__(self, graph: Graph, config: Config, weights: Tensors, shape: Shape, head: Head | None = None) -> None:
         super().__init__(graph, config, weights)
-        self.shape = shape
+        self.shape, self.head = shape, head
         batch, length = Var("batch", None, 1), Var("length", shape.most + 1, 1)
         self.ids = self._parameter(IDS, DType.I64, batch, length)
         self.mask = self._parameter(MASK, DType.I64, batch, length)
+        typed = head is not None and shape.types > 1
+        self.types = self._parameter(TOKEN_TYPES, DType.I64, batch, length) if typed else None
         size = self._size(self.b.ShapeOf(self.ids, output_type=DType.I64), 1)
         end = self.b.Squeeze(size, self._integers(0))
         self.range = self.b.Range(self._integer(0), end, self._integer(1), output_type=DType.I64)
@@ -75,7 +93,9 @@ class Encoder(Layers):
         b, c, w = self.b, self.config, self.weights
         x = self._rows(w.matrix("token_embd.weight", words, c.width), self.ids)
         if self.shape.types:
-            x = b.Add(x, b.const(w.floats("token_types.weight", self.shape.types, c.width)[0], DType.F32))
+            table = w.floats("token_types.weight", self.shape.types, c.width)
+            first = b.const(table[0], DType.F32)
+            x = b.Add(x, first if self.types is None else self._rows(b.const(table, DType.F32), self.types))
         if self.shape.places:
             x = b.Add(x, self._rows(w.matrix("position_embd.weight", self.shape.places, c.width), self._places()))
         x = self._norm(x, "token_embd_norm")
@@ -85,9 +105,18 @@ class Encoder(Layers):
             x = self._layer(f"blk.{layer}", x, rotations[local], masks[local])
         if self.shape.before:
             x = self._norm(x, "output_norm")
-        made = self._pooled(x, pooling)
-        made.names = (EMBEDDING,)
-        self.graph.add(Result(), made, name=EMBEDDING).out_port(0).names = (EMBEDDING,)
+        made, name = self._pooled(x, pooling), EMBEDDING
+        if self.head is not None:
+            made, name = self._scores(made, self.head), PAIR_SCORES
+        made.names = (name,)
+        self.graph.add(Result(), made, name=name).out_port(0).names = (name,)
+
+    def _scores(self, x: OutPort, head: Head) -> OutPort:
+        width = self.config.width
+        x = self._linear(x, "head_dense", width, width)
+        x = self.b.Tanh(x) if head.activation == TANH else self._activated(x, head.activation)
+        x = self._linear(self._norm(x, "head_norm") if head.normed else x, "classifier", head.labels, width)
+        return self.b.Sigmoid(x) if head.bounded else x
 
     def _layer(self, at: str, x: OutPort, rotation: Rotation | None, mask: OutPort) -> OutPort:
         b = self.b

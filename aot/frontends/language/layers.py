@@ -37,11 +37,10 @@ class Layers:
         b, c = self.b, self.config
         up = self._linear(x, f"{at}.ffn_up", c.inner, c.width)
         gate = self._linear(x, f"{at}.ffn_gate", c.inner, c.width) if c.family.gated else up
-        gate = self._activated(gate)
+        gate = self._activated(gate, c.activation)
         return self._linear(b.Multiply(gate, up) if c.family.gated else gate, f"{at}.ffn_down", c.width, c.inner)
 
-    def _activated(self, x: OutPort) -> OutPort:
-        kind = self.config.activation
+    def _activated(self, x: OutPort, kind: str) -> OutPort:
         if kind in (TANH_GELU, GELU):
             return self.b.Gelu(x, approximation_mode=Approximation.TANH if kind == TANH_GELU else Approximation.ERF)
         return self.b.Relu(x) if kind == RELU else self.b.Swish(x)

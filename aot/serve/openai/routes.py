@@ -16,14 +16,16 @@ from aot.runtime.errors import AotError, InternalError
 from aot.serve.bodies import json_object, received
 from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError, http_status
 from aot.serve.metrics import Times
+from aot.serve.openai import embeddings, reranking
 from aot.serve.openai.answer import Part
 from aot.serve.openai.asked import asked_of
-from aot.serve.openai.embeddings import Embedder, wanted_of
+from aot.serve.openai.embeddings import Embedder
 from aot.serve.openai.forms import Form, error_tree, events, merged, whole
 from aot.serve.openai.language import Language, is_language
+from aot.serve.openai.reranking import Reranker
 from aot.serve.repository import Repository
 from aot.serve.served import Served
-from aot.text.embedding import is_encoder
+from aot.text.embedding import is_encoder, is_ranker
 from aot.text.grammars import Constraint
 
 PREFIX = "/v1/"
@@ -59,6 +61,7 @@ class OpenAi:
         executor, settings = repository.executor, repository.settings
         self._languages = _Kept(repository, lambda served: Language(served, settings, executor))
         self._embedders = _Kept(repository, Embedder)
+        self._rerankers = _Kept(repository, Reranker)
 
     def routes(self) -> list[Route]:
         return [
@@ -67,6 +70,7 @@ class OpenAi:
             Route("/v1/completions", _guarded(self._completions), methods=["POST"]),
             Route("/v1/chat/completions", _guarded(self._chat), methods=["POST"]),
             Route("/v1/embeddings", _guarded(self._embeddings), methods=["POST"]),
+            Route("/v1/rerank", _guarded(self._rerank), methods=["POST"]),
         ]
 
     async def _models(self, request: Request) -> Response:
@@ -84,18 +88,14 @@ class OpenAi:
         return await self._answered(request, chat=True)
 
     async def _embeddings(self, request: Request) -> Response:
-        wanted = wanted_of(await self._tree(request))
+        wanted = embeddings.wanted_of(await self._tree(request))
         embedder = await self._embedders.of(self._repository.find(wanted.model))
-        begin, code, times = time.monotonic(), CLOSED, Times()
-        try:
-            answer = await embedder.answer(wanted, times)
-            code = 200
-        except AotError as error:
-            code = http_status(error)
-            raise
-        finally:
-            embedder.served.metrics.answered(code, time.monotonic() - begin, times if code == 200 else None)
-        return Response(answer, media_type="application/json")
+        return await _counted(embedder.served, lambda times: embedder.answer(wanted, times))
+
+    async def _rerank(self, request: Request) -> Response:
+        wanted = reranking.wanted_of(await self._tree(request))
+        reranker = await self._rerankers.of(self._repository.find(wanted.model))
+        return await _counted(reranker.served, lambda times: reranker.answer(wanted, times))
 
     async def _tree(self, request: Request) -> dict[str, object]:
         if self._repository.is_closed:
@@ -140,6 +140,20 @@ class OpenAi:
             language.served.metrics.answered(code, time.monotonic() - begin, times if code == 200 else None)
 
 
+async def _counted(served: Served, work: Callable[[Times], Awaitable[bytes]]) -> Response:
+    """Answer with the JSON that `work` returns, and count the request among those of the model."""
+    begin, code, times = time.monotonic(), CLOSED, Times()
+    try:
+        answer = await work(times)
+        code = 200
+    except AotError as error:
+        code = http_status(error)
+        raise
+    finally:
+        served.metrics.answered(code, time.monotonic() - begin, times if code == 200 else None)
+    return Response(answer, media_type="application/json")
+
+
 async def _unless_gone(request: Request, work: Awaitable[dict[str, object]]) -> dict[str, object]:
     """Return the result of `work`, which is cancelled when the client has gone."""
     task = asyncio.ensure_future(work)
@@ -157,7 +171,7 @@ async def _unless_gone(request: Request, work: Awaitable[dict[str, object]]) -> 
 
 def _is_known(served: Served) -> bool:
     """True for a language model or an encoder."""
-    return is_language(served) or is_encoder(served.model.manifest)
+    return is_language(served) or is_encoder(served.model.manifest) or is_ranker(served.model.manifest)
 
 
 def _described(served: Served) -> dict[str, object]:

@@ -137,7 +137,11 @@ def test_other_libraries_and_settings_are_refused(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "a classifier": ({"architectures": ["BertForSequenceClassification"]}, UnsupportedError, "give vectors of tokens"),
+    "another head": (
+        {"architectures": ["BertForTokenClassification"]},
+        UnsupportedError,
+        "give vectors of tokens",
+    ),
     "relative positions": ({"position_embedding_type": "relative_key"}, UnsupportedError, "positions of type absolute"),
     "heads that do not divide": ({"num_attention_heads": 5}, CorruptError, "hidden_size is a multiple of 5 heads"),
     "fewer layers": ({"num_hidden_layers": 1}, UnsupportedError, "tensors of the encoder belong .* got 16 others"),

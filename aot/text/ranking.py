@@ -1,0 +1,90 @@
+"""Scores of pairs of texts, by an encoder with a head that was compiled from a folder of Hugging Face."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from aot.codegen.dataclass import dataclass
+from aot.ir.types import Array
+from aot.runtime.errors import CorruptError, UsageError
+from aot.runtime.generation.interface import IDS, MASK
+from aot.runtime.loading.library import read_manifest
+from aot.runtime.loading.manifest import Manifest
+from aot.runtime.model import CompiledModel
+from aot.text.embedding import batches_of, is_ranker
+from aot.text.library_texts import FOLDER, LABELS, PAIR_SCORES, TOKEN_TYPES, metadata_in
+from aot.text.packaged import Packaged
+from aot.text.tokenizer import Tokenizer
+
+Pair = tuple[list[int], list[int]]  # tokens and their types
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Tokens of pairs of texts, and the numbers of those that are computed together."""
+
+    tokens: list[Pair]
+    batches: list[list[int]]
+
+    def inputs(self, numbers: Sequence[int], manifest: Manifest) -> dict[str, Array]:
+        """Return the inputs of a library for some pairs of one length."""
+        ids, types = (np.array([self.tokens[n][part] for n in numbers], np.int64) for part in (0, 1))
+        given = {IDS: ids, MASK: np.ones_like(ids), TOKEN_TYPES: types}
+        return {tensor.name: given[tensor.name] for tensor in manifest.inputs}
+
+    @property
+    def count(self) -> int:
+        """The number of tokens of all pairs."""
+        return sum(len(ids) for ids, _ in self.tokens)
+
+
+def check_ranker(manifest: Manifest, name: str) -> None:
+    """Raise UsageError for a library that scores no pairs of texts."""
+    if not is_ranker(manifest):
+        got = ", ".join(tensor.name for tensor in (*manifest.inputs, *manifest.outputs))
+        raise UsageError(f"{name}: must be a reranker, with {IDS}, {MASK} and {PAIR_SCORES}, got one with {got}")
+
+
+def labels_of(path: Path) -> list[str]:
+    """Return the names of the scores that a library keeps; CorruptError for another thing."""
+    texts = (metadata_in(read_manifest(path).json, path.name) or {}).get(FOLDER)
+    given = cast("dict[str, object]", texts).get(LABELS) if isinstance(texts, dict) else None
+    try:
+        found: object = json.loads(str(given))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not found:
+        raise CorruptError(f"{path.name}: tokenizer: {LABELS} must be a list of names, got {str(given)[:40]}")
+    return list(map(str, cast("list[object]", found)))
+
+
+def pairs_of(tokenizer: Tokenizer, pairs: Iterable[tuple[str, str | None]]) -> Pairs:
+    """Return the tokens of pairs of texts, or single ones; UsageError for a pair without any."""
+    inner = tokenizer.inner
+    if not isinstance(inner, Packaged):
+        raise UsageError("tokenizer: must be a tokenizer.json, which joins two texts, got one of GGUF")
+    found = [inner.pair(first, second) for first, second in pairs]
+    tokens = [ids for ids, _ in found]
+    if not all(tokens):
+        raise UsageError(f"text {tokens.index([])}: must have a token, got none")
+    return Pairs(found, batches_of(tokens))
+
+
+def scores_of(model: CompiledModel, tokenizer: Tokenizer, pairs: Iterable[tuple[str, str | None]]) -> list[Array]:
+    """Return the scores of each pair of texts, one for each label; None as second text: of the first one alone."""
+    read = pairs_of(tokenizer, pairs)
+    found: dict[int, Array] = {}
+    for numbers in read.batches:
+        found |= zip(numbers, model(read.inputs(numbers, model.manifest))[PAIR_SCORES], strict=True)
+    return [found[n] for n in range(len(read.tokens))]
+
+
+def ranked(scores: Sequence[Array]) -> list[tuple[int, float]]:
+    """Return the numbers of texts and their scores of one label, the best first; equal ones stay in order."""
+    values = [(n, float(str(score[0]))) for n, score in enumerate(scores)]
+    return sorted(values, key=lambda one: -one[1])
