@@ -158,7 +158,7 @@ def _lines(made: Compilation, model: Path, chosen: FoundPrecision | None) -> Ite
 
     yield from notes(made.built.manifest)
     if made.rounded_weights:
-        yield summary(made.rounded_weights)
+        yield summary(made.rounded_weights, int(str(made.built.manifest["weights"])))
     yield from str(chosen).splitlines() if chosen is not None else faster_lines(made, model)
 
 

@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, wraps
+from math import prod
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
+from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Kernel
 from aot.codegen.ir.printer import kernel_text
@@ -167,7 +169,8 @@ def optimize(session: Session, imported: Imported) -> Optimized:
     sizes = combinations(graph, options.specialise, options.dims)
     versions = tuple((one, _version(session, imported, one)) for one in sizes)
     rounds = session.computes_in_f32 and rounded_products(graph) > 0
-    bits = [row.bits for row in rounded_weights(graph.rt_info) if row.bits < SHORT_BITS]
+    rows = rounded_weights(graph.rt_info)
+    bits = [r.bits for r in rows if r.bits < SHORT_BITS and prod(r.shape) >= COSTS.min_compressed_elements]
     fewest = min([*bits, *(() if imported.weight_bits is None else (imported.weight_bits,))], default=None)
     return Optimized(graph, report, fewest, rounds, versions)
 

@@ -10,6 +10,7 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph, OutPort
 from aot.passes.weights.matrices import SHORT_BITS, Matrix, SmallWeights, round_matrix, sorted_matrices
+from aot.runtime.describe import size_text
 from aot.runtime.errors import UsageError
 
 BITS = {"int4": 4, "int8": 8, "bf16": SHORT_BITS}
@@ -61,10 +62,12 @@ def rounded_weights(rt_info: Mapping[str, object]) -> tuple[SmallWeights, ...]:
     return cast("tuple[SmallWeights, ...]", rt_info.get(ROUNDED_WEIGHTS, ()))
 
 
-def summary(rows: tuple[SmallWeights, ...]) -> str:
-    """Return the number of matrices by bits, and their errors, in a line."""
+def summary(rows: tuple[SmallWeights, ...], stored: int) -> str:
+    """Return the number of matrices by bits, and their errors, in a line. `stored`: bytes of all weights."""
     bits = sorted({row.bits for row in rows})
-    counts = ", ".join(f"{sum(row.bits == n for row in rows)} matrices in {n} bits" for n in bits)
+    numbers = {n: sum(row.bits == n for row in rows) for n in bits}
+    counts = ", ".join(f"{k} {'matrix' if k == 1 else 'matrices'} in {n} bits" for n, k in numbers.items())
     worst = max(rows, key=lambda row: row.error)
     mean = np.sqrt(np.average([row.error**2 for row in rows], weights=[np.prod(row.shape) for row in rows]))
-    return f"weights: {counts}; error {mean:.4f}, largest {worst.error:.4f} in {worst.layer}"
+    errors = f"error {mean:.4f}, largest {worst.error:.4f} in {worst.layer}"
+    return f"weights: {counts}; {errors}; all weights take {size_text(stored)}"

@@ -142,8 +142,9 @@ def test_the_place_and_the_type_of_weights_have_one_option(tmp_path: Path) -> No
 
 
 def test_weights_of_folders_and_small_ones_of_files(tmp_path: Path) -> None:
-    found = stages(write(tmp_path / "net", CONFIG, tensors()), weights="int4").rounded_weights
-    assert sorted(x.bits for x in found if x.error > 0) == [4] * 7 + [8] * 2
+    made = stages(write(tmp_path / "net", CONFIG, tensors()), weights="int4")
+    assert sorted(x.bits for x in made.rounded_weights if x.error > 0) == [4] * 7 + [8] * 2
+    assert made.weight_bits is None  # so few elements lie in f32
     small = Network("llama", "Q4_0", tied=False).write(tmp_path / "m.gguf")
     made = stages(small, weights="int8")
     assert ({x.error for x in made.rounded_weights}, made.weight_bits) == ({0}, 4)
