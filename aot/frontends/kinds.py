@@ -21,6 +21,8 @@ from aot.runtime.loading.binary_file import FIRST_BYTES
 Test = Callable[[bytes, Path], bool]
 MOST_NAMES = 1 << 18  # entries of an archive that are looked at
 
+WEIGHTS_BESIDE = "copy the weights of the same export beside the program, NAME.pdiparams: ls '{file}'"
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -328,13 +330,15 @@ FOLDERS = (
     Kind("a folder of a GGUF model", "give the .gguf file in it: ls '{file}'/*.gguf", _holds("*.gguf")),
     Kind("a folder of a Caffe model", "give the .prototxt file in it: ls '{file}'/*.prototxt", _holds("*.prototxt")),
     Kind(
-        "a folder of a Hugging Face model without weights",
-        "download all of it: hf download NAME --local-dir '{file}'",
-        _holds("config.json"),
-    ),
-    Kind(
         "a folder of several PaddlePaddle models, or of none",
         "give the .json or .pdmodel file of the network: ls '{file}'",
         _holds("*.pdiparams"),
+    ),
+    Kind("a folder of a PaddlePaddle model without weights", WEIGHTS_BESIDE, _holds("inference.json")),
+    Kind("a folder of a PaddlePaddle model without weights", WEIGHTS_BESIDE, _holds("*.pdmodel")),
+    Kind(
+        "a folder of a Hugging Face model without weights",
+        "download all of it: hf download NAME --local-dir '{file}'",
+        _holds("config.json"),
     ),
 )

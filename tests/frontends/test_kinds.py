@@ -119,6 +119,8 @@ FOLDERS = [
     (("config.json", "m.gguf"), "a GGUF model", ".gguf"),
     (("deploy.prototxt", "m.caffemodel"), "a Caffe model", ".prototxt"),
     (("config.json", "tokenizer.json"), "a Hugging Face model without weights", "hf download"),
+    (("config.json", "inference.json"), "a PaddlePaddle model without weights", ".pdiparams"),
+    (("m.pdmodel",), "a folder of a PaddlePaddle model without weights", ".pdiparams"),
     (("readme.md",), "a folder", ".xml or .onnx"),
 ]
 

@@ -47,7 +47,8 @@ def pair(path: Path, other: Path | None = None) -> tuple[Path, Path | None]:
         found = both(path)
         if not found:
             rule = f"the program is beside the weights, {path.stem}{PROGRAM} or {path.stem}{OLDER}"
-            raise UsageError(f"{path.name}: {rule}, got none")
+            step = f"copy the program to {path.parent}, by the name of the weights"
+            raise UsageError(f"{path.name}: {rule}, got none", advice=step)
         return found[0], path
     beside = other or path.with_suffix(WEIGHTS)
     return path, beside if beside.is_file() else None

@@ -45,6 +45,8 @@ def read_program(path: Path) -> Program:
             raise CorruptError(f"{path.name}: versions up to {VERSIONS[-1]} of programs can be read, got {version!r}")
         (region,) = document["program"]["regions"]
         return _Walk(path.name, Program(Block(()))).run(_block(region))
+    except json.JSONDecodeError as error:
+        raise CorruptError(f"{path.name}: must be JSON, got a fault at character {error.pos}") from error
     except (*_BROKEN, RecursionError) as error:
         raise CorruptError(f"{path.name}: must be a program of PaddlePaddle, got {str(error)[:200]}") from error
 

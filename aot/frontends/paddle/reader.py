@@ -37,7 +37,8 @@ def read(path: Path, other: Path | None = None) -> Graph:
     program = (read_older if model.suffix == OLDER else read_program)(model)
     names = list(program.weights.values())
     if names and weights is None:
-        raise UsageError(f"{model.name}: the weights are in a file beside it, {model.stem}{WEIGHTS}, got none")
+        rule = f"the weights are in a file beside it, {model.stem}{WEIGHTS}"
+        raise UsageError(f"{model.name}: {rule}, got none", advice=f"copy {model.stem}{WEIGHTS} to {model.parent}")
     tensors = read_weights(weights, names) if names and weights is not None else {}
     name = model.absolute().parent.name if model.stem == NAME else model.stem  # exporters call all files alike
     return _Reader(model.name, program, tensors).run(name)
