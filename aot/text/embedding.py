@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
+from aot.frontends.kinds import is_language_model
 from aot.ir.types import Array
 from aot.runtime.arrays.files import is_compiled
 from aot.runtime.errors import UsageError
@@ -39,15 +41,26 @@ def is_ranker(manifest: Manifest) -> bool:
     return {IDS, MASK} == inputs - {TOKEN_TYPES} and PAIR_SCORES in outputs and not manifest.variables
 
 
+def is_encoder_folder(path: Path) -> bool:
+    """True for a folder of Hugging Face with an encoder."""
+    if not is_language_model(path):
+        return False
+    reader = import_module("aot.frontends.huggingface.reader")  # libraries do without it
+    return reader.read_json(path / "config.json").get("model_type") in reader.ENCODERS
+
+
 def check_speaks(path: Path) -> None:
-    """Raise UsageError for a library of an encoder, which makes no tokens."""
+    """Raise UsageError for the library or the folder of an encoder, which makes no tokens."""
+    rule = f"{path.name}: must be a language model, got an encoder"
+    if is_encoder_folder(path):
+        library = f"{path.resolve().name}.so"
+        step = f"aot compile {path} -o {library}; aot embed {library} TEXT, or aot rerank {library} QUERY TEXT"
+        raise UsageError(rule, advice=step)
     manifest = read_manifest(path) if is_compiled(path) else None
     if manifest is not None and is_encoder(manifest):
-        rule = "must be a language model, got an encoder, which makes vectors of texts"
-        raise UsageError(f"{path.name}: {rule}; next: aot embed {path} TEXT")
+        raise UsageError(f"{rule}, which makes vectors of texts", advice=f"aot embed {path} TEXT")
     if manifest is not None and is_ranker(manifest):
-        rule = "must be a language model, got an encoder, which scores pairs of texts"
-        raise UsageError(f"{path.name}: {rule}; next: aot rerank {path} QUERY TEXT")
+        raise UsageError(f"{rule}, which scores pairs of texts", advice=f"aot rerank {path} QUERY TEXT")
 
 
 def tokens_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:

@@ -46,12 +46,15 @@ def ids_of(text: str) -> list[int]:
 
 
 def text_source(model: Path, tokenizer: Path | None) -> Path:
-    """Return the file with the tokenizer: the one that is named, the model itself if it has one, or one beside it.
+    """Return the file with the tokenizer: the one that is named, that in the model if it has one, or one beside it.
 
     UsageError if there is none, or if a library is none of a language model.
     """
     if tokenizer is not None:
         return tokenizer
+    own = model / "tokenizer.json"  # in a folder of Hugging Face
+    if own.is_file():
+        return own
     beside = (model.with_suffix(".gguf"), model.with_name("tokenizer.json"))
     found = model if has_tokenizer(model) else next((p for p in beside if p.is_file()), None)
     if found is None:

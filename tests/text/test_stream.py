@@ -83,6 +83,7 @@ def test_the_tokenizer_is_the_one_named_or_lies_beside_the_model(tmp_path: Path)
     (tmp_path / "m.gguf").touch()
     assert text_source(model, None) == tmp_path / "m.gguf"
     assert text_source(model, named) == named
+    assert text_source(tmp_path, None) == tmp_path / "tokenizer.json"
 
 
 def _missing(name: str) -> None:
