@@ -139,10 +139,11 @@ def keep(held: Node, matrix: Matrix) -> SmallWeights:
     """Leave a matrix as it is, but for the room that its integers take."""
     port, data = held.out_port(), held.data
     assert data is not None
-    if matrix.bits == 4 and port.type.dtype is DType.U8:
+    bits = port.type.dtype.bits
+    if port.type.dtype is DType.U8 and int(data.max(initial=0)) < 1 << DType.U4.bits:
         port.replace_by(Builder(held.graph, held.origin).const(data, DType.U4, held.name))
+        bits = DType.U4.bits
     columns, *rows = matrix.source.type.static_shape[:: 1 if matrix.turned else -1]
-    bits = matrix.bits if port.type.dtype is DType.U8 else port.type.dtype.bits
     return SmallWeights(held.name, (prod(rows), columns), bits, data.shape[-1], 0.0)
 
 

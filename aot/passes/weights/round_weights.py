@@ -70,4 +70,5 @@ def summary(rows: tuple[SmallWeights, ...], stored: int) -> str:
     worst = max(rows, key=lambda row: row.error)
     mean = np.sqrt(np.average([row.error**2 for row in rows], weights=[np.prod(row.shape) for row in rows]))
     errors = f"error {mean:.4f}, largest {worst.error:.4f} in {worst.layer}"
+    errors = errors if worst.error else "none of them is rounded"
     return f"weights: {counts}; {errors}; all weights take {size_text(stored)}"

@@ -147,7 +147,7 @@ def test_weights_of_folders_and_small_ones_of_files(tmp_path: Path) -> None:
     assert made.weight_bits is None  # so few elements lie in f32
     small = Network("llama", "Q4_0", tied=False).write(tmp_path / "m.gguf")
     made = stages(small, weights="int8")
-    assert ({x.error for x in made.rounded_weights}, made.weight_bits) == ({0}, 4)
+    assert ({(x.bits, x.error) for x in made.rounded_weights}, made.weight_bits) == ({(4, 0)}, 4)
 
 
 def test_wider_integers_are_rounded(tmp_path: Path) -> None:
