@@ -30,6 +30,7 @@ from aot.runtime.machine import missing_features, refused_tiles
 from aot.runtime.machines import architecture_of
 
 SHOWN = 4  # layers that a note names
+LONG = 60  # characters of a layer's name in a note; TensorFlow Lite joins those of all layers that it fuses
 _STEPS_BY_NUMBER = {  # of errors of the system
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free space there, or write to another disk"),
     **dict.fromkeys((errno.EADDRINUSE, errno.EADDRNOTAVAIL), "choose another --port or --host"),
@@ -209,7 +210,8 @@ def _in_floats(manifest: Mapping[str, object]) -> list[str]:
     """Return a note for each reason why products compute in f32, although data in 8 bits were asked for."""
     lines: list[str] = []
     for why, layers in cast("Mapping[str, list[str]]", manifest.get("in_floats", {})).items():
-        some = ", ".join(layers[:SHOWN]) + (f" and {len(layers) - SHOWN} more" if len(layers) > SHOWN else "")
+        some = ", ".join(n if len(n) <= LONG else f"{n[:LONG]}…" for n in layers[:SHOWN])
+        some += f" and {len(layers) - SHOWN} more" if len(layers) > SHOWN else ""
         lines.append(f"computed in f32, not in int8, since {why}" + (f": {some}" if some else ""))
     return lines
 

@@ -230,3 +230,4 @@ def test_the_library_tells_what_stays_in_floats_and_why() -> None:
     assert noted(none) == [f"{begin}the target sums no products of bytes or i16"]
     assert not noted(pairs, product(DType.I8))
     assert not noted(CompileOptions(level=None))
+    assert notes({"in_floats": {"of it": ["n" * 70]}}) == [f"{begin}of it: {'n' * 60}…"]
