@@ -52,14 +52,13 @@ def text_source(model: Path, tokenizer: Path | None) -> Path:
     """
     if tokenizer is not None:
         return tokenizer
-    own = model / "tokenizer.json"  # in a folder of Hugging Face
-    if own.is_file():
-        return own
-    beside = (model.with_suffix(".gguf"), model.with_name("tokenizer.json"))
+    name, where = "tokenizer.json", "in" if model.is_dir() else "beside"
+    beside = (model / name,) if model.is_dir() else (model.with_suffix(".gguf"), model.with_name(name))
     found = model if has_tokenizer(model) else next((p for p in beside if p.is_file()), None)
     if found is None:
         if is_compiled(model):
             check_inputs([tensor.name for tensor in read_manifest(model).inputs])
         rule = "give --tokenizer tokenizer.json or --tokenizer m.gguf, or --ids and numbers"
-        raise UsageError(f"generate: {rule}: no {beside[0].name} and no {beside[1].name} lies beside {model.name}")
+        missing = " and ".join(f"no {path.name}" for path in beside)
+        raise UsageError(f"generate: {rule}: {missing} lies {where} {model.name}")
     return found

@@ -78,6 +78,8 @@ def test_the_tokenizer_is_the_one_named_or_lies_beside_the_model(tmp_path: Path)
     model.touch()
     with pytest.raises(UsageError, match=r"no m.gguf and no tokenizer.json lies beside m.so"):
         text_source(model, None)
+    with pytest.raises(UsageError, match=rf": no tokenizer.json lies in {tmp_path.name}"):
+        text_source(tmp_path, None)
     (tmp_path / "tokenizer.json").touch()
     assert text_source(model, None) == tmp_path / "tokenizer.json"
     (tmp_path / "m.gguf").touch()

@@ -28,7 +28,7 @@ Model = Annotated[
 ]
 Runnable = Annotated[Path, argument(exists=True, help="m.so, or a model file to compile in memory")]
 LanguageModel = Annotated[
-    Path, argument(exists=True, help="m.so, or the file of a language model to compile in memory")
+    Path, argument(exists=True, help="m.so, or the file or folder of a language model to compile in memory")
 ]
 Library = Annotated[Path, argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
