@@ -8,6 +8,7 @@ from typing import Annotated
 from aot.commands.line import arguments as arg
 from aot.commands.line.declared import argument, echo, option
 from aot.runtime.describe import size_text
+from aot.runtime.errors import UsageError
 from aot.tools.demo.options import Kind, Options
 from aot.tools.running.classes import labels_of
 
@@ -32,6 +33,8 @@ def demo(
     from aot.compilation.outputs import check_outputs
     from aot.tools.demo.site import Site
 
+    if output.is_file() and output.suffix != ".html":
+        raise UsageError(f"output: must be a folder, or one file m.html, got another file: {output}")
     site = Site(module, output, Options(labels_of(labels), top, tokens), kind)
     (output.parent if output.suffix == ".html" else output).mkdir(parents=True, exist_ok=True)
     check_outputs(site.outputs, *([labels] if labels else []))

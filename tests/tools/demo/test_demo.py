@@ -235,6 +235,8 @@ def test_labels_are_as_many_as_classes(module: Path, tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("one\ntwo\n")
     told = aot("demo", module, "-o", tmp_path / "site", "--labels", tmp_path / "names.txt", code=2)
     assert "labels: must be 10, one a class, got 2" in told
+    told = aot("demo", module, "-o", tmp_path / "names.txt", code=2)
+    assert "output: must be a folder, or one file m.html" in told
 
 
 def test_one_file_has_its_weights(module: Path, tmp_path: Path) -> None:
