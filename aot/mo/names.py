@@ -27,23 +27,24 @@ from aot.mo.transforms import ROOTS
 OURS = "aot.mo"
 _HOMES = """
     front.common.custom_replacement_registry=config.registry front.common.partial_infer.concat=partial_infer.slicing
-    front.common.partial_infer.roipooling=partial_infer.windows back.OptimizeTransposeReshapeSequence=back.reshapes
+    front.common.partial_infer.roipooling=partial_infer.windows
+    back.OptimizeTransposeReshapeSequence=utils.small_functions front.caffe.collect_attributes=front.caffe.blobs
     front.caffe.extractors.utils=front.caffe.blobs,partial_infer.axes
-    front.common.extractors.utils=front.common.layout front.common.partial_infer.crop=partial_infer.slicing
+    front.common.register_custom_ops=front.extractor front.common.extractors.utils=front.common.layout
+    front.common.partial_infer.crop=partial_infer.slicing
     front.common.partial_infer.elemental=partial_infer.elementwise,partial_infer.by_definition
     front.common.partial_infer.eltwise=partial_infer.elementwise front.common.partial_infer.utils=utils.arrays
     front.onnx.extractors.utils=front.onnx.attributes front.tf.common=front.tf.attributes
     front.tf.extractors.concat=front.tf.attributes front.tf.extractors.utils=front.tf.attributes
-    front.extractor=front.extractor,front.cuts,partial_infer.data_nodes graph.perm_inputs=ops.permute_inputs
+    front.extractor=front.extractor,front.cuts graph.perm_inputs=ops.permute_inputs
     middle.InsertLayoutPropagationTransposes=middle.layouts
     middle.MulFakeQuantizeFuse=transformations.quantization.fuses middle.passes.convert_data_type=utils.types
     middle.passes.eliminate=graph.cleaning middle.passes.fusing.helpers=middle.searches
     middle.passes.infer=partial_infer.infer,graph.cleaning middle.TensorIteratorCondition=utils.small_functions
     ops.resize_factor_utils=utils.small_functions pipeline.common=utils.type_utils
     utils.class_registration=replacement_pattern,ordering
-    utils.custom_replacement_config=config.registry,config.descriptor
-    utils.ir_engine.compare_graphs=utils.compare_graphs utils.replacement_pattern=replacement_pattern
-    utils.utils=utils.small_functions utils.unittest.graph=utils.compare_graphs back.replacement=middle.replacement
+    utils.custom_replacement_config=config.registry,config.descriptor utils.replacement_pattern=replacement_pattern
+    utils.utils=utils.small_functions utils.find_inputs=utils.small_functions back.replacement=middle.replacement
 """  # where our modules have other paths
 HOMES = {path: tuple(homes.split(",")) for path, homes in (entry.split("=") for entry in _HOMES.split())}
 

@@ -109,10 +109,12 @@ def _check_cycle(follows: Follows) -> None:
 def split(order: list[Class]) -> tuple[list[Class], list[Class]]:
     """Return the transformations that run before data nodes are made, and those after.
 
-    These are the user's, and Model Optimizer's own that have code and that one of the user's names in `run_after`.
+    These are the user's, and Model Optimizer's own that have code and precede one of the user's in the same part.
     """
-    names = [cls.__name__ if is_placeholder(cls) else "" for cls in order]
-    cut = names.index("CreateTensorNodes") if "CreateTensorNodes" in names else len(order)
-    wanted = {c for cls in order if not is_placeholder(cls) for c in asked(cls, "run_after") if has_code(c)}
-    front, later = ([c for c in part if not is_placeholder(c) or c in wanted] for part in (order[:cut], order[cut:]))
-    return front, later
+    cut = next((i for i, cls in enumerate(order) if cls.__name__ == "CreateTensorNodes"), len(order))
+    return _with_code(order[:cut]), _with_code(order[cut:])
+
+
+def _with_code(order: list[Class]) -> list[Class]:
+    last = max((i for i, cls in enumerate(order) if not is_placeholder(cls)), default=0)
+    return [cls for i, cls in enumerate(order) if not is_placeholder(cls) or (i < last and has_code(cls))]

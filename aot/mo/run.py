@@ -11,6 +11,7 @@ from aot.mo.graph.cleaning import shape_inference
 from aot.mo.graph.graph import Graph
 from aot.mo.loader import Switches
 from aot.mo.middle.pattern_match import for_graph_and_each_sub_graph_recursively as for_all
+from aot.mo.transforms import is_placeholder
 from aot.mo.utils.error import Error
 from aot.runtime.errors import AotError, BudgetError, InternalError
 
@@ -52,11 +53,13 @@ def _run(graph: Graph, cls: type[Any], switched: bool | None) -> None:
     if not all(holds(graph) for holds in getattr(transform, "graph_condition", ())):
         _LOG.info("%s: the graph does not meet its condition", cls.__name__)
         return
-    before = results(graph)
+    before, wires = results(graph), _wires(graph)
     if getattr(transform, "run_not_recursively", False):
         transform.find_and_replace_pattern(graph)
     else:
         for_all(graph, transform.find_and_replace_pattern)
+    if is_placeholder(cls) and _wires(graph) == wires:
+        return  # a transformation of Model Optimizer that has found nothing
     if getattr(transform, "force_clean_up", False):
         for_all(graph, lambda body: body.clean_up())
     if getattr(transform, "force_shape_inference", False):
@@ -72,6 +75,13 @@ def results(graph: Graph) -> dict[str, str]:
         source = node.in_port(0).get_source() if node.has_port("in", 0) else None
         names = [] if source is None else source.get_tensor_names()
         found[node.id] = str(names[0] if names else node.name if source is None else source.node.name)
+    return found
+
+
+def _wires(graph: Graph) -> list[Any]:
+    """Return the nodes and edges of a graph and its bodies."""
+    found: list[Any] = []
+    for_all(graph, lambda body: found.extend([*body.nodes, *body.edges]))
     return found
 
 

@@ -1,8 +1,8 @@
 """Model Optimizer's own transformations, as places in the order that extensions refer to by class.
 
-Most classes here change nothing: the conversions and passes of this compiler do the transformation's work, or
+Most classes here change nothing: the conversions and passes of this compiler do the transformation's work, or it is
 not needed. Others have code, in `aot.mo.transformations`, which extensions may call, and which runs in its place if an
-extension names the class in `run_after`.
+extension comes after it in the same phase.
 
 `transforms.txt` says where each is, of which kind it is, and which it ran before (<) and after (>):
 

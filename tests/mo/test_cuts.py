@@ -21,8 +21,7 @@ from aot.mo.graph.graph import Graph, Node
 from aot.mo.ops.library import library_class
 from aot.mo.partial_infer.axes import get_canonical_axis_index
 from aot.mo.utils.error import Error
-from aot.mo.utils.find_inputs import find_inputs, find_outputs
-from aot.mo.utils.small_functions import factor_update, looking_for_op_in_list
+from aot.mo.utils.small_functions import factor_update, find_inputs, find_outputs, looking_for_op_in_list
 from tests.mo.test_bridge import mish
 
 Edges = set[tuple[str, int, str, int]]

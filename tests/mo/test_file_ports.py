@@ -20,9 +20,13 @@ from tests.mo.tf_style_models import Net
 X = np.arange(12, dtype=np.float32).reshape(1, 4, 1, 3)
 CONNECT = """
 import numpy as np
+from openvino.tools.mo.front.SqueezeNormalize import SqueezeNormalize
+from openvino.tools.mo.front.TransposeOrderNormalizer import TransposeOrderNormalizer
 from openvino.tools.mo.ops.const import Const
 class Connect(FrontReplacementPattern):
     enabled = True
+    def run_before(self):
+        return [SqueezeNormalize, TransposeOrderNormalizer]
     def find_and_replace_pattern(self, graph):
         for node in graph.get_op_nodes(op="{op}"):
             assert sorted(node.in_ports()) == [0, 1] and node.in_ports_count == 2

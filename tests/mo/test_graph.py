@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from aot.mo.front.cuts import create_tensor_nodes
 from aot.mo.graph.graph import (
     Graph,
     Node,
@@ -32,9 +33,7 @@ from aot.mo.graph.graph import (
 )
 from aot.mo.ops.const import Const
 from aot.mo.ops.library import library_class
-from aot.mo.partial_infer.data_nodes import create_tensor_nodes
 from aot.mo.utils.arrays import dynamic_dimension, int64_array, shape_array
-from aot.mo.utils.compare_graphs import compare_graphs
 from aot.mo.utils.error import Error
 from aot.mo.utils.graph import (
     bfs_search,
@@ -42,6 +41,7 @@ from aot.mo.utils.graph import (
     is_connected_component,
     sub_graph_between_nodes,
 )
+from benchmarks.model_optimizer.testing.compare_graphs import compare_graphs
 from tests.mo.graphs import build, data, edges, front, op
 
 Relu, Add = library_class("activation_ops", "ReLU"), library_class("elementwise", "Add")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aot.mo.front.cuts import create_tensor_nodes
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.ops import library
 from aot.mo.ops.const import Const
@@ -16,7 +17,6 @@ from aot.mo.ops.op import Op, PermuteAttrs
 from aot.mo.ops.parameter import Parameter
 from aot.mo.ops.permute_inputs import PermuteInputs
 from aot.mo.ops.registered import classes
-from aot.mo.partial_infer.data_nodes import create_tensor_nodes
 from aot.mo.partial_infer.elementwise import eltwise_infer
 from aot.mo.partial_infer.infer import override_batch, partial_infer, type_infer
 from aot.mo.utils.arrays import dynamic_dimension, int64_array, shape_array

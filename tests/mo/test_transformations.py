@@ -159,16 +159,24 @@ def test_slices_get_a_bound_for_each_dimension(make: Callable[[], Graph], begin:
     np.testing.assert_array_equal(node.out_port(0).data.get_value(), before)
 
 
+LAST = """
+from openvino.tools.mo.front.common.replacement import FrontReplacementPattern
+
+class A(FrontReplacementPattern):
+    enabled = True
+
+    def find_and_replace_pattern(self, graph):
+        pass
+"""
 EXTENSION = """
 import numpy as np
 from openvino.tools.mo.front.common.replacement import FrontReplacementPattern
 from openvino.tools.mo.front.reciprocal import ReciprocalReplacer
 
-class Seen(FrontReplacementPattern):
+class {name}(FrontReplacementPattern):
     enabled = True
 
-    def run_after(self):
-        return [{named}]
+    {named}
 
     def find_and_replace_pattern(self, graph):
         assert np.product([2, 3]) == 6 and np.int is int
@@ -177,15 +185,60 @@ class Seen(FrontReplacementPattern):
 """
 
 
-@pytest.mark.parametrize(("named", "there"), [("ReciprocalReplacer", True), ("", False)])
-def test_a_transformation_runs_if_an_extension_names_it_in_run_after(named: str, there: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "named", "there"),
+    [
+        ("A", "", True),  # by the names of the classes: the later in the alphabet, the earlier
+        ("Seen", "", False),
+        ("Seen", "def run_after(self): return [ReciprocalReplacer]", True),
+        ("A", "def run_before(self): return [ReciprocalReplacer]", False),
+    ],
+)
+def test_transformations_run_in_their_places(name: str, named: str, there: bool, tmp_path: Path) -> None:
     place = tmp_path / "mine" / "front"
     place.mkdir(parents=True)
-    (place / "seen.py").write_text(EXTENSION.format(named=named, there=there))
+    (place / "seen.py").write_text(EXTENSION.format(name=name, named=named, there=there))
     x = np.array([[-4, -1, 2, 5]], np.float32)
     path = save(tmp_path, model([helper.make_node("Reciprocal", ["x"], ["y"])], {"x": x}, ["y"]))
     made = stages(path, CompileOptions(level=None, extensions=place.parent))
     np.testing.assert_allclose(interpret(made.optimized, [x])[0], 1 / x, rtol=1e-6)
+
+
+X = np.array([[[[1, -2, 3], [4, 5, -6]], [[7, 8, 9], [-1, 2, 3]]]], np.float32)
+VECTOR = np.array([2, 3], np.float32)
+KEPT: dict[str, tuple[dict[str, Any], dict[str, Any], list[Any], int]] = {  # attributes, constants, inputs, opset
+    "Pad": ({"mode": "edge"}, {"pads": np.array([0, 0, 1, 0, 0, 0, 0, 2])}, [X], 17),
+    "Pad around": ({"mode": "wrap"}, {"pads": np.array([0, 0, 1, 0, 0, 0, 0, 2])}, [X], 19),
+    "Pad of axes": ({"mode": "constant"}, {"pads": np.array([1, 2]), "": None, "axes": np.array([3])}, [X], 18),
+    "Pad of old sets": ({"mode": "reflect", "pads": [0, 0, 1, 0, 0, 0, 0, 2]}, {}, [X], 10),
+    "Softmax": ({"axis": 1}, {}, [X], 13),
+    "LogSoftmax": ({"axis": 0}, {}, [X], 13),
+    "InstanceNormalization": ({}, {"scale": VECTOR, "bias": -VECTOR}, [X], 17),
+    "Neg": ({}, {}, [X.astype(np.int64)], 17),
+    "Sqrt": ({}, {}, [X.astype(np.float64) ** 2], 17),
+    "Reciprocal": ({}, {}, [X.astype(np.float16)], 17),
+    "Max": ({}, {}, [X], 17),
+    "OneHot": ({}, {"values": VECTOR}, [np.array([0, 1]), np.array(3)], 17),
+    "Unsqueeze": ({}, {}, [X, np.array([1])], 17),
+    "ScatterElements": ({"reduction": "add", "axis": 3}, {}, [X, np.zeros(X.shape, np.int64), X], 16),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_the_network_computes_the_same_behind_transformations(case: str, tmp_path: Path) -> None:
+    attrs, constants, arrays, opset = KEPT[case]
+    place = tmp_path / "mine" / "front"
+    place.mkdir(parents=True)
+    (place / "last.py").write_text(LAST)
+    inputs = {f"x{i}": value for i, value in enumerate(arrays)}
+    node = helper.make_node(case.partition(" ")[0], [*inputs, *constants], ["y"], **attrs)
+    held = {name: value for name, value in constants.items() if name}
+    path = save(tmp_path, model([node], inputs, ["y"], held, opset))
+    found, wanted = (
+        interpret(stages(path, CompileOptions(level=None, extensions=folder)).optimized, arrays)
+        for folder in (place.parent, None)
+    )
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-6)
 
 
 def test_transformations_without_code_are_places_in_the_order() -> None:

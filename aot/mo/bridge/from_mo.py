@@ -69,6 +69,7 @@ class _Import:
         self.ports: dict[tuple[str, int], OutPort] = {}
         self.owners: dict[str, IrNode] = {}  # nodes by the ids of their counterparts
         self.before = {node.id: node.sources() for node in graph.nodes.values()}
+        self.origins = {node.name: node.origin for node in graph.nodes.values() if node.origin.layers}
         self.unneeded = _unneeded(graph)  # which stay, as no extension has cut them off
 
     def run(self) -> None:
@@ -148,14 +149,14 @@ class _Import:
         kept = kept_of(node)
         steps = self._steps(node)
         if steps:
-            self._chain(node, wiring, steps, _origin(sources, node, self.graph) if kept is None else kept.node.origin)
+            self._chain(node, wiring, steps, self._origin(sources, node) if kept is None else kept.node.origin)
             return
         if is_new(node):
             axes = appended(node, len(sources))
             sources += [] if axes is None else [self._constant_port(axes, f"{node.soft_get('name', node.id)}/axes")]
         complete(node)
         op, data = self._operation(node, wiring)
-        origin = kept.node.origin if kept is not None else _origin(sources, node, self.graph)
+        origin = kept.node.origin if kept is not None else self._origin(sources, node)
         windows = self._windows(node, op, origin)
         if windows is not None:
             op, sources = windows.inputs(op, sources)
@@ -186,6 +187,12 @@ class _Import:
             return made.out_port(0)
 
         return Windows(node, add, self._constant_port)
+
+    def _origin(self, sources: list[OutPort | None], node: Node) -> Origin:
+        """Return the origin of the node whose name a new one has taken; that of a source for another name."""
+        name = str(node.soft_get("name", node.id))
+        found = next((s.node.origin for s in sources if s is not None and s.node.origin.layers), None)
+        return self.origins.get(name) or found or Origin((name,), self.graph.file)
 
     def _steps(self, node: Node) -> list[Step]:
         """Return the operations that a node stands for, if no set has its operation."""
@@ -363,11 +370,6 @@ def _unneeded(graph: IrGraph) -> set[IrNode]:
 
 def _names(info: Iterable[Any]) -> list[str]:
     return [pair[1] for pair in info if pair is not None and len(pair) >= 2 and pair[1]]
-
-
-def _origin(sources: list[OutPort | None], node: Node, graph: IrGraph) -> Origin:
-    found = next((s.node.origin for s in sources if s is not None and s.node.origin.layers), None)
-    return Origin((str(node.soft_get("name", node.id)),), graph.file) if found is None else found
 
 
 def _constant(node: Node) -> tuple[Constant, Any]:

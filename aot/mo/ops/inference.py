@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from aot.mo.partial_infer import axes, branches, choices, elementwise, fourier, reverse, slicing, sparse, windows
+from aot.mo.partial_infer import axes, branches, choices, elementwise, reverse, slicing, sparse, windows
 
 Infer = Callable[..., Any]
 
@@ -35,10 +35,10 @@ TABLE: dict[tuple[str, str], dict[str, Infer]] = {
     ("clamp", "Clamp"): {"infer": elementwise.clamp_infer},
     ("crop", "Crop"): {"infer": slicing.crop_infer},
     ("dft", "FFTBase"): {
-        "canonicalize_axes": fourier.canonicalize_axes,
-        "canonicalize_signal_size": fourier.canonicalize_signal_size,
-        "get_axes": fourier.get_axes,
-        "get_signal_size": fourier.get_signal_size,
+        "canonicalize_axes": axes.canonicalize_axes,
+        "canonicalize_signal_size": axes.canonicalize_signal_size,
+        "get_axes": axes.get_axes,
+        "get_signal_size": axes.get_signal_size,
     },
     ("expand_dims", "ExpandDims"): {"infer": slicing.expand_dims_infer},
     ("fakequantize", "FakeQuantize"): {"infer": choices.fake_quantize_infer},

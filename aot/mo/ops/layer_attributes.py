@@ -24,6 +24,7 @@ OTHER_NAMES = {  # attributes of nodes that are not called as in files
     "convert_type": "dst_type",
     "activations_alpha": "activation_alpha",
     "activations_beta": "activation_beta",
+    "pad_mode": "mode",
 }
 OTHER_TYPES = {"Deconvolution": "ConvolutionBackpropData"}  # names of types before the operation sets
 INVERTED = {"StridedSlice": ("begin_mask", "end_mask")}  # of a node 1 for a bound that counts, of a file 0

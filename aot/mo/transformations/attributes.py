@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.mo.formulas import take_place
 from aot.mo.front.tf.graph_utils import create_op_with_const_inputs
-from aot.mo.graph.graph import Graph, rename_nodes
+from aot.mo.graph.graph import Graph
 from aot.mo.implemented import transformation
 from aot.mo.ops.const import Const
 from aot.mo.ops.library import VALUES, library_class
@@ -151,6 +151,8 @@ class ScatterNormalizer:
             assert count == wanted, f"{node.op} {name}: {wanted} inputs, got {count}"
             if wanted == 3:
                 _as_input(node, 3, np.int64(node.axis))
+            if node.has_valid("reduction"):
+                node.reduction = {"add": "sum", "mul": "prod"}.get(node.reduction, node.reduction)
 
 
 @transformation("front.reduce_axis_normalizer")
@@ -206,9 +208,13 @@ class AttributedSliceToSliceReplacer:
 class ONNXPadToPad:
     """The one input of ONNX's Pad that has beginnings and ends: two"""
 
-    op = "ONNXPad"
+    def find_and_replace_pattern(self, graph: Graph) -> None:
+        for node in graph.get_op_nodes(op="ONNXPad"):
+            if not node.is_in_port_connected(3) and node.soft_get("mode") != "wrap":  # input 3: axes, as MO has none
+                self._replace(graph, node)
 
-    def replace_op(self, graph: Graph, node: Any) -> list[str]:
+    @staticmethod
+    def _replace(graph: Graph, node: Any) -> None:
         name, mode = node.soft_get("name", node.id), node.soft_get("mode", None)
         pads = add(graph, "split.Split", None, int64_array(0), num_splits=2, name=f"{name}/pads")
         move(node, 1, pads)
@@ -218,5 +224,5 @@ class ONNXPadToPad:
             move(node, 2, made, 3)
         elif mode == "constant":
             constant(graph, mo_array(0.0), f"{name}/value").out_port(0).connect(made.in_port(3))
-        rename_nodes([(node, f"{name}/replaced"), (made, name)])
-        return [made.id]
+        take_place(node, made)
+        graph.remove_node(node.id)

@@ -10,7 +10,7 @@ from aot.mo.formulas import take_place
 from aot.mo.graph.graph import Graph, rename_nodes
 from aot.mo.implemented import transformation
 from aot.mo.ops.const import Const
-from aot.mo.transformations.nodes import add, move, name_of
+from aot.mo.transformations.nodes import add, is_single, move, name_of, producer
 from aot.mo.utils.arrays import float_array, int64_array, mo_array
 from aot.mo.utils.types import data_type_str_to_np
 
@@ -88,6 +88,7 @@ class ReciprocalReplacer:
     """1 / x: x^-1"""
 
     op = "Reciprocal"
+    graph_condition = (is_single,)
 
     def replace_op(self, graph: Graph, node: Any) -> list[str]:
         made = add(graph, "elementwise.Pow", None, mo_array(-1.0), name=f"{name_of(node)}/power")
@@ -101,7 +102,10 @@ class EltwiseNReplacement:
 
     op = "EltwiseN"
 
-    def replace_op(self, graph: Graph, node: Any) -> list[str]:
+    def replace_op(self, graph: Graph, node: Any) -> list[Any]:
+        if len(node.in_ports()) == 1:
+            source = node.in_port(0).get_source()
+            return [(source.node.id, source.idx)]
         kept = {"axis": node.axis} if node.has_valid("axis") else {}
         last = node.in_port(0).get_connection()
         made = node
@@ -158,6 +162,7 @@ class Log1p:
     """log(1 + x)"""
 
     op = "Log1p"
+    graph_condition = (is_single,)
 
     def replace_op(self, graph: Graph, node: Any) -> list[str]:
         name = name_of(node)
@@ -173,6 +178,8 @@ class Log1p:
 @transformation("front.ThresholdedReluDecomposition")
 class ThresholdedReluDecomposition:
     """x where x > alpha, else 0: x * cast(x > alpha)"""
+
+    graph_condition = (is_single,)
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in graph.get_op_nodes(op="ThresholdedRelu"):
@@ -202,11 +209,15 @@ class InstanceNormalization:
             graph, "range.Range", int64_array(2), rank, int64_array(1), name=f"{name}/axes", output_type=np.int64
         )
         normalized = add(graph, "mvn.MVN", **attrs)
-        scaled = add(graph, "elementwise.Mul", axis=1, name=f"{name}/scaled")
-        made = add(graph, "elementwise.Add", axis=1, name=f"{name}/shifted")
+        scaled = add(graph, "elementwise.Mul", name=f"{name}/scaled")
+        made = add(graph, "elementwise.Add", name=f"{name}/shifted")
         node.in_port(0).get_source().connect(rank.in_port(0))
-        for idx, reader in enumerate((normalized, scaled, made)):
-            move(node, idx, reader, min(idx, 1))
+        move(node, 0, normalized)
+        behind = add(graph, "elementwise.Add", axes, int64_array(-1), name=f"{name}/axes/behind")
+        for idx, reader in ((1, scaled), (2, made)):
+            part = add(graph, "unsqueeze.Unsqueeze", None, behind, name=f"{reader.name}/unsqueezed")
+            move(node, idx, part)
+            part.out_port(0).connect(reader.in_port(1))
         axes.out_port(0).connect(normalized.in_port(1))
         normalized.out_port(0).connect(scaled.in_port(0))
         scaled.out_port(0).connect(made.in_port(0))
@@ -220,6 +231,8 @@ class OneHotDepthNormalizer:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in graph.get_op_nodes(type="OneHot"):
+            if producer(node, 1).soft_get("op") != "Const":
+                continue
             made = add(graph, "reshape.Reshape", None, int64_array([]), name=f"{name_of(node)}/depth")
             node.in_port(1).get_connection().insert_node(made)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from aot.mo.graph.graph import Graph, Node, Port
 from aot.mo.ops.const import Const
 from aot.mo.ops.library import library_class
@@ -91,3 +93,10 @@ def nodes_of(graph: Graph, **attrs: Any) -> list[Any]:
     """Return the operations whose attributes have these values."""
     found: list[Any] = graph.get_op_nodes(**attrs)
     return found
+
+
+def is_single(graph: Graph) -> bool:
+    """True if a graph's inputs and constants have no floats but f32, which constants of transformations are."""
+    kinds = [node.soft_get("data_type", None) for node in nodes_of(graph, op="Parameter")]
+    kinds += [np.asarray(node.value).dtype for node in nodes_of(graph, op="Const")]
+    return not {np.dtype(kind).name for kind in kinds if kind is not None} & {"float16", "float64", "bfloat16"}

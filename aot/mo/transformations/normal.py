@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from aot.mo.formulas import take_place
+from aot.mo.front.onnx.attributes import get_onnx_opset_version
 from aot.mo.graph.graph import Graph, rename_nodes
 from aot.mo.implemented import transformation
-from aot.mo.transformations.nodes import add, constant, move, name_of, nodes_of, source_of
+from aot.mo.transformations.nodes import add, constant, is_single, move, name_of, nodes_of, producer, source_of
 from aot.mo.utils.arrays import int64_array, mo_array
 from aot.mo.utils.error import Error
 from aot.mo.utils.shape import new_shape_node_from_shape_nodes, node_to_get_shape_value_of_indices
@@ -74,6 +75,8 @@ class ExpandDimsToUnsqueeze:
             count = _count(node)
             if count not in (1, 2):
                 raise Error("{}: ExpandDims has 1 or 2 inputs, got {}", name_of(node), count)
+            if count == 2 and producer(node, 1).soft_get("op") != "Const":
+                continue
             axes = int64_array(node.expand_axis).reshape(-1) if count == 1 else None
             made = add(graph, "unsqueeze.Unsqueeze", None, axes)
             move(node, 0, made)
@@ -134,9 +137,12 @@ class PowerToEltwises:
 
     op = "AttributedPower"
     force_clean_up = True
+    graph_condition = (is_single,)
 
     def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
         node = match["op"]
+        if node.has_valid("pb") and float(node.soft_get("power", 1)).is_integer():
+            return  # Neg and Square are of integers, too
         last = node.in_port(0).get_source()
         for attribute, neutral, kind in (("scale", 1, "Mul"), ("shift", 0, "Add"), ("power", 1, "Pow")):
             value = node.soft_get(attribute, neutral)
@@ -179,6 +185,10 @@ class _OfMatrix:
     def replace_op(self, graph: Graph, node: Any) -> list[str]:
         name, source = name_of(node), node.in_port(0).get_source()
         assert node.has_valid("axis"), f"{name}: attribute axis must be given"
+        if node.has_valid("pb") and get_onnx_opset_version(node) >= 13:  # of one axis from there on
+            made = add(graph, self.kind, source, axis=node.axis)
+            rename_nodes([(node, f"{name}/replaced"), (made, name)])
+            return [made.id]
         flat = add(graph, "flatten.FlattenONNX", source, axis=node.axis, name=f"{name}/flat")
         rows = add(graph, self.kind, flat, axis=1, name=f"{name}/rows")
         shape = add(graph, "shape.Shape", source, name=f"{name}/shape_of")
@@ -209,6 +219,8 @@ class OneHotNormalize:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="OneHot", split_values=True):
+            if producer(node, 1).soft_get("op") != "Const":
+                continue
             name, values = name_of(node), node.in_port(2).get_source()
             parts = add(graph, "split.Split", values, np.int64(0), num_splits=2, name=f"{name}/values")
             off, on = (add(graph, "squeeze.Squeeze", parts.out_port(i), int64_array([0])) for i in (0, 1))

@@ -111,3 +111,26 @@ def factor_update(factor: Any, real_factor: list[Any], in_shape: list[int], out_
     if factor is None:
         _LOG.warning("%s: one factor for height and width, got %s for %s of %s", name, real_factor, out_shape, in_shape)
     return factor
+
+
+def find_nodes_by_attribute_value(graph: Any, attr: str, attr_name: str) -> list[str]:
+    """Return the ids of nodes whose attribute `attr` is `attr_name`."""
+    return [id for id, attrs in graph.nodes(data=True) if attr in attrs and attrs[attr] == attr_name]
+
+
+def find_inputs(graph: Any) -> list[str]:
+    return find_nodes_by_attribute_value(graph, "type", "Parameter")
+
+
+def find_outputs(graph: Any) -> list[str]:
+    """Return the ids of the nodes, or data nodes, that Results read."""
+    sources = [node.in_nodes() for node in graph.get_op_nodes(op="Result")]
+    assert all(len(found) == 1 for found in sources), "Result node should have exactly one input"
+    return list(dict.fromkeys(found[0].id for found in sources))
+
+
+def set_reshape_new_output_shape(reshape_node: Any, new_output_shape: Any) -> None:
+    """Set the shape of the output, and the input that says it, if there is one."""
+    reshape_node.out_port(0).data.set_shape(new_output_shape)
+    if sum(not port.disconnected() for port in reshape_node.in_ports().values()) == 2:
+        reshape_node.in_port(1).data.set_value(new_output_shape)

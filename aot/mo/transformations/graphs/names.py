@@ -1,14 +1,17 @@
-"""Names of operations in the files that are written."""
+"""Names of operations in the files that are written, and cycles, which loops of TensorFlow 1 are at first."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import Any
 
+import networkx as nx
+
 from aot.mo.graph.graph import Graph, rename_node, rename_nodes
 from aot.mo.implemented import transformation
 from aot.mo.transformations.nodes import add, name_of, nodes_of
 from aot.mo.utils.arrays import int64_array
+from aot.mo.utils.error import Error
 
 
 @transformation("back.ResultRename")
@@ -71,3 +74,24 @@ class FakeOutputResolver:
             node.out_port(0).get_connection().set_source(made.out_port(0))
             if names:
                 made.out_port(0).add_tensor_names(names)
+
+
+@transformation("middle.AddIsCyclicAttribute")
+class AddIsCyclicAttribute:
+    """`graph.graph["is_cyclic"]`: True if the graph has a cycle"""
+
+    @staticmethod
+    def find_and_replace_pattern(graph: Graph) -> None:
+        graph.graph["is_cyclic"] = not nx.is_directed_acyclic_graph(graph)
+
+
+@transformation("middle.CheckForCycle")
+class CheckForCycle:
+    """Error for a graph with a cycle"""
+
+    force_clean_up = True
+
+    def find_and_replace_pattern(self, graph: Graph) -> None:
+        if not nx.is_directed_acyclic_graph(graph):
+            nodes = ", ".join(str(edge[0]) for edge in nx.find_cycle(graph))
+            raise Error("Graph contains a cycle: the operations of a network are in an order, got {}", nodes)

@@ -1,1 +1,0 @@
-"""Transformations of the graph that is to be written or compiled."""

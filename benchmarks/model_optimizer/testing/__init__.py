@@ -1,0 +1,1 @@
+"""What Model Optimizer's unit tests import of its test utilities."""
