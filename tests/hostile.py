@@ -6,6 +6,7 @@ Each call is made twice with other numbers around its inputs in memory: results 
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import resource
@@ -53,6 +54,7 @@ def _in_child(call: Call, feeds: Sequence[Sequence[Array]], seconds: float) -> l
     child = os.fork()
     if child == 0:
         os.close(source)
+        gc.freeze()  # else the collector would copy all that earlier tests have left, in the time of a call
         resource.setrlimit(resource.RLIMIT_AS, (_mapped() + ROOM, _mapped() + ROOM))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with os.fdopen(sink, "wb") as out:
