@@ -457,7 +457,7 @@ def test_outputs_of_version_10_have_the_names_of_layers(tmp_path: Path) -> None:
 def test_other_files(tmp_path: Path) -> None:
     path = tmp_path / "m.txt"
     path.write_bytes(b"a model")
-    with pytest.raises(UnsupportedError, match="Caffe, PaddlePaddle, GGUF and folders .* can be read, got a text"):
+    with pytest.raises(UnsupportedError, match=r"Caffe, PaddlePaddle, GGUF and folders .* can be read, got a text"):
         read_model(path)
     with pytest.raises(UsageError, match="there is no such file"):
         read_model(tmp_path / "none.xml")
