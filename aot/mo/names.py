@@ -44,6 +44,7 @@ _HOMES = """
     ops.resize_factor_utils=utils.small_functions pipeline.common=utils.type_utils
     utils.class_registration=replacement_pattern,ordering
     utils.custom_replacement_config=config.registry,config.descriptor utils.replacement_pattern=replacement_pattern
+    utils.ir_engine.compare_graphs=utils.compare_graphs utils.unittest.graph=utils.compare_graphs
     utils.utils=utils.small_functions utils.find_inputs=utils.small_functions back.replacement=middle.replacement
 """  # where our modules have other paths
 HOMES = {path: tuple(homes.split(",")) for path, homes in (entry.split("=") for entry in _HOMES.split())}

@@ -23,8 +23,6 @@ from typing import Any
 import pytest
 
 from aot.extensions.modules import Modules
-from aot.mo import utils
-from aot.mo.names import HOMES
 
 ROOTS = ("mo", "extensions")
 AREAS = tuple(
@@ -98,8 +96,6 @@ def main() -> None:
     options = parser.parse_args()
     root = options.folder.resolve()
     sys.path.insert(0, str(root))
-    utils.__path__.append(str(Path(__file__).parent / "testing"))
-    HOMES.update(dict.fromkeys(("utils.ir_engine.compare_graphs", "utils.unittest.graph"), ("utils.compare_graphs",)))
     counted = Counted(root)
     flags = "-q -p no:cacheprovider --no-header --no-summary -c /dev/null --tb=short -W ignore --assert=plain"
     whole_run = [*flags.split(), "--continue-on-collection-errors", f"--rootdir={root}", *files(root, options.paths)]

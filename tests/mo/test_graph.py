@@ -34,6 +34,7 @@ from aot.mo.graph.graph import (
 from aot.mo.ops.const import Const
 from aot.mo.ops.library import library_class
 from aot.mo.utils.arrays import dynamic_dimension, int64_array, shape_array
+from aot.mo.utils.compare_graphs import compare_graphs
 from aot.mo.utils.error import Error
 from aot.mo.utils.graph import (
     bfs_search,
@@ -41,7 +42,6 @@ from aot.mo.utils.graph import (
     is_connected_component,
     sub_graph_between_nodes,
 )
-from benchmarks.model_optimizer.testing.compare_graphs import compare_graphs
 from tests.mo.graphs import build, data, edges, front, op
 
 Relu, Add = library_class("activation_ops", "ReLU"), library_class("elementwise", "Add")

@@ -1,1 +1,0 @@
-"""What Model Optimizer's unit tests import of its test utilities."""
