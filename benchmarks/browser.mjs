@@ -1,5 +1,6 @@
 // Times a network in WebAssembly, and in onnxruntime-web: node browser.mjs JOB, which benchmarks/browser.py tells.
 import { readFileSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
 const { folder, model, modules, inputs, peer, threads, rounds } = JSON.parse(process.argv[2]);
@@ -24,6 +25,7 @@ for (const { name, dtype, shape, file } of inputs) {
 
 /** Milliseconds that `f` takes: of the processor with one thread, else by the clock. */
 async function timed(f) {
+  await setTimeout(threads > 1 ? 50 : 0); // workers of the one before spin for a while
   const [clock, cpu] = [performance.now(), process.cpuUsage()];
   const value = await f();
   const { user, system } = process.cpuUsage(cpu);
