@@ -183,7 +183,7 @@ def test_products_of_bytes_are_equal_on_all_machines(name: str, cpu: str, level:
 
 @pytest.mark.slow
 def test_bytes_are_those_of_any_effort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the least effort, LLVM has masks of shuffles in constants of each kernel, which a linker merges."""
+    """At its least effort, LLVM keeps masks of shuffles as constants of each kernel, and a linker merges equal ones."""
     make, shape = QUANTISED["convolution"]
     found: list[bytes] = []
     for effort in (0, optimize.EFFORT):

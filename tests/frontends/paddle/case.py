@@ -1,4 +1,4 @@
-"""What cases of PaddlePaddle are made of: inputs, calls, and the stored files and results."""
+"""Cases of PaddlePaddle: their inputs and calls, and readers of the stored files and results."""
 
 from __future__ import annotations
 

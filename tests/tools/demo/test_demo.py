@@ -140,7 +140,7 @@ def rows_of(page: Any) -> list[str]:
 
 @pytest.mark.slow
 def test_a_page_answers(browser: Any, tmp_path: Path) -> None:
-    """With the likeliest tokens; from a server, in a worker, and as one file that is opened from a disk."""
+    """The page answers with the likeliest tokens: from a server, in a worker, and as one file opened from a disk."""
     model = Talking("qwen2")
     aot("compile", model.write(tmp_path / "talk.gguf"), "-o", tmp_path / "talk.wasm", "--target", "wasm")
     questions, text, wanted = ["12?", "3+4="], "", list[str]()
