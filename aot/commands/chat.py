@@ -41,22 +41,22 @@ def chat(
     from aot.runtime.generation.sampling import Sampling
     from aot.text.chat import Chat
     from aot.text.embedding import check_speaks
-    from aot.text.stream import text_source
+    from aot.text.stream import text_source, tokenizer_of
     from aot.text.template import ChatTemplate
-    from aot.text.tokenizer import read_tokenizer
 
     check_speaks(model)
     sampling = Sampling(temperature, top_k, top_p, seed)
     with Watch(None if quiet else terminal()) as watch:
+        source = text_source(model, tokenizer)
+        loaded = loading.ready(model, threads, on_event=watch)
         watch("tokenizer", 0, 1)
-        text = read_tokenizer(text_source(model, tokenizer))
+        text = tokenizer_of(source, tokenizer, loaded.manifest)
         watch("tokenizer", 1, 1)
         chosen = (
             text.chat_template()
             if template is None
             else ChatTemplate(read_file(template, "template").decode("utf-8", "replace"), text.marks)
         )
-        loaded = loading.ready(model, threads, on_event=watch)
     talk = Chat(Generator(loaded), text, chosen, system=system)
 
     def answer(line: str) -> None:

@@ -10,17 +10,17 @@ from aot.commands.line.declared import argument, echo
 
 
 def embed(
-    model: arg.Library,
+    model: arg.Encoder,
     texts: Annotated[list[str], argument(metavar="TEXT...", help="Texts, each of which gets a vector")],
     threads: arg.Threads = None,
     debug: arg.Debug = False,
 ) -> None:
     """Print the vector of each text, a line of JSON each."""
-    from aot.runtime.model import load
+    from aot.commands.loading import ready
     from aot.text.embedding import check_encoder, vectors_of
-    from aot.text.tokenizer import read_tokenizer
+    from aot.text.tokenizer import kept_tokenizer
 
-    loaded = load(model, threads, strict=True)
+    loaded = ready(model, threads, strict=True)
     check_encoder(loaded.manifest, model.name)
-    for vector in vectors_of(loaded, read_tokenizer(model), texts):
+    for vector in vectors_of(loaded, kept_tokenizer(loaded.manifest, model.name), texts):
         echo(json.dumps([float(str(number)) for number in vector]))

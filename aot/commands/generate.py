@@ -37,18 +37,18 @@ def generate(
     from aot.runtime.generation.sampling import Sampling
     from aot.text.embedding import check_speaks
     from aot.text.speed import Speed
-    from aot.text.stream import Stream, ids_of, text_source
-    from aot.text.tokenizer import read_tokenizer
+    from aot.text.stream import Stream, ids_of, text_source, tokenizer_of
 
     check_speaks(model)
     sampling = Sampling(temperature, top_k, top_p, seed)
     with Watch(None if quiet else terminal()) as watch:
+        source = None if ids else text_source(model, tokenizer)
+        large = loading.ready(model, threads, strict=True, on_event=watch)
         watch("tokenizer", 0, 1)
-        text = None if ids else read_tokenizer(text_source(model, tokenizer))
+        text = None if source is None else tokenizer_of(source, tokenizer, large.manifest)
         watch("tokenizer", 1, 1)
         given = ids_of(prompt) if text is None else text.begin(prompt)
         ends = (*(stop or ()), *(text.stop if text is not None else ()))
-        large = loading.ready(model, threads, strict=True, on_event=watch)
         small = None
         if draft is not None:
             small = Generator(loading.ready(draft, threads, strict=True, on_event=watch))

@@ -11,7 +11,7 @@ from aot.commands.output import echo_json
 
 
 def rerank(
-    model: arg.Library,
+    model: arg.Encoder,
     query: Annotated[str, argument(help="Text that the others are compared with")],
     texts: Annotated[list[str], argument(metavar="TEXT...", help="Texts, each of which gets a score")],
     as_json: arg.Json = False,
@@ -19,13 +19,13 @@ def rerank(
     debug: arg.Debug = False,
 ) -> None:
     """Print the score of each text for a query, the best first. Of a classifier: a line of JSON each."""
-    from aot.runtime.model import load
+    from aot.commands.loading import ready
     from aot.text.ranking import check_ranker, labels_of, ranked, scores_of
-    from aot.text.tokenizer import read_tokenizer
+    from aot.text.tokenizer import kept_tokenizer
 
-    loaded = load(model, threads, strict=True)
+    loaded = ready(model, threads, strict=True)
     check_ranker(loaded.manifest, model.name)
-    tokenizer, labels = read_tokenizer(model), labels_of(model)
+    tokenizer, labels = kept_tokenizer(loaded.manifest, model.name), labels_of(loaded.manifest, model.name)
     scores = scores_of(loaded, tokenizer, [(query, text) for text in texts])
     if len(labels) == 1:
         best = ranked(scores)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -13,7 +12,6 @@ from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.generation.interface import IDS, MASK
-from aot.runtime.loading.library import read_manifest
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.model import CompiledModel
 from aot.text.embedding import batches_of, is_ranker
@@ -50,16 +48,16 @@ def check_ranker(manifest: Manifest, name: str) -> None:
         raise UsageError(f"{name}: must be a reranker, with {IDS}, {MASK} and {PAIR_SCORES}, got one with {got}")
 
 
-def labels_of(path: Path) -> list[str]:
-    """Return the names of the scores that a library keeps; CorruptError for another thing."""
-    texts = (metadata_in(read_manifest(path).json, path.name) or {}).get(FOLDER)
+def labels_of(manifest: Manifest, name: str) -> list[str]:
+    """Return the names of the scores that a compiled model keeps; CorruptError for another thing."""
+    texts = (metadata_in(manifest.json, name) or {}).get(FOLDER)
     given = cast("dict[str, object]", texts).get(LABELS) if isinstance(texts, dict) else None
     try:
         found: object = json.loads(str(given))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or not found:
-        raise CorruptError(f"{path.name}: tokenizer: {LABELS} must be a list of names, got {str(given)[:40]}")
+        raise CorruptError(f"{name}: tokenizer: {LABELS} must be a list of names, got {str(given)[:40]}")
     return list(map(str, cast("list[object]", found)))
 
 

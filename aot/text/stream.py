@@ -9,7 +9,9 @@ from aot.runtime.arrays.files import is_compiled
 from aot.runtime.errors import UsageError
 from aot.runtime.generation.generator import check_inputs
 from aot.runtime.loading.library import read_manifest
-from aot.text.tokenizer import Tokenizer, has_tokenizer
+from aot.runtime.loading.manifest import Manifest
+from aot.text.library_texts import ENTRY
+from aot.text.tokenizer import Tokenizer, has_tokenizer, kept_tokenizer, read_tokenizer
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"
 
@@ -43,6 +45,15 @@ def ids_of(text: str) -> list[int]:
     if not all(p.isascii() and p.isdigit() and len(p) < 10 for p in parts):
         raise UsageError(f"--ids: numbers of tokens, as in 5,1,40, got {text[:40]!r}")
     return [int(p) for p in parts]
+
+
+def tokenizer_of(source: Path, tokenizer: Path | None, manifest: Manifest) -> Tokenizer:
+    """Return the tokenizer that a compiled model keeps, or that of `source` where one is named or the model keeps none.
+
+    A folder's own has the tokens that end an answer, which lie in other files than its tokenizer.json.
+    """
+    kept = tokenizer is None and ENTRY in manifest.json
+    return kept_tokenizer(manifest, source.name) if kept else read_tokenizer(source)
 
 
 def text_source(model: Path, tokenizer: Path | None) -> Path:

@@ -17,6 +17,7 @@ from aot.runtime.arrays.files import is_compiled
 from aot.runtime.errors import CorruptError, MissingError, UnsupportedError, UsageError
 from aot.runtime.loading.binary_file import FIRST_BYTES
 from aot.runtime.loading.library import read_manifest
+from aot.runtime.loading.manifest import Manifest
 from aot.runtime.regular import open_file
 from aot.text.byte_level import ByteLevel, Cut
 from aot.text.ends import HOLES, ends_of
@@ -105,13 +106,21 @@ def read_tokenizer(path: Path) -> Tokenizer:
         _check_merges(metadata, path.name)
         return of_metadata(metadata, path.name)
     if head.startswith(FIRST_BYTES):
-        metadata = metadata_in(read_manifest(path).json, path.name)
-        if metadata is None:
-            raise UsageError(f"{path.name}: tokenizer: {NEXT}, got a library without one")
-        texts = metadata.get(FOLDER)
-        return of_metadata(metadata, path.name) if texts is None else _of_texts(texts, path.name)
+        return kept_tokenizer(read_manifest(path), path.name)
     beside = {name: read_text(other) for name in (SETTINGS, CHAT_TEMPLATE) if (other := path.with_name(name)).is_file()}
     return _of_texts({TOKENIZER: read_text(path), **beside}, path.name)
+
+
+def kept_tokenizer(manifest: Manifest, name: str) -> Tokenizer:
+    """Return the tokenizer that a compiled model keeps; UsageError without one.
+
+    `manifest`: of a library, or of a model that was compiled in memory; `name`: of the model, for errors.
+    """
+    metadata = metadata_in(manifest.json, name)
+    if metadata is None:
+        raise UsageError(f"{name}: tokenizer: {NEXT}, got a library without one")
+    texts = metadata.get(FOLDER)
+    return of_metadata(metadata, name) if texts is None else _of_texts(texts, name)
 
 
 def has_tokenizer(path: Path) -> bool:

@@ -85,7 +85,7 @@ def check_output(path: Path, *inputs: Path) -> None:
     if path.exists() and not path.is_file():  # it would be replaced, even if it is a device
         raise UsageError(f"output: must be a file, got a folder or a device: {path}")
     if not path.parent.is_dir():
-        raise UsageError(f"output: must be in a folder that exists, got {path}")
+        raise UsageError(f"output: must be in a folder that exists, got {path}", advice=f"mkdir -p {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"output: must be in a folder that can be written, got {path}")
 

@@ -30,6 +30,7 @@ Runnable = Annotated[Path, argument(exists=True, help="m.so, or a model file to 
 LanguageModel = Annotated[
     Path, argument(exists=True, help="m.so, or the file or folder of a language model to compile in memory")
 ]
+Encoder = Annotated[Path, argument(exists=True, help="m.so, or the folder of an encoder to compile in memory")]
 Library = Annotated[Path, argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, option("--debug", help="Show the traceback of an error")]

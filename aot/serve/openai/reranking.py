@@ -66,7 +66,7 @@ class Reranker:
         """UsageError for a model that scores no pairs, or has several labels or no tokenizer."""
         check_ranker(served.model.manifest, served.name)
         self.served, self.tokenizer = served, read_tokenizer(served.path)
-        labels = labels_of(served.path)
+        labels = labels_of(served.model.manifest, served.name)
         if len(labels) != 1:
             raise UsageError(f"{served.name}: must be a reranker with one label, got {len(labels)}")
 

@@ -113,6 +113,8 @@ def test_texts_become_vectors(tmp_path: Path) -> None:
     texts = ["w5 w40", "w7 w9", " ".join(f"w{n}" for n in range(10, 40)), "w8"]
     told = CliRunner().invoke(app, ["embed", str(path), *texts])
     assert told.exit_code == 0, told.output
+    in_memory = CliRunner().invoke(app, ["embed", str(tmp_path / "m"), *texts])
+    assert in_memory.stdout == told.stdout
     model = load(path)
     for line, ids in zip(
         told.stdout.splitlines(), [[2, 5, 40, 3], [2, 7, 9, 3], [2, *range(10, 20), 3], [2, 8, 3]], strict=True

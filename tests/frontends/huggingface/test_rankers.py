@@ -94,6 +94,8 @@ def test_pairs_of_texts_are_ranked(tmp_path: Path) -> None:
     assert [(one["index"], one["relevance_score"]) for one in found["results"]] == [(n, wanted[n]) for n in order]
     shown = CliRunner().invoke(app, ["rerank", str(path), "w5 w40", *texts]).stdout.splitlines()
     assert shown == [f"{wanted[n]:.6f}  {texts[n]}" for n in order]
+    alike = CliRunner().invoke(app, ["rerank", str(tmp_path / "m"), "w5 w40", *texts])
+    assert alike.stdout.splitlines() == shown, alike.output  # the folder, compiled in memory
     for command, text in (("generate", "aot rerank"), ("embed", "must be an encoder")):
         refused = CliRunner().invoke(app, [command, str(path), "w5"])
         assert refused.exit_code == 2 and text in refused.stderr
