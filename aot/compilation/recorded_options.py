@@ -24,7 +24,7 @@ def recorded_options(options: CompileOptions, tuned: int, extensions: Extensions
     for name, row in rows().items():
         value = getattr(options, name)
         is_set = value != getattr(plain, name)
-        if row.record is Record.ALWAYS or (row.record is Record.IF_SET and is_set):
+        if row.record is Record.ALWAYS or (row.record is Record.IF_SET and is_set and not row.harmless):
             found[name] = [list(pair) for pair in value] if name == "layouts" else value
         if row.record is Record.NAMES and is_set:
             found[name] = _names(value)

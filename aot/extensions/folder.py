@@ -122,12 +122,17 @@ def load_for(options: CompileOptions, framework: str) -> Extensions | None:
         on, off = asked.enable_transforms or (), asked.disable_transforms or ()
         return load_extensions(asked.extensions, config, on, off, framework, asked.disable_layout_change)
     if config:
-        raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
+        raise UsageError(f"{_flag(config[0])}: {_READ}, got none for {config[0]}")
     names = sorted({name for given in switches(options).values() for name in given})
     if names:
         transforms: Any = import_module("aot.mo.transforms")
         _refuse([name for name in names if not transforms.is_known(name)])
     return None
+
+
+def _flag(config: Path) -> str:
+    """Return the option that names a configuration file."""
+    return "-k" if config.suffix == ".xml" else "--transformations-config"
 
 
 def folders_of(given: Path) -> tuple[Path, ...]:
@@ -146,7 +151,7 @@ def _extensions(
     own = tuple(p for p in loaded.passes if not {name_of(p), getattr(p, "id", None)} & set(switched[1]))
     classes = [cls for found in loaded.for_mo for cls in found]
     if not classes and config:
-        raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
+        raise UsageError(f"{_flag(config[0])}: {_READ}, got none for {config[0]}")
     if not classes:
         return Extensions(own, loaded.scope, loaded.modules)
     phases: Any = import_module("aot.mo.phases")

@@ -59,9 +59,9 @@ def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, ty
         theirs = names_of(kept.node.op) if isinstance(kept.node.op, Foreign) else set[str]()
         known = {name: node.attrs().pop(name) for name in ("type", "version", *theirs) if node.has(name)}
         if _extracted(node, cls, kind):
-            if framework == "caffe" and isinstance(kept.node.op, Foreign):
-                connect_blobs(node, dict(kept.node.op.attrs).get("bottoms", 0))
             if not node.attrs().pop(FROM_FILE, False):
+                if framework == "caffe" and isinstance(kept.node.op, Foreign):
+                    connect_blobs(node, dict(kept.node.op.attrs).get("bottoms", 0))
                 _settle(node, kept)
         else:
             node.attrs().update(known)

@@ -109,12 +109,11 @@ def _check_cycle(follows: Follows) -> None:
 def split(order: list[Class]) -> tuple[list[Class], list[Class]]:
     """Return the transformations that run before data nodes are made, and those after.
 
-    These are the user's, and Model Optimizer's own that have code and precede one of the user's in the same part.
+    These are the user's, and Model Optimizer's own that have code and precede one of the user's: each transformation of
+    the user's sees the graph that Model Optimizer gave it.
     """
     cut = next((i for i, cls in enumerate(order) if cls.__name__ == "CreateTensorNodes"), len(order))
-    return _with_code(order[:cut]), _with_code(order[cut:])
-
-
-def _with_code(order: list[Class]) -> list[Class]:
     last = max((i for i, cls in enumerate(order) if not is_placeholder(cls)), default=0)
-    return [cls for i, cls in enumerate(order) if not is_placeholder(cls) or (i < last and has_code(cls))]
+    found = [cls for i, cls in enumerate(order) if not is_placeholder(cls) or (i < last and has_code(cls))]
+    front = set(order[:cut])
+    return [cls for cls in found if cls in front], [cls for cls in found if cls not in front]

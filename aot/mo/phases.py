@@ -26,6 +26,7 @@ from aot.mo.bridge.shown_windows import hide_windows
 from aot.mo.bridge.to_mo import exported
 from aot.mo.config.registry import entries, entries_of
 from aot.mo.extraction import describe_of, extract
+from aot.mo.front.caffe.custom_layers_mapping import CUSTOM_LAYERS, custom_layers
 from aot.mo.front.tf.replacement import mark_bodies
 from aot.mo.graph.graph import Graph
 from aot.mo.loader import Class, Declared, Switches, check_entries, declare
@@ -52,12 +53,14 @@ def phase_passes(
 ) -> tuple[tuple[object, ...], tuple[tuple[str, bytes], ...]]:
     """Return the passes that run the declared classes of each folder, and the files that the result depends on.
 
-    `config`: configuration files; `switches`: transformations that the user has switched on or off;
-    `framework`: the model's; `keep_layout`: it does not change to NCHW. Error for classes that cannot run or be sorted,
-    and for an entry that none reads.
+    `config`: configuration files, JSON, or XML for layers of Caffe; `switches`: transformations that the user has
+    switched on or off; `framework`: the model's; `keep_layout`: it does not change to NCHW. Error for classes that
+    cannot run or be sorted, and for an entry that none reads.
     """
     declared = declare(folders)
-    found = entries_of(config)
+    found = entries_of(file for file in config if file.suffix != CUSTOM_LAYERS)
+    if framework == "caffe":
+        declared.extractors |= custom_layers(file for file in config if file.suffix == CUSTOM_LAYERS)
     check_entries(declared, found)
     own = {cls.__name__ for cls in declared.transforms}
     places = [p for p in placeholders(framework) if p.__name__ not in own]

@@ -29,10 +29,10 @@ class Record(StrEnum):
     """The part of an option that a library records: its value, always or if it is not the default, or names only.
 
     NAMES: of values and files, beside a hash of their content; who compiles the model again must give them again.
-    ELSEWHERE: the library tells it at another place than among the options.
+    ELSEWHERE: the library tells it at another place than among the options. An option with `harmless` is not recorded.
     """
 
-    ALWAYS, IF_SET, NAMES, ELSEWHERE, NOT = "always", "if set", "names", "elsewhere", "not"
+    ALWAYS, IF_SET, NAMES, ELSEWHERE = "always", "if set", "names", "elsewhere"
 
 
 class Rule(NamedTuple):
@@ -81,7 +81,7 @@ class Option:
     also: Option | None = None
     shares: str = ""
     keyword: Keyword | bool = True
-    record: Record = Record.NOT
+    record: Record = Record.IF_SET
     harmless: str = ""
     told: str = ""
     by_content: bool = False

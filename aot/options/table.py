@@ -9,9 +9,7 @@ row  ->  field of CompileOptions, checked        aot.options.table
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
-from enum import StrEnum
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from aot.codegen.dataclass import dataclass
 from aot.options.declaration import KEY, Group, Option, Record, option
 from aot.options.forms import BYTES, CHANNELS, DIMS, LAYOUTS, PATH, PATHS, SEQUENCE, SHAPES, SIZES, VALUES
 from aot.options.rules import ACTIVATIONS, AUTO, NAMED, NAMES, NUMBERS, POSITIVE, WEIGHTS
+from aot.options.stage import Dump, Event
 from aot.options.texts import (
     Nested,
     bytes_of,
@@ -27,6 +26,7 @@ from aot.options.texts import (
     dims_of,
     layouts_of,
     names_of,
+    paths_of,
     shapes_of,
     specialise_of,
     values_of,
@@ -34,9 +34,6 @@ from aot.options.texts import (
 )
 from aot.precision import precision_of, without_auto
 from aot.runtime.errors import UsageError
-
-Event = Callable[[str, int, int], None]  # stage, steps done, steps in all
-Dump = Callable[[str, str], None]  # name of a pass, text
 
 # commands
 COMPILE = ("compile",)
@@ -51,13 +48,6 @@ AGAIN = ("provenance", "verify")  # that compile a library's model again
 
 LOOKS = "it shows or keeps what is made, and changes nothing"
 LIMITS = "a compilation beyond a limit ends; others do not see it"
-
-
-class Stage(StrEnum):
-    """Stages that a compilation can show."""
-
-    IMPORTED, OPTIMIZED, STEPS, GROUPS = "imported", "optimized", "steps", "groups"
-    LOOPS, LLVM, ASM = "loops", "llvm", "asm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +79,6 @@ class CompileOptions:
         metavar="N",
         least=1,
         rule=POSITIVE,
-        record=Record.IF_SET,
     )
     layouts: tuple[tuple[str, str], ...] = option(
         (),
@@ -114,7 +103,6 @@ class CompileOptions:
         read=partial(channels_of, option="mean"),
         keyword=CHANNELS,
         rule=NUMBERS,
-        record=Record.IF_SET,
     )
     scale: tuple[tuple[str | int, tuple[float, ...]], ...] = option(
         (),
@@ -126,7 +114,6 @@ class CompileOptions:
         read=partial(channels_of, option="scale"),
         keyword=CHANNELS,
         rule=NUMBERS,
-        record=Record.IF_SET,
     )
     reverse_channels: tuple[str, ...] = option(
         (),
@@ -146,7 +133,6 @@ class CompileOptions:
         ),
         keyword=SEQUENCE,
         rule=NAMES,
-        record=Record.IF_SET,
     )
     shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = option(
         (),
@@ -159,7 +145,6 @@ class CompileOptions:
         several=True,
         keyword=SHAPES,
         rule=NAMED,
-        record=Record.IF_SET,
     )
     dims: tuple[tuple[str, int, int | None], ...] = option(
         (),
@@ -172,7 +157,6 @@ class CompileOptions:
         several=True,
         keyword=DIMS,
         rule=NAMED,
-        record=Record.IF_SET,
     )
     values: tuple[tuple[str, Nested], ...] = option(
         (),
@@ -198,7 +182,6 @@ class CompileOptions:
         several=True,
         keyword=SEQUENCE,
         rule=NAMES,
-        record=Record.IF_SET,
     )
     specialise: tuple[tuple[str, tuple[int, ...]], ...] = option(
         (),
@@ -210,7 +193,6 @@ class CompileOptions:
         several=True,
         keyword=SIZES,
         rule=NAMED,
-        record=Record.IF_SET,
     )
     cut: tuple[tuple[str, ...], tuple[str, ...]] | None = option(
         None,
@@ -220,7 +202,6 @@ class CompileOptions:
         metavar="INPUT:OUTPUT",
         read=cut_of,
         keyword=False,
-        record=Record.IF_SET,
     )
     signature: str | None = option(
         None,
@@ -228,7 +209,6 @@ class CompileOptions:
         group=Group.MODEL,
         commands=(*MODEL, "info"),
         metavar="NAME",
-        record=Record.IF_SET,
     )
     extensions: Path | None = option(
         None,
@@ -247,7 +227,14 @@ class CompileOptions:
         commands=(*GRAPH, "verify"),
         flags=("--transformations-config", "--transformations_config"),
         metavar="F.json,...",
-        read=lambda text: tuple(map(Path, names_of(text))),
+        read=paths_of,
+        also=Option(
+            help="Layers of Caffe that keep their type: CustomLayersMapping.xml",
+            group=Group.EXTENSIONS,
+            flags=("-k",),
+            metavar="F.xml,...",
+            read=paths_of,
+        ),
         keyword=PATHS,
         by_content=True,
         record=Record.NAMES,
@@ -261,7 +248,6 @@ class CompileOptions:
         read=names_of,
         keyword=SEQUENCE,
         environment="MO_ENABLED_TRANSFORMS",
-        record=Record.IF_SET,
     )
     disable_transforms: tuple[str, ...] | None = option(
         None,
@@ -272,7 +258,6 @@ class CompileOptions:
         read=names_of,
         keyword=SEQUENCE,
         environment="MO_DISABLED_TRANSFORMS",
-        record=Record.IF_SET,
     )
     save_temps: Path | None = option(
         None,
@@ -301,7 +286,6 @@ class CompileOptions:
         metavar="N",
         least=0,
         keyword=False,
-        record=Record.IF_SET,
     )
     stop_after_lowering: int | None = option(
         None,
@@ -311,7 +295,6 @@ class CompileOptions:
         metavar="N",
         least=0,
         keyword=False,
-        record=Record.IF_SET,
     )
     verify: bool = option(
         False,
@@ -346,7 +329,6 @@ class CompileOptions:
         shares="external_weights",
         read=lambda text: weights_of(text)[1],
         rule=WEIGHTS,
-        record=Record.IF_SET,
     )
     small_weights: bool = option(
         False,
@@ -368,7 +350,6 @@ class CompileOptions:
         group=Group.NUMBERS,
         commands=(*TEXTS, "convert"),
         flags=("--disable-layout-change", "--disable_nhwc_to_nchw"),
-        record=Record.IF_SET,
     )
     max_context: int | None = option(
         None,
@@ -377,7 +358,6 @@ class CompileOptions:
         commands=TEXTS,
         metavar="TOKENS",
         least=1,
-        record=Record.IF_SET,
     )
     last_logits: bool | None = option(
         None,
@@ -385,14 +365,12 @@ class CompileOptions:
         group=Group.LANGUAGE,
         commands=CODE,
         flags=("--last-logits/--all-logits",),
-        record=Record.IF_SET,
     )
     row_lengths: bool = option(
         False,
         help="Language model: rows of a batch may have different lengths, as aot serve needs",
         group=Group.LANGUAGE,
         commands=TEXTS,
-        record=Record.IF_SET,
     )
     precision: str = option(
         "f32",
@@ -400,14 +378,12 @@ class CompileOptions:
         group=Group.NUMBERS,
         commands=CODE,
         metavar="f32|bf16|f16|auto[,LAYER=f32]",
-        record=Record.IF_SET,
     )
     fast_math: bool = option(
         False,
         help="bf16: the fastest sums of this target; other targets round differently",
         group=Group.NUMBERS,
         commands=CODE,
-        record=Record.IF_SET,
     )
     activations: str = option(
         AUTO,
@@ -416,7 +392,6 @@ class CompileOptions:
         commands=CODE,
         metavar="auto|f32|int8",
         rule=ACTIVATIONS,
-        record=Record.IF_SET,
     )
     seed: int | None = option(
         None,
@@ -424,7 +399,6 @@ class CompileOptions:
         group=Group.MODEL,
         commands=GRAPH,
         least=0,
-        record=Record.IF_SET,
     )
     max_memory: int | None = option(
         None,

@@ -82,6 +82,11 @@ def names_of(given: str | None) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, (given or "").split(","))))
 
 
+def paths_of(given: str | None) -> tuple[Path, ...]:
+    """`a.json,b.json`: files with commas between them."""
+    return tuple(map(Path, names_of(given)))
+
+
 def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
     """`k=3`, `flag=true`, `shape=[1,-1,64]` or `table=x.npy`. UsageError for other texts and unreadable files."""
     found: list[tuple[str, Nested]] = []

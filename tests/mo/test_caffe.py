@@ -16,6 +16,8 @@ from aot.ir.op import Foreign
 from aot.mo.bridge.names import op_name
 from aot.mo.extracted.nodes import extracted
 from aot.mo.front.caffe.blobs import get_list_from_container, get_spatial_attr
+from aot.mo.front.caffe.custom_layers_mapping import load_layers_xml, proto_extractor
+from aot.mo.utils.error import Error
 from aot.options import CompileOptions
 from tests.frontends.caffe.nets import inputs_of, layer, written
 from tests.mo.test_loading import HEAD, folder
@@ -90,11 +92,37 @@ class Leaky(FrontReplacementPattern):
 """
 
 
-def computed(place: Path, text: str, blobs: dict[str, Any], **files: str) -> Any:
+HALVED = """
+from mo.front.caffe.conv_ext import ConvFrontExtractor
+
+class HalvedExtractor(FrontExtractorOp):
+    op = "Convolution"
+    enabled = True
+    @classmethod
+    def extract(cls, node):
+        ConvFrontExtractor.extract(node)
+        assert (node.op, node.output, node.bias_term, node.kernel_size) == ("Conv2D", 2, True, (1,))
+        node["stride"] = node.stride * np.array([1, 1, 2, 2])
+        return cls.enabled
+"""
+LISTED = """
+class Listed(Op):
+    op = "Shifted"
+    enabled = True
+    def __init__(self, graph, attrs):
+        super().__init__(graph, {"op": "Shifted", "type": "Shifted", "in_ports_count": 2, "out_ports_count": 1}, attrs)
+"""
+CUSTOM_LAYERS = """<CustomLayers>
+<CustomLayer NativeType="Shifted" hasParam="true" protoParamName="power_param"/>
+<CustomLayer NativeType="Other" hasParam="false"/>
+</CustomLayers>"""
+
+
+def computed(place: Path, text: str, blobs: dict[str, Any], config: tuple[Path, ...] = (), **files: str) -> Any:
     head = HEAD + "import numpy as np\nfrom openvino.tools.mo.front.extractor import CaffePythonFrontExtractorOp\n"
     mine = folder(place, **{name: head + body for name, body in files.items()})
-    model = written(place, DATA + text, blobs)
-    return interpret(stages(model, CompileOptions(level=None, extensions=mine)).optimized, [X])[0]
+    options = CompileOptions(level=None, extensions=mine, transformations_config=config)
+    return interpret(stages(written(place, DATA + text, blobs), options).optimized, [X])[0]
 
 
 def test_an_own_layer_has_its_message_and_its_blobs(tmp_path: Path) -> None:
@@ -102,6 +130,51 @@ def test_an_own_layer_has_its_message_and_its_blobs(tmp_path: Path) -> None:
     blob = np.array([5, -7], np.float32).reshape(2, 1, 1)
     found = computed(tmp_path, text, {"own": [blob]}, front_caffe_own=OWN, front_caffe_replace=REPLACE)
     np.testing.assert_allclose(found, 3 * X + blob, rtol=1e-6)
+
+
+def test_a_listed_layer_has_the_fields_of_its_message_and_its_blobs(tmp_path: Path) -> None:
+    listed = tmp_path / "CustomLayersMapping.xml"
+    listed.write_text(CUSTOM_LAYERS)
+    text = layer("Shifted", "own", ["data"], ["y"], "power_param { scale: 3 }")
+    files = {"ops_own": LISTED, "front_caffe_replace": REPLACE}
+    found = computed(tmp_path, text, {"own": [np.array([5, -7], np.float32)]}, (listed,), **files)
+    np.testing.assert_allclose(found, 3 * X + np.array([5, -7]).reshape(2, 1, 1), rtol=1e-6)
+
+
+WRONG = [
+    ("<CustomLayers><CustomLayer hasParam='false'/></CustomLayers>", "has NativeType, hasParam"),
+    ("<A><CustomLayer NativeType='X' hasParam='true'/></A>", "protoParamName, got CustomLayer"),
+    ("<A><CustomLayer NativeType='X' hasParam='maybe'/></A>", "true or false"),
+    (
+        "<A><CustomLayer NativeType='X' hasParam='false'/><CustomLayer NativeType='X' hasParam='false'/></A>",
+        "got X again",
+    ),
+    ("{}", "in XML, got"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), WRONG, ids=[row[1] for row in WRONG])
+def test_lists_of_layers_that_are_wrong(text: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "k.xml").write_text(text)
+    with pytest.raises(Error, match=reason):
+        load_layers_xml(tmp_path / "k.xml")
+
+
+def test_names_that_every_node_has_get_a_number() -> None:
+    pb = text_format.Parse('python_param { layer: "A" module: "b" }', LayerParameter())
+    found = proto_extractor(pb, None, {"hasParam": "true", "protoParamName": "python_param"})
+    assert (
+        found["module"] == "b"
+        and "A" in [v for k, v in found.items() if k.startswith("layer")]
+        and "layer" not in found
+    )
+
+
+def test_an_extension_calls_an_extractor_and_keeps_the_blobs(tmp_path: Path) -> None:
+    text = layer("Convolution", "conv", ["data"], ["y"], "convolution_param { num_output: 2 kernel_size: 1 }")
+    blobs = {"conv": [2 * np.eye(2, dtype=np.float32).reshape(2, 2, 1, 1), np.ones(2, np.float32)]}
+    found = computed(tmp_path, text, blobs, front_caffe_halved=HALVED)
+    np.testing.assert_allclose(found, 2 * X[:, :, ::2, ::2] + 1, rtol=1e-6)
 
 
 def test_a_python_layer_has_an_extractor(tmp_path: Path) -> None:

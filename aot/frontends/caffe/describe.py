@@ -37,9 +37,27 @@ def weights_message(node: Node) -> Any:
     return SimpleNamespace(name=node.name, type=op.kind, blobs=held) if held else None
 
 
-def node_attributes(message: Message) -> dict[str, Any]:
-    """Return the attributes of a LayerParameter."""
-    return attributes(message)
+def node_attributes(message: Any, kind: str) -> dict[str, Any]:
+    """Return the attributes of a layer of a type: of a LayerParameter, or of an object with fields of its names."""
+    if isinstance(message, LayerParameter):
+        return attributes(message)
+    made = LayerParameter(type=kind)
+    _copy(message, made)
+    return attributes(made)
+
+
+def _copy(given: Any, message: Message) -> None:
+    """Set the fields of a message that an object has, too."""
+    for field in message.DESCRIPTOR.fields:
+        value = getattr(given, field.name, None)
+        if value is None:
+            continue
+        if field.message_type is not None and not field.is_repeated:
+            _copy(value, getattr(message, field.name))
+        elif field.message_type is None and field.is_repeated:
+            getattr(message, field.name).extend(value if isinstance(value, (list, tuple)) else [value])
+        elif field.message_type is None:
+            setattr(message, field.name, value)
 
 
 def _name(port: OutPort) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.caffe.files import TEXT, pair
-from aot.frontends.caffe.kinds import EACH, FROM_FILES, INPUTS
+from aot.frontends.caffe.kinds import EACH, FROM_FILES, INPUTS, blob_name
 from aot.frontends.caffe.layers import attributes, layers_of
 from aot.frontends.caffe.messages import Message, array, network, weights
 from aot.ir.graph import Graph, OutPort
@@ -25,8 +25,6 @@ from aot.ir.values.estimate import check_table
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.runtime.abi import DType
 from aot.runtime.errors import CorruptError, UsageError
-
-BLOBS = ("weights", "biases")  # names of the first blobs of a layer
 
 
 def read(path: Path, other: Path | None = None) -> Graph:
@@ -127,7 +125,7 @@ class _Reader:
             rule = "a layer that reads a data set: give the network for deployment, deploy.prototxt, whose inputs have"
             attrs["unsupported"] = f"{rule} the type Input"
         blobs = [
-            self._constant(blob, f"{layer.name}/{BLOBS[i] if i < len(BLOBS) else f'custom_{i}'}")
+            self._constant(blob, f"{layer.name}/{blob_name(i)}")
             for i, blob in enumerate(self.blobs.get(layer.name, ()))
         ]
         op = Foreign("caffe", layer.type, tuple(attrs.items()))

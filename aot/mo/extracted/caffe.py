@@ -31,6 +31,11 @@ def _single(value: Any) -> Any:
     return (rows, columns) if rows != columns else rows
 
 
+def _last(text: str) -> str:
+    """Return the last part of the name of a value, as files have it."""
+    return text.rpartition(".")[2]
+
+
 def _window(name: str, field: str, otherwise: int = 1) -> Attr:
     return Attr(name, lambda file: ints([1, 1, *_rows_and_columns(file, field, otherwise)]), field, _single)
 
@@ -68,6 +73,14 @@ ATTRS: dict[str, tuple[Attr, ...]] = {
     "ArgMax": always(remove_values_output=True),
     "Convolution": CONVOLUTION,
     "Deconvolution": CONVOLUTION,
+    "DetectionOutput": (
+        called("nms_threshold", "nms_param.nms_threshold", 0.3),
+        called("eta", "nms_param.eta", 1.0),
+        Attr("top_k", lambda file: file.get("nms_param.top_k", 0) or -1, "nms_param.top_k"),
+        Attr(
+            "code_type", lambda file: f"caffe.PriorBoxParameter.{file.get('code_type', 'CORNER')}", "code_type", _last
+        ),
+    ),
     "Eltwise": LAYOUT,
     "InnerProduct": (
         called("out-size", "num_output"),

@@ -25,6 +25,7 @@ from aot.mo.ops.const import Const
 from aot.mo.ops.registered import REGISTERED
 from aot.opset.control.infrastructure import Constant
 
+NOT_OF_THE_FILE = ("domain", "opset", "bottoms", "parameters", "unsupported")
 FROM_FILE = "aot_extracted"  # attribute of a node: an extractor of this table has set the attributes
 _TABLE = Path(__file__).with_suffix(".txt")
 
@@ -57,7 +58,7 @@ def extractor(module: str, name: str) -> type[Any]:
     """Return the class of an extractor; KeyError for one that Model Optimizer does not have."""
 
     def extract(cls: type[Any], node: Any) -> bool:
-        fill(node, module.split(".")[1])
+        fill(node, module.split(".")[1], cls.op)
         return True
 
     held = {"op": _rows()[module][name], "enabled": True, "extract": classmethod(extract)}
@@ -65,20 +66,21 @@ def extractor(module: str, name: str) -> type[Any]:
     return type(name, (FrontExtractorOp,), {**held, "__doc__": text, "__module__": f"openvino.tools.mo.{module}"})
 
 
-def fill(node: Any, framework: str) -> None:
-    """Set the attributes of a node of a framework's file as Model Optimizer's extractor of its kind did.
+def fill(node: Any, framework: str, kind: str) -> None:
+    """Set the attributes of a node of a framework's file as Model Optimizer's extractor of `kind` did.
 
     A kind that `extracted` does not know has the attributes of the file.
     """
     kept = getattr(node, KEPT, None)
-    op = described(node, framework) if kept is None else kept.node.op
+    op = described(node, framework, kind) if kept is None else kept.node.op
     if not isinstance(op, Foreign):
         if isinstance(op, Constant):  # an input of the network has the attributes of a Parameter anyway
             Const.update_node_stat(node, {"value": node["value"]})
         return
     outputs = len(node.pb.output) if framework == "onnx" else len(node.out_ports())
-    own = {name: value for name, value in op.attrs if name not in ("domain", "opset")}
-    found: dict[str, Any] = {**(extracted(op, outputs) or own), "op": op_name(op)}
+    own = {name: value for name, value in op.attrs if name not in NOT_OF_THE_FILE}
+    known = extracted(op, outputs)
+    found: dict[str, Any] = {**(own if framework == "caffe" or not known else {}), **known, "op": op_name(op)}
     cls = REGISTERED.get(found["op"]) or REGISTERED.get(str(found.get("type")))
     if cls is not None:
         cls.update_node_stat(node, found)

@@ -17,12 +17,14 @@ def messages_of(framework: str) -> Any:
     return import_module(_DESCRIBE[framework]) if framework in _DESCRIBE else None
 
 
-def described(node: Any, framework: str) -> Foreign:
-    """Return the operation of a node's message."""
+def described(node: Any, framework: str, kind: str) -> Foreign:
+    """Return the operation of a node's message; `kind`: that of a layer of Caffe."""
     message = node.pb
+    if framework == "caffe":
+        return Foreign(framework, kind, tuple(messages_of(framework).node_attributes(message, kind).items()))
     attrs: dict[str, Any] = messages_of(framework).node_attributes(message)
-    if framework != "onnx":
-        return Foreign(framework, message.op if framework == "tf" else message.type, tuple(attrs.items()))
+    if framework == "tf":
+        return Foreign(framework, message.op, tuple(attrs.items()))
     facts = getattr(node.graph, "graph", {})
     known = {"domain": message.domain, "opset": facts.get("fw_opset_version", 0)}
     return Foreign(framework, message.op_type, tuple({**known, **attrs}.items()))

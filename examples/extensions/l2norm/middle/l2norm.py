@@ -1,4 +1,4 @@
-"""x / sqrt(max(sum(x * x), eps)) becomes NormalizeL2, where shapes and values are known."""
+"""x / max(sum(x * x), eps) ** 0.5 becomes NormalizeL2, where shapes and values are known."""
 
 import numpy as np
 from openvino.tools.mo.front.common.partial_infer.utils import int64_array
@@ -9,7 +9,7 @@ from openvino.tools.mo.ops.normalize_l2 import NormalizeL2Op
 
 
 class FuseL2Norm(MiddleReplacementPattern):
-    """Between operations the pattern has data nodes, whose attributes are shape and value."""
+    """Between operations the pattern has data nodes, whose attributes are shape and value; a root is a Pow here."""
 
     enabled = True
     force_clean_up = True
@@ -17,12 +17,13 @@ class FuseL2Norm(MiddleReplacementPattern):
     def pattern(self) -> dict:
         known = {"kind": "data", "value": lambda value: value is not None}
         data = ("input", "squared", "summed", "limited", "root")
-        ops = {"square": "Mul", "sum": "ReduceSum", "maximum": "Maximum", "sqrt": "Sqrt", "div": "Div"}
+        ops = {"square": "Mul", "sum": "ReduceSum", "maximum": "Maximum", "sqrt": "Pow", "div": "Div"}
         return {
             "nodes": [
                 *((name, {"kind": "data"}) for name in data),
                 ("axes", known),
                 ("eps", known),
+                ("half", {"kind": "data", "value": lambda value: value is not None and np.all(value == 0.5)}),
                 *((name, {"kind": "op", "op": op}) for name, op in ops.items()),
             ],
             "edges": [
@@ -35,7 +36,8 @@ class FuseL2Norm(MiddleReplacementPattern):
                 ("summed", "maximum"),
                 ("eps", "maximum"),
                 ("maximum", "limited"),
-                ("limited", "sqrt"),
+                ("limited", "sqrt", {"in": 0}),
+                ("half", "sqrt", {"in": 1}),
                 ("sqrt", "root"),
                 ("input", "div", {"in": 0}),
                 ("root", "div", {"in": 1}),
