@@ -74,6 +74,8 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
             digest.update(f"{name}={getattr(options, name)!r}\n".encode())
     if options.tune is None and options.tune_file is not None and options.tune_file.exists():  # else it is written
         digest.update(hashlib.sha256(read_file(options.tune_file, "tune")).digest())
+    if options.mean_file is not None:
+        digest.update(hashlib.sha256(read_file(options.mean_file, "mean-file")).digest())
     if options.extensions is not None:
         loaded = extensions or load_for(options, framework_of(model))
         digest.update(loaded.digest.encode() if loaded is not None else b"")

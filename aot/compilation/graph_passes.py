@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from aot.extensions.folder import Extensions
-from aot.frontends import front_passes
+from aot.frontends import front_passes, mean_image
 from aot.frontends.conversion.reshapeable import Reshapeable
 from aot.frontends.conversion.walk import ToOpset
 from aot.ir.graph import Graph
@@ -19,7 +20,7 @@ from aot.passes.front.input_values import InputValues
 from aot.passes.front.last_logits import LastLogits
 from aot.passes.middle.layout.change_layout import change_layout
 from aot.passes.middle.layout.interface_layout import InterfaceLayout
-from aot.passes.middle.layout.preprocess import Preprocess
+from aot.passes.middle.layout.preprocess import MeanImage, Preprocess
 from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_items, run_passes
@@ -105,8 +106,11 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of the part
     front: tuple[Pass, ...] = (*cut, *given, *convert)
     precision = precision_of(options.precision)
-    prepared = options.mean or options.scale or options.reverse_channels
-    behind: tuple[Pass, ...] = (Preprocess(options.mean, options.scale, options.reverse_channels),) if prepared else ()
+    file = options.mean_file
+    image = None if file is None else MeanImage(partial(mean_image, file), options.mean_file_offsets)
+    prepared = image or options.mean or options.scale or options.reverse_channels
+    prepare = Preprocess(options.mean, options.scale, options.reverse_channels, image)
+    behind: tuple[Pass, ...] = (prepare,) if prepared else ()
     behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
     behind += (RoundWeights(options.weights),) if options.weights is not None else ()
     behind += (LastLogits(),) if options.last_logits else ()

@@ -10,6 +10,7 @@ from aot.extensions.folder import Extensions, folders_of
 from aot.options import CompileOptions
 from aot.options.declaration import Record
 from aot.options.table import options as rows
+from aot.runtime.regular import read_file
 
 CONTENTS = "contents"  # of what has its names alone in a library: hashes by option
 
@@ -33,8 +34,10 @@ def recorded_options(options: CompileOptions, tuned: int, extensions: Extensions
 
 
 def contents_of(options: CompileOptions, extensions: Extensions | None) -> dict[str, str]:
-    """Return hashes, by option, of values that became constants, and of extensions with their configuration."""
+    """Return hashes, by option, of values that became constants, a file of them, and extensions with configuration."""
     found = {"values": sha256(repr(options.values).encode()).hexdigest()} if options.values else {}
+    if options.mean_file is not None:
+        found["mean_file"] = sha256(read_file(options.mean_file, "mean-file")).hexdigest()
     return found | ({} if extensions is None else {"extensions": extensions.digest})
 
 

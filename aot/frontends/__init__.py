@@ -31,10 +31,11 @@ from aot.frontends.tf.convert import TENSORFLOW
 from aot.frontends.tflite.convert import TFLITE
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign
+from aot.ir.types import Array
 from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.regular import open_file
 
-__all__ = ["framework_of", "front_passes", "read_model"]
+__all__ = ["framework_of", "front_passes", "mean_image", "read_model"]
 
 HEAD = 512  # bytes that tell formats apart
 XML = rb"\s*<[!?A-Za-z]|(?:\xff\xfe|\xfe\xff)?\0?<\0?[!?A-Za-z]"  # in UTF-8, or in UTF-16
@@ -170,6 +171,12 @@ def _tflite(path: Path, signature: str | None) -> Graph:
 def _container(path: Path, signature: str | None) -> Graph:
     check(path, "TensorFlow Lite")
     return import_module("aot.frontends.tflite.containers").read(path, signature)
+
+
+def mean_image(path: Path) -> Array:
+    """Return the image in a binaryproto of Caffe, by channels, rows and columns."""
+    check(path, "Caffe")
+    return import_module("aot.frontends.caffe.messages").image(path)  # the package is optional
 
 
 def _caffe(path: Path, weights: Path | None) -> Graph:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from aot.codegen.dataclass import dataclass
 from aot.options.declaration import KEY, Group, Option, Record, option
-from aot.options.forms import BYTES, CHANNELS, DIMS, LAYOUTS, PATH, PATHS, SEQUENCE, SHAPES, SIZES, VALUES
-from aot.options.rules import ACTIVATIONS, AUTO, NAMED, NAMES, NUMBERS, POSITIVE, WEIGHTS
+from aot.options.forms import BYTES, CHANNELS, DIMS, LAYOUTS, PATH, PATHS, PLACE, SEQUENCE, SHAPES, SIZES, VALUES
+from aot.options.rules import ACTIVATIONS, AUTO, NAMED, NAMES, NUMBERS, OFFSETS, POSITIVE, WEIGHTS
 from aot.options.stage import Dump, Event
 from aot.options.texts import (
     Nested,
@@ -26,6 +26,7 @@ from aot.options.texts import (
     dims_of,
     layouts_of,
     names_of,
+    offsets_of,
     paths_of,
     shapes_of,
     specialise_of,
@@ -103,6 +104,28 @@ class CompileOptions:
         read=partial(channels_of, option="mean"),
         keyword=CHANNELS,
         rule=NUMBERS,
+    )
+    mean_file: Path | None = option(
+        None,
+        help="Subtract an image from the only input: binaryproto of Caffe",
+        group=Group.MODEL,
+        commands=(*INTERFACE, *AGAIN),
+        flags=("--mean-file", "--mean_file"),
+        metavar="F.binaryproto",
+        keyword=PATH,
+        by_content=True,
+        record=Record.NAMES,
+    )
+    mean_file_offsets: tuple[int, ...] = option(
+        (),
+        help="Row and column of that image where the input begins; default: in the middle",
+        group=Group.MODEL,
+        commands=INTERFACE,
+        flags=("--mean-file-offsets", "--mean_file_offsets"),
+        metavar="(ROW,COLUMN)",
+        read=offsets_of,
+        keyword=PLACE,
+        rule=OFFSETS,
     )
     scale: tuple[tuple[str | int, tuple[float, ...]], ...] = option(
         (),

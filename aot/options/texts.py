@@ -87,6 +87,14 @@ def paths_of(given: str | None) -> tuple[Path, ...]:
     return tuple(map(Path, names_of(given)))
 
 
+def offsets_of(given: str) -> tuple[int, ...]:
+    """`(4,2)` or `4,2`: a row and a column. UsageError for other texts."""
+    match = re.fullmatch(r"\(?\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)?", given.strip())
+    if match is None:
+        raise UsageError(f"mean-file-offsets: (ROW,COLUMN), for example (16,16), got {given}")
+    return int(match[1]), int(match[2])
+
+
 def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
     """`k=3`, `flag=true`, `shape=[1,-1,64]` or `table=x.npy`. UsageError for other texts and unreadable files."""
     found: list[tuple[str, Nested]] = []

@@ -26,6 +26,8 @@ class CompileKeywords(TypedDict, total=False):
     cores: int | None
     layouts: Mapping[str, str]
     mean: Mapping[str, float | Sequence[float]]
+    mean_file: str | PathLike[str] | None
+    mean_file_offsets: Sequence[int]
     scale: Mapping[str, float | Sequence[float]]
     reverse_channels: Sequence[str]
     shapes: Mapping[str, Sequence[int | str] | str]

@@ -24,6 +24,7 @@ SAMPLES: Mapping[str, Any] = {  # values other than the default, of options whos
     "target": "x86-64-v3",
     "layouts": (("x", "NHWC"),),
     "mean": (("x", (1.0, 2.0)), (0, (3.0,))),
+    "mean_file_offsets": (1, 2),
     "scale": (("", (2.0,)),),
     "shapes": (("x", ("n", 3, "?")),),
     "dims": (("n", 1, 8), ("m", 2, None)),

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 
 from aot.ir.types import Array
 from aot.runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.regular import read_file
 
 Message = Any  # protobuf makes the classes when they are imported
 
@@ -135,6 +136,19 @@ def weights(path: Path) -> Message:
     if not found.layer and not found.layers:
         raise CorruptError(f"{path.name}: must be weights of Caffe, got a file without layers")
     return found
+
+
+def image(path: Path) -> Array:
+    """Return the image of a file of means, binaryproto, by channels, rows and columns. CorruptError if it has none."""
+    blob = message_factory.GetMessageClass(Weights.DESCRIPTOR.file.message_types_by_name["Blob"])()
+    try:
+        blob.ParseFromString(read_file(path, "mean-file"))
+    except DecodeError as error:
+        raise CorruptError(f"{path.name}: must be an image of Caffe, binaryproto, got other bytes") from error
+    found = array(blob, path.name)
+    if not found.size or found.ndim not in (3, 4) or (found.ndim == 4 and found.shape[0] != 1):
+        raise CorruptError(f"{path.name}: an image has channels, rows and columns, got {list(found.shape)}")
+    return found.reshape(found.shape[-3:])
 
 
 def array(blob: Message, what: str) -> Array:

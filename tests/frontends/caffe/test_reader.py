@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import aot
-from aot.frontends import framework_of, read_model
+from aot.frontends import framework_of, mean_image, read_model
 from aot.ir.interpret import interpret
 from aot.runtime.describe import hint
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
-from tests.frontends.caffe.nets import field, inputs_of, layer, weights, written
+from tests.frontends.caffe.nets import blob, field, inputs_of, layer, weights, written
 from tests.frontends.caffe.test_operations import converted
 
 rng = np.random.default_rng(3)
@@ -208,6 +208,18 @@ def test_a_detector_is_compiled(tmp_path: Path) -> None:
     rows = found[0, 0][found[0, 0, :, 2] > 0]
     assert found.shape == (1, 1, 5, 7) and len(rows) == 5 and {*rows[:, 1]} <= {1, 2}
     np.testing.assert_allclose(found, interpret(converted(model), [x])[0], rtol=1e-4, atol=1e-5)
+
+
+def test_the_means_of_pixels_are_subtracted(tmp_path: Path) -> None:
+    means, file = rng.standard_normal((2, 6, 7)).astype(np.float32), tmp_path / "mean.binaryproto"
+    file.write_bytes(blob(means, old=True))
+    model = written(tmp_path, DATA + layer("ReLU", "r", ["data"], ["y"]), NO_BLOBS)
+    found = aot.compile_model(model, level=None, mean_file=file, mean_file_offsets=(2, 0))(X)["y"]
+    np.testing.assert_array_equal(found, np.maximum(X - means[:, 2:, :5], 0))
+    for data, rule in ((b"\xff", "other bytes"), (b"", "got \\[0\\]"), (blob(means[0]), "channels, rows and columns")):
+        file.write_bytes(data)
+        with pytest.raises(CorruptError, match=rule):
+            mean_image(file)
 
 
 def test_numbers_may_have_eight_bytes(tmp_path: Path) -> None:

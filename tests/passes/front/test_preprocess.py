@@ -15,7 +15,7 @@ from aot.ir.types import Array
 from aot.options import CompileOptions
 from aot.options.texts import channels_of
 from aot.passes.middle.fold_constants import fold_constants
-from aot.passes.middle.layout.preprocess import Preprocess
+from aot.passes.middle.layout.preprocess import MeanImage, Preprocess
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import algebra, conv
 from aot.passes.run import run_passes
@@ -170,3 +170,31 @@ def test_compiled_networks_hold_it() -> None:
     made = aot.compile_model(graph, **given)
     found = made(np.ascontiguousarray(x.transpose(0, 2, 3, 1)))[0]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def image(channels: int = 3) -> Array:
+    return np.arange(channels * 8 * 9, dtype=np.float32).reshape(channels, 8, 9)
+
+
+@pytest.mark.parametrize(("offsets", "row", "column"), [((), 1, 2), ((2, 0), 2, 0)])
+def test_the_part_of_an_image_under_the_input_is_subtracted(offsets: tuple[int, ...], row: int, column: int) -> None:
+    graph = graph_of(relu, IMAGE)
+    changed(graph, image=MeanImage(image, offsets), reverse=("",))
+    x = values(IMAGE)[0]
+    part = image()[:, row : row + 6, column : column + 5]
+    np.testing.assert_array_equal(interpret(graph, [x])[0], np.maximum(np.flip(x, 1) - part, 0))
+
+
+UNFIT: list[tuple[Any, tuple[int, ...], Any, str]] = [
+    ((), (2, 3, 9, 5), {}, "as large as the input, got 8 by 9 for 9 by 5"),
+    ((3, 0), IMAGE, {}, "from row 3, column 0"),
+    ((), (2, 4, 6, 5), {}, "with 3 channels, rows and columns"),
+    ((), (3, 6, 5), {}, "with 3 channels, rows and columns"),
+    ((), IMAGE, {"mean": (("", (1.0,)),)}, "got --mean, too"),
+]
+
+
+@pytest.mark.parametrize(("offsets", "shape", "options", "reason"), UNFIT, ids=[row[3] for row in UNFIT])
+def test_images_that_do_not_fit(offsets: Any, shape: tuple[int, ...], options: Any, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        changed(graph_of(relu, shape), image=MeanImage(image, offsets), **options)

@@ -9,7 +9,7 @@ A mean before a convolution with padding stays: the padding is zero after the me
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -27,8 +27,19 @@ COLOURS = 3  # channels of an input that is reversed though no name is given
 
 
 @dataclass(frozen=True, slots=True)
+class MeanImage:
+    """An image of means: the function that reads it, by channels, rows and columns, and where the input begins in it.
+
+    Without `offsets` the input is in its middle.
+    """
+
+    read: Callable[[], Array]
+    offsets: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Preprocess:
-    """Pass for `--mean`, `--scale` and `--reverse-channels`.
+    """Pass for `--mean`, `--mean-file`, `--scale` and `--reverse-channels`.
 
     `mean`, `scale`: an input with a number for each of its channels, or with one; `reverse`: inputs whose channels the
     callers give in the opposite order, "" for all with three. Channels are dimension 1, or the last one where only
@@ -38,12 +49,15 @@ class Preprocess:
     mean: tuple[Numbers, ...] = ()
     scale: tuple[Numbers, ...] = ()
     reverse: tuple[str, ...] = ()
+    image: MeanImage | None = None
     name: str = "preprocess"
     required: bool = True
     run_not_recursively: bool = True  # bodies of sub-graphs have inputs of their own
 
     def __call__(self, graph: Graph) -> bool:
         means, scales = _by_input(graph, self.mean, "mean"), _by_input(graph, self.scale, "scale")
+        if self.image is not None:
+            means |= _by_pixel(graph, self.image, bool(means))
         turned = {node: _reversed_axis(node, named) for node, named in _reversed(graph, self.reverse)}
         for node in graph.parameters:
             if node in means or node in scales or node in turned:
@@ -60,6 +74,26 @@ def _by_input(graph: Graph, given: Sequence[Numbers], option: str) -> dict[Node,
                 raise UsageError(f"--{option}: numbers for an input are given once, got {node.name!r} again")
             found[node] = _fitted(node, numbers, option)
     return found
+
+
+def _by_pixel(graph: Graph, image: MeanImage, is_known: bool) -> dict[Node, Array]:
+    """Return the part of an image that lies under the only input; `is_known`: there are means of channels, too."""
+    if is_known or len(graph.parameters) != 1:
+        got = "--mean, too" if is_known else f"{len(graph.parameters)} inputs"
+        raise UsageError(f"--mean-file: an image for the only input, got {got}")
+    node, whole = graph.parameters[0], image.read()
+    port = node.out_port(0)
+    sizes = [n for n in port.shape if isinstance(n, int)]
+    if port.type.dtype not in FLOATS or sizes[-3:-2] != [len(whole)] or len(sizes) < 3 or port.type.rank != 4:
+        rule = f"an input of floats with {len(whole)} channels, rows and columns"
+        raise UsageError(f"--mean-file: {rule}, got {node.name!r} of shape {_shown(port)}")
+    rows, columns = sizes[-2:]
+    row, column = image.offsets or ((whole.shape[1] - rows) // 2, (whole.shape[2] - columns) // 2)
+    part = whole[None, :, max(row, 0) : row + rows, max(column, 0) : column + columns]
+    if part.shape[2:] != (rows, columns):
+        got = f"{whole.shape[1]} by {whole.shape[2]} for {rows} by {columns} from row {row}, column {column}"
+        raise UsageError(f"--mean-file: the image is as large as the input, got {got}")
+    return {node: part.astype(numpy_dtype(port.type.dtype))}
 
 
 def _inputs(graph: Graph, key: str | int, option: str) -> list[Node]:
