@@ -20,7 +20,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.operand import Operand
 from aot.ir.types import Array, Dim, numpy_dtype
-from aot.opset.control.demands import Within
+from aot.opset.control.demands import InRange
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError, UnsupportedError
 
@@ -199,13 +199,13 @@ class Call:
         self, x: OutPort, low: int | OutPort, high: int | OutPort, rule: str, data: OutPort | None = None
     ) -> OutPort:
         """`data`, or `x`: a few integers that must be in low..high, checked before anything is made of them."""
-        made = Within(operation=self.kind, rule=rule)
+        made = InRange(operation=self.kind, rule=rule)
         return self.build(made, x, low, high) if data is None else self.build(made, x, low, high, data)
 
     def axes_within(self, axes: OutPort, rank: int) -> OutPort:
         """Axes of a tensor of `rank`, checked to be different ones."""
         rule = f"axes are {-rank} to {rank - 1}"
-        return self.build(Within(operation=self.kind, rule=rule, different=rank), axes, -rank, rank - 1)
+        return self.build(InRange(operation=self.kind, rule=rule, different=rank), axes, -rank, rank - 1)
 
     def demand(self, holds: OutPort, rule: str, data: OutPort) -> OutPort:
         """`data` where booleans of any shape all hold."""

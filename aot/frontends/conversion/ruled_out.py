@@ -10,7 +10,7 @@ from aot.ir.op import Foreign
 from aot.ir.types import Dim
 
 
-def settle(values: Sequence[tuple[Value, int | None]], forks: Sequence[Fork]) -> None:
+def rule_out_branches(values: Sequence[tuple[Value, int | None]], forks: Sequence[Fork]) -> None:
     """Rule out branches by known sizes, then by the ranks that outputs of the network are declared with.
 
     `values`: each output of the network, and its declared rank if there is one.

@@ -28,7 +28,7 @@ from aot.frontends.conversion.forks import (
     tensors_in,
 )
 from aot.frontends.conversion.forks import Call as CallOf
-from aot.frontends.conversion.ruled_out import settle
+from aot.frontends.conversion.ruled_out import rule_out_branches
 from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.build import Builder
 from aot.ir.copies import copy_node
@@ -90,7 +90,7 @@ def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
     problems = list(dict.fromkeys(work.problems))
     if problems:
         raise unconverted(graph.file or graph.name, problems)
-    settle(list(zip(values, ranks, strict=True)), work.forks)
+    rule_out_branches(list(zip(values, ranks, strict=True)), work.forks)
     for node, pair in zip(list(graph.results), values, strict=True):
         value = joined(pair)
         if not _connect(graph, node, value):

@@ -1,4 +1,4 @@
-"""Within: integers that must be in a range, checked before they are used."""
+"""InRange: integers that must be in a range, checked before they are used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aot.runtime.errors import ShapeError
 
 
 @op()
-class Within(ViewOp):
+class InRange(ViewOp):
     """`data`, or x if it is absent, after a check that the few integers x are in low..high, which broadcast to x.
 
     `different`: if not 0, x must be distinct axes of that many dimensions. `operation`: type of the user's operation

@@ -22,7 +22,7 @@ from aot.ir.operand import Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.base.decomposition import narrowed, numbers
-from aot.opset.control.demands import Within
+from aot.opset.control.demands import InRange
 from aot.opset.elementwise.unary import Rounding as NearestInteger
 from aot.opset.image.resampling import NearestResize, WeightedResize
 from aot.opset.image.resize_taps import Sampling, axes_of, resampled
@@ -163,7 +163,7 @@ class Interpolation(DecomposedOp, ABC):
         if plan.is_dynamic:
             wanted = self._checked(build, wanted)
         elif sized and wanted.value is None:
-            demand = Within(operation="Interpolate", rule="sizes must be positive")
+            demand = InRange(operation="Interpolate", rule="sizes must be positive")
             wanted = build(
                 demand, wanted, build.const(1, wanted.type.dtype), build.const(MAX_AXIS_SIZE, wanted.type.dtype)
             )
@@ -191,7 +191,7 @@ class Interpolation(DecomposedOp, ABC):
         one = build.const(1, DType.I64)
         positive = build.LogicalAnd(build.IsFinite(scales), build.Greater(scales, 0))
         every = build.ReduceLogicalAnd(positive, numbers(build, [0]))
-        demand = Within(operation="Interpolate", rule="scales must be positive and finite")
+        demand = InRange(operation="Interpolate", rule="scales must be positive and finite")
         return build(demand, build.Convert(every, destination_type=DType.I64), one, one, scales)
 
     def _resampling(self, plan: Plan) -> NearestResize | WeightedResize:

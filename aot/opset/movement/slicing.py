@@ -358,7 +358,7 @@ class StridedSlice(ViewOp):
 
 @op()
 class Prefix(ViewOp):
-    """The first elements of x along `axis`, as many as input 1 says: the filled part of an oversized tensor."""
+    """The first `input 1` elements of x along `axis`: the filled part of an oversized tensor."""
 
     axis: int = 0
 

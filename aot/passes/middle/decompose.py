@@ -11,7 +11,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import DecomposedOp, LoopOp
 from aot.opset.base.decomposition import narrowed
-from aot.opset.control.demands import Within
+from aot.opset.control.demands import InRange
 from aot.opset.control.generators import Sequence
 from aot.opset.elementwise.binary import AutoBroadcast
 from aot.opset.elementwise.quantization import FakeQuantize, steps_of
@@ -71,7 +71,7 @@ def count_range(node: Node, op: Sequence, build: Builder) -> Replacement:
     step = build.Select(sound, by, build.const(1, out.compute))
     steps = build.Ceiling(build.Divide(build.Subtract(last, first), step))
     count = build.Convert(steps, destination_type=DType.I64)
-    demand = Within(operation=node.type, rule="start, stop and step must be finite, and step not 0")
+    demand = InRange(operation=node.type, rule="start, stop and step must be finite, and step not 0")
     count = build(demand, build.Convert(sound, destination_type=DType.I64), one, one, count)
     places = build.Range(zero, count, one, output_type=DType.I64)
     found = build.Add(first, build.Multiply(build.Convert(places, destination_type=out.compute), by))

@@ -15,7 +15,7 @@ from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.ir.values.deferred import Deferred, is_worth_deferring
 from aot.ir.values.estimate import is_quick
-from aot.opset.control.demands import Within
+from aot.opset.control.demands import InRange
 from aot.opset.control.infrastructure import Constant
 from aot.opset.deferred_parts import part_of
 from aot.opset.elementwise.binary import Multiply, Subtract
@@ -54,7 +54,7 @@ class FoldConstants:
             return False
         if self.only is not None and not self.only(node):
             return False
-        if isinstance(node.op, Within) and _is_open(node):
+        if isinstance(node.op, InRange) and _is_open(node):
             return False
         return any(p.destinations for p in node.out_ports().values())
 

@@ -62,7 +62,7 @@ def cumulate_in_the_middle(node: Node, op: Cumulation, build: Builder) -> Replac
 
 def _checked(build: Builder, axes: OutPort, rank: int, operation: str) -> OutPort:
     rule = f"axes are {-rank} to {rank - 1}"
-    return build.Within(axes, -rank, rank - 1, operation=operation, rule=rule, different=rank)
+    return build.InRange(axes, -rank, rank - 1, operation=operation, rule=rule, different=rank)
 
 
 def _kept_size(build: Builder, axes: OutPort, d: int, rank: int) -> OutPort:

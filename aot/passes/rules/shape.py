@@ -17,7 +17,7 @@ from aot.ir.graph import Node, OutPort
 from aot.ir.op import Op, ViewOp
 from aot.ir.types import Shape
 from aot.opset.base.families import Reduction
-from aot.opset.control.demands import Within
+from aot.opset.control.demands import InRange
 from aot.opset.elementwise.activation import Identity
 from aot.opset.elementwise.binary import Binary
 from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode, Tile
@@ -40,9 +40,9 @@ def drop_identity(node: Node, op: Identity, build: Builder) -> OutPort | None:
     return node.source(0)
 
 
-@rule(Within)
-def drop_kept_demand(node: Node, op: Within, build: Builder) -> OutPort | None:
-    """Within(x) -> x where its condition is known to hold"""
+@rule(InRange)
+def drop_kept_demand(node: Node, op: InRange, build: Builder) -> OutPort | None:
+    """InRange(x) -> x where its condition is known to hold"""
     return node.source(3 if len(node.in_ports()) > 3 else 0) if is_decided(node) else None
 
 

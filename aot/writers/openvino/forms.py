@@ -9,7 +9,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.op import DecomposedOp, Op
 from aot.ir.registry import definition_of
-from aot.opset.control.demands import Within
+from aot.opset.control.demands import InRange
 from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode
 from aot.opset.elementwise.conversion import Convert, Rounded
 from aot.opset.elementwise.quantization import FixedPointProduct
@@ -40,9 +40,9 @@ def give_form(node: Node, op: DecomposedOp, build: Builder) -> Replacement:
     return decompose_operation.body(node, op, build) if _reason(node) else None
 
 
-@rule(Within)
-def drop_check(node: Node, op: Within, build: Builder) -> Replacement:
-    """Within(x, low, high, data) -> data, or x without data: operations of IR check their inputs themselves"""
+@rule(InRange)
+def drop_check(node: Node, op: InRange, build: Builder) -> Replacement:
+    """InRange(x, low, high, data) -> data, or x without data: operations of IR check their inputs themselves"""
     return node.source(3) if len(node.in_ports()) > 3 and not node.in_port(3).disconnected() else node.source(0)
 
 

@@ -64,7 +64,7 @@ def fixed_point(b: Builder, x: OutPort) -> OutPort:
 
 
 def checked(b: Builder, x: OutPort) -> OutPort:
-    found = b.Within(axis_of_data(b, x), 0, 1, operation="Check", rule="small")
+    found = b.InRange(axis_of_data(b, x), 0, 1, operation="Check", rule="small")
     return b.Add(x, b.Convert(found, destination_type=DType.F32))
 
 

@@ -59,7 +59,7 @@ def with_run_time_target(b: Builder, x: OutPort) -> OutPort:
 
 def checked(b: Builder, x: OutPort) -> OutPort:
     rule = {"operation": "Check", "rule": "small"}
-    return b.Add(x, b.Convert(b.Within(ints(b, 2), 0, 5, **rule), destination_type=DType.F32))
+    return b.Add(x, b.Convert(b.InRange(ints(b, 2), 0, 5, **rule), destination_type=DType.F32))
 
 
 def stacked(sliced: Callable[[Builder, OutPort], OutPort]) -> Callable[[Builder, OutPort, OutPort], OutPort]:
