@@ -133,7 +133,7 @@ of the format says what holds for quantised tensors.
         "",
         _listed({*EXACT} - {*within_a_level}),
         "",
-        f"InRange a level of LiteRT's: {' and '.join(f'`{k}`' for k in within_a_level)} of 8 bits",
+        f"Within a level of LiteRT's: {' and '.join(f'`{k}`' for k in within_a_level)} of 8 bits",
         "with cell states of 16; data of 16 bits and an SVDF's state of 8, as TensorFlow Lite for microcontrollers has",
         "them, are read, too.",
         "",
