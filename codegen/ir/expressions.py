@@ -131,3 +131,12 @@ def _loads(node: Expr) -> tuple[Load, ...]:
         found = () if not parts else parts[0] if len(parts) == 1 else tuple(dict.fromkeys(chain.from_iterable(parts)))
         node.known_loads = found
     return (node, *found) if isinstance(node, Load) else found
+
+
+def unguarded(node: Expr) -> Iterable[Load]:
+    """Yield the loads outside of any `within`, which are made whatever the values of indices are."""
+    if isinstance(node, Load):
+        yield node
+    elif isinstance(node, Prim) and node.fn != "within":
+        for part in node.args:
+            yield from unguarded(part)

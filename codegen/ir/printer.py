@@ -202,6 +202,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"pack[{' '.join(map(_pack, s.pack))}]" if s.pack else "",
         f"prefetch={s.prefetch}" if s.prefetch else "",
         f"prefetch_within={s.prefetch_within}" if s.prefetch_within is not None else "",
+        f"row_vectors={s.row_vectors}" if s.row_vectors else "",
         f"dots={s.dots}" if s.dots else "",
         f"matrix={s.matrix}" if s.matrix else "",
         f"scaled_steps={s.scaled_steps}" if s.scaled_steps else "",

@@ -28,6 +28,7 @@ class Abilities:
     permutes: int = 0  # numbers of 32 bits among which one instruction chooses for each lane by an index
     permutes_bytes: int = 0  # bytes among which one instruction chooses for each byte by an index, 16 or 128
     packs_bytes: bool = False  # one instruction packs two vectors of 64 bytes, of i32 or i16, to half of their width
+    multiplies_lanes: bool = False  # a multiply-add of vectors takes one lane of a factor for all lanes of the other
     dots: int = 0  # products that one instruction sums in each 32-bit lane: 4 of bytes, or 2 of i16
     multiplies_blocks: bool = False  # one instruction multiplies two rows of eight bytes by two columns of eight
     joins_bytes: bool = False  # one instruction makes words, for dots of bytes, of the bytes of four rows

@@ -74,6 +74,7 @@ def _names(name: str, s: Schedule, outputs: tuple[str, ...], known: tuple[str, .
         "tile": tuple(t.axis for t in s.tile),
         "unroll": s.unroll,
         "lanes": (s.lanes[0],) if s.lanes else (),
+        "row_vectors": (s.row_vectors,) if s.row_vectors else (),
         "parallel": (s.parallel,) if s.parallel else (),
     }
     for field, names in fields.items():

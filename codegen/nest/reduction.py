@@ -68,6 +68,7 @@ from aot.codegen.nest.long_sums import (
 from aot.codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
 from aot.codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
 from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
+from aot.codegen.nest.row_vectors import row_vectors
 from aot.codegen.nest.scaled_steps import Kept, ScaledStep, kept_values, with_kept
 from aot.codegen.nest.stored import at_point, unused_name
 from aot.codegen.nest.word_blocks import WordBlocks, WordRows
@@ -99,7 +100,9 @@ def in_tiles(
             return blocks.update(inner)
         if is_chains(reduction):
             return chained(definition, inside, points, total, cell, inner, ahead)
-        stmts = _products_added(inside, schedule, points, total, inner)
+        rows, body = row_vectors(inside.body, schedule, points, inner, unused_name("", definition))
+        stmts = _products_added(replace(inside, body=body), schedule, points, total, inner)
+        stmts = with_kept(rows, {a: s for a, s in inner.items() if a.name != schedule.row_vectors}, stmts)
         fetches = ahead(inner)
         if schedule.prefetch_epilogue:
             fetches += prefetch_epilogue(definition, reduction, schedule, points, whole, inner)

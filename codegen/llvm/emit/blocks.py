@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.expressions import loads
+from aot.codegen.ir.expressions import loads, unguarded
 from aot.codegen.ir.index import Affine, exactly
-from aot.codegen.ir.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
+from aot.codegen.ir.loops import For, Let, Load, LoopKind, Space, Stmt, Store, Var
 from aot.codegen.llvm.emit.address import Access, reads_memory
 from aot.codegen.llvm.emit.arithmetic.convert import MEMORY, from_memory
 from aot.codegen.llvm.emit.arithmetic.shuffle import transposed
@@ -112,7 +112,7 @@ class TileTransposer:
         for start, lanes in vectors(tile.loop):
             if lanes >= COSTS.min_transposed_extent:
                 self.values.at.lane, self.values.at.env[tile.loop.var] = lane_of(start, lanes)
-                for load in _unguarded(tile.store.value):
+                for load in unguarded(tile.store.value):
                     self._read_block(load, loop.var, tile)
         self.values.at.lane = None
         for var, known in zip((loop.var, tile.loop.var), saved, strict=True):
@@ -196,12 +196,3 @@ def vectors(loop: For) -> Iterator[tuple[int, int]]:
 def _rereads(store: Store) -> bool:
     """True if a store reads the buffer that it writes."""
     return any(x.buffer.name == store.buffer.name for x in loads(*store.index, store.value))
-
-
-def _unguarded(e: Expr) -> Iterator[Load]:
-    """Yield the loads outside of any `within`, which run whatever the values are."""
-    if isinstance(e, Load):
-        yield e
-    elif isinstance(e, Prim) and e.fn != "within":
-        for x in e.args:
-            yield from _unguarded(x)

@@ -40,7 +40,15 @@ from aot.codegen.schedules.products.depthwise import window
 from aot.codegen.schedules.products.grouped import grouped
 from aot.codegen.schedules.products.matrix import in_tiles
 from aot.codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside, near_rows, panels_text
-from aot.codegen.schedules.products.product_form import MatmulShape, extent, is_thin, matmul_shape, row_tile, width_of
+from aot.codegen.schedules.products.product_form import (
+    MatmulShape,
+    extent,
+    is_thin,
+    matmul_shape,
+    row_terms,
+    row_tile,
+    width_of,
+)
 from aot.codegen.schedules.products.product_loops import ProductLoops, product_loops
 from aot.codegen.schedules.products.product_prefetch import (
     has_time_for_epilogue,
@@ -48,7 +56,13 @@ from aot.codegen.schedules.products.product_prefetch import (
     prefetch_level,
     prefetch_within,
 )
-from aot.codegen.schedules.products.register_tile import row_word_tile_of, tile_count, tile_of, tile_text
+from aot.codegen.schedules.products.register_tile import (
+    Product,
+    row_word_tile_of,
+    tile_count,
+    tile_of,
+    tile_text,
+)
 from aot.codegen.schedules.products.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
 from aot.codegen.schedules.request import Choice, Reasons, Request
 from aot.codegen.target import Target
@@ -93,10 +107,12 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
     depth = 0 if len(loops.rows) > 1 else column_bytes(d, form, steps)
     cores, kept = 1 if shared or form.outer else target.cores, kept_vectors(d, form, steps)
     rows = loops.count(loops.tiled, form)
-    tile = (rows, extent(form.lane), width, target, depth, cores, kept, 1 + scaled)
     inner = tuple(a for n in loops.axes(loops.innermost) for a in form.sums if a.name == n)
+    in_pairs = takes_pairs(d, form) or len(field_axes(d, form)) > 0
+    row = 1 if in_pairs else row_terms(d, form, prod(map(extent, inner)), target)
+    tile = Product(rows, extent(form.lane), width, depth, cores, kept, 1 + scaled, row)
     word_bytes = _row_words(request, form, inner) if width == BLOCK_COLUMNS and rows > 1 else 0
-    height, vectors = tile_of(*tile)
+    height, vectors = tile_of(tile, target)
     if word_bytes:
         height, vectors = row_word_tile_of(rows, tile_count(extent(form.lane), width), target, word_bytes)
     if _are_streamed(d, form, loops, target):
@@ -127,7 +143,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
         tile=(
             *_row_tiles(d, form, loops, height, fetched),
             Tile(form.lane.name, columns, Tail.CUT),
-            *_sum_tiles(d, form, loops.innermost, terms, epilogue),
+            *_sum_tiles(d, form, loops.innermost, terms, max(row, COSTS.fetch_steps if epilogue else 1)),
         ),
         skip_padding=tuple(b.axis.name for b in loops.skipped),
         lanes=(form.lane.name, width),
@@ -135,12 +151,13 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
         prefetch=plans[0].operand if within is not None or panels else streamed,
         prefetch_within=within,
         scaled_steps=steps.name if steps is not None and (whole or not (terms or blocks)) else None,
+        row_vectors=loops.innermost if row > 1 and not terms else None,
         dots=loops.innermost if terms else None,
         prefetch_epilogue=epilogue,
         prefetch_level=2 if pairs or streamed is not None else prefetch_level(form, target),
         parallel=None if shared else order[0],
     )
-    return schedule, (*loop_reasons, partial(tile_text, *tile), partial(panels_text, d, form, target))
+    return schedule, (*loop_reasons, partial(tile_text, tile, target), partial(panels_text, d, form, target))
 
 
 def _row_words(request: Request, form: MatmulShape, inner: tuple[Var, ...]) -> int:
@@ -202,13 +219,16 @@ def _row_tiles(d: Definition, form: MatmulShape, loops: ProductLoops, height: in
     return [row_tile(tiled, loops.tiled, height, few=fetched, once=d.overwrites)] if loops.rows else []
 
 
-def _sum_tiles(d: Definition, form: MatmulShape, inner: str, terms: int, epilogue: bool) -> list[Tile]:
-    """Return the tiles of the sum, whose innermost loop is `inner`. `terms`: those that dots unroll, 0 without dots."""
+def _sum_tiles(d: Definition, form: MatmulShape, inner: str, terms: int, steps: int) -> list[Tile]:
+    """Return the tiles of the sum, whose innermost loop is `inner`. `terms`: those that dots unroll, 0 without dots.
+
+    `steps`: those that are unrolled for loads or prefetches.
+    """
     if terms:
         return [*(Tile(a.name, extent(a), Tail.CUT) for a in field_axes(d, form)), Tile(inner, terms, Tail.CUT)]
     if takes_pairs(d, form):
         return [Tile(inner, 2, Tail.CUT)]
-    return [Tile(inner, COSTS.fetch_steps, Tail.CUT)] if epilogue else []
+    return [Tile(inner, steps, Tail.CUT)] if steps > 1 else []
 
 
 def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:

@@ -10,10 +10,12 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, fills, known, reads, store, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var
+from aot.codegen.ir.numbers.chains import is_chains
 from aot.codegen.ir.numbers.dot_forms import dot_factors, is_arranged, scaled_sum, small_factors, word_elements
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
 from aot.codegen.schedules.request import Fused
+from aot.codegen.target import Target
 from aot.runtime.abi import DType
 
 
@@ -96,6 +98,20 @@ def _sums(d: Definition, body: tuple[Access, ...], lane: Var, pairs: bool) -> tu
         body = tuple(x for x in body if x.load == factors[0])
     steps = {a: max((x.reach(a) for x in body), default=0) for a in d.reduction.axes}
     return tuple(sorted(d.reduction.axes, key=lambda a: -steps[a]))
+
+
+def row_terms(d: Definition, form: MatmulShape, terms: int, target: Target) -> int:
+    """Return the terms of a row that one vector holds, where instructions multiply by one of its lanes; else 1.
+
+    `terms`: those of the innermost loop of the sum.
+    """
+    r, inner = d.reduction, form.sums[-1]
+    if r is None or r.dtype is not DType.F32 or is_chains(r) or varies(form.sums):
+        return 1
+    shared = [x for x in reads(d, body=True) if not x.moves(form.lane) and x.moves(inner)]
+    beside = bool(shared) and all(x.steps[inner] == 1 and x.buffer.dtype.compute is DType.F32 for x in shared)
+    lanes = target.lanes(DType.F32)
+    return lanes if target.abilities.multiplies_lanes and beside and terms >= lanes else 1
 
 
 def width_of(n: int, lanes: int) -> int:

@@ -15,7 +15,7 @@ from aot.codegen.ir.loops import Var
 from aot.codegen.nest.padding_terms import PaddingTerms, padding_terms
 from aot.codegen.schedules.pointwise import fresh
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
-from aot.codegen.schedules.products.register_tile import tile_count, tile_of, tile_text
+from aot.codegen.schedules.products.register_tile import Product, tile_count, tile_of, tile_text
 from aot.codegen.schedules.products.scaled import field_axes, takes_pairs
 from aot.codegen.schedules.request import Fused, Reasons
 from aot.codegen.target import Target
@@ -106,9 +106,9 @@ def _static_rows(
     if not form.rows:
         return [], (), ()
     last, count = form.rows[-1], prod(extent(a) for a in form.rows)
-    alone, _ = tile_of(extent(last), extent(form.lane), width, target)
-    together, _ = tile_of(count, extent(form.lane), width, target)
-    reasons = tuple(partial(tile_text, n, extent(form.lane), width, target) for n in (extent(last), count))
+    products = [Product(n, extent(form.lane), width) for n in (extent(last), count)]
+    (alone, _), (together, _) = (tile_of(p, target) for p in products)
+    reasons = tuple(partial(tile_text, p, target) for p in products)
     padded = any(last in variables(b.index) for b in skipped)
     fewer = tile_count(extent(last), alone) * (count // extent(last)) <= tile_count(count, together)
     if len(form.rows) == 1 or padded or fewer:

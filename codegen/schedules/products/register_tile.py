@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.schedule import WORD_BYTES
 from aot.codegen.target import Target
 
@@ -17,15 +18,28 @@ WORD_SPARE = 3  # registers for weights
 WORD_UNITS, WORD_LOADS = 4, 3  # instructions of vectors and loads a cycle; Neoverse V1 and V2
 
 
-def tile_of(
-    rows: int, columns: int, width: int, target: Target, depth: int = 0, cores: int = 1, kept: int = 0, sums: int = 1
-) -> tuple[int, int]:
-    """Return rows and vectors of the register tile that cost least for these extents.
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What the cost of a register tile depends on: `rows` and `columns`, in vectors of `width`, and how they are read.
 
     `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels. `kept`: vectors
-    that a step of the sum keeps for each vector of columns; `sums`: accumulators of each point.
+    that a step of the sum keeps for each vector of columns; `sums`: accumulators of each point. `terms`: those that a
+    vector of a row holds, which stays in a register; 1 if each is loaded for itself.
     """
-    tried = _costs(rows, columns, width, target, depth, cores, kept, sums)
+
+    rows: int
+    columns: int
+    width: int
+    depth: int = 0
+    cores: int = 1
+    kept: int = 0
+    sums: int = 1
+    terms: int = 1
+
+
+def tile_of(product: Product, target: Target) -> tuple[int, int]:
+    """Return rows and vectors of the register tile that costs least."""
+    tried = _costs(product, target)
     _, height, vectors = min(tried, key=lambda t: (t[0], -t[1] * t[2], abs(t[1] - 4 * t[2]), t[1]))
     return height, vectors
 
@@ -50,20 +64,16 @@ def row_word_tile_of(rows: int, columns: int, target: Target, word_bytes: int) -
     return height, -area // height
 
 
-def tile_text(
-    rows: int, columns: int, width: int, target: Target, depth: int = 0, cores: int = 1, kept: int = 0, sums: int = 1
-) -> str:
+def tile_text(product: Product, target: Target) -> str:
     """Return the chosen register tile and the cheapest others as text, in half cycles for a step of the whole sum."""
-    tried = list(_costs(rows, columns, width, target, depth, cores, kept, sums))
-    chosen = tile_of(rows, columns, width, target, depth, cores, kept, sums)
+    tried, chosen = list(_costs(product, target)), tile_of(product, target)
     best, others = next(t for t in tried if t[1:] == chosen), sorted(t for t in tried if t[1:] != chosen)[:3]
     found = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (best, *others)]
-    return f"register tile of {rows} rows, {columns} columns: {found[0]}; next {', '.join(found[1:]) or 'none'}"
+    sizes = f"{product.rows} rows, {product.columns} columns"
+    return f"register tile of {sizes}: {found[0]}; next {', '.join(found[1:]) or 'none'}"
 
 
-def _costs(
-    rows: int, columns: int, width: int, target: Target, depth: int, cores: int, kept: int, sums: int
-) -> Iterator[tuple[float, int, int]]:
+def _costs(p: Product, target: Target) -> Iterator[tuple[float, int, int]]:
     """Yield cost, rows and vectors of all register tiles.
 
     A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
@@ -72,24 +82,27 @@ def _costs(
     of all tiles but the first, come on top. Accumulators of the last columns, which are cut into shorter vectors, may
     be more than the registers hold: a step then stores and loads the others.
     """
-    free = target.registers - 1 + (target.machine.spare_registers if kept else 0)
-    for vectors in range(1, min(8, max(tile_count(columns, width), 1)) + 1):
+    free, columns = target.registers - 1 + (target.machine.spare_registers if p.kept else 0), p.columns
+    for vectors in range(1, min(8, max(tile_count(columns, p.width), 1)) + 1):
         for height in range(1, COSTS.max_tile_rows + 1):
-            if (sums * height + 1 + kept) * vectors + 1 > free or (vectors > 4 and height > 1):
+            held = height + 1 if p.terms > 1 else 1  # one is for the next load of the panel
+            if (p.sums * height + 1 + p.kept) * vectors + held > free or (vectors > 4 and height > 1):
                 continue
-            again = vectors > 2 and height < rows and not target.near_l3
-            if again and 2 * depth * vectors * width > target.l2 * 3 // 4:
+            tiles, panel = tile_count(p.rows, height), p.depth * vectors * p.width
+            again = vectors > 2 and height < p.rows and not target.near_l3
+            if again and 2 * panel > target.l2 * 3 // 4:
                 continue
-            low, more = divmod(rows, max(tile_count(rows, height), 1))
-            heights = [(low + 1, more), (low, max(tile_count(rows, height), 1) - more)]
-            whole, rest = divmod(columns, vectors * width)
-            widths = [(vectors, whole), (_cut(rest, width), 1 if rest else 0)]
-            cost = sum(m * n * _step(h, v, free - 1 - kept * v) for h, m in heights for v, n in widths if h and m and n)
-            if rows <= COSTS.single_use_rows and depth * vectors * width > target.l1 * 3 // 4:
-                cost += (tile_count(rows, height) - 1) * -(-columns // width)
-            if height >= rows and depth * columns >= COSTS.shared_panel_bytes:
-                panels = tile_count(columns, max(vectors, 2) * width)  # chains of one vector cannot read as fast
-                cost *= tile_count(panels, cores) * cores / panels
+            low, more = divmod(p.rows, max(tiles, 1))
+            heights = [(low + 1, more), (low, max(tiles, 1) - more)]
+            whole, rest = divmod(columns, vectors * p.width)
+            widths = [(vectors, whole), (_cut(rest, p.width), 1 if rest else 0)]
+            each = [(m * n, h, v) for h, m in heights for v, n in widths if h and m and n]
+            cost = sum(n * _step(h, v, free - held - p.kept * v, p.terms) for n, h, v in each)
+            if p.rows <= COSTS.single_use_rows and panel > target.l1 * 3 // 4:
+                cost += (tiles - 1) * -(-columns // p.width)
+            if height >= p.rows and p.depth * columns >= COSTS.shared_panel_bytes:
+                panels = tile_count(columns, max(vectors, 2) * p.width)  # chains of one vector cannot read as fast
+                cost *= tile_count(panels, p.cores) * p.cores / panels
             yield cost, height, vectors
 
 
@@ -98,12 +111,12 @@ def _cut(columns: int, width: int) -> int:
     return columns // width + (columns % width).bit_count()
 
 
-def _step(height: int, vectors: int, registers: int) -> float:
+def _step(height: int, vectors: int, registers: int, terms: int) -> float:
     """Return the half cycles of one step: two multiply-adds or loads a cycle, and a latency of four cycles to fill.
 
-    `registers`: those that are free for accumulators and a row of the panel.
+    `registers`: those that are free for accumulators and a row of the panel. `terms`: see `Product`.
     """
-    loads = height + vectors + 2 * max(0, (height + 1) * vectors - registers)
+    loads = height / terms + vectors + 2 * max(0, (height + 1) * vectors - registers)
     return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
 
 

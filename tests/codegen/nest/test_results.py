@@ -57,6 +57,7 @@ PLANS = {
     "register tile": Schedule(order=("j", "i", "k"), tile=(Tile("i", 3), WIDE), lanes=("j", 16), parallel="j"),
     "panels": Schedule(order=("j", "i", "k"), tile=(Tile("i", 3), WIDE), lanes=("j", 16), pack=(PANELS,)),
     "fetched epilogue": Schedule(tile=(Tile("i", 3), WIDE), lanes=("j", 16), prefetch_epilogue=True),
+    "rows in vectors": Schedule(tile=(Tile("i", 3), WIDE, Tile("k", 4, Tail.CUT)), lanes=("j", 4), row_vectors="k"),
     "blocks of the sum": Schedule(blocks=(("k", 8),), tile=(WIDE,), lanes=("j", 16)),
     "lanes along the sum": Schedule(lanes=("k", 8), partials=2),
     "fused": Schedule(fuse=(("v", ("i", "j")),), tile=(Tile("v", 32, Tail.CUT),), lanes=("v", 16)),
