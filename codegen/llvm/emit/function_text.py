@@ -101,8 +101,13 @@ def global_name(name: str) -> str:
 class Function:
     """A function. Instructions are appended to `block`, or to the block `at` (hoisting)."""
 
-    def __init__(self, name: str, params: list[str], sizes: tuple[Var, ...] = (), fused: bool = False) -> None:
-        """`sizes`: dynamic sizes that the function is given; `fused`: multiply-adds round once."""
+    def __init__(
+        self, name: str, params: list[str], sizes: tuple[Var, ...] = (), fused: bool = False, keeps_nan: bool = False
+    ) -> None:
+        """`sizes`: dynamic sizes that the function is given; `fused`: multiply-adds round once.
+
+        `keeps_nan`: see `Abilities`.
+        """
         self.name = name
         self.head = f"define internal void {global_name(name)}({', '.join(params)}) nounwind"
         self.count = 0
@@ -111,7 +116,7 @@ class Function:
         self.globals: list[str] = []  # constant tables
         self.scratch_bytes: Size = 0  # over `sizes`
         self.sizes = sizes
-        self.fused = fused
+        self.fused, self.keeps_nan = fused, keeps_nan
         self.block = self.append("entry")
 
     def append(self, name: str) -> Block:

@@ -39,7 +39,7 @@ def emit(
     ]
     params += [*map(str, sizes.values()), "i64 %begin", "i64 %end", "ptr noalias align 64 %scratch"]
     abilities = Abilities() if target is None else target.abilities
-    function = Function(kernel.name, params, kernel.sizes, fused=abilities.fuses)
+    function = Function(kernel.name, params, kernel.sizes, abilities.fuses, abilities.keeps_nan)
     body = function.append("start")
     function.branch(body)
     normal = normal_buffers(kernel.body) if flushes and abilities.rounds_normal else None

@@ -29,7 +29,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.lowering.program.build_program import ProgramBuilder
 from aot.options import CompileOptions
-from aot.runtime.abi import QUERY_PREFIX
+from aot.runtime.abi import QUERY_PREFIX, DType
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import PlatformError
 from aot.runtime.loading.elf import ElfFile
@@ -112,6 +112,24 @@ def test_network_runs_under_an_emulator(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
         data = data[expected.nbytes :]
     assert not data
+
+
+@pytest.mark.slow
+def test_maxima_keep_nan_under_an_emulator(tmp_path: Path) -> None:
+    """One instruction each on aarch64, which may change the sign of a zero."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Maximum(b.Minimum(x, b.Multiply(b.Abs(x), b.const(0.5, F32))), b.Multiply(x, b.const(-0.5, F32)))
+        most = b.ReduceMax(x, b.const([0], DType.I64), keep_dims=True)
+        return b.Concat(b.Relu(x), b.Clamp(y, min=-2.0, max=2.0), y, most, axis=0)
+
+    x = np.resize(np.float32([np.nan, -1.5, 0.0, np.inf, 7.25, -np.inf, -0.0, 3.0, -9.0]), 38)
+    here = in_memory(stages(graph_of(make, x.shape), CompileOptions()).built)(x).to_tuple()[0]
+    made = stages(graph_of(make, x.shape), CompileOptions(target="aarch64"))
+    found = np.frombuffer(emulated(made.built, tmp_path, [x]), np.float32)
+    np.testing.assert_array_equal(found, here)
+    assert np.isnan(found).sum() > 2
+    assert "fmax\tv" in made.asm()
 
 
 TOLD = """

@@ -112,6 +112,8 @@ def rounded_to_pack(f: Function, name: str, v: Value, zero: int, low: int, high:
 def _between(f: Function, v: Value, low: float, high: float) -> Value:
     """Return `v` between bounds, the lower one for NaN."""
     bounds = number(float(low), v.type), number(float(high), v.type)
+    if f.keeps_nan:
+        return f.intrinsic("minnum", f.intrinsic("maxnum", v, bounds[0]), bounds[1])
     inside = f.select(f.compare("fcmp ogt", v, bounds[0]), v, bounds[0])
     return f.select(f.compare("fcmp olt", inside, bounds[1]), inside, bounds[1])
 

@@ -48,6 +48,8 @@ def _extreme(fn: str) -> Emit:
             return f.binary("or" if fn == "max" else "and", a, b)
         if not t.is_float:
             return f.intrinsic(f"{'s' if t.is_signed else 'u'}{fn}", a, b)
+        if f.keeps_nan:
+            return f.intrinsic(f"{fn}imum", a, b)
         if is_constant(b) and NAN not in b.name:
             a, b = b, a
         chosen = f.select(f.compare("fcmp ogt" if fn == "max" else "fcmp olt", a, b), a, b)
@@ -59,7 +61,7 @@ def _extreme(fn: str) -> Emit:
 
 
 def _larger(f: Function, t: DType, a: Value, b: Value) -> Value:
-    return f.select(f.compare("fcmp ogt", b, a), b, a)
+    return f.intrinsic("maximum", a, b) if f.keeps_nan else f.select(f.compare("fcmp ogt", b, a), b, a)
 
 
 def _neg(f: Function, t: DType, a: Value) -> Value:
