@@ -27,6 +27,7 @@ from aot.codegen.llvm.emit.arithmetic.lookup import (
     without_mask,
 )
 from aot.codegen.llvm.emit.arithmetic.shuffle import aligned, near, shuffled, spread
+from aot.codegen.llvm.emit.constant_lanes import ConstantLanes
 from aot.codegen.llvm.emit.function_text import (
     Function,
     Passage,
@@ -73,6 +74,7 @@ class Memory(Lanes):
         self.abilities = abilities
         self.normal, self.is_normal = normal, False
         self.quantised = quantised
+        self.factors = ConstantLanes(function, self.global_name) if abilities.multiplies_lanes else None
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}

@@ -15,6 +15,7 @@ from aot.codegen.llvm.emit.address import reads_memory
 from aot.codegen.llvm.emit.arithmetic.convert import bits, cast, clamped, constant, rounded
 from aot.codegen.llvm.emit.arithmetic.quotients import reciprocal
 from aot.codegen.llvm.emit.arithmetic.scalar import SCALAR
+from aot.codegen.llvm.emit.constant_lanes import LANES
 from aot.codegen.llvm.emit.function_text import Value, constants, is_constant, lanes_of, number, passage
 from aot.codegen.llvm.emit.lane_index import NARROW, fits
 from aot.codegen.llvm.emit.memory import Memory
@@ -22,6 +23,7 @@ from aot.codegen.llvm.mathlib.functions import MATHLIB, template
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 
+PRODUCTS = frozenset({"fma", "mul", "exact_mul"})
 EXACT = {"add": "exact_add", "sub": "exact_sub", "mul": "exact_mul"}
 ZERO, ONE, MINUS_ONE = "0x0000000000000000", "0x3FF0000000000000", "0xBFF0000000000000"
 
@@ -116,8 +118,9 @@ class Values(Memory):
         block, first, lines = self.f.block, self.f.count, len(self.f.block.lines)
         saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
         quantised, self.quantised = self.quantised, False
+        factors, self.factors = self.factors, None  # since the lines are written again with other operands
         result = self.expr(body)
-        self.memo, self.quantised = saved, quantised
+        self.memo, self.quantised, self.factors = saved, quantised, factors
         if self.f.block is block and (made := passage(self.f, first, block.lines[lines:], values, result)) is not None:
             self.passages[key] = made
         return result
@@ -170,6 +173,8 @@ class Values(Memory):
         if fn not in SCALAR:
             raise InternalError(f"emit: no rule for {fn} of {dtype.value}")
         lanes = max([lanes_of(a.type) for a in args])
+        if self.factors is not None and lanes >= LANES and fn in PRODUCTS:
+            args = (*(self.factors.factor(a, lanes, self.splats) for a in args[:2]), *args[2:])
         return SCALAR[fn](self.f, dtype, *[self.wide(a, lanes) for a in args])
 
     def fma(self, dtype: DType, a: Value, b: Value, c: Value) -> Value:
