@@ -29,6 +29,7 @@ class Layer:
     make: Callable[[Builder, OutPort], OutPort]
     shape: tuple[int, ...]
     options: CompileOptions = field(default_factory=CompileOptions)
+    inside: bool = False  # between two layers that are not looked at: data lie as layers of networks hand them on
 
 
 def _windows(b: Builder, x: OutPort) -> OutPort:
@@ -44,6 +45,17 @@ def _whole(b: Builder, x: OutPort) -> OutPort:
     return b.MatMul(quantised(b, x), whole_weights(b, 512, 512), transpose_b=True)
 
 
+def _inside(make: Callable[[Builder, OutPort], OutPort]) -> Layer:
+    def around(b: Builder, x: OutPort) -> OutPort:
+        return _point(b, b.Relu(make(b, _point(b, x, 64))), 64)
+
+    return Layer(around, IMAGE, inside=True)
+
+
+def _point(b: Builder, x: OutPort, channels: int) -> OutPort:
+    return conv(b, x, channels, 1, begin=(0, 0))
+
+
 BF16, ROUNDED = CompileOptions(precision="bf16"), CompileOptions(activations="int8")
 LAYERS = {
     "int8 matmul": Layer(_whole, (128, 512)),
@@ -54,10 +66,10 @@ LAYERS = {
     "u8 weights, 32 tokens": Layer(_grouped(8), (32, 512), ROUNDED),
     "bf16 matmul": Layer(lambda b, x: b.MatMul(x, weights(b, 512, 512)), (128, 512), BF16),
     "f32 matmul": Layer(lambda b, x: b.MatMul(x, weights(b, 192, 256)), (96, 192)),
-    "f32 1x1": Layer(lambda b, x: conv(b, x, 64, 1, begin=(0, 0)), IMAGE),
-    "f32 3x3": Layer(lambda b, x: conv(b, x, 64), IMAGE),
-    "f32 3x3 by 2": Layer(lambda b, x: conv(b, x, 96, stride=2), IMAGE),
-    "f32 depthwise 3x3": Layer(_windows, IMAGE),
+    "f32 1x1": _inside(lambda b, x: _point(b, x, 64)),
+    "f32 3x3": _inside(lambda b, x: conv(b, x, 64)),
+    "f32 3x3 by 2": _inside(lambda b, x: conv(b, x, 96, stride=2)),
+    "f32 depthwise 3x3": _inside(_windows),
 }
 
 
@@ -75,4 +87,4 @@ def loops_of(name: str, target: str) -> list[Loop]:
         count = len(loop.arithmetic)
         if count >= MIN_ARITHMETIC and (loop.function not in found or count > len(found[loop.function].arithmetic)):
             found[loop.function] = loop
-    return list(found.values())
+    return list(found.values())[LAYERS[name].inside : len(found) - LAYERS[name].inside]
