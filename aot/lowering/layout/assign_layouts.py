@@ -135,7 +135,8 @@ def _unevenness(b: Buffer, sites: list[Site]) -> float:
             step = coefficient(at, a)
             row = a in x.rows
             if step is None:
-                total += count / prod(known(i.extent or 1) for i in all_axes(x.d) if row and i not in x.rows)
+                inside = prod(known(i.extent or 1) for i in all_axes(x.d) if row and i not in x.rows)
+                total += count / max(1, inside)  # a dynamic size may be typically 0: a difference of sizes
             elif x.rows and not row and _collides(step.const * b.dtype.stored_bytes, known(a.extent or 1)):
                 total += count
     return total
