@@ -9,6 +9,7 @@ no reduction                                       pointwise.py             vect
 group                                              members as above, rows in parallel
 products with a softmax between                    attention.py             a block of rows at a time
 a producer and the windows that read it            row_strips.py            a strip of rows at a time
+sequences that pass through steps                  sequences.py             a block of sequences at a time
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from aot.codegen.schedules.products.product import product
 from aot.codegen.schedules.request import Choice, Request, texts
 from aot.codegen.schedules.row_strips import strips
 from aot.codegen.schedules.rows import rows, rows_together
+from aot.codegen.schedules.sequences import is_sequences, sequences
 from aot.codegen.target import Target
 
 
@@ -50,6 +52,8 @@ def _chosen(work: Definition | Group, target: Target, constants: frozenset[str])
         return attention(work, target, plan)
     if isinstance(work, Group) and work.row_ranges:
         return strips(work, target, plan)
+    if isinstance(work, Group) and is_sequences(work):
+        return sequences(work, plan)
     return plan(work, frozenset())
 
 
@@ -76,13 +80,13 @@ def _group(g: Group, target: Target, constants: frozenset[str], points: frozense
     inner = points | frozenset(g.axes)
     planned = [_planned(m, target, constants, inner) for m in g.members]
     plans, reasons = tuple(replace(s, parallel=None) for s, _ in planned), tuple(r for _, more in planned for r in more)
-    if points or _carries(g):
+    if points or carries(g):
         return Schedule(members=plans), reasons
     tile, more = rows_together(g, plans, target)
     return Schedule(tile=tile, parallel=g.axes[0].name if g.axes else None, members=plans), reasons + more
 
 
-def _carries(g: Group) -> bool:
+def carries(g: Group) -> bool:
     """True if a point of the shared axes reads a value that another point has written."""
     outside = {b.name for b in writes(g)}
     targets = {d.out.name: d.target for d in members(g)}

@@ -27,7 +27,7 @@ def strips(g: Group, target: Target, plan: Plan) -> Choice:
     reasons: Reasons = (lambda: f"{g.name}: strips of {size} rows take {_bytes(g, size)} bytes, half of L2 is {half}",)
     plans: list[Schedule] = []
     for m in g.members:
-        made, more = plan(_block(m, row, size) if isinstance(m, Definition) else m, frozenset(outer))
+        made, more = plan(block(m, row, size) if isinstance(m, Definition) else m, frozenset(outer))
         if isinstance(m, Definition):
             made = replace(made, blocks=tuple(b for b in made.blocks if b[0] != row.name))
         plans.append(replace(made, parallel=None))
@@ -37,7 +37,7 @@ def strips(g: Group, target: Target, plan: Plan) -> Choice:
     return Schedule(order=order, tile=tile, parallel=row.name, members=tuple(plans)), reasons
 
 
-def _block(d: Definition, row: Var, size: int) -> Definition:
+def block(d: Definition, row: Var, size: int) -> Definition:
     """Return the definition with `size` rows instead of all."""
     short = replace(row, extent=size)
     whole = replace(d, axes=tuple(short if a == row else a for a in d.axes), index=d.target)

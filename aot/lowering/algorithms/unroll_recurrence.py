@@ -1,9 +1,11 @@
-"""Recurrences with large weights: each time step becomes calls that all threads share.
+"""Recurrences that are shared by threads: blocks of sequences, or, with large weights, the calls of each time step.
 
+    group over t in 100 { g = h[t] R;  c[t + 1] = ..;  h[t + 1] = .. }   ->   group over b in 8 { group over t .. }
     group over t in 100 { g = h[t] R;  c[t + 1] = ..;  h[t + 1] = .. }   ->   for t: call g; call c; call h
 
-One kernel serves all steps. If their number is static, all calls are there, and buffers that move with t move
-where a buffer begins; else a loop runs them, and t is one of their sizes.
+Sequences do not read each other's states, so a block of them passes through all steps by itself, if the cache of a core
+holds the weights. Of calls, one kernel serves all steps. If their number is static, all calls are there, and buffers
+that move with t move where a buffer begins; else a loop runs them, and t is one of their sizes.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from aot.codegen.ir.access import buffer_bytes, known
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import normal
-from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, as_expr, prim, select
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Space, Var, as_expr, prim, select
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.ir.traverse import rewrite_work
-from aot.codegen.schedules.choose import choose
+from aot.codegen.schedules.choose import carries, choose
 from aot.codegen.target import Target
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value
@@ -67,6 +69,9 @@ def _spread(step: Step, g: Group, steps: Steps, target: Target) -> None:
     members = [m for m in g.members if isinstance(m, Definition)]
     if len(g.axes) != 1 or len(members) != len(g.members) or g.row_ranges:
         return
+    if (apart := _by_sequences(g, members, _weights(members, steps), target)) is not None:
+        step.works = (apart,)
+        return
     t, n = g.axes[0], g.axes[0].extent
     private = _weights(members, steps) <= COSTS.private_weight_bytes
     if n is None or private or any(t in variables(*_sizes(temp)) for temp in g.temps):
@@ -75,6 +80,48 @@ def _spread(step: Step, g: Group, steps: Steps, target: Target) -> None:
         _cycle(step, g, members, n, steps, target)
     elif 1 < n <= COSTS.max_unrolled_steps:
         _repeat(step, g, members, n, steps)
+
+
+def _by_sequences(g: Group, members: list[Definition], weights: int, target: Target) -> Group | None:
+    """Return a group over sequences around one over time steps; None if they are few or depend on each other."""
+    t, temps = g.axes[0], {b.name for b in g.temps}
+    if weights > target.l2 // 2 or not carries(g):
+        return None
+    for b in members[0].axes:
+        if b == t or not isinstance(b.extent, int) or b.extent < COSTS.min_sequences:
+            continue
+        if not all(b in m.axes for m in members) or not _is_independent(members, b):
+            continue
+        local = {m.out.name: replace(m.out, shape=_with(m, b)) for m in members if m.out.name in temps}
+        return _nested(g, b, local) if local.keys() == temps else None
+    return None
+
+
+def _with(d: Definition, b: Var) -> tuple[Size, ...]:
+    """Return the shape of an output whose dimension of an axis is the axis itself: a tile of it is stored."""
+    return tuple(b if i == b else n for i, n in zip(d.target, d.out.shape, strict=True))
+
+
+def _is_independent(members: list[Definition], b: Var) -> bool:
+    """True if no point of an axis reads what another point writes."""
+    places = {m.out.name: [k for k, i in enumerate(m.target) if i == b] for m in members}
+    moved = [(places[m.out.name], m.target) for m in members]
+    moved += [(places[x.buffer.name], x.index) for m in members for x in loads(m.value) if x.buffer.name in places]
+    return all(len(dims) == 1 and index[dims[0]] == b for dims, index in moved)
+
+
+def _nested(g: Group, b: Var, temps: dict[str, Buffer]) -> Group:
+    """Return a group over an axis around a group over those of `g`, with other temporaries."""
+
+    def placed(x: Buffer) -> Buffer:
+        return temps.get(x.name, x)
+
+    def change(e: Expr) -> Expr | None:
+        return Load(placed(e.buffer), tuple(rewrite(i, change) for i in e.index)) if isinstance(e, Load) else None
+
+    inner = rewrite_work(replace(g, name=f"{g.name}.steps", temps=()), change, placed)
+    assert isinstance(inner, Group)
+    return Group(g.name, (b,), tuple(temps.values()), (inner,))
 
 
 def _sizes(b: Buffer) -> tuple[Expr, ...]:

@@ -1,12 +1,16 @@
-"""Recurrences with large weights: those that read the number of a step stay loops, others become calls."""
+"""Recurrences: many sequences are shared by threads; of few, with large weights, each step becomes calls.
+
+Those that read the number of a step stay loops.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Group
 from aot.codegen.ir.program import Region
-from aot.compilation.driver import compile_model, stages
+from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.graph import Graph
 from aot.ir.types import dtype_of
@@ -16,24 +20,29 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from tests.cases import LOOSE
 
-SIZE, BATCH, STEPS = 192, 2, 4
+STEPS = 4
 
 
-@pytest.mark.parametrize("lengths", [[4, 4], [2, 3]])
-def test_lstm_with_large_weights(lengths: list[int]) -> None:
-    rng = np.random.default_rng(1)
-    gates, state = 4 * SIZE, (BATCH, 1, SIZE)
-    shapes = [(BATCH, STEPS, 8), state, state, (1, gates, 8), (1, gates, SIZE), (1, gates)]
+@pytest.mark.parametrize(
+    ("size", "lengths", "shared"),
+    [(192, [4, 4], ["t"]), (192, [2, 3], ["t"]), (16, [4] * 9, ["b"]), (16, [1, 2, 3, 4] * 4, ["b"])],
+)
+def test_lstm(size: int, lengths: list[int], shared: list[str]) -> None:
+    rng, batch = np.random.default_rng(1), len(lengths)
+    gates, state = 4 * size, (batch, 1, size)
+    shapes = [(batch, STEPS, 8), state, state, (1, gates, 8), (1, gates, size), (1, gates)]
     x, h, c, *weights = (rng.uniform(-0.1, 0.1, shape).astype(np.float32) for shape in shapes)
     ends, graph = np.array(lengths, np.int32), Graph("lstm")
     given = enumerate((x, h, c, ends))
     inputs = [graph.add(Parameter(element_type=dtype_of(a), shape=a.shape), name=f"x{k}") for k, a in given]
     inputs += [graph.add(Constant(element_type=DType.F32), name=f"w{k}", data=w) for k, w in enumerate(weights)]
-    op = LSTMSequence(SIZE)
+    op = LSTMSequence(size)
     made = graph.add(op, *(node.out_port(0) for node in inputs), name="lstm", outputs=3)
     for port in made.out_ports().values():
         graph.add(Result(), port)
-    found = compile_model(graph, CompileOptions(level=None), threads=2)(x, h, c, ends)
+    stage = stages(graph, CompileOptions(level=None))
+    assert [w.axes[0].name for s in stage.steps.steps for w in s.works if isinstance(w, Group)] == shared
+    found = in_memory(stage.built, threads=2)(x, h, c, ends)
     for y, expected in zip(found.to_tuple(), op.evaluate(x, h, c, ends, *weights), strict=True):
         assert LOOSE.allows(np.asarray(y), expected)
 

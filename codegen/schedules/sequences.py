@@ -1,0 +1,44 @@
+"""Groups of sequences, each of which passes through the steps of an inner group: a block of sequences at a time.
+
+tile[b:4] parallel=b        products of 4 rows in each step; a thread runs all steps of a block
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.schedule import Schedule, Tile
+from aot.codegen.schedules.attention import Plan
+from aot.codegen.schedules.products.product_form import extent
+from aot.codegen.schedules.request import Choice, Reasons
+from aot.codegen.schedules.row_strips import block
+
+
+def is_sequences(g: Group) -> bool:
+    """True if the only member of the group is a group over other axes, of definitions."""
+    inner = g.members[0]
+    if len(g.members) > 1 or not isinstance(inner, Group) or not g.axes or not set(g.axes).isdisjoint(inner.axes):
+        return False
+    return all(isinstance(m, Definition) for m in inner.members)
+
+
+def sequences(g: Group, plan: Plan) -> Choice:
+    """Return the schedule of a group. `plan` schedules a member, given the axes around it that are points."""
+    (row,), inner = g.axes, g.members[0]
+    assert isinstance(inner, Group)
+    size = _size(extent(row))
+    text = f"{g.name}: each block of {size} sequences passes through all steps by itself"
+    reasons: Reasons = (lambda: text,)
+    short = replace(inner, members=tuple(block(m, row, size) for m in inner.members if isinstance(m, Definition)))
+    made, more = plan(short, frozenset())
+    return Schedule(
+        tile=(Tile(row.name, size),), parallel=row.name, members=(replace(made, parallel=None),)
+    ), reasons + more
+
+
+def _size(count: int) -> int:
+    """Return the rows of a block: an even number of blocks, for threads, of rows that fill a register tile once."""
+    pairs = -(-count // (2 * COSTS.max_sequence_rows))
+    return -(-count // (2 * pairs))
