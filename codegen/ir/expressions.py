@@ -121,14 +121,13 @@ def reduction_in(node: Expr) -> Reduce | None:
 
 def loads(*nodes: Expr) -> tuple[Load, ...]:
     """Return the distinct loads, in the order they appear."""
-    return _loads(nodes[0]) if len(nodes) == 1 else tuple(dict.fromkeys(chain.from_iterable(map(_loads, nodes))))
+    return _joined([inside for node in nodes if (inside := _loads(node))])
 
 
 def _loads(node: Expr) -> tuple[Load, ...]:
     found: tuple[Load, ...] | None = getattr(node, "known_loads", None)
     if found is None:
-        parts = [inside for child in children(node) if (inside := _loads(child))]
-        found = () if not parts else parts[0] if len(parts) == 1 else tuple(dict.fromkeys(chain.from_iterable(parts)))
+        found = _joined([inside for child in children(node) if (inside := _loads(child))])
         node.known_loads = found
     return (node, *found) if isinstance(node, Load) else found
 
@@ -140,3 +139,10 @@ def unguarded(node: Expr) -> Iterable[Load]:
     elif isinstance(node, Prim) and node.fn != "within":
         for part in node.args:
             yield from unguarded(part)
+
+
+def _joined(parts: list[tuple[Load, ...]]) -> tuple[Load, ...]:
+    """Return the loads of all parts, each once; those of a single part are shared, not copied."""
+    if len(parts) < 2:
+        return parts[0] if parts else ()
+    return tuple(dict.fromkeys(chain.from_iterable(parts)))

@@ -203,8 +203,15 @@ class Buffer(Node):
         return Load(self, tuple(as_expr(i, DType.I64) for i in parts))
 
 
+class Statement(Node):
+    """Base of statements, with the slot of a cache of `aot.codegen.llvm.emit.registers`."""
+
+    __slots__ = ("known_accessed",)
+    known_accessed: frozenset[Buffer]
+
+
 @node
-class Store(Node):
+class Store(Statement):
     """`buffer[index] = value`, or with `accumulate` the reduction of the element with `value`."""
 
     buffer: Buffer
@@ -214,7 +221,7 @@ class Store(Node):
 
 
 @node
-class Prefetch(Node):
+class Prefetch(Statement):
     """Prefetch of the cache line of `buffer[index]`; changes no result, and the index may be out of bounds."""
 
     buffer: Buffer
@@ -225,7 +232,7 @@ class Prefetch(Node):
 
 
 @node
-class TileOp(Node):
+class TileOp(Statement):
     """An instruction on tile registers, which hold up to 16 rows of 64 bytes.
 
     `configure`: `shape` is the rows and the bytes of a row of each tile, from tile 0 on; it holds for the statements
@@ -243,7 +250,7 @@ class TileOp(Node):
 
 
 @node
-class For(Node):
+class For(Statement):
     """A loop. A vector loop has steps of `lanes` and ever shorter vectors for the rest: 36 by 8 is 4 of 8, 1 of 4."""
 
     var: Var
@@ -253,7 +260,7 @@ class For(Node):
 
 
 @node
-class While(Node):
+class While(Statement):
     """Repeats `body` while `condition` holds; the condition reads memory, so it is evaluated before each iteration."""
 
     condition: Expr
@@ -261,7 +268,7 @@ class While(Node):
 
 
 @node
-class Let(Node):
+class Let(Statement):
     """Names an index, so that tiling adds lines and leaves the maths below alone."""
 
     var: Var
@@ -270,13 +277,13 @@ class Let(Node):
 
 
 @node
-class Alloc(Node):
+class Alloc(Statement):
     buffer: Buffer
     body: tuple[Stmt, ...]
 
 
 @node
-class If(Node):
+class If(Statement):
     """Runs `body` if `condition` holds, else `otherwise`; a bound `i < n` is free if the ranges of loops decide it."""
 
     condition: Expr

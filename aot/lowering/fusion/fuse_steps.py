@@ -8,6 +8,7 @@ places         c[i, 8 + j] = s[i, j]                     s is written in place, 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import islice
 
@@ -43,6 +44,7 @@ class _Fuser:
         self.readers: dict[str, dict[int, Step]] = {}
         self.parts: dict[str, PartIndex] = {}
         self.dropped: dict[int, Step] = {}
+        self.cheap: dict[int, tuple[Definition, bool]] = {}  # by id of the definition, which is kept alive
         self.refused: dict[Definition, dict[str, Definition]] = {}  # producers that would make a definition unwieldy
         for step in steps.steps:
             self._link(step)
@@ -151,13 +153,14 @@ class _Fuser:
         """Inline one producer without a reduction into `step`; True if there was one."""
         d = step.definition
         assert d is not None
-        for name in dict.fromkeys(x.buffer.name for x in loads(d.value, *d.index)):
+        refused = self.refused.get(d, {})
+        for name, sites in Counter(x.buffer.name for x in loads(d.value, *d.index)).items():
             maker = self._maker(name)
             made = maker.definition if maker is not None else None
-            if maker is None or made is None or made.reduction is not None or not self._pays(made, d):
+            if maker is None or made is None or made.reduction is not None or refused.get(name) is made:
                 continue
             alone = len(self.readers[name]) == 1
-            if self.refused.get(d, {}).get(name) is made or not (alone or is_cheap(made, self.steps)):
+            if not ((alone or self._is_cheap(made)) and self._pays(made, d, sites)):
                 continue
             merged = rewrite_definition(d, substitution(made))
             if _is_unwieldy(merged):
@@ -171,14 +174,22 @@ class _Fuser:
             return True
         return False
 
-    def _pays(self, made: Definition, d: Definition) -> bool:
-        """True if `made` is cheap or its elements are read about once; a reduction that rereads them needs memory."""
+    def _pays(self, made: Definition, d: Definition, sites: int) -> bool:
+        """True if `made` is cheap or its elements are read about once; a reduction that rereads them needs memory.
+
+        `sites`: places at which `d` reads it.
+        """
         if self._is_gathered(made):
             return False
-        if d.reduction is None and is_cheap(made, self.steps):
+        if d.reduction is None and self._is_cheap(made):
             return True
-        sites = [x for x in loads(d.value, *d.index) if x.buffer.name == made.out.name]
-        return len(sites) == 1 and not reuses(d, made.out.name)
+        return sites == 1 and not reuses(d, made.out.name)
+
+    def _is_cheap(self, made: Definition) -> bool:
+        found = self.cheap.get(id(made))
+        if found is None or found[0] is not made:
+            found = self.cheap[id(made)] = made, is_cheap(made, self.steps)
+        return found[1]
 
     def _epilogue(self, step: Step) -> bool:
         """Append `step` to a reduction that it reads all of as its only consumer; True if there was one."""

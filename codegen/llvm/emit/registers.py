@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While
@@ -78,7 +79,33 @@ def fits_registers(alloc: Alloc, env: dict[Var, Affine], written: frozenset[Var]
 
 
 def _constant(stmts: tuple[Stmt, ...], buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
-    return all(_constant_in(s, buffer, env, known) for s in stmts)
+    return all(_constant_in(s, buffer, env, known) for s in stmts if buffer in _accessed(s))
+
+
+@by_identity(0, "known_accessed")
+def _accessed(s: Stmt) -> frozenset[Buffer]:
+    """Return the buffers that a statement and those in it load or store."""
+    match s:
+        case Store(buffer, index, value):
+            return frozenset((buffer, *_loaded(*index, value)))
+        case Prefetch() | TileOp():
+            return frozenset()
+        case For(_, body) | Alloc(_, body):
+            return _accessed_by(body)
+        case Let(_, value, body):
+            return _accessed_by(body) | _loaded(value)
+        case If(condition, body, otherwise):
+            return _accessed_by((*body, *otherwise)) | _loaded(condition)
+        case While(condition, body):
+            return _accessed_by(body) | _loaded(condition)
+
+
+def _accessed_by(stmts: tuple[Stmt, ...]) -> frozenset[Buffer]:
+    return _accessed(stmts[0]) if len(stmts) == 1 else frozenset[Buffer]().union(*map(_accessed, stmts))
+
+
+def _loaded(*roots: Expr) -> frozenset[Buffer]:
+    return frozenset(x.buffer for x in loads(*roots))
 
 
 def _constant_in(s: Stmt, buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
