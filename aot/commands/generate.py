@@ -11,7 +11,7 @@ from aot.commands.line.declared import argument, echo, option
 
 def generate(
     model: arg.LanguageModel,
-    prompt: Annotated[str, argument(help="Text to continue; with --ids, numbers of tokens: 5,1,40")],
+    prompt: Annotated[str, argument(help="Text to continue or to read; with --ids, numbers of tokens: 5,1,40")],
     tokens: Annotated[int, option(min=0, metavar="N", help="Add at most N tokens")] = 64,
     tokenizer: arg.TokenizerFile = None,
     ids: Annotated[bool, option("--ids", help="Read and write numbers of tokens instead of text")] = False,
@@ -28,14 +28,20 @@ def generate(
     quiet: arg.Quiet = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Continue a text with a language model, token by token. Times are written to standard error."""
+    """Continue a text with a language model, or write one about it with an encoder and a decoder, token by token.
+
+    Times are written to standard error.
+    """
     from aot.commands import loading
     from aot.commands.line.progress import Watch, terminal
+    from aot.runtime.errors import UsageError
     from aot.runtime.generation.drafting import Drafting
     from aot.runtime.generation.generator import Generator
     from aot.runtime.generation.own_loop import loop_of
     from aot.runtime.generation.sampling import Sampling
+    from aot.runtime.generation.token_loop import TokenLoop
     from aot.text.embedding import check_speaks
+    from aot.text.reading_loop import ReadingLoop, reads_text, start_of, text_inputs
     from aot.text.speed import Speed
     from aot.text.stream import Stream, ids_of, text_source, tokenizer_of
 
@@ -49,11 +55,17 @@ def generate(
         watch("tokenizer", 1, 1)
         given = ids_of(prompt) if text is None else text.begin(prompt)
         ends = (*(stop or ()), *(text.stop if text is not None else ()))
-        small = None
+        reads, small = reads_text(large.manifest), None
+        if draft is not None and reads:
+            raise UsageError(f"--draft: is for models that continue a text, got {model.name}, which reads one")
         if draft is not None:
             small = Generator(loading.ready(draft, threads, strict=True, on_event=watch))
-    generator = loop_of(large, sampling) if small is None else Drafting(Generator(large), small, ahead)
-    stream = Stream(text, lambda part: echo(part, nl=False))
+    stream = Stream(text, lambda part: echo(part, nl=False), begins=reads)
+    if reads:
+        generator: TokenLoop = ReadingLoop(large, text_inputs(given))
+        given = start_of(large.manifest)
+    else:
+        generator = loop_of(large, sampling) if small is None else Drafting(Generator(large), small, ahead)
     speed = Speed(stream.add)
     generator.generate(given, tokens, sampling, ends, speed.add)
     echo(stream.rest())

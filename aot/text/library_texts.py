@@ -18,10 +18,12 @@ from aot.runtime.regular import open_file
 
 ENTRY = "tokenizer"  # of the manifest
 TOKEN_TYPES, PAIR_SCORES = "token_type_ids", "scores"  # input and output of an encoder with a head
+SOURCE_IDS, SOURCE_MASK = "encoder_input_ids", "encoder_attention_mask"  # inputs of an encoder before a decoder
 SOURCE, PREFIX = "gguf", "tokenizer."  # where a graph's information has it, and how the names begin
 FOLDER = "huggingface"  # where it has the texts of a folder, and the name of these in the entry
 TOKENIZER, SETTINGS, CHAT_TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 STOP, CONTEXT_LENGTH = "stop", "context_length"  # of a folder: tokens that end an answer, tokens that it was trained on
+START = "decoder_start"  # of a folder and of a manifest: the tokens that begin the text of a decoder behind an encoder
 LABELS = "labels"  # of a folder: the names of a classifier's scores
 CONTEXT = ".context_length"
 WORDS, MERGES, SCORES = "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores"
@@ -43,10 +45,17 @@ def read_text(path: Path) -> str:
 
 
 def kept(rt_info: Mapping[str, object]) -> dict[str, str]:
-    """Return the entry of a manifest for a graph's information; none for a network without a tokenizer."""
-    folder = rt_info.get(FOLDER)
-    if isinstance(folder, Mapping) and TOKENIZER in folder:
-        return {ENTRY: _packed({FOLDER: dict(cast("Mapping[str, object]", folder))})}
+    """Return the entries of a manifest for a graph's information; none for a network without a tokenizer.
+
+    The tokens that begin a text stay without one, too.
+    """
+    given = rt_info.get(FOLDER)
+    folder = dict(cast("Mapping[str, object]", given)) if isinstance(given, Mapping) else {}
+    started = {START: str(folder[START])} if START in folder else {}
+    if TOKENIZER in folder:
+        return {ENTRY: _packed({FOLDER: folder}), **started}
+    if started:
+        return started
     given = rt_info.get(SOURCE)
     texts: Mapping[str, object] = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
     found = {k: v for k, v in texts.items() if isinstance(v, str) and (k.startswith(PREFIX) or k.endswith(CONTEXT))}

@@ -19,8 +19,9 @@ BROKEN = "\N{REPLACEMENT CHARACTER}"
 class Stream:
     """Writes the text of tokens that follow a prompt, or without a tokenizer their numbers."""
 
-    def __init__(self, tokenizer: Tokenizer | None, write: Callable[[str], object]) -> None:
-        self._tokenizer, self._write = tokenizer, write
+    def __init__(self, tokenizer: Tokenizer | None, write: Callable[[str], object], *, begins: bool = False) -> None:
+        """`begins`: the tokens begin a text."""
+        self._tokenizer, self._write, self._begins = tokenizer, write, begins
         self._before, self._new = list[int](), list[int]()  # tokens that were written last, and those behind them
         self._count = 0
 
@@ -36,7 +37,11 @@ class Stream:
 
     def rest(self) -> str:
         """Return the text that has not been written yet."""
-        return "" if self._tokenizer is None else self._tokenizer.after(self._before, self._new)
+        if self._tokenizer is None:
+            return ""
+        if self._begins and not self._before:
+            return self._tokenizer.decode(self._new)
+        return self._tokenizer.after(self._before, self._new)
 
 
 def ids_of(text: str) -> list[int]:

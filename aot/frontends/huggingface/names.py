@@ -9,6 +9,8 @@ from aot.codegen.dataclass import dataclass
 
 TOKENS, POSITIONS, NORM, HEAD = "token_embd", "position_embd", "output_norm", "output"
 
+Stack = tuple[str, Mapping[str, str]]  # what the names of its layers' tensors begin with, and their ends
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -18,7 +20,8 @@ class Names:
     ends. `halves`: matrices that are halves of one tensor, as its name and 0 or 1. `interleaved`: rows of queries, keys
     and values alternate by heads. `transposed`: matrices have a row for each input, but not tables. `unread`: ends of
     the names of tensors that are no weights. `experts`: of which a layer's matrices have one each, as the folder writes
-    them, {} for the number.
+    them, {} for the number. `stacks`: layers and parts of an encoder and a decoder, by what the names that are asked
+    for begin with.
     """
 
     whole: Mapping[str, str]
@@ -29,6 +32,7 @@ class Names:
     transposed: bool = False
     unread: tuple[str, ...] = ("rotary_emb.inv_freq",)
     experts: Mapping[str, str] = field(default_factory=dict[str, str])
+    stacks: Mapping[str, Stack] = field(default_factory=dict[str, Stack])
 
 
 _WHOLE = {TOKENS: "model.embed_tokens", NORM: "model.norm", HEAD: "lm_head"}

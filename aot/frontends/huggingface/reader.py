@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aot.frontends.huggingface import encoders
+from aot.frontends.huggingface import encoder_decoders, encoders
 from aot.frontends.huggingface.config import FILE, network_of
 from aot.frontends.huggingface.container import read_json, read_tensors
+from aot.frontends.huggingface.encoder_decoders import KINDS
 from aot.frontends.huggingface.encoders import ENCODERS
 from aot.frontends.huggingface.texts import texts_of
 from aot.frontends.huggingface.weights import FolderWeights
@@ -30,6 +31,8 @@ def read(path: Path) -> Graph:
     found = read_json(path / FILE)
     if found.get("model_type") in ENCODERS:
         return encoders.read(path, found)
+    if found.get("model_type") in KINDS:
+        return encoder_decoders.read(path, found)
     network = network_of(path, found)
     name = path.absolute().name
     graph = Graph(name=name, file=name)

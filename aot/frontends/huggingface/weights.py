@@ -85,10 +85,11 @@ class FolderWeights:
         base, kind = name.rsplit(".", 1)
         if base in (TOKENS, POSITIONS, NORM, HEAD, *self.names.whole):
             return f"{self.head if base == HEAD else self.names.whole.get(base, base)}.{kind}", None
-        _, layer, part = base.split(".", 2)
+        stack, layer, part = base.split(".", 2)
+        layers, parts = self.names.stacks.get(stack, (self.names.layers, self.names.parts))
         half = self.names.halves.get(part)
-        rest = self.names.parts.get(part, part) if half is None else half[0]
-        return f"{self.names.layers}.{layer}.{rest}.{kind}", None if half is None else half[1]
+        rest = parts.get(part, part) if half is None else half[0]
+        return f"{layers}.{layer}.{rest}.{kind}", None if half is None else half[1]
 
     def _small(self, name: str, rows: int, columns: int) -> SmallMatrix | None:
         """Return a matrix of small weights, None for floats."""

@@ -10,17 +10,14 @@ Where norms stand before (`Shape.before`): x += attention(norm(x)); x += mlp(nor
 
 from __future__ import annotations
 
-from math import log
-
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
 from aot.frontends.language.config import Config
-from aot.frontends.language.layers import LOWEST, Layers, Rotation
+from aot.frontends.language.layers import LOWEST, Layers, Rotation, buckets
 from aot.frontends.language.tensors import Tensors
 from aot.ir.graph import Graph, OutPort
-from aot.ir.types import Array
 from aot.opset.control.infrastructure import Result
 from aot.runtime.abi import DType
 from aot.runtime.generation.interface import EMBEDDING, IDS, MASK
@@ -163,7 +160,7 @@ class Encoder(Layers):
         """Return a number for each head and each distance between two tokens, [1, heads, length, length]."""
         most = self.shape.most
         table = self.weights.floats("relative_bias.weight", self.shape.buckets, self.config.heads)
-        rows = self.b.const(table[_buckets(np.arange(1 - most, most), self.shape.buckets)], DType.F32)
+        rows = self.b.const(table[buckets(np.arange(1 - most, most), self.shape.buckets, FARTHEST)], DType.F32)
         found = self._rows(rows, self.b.Add(distance, self._integer(most - 1)))
         return self.b.Unsqueeze(self.b.Transpose(found, self._integers(2, 0, 1)), self._integers(0))
 
@@ -186,13 +183,3 @@ class Encoder(Layers):
             return made
         length = b.Sqrt(b.ReduceSum(b.Multiply(made, made), self._integers(-1), keep_dims=True))
         return b.Divide(made, b.Maximum(length, b.const(LEAST_LENGTH, DType.F32)))
-
-
-def _buckets(distances: Array, count: int) -> Array:
-    """Return the row of the table of relative positions for each distance: half of the rows are for those ahead."""
-    half, near = count // 2, count // 4
-    size = np.abs(distances)
-    far = near + (np.log(np.maximum(size, 1).astype(np.float32) / near) / log(FARTHEST / near) * (half - near)).astype(
-        np.int64
-    )
-    return (distances > 0) * half + np.where(size < near, size, np.minimum(far, half - 1))

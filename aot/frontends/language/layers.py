@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
@@ -10,6 +12,7 @@ from aot.frontends.language.config import GELU, RELU, TANH_GELU, Config
 from aot.frontends.language.tensors import Tensors
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
+from aot.ir.types import Array
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.elementwise.activation import Approximation
 from aot.runtime.abi import DType
@@ -49,14 +52,14 @@ class Layers:
         """Keep numbers below a cap: cap tanh(x / cap)."""
         return x if cap == 0 else self.b.Multiply(self.b.Tanh(self.b.Multiply(x, 1 / cap)), cap)
 
-    def _mixed(self, q: OutPort, k: OutPort, v: OutPort, mask: OutPort) -> OutPort:
+    def _mixed(self, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None) -> OutPort:
         """Return the values, weighted by the softmax of scores."""
         b, c = self.b, self.config
         scale = c.scale or c.key**-0.5
         if c.score_cap == 0:
             return b.ScaledDotProductAttention(q, k, v, mask, b.const(scale, DType.F32))
         scores = self._capped(b.MatMul(b.Multiply(q, scale), k, transpose_b=True), c.score_cap)
-        return b.MatMul(b.Softmax(b.Add(scores, mask), axis=-1), v)
+        return b.MatMul(b.Softmax(scores if mask is None else b.Add(scores, mask), axis=-1), v)
 
     def _projections(self, x: OutPort, at: str) -> tuple[OutPort, OutPort, OutPort]:
         """Queries, keys and values of all heads: of a product each, or of one for all."""
@@ -121,7 +124,7 @@ class Layers:
         both = b.Concat(angles, angles, axis=-1)
         return Rotation(b.Cos(both), b.Sin(both))
 
-    def _parameter(self, name: str, dtype: DType, *shape: Var) -> OutPort:
+    def _parameter(self, name: str, dtype: DType, *shape: int | Var) -> OutPort:
         port = self.graph.add(Parameter(element_type=dtype, shape=shape), name=name).out_port(0)
         port.names = (name,)
         return port
@@ -137,3 +140,16 @@ class Layers:
 
     def _integer(self, value: int) -> OutPort:
         return self.b.const(np.int64(value), DType.I64)
+
+
+def buckets(distances: Array, count: int, farthest: int, *, both: bool = True) -> Array:
+    """Return the row of the table of relative positions for each distance; from `farthest` tokens on they are one.
+
+    `both`: half of the rows are for tokens ahead; else there are none.
+    """
+    half = count // 2 if both else count
+    near, size = half // 2, np.abs(distances)
+    ratio = np.log(np.maximum(size, 1).astype(np.float32) / near) / log(farthest / near)
+    far = near + (ratio * (half - near)).astype(np.int64)
+    found = np.where(size < near, size, np.minimum(far, half - 1))
+    return (distances > 0) * half + found if both else found

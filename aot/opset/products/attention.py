@@ -106,7 +106,7 @@ class ScaledDotProductAttention(DecomposedOp):
             scores = np.where(mask, scores, -np.inf)
         elif mask is not None:
             scores = scores + wide(mask)
-        top = scores.max(-1, keepdims=True)
+        top = scores.max(-1, keepdims=True, initial=-np.inf)
         top = top if sink is None else np.maximum(top, wide(sink))
         powers = np.exp(scores - top)
         total = powers.sum(-1, keepdims=True) + (0 if sink is None else np.exp(wide(sink) - top))

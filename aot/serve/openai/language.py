@@ -21,6 +21,7 @@ from aot.serve.openai.together import Together
 from aot.serve.served import Served
 from aot.serve.settings import Settings
 from aot.text.grammars import Constraint, Grammars, grammar_of, grammar_of_calls
+from aot.text.library_texts import SOURCE_IDS
 from aot.text.prefixes import Prefixes
 from aot.text.stream import text_source
 from aot.text.template import ChatTemplate
@@ -125,4 +126,5 @@ class Language:
 
 def is_language(served: Served) -> bool:
     """True if a model has the input of language models and keeps state."""
-    return bool(served.model.manifest.variables) and IDS in {t.name for t in served.inputs}
+    names = {t.name for t in served.inputs}
+    return bool(served.model.manifest.variables) and IDS in names and SOURCE_IDS not in names

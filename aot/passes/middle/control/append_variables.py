@@ -9,9 +9,11 @@ All variables of the network must be of this kind; others keep the pass `carry_v
 
 from __future__ import annotations
 
+from functools import reduce
 from math import prod
 
 from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.index import normal
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Stateful
@@ -24,6 +26,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import AotError
 
 VIEWS = ("Unsqueeze", "Squeeze", "Broadcast", "Reshape", "Tile")  # between a variable and the product that reads it
+Terms = list[tuple[OutPort, int, int]]  # an input, its dimension, and how often it counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +131,37 @@ def _by_rows(gather: Node) -> bool:
 
 
 def _new_sizes(graph: Graph, grown: list[_GrowingVariable]) -> OutPort | None:
-    """Return a new node for the batch and the number of new tokens [2], if they are dimensions of the inputs."""
+    """Return a new node for the batch and the number of new tokens [2], if dimensions of the inputs add up to them."""
     rows = grown[0].rows
     batches: list[Dim] = [g.shape[0] for g in grown] if rows is None else [rows.type.shape[0]]
     counts = [g.shape[g.axis] for g in grown]
-    places = [next(filter(None, (_dimension(graph, n) for n in sizes)), None) for sizes in (batches, counts)]
-    if any(p is None for p in places):
+    terms = [next(filter(None, (_terms(graph, n) for n in sizes)), None) for sizes in (batches, counts)]
+    if None in terms:
         return None
     build = Builder(graph, grown[0].read.origin)
     zero = build.const(0, DType.I64)
-    parts = [
-        build.Gather(build.ShapeOf(port, output_type=DType.I64), build.const([k], DType.I64), zero)
-        for port, k in filter(None, places)
-    ]
-    return build.Concat(*parts, axis=0)
+    return build.Concat(*(_sum(build, zero, found) for found in filter(None, terms)), axis=0)
+
+
+def _terms(graph: Graph, size: Dim) -> Terms | None:
+    """Return the dimensions of inputs that add up to a size; None if there are none."""
+    place = _dimension(graph, size)
+    if place is not None:
+        return [(*place, 1)]
+    if isinstance(size, int) or (whole := normal(size, {})).const:
+        return None
+    found = [(_dimension(graph, atom), count) for atom, count in whole.terms.items()]
+    terms = [(*place, count) for place, count in found if place is not None]
+    return terms if len(terms) == len(found) else None
+
+
+def _sum(build: Builder, zero: OutPort, terms: Terms) -> OutPort:
+    """Return a node for a size [1]."""
+    found = list[OutPort]()
+    for port, k, count in terms:
+        size = build.Gather(build.ShapeOf(port, output_type=DType.I64), build.const([k], DType.I64), zero)
+        found.append(size if count == 1 else build.Multiply(size, count))
+    return reduce(build.Add, found)
 
 
 def _dimension(graph: Graph, size: Dim) -> tuple[OutPort, int] | None:
@@ -153,23 +173,23 @@ def _dimension(graph: Graph, size: Dim) -> tuple[OutPort, int] | None:
     return None
 
 
-def _is_read_along(x: OutPort) -> bool:
-    """True if the product that reads `x` sums along its last dimension, as scores do over keys."""
-    turned, port = False, x
-    while True:
-        readers = [p for p in port.get_destinations() if p.node.type not in ("Assign", "ShapeOf")]
-        if len(readers) != 1:
-            return False
-        node, idx = readers[0].node, readers[0].idx
-        if node.type == "ScaledDotProductAttention":
-            return idx == 1
-        if isinstance(node.op, MatMul):
-            return idx == 1 and node.op.transpose_b is not turned
-        if node.type == "Transpose":
-            turned = not turned
-        elif node.type not in VIEWS:
-            return False
-        port = node.out_port(0)
+def _is_read_along(x: OutPort, turned: bool = False) -> bool:
+    """True if each product that reads `x`, or a part of it, sums along its last dimension, as scores do over keys.
+
+    `turned`: the last two dimensions have changed places.
+    """
+    readers = [p for p in x.get_destinations() if p.node.type not in ("Assign", "ShapeOf")]
+    if len(readers) != 1:
+        return False
+    node, idx = readers[0].node, readers[0].idx
+    if node.type == "ScaledDotProductAttention":
+        return idx == 1
+    if isinstance(node.op, MatMul):
+        return idx == 1 and node.op.transpose_b is not turned
+    if node.type == "VariadicSplit":
+        return idx == 0 and all(_is_read_along(part, turned) for part in node.out_ports().values())
+    turned ^= node.type == "Transpose"
+    return node.type in (*VIEWS, "Transpose") and _is_read_along(node.out_port(0), turned)
 
 
 def _append(graph: Graph, grown: list[_GrowingVariable], new: OutPort) -> None:

@@ -1,0 +1,302 @@
+"""Encoders with a decoder behind them in folders of Hugging Face: T5, BART and their relatives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.loops import Var
+from aot.frontends.huggingface.config import FILE, Architecture, Network, activation_named, unsupported
+from aot.frontends.huggingface.container import read_json, read_tensors
+from aot.frontends.huggingface.names import HEAD, TOKENS, Names
+from aot.frontends.huggingface.quantised import scheme_of
+from aot.frontends.huggingface.texts import GENERATION, texts_of
+from aot.frontends.huggingface.weights import LM_HEAD, FolderWeights
+from aot.frontends.language.config import ALL_TOKENS, MOST_LAYERS, MOST_TOKENS, Config, Factors, Family, Values
+from aot.frontends.language.encoder_decoder import DECODER, ENCODER, DecoderStack, EncoderStack, Facts, Places
+from aot.ir.build import Builder
+from aot.ir.graph import Graph
+from aot.ir.types import Array
+from aot.runtime.errors import UnsupportedError
+from aot.text.library_texts import FOLDER, START
+
+HEADS = ("ForConditionalGeneration", "MTModel")  # ends of the names of networks that give logits of words
+LOGITS_BIAS = "logits.bias"
+MOST_WORDS, MOST_DISTANCE = 1 << 31, 1 << 16
+SHOWN = 5  # names in an error
+FIRST_ROWS = 2  # of tables of positions that no token has
+WAVE_LENGTH = 10000.0  # wave of positions, as a multiple of the shortest
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of encoders and decoders: names of tensors, and facts, of a config.json."""
+
+    names: Callable[[Values], Names]
+    facts: Callable[[Values], Facts]
+
+
+def read(path: Path, found: Mapping[str, object]) -> Graph:
+    """Return the network in a folder whose config.json has this object.
+
+    CorruptError for files that are damaged, UnsupportedError for networks without a graph.
+    """
+    kind, v = KINDS[str(found["model_type"])], Values(f"{path.name}/{FILE}", found)
+    _check_architecture(v, path)
+    facts, name = kind.facts(v), path.absolute().name
+    graph = Graph(name=name, file=name)
+    weights = Weights(path, v, kind.names(v), facts, graph)
+    table = weights.matrix(f"{TOKENS}.weight", facts.words, facts.decoder.width)
+    head = (
+        weights.matrix(f"{HEAD}.weight", facts.words, facts.decoder.width) if weights.has(f"{HEAD}.weight") else table
+    )
+    batch = Var("batch", None, 1)
+    source = EncoderStack(graph, facts, weights).read(table, batch)
+    DecoderStack(graph, facts, weights, batch).build(source, table, head)
+    if weights.unread:
+        names, count = ", ".join(map(repr, weights.unread[:SHOWN])), len(weights.unread)
+        raise UnsupportedError(f"{name}: all tensors belong to the network, got {count} others: {names}")
+    positions = v.integer("n_positions", v.integer("max_position_embeddings", 512, most=MOST_TOKENS), most=MOST_TOKENS)
+    graph.rt_info[FOLDER] = {**texts_of(path, found, positions), START: json.dumps(_start(path, v))}
+    return graph
+
+
+def _check_architecture(v: Values, path: Path) -> None:
+    """Raise UnsupportedError for a network that gives no logits of words."""
+    given = v.find("architectures")
+    names = list(map(str, cast("list[object]", given))) if isinstance(given, list) else []
+    if names and not names[0].endswith(HEADS):
+        raise unsupported(v, "encoders with a decoder that gives logits of words can be read", names[0], path)
+    if v.find("share_encoder_decoder_embeddings", True) is not True:
+        raise unsupported(v, "one table of words for encoder and decoder can be read", "one each", path)
+
+
+def _start(folder: Path, v: Values) -> list[int]:
+    """Return the tokens that begin an answer: generation_config.json's, or those of config.json."""
+    path = folder / GENERATION
+    g = Values(f"{folder.name}/{GENERATION}", read_json(path) if path.is_file() else {})
+    words = v.integer("vocab_size", most=MOST_WORDS) - 1
+    usual = v.find("decoder_start_token_id", v.find("bos_token_id", v.find("pad_token_id")))
+    found = [g.integer("decoder_start_token_id", usual if isinstance(usual, int) else 0, 0, words)]
+    if g.find("forced_bos_token_id", v.find("forced_bos_token_id")) is not None:
+        found.append(g.integer("forced_bos_token_id", v.integer("forced_bos_token_id", 0, 0, words), 0, words))
+    return found
+
+
+class Weights(FolderWeights):
+    """The tensors of a folder with an encoder and a decoder."""
+
+    def __init__(self, path: Path, v: Values, names: Names, facts: Facts, graph: Graph) -> None:
+        tensors = read_tensors(path)
+        tied = v.find("tie_word_embeddings", True) is True and v.find("scale_decoder_outputs", True) is True
+        own_head = not tied and f"{LM_HEAD}.weight" in tensors
+        architecture = Architecture(facts.decoder.family, names)
+        network = Network(facts.decoder, architecture, not own_head, facts.words, 0, None, scheme_of(v))
+        super().__init__(tensors, network, Builder(graph), graph.name)
+
+    def _place(self, name: str) -> tuple[str, int | None]:
+        if name == LOGITS_BIAS:
+            return next((key for key in self.tensors if key.endswith("final_logits_bias")), name), None
+        return super()._place(name)
+
+
+def _t5_facts(v: Values) -> Facts:
+    activation = str(v.find("feed_forward_proj", "relu"))
+    gated, name = activation.startswith("gated-"), activation.removeprefix("gated-")
+    scaled = v.find("scale_decoder_outputs", v.find("tie_word_embeddings", True)) is True
+    width, layers = v.integer("d_model"), v.integer("num_layers", most=MOST_LAYERS)
+    count = v.integer("relative_attention_num_buckets", 32, 4)
+
+    def config(layers: int) -> Config:
+        return _config(
+            Family(gated=gated),
+            layers,
+            (width, v.integer("num_heads"), v.integer("d_ff", most=1 << 24)),
+            activation_named(v, "gelu_new" if gated and name == "gelu" else name),
+            key=v.integer("d_kv", 64),
+            scale=1.0,
+            epsilon=v.real("layer_norm_epsilon", 1e-6),
+            factors=Factors(logits=width**-0.5 if scaled else 1.0),
+        )
+
+    return Facts(
+        config(layers),
+        config(v.integer("num_decoder_layers", layers, most=MOST_LAYERS)),
+        v.integer("vocab_size", most=MOST_WORDS),
+        Places(),
+        Places(),
+        before=True,
+        ended=True,
+        buckets=count,
+        farthest=v.integer("relative_attention_max_distance", 128, count, MOST_DISTANCE),
+    )
+
+
+def bart_facts(v: Values, places: Places, *, before: bool = False, normed: bool = False) -> Facts:
+    """Return the facts of BART and its relatives, with one kind of positions in both stacks."""
+    width, factors = v.integer("d_model"), Factors()
+    if v.find("scale_embedding") is True:
+        factors = Factors(embedding=sqrt(width))
+    activation = activation_named(v, str(v.find("activation_function", "gelu")))
+
+    def config(part: str) -> Config:
+        heads = v.integer(f"{part}_attention_heads")
+        if width % heads:
+            raise v.wrong("d_model", f"a multiple of {heads} heads", width)
+        sizes = width, heads, v.integer(f"{part}_ffn_dim", most=1 << 24)
+        layers = v.integer(f"{part}_layers", most=MOST_LAYERS)
+        return _config(Family(centred=True, gated=False, learned=True), layers, sizes, activation, factors=factors)
+
+    words = v.integer("vocab_size", most=MOST_WORDS)
+    return Facts(
+        config("encoder"), config("decoder"), words, places, places, before=before, ended=before, normed=normed
+    )
+
+
+def _config(
+    family: Family,
+    layers: int,
+    sizes: tuple[int, int, int],
+    activation: str,
+    *,
+    key: int = 0,
+    scale: float = 0.0,
+    epsilon: float = 1e-5,
+    factors: Factors,
+) -> Config:
+    """Return the sizes of a stack. `sizes`: width, heads and elements between the products of the MLP."""
+    width, heads, inner = sizes
+    key = key or width // heads
+    return Config(
+        family=family,
+        layers=layers,
+        width=width,
+        inner=inner,
+        heads=heads,
+        key_heads=heads,
+        key=key,
+        value=key,
+        rotated=0,
+        epsilon=epsilon,
+        base=WAVE_LENGTH,
+        local_base=WAVE_LENGTH,
+        stretch=1.0,
+        window=ALL_TOKENS,
+        local=(False,) * layers,
+        activation=activation,
+        scale=scale,
+        factors=factors,
+    )
+
+
+def _learned(v: Values) -> Places:
+    return Places(_most(v) + FIRST_ROWS, FIRST_ROWS)
+
+
+def _waves(v: Values) -> Places:
+    """Return Marian's and Pegasus' positions: sines and cosines, whose files may hold them, too."""
+    rows, half = _most(v), v.integer("d_model", least=2) // 2
+    return Places(rows, table=_wave_table(rows, WAVE_LENGTH ** -(np.arange(half) / half)))
+
+
+def _later_waves(v: Values) -> Places:
+    """Return M2M-100's positions, which begin behind the number of the token that fills up texts."""
+    offset, half = v.integer("pad_token_id", 1, 0, MOST_TOKENS) + 1, v.integer("d_model", least=4) // 2
+    rows = _most(v) + offset
+    return Places(rows, offset, _wave_table(rows, WAVE_LENGTH ** -(np.arange(half) / (half - 1))))
+
+
+def _most(v: Values) -> int:
+    return v.integer("max_position_embeddings", 1024, most=1 << 20)
+
+
+def _wave_table(rows: int, rates: Array) -> Array:
+    angles = np.arange(rows)[:, None] * rates
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+
+
+_ATTENTION = {f"attn_{part}": f"self_attn.{part}_proj" for part in "qkv"} | {"attn_output": "self_attn.out_proj"}
+_BART_ENCODER = {
+    **_ATTENTION,
+    "attn_norm": "self_attn_layer_norm",
+    "ffn_up": "fc1",
+    "ffn_down": "fc2",
+    "ffn_norm": "final_layer_norm",
+}
+_BART_DECODER = {
+    **_BART_ENCODER,
+    **{f"cross_{part}": f"encoder_attn.{part}_proj" for part in "qkv"},
+    "cross_output": "encoder_attn.out_proj",
+    "cross_norm": "encoder_attn_layer_norm",
+}
+_STACKS = {ENCODER: "encoder", DECODER: "decoder"}
+BART = Names(
+    {
+        TOKENS: "model.shared",
+        HEAD: LM_HEAD,
+        **{f"{n}_position_embd": f"model.{stack}.embed_positions" for n, stack in _STACKS.items()},
+        **{f"{n}_embd_norm": f"model.{stack}.layernorm_embedding" for n, stack in _STACKS.items()},
+        **{f"{n}_norm": f"model.{stack}.layer_norm" for n, stack in _STACKS.items()},
+    },
+    "",
+    {},
+    unread=("embed_tokens.weight", f"{LM_HEAD}.weight", "embed_positions.weights"),
+    stacks={
+        ENCODER: ("model.encoder.layers", _BART_ENCODER),
+        DECODER: ("model.decoder.layers", _BART_DECODER),
+    },
+)
+_WAVES = replace(BART, unread=(*BART.unread, "embed_positions.weight"))
+_T5_ATTENTION = {f"attn_{part}": f"layer.0.SelfAttention.{part}" for part in "qkv"} | {
+    "attn_output": "layer.0.SelfAttention.o",
+    "attn_norm": "layer.0.layer_norm",
+}
+_T5_CROSS = {f"cross_{part}": f"layer.1.EncDecAttention.{part}" for part in "qkv"} | {
+    "cross_output": "layer.1.EncDecAttention.o",
+    "cross_norm": "layer.1.layer_norm",
+}
+
+
+def _t5_mlp(layer: int, *, gated: bool) -> Mapping[str, str]:
+    base = f"layer.{layer}.DenseReluDense"
+    first = {"ffn_gate": f"{base}.wi_0", "ffn_up": f"{base}.wi_1"} if gated else {"ffn_up": f"{base}.wi"}
+    return {**first, "ffn_down": f"{base}.wo", "ffn_norm": f"layer.{layer}.layer_norm"}
+
+
+def _t5_names(v: Values) -> Names:
+    gated = str(v.find("feed_forward_proj", "relu")).startswith("gated-")
+    first = "block.0.layer.0.SelfAttention.relative_attention_bias"
+    return Names(
+        {
+            TOKENS: "shared",
+            HEAD: LM_HEAD,
+            **{f"{n}_norm": f"{stack}.final_layer_norm" for n, stack in _STACKS.items()},
+            **{f"{n}_relative": f"{stack}.{first}" for n, stack in _STACKS.items()},
+        },
+        "",
+        {},
+        unread=("embed_tokens.weight", f"{LM_HEAD}.weight", "EncDecAttention.relative_attention_bias.weight"),
+        stacks={
+            ENCODER: ("encoder.block", {**_T5_ATTENTION, **_t5_mlp(1, gated=gated)}),
+            DECODER: ("decoder.block", {**_T5_ATTENTION, **_T5_CROSS, **_t5_mlp(2, gated=gated)}),
+        },
+    )
+
+
+_T5 = Kind(_t5_names, _t5_facts)
+KINDS = {
+    "t5": _T5,
+    "mt5": _T5,
+    "bart": Kind(lambda _: BART, lambda v: bart_facts(v, _learned(v), normed=True)),
+    "mbart": Kind(lambda _: BART, lambda v: bart_facts(v, _learned(v), before=True, normed=True)),
+    "marian": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v))),
+    "pegasus": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v), before=True)),
+    "m2m_100": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _later_waves(v), before=True)),
+}

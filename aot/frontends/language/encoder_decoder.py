@@ -1,0 +1,250 @@
+"""Graph of an encoder that reads a source and a decoder that writes a text about it, in one library: T5, BART, Marian.
+
+Inputs `encoder_input_ids` [batch, source], `encoder_attention_mask` [batch, kept source], `input_ids` [batch, length]
+and `beam_idx` [batch], output `logits`. The first call is given the source, later ones a source of length 0, whose
+loops do nothing. A layer of the decoder has two variables, which are appended to where they lie:
+
+    keys, values = those that cross-attention reads, of the source | those of the tokens
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.loops import Var
+from aot.frontends.language.config import Config
+from aot.frontends.language.layers import LOWEST, Layers, buckets
+from aot.frontends.language.tensors import Tensors
+from aot.ir.graph import Graph, OutPort
+from aot.ir.types import Array
+from aot.opset.control.infrastructure import Result
+from aot.opset.control.state import Assign, ReadValue_6
+from aot.runtime.abi import DType
+from aot.runtime.generation.interface import IDS, LOGITS, ROWS
+from aot.text.library_texts import SOURCE_IDS, SOURCE_MASK
+
+ENCODER, DECODER = "enc", "dec"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Positions of a stack: rows of a table, from `offset` on; `table`: that of files which have none.
+
+    Without `rows` the stack has no positions of this kind.
+    """
+
+    rows: int = 0
+    offset: int = 0
+    table: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Facts of both stacks beside their `Config`.
+
+    `before`: norms stand before attention and MLP; `ended`: and one behind the last layer; `normed`: one behind
+    embeddings; `buckets` of relative positions, 0 without; from `farthest` tokens on they are one.
+    """
+
+    encoder: Config
+    decoder: Config
+    words: int
+    source_places: Places
+    places: Places
+    before: bool = False
+    ended: bool = False
+    normed: bool = False
+    buckets: int = 0
+    farthest: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Values of a source for the decoder: `states` [batch, new, width], and their number, `new` and `whole`.
+
+    `mask`: numbers that are added to the scores of cross-attention; None: all states are read.
+    """
+
+    states: OutPort
+    new: OutPort
+    whole: OutPort
+    mask: OutPort | None = None
+
+
+class Stack(Layers):
+    """Builds layers of one of the stacks, whose tensors begin with `name`."""
+
+    def __init__(self, graph: Graph, facts: Facts, weights: Tensors, name: str) -> None:
+        super().__init__(graph, facts.encoder if name == ENCODER else facts.decoder, weights)
+        self.facts, self.name = facts, name
+
+    def _embedded(self, table: OutPort, ids: OutPort, numbers: OutPort, places: Places) -> OutPort:
+        """Return the embeddings of tokens; `numbers` [length]: their positions."""
+        b, c = self.b, self.config
+        x = self._rows(table, ids)
+        x = x if c.factors.embedding == 1 else b.Multiply(x, c.factors.embedding)
+        if places.rows:
+            name = f"{self.name}_position_embd.weight"
+            known = places.table is not None and not self.weights.has(name)
+            rows = b.const(places.table, DType.F32) if known else self.weights.matrix(name, places.rows, c.width)
+            at = b.Add(numbers, self._integer(places.offset)) if places.offset else numbers
+            x = b.Add(x, b.Unsqueeze(self._rows(rows, at), self._integers(0)))
+        return self._norm(x, f"{self.name}_embd_norm") if self.facts.normed else x
+
+    def _added(self, x: OutPort, norm: str, work: Callable[[OutPort], OutPort]) -> OutPort:
+        """Add what a part of a layer computes."""
+        if self.facts.before:
+            return self.b.Add(x, work(self._norm(x, norm)))
+        return self._norm(self.b.Add(x, work(x)), norm)
+
+    def _ended(self, x: OutPort) -> OutPort:
+        return self._norm(x, f"{self.name}_norm") if self.facts.ended else x
+
+    def _projected(self, x: OutPort, at: str, part: str) -> OutPort:
+        c = self.config
+        return self._heads(self._linear(x, f"{at}_{part}", c.heads * c.key, c.width), c.heads, c.key)
+
+    def _attended(self, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None, at: str) -> OutPort:
+        c = self.config
+        rows = self.b.Transpose(self._mixed(q, k, v, mask), self._integers(0, 2, 1, 3))
+        joined = self.b.Reshape(rows, self._integers(0, 0, c.heads * c.key), special_zero=True)
+        return self._linear(joined, f"{at}_output", c.width, c.heads * c.key)
+
+    def _relative(self, rows: OutPort, columns: OutPort) -> OutPort:
+        """Return a number for each head and distance between positions [rows] and [columns]: [1, heads, rows, columns].
+
+        In a decoder all tokens ahead count as the token itself: they are hidden.
+        """
+        b, far = self.b, self.facts.farthest
+        table = self.weights.floats(f"{self.name}_relative.weight", self.facts.buckets, self.config.heads)
+        both = self.name == ENCODER
+        known = buckets(np.arange(-far, far + 1 if both else 1), self.facts.buckets, far, both=both)
+        distance = b.Subtract(b.Unsqueeze(columns, self._integers(0)), b.Unsqueeze(rows, self._integers(1)))
+        near = b.Maximum(b.Minimum(distance, self._integer(far if both else 0)), self._integer(-far))
+        found = self._rows(b.const(table[known], DType.F32), b.Add(near, self._integer(far)))
+        return b.Unsqueeze(b.Transpose(found, self._integers(2, 0, 1)), self._integers(0))
+
+    def _range(self, first: OutPort, end: OutPort) -> OutPort:
+        """Return the integers between two, which have one element each."""
+        zero = self._integers(0)
+        first, end = self.b.Squeeze(first, zero), self.b.Squeeze(end, zero)
+        return self.b.Range(first, end, self._integer(1), output_type=DType.I64)
+
+    def _added_mask(self, hidden: OutPort) -> OutPort:
+        return self.b.Select(hidden, self.b.const(LOWEST, DType.F32), self.b.const(0.0, DType.F32))
+
+
+class EncoderStack(Stack):
+    """Reads the source, a text."""
+
+    def __init__(self, graph: Graph, facts: Facts, weights: Tensors) -> None:
+        super().__init__(graph, facts, weights, ENCODER)
+
+    def read(self, table: OutPort, batch: Var) -> Source:
+        """Add the inputs and the layers; `table`: the embeddings of words."""
+        b, most = self.b, self.facts.source_places.rows - self.facts.source_places.offset
+        lengths = [Var(name, most + 1 if most > 0 else None, 0) for name in ("source", "kept_source")]
+        ids = self._parameter(SOURCE_IDS, DType.I64, batch, lengths[0])
+        shown = self._parameter(SOURCE_MASK, DType.I64, batch, lengths[1])
+        new, whole = (self._size(b.ShapeOf(port, output_type=DType.I64), 1) for port in (ids, shown))
+        numbers = self._range(self._integers(0), new)
+        hidden = b.Equal(b.Unsqueeze(shown, self._integers(1, 2)), self._integer(0))
+        first = b.VariadicSplit(hidden, self._integer(3), b.Concat(new, b.Subtract(whole, new), axis=0), outputs=2)
+        mask = self._added_mask(first)
+        mask = b.Add(mask, self._relative(numbers, numbers)) if self.facts.buckets else mask
+        x = self._embedded(table, ids, numbers, self.facts.source_places)
+        return Source(self.layers(x, mask), new, whole, self._added_mask(hidden))
+
+    def layers(self, x: OutPort, mask: OutPort | None) -> OutPort:
+        """Add the layers, and the norm behind them."""
+        for layer in range(self.config.layers):
+            at = f"{ENCODER}.{layer}"
+            x = self._added(x, f"{at}.attn_norm", lambda h, at=at: self._attention(h, f"{at}.attn", mask))
+            x = self._added(x, f"{at}.ffn_norm", lambda h, at=at: self._mlp(at, h))
+        return self._ended(x)
+
+    def _attention(self, x: OutPort, at: str, mask: OutPort | None) -> OutPort:
+        q, k, v = (self._projected(x, at, part) for part in "qkv")
+        return self._attended(q, k, v, mask, at)
+
+
+class DecoderStack(Stack):
+    """Writes a text about a source: keys and values of both are variables."""
+
+    def __init__(self, graph: Graph, facts: Facts, weights: Tensors, batch: int | Var) -> None:
+        super().__init__(graph, facts, weights, DECODER)
+        rows = facts.places.rows - facts.places.offset
+        length = Var("length", rows + 1 if rows > 0 else None, 1)
+        self.ids = self._parameter(IDS, DType.I64, batch, length)
+        self.beams = None if isinstance(batch, int) else self._parameter(ROWS, DType.I32, batch)
+        sizes = self.b.ShapeOf(self.ids, output_type=DType.I64)
+        self.batch, self.length = self._size(sizes, 0), self._size(sizes, 1)
+
+    def build(self, source: Source, table: OutPort, head: OutPort) -> None:
+        """Add the layers and the output; `head`: a row for each word."""
+        b, c = self.b, self.config
+        past = [self._variables(layer) for layer in range(c.layers)]
+        kept = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
+        first = b.Subtract(b.Add(kept, source.new), source.whole)
+        end = b.Add(first, self.length)
+        rows, columns = self._range(first, end), self._range(self._integers(0), end)
+        later = b.Greater(b.Unsqueeze(columns, self._integers(0)), b.Unsqueeze(rows, self._integers(1)))
+        mask = self._added_mask(b.Unsqueeze(later, self._integers(0, 1)))
+        mask = b.Add(mask, self._relative(rows, columns)) if self.facts.buckets else mask
+        x, parts = self._embedded(table, self.ids, rows, self.facts.places), b.Concat(source.whole, end, axis=0)
+        for layer in range(c.layers):
+            x = self._layer(layer, x, source, past[layer], parts, mask)
+        x = self._ended(x)
+        x = x if c.factors.logits == 1 else b.Multiply(x, c.factors.logits)
+        logits = b.MatMul(x, head, transpose_b=True)
+        if self.weights.has("logits.bias"):
+            logits = b.Add(logits, b.const(self.weights.floats("logits.bias", 1, self.facts.words), DType.F32))
+        logits = self._biased(logits, "output", self.facts.words)
+        logits.names = (LOGITS,)
+        self.graph.add(Result(), logits, name=LOGITS).out_port(0).names = (LOGITS,)
+
+    def _layer(
+        self, layer: int, x: OutPort, source: Source, past: tuple[OutPort, OutPort], parts: OutPort, mask: OutPort
+    ) -> OutPort:
+        """`parts`: how many of the kept keys and values are those of the source, and of tokens."""
+        b, at = self.b, f"{DECODER}.{layer}"
+        kept: list[tuple[OutPort, OutPort]] = []
+
+        def own(h: OutPort) -> OutPort:
+            for kind, part, before in zip(("key", "value"), "kv", past, strict=True):
+                read = self._projected(source.states, f"{at}.cross", part)
+                new = b.Concat(read, self._projected(h, f"{at}.attn", part), axis=2)
+                whole = b.Concat(before, new, axis=2)
+                self.graph.add(Assign(variable_id=_variable(layer, kind)), whole)
+                split = b.VariadicSplit(whole, self._integer(2), parts, outputs=2)
+                kept.append((split, split.node.out_port(1)))
+            q = self._projected(h, f"{at}.attn", "q")
+            return self._attended(q, kept[0][1], kept[1][1], mask, f"{at}.attn")
+
+        def cross(h: OutPort) -> OutPort:
+            q = self._projected(h, f"{at}.cross", "q")
+            return self._attended(q, kept[0][0], kept[1][0], source.mask, f"{at}.cross")
+
+        x = self._added(x, f"{at}.attn_norm", own)
+        x = self._added(x, f"{at}.cross_norm", cross)
+        return self._added(x, f"{at}.ffn_norm", lambda h: self._mlp(at, h))
+
+    def _variables(self, layer: int) -> tuple[OutPort, OutPort]:
+        """Keys and values of earlier calls, rows chosen by `beam_idx`."""
+        b, c = self.b, self.config
+        found: list[OutPort] = []
+        for kind in ("key", "value"):
+            empty = b.Concat(self.batch, self._integers(c.heads, 0, c.key), axis=0)
+            rows, past = (Var(f"{name}.{layer}.{kind}", None, 0) for name in ("rows", "past"))
+            first = 1 if self.beams is None else rows
+            read = ReadValue_6(_variable(layer, kind), DType.F32, (first, c.heads, past, c.key))
+            value = b(read, b.Broadcast(b.const(0.0, DType.F32), empty))
+            found.append(value if self.beams is None else b.Gather(value, self.beams, self._integer(0)))
+        return found[0], found[1]
+
+
+def _variable(layer: int, kind: str) -> str:
+    return f"past_key_values.{layer}.{kind}"

@@ -1,0 +1,87 @@
+"""The loop around an encoder with a decoder: a source in, then tokens about it, each of which is fed back.
+
+loop = ReadingLoop(load("m.so"), text_inputs(source))
+loop.generate(start_of(manifest), tokens=64)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+from aot.ir.types import Array
+from aot.runtime.errors import CorruptError, UsageError
+from aot.runtime.generation.interface import IDS, ROWS, logits_of
+from aot.runtime.generation.sampling import Sampler
+from aot.runtime.generation.token_loop import Continuation, TokenLoop
+from aot.runtime.loading.manifest import Manifest
+from aot.runtime.model import CompiledModel
+from aot.text.library_texts import SOURCE_IDS, SOURCE_MASK, START
+
+Rule = Callable[[Sequence[int], Array], Array]
+
+
+def reads_text(manifest: Manifest) -> bool:
+    """True if a library has an encoder that reads a text, and a decoder behind it."""
+    return {SOURCE_IDS, IDS} <= {tensor.name for tensor in manifest.inputs} and bool(manifest.variables)
+
+
+def start_of(manifest: Manifest) -> list[int]:
+    """Return the tokens that begin each text of a library's decoder; UsageError for one that tells none."""
+    found = manifest.json.get(START)
+    if found is None:
+        raise UsageError(f"{manifest.name}: must tell the tokens that begin a text ({START}), got none")
+    try:
+        tree: object = json.loads(str(found))
+    except (ValueError, RecursionError):
+        tree = None
+    tokens = cast("list[object]", tree) if isinstance(tree, list) else []
+    if not tokens or any(type(n) is not int or n < 0 for n in tokens):
+        raise CorruptError(f"{manifest.name}: {START} is a list of tokens, got {str(found)[:60]}")
+    return cast("list[int]", tokens)
+
+
+def text_inputs(source: Sequence[int]) -> dict[str, Array]:
+    """Return the inputs for the tokens of a source; UsageError without any."""
+    if not source:
+        raise UsageError("source: one token or more, got none")
+    ids = np.array([source], np.int64)
+    return {SOURCE_IDS: ids, SOURCE_MASK: np.ones_like(ids)}
+
+
+class ReadingLoop(TokenLoop):
+    """A text about one source. The first call reads the source, of which a request keeps keys and values."""
+
+    def __init__(self, model: CompiledModel, source: Mapping[str, Array], rule: Rule | None = None) -> None:
+        """`source`: its inputs, which are empty in later calls, but for the mask of what is kept.
+
+        `rule`: changes the logits behind the tokens so far, from which the next one is chosen.
+        """
+        self._request, self._source, self._rule = model.create_infer_request(), dict(source), rule
+        self._output = logits_of(model.manifest)
+        words = model.outputs[self._output].shape[-1]
+        if not isinstance(words, int):
+            raise UsageError(f"{model.name}: must have a fixed number of words, got {words}")
+        self._words = words
+        self._rows = {ROWS: np.zeros(1, np.int32)} if any(t.name == ROWS for t in model.inputs) else {}
+        self._tokens: list[int] = []
+
+    def feed(self, ids: Sequence[int]) -> Array:
+        """Append tokens and return the logits [words] after the last one; UsageError for others."""
+        if not ids or not all(0 <= n < self._words for n in ids):
+            raise UsageError(f"feed: tokens are 0 to {self._words - 1}, got {list(ids)[:9]}")
+        found = self._request.infer({**self._source, IDS: np.array([ids], np.int64), **self._rows})
+        self._source |= {name: a[:, :0] if name == SOURCE_IDS else a for name, a in self._source.items()}
+        self._tokens += ids
+        return found[self._output].reshape(-1, self._words)[-1]
+
+    def _continue(self, ids: Sequence[int], made: Continuation) -> None:
+        sampler, logits = Sampler(made.sampling), self.feed(ids)
+        while made.most > 0 and made.take(sampler.choose(self._ruled(logits))):
+            logits = self.feed(made.tokens[-1:])
+
+    def _ruled(self, logits: Array) -> Array:
+        return logits if self._rule is None else self._rule(self._tokens, logits)

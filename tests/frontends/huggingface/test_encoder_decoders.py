@@ -1,0 +1,97 @@
+"""Encoders with a decoder of transformers as folders: tokens and logits are those that PyTorch has in f64."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from aot import compile_model
+from aot.cli import app
+from aot.frontends import read_model
+from aot.ir.interpret import interpret
+from aot.runtime.errors import AotError, CorruptError, UnsupportedError
+from aot.text.reading_loop import ReadingLoop, start_of, text_inputs
+from tests.archives import arrays_of
+from tests.frontends.huggingface.folders import Array, weight, write
+
+FOLDERS = Path(__file__).with_name("encoder_decoders")
+EVERY, CUT = 8, 40
+CLOSE = 1e-5  # of the largest logit
+NAMES = sorted(path.stem for path in FOLDERS.glob("*.npz"))
+
+
+def network(name: str, tmp_path: Path) -> tuple[Path, dict[str, Array]]:
+    """Return the folder of a network, and the arrays that PyTorch gives."""
+    found = arrays_of(FOLDERS / f"{name}.npz")
+    facts = json.loads(str(found["facts"]))
+    tensors = {key: weight(key, shape, 1.0) for key, shape in facts["shapes"].items()}
+    folder = write(tmp_path / name, facts["config"], tensors)
+    (folder / "generation_config.json").write_text(json.dumps(facts["generation"]))
+    return folder, found
+
+
+def check(got: Array, wanted: Array) -> None:
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=CLOSE * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_logits_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
+    """The first call has the source and some tokens, the second one the others."""
+    folder, found = network(name, tmp_path)
+    graph, state = read_model(folder), dict[str, Array]()
+    source = text_inputs(found["source"].tolist())
+    ids, mask = source.values()
+    rows, forced = np.zeros(1, np.int32), found["forced"][None]
+    first = interpret(graph, [ids, mask, forced[:, :CUT], rows], state=state)[0]
+    other = interpret(graph, [ids[:, :0], mask, forced[:, CUT:], rows], state=state)[0]
+    check(np.concatenate([first[0], other[0]])[::EVERY], found["logits"])
+
+
+@pytest.mark.parametrize("name", ["bart", "t5_gated"])
+def test_tokens_of_libraries_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
+    folder, found = network(name, tmp_path)
+    model = compile_model(folder, threads=1)
+    assert all(variable.cache is not None for variable in model.manifest.variables)
+    source, forced = text_inputs(found["source"].tolist()), found["forced"].tolist()
+    assert ReadingLoop(model, source).generate(start_of(model.manifest), 64) == found["tokens"].tolist()
+    loop = ReadingLoop(model, source)
+    logits = np.stack([loop.feed([token]) for token in forced])
+    check(logits[::EVERY], found["logits"])
+    assert ReadingLoop(model, source).feed(forced[: CUT + 1]).tobytes() == logits[CUT].tobytes()
+    model.export_model(tmp_path / "m.so")
+    ids, tokens = (",".join(map(str, found[name].tolist())) for name in ("source", "tokens"))
+    given = ["generate", str(tmp_path / "m.so"), ids, "--ids"]
+    assert CliRunner().invoke(app, given).stdout == tokens + "\n"
+    refused = CliRunner().invoke(app, [*given, "--draft", str(tmp_path / "m.so")])
+    assert refused.exit_code == 2 and "--draft: is for models that continue a text" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "wanted"),
+    [
+        ("t5", {"architectures": ["T5EncoderModel"]}, "encoders with a decoder that gives logits of words can be read"),
+        ("t5", {"num_layers": -1}, "num_layers is an integer from 1"),
+        ("t5", {"num_layers": 3}, r"has a tensor 'encoder.block.2.layer.0.layer_norm.weight', got"),
+        ("t5", {"num_decoder_layers": 1}, r"all tensors belong to the network, got \d+ others: 'decoder.block.1"),
+        ("t5", {"feed_forward_proj": "gated-sin"}, "functions .* can be read, got sin"),
+        ("t5", {"relative_attention_num_buckets": 3}, "relative_attention_num_buckets is an integer from 4"),
+        ("bart", {"encoder_attention_heads": 5}, "d_model is a multiple of 5 heads, got 32"),
+        ("bart", {"max_position_embeddings": 100}, r"tensor 'model.encoder.embed_positions.weight' is \[102, 32\]"),
+        ("bart", {"decoder_start_token_id": 96}, "decoder_start_token_id is an integer from 0 to 95, got 96"),
+        ("marian", {"share_encoder_decoder_embeddings": False}, "one table of words for encoder and decoder"),
+    ],
+)
+def test_other_and_damaged_folders_are_refused(
+    name: str, changes: dict[str, object], wanted: str, tmp_path: Path
+) -> None:
+    folder, _ = network(name, tmp_path)
+    (folder / "generation_config.json").unlink()
+    config = json.loads((folder / "config.json").read_text()) | changes
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(AotError, match=wanted) as caught:
+        read_model(folder)
+    assert isinstance(caught.value, CorruptError | UnsupportedError)
