@@ -91,7 +91,7 @@ def compile(
     out = output if output is not None else _beside(model, ending)
     from aot.codegen.llvm.callers import caller_files, files_for_callers
     from aot.codegen.llvm.header import checked_name, name_from
-    from aot.codegen.llvm.object.link import find_linker
+    from aot.codegen.llvm.linking.linker import find_linker
     from aot.commands.line.progress import Watch
     from aot.compilation.outputs import check_outputs, library_files
 

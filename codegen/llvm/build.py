@@ -31,13 +31,13 @@ from aot.codegen.llvm.driver.shape_functions import depends, made_of
 from aot.codegen.llvm.driver.size_code import size_text
 from aot.codegen.llvm.emit.function_text import Function
 from aot.codegen.llvm.emit.kernel import emit
-from aot.codegen.llvm.object.append import append, placeholder
-from aot.codegen.llvm.object.elf_writer import PAGE, Data, write_data_object
-from aot.codegen.llvm.object.image_writers import write_library
-from aot.codegen.llvm.object.link import Linker, find_linker, link
+from aot.codegen.llvm.linking.append import append, placeholder
+from aot.codegen.llvm.linking.elf_writer import PAGE, Data, write_data_object
+from aot.codegen.llvm.linking.image_writers import write_library
+from aot.codegen.llvm.linking.linker import Linker, find_linker, link
+from aot.codegen.llvm.linking.relocatable import add_sections
 from aot.codegen.llvm.object.optimize import assembly
 from aot.codegen.llvm.object.parts import Parts, functions_text, has_vectors
-from aot.codegen.llvm.object.relocatable import add_sections
 from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.machines import MACHINES, Machine

@@ -30,13 +30,13 @@ from aot.codegen.llvm.build import (
     weights_hash,
     weights_section,
 )
-from aot.codegen.llvm.object.append import append, placeholder
+from aot.codegen.llvm.linking.append import append, placeholder
+from aot.codegen.llvm.linking.elf_writer import Data, write_data_object
+from aot.codegen.llvm.linking.image_writers import write_library
+from aot.codegen.llvm.linking.linker import Linker, find_linker, link, merge
+from aot.codegen.llvm.linking.relocatable import add_sections, hidden
 from aot.codegen.llvm.object.combine import combine
-from aot.codegen.llvm.object.elf_writer import Data, write_data_object
-from aot.codegen.llvm.object.image_writers import write_library
-from aot.codegen.llvm.object.link import Linker, find_linker, link, merge
 from aot.codegen.llvm.object.optimize import compile_module
-from aot.codegen.llvm.object.relocatable import add_sections, hidden
 from aot.codegen.llvm.pool import template_text
 from aot.codegen.machines import MACHINES, Dispatch, Machine
 from aot.codegen.platforms import Platform, platform_named

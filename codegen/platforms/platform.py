@@ -52,7 +52,7 @@ class Platform:
 
     @property
     def needs_linker(self) -> bool:
-        """False if `aot.codegen.llvm.object.image_writers` makes libraries."""
+        """False if `aot.codegen.llvm.linking.image_writers` makes libraries."""
         return self.format is Format.ELF
 
     @property

@@ -343,8 +343,8 @@ def test_external_weights_are_those_of_one_target(tmp_path: Path) -> None:
 
 
 def test_a_linker_that_is_missing_is_missed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aot.codegen.llvm.object.link.shutil.which", lambda name: None)
-    monkeypatch.setattr("aot.codegen.llvm.object.link.find_spec", lambda name: None)
+    monkeypatch.setattr("aot.codegen.llvm.linking.linker.shutil.which", lambda name: None)
+    monkeypatch.setattr("aot.codegen.llvm.linking.linker.find_spec", lambda name: None)
     error = aot("compile", MODEL, "-o", tmp_path / "m.so", code=5).stderr
     assert error.startswith("error: link: ") and "next: install what is missing" in error
     aot("compile", MODEL, "-o", tmp_path / "m.o")

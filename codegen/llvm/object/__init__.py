@@ -1,1 +1,1 @@
-"""Objects and libraries: compiling in parts, linking, ELF."""
+"""Kernels as object code: compiled in parts and in several processes, kept in a store, joined."""

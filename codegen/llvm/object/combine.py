@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.llvm.object.elf_writer import (
+from aot.codegen.llvm.linking.elf_writer import (
     HIDDEN,
     NOBITS,
     RELA,
@@ -24,7 +24,7 @@ from aot.codegen.llvm.object.elf_writer import (
     Writer,
     aligned,
 )
-from aot.codegen.llvm.object.relocatable import Object, taken_apart
+from aot.codegen.llvm.linking.relocatable import Object, taken_apart
 from aot.runtime.errors import InternalError
 from aot.runtime.loading.elf import HEADER, SECTION, SYMBOL
 

@@ -22,12 +22,12 @@ from aot.codegen.ir.digest import digest
 from aot.codegen.ir.loops import Kernel, Size
 from aot.codegen.llvm.emit.function_text import Function, global_name
 from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.llvm.linking.wasm_object import packed
 from aot.codegen.llvm.object import optimize
 from aot.codegen.llvm.object.combine import combine
 from aot.codegen.llvm.object.features import features_used
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store, compiler_digest
-from aot.codegen.llvm.object.wasm_object import packed
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.nest.kept_kernel import KeptKernel
 from aot.codegen.target import Target

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aot.codegen.llvm.object.append import LARGE_PAGE, pieces
+from aot.codegen.llvm.linking.append import LARGE_PAGE, pieces
 from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort

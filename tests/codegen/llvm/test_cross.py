@@ -18,8 +18,8 @@ from aot.codegen.ir.traverse import Work
 from aot.codegen.llvm.build import Built, build
 from aot.codegen.llvm.header import header_text
 from aot.codegen.llvm.levels import Levels, join
+from aot.codegen.llvm.linking.linker import Linker, find_linker
 from aot.codegen.llvm.object import optimize
-from aot.codegen.llvm.object.link import Linker, find_linker
 from aot.codegen.platforms import LINUX
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from aot.codegen.llvm.build import build, seal_section
-from aot.codegen.llvm.object.image_writers import write_library
-from aot.codegen.llvm.object.relocations import RELOCATIONS
+from aot.codegen.llvm.linking.image_writers import write_library
+from aot.codegen.llvm.linking.relocations import RELOCATIONS
 from aot.codegen.target import Target
 from aot.runtime.errors import InternalError, UnsupportedError
 from tests.programs import chain

@@ -14,8 +14,8 @@ import pytest
 import runtime
 from aot.codegen.llvm.build import Built, build
 from aot.codegen.llvm.host import parse_target
-from aot.codegen.llvm.object.elf_writer import Data, write_data_object
-from aot.codegen.llvm.object.link import find_linker, link
+from aot.codegen.llvm.linking.elf_writer import Data, write_data_object
+from aot.codegen.llvm.linking.linker import find_linker, link
 from aot.codegen.llvm.object.optimize import compile_module
 from aot.codegen.machines import MACHINES
 from aot.codegen.platforms import LINUX

@@ -13,11 +13,11 @@ import pytest
 from aot.codegen.ir.program import Program
 from aot.codegen.llvm.build import build
 from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.linking.elf_writer import RELA, RELOCATION, SECTION_SYMBOL
+from aot.codegen.llvm.linking.relocatable import taken_apart
 from aot.codegen.llvm.object import workers
 from aot.codegen.llvm.object.combine import combine
-from aot.codegen.llvm.object.elf_writer import RELA, RELOCATION, SECTION_SYMBOL
 from aot.codegen.llvm.object.optimize import compile_module
-from aot.codegen.llvm.object.relocatable import taken_apart
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.target import Target
 from aot.compilation.driver import stages

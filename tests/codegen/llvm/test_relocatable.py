@@ -11,8 +11,8 @@ import pytest
 
 from aot.codegen.llvm.build import build
 from aot.codegen.llvm.host import parse_target
-from aot.codegen.llvm.object.elf_writer import Data
-from aot.codegen.llvm.object.relocatable import add_sections
+from aot.codegen.llvm.linking.elf_writer import Data
+from aot.codegen.llvm.linking.relocatable import add_sections
 from aot.codegen.target import Target
 from aot.runtime.errors import InternalError
 from aot.runtime.loading.elf import ElfFile

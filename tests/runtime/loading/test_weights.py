@@ -13,7 +13,7 @@ import runtime
 from aot.codegen.ir.program import ConstantBlock, Program
 from aot.codegen.llvm.build import Built, build
 from aot.codegen.llvm.host import parse_target
-from aot.codegen.llvm.object.append import append
+from aot.codegen.llvm.linking.append import append
 from aot.runtime.abi import WEIGHTS_PAGE
 from aot.runtime.errors import CorruptError, UnsupportedError, UsageError
 from aot.runtime.loading.elf import ElfFile

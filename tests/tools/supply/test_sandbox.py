@@ -20,7 +20,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from aot import cli
-from aot.codegen.llvm.object.link import find_linker
+from aot.codegen.llvm.linking.linker import find_linker
 from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.options import CompileOptions

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from aot.codegen.llvm.object.elf_writer import NOBITS, PROGBITS, SHF_ALLOC, Data, aligned
+from aot.codegen.llvm.linking.elf_writer import NOBITS, PROGBITS, SHF_ALLOC, Data, aligned
 from aot.runtime.errors import PlatformError
 from aot.runtime.loading.elf import HEADER, SECTION
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.llvm.object.elf_writer import Data, write_data_object
+from aot.codegen.llvm.linking.elf_writer import Data, write_data_object
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import LINUX, Platform
 from aot.runtime.atomic import replacing

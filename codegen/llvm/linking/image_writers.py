@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from aot.codegen.llvm.object.elf_writer import Data
-from aot.codegen.llvm.object.macho_writer import MachImage
-from aot.codegen.llvm.object.pe_writer import PeImage
-from aot.codegen.llvm.object.wasm_writer import WasmModule
+from aot.codegen.llvm.linking.elf_writer import Data
+from aot.codegen.llvm.linking.macho_writer import MachImage
+from aot.codegen.llvm.linking.pe_writer import PeImage
+from aot.codegen.llvm.linking.wasm_writer import WasmModule
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Format, Platform
 from aot.runtime.atomic import replacing

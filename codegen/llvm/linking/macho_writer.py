@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from aot.codegen.llvm.object.elf_writer import Data, Writer, aligned
-from aot.codegen.llvm.object.image import Area, Image
-from aot.codegen.llvm.object.relocatable import taken_apart
+from aot.codegen.llvm.linking.elf_writer import Data, Writer, aligned
+from aot.codegen.llvm.linking.image import Area, Image
+from aot.codegen.llvm.linking.relocatable import taken_apart
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Platform
 from aot.runtime.loading.foreign.macho import (

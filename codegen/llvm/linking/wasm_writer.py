@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from aot.codegen.llvm.object import wasm_object as wasm
-from aot.codegen.llvm.object.elf_writer import Data, Writer, aligned
-from aot.codegen.llvm.object.wasm_object import Relocation, Symbol, WasmObject, number, signed_number, vector
+from aot.codegen.llvm.linking import wasm_object as wasm
+from aot.codegen.llvm.linking.elf_writer import Data, Writer, aligned
+from aot.codegen.llvm.linking.wasm_object import Relocation, Symbol, WasmObject, number, signed_number, vector
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Platform
 from aot.runtime.abi import SEAL_SECTION

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.llvm.object.elf_writer import GLOBAL_OBJECT, HIDDEN, NOBITS, SYMTAB, Data, Writer, aligned
+from aot.codegen.llvm.linking.elf_writer import GLOBAL_OBJECT, HIDDEN, NOBITS, SYMTAB, Data, Writer, aligned
 from aot.runtime.errors import InternalError
 from aot.runtime.loading.elf import HEADER, SECTION, SYMBOL
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.llvm.object.elf_writer import (
+from aot.codegen.llvm.linking.elf_writer import (
     HIDDEN,
     NOBITS,
     PROGBITS,
@@ -27,8 +27,8 @@ from aot.codegen.llvm.object.elf_writer import (
     Writer,
     aligned,
 )
-from aot.codegen.llvm.object.relocatable import Object
-from aot.codegen.llvm.object.relocations import RELOCATIONS
+from aot.codegen.llvm.linking.relocatable import Object
+from aot.codegen.llvm.linking.relocations import RELOCATIONS
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Platform
 from aot.runtime.errors import InternalError, UnsupportedError
