@@ -23,7 +23,7 @@ from aot.runtime.errors import CorruptError, PlatformError, UnsupportedError, Us
 from aot.runtime.loading.foreign.macho import HEADER, SIGNATURE, MachFile
 from aot.runtime.loading.library import read_manifest, verify
 from tests.codegen.llvm.damage import unharmed_of
-from tests.codegen.llvm.test_cross import RUNNER, emulated
+from tests.codegen.llvm.test_cross import RUNNER, emulated, one_of
 from tests.compilers import compiler
 from tests.networks import NETWORKS
 from tests.passes.check import values
@@ -150,7 +150,7 @@ def test_results_are_those_of_linux(name: str, tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     ran = subprocess.run(
-        [emulator, "-cpu", "max", "./network", "in", "out"], cwd=tmp_path, capture_output=True, check=False
+        [emulator, "-cpu", "max", "./network", "in", "out", "3"], cwd=tmp_path, capture_output=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    assert (tmp_path / "out").read_bytes() == expected
+    assert one_of(3, (tmp_path / "out").read_bytes()) == expected

@@ -34,7 +34,7 @@ from aot.runtime.loading.foreign.pe import PeFile
 from aot.runtime.loading.library import read_manifest, verify
 from aot.runtime.machine import missing_features
 from tests.codegen.llvm.damage import unharmed_of
-from tests.codegen.llvm.test_cross import QUANTISED
+from tests.codegen.llvm.test_cross import QUANTISED, RUNNER, packed
 from tests.compilers import compiler
 from tests.dynamic import loops
 from tests.frontends.gguf.networks import Network
@@ -44,7 +44,6 @@ from tests.networks import NETWORKS
 from tests.passes.check import graph_of, values
 from tests.programs import chain
 
-RUNNER = Path(__file__).parents[1] / "windows.c"
 EXAMPLES = Path(__file__).parents[3] / "examples"
 DIGITS = EXAMPLES / "digits" / "model.xml"
 LEVEL = "x86-64-v3"
@@ -224,7 +223,7 @@ def wine(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.C
 def run(
     tmp_path_factory: pytest.TempPathFactory, wine: Callable[..., subprocess.CompletedProcess[str]]
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `windows.c` with the given arguments in a folder."""
+    """Runs `network.c` with the given arguments in a folder."""
     folder = tmp_path_factory.mktemp("program")
     (folder / "network.h").write_text(header_text(build(chain(), Target.parse(f"windows-{LEVEL}"))))
     made = program(folder, RUNNER)
@@ -238,13 +237,6 @@ def run(
 def needs_level() -> None:
     if missing_features(MACHINES["x86_64"].architecture.features_of(LEVEL)):
         pytest.skip(f"needs a processor of {LEVEL}")
-
-
-def packed(inputs: Sequence[Array]) -> bytes:
-    parts: list[bytes] = []
-    for x in inputs:
-        parts += [struct.pack(f"<{x.ndim + 2}q", x.ndim, *x.shape, x.nbytes), x.tobytes()]
-    return b"".join(parts)
 
 
 def short(name: str) -> tuple[Callable[[], Graph], Sequence[Array]]:
