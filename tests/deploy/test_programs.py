@@ -1,4 +1,4 @@
-"""Compiled networks in programs: CMake, pkg-config, Rust, images of containers without Python, musl."""
+"""Compiled networks in programs: CMake, pkg-config, Rust, Go, C#, images of containers without Python, musl."""
 
 from __future__ import annotations
 
@@ -91,6 +91,35 @@ def test_cargo_builds_the_example_in_rust(digits: Path, tmp_path: Path) -> None:
     assert run(program, SEVEN, digits / "digits.so", cwd=tmp_path) == "7\n"
     for image, library, code in ((program, digits / "digits.so", 4), (SEVEN, SEVEN, 5)):
         assert subprocess.run([program, image, library], capture_output=True, check=False).returncode == code
+
+
+def test_go_builds_the_example(digits: Path, tmp_path: Path) -> None:
+    need("go", "cc")
+    shutil.copytree(EXAMPLES / "go", tmp_path / "go")
+    for name in ("digits.o", "digits.h"):
+        shutil.copy(digits / name, tmp_path / "go")
+    built = {"GOCACHE": str(tmp_path / "cache"), "GOFLAGS": "-mod=mod", "GOPROXY": "off"}
+    run("go", "build", "-o", "digits", ".", cwd=tmp_path / "go", **built)
+    assert run(tmp_path / "go" / "digits", SEVEN, cwd=tmp_path) == "7\n"
+
+
+# Mono lacks this class, which .NET has since version 3.
+LIBRARIES_OF_MONO = """
+namespace System.Runtime.InteropServices {
+    static class NativeLibrary {
+        [DllImport("libdl.so.2", EntryPoint = "dlopen")] static extern IntPtr Open(string path, int flags);
+        [DllImport("libdl.so.2", EntryPoint = "dlsym")] public static extern IntPtr GetExport(IntPtr at, string name);
+        public static IntPtr Load(string path) { return Open(path, 2); }
+    }
+}
+"""
+
+
+def test_mono_builds_the_example_in_csharp(digits: Path, tmp_path: Path) -> None:
+    need("mcs", "mono")
+    (tmp_path / "libraries.cs").write_text(LIBRARIES_OF_MONO)
+    run("mcs", "-out:digits.exe", EXAMPLES / "csharp" / "Program.cs", "libraries.cs", cwd=tmp_path)
+    assert run("mono", tmp_path / "digits.exe", SEVEN, digits / "digits.so", cwd=digits) == "7\n"
 
 
 @pytest.mark.parametrize(("target", "most"), [("linked", 1_200_000), ("loaded", 3_000_000)])
