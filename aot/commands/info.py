@@ -62,7 +62,7 @@ def _also(names: list[str]) -> str:
 def _facts(file: Path, options: CompileOptions) -> tuple[dict[str, object], str]:
     """Return the facts about a file, as JSON and as text."""
     if is_compiled(file):
-        manifest = read_manifest(file)
+        manifest = read_manifest(file, whole=True)
         return manifest.json | {"costs": costs(manifest)}, manifest_text(manifest, file)
     from aot.frontends.kinds import is_container, is_gguf
     from aot.tools import overview

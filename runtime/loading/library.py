@@ -25,7 +25,7 @@ from aot.runtime.abi import (
 )
 from aot.runtime.atomic import copy, replacing
 from aot.runtime.errors import CorruptError, PlatformError, UsageError
-from aot.runtime.loading.binary_file import RELOCATABLE, SHARED_OBJECT, binary_file
+from aot.runtime.loading.binary_file import RELOCATABLE, SHARED_OBJECT, BinaryFile, binary_file
 from aot.runtime.loading.elf import copy_one
 from aot.runtime.loading.manifest import Manifest, from_json, parse
 from aot.runtime.loading.pages import populate_later
@@ -140,13 +140,16 @@ def _check_threads(threads: Any) -> None:
         raise UsageError(f"threads: must be from 1 to {MAX_THREADS}, got {threads}")
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path: Path, whole: bool = False) -> Manifest:
     """Return the manifest of a library or an object, without running it; CorruptError, OSError.
 
-    PlatformError for another version.
+    PlatformError for another version. `whole`: the digest of a library is checked, which reads all but its weights.
     """
     with open_file(path, "load") as stream:
-        return _read_manifest(stream, str(path), (SHARED_OBJECT, RELOCATABLE))
+        manifest = _read_manifest(stream, str(path), (SHARED_OBJECT, RELOCATABLE))
+        if whole:
+            _check_whole(binary_file(stream, str(path)), str(path))
+        return manifest
 
 
 def open_library(
@@ -197,8 +200,7 @@ def _open(
         check_key(manifest, key, name)
     _check_machine(manifest, name)
     file = binary_file(stream, name)
-    if not is_whole(file):
-        raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
+    _check_whole(file, name)
     info = info_in(manifest.json, name)
     if info is None:
         library = _loaded(stream.fileno(), None, manifest, path, before)
@@ -254,8 +256,7 @@ def verify(path: Path) -> Manifest:
 def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
     manifest = _read_manifest(stream, name)
     file = binary_file(stream, name)
-    if not is_whole(file):
-        raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
+    _check_whole(file, name)
     embedded, external = info_in(manifest.json, name, "embedded"), info_in(manifest.json, name)
     if embedded is not None:
         check_embedded(stream, file.find(WEIGHTS_SECTION).offset, embedded, name)
@@ -263,6 +264,11 @@ def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
         with _external(weights, name) as side:
             check(side, external, str(weights))
     return manifest
+
+
+def _check_whole(file: BinaryFile, name: str) -> None:
+    if file.kind != RELOCATABLE and not is_whole(file):  # a linker writes objects anew
+        raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
 
 
 def _external(weights: Path, name: str) -> BinaryIO:
