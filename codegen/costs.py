@@ -129,6 +129,7 @@ class Costs:
     max_unrolled_steps: int = 512  # time steps that are worth a call each; estimated
     private_weight_bytes: int = 1 << 17  # weights that one thread keeps in its own cache; measured 2026-11-21
     min_sequences: int = 8  # sequences of a recurrence that threads share: two blocks of 4 rows; estimated
+    dynamic_sequence_rows: int = 4  # rows of a block of a dynamic number of sequences; estimated
     max_sequence_rows: int = 6  # rows of a block, which are one register tile; estimated
     max_pooling_terms: float = 0.5  # terms left, relative to before, up to which separation pays; measured 2026-11-23
     max_pooling_lane_terms: float = 0.75  # same for a maximum over channels in lanes: NaN tests; measured 2026-11-23

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import varies
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.schedule import Schedule, Tile
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
 from aot.codegen.schedules.attention import Plan
 from aot.codegen.schedules.products.product_form import extent
 from aot.codegen.schedules.request import Choice, Reasons
@@ -28,14 +29,20 @@ def sequences(g: Group, plan: Plan) -> Choice:
     """Return the schedule of a group. `plan` schedules a member, given the axes around it that are points."""
     (row,), inner = g.axes, g.members[0]
     assert isinstance(inner, Group)
-    size = _size(extent(row))
+    size = COSTS.dynamic_sequence_rows if varies(g.axes) else _size(extent(row))
     text = f"{g.name}: each block of {size} sequences passes through all steps by itself"
     reasons: Reasons = (lambda: text,)
     short = replace(inner, members=tuple(block(m, row, size) for m in inner.members if isinstance(m, Definition)))
     made, more = plan(short, frozenset())
-    return Schedule(
-        tile=(Tile(row.name, size),), parallel=row.name, members=(replace(made, parallel=None),)
-    ), reasons + more
+    plans = tuple(_at_most(s, row.name, size) for s in made.members)
+    tile = (Tile(row.name, size, Tail.SHORT if varies(g.axes) else Tail.BALANCE),)
+    made = replace(made, parallel=None, members=plans)
+    return Schedule(tile=tile, parallel=row.name, members=(made,)), reasons + more
+
+
+def _at_most(s: Schedule, axis: str, size: int) -> Schedule:
+    """Return a schedule whose tiles of an axis have no more points than a block: there is a loop for each number."""
+    return replace(s, tile=tuple(replace(t, size=min(t.size, size)) if t.axis == axis else t for t in s.tile))
 
 
 def _size(count: int) -> int:

@@ -24,7 +24,7 @@ INPUTS, HIDDEN = 6, 192
 LAYERS = {"rnn": (RNNSequence, 1, 1), "gru": (GRUSequence, 3, 1), "lstm": (LSTMSequence, 4, 2)}
 
 
-def recurrent(kind: str, direction: str, *, lengths: bool) -> Graph:
+def recurrent(kind: str, direction: str, *, lengths: bool, hidden: int = HIDDEN) -> Graph:
     """x[n, t, 6] through one layer; without `lengths` each sequence is as long as the tensor."""
     layer, gates, states = LAYERS[kind]
     count = 2 if direction == "bidirectional" else 1
@@ -34,11 +34,11 @@ def recurrent(kind: str, direction: str, *, lengths: bool) -> Graph:
     size = build.ShapeOf(x)
     batch, time = (build.Gather(size, build.const([k], DType.I64), build.const(0, DType.I64)) for k in (0, 1))
     each = parameter(graph, "lengths", Var("n", None, 1), dtype=DType.I64) if lengths else build.Broadcast(time, batch)
-    shape = build.Concat(batch, build.const([count, HIDDEN], DType.I64), axis=0)
+    shape = build.Concat(batch, build.const([count, hidden], DType.I64), axis=0)
     first = [build.Broadcast(build.const(0.25 * k, DType.F32), shape) for k in range(states)]
-    rows = gates * HIDDEN
-    sides = [weights(build, count, rows, n, seed=n) for n in (INPUTS, HIDDEN)]
-    op = layer(hidden_size=HIDDEN, direction=Direction(direction))
+    rows = gates * hidden
+    sides = [weights(build, count, rows, n, seed=n) for n in (INPUTS, hidden)]
+    op = layer(hidden_size=hidden, direction=Direction(direction))
     found = build.node(op, x, *first, each, *sides, weights(build, count, rows), outputs=1 + states)
     for port in found.out_ports().values():
         result(graph, port)
@@ -53,12 +53,21 @@ def test_a_loop_over_time_calls_kernels(kind: str, direction: str, lengths: bool
     assert f"{kind}recurrence" in asked.groups
     assert ".t in t" in asked.groups
     one, two, oracle = in_memory(asked.built, 1), in_memory(asked.built, 2), make()
-    for n, t in ((1, 5), (2, 1), (3, 9), (8, 4)):
+    for n, t in ((1, 5), (2, 1), (3, 9), (9, 4)):
         arrays = [np.random.default_rng(n).standard_normal((n, t, INPUTS)).astype(np.float32)]
         arrays += [np.arange(n, dtype=np.int64) % t + 1] if lengths else []
         check(one, oracle, arrays)
         alone, shared = one(arrays), two(arrays)
         assert all(np.array_equal(alone[i], shared[i]) for i in range(len(one.outputs)))
+
+
+def test_threads_take_blocks_of_sequences() -> None:
+    make = partial(recurrent, "gru", "forward", lengths=True, hidden=16)
+    asked = stages(make(), CompileOptions(level=None))
+    assert "tile[b:4/short] parallel=b" in asked.groups
+    for n, t in ((1, 3), (9, 4)):
+        arrays = [np.random.default_rng(n).standard_normal((n, t, INPUTS)).astype(np.float32)]
+        check(in_memory(asked.built, 2), make(), [*arrays, np.arange(n, dtype=np.int64) % t + 1])
 
 
 def test_few_rows_have_kernels_of_their_own_over_the_same_weights() -> None:

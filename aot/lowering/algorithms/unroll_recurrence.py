@@ -16,7 +16,7 @@ from math import gcd, prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import buffer_bytes, known
+from aot.codegen.ir.access import buffer_bytes, known, varies
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import normal
@@ -69,15 +69,17 @@ def _spread(step: Step, g: Group, steps: Steps, target: Target) -> None:
     members = [m for m in g.members if isinstance(m, Definition)]
     if len(g.axes) != 1 or len(members) != len(g.members) or g.row_ranges:
         return
-    if (apart := _by_sequences(g, members, _weights(members, steps), target)) is not None:
+    weights, t, n = _weights(members, steps), g.axes[0], g.axes[0].extent
+    apart, private = _by_sequences(g, members, weights, target), weights <= COSTS.private_weight_bytes
+    if apart is not None and (private or isinstance(n, int) or not varies(apart.axes)):
         step.works = (apart,)
         return
-    t, n = g.axes[0], g.axes[0].extent
-    private = _weights(members, steps) <= COSTS.private_weight_bytes
     if n is None or private or any(t in variables(*_sizes(temp)) for temp in g.temps):
         return
     if not isinstance(n, int):
         _cycle(step, g, members, n, steps, target)
+        if apart is not None:
+            _where_few(step, apart, steps)
     elif 1 < n <= COSTS.max_unrolled_steps:
         _repeat(step, g, members, n, steps)
 
@@ -88,7 +90,7 @@ def _by_sequences(g: Group, members: list[Definition], weights: int, target: Tar
     if weights > target.l2 // 2 or not carries(g):
         return None
     for b in members[0].axes:
-        if b == t or not isinstance(b.extent, int) or b.extent < COSTS.min_sequences:
+        if b == t or (isinstance(b.extent, int) and b.extent < COSTS.min_sequences):
             continue
         if not all(b in m.axes for m in members) or not _is_independent(members, b):
             continue
@@ -124,6 +126,18 @@ def _nested(g: Group, b: Var, temps: dict[str, Buffer]) -> Group:
     return Group(g.name, (b,), tuple(temps.values()), (inner,))
 
 
+def _where_few(step: Step, apart: Group, steps: Steps) -> None:
+    """Keep the control flow of a step for few sequences, whose number is dynamic; of many, threads take blocks."""
+    other = Step((apart,), step.layers, step.kind)
+    few = _is_at_most(apart.axes[0], COSTS.min_sequences - 1)
+    blocks = (replace(steps, steps=[made], inputs=[], outputs=[]) for made in (replace(step), other))
+    step.control = Choice(few, *blocks)
+
+
+def _is_at_most(axis: Var, count: int) -> Expr:
+    return select(prim("le", as_expr(axis.extent or 1, DType.I64), count), 1, 0)
+
+
 def _sizes(b: Buffer) -> tuple[Expr, ...]:
     return tuple(n for n in b.shape if isinstance(n, Expr))
 
@@ -146,7 +160,7 @@ def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
     """Widen the tile of a product of few rows, which has too few chains of multiply-adds.
 
     As many panels as make up a tile twice as wide, and rows as long as the narrow one does not fill the chains. Dots
-    keep their tiles, which hold the terms of words.
+    keep their tiles, which hold the terms of words. Weights that L2 keeps from step to step need no prefetches.
     """
     plan = choose(d, target, steps.constants())
     rows = [a for a in d.axes if isinstance(a.extent, Expr)]
@@ -160,10 +174,12 @@ def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
     if most < 1:
         return step
     tiles = (Tile(rows[0].name, most), Tile(lane, 2 * vectors * lanes, Tail.CUT))
+    if _weights([d], steps) <= target.l2 // 2:
+        plan = replace(plan, prefetch=None)
+        step = replace(step, schedule=plan)
     few = replace(step, schedule=replace(plan, tile=tiles, prefetch_epilogue=False))
-    is_few = select(prim("le", as_expr(rows[0].extent or 1, DType.I64), most), 1, 0)
     then, other = (replace(steps, steps=[made], inputs=[], outputs=[]) for made in (few, step))
-    return replace(step, works=(), control=Choice(is_few, then, other))
+    return replace(step, works=(), control=Choice(_is_at_most(rows[0], most), then, other))
 
 
 def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Steps) -> None:
