@@ -17,6 +17,8 @@ from aot.codegen.dataclass import dataclass
 
 Raw = NDArray[np.uint8]
 Floats = NDArray[np.float32]
+Numbers = NDArray[np.uint8] | NDArray[np.int8]
+SIGNED_BITS = 8  # of numbers with signs; smaller ones have none
 LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)  # of eight bytes
 # Numbers that 4 bits stand for; those of MXFP4 twice
 IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.int8)
@@ -25,12 +27,23 @@ MXFP4 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.i
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """A matrix of blocks: `numbers` [blocks, parts, elements]; `scales` and `offsets` [blocks, parts, 1] in f32."""
+    """A matrix of blocks: `numbers` [blocks, parts, elements]; `scales` and `offsets` [blocks, parts, 1] in f32.
 
-    numbers: NDArray[np.uint8] | NDArray[np.int8]
+    `unpack` takes the numbers out of the bytes of the blocks, which takes longer than all else.
+    """
+
+    unpack: Callable[[], Numbers]
     scales: Floats
     offsets: Floats
     bits: int  # of a number
+
+    @property
+    def signed(self) -> bool:
+        return self.bits == SIGNED_BITS
+
+    @property
+    def numbers(self) -> Numbers:
+        return self.unpack().reshape(*self.scales.shape[:2], -1)
 
     @property
     def floats(self) -> Floats:
@@ -63,11 +76,11 @@ def _halves(raw: Raw) -> Floats:
 
 def _nibbles(raw: Raw) -> Raw:
     """Low halves of all bytes of the last dimension, then the high ones; a multiple of eight bytes."""
-    words = np.ascontiguousarray(raw).view(np.uint64)
-    count, found = words.shape[1], np.empty((len(raw), 2 * words.shape[1]), np.uint64)
+    count, found = raw.shape[1] // 8, np.empty((len(raw), raw.shape[1] // 4), np.uint64)
     for k in range(count):  # eight bytes at a time, since loops over the few bytes of a block take longer
-        found[:, k] = words[:, k] & LOW_HALVES
-        found[:, count + k] = words[:, k] >> np.uint64(4) & LOW_HALVES
+        words = raw[:, 8 * k : 8 * k + 8].view(np.uint64)[:, 0].copy()
+        np.bitwise_and(words, LOW_HALVES, out=found[:, k])
+        np.bitwise_and(words >> np.uint64(4), LOW_HALVES, out=found[:, count + k])
     return found.view(np.uint8)
 
 
@@ -76,31 +89,32 @@ def _fifth(raw: Raw) -> Raw:
     return (np.unpackbits(np.ascontiguousarray(raw), axis=-1, bitorder="little") << 4).astype(np.uint8)
 
 
-def _one(numbers: NDArray[np.uint8] | NDArray[np.int8], scale: Floats, offset: Floats, bits: int) -> Blocks:
-    return Blocks(numbers[:, None, :], scale[:, :, None], offset[:, :, None], bits)
+def _one(unpack: Callable[[], Numbers], scale: Floats, offset: Floats, bits: int) -> Blocks:
+    """Return blocks of one part."""
+    return Blocks(unpack, scale[:, :, None], offset[:, :, None], bits)
 
 
 def _q4_0(b: Raw) -> Blocks:
     d = _halves(b[:, :2])
-    return _one(_nibbles(b[:, 2:]), d, -8 * d, 4)
+    return _one(lambda: _nibbles(b[:, 2:]), d, -8 * d, 4)
 
 
 def _q4_1(b: Raw) -> Blocks:
-    return _one(_nibbles(b[:, 4:]), _halves(b[:, :2]), _halves(b[:, 2:4]), 4)
+    return _one(lambda: _nibbles(b[:, 4:]), _halves(b[:, :2]), _halves(b[:, 2:4]), 4)
 
 
 def _q5_0(b: Raw) -> Blocks:
     d = _halves(b[:, :2])
-    return _one(_nibbles(b[:, 6:]) | _fifth(b[:, 2:6]), d, -16 * d, 5)
+    return _one(lambda: _nibbles(b[:, 6:]) | _fifth(b[:, 2:6]), d, -16 * d, 5)
 
 
 def _q5_1(b: Raw) -> Blocks:
-    return _one(_nibbles(b[:, 8:]) | _fifth(b[:, 4:8]), _halves(b[:, :2]), _halves(b[:, 2:4]), 5)
+    return _one(lambda: _nibbles(b[:, 8:]) | _fifth(b[:, 4:8]), _halves(b[:, :2]), _halves(b[:, 2:4]), 5)
 
 
 def _q8_0(b: Raw) -> Blocks:
     d = _halves(b[:, :2])
-    return _one(np.ascontiguousarray(b[:, 2:]).view(np.int8), d, 0 * d, 8)
+    return _one(lambda: np.ascontiguousarray(b[:, 2:]).view(np.int8), d, 0 * d, 8)
 
 
 def _six(b: Raw) -> tuple[Floats, Floats]:
@@ -111,31 +125,38 @@ def _six(b: Raw) -> tuple[Floats, Floats]:
     return scales.astype(np.float32), minima.astype(np.float32)
 
 
-def _k(b: Raw, numbers: Raw, bits: int) -> Blocks:
+def _k(b: Raw, unpack: Callable[[], Numbers], bits: int) -> Blocks:
     """Blocks of 8 parts with scales and minima; two floats and 12 bytes come first."""
     d, least = _halves(b[:, :2]), _halves(b[:, 2:4])
     scales, minima = _six(b[:, 4:16])
-    return Blocks(numbers, (d * scales)[..., None], (-least * minima)[..., None], bits)
+    return Blocks(unpack, (d * scales)[..., None], (-least * minima)[..., None], bits)
 
 
 def _q4_k(b: Raw) -> Blocks:
-    pairs = b[:, 16:].reshape(-1, 4, 32)
-    return _k(b, np.stack([pairs & 15, pairs >> 4], 2).reshape(-1, 8, 32).astype(np.uint8), 4)
+    return _k(b, lambda: _pairs(b[:, 16:]), 4)
 
 
 def _q5_k(b: Raw) -> Blocks:
-    pairs, high = b[:, 48:].reshape(-1, 4, 32), b[:, 16:48]
-    bits = (high[:, None, :] >> np.arange(8, dtype=np.uint8)[:, None] & 1) << 4
-    numbers = np.stack([pairs & 15, pairs >> 4], 2).reshape(-1, 8, 32) | bits
-    return _k(b, numbers.astype(np.uint8), 5)
+    def unpack() -> Raw:
+        high = (b[:, None, 16:48] >> np.arange(8, dtype=np.uint8)[:, None] & np.uint8(1)) << np.uint8(4)
+        return _pairs(b[:, 48:]).reshape(high.shape) | high
+
+    return _k(b, unpack, 5)
 
 
 def _q6_k(b: Raw) -> Blocks:
-    low, high = b[:, :128].reshape(-1, 2, 64), b[:, 128:192].reshape(-1, 2, 32)
-    four = np.stack([low[..., :32] & 15, low[..., 32:] & 15, low[..., :32] >> 4, low[..., 32:] >> 4], 2)
-    two = high[:, :, None, :] >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    def unpack() -> Raw:
+        four = _pairs(b[:, :128], 64).reshape(-1, 2, 4, 32)
+        return four | _parts(b[:, 128:192], 4, 32).reshape(four.shape) << np.uint8(4)
+
     scales = np.ascontiguousarray(b[:, 192:208]).view(np.int8) * _halves(b[:, 208:210])
-    return Blocks((four | two << 4).reshape(-1, 16, 16).astype(np.uint8), scales[..., None], -32 * scales[..., None], 6)
+    return Blocks(unpack, scales[..., None], -32 * scales[..., None], 6)
+
+
+def _pairs(raw: Raw, elements: int = 32) -> Raw:
+    """Return the low halves of each `elements` bytes, and then their high ones."""
+    bytes_ = raw.reshape(len(raw), -1, 1, elements)
+    return np.concatenate([bytes_ & np.uint8(15), bytes_ >> np.uint8(4)], 2)
 
 
 def _parts(raw: Raw, shifts: int, elements: int) -> Raw:
@@ -146,33 +167,35 @@ def _parts(raw: Raw, shifts: int, elements: int) -> Raw:
 
 def _q2_k(b: Raw) -> Blocks:
     d, least = _halves(b[:, 80:82]), _halves(b[:, 82:84])
-    numbers = _parts(b[:, 16:80], 4, 32).reshape(-1, 16, 16)
-    return Blocks(numbers, (d * (b[:, :16] & 15))[..., None], (-least * (b[:, :16] >> 4))[..., None], 2)
+    scales, minima = (d * (b[:, :16] & 15))[..., None], (-least * (b[:, :16] >> 4))[..., None]
+    return Blocks(lambda: _parts(b[:, 16:80], 4, 32), scales, minima, 2)
 
 
 def _q3_k(b: Raw) -> Blocks:
-    low, high = _parts(b[:, 32:96], 4, 32), _parts(b[:, :32], 8, 32)
-    numbers = (low.reshape(-1, 16, 16) | high.reshape(-1, 16, 16) << 2).astype(np.uint8)
+    def unpack() -> Raw:
+        low, high = (a.reshape(len(b), -1) for a in (_parts(b[:, 32:96], 4, 32), _parts(b[:, :32], 8, 32)))
+        return low | high << np.uint8(2)
+
     six = _parts(b[:, 96:104], 2, 8).reshape(-1, 16) | _parts(b[:, 104:108], 4, 4).reshape(-1, 16) << 4
     scales = ((six.astype(np.float32) - 32) * _halves(b[:, 108:110]))[..., None]
-    return Blocks(numbers, scales, -4 * scales, 3)
+    return Blocks(unpack, scales, -4 * scales, 3)
 
 
 def _iq4_nl(b: Raw) -> Blocks:
     d = _halves(b[:, :2])
-    return _one(IQ4[_nibbles(b[:, 2:])], d, 0 * d, 8)
+    return _one(lambda: IQ4[_nibbles(b[:, 2:])], d, 0 * d, 8)
 
 
 def _iq4_xs(b: Raw) -> Blocks:
     high = np.ascontiguousarray(b[:, 2:4]).view("<u2") >> np.arange(0, 16, 2, dtype=np.uint16) & np.uint16(3)
     low = np.stack([b[:, 4:8] & 15, b[:, 4:8] >> 4], -1).reshape(-1, 8)
     scales = (((low | high << 4).astype(np.float32) - 32) * _halves(b[:, :2]))[..., None]
-    return Blocks(IQ4[_parts(b[:, 8:], 2, 16).reshape(-1, 8, 32)], scales, 0 * scales, 8)
+    return Blocks(lambda: IQ4[_parts(b[:, 8:], 2, 16)], scales, 0 * scales, 8)
 
 
 def _mxfp4(b: Raw) -> Blocks:
     d = np.ldexp(np.float32(1), b[:, :1].astype(np.int32) - 128)
-    return _one(MXFP4[_nibbles(b[:, 1:])], d, 0 * d, 8)
+    return _one(lambda: MXFP4[_nibbles(b[:, 1:])], d, 0 * d, 8)
 
 
 def _tq1_0(b: Raw) -> Blocks:
@@ -182,14 +205,16 @@ def _tq1_0(b: Raw) -> Blocks:
         powers = (3 ** np.arange(count)).astype(np.uint8)[:, None]
         return ((raw[:, None, :] * powers).astype(np.uint16) * 3 >> 8).astype(np.uint8).reshape(len(raw), -1)
 
+    def unpack() -> Raw:
+        return np.concatenate([numbers(b[:, :32], 5), numbers(b[:, 32:48], 5), numbers(b[:, 48:52], 4)], -1)
+
     d = _halves(b[:, 52:54])
-    whole = np.concatenate([numbers(b[:, :32], 5), numbers(b[:, 32:48], 5), numbers(b[:, 48:52], 4)], -1)
-    return _one(whole, d, -d, 2)
+    return _one(unpack, d, -d, 2)
 
 
 def _tq2_0(b: Raw) -> Blocks:
     d = _halves(b[:, 64:66])
-    return _one(_parts(b[:, :64], 4, 32).reshape(-1, 256), d, -d, 2)
+    return _one(lambda: _parts(b[:, :64], 4, 32), d, -d, 2)
 
 
 def _bfloats(raw: Raw) -> Floats:

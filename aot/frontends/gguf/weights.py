@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.frontends.gguf.container import Container, Stored
-from aot.frontends.gguf.numbers import numbers_of, zeros_and_scales
+from aot.frontends.gguf.numbers import quantised
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.inference import MAX_FOLD_ELEMENTS
@@ -62,16 +62,14 @@ class Weights:
         return self._compressed(build, stored, None)
 
     def _compressed(self, build: Builder, stored: Stored, order: Array | None) -> OutPort:
-        lines, (zeros, scales) = stored.raw.reshape(stored.shape[0], -1), zeros_and_scales(stored)
-        if order is not None:
-            zeros, scales = zeros[order], scales[order]
-        numbers = numbers_of(stored, lines, order)
-        kind = numbers.type.dtype
-        held = numbers if numbers.size > MAX_FOLD_ELEMENTS else numbers.array()  # inference asks for few values
-        whole = build.Convert(build.const(held, kind, stored.name), destination_type=DType.F32)
-        if zeros.any():
-            whole = build.Subtract(whole, build.const(zeros, DType.F32))
-        scaled = build.Multiply(whole, build.const(scales, DType.F32))
+        parts = quantised(stored, order)
+        small = parts.numbers.size <= MAX_FOLD_ELEMENTS  # inference asks for few values
+        numbers, zeros, scales = (x.array() if small else x for x in (parts.numbers, parts.zeros, parts.scales))
+        whole = build.const(numbers, parts.numbers.type.dtype, stored.name)
+        made = build.Convert(whole, destination_type=DType.F32)
+        if parts.has_zeros:
+            made = build.Subtract(made, build.const(zeros, DType.F32))
+        scaled = build.Multiply(made, build.const(scales, DType.F32))
         return build.Reshape(scaled, build.const(np.array(stored.shape), DType.I64), special_zero=False)
 
     def _stored(self, name: str, shape: tuple[int, ...]) -> Stored:

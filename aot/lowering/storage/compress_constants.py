@@ -26,12 +26,12 @@ from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, cast, dense, prim, select
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members, reads, rewrite_work
-from aot.ir.values.deferred import Deferred, release
+from aot.ir.values.deferred import Deferred, release, value_of
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.narrow_constants import moving, rows_of, uses_of
 from aot.lowering.storage.scale_groups import NIBBLE, Parts, in_parts
-from aot.lowering.storage.stored_bytes import stored_bytes
+from aot.lowering.storage.stored_bytes import rearranged, stored_bytes
 from aot.opset.elementwise.conversion import LEVELS
 from aot.runtime.abi import DType
 
@@ -226,10 +226,11 @@ def _stored(steps: Steps, value: Value, found: Parts, sums: tuple[int, ...]) -> 
     data = stored_bytes(found.numbers, sums[0] if pairs else None)
     stored = dense(value.name, *data.shape, dtype=DType.U8) if pairs else replace(value.buffer, dtype=DType.I8)
     steps.values[value.name] = replace(value, buffer=stored, data=data)
-    zeros, zero = found.zeros, float(found.zeros.flat[0]) if pairs and found.whole else 0.0
+    zeros = value_of(found.zeros)
+    zero = float(zeros.flat[0]) if pairs and found.whole else 0.0
     offset: Buffer | float = zero
     if (zeros != zero).any():
         small = found.whole and pairs and zeros.min() >= -128 and zeros.max() <= 127
-        offset = steps.constant(f"{value.name}.zero", zeros.astype(np.int8) if small else zeros)
+        offset = steps.constant(f"{value.name}.zero", rearranged(found.zeros, DType.I8) if small else found.zeros)
     factor = steps.constant(f"{value.name}.factor", found.factors)
     return _Compressed(stored, offset, factor, sums, found.size, pairs, found.whole, found.codes)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import ml_dtypes
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
-from aot.ir.types import Array
+from aot.ir.types import Array, numpy_dtype
 from aot.ir.values.deferred import WIDEST, Deferred, value_of
 from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
 from aot.opset.elementwise.conversion import LEVELS, Convert
@@ -23,35 +25,107 @@ GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common 
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """Integers of 8 bits or less as a file has them, seen with other dimensions at other distances, in bytes.
+
+    They are made when `array` is asked for: the form of most constants of 4 bits tells enough.
+    """
+
+    origin: Array | Deferred
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def array(self) -> Array:
+        """The integers, with as many bits as NumPy computes with."""
+        numbers = value_of(self.origin)
+        if not self.is_as_read:
+            numbers = np.ascontiguousarray(numbers).astype(np.int8)
+        elif self.dtype in LEVELS:
+            numbers = numbers.view(np.uint8)
+        elif numbers.dtype in _UNSIGNED:
+            numbers = numbers.view(np.int8)
+        return as_strided(numbers, self.shape, self.strides, writeable=False)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest integer that `array` can hold."""
+        signed = numpy_dtype(self.dtype).kind != "u"
+        return (-128, 127) if signed else (0, 255)
+
+    @property
+    def is_as_read(self) -> bool:
+        """True if `array` lies in the memory of the numbers that were read."""
+        stored = numpy_dtype(self.dtype)
+        return self.dtype in LEVELS or stored.kind in "iu" or stored in _UNSIGNED
+
+
+def _as_read(numbers: Array | Deferred, dtype: DType) -> Seen:
+    """Return integers as they lie in memory."""
+    made = Seen(numbers, dtype, numbers.shape, tuple(prod(numbers.shape[k + 1 :]) for k in range(len(numbers.shape))))
+    return replace(made, strides=numbers.strides) if isinstance(numbers, np.ndarray) and made.is_as_read else made
+
+
+@dataclass(frozen=True, slots=True)
 class Scaled:
     """A constant is `(numbers - zeros) * scales`, rounded once.
 
     All three have as many dimensions; zeros and scales have 1 where they repeat. Differences are `GREATEST` at most, if
     zeros are whole numbers. `codes`: a type of `LEVELS`, whose codes the numbers are, or None.
+    `deferred`: zeros and scales as a file has them, where these have the dimensions given here.
     """
 
-    numbers: Array  # integers of 8 bits or less
+    seen: Seen
     zeros: NDArray[np.int16] | NDArray[np.float32]
     scales: NDArray[np.float32]
     codes: DType | None = None
+    deferred: tuple[Array | Deferred, Array | Deferred] | None = None
+
+    @property
+    def numbers(self) -> Array:
+        """The integers, which are made if nothing holds them."""
+        return self.seen.array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.seen.shape
+
+    @property
+    def has_whole_zeros(self) -> bool:
+        """True for integers with zero points that are integers, too."""
+        return self.codes is None and bool((self.zeros == np.rint(self.zeros)).all())
 
     def is_shared(self, dims: tuple[int, ...]) -> bool:
         """True if all elements along `dims` have one zero point and one scale."""
         return all(self.scales.shape[k] == self.zeros.shape[k] == 1 for k in dims)
 
     def transposed(self, order: tuple[int, ...]) -> Scaled:
-        numbers, zeros = self.numbers.transpose(order), self.zeros.transpose(order)
-        return Scaled(numbers, zeros, self.scales.transpose(order), self.codes)
+        shape, strides = (tuple(sizes[i] for i in order) for sizes in (self.seen.shape, self.seen.strides))
+        made = replace(self.seen, shape=shape, strides=strides)
+        return Scaled(made, self.zeros.transpose(order), self.scales.transpose(order), self.codes)
 
     def with_ones(self, shape: tuple[int, ...]) -> Scaled:
         """Return the same in `shape`, which has other dimensions of 1."""
-        kept = [k for k, n in enumerate(self.numbers.shape) if n != 1]
+        kept = [k for k, n in enumerate(self.shape) if n != 1]
 
-        def seen(a: Array) -> Array:
-            sizes = iter([a.shape[k] for k in kept])
-            return a.reshape([1 if n == 1 else next(sizes) for n in shape])
+        def with_ones(sizes: tuple[int, ...]) -> tuple[int, ...]:
+            found = iter([sizes[k] for k in kept])
+            return tuple(1 if n == 1 else next(found) for n in shape)
 
-        return Scaled(self.numbers.reshape(shape), seen(self.zeros), seen(self.scales), self.codes)
+        made = replace(self.seen, shape=shape, strides=with_ones(self.seen.strides))
+        zeros, scales = (
+            self.zeros.reshape(with_ones(self.zeros.shape)),
+            self.scales.reshape(with_ones(self.scales.shape)),
+        )
+        return Scaled(made, zeros, scales, self.codes)
+
+    def with_whole_zeros(self) -> Scaled | None:
+        """Return the same with zero points that are integers; None if they are none, or are far from the numbers."""
+        low, high = self.seen.bounds
+        if self.codes is not None or not ((self.zeros >= high - GREATEST) & (self.zeros <= low + GREATEST)).all():
+            return None
+        return replace(self, zeros=self.zeros.astype(np.int16)) if self.has_whole_zeros else None
 
 
 def scaled(constant: Deferred, shape: tuple[int, ...], whole: bool = True) -> Scaled | None:
@@ -113,12 +187,6 @@ def _without_ones(shape: tuple[int, ...]) -> list[int]:
     return [n for n in shape if n != 1]
 
 
-def with_any_zeros(constant: Deferred, shape: tuple[int, ...]) -> Scaled | None:
-    """Split a constant of codes, or of integers with zero points that are none; None for others."""
-    found = scaled(constant, shape, whole=False)
-    return None if found is None or (found.codes is None and (found.zeros == np.rint(found.zeros)).all()) else found
-
-
 def first_rows(constant: Deferred, shape: tuple[int, ...], count: int) -> Array | None:
     """Return the first `count` rows of a constant, whose elements are seen in `shape`; None where that needs all."""
     source = _converted(constant)
@@ -133,12 +201,10 @@ def first_rows(constant: Deferred, shape: tuple[int, ...], count: int) -> Array 
 
 def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: bool) -> Scaled | None:
     """Return the parts of a product, for `whole` as `scaled` says."""
-    if isinstance(scales, Deferred) or not ((scales >= LEAST) & (scales <= MOST)).all():
-        return None
-    zeros: Array = np.zeros((1,) * rank, np.float32)
+    zeros: Array | Deferred = np.zeros((1,) * rank, np.float32)
     match differences.op:
         case Subtract(auto_broadcast=AutoBroadcast.NUMPY):
-            converted, zeros = differences.inputs[0], value_of(differences.inputs[1])
+            converted, zeros = differences.inputs
         case _:
             converted = differences
     if not isinstance(converted, Deferred) or not isinstance(converted.op, Convert):
@@ -146,19 +212,12 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
     given, dtype = converted.inputs[0], converted.types[0].dtype
     if given.shape != differences.shape or dtype.bits > WIDEST:
         return None
-    numbers, codes = value_of(given), dtype if dtype in LEVELS else None
-    if codes is not None:
-        numbers = numbers.view(np.uint8)
-    elif numbers.dtype.kind not in "iu":  # types of fewer than 8 bits, with which NumPy does not compute
-        numbers = numbers.view(np.int8) if numbers.dtype in _UNSIGNED else numbers.astype(np.int8)
-    if not whole:
-        zeros, finite = _padded(zeros, rank).astype(np.float32), bool(np.isfinite(zeros).all())
-        return Scaled(numbers, zeros, _padded(scales, rank), codes) if finite else None
-    if codes is not None:
+    factors, points = value_of(scales), value_of(zeros)
+    if not ((factors >= LEAST) & (factors <= MOST)).all() or not np.isfinite(points).all():
         return None
-    bounds = np.iinfo(numbers.dtype)
-    within = (zeros >= bounds.max - GREATEST) & (zeros <= bounds.min + GREATEST) & (zeros == np.rint(zeros))
-    return Scaled(numbers, _padded(zeros, rank).astype(np.int16), _padded(scales, rank)) if within.all() else None
+    points, factors = (_padded(a, rank).astype(np.float32, copy=False) for a in (points, factors))
+    found = Scaled(_as_read(given, dtype), points, factors, dtype if dtype in LEVELS else None, (zeros, scales))
+    return found.with_whole_zeros() if whole else found
 
 
 def numbers_of(constant: Array | Deferred) -> Array | Deferred:

@@ -21,10 +21,11 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
 from aot.codegen.ir.numbers.dot_forms import PackedField, centred
 from aot.ir.op import Op
 from aot.ir.types import Array, TensorType, numpy_dtype
-from aot.ir.values.deferred import Deferred
+from aot.ir.values.deferred import Deferred, value_of
 from aot.ir.values.deferred import Parts as Rows
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.scale_groups import Parts
+from aot.lowering.storage.stored_bytes import rearranged
 from aot.opset.movement.blocks import ravel
 from aot.runtime.abi import DType
 
@@ -76,10 +77,14 @@ class Joined(Op):
         shape, dtype = self.shape_of(given.shape), numpy_dtype(self.dtype)
         if self.fields == 1:
             return numbers.reshape(shape).astype(dtype)
-        words = numbers.astype(dtype).reshape(-1).view(np.uint32).reshape(-1, self.fields)
-        found = words[:, 0].copy()
-        for n in range(1, self.fields):
-            found |= words[:, n] << np.uint32(n * self.bits)
+        words = numbers.reshape(-1).view(f"<u{self.together}").reshape(-1, self.fields)
+        each = 8 // self.bits  # fields of a byte
+        found = np.empty((len(words), self.together, self.fields // each), np.uint8)
+        for n in range(self.fields // each):
+            joined = words[:, n * each].copy()
+            for k in range(1, each):
+                joined |= words[:, n * each + k] << joined.dtype.type(k * self.bits)
+            found[:, :, n] = joined.view(np.uint8).reshape(-1, self.together)
         return found.view(dtype).reshape(shape)
 
     def rows(self, begin: int, end: int, given: Array | Deferred) -> tuple[Op, Rows] | None:
@@ -155,9 +160,11 @@ class GroupWeights:
     def _part(self) -> Expr:
         return self.group // (self.parts.size // self.length) if self.parts.size else Const(0)
 
-    def _last(self, a: Array) -> Array:
-        """Return an array with the dimension of the sum behind all others."""
-        return np.ascontiguousarray(np.moveaxis(a, self.place, -1))
+    def _last(self, a: Array | Deferred) -> Array | Deferred:
+        """Return a constant with the dimension of the sum behind all others."""
+        if isinstance(a, Deferred) and self.place == len(a.shape) - 1:
+            return a
+        return np.ascontiguousarray(np.moveaxis(value_of(a), self.place, -1))
 
     def _elements(self) -> Array | Deferred:
         """Return unsigned numbers, several in an element where there are fields; deferred as those that they join."""
@@ -170,11 +177,14 @@ class GroupWeights:
 
     def _zeros(self) -> Buffer | float:
         """Return zero points of the factors: one that is the same everywhere, or a constant."""
-        zeros = self.parts.zeros + np.float32(128 if self.bits == 8 and not self.centred else 0)
+        given = self.parts.zeros
+        zeros = value_of(given)
+        if self.bits == 8 and not self.centred:
+            given = zeros = zeros + np.float32(128)
         if (zeros == zeros.flat[0]).all():
             return float(zeros.flat[0])
-        kinds = (np.int8, np.uint8) if self.parts.whole else ()
-        small = next(
-            (k for k in kinds if np.iinfo(k).min <= zeros.min() and zeros.max() <= np.iinfo(k).max), np.float32
-        )
-        return self.steps.constant(f"{self.w.buffer.name}.zero", self._last(zeros.astype(small)))
+        low, high = zeros.min(), zeros.max()
+        bounds = {DType.I8: (-128, 127), DType.U8: (0, 255)} if self.parts.whole else {}
+        small = (k for k, (least, most) in bounds.items() if least <= low and high <= most)
+        stored = rearranged(given, next(small, DType.F32))
+        return self.steps.constant(f"{self.w.buffer.name}.zero", self._last(stored))

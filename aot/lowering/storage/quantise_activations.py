@@ -31,7 +31,7 @@ from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var, cast, dense, prim
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work, rewrite_work
-from aot.ir.values.deferred import LEAST_ELEMENTS, Deferred
+from aot.ir.values.deferred import LEAST_ELEMENTS, Deferred, release
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.compressed import scaled
@@ -202,7 +202,9 @@ class _Rounded:
         if found is None or not found.is_shared(sums):
             return False
         pairs = len(sums) == 1 and data.shape[sums[0]] % LENGTHS[-1] == 0
-        return not pairs or int(found.numbers.max()) - int(found.numbers.min()) > NIBBLE
+        if not pairs:
+            return True
+        return found.seen.dtype is not DType.U4 and int(found.numbers.max()) - int(found.numbers.min()) > NIBBLE
 
     def _in_steps(self, x: Load, w: Load, d: Definition, r: Reduce, step: Step, before: list[Step]) -> Reduce:
         """Return the product of rounded data and weights that have a scale for each output."""
@@ -220,6 +222,7 @@ class _Rounded:
             return None
         (axis,) = r.axes
         parts = in_parts(data, (w.index.index(axis),))
+        release(data)
         length = 0 if parts is None else group_length(parts, known(axis.extent or 1))
         if parts is None or not length or parts.codes is not None:
             return None

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
-from aot.ir.types import Array, TensorType, dtype_of
+from aot.ir.types import Array, TensorType
 from aot.ir.values.deferred import Deferred, value_of
-from aot.lowering.storage.compressed import Scaled, numbers_of, with_any_zeros
-from aot.lowering.storage.integers import Reduced, reduced, shared, whole_numbers
-from aot.lowering.storage.stored_bytes import Shifted
+from aot.lowering.storage.compressed import Scaled, Seen, numbers_of, scaled
+from aot.lowering.storage.integers import Reduced, reduced, whole_numbers
+from aot.lowering.storage.stored_bytes import Shifted, rearranged
 from aot.runtime.abi import DType
 
 SPAN = 255  # greatest difference between the largest and the least number of a part
@@ -32,8 +32,8 @@ class Parts:
     """
 
     numbers: Array | Deferred
-    zeros: NDArray[np.float32]
-    factors: NDArray[np.float32]
+    zeros: Array | Deferred
+    factors: Array | Deferred
     size: int
     bits: int
     whole: bool
@@ -41,27 +41,49 @@ class Parts:
 
 
 def in_parts(data: Array | Deferred, sums: tuple[int, ...]) -> Parts | None:
-    """Split a constant of f32 that is summed along its dimensions `sums`; None for any other."""
-    origin = numbers_of(data)
-    read = value_of(origin) if isinstance(data, Deferred) else None  # once for all that look at it below
-    for size in (0, *(SIZES if len(sums) == 1 else ())):
-        if size and data.shape[sums[0]] % size:
-            continue
-        shape = split_shape(data.shape, sums, size)
-        inner = tuple(k + 1 for k in sums) if size else sums
-        form = _Form(data.shape, inner, size, len(sums) == 1 and data.shape[sums[0]] % 2 == 0, origin, read)
-        any_zeros = with_any_zeros(data, shape) if isinstance(data, Deferred) else None
-        if any_zeros is not None:
-            if any_zeros.is_shared(inner):
-                return form.as_given(any_zeros)
-            continue
-        parts = shared(data, inner, shape)
-        if parts is not None:
-            found = reduced(parts, inner, SPAN)
-            if found is not None:
-                return form.of_file(found)
-        elif (whole := whole_numbers(data, inner, SPAN, shape)) is not None:
+    """Split a constant of f32 that is summed along its dimensions `sums`; None for any other.
+
+    As its file has it, if that splits it; else by its values.
+    """
+    forms = [_form(data.shape, sums, n) for n in (0, *(SIZES if len(sums) == 1 else ())) if not _cuts(data, sums, n)]
+    if isinstance(data, Deferred) and (parts := _of_file(data, forms)) is not None:
+        return parts
+    read = value_of(numbers_of(data))  # held for all forms
+    for form in forms:
+        whole = None if form.is_of_file(data) else whole_numbers(data, form.inner, SPAN, form.split)
+        if whole is not None:
             return form.of_whole(*whole)
+    del read
+    return None
+
+
+def _cuts(data: Array | Deferred, sums: tuple[int, ...], size: int) -> bool:
+    """True if parts of a size do not divide a sum."""
+    return bool(size) and data.shape[sums[0]] % size > 0
+
+
+def _form(shape: tuple[int, ...], sums: tuple[int, ...], size: int) -> _Form:
+    inner = tuple(k + 1 for k in sums) if size else sums
+    return _Form(shape, split_shape(shape, sums, size), inner, size, len(sums) == 1 and shape[sums[0]] % 2 == 0)
+
+
+def _of_file(data: Deferred, forms: list[_Form]) -> Parts | None:
+    """Return parts as the file of a constant has them; None where it has others."""
+    for form in forms:
+        found = scaled(data, form.split, whole=False)
+        if found is None or not found.is_shared(form.inner):
+            continue
+        if not found.has_whole_zeros:
+            return form.as_given(found)
+        whole = found.with_whole_zeros()
+        if whole is not None and form.pairs and whole.seen.dtype is DType.U4:
+            return form.as_given(whole)
+        read = value_of(found.seen.origin)  # held while its numbers are looked at
+        fewer = None if whole is None else reduced(whole, form.inner, SPAN)
+        parts = None if fewer is None else form.of_file(fewer)
+        del read
+        if parts is not None:
+            return parts
     return None
 
 
@@ -74,15 +96,21 @@ def split_shape(shape: tuple[int, ...], sums: tuple[int, ...], size: int) -> tup
 class _Form:
     """A way to split a constant: `inner` are the dimensions, in the split shape, along which a part lies.
 
-    `pairs`: two numbers of 4 bits may share a byte. `origin`: the numbers of its file, and `read`, the same as array.
+    `pairs`: two numbers of 4 bits may share a byte.
     """
 
     shape: tuple[int, ...]
+    split: tuple[int, ...]
     inner: tuple[int, ...]
     size: int
     pairs: bool
-    origin: Array | Deferred
-    read: Array | None
+
+    def is_of_file(self, data: Array | Deferred) -> bool:
+        """True if the file of a constant splits it so, or has zero points that are no whole numbers."""
+        found = scaled(data, self.split, whole=False) if isinstance(data, Deferred) else None
+        if found is None or not found.has_whole_zeros:
+            return found is not None
+        return found.is_shared(self.inner) and found.with_whole_zeros() is not None
 
     def of_whole(self, whole: NDArray[np.int16], factors: NDArray[np.float32]) -> Parts | None:
         """Return parts of whole numbers, with zero points by which they fit their bits."""
@@ -99,22 +127,32 @@ class _Form:
             return None
         zeros, small = self._zeros(found.low, found.high)
         if found.is_plain:
-            numbers = self._shifted(found.parts.numbers, zeros - found.parts.zeros, small)
+            numbers = self._shifted(found.parts.seen, zeros - found.parts.zeros, small)
         else:
             numbers = found.plus(zeros, np.uint8 if small else np.int8).reshape(self.shape)
         return self._parts(numbers, zeros, found.factors, small)
 
     def as_given(self, found: Scaled) -> Parts:
-        """Return parts of the numbers of a file: codes, or integers with zero points that are none."""
-        low, high = int(found.numbers.min()), int(found.numbers.max())
+        """Return parts of the numbers of a file that are left as they are, but for their signs."""
+        if found.seen.dtype is DType.U4:
+            low, high = 0, NIBBLE
+        else:
+            low, high = int(found.numbers.min()), int(found.numbers.max())
         small = self.pairs and low >= 0 and high <= NIBBLE
         shift = 128 if not small and high > 127 else 0
-        kept = [1 if k in self.inner else n for k, n in enumerate(found.numbers.shape)]
-        numbers = self._shifted(found.numbers, np.full((1,) * len(kept), -shift), small)
-        zeros, factors = (
-            np.broadcast_to(a, kept) for a in (found.zeros.astype(np.float32) - np.float32(shift), found.scales)
-        )
-        return self._parts(numbers, zeros, factors, small, whole=False, codes=found.codes)
+        kept = tuple(1 if k in self.inner else n for k, n in enumerate(found.shape))
+        numbers = self._shifted(found.seen, np.full((1,) * len(kept), -shift), small)
+        pairs = zip((found.zeros, found.scales), found.deferred or (None, None), (shift, 0), strict=True)
+        zeros, factors = (self._kept(values, file, less, kept) for values, file, less in pairs)
+        whole = found.has_whole_zeros
+        return Parts(numbers, zeros, factors, self.size, 4 if small else 8, whole, found.codes)
+
+    def _kept(self, values: Array, file: Array | Deferred | None, less: int, kept: tuple[int, ...]) -> Array | Deferred:
+        """Return zero points or factors, deferred if a file has them."""
+        shape = tuple(n for k, n in enumerate(kept) if not self.size or k not in self.inner)
+        if isinstance(file, Deferred) and file.shape == kept and not less:
+            return rearranged(file, DType.F32, shape)
+        return np.broadcast_to(values.astype(np.float32) - np.float32(less), kept).reshape(shape)
 
     def _zeros(self, low: NDArray[np.int16], high: NDArray[np.int16]) -> tuple[NDArray[np.int16], bool]:
         """Return zero points, and True if the numbers plus these have 4 bits."""
@@ -122,25 +160,15 @@ class _Form:
             return np.where((low < -8) | (high > 7), -low, 8).astype(np.int16), True
         return np.where((low < -128) | (high > 127), -128 - low, 0).astype(np.int16), False
 
-    def _shifted(self, numbers: Array, offsets: Array, small: bool) -> Array | Deferred:
-        """Return the numbers plus offsets, modulo 256; deferred if they lie in memory as they were read."""
-        operation = Shifted(self.shape, numbers.shape, numbers.strides, signed=not small)
+    def _shifted(self, seen: Seen, offsets: Array, small: bool) -> Array | Deferred:
+        """Return the numbers plus offsets, modulo 256; deferred if they lie in memory as they are read."""
+        operation = Shifted(self.shape, seen.shape, seen.strides, signed=not small)
         added = offsets.astype(np.int16).astype(np.uint8)
-        if self.read is None or not np.may_share_memory(numbers, self.read):
-            return operation.reference(numbers, added)
-        types = tuple(
-            a.type if isinstance(a, Deferred) else TensorType(dtype_of(a), a.shape) for a in (self.origin, added)
-        )
-        return Deferred(operation, (self.origin, added), types, TensorType(operation.dtype, self.shape))
+        if not seen.is_as_read:
+            return operation.reference(seen.array, added)
+        types = TensorType(seen.dtype, seen.origin.shape), TensorType(DType.U8, added.shape)
+        return Deferred(operation, (seen.origin, added), types, TensorType(operation.dtype, self.shape))
 
-    def _parts(
-        self,
-        numbers: Array | Deferred,
-        zeros: Array,
-        factors: Array,
-        small: bool,
-        whole: bool = True,
-        codes: DType | None = None,
-    ) -> Parts:
+    def _parts(self, numbers: Array | Deferred, zeros: Array, factors: Array, small: bool) -> Parts:
         zeros, factors = (a.squeeze(self.inner) if self.size else a for a in (zeros.astype(np.float32), factors))
-        return Parts(numbers, zeros, factors, self.size, 4 if small else 8, whole, codes)
+        return Parts(numbers, zeros, factors, self.size, 4 if small else 8, whole=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.op import Op
-from aot.ir.types import Array, TensorType
+from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.ir.values.deferred import Deferred, Parts
 from aot.runtime.abi import DType
 
@@ -44,9 +44,11 @@ class Shifted(Op):
         """Return the sums modulo 256."""
         given = as_strided(numbers.view(np.uint8), self.seen, self.strides, writeable=False)
         found, each = np.empty(self.stored, np.uint8), 2 * max(PIECE // max(2 * prod(self.seen[1:]), 1), 1)
+        moved = offsets.any()
         rows, lines = max(self.shape[0] // max(self.seen[0], 1), 1), 2 if self.pairs == 0 else 1
         for n in range(0, self.seen[0], each):
-            some = given[n : n + each] + (offsets if len(offsets) == 1 else offsets[n : n + each])
+            some = given[n : n + each]
+            some = some + (offsets if len(offsets) == 1 else offsets[n : n + each]) if moved else some
             part = some.reshape(-1, *self.shape[1:])
             found[n * rows // lines : n * rows // lines + len(part) // lines] = _paired(part, self.pairs)
         return found.view(np.int8) if self.signed else found
@@ -63,6 +65,31 @@ class Shifted(Op):
             return None
         made = replace(self, shape=(own[1] - own[0], *self.shape[1:]), seen=(own[1] - own[0], *self.seen[1:]))
         return made, (own, None if offsets.shape[0] == 1 else own)
+
+
+@dataclass(frozen=True)
+class Rearranged(Op):
+    """Numbers in `shape`, as elements of a type that holds them."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+    def reference(self, numbers: Array) -> Array:
+        return numbers.reshape(self.shape).astype(numpy_dtype(self.dtype), copy=False)
+
+    def rows(self, begin: int, end: int, numbers: Array | Deferred) -> tuple[Op, Parts] | None:
+        """Return some rows, where these are rows of the numbers, too."""
+        if self.shape[0] != numbers.shape[0]:
+            return None
+        return replace(self, shape=(end - begin, *self.shape[1:])), ((begin, end),)
+
+
+def rearranged(numbers: Array | Deferred, dtype: DType, shape: tuple[int, ...] | None = None) -> Array | Deferred:
+    """Return numbers as elements of a type that holds them, in their own shape if none is given."""
+    operation = Rearranged(numbers.shape if shape is None else shape, dtype)
+    if not isinstance(numbers, Deferred):
+        return operation.reference(numbers)
+    return Deferred(operation, (numbers,), (numbers.type,), TensorType(dtype, operation.shape))
 
 
 def stored_bytes(numbers: Array | Deferred, pairs: int | None) -> Array | Deferred:

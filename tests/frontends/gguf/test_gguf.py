@@ -16,7 +16,7 @@ from aot.compilation.jit import in_memory
 from aot.frontends import read_model
 from aot.frontends.gguf.blocks import FORMATS
 from aot.frontends.gguf.container import Stored
-from aot.frontends.gguf.numbers import numbers_of, with_positive_scales, zeros_and_scales
+from aot.frontends.gguf.numbers import quantised, with_positive_scales
 from aot.ir.values.deferred import Deferred
 from aot.opset.deferred_parts import part_of
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
@@ -74,12 +74,13 @@ def test_numbers_of_some_rows_are_those_of_all(kind: str) -> None:
     raw, order = np.frombuffer(random_bytes(kind, (12, 512), 2), np.uint8), np.arange(12)[::-1] ^ 1
     stored = Stored("w", (12, 512), form, raw)
     for by in (None, order):
-        numbers = numbers_of(stored, raw.reshape(12, -1), by)
-        part, (zeros, scales) = part_of(numbers, 0, 3, 8), zeros_and_scales(stored)
-        assert isinstance(part, Deferred)
-        assert (numbers.rows(3, 8) == part.array()).all()
+        parts = quantised(stored, by)
+        numbers, zeros, scales = (part_of(x, 0, 3, 8) for x in (parts.numbers, parts.zeros, parts.scales))
+        assert isinstance(numbers, Deferred) and isinstance(zeros, Deferred) and isinstance(scales, Deferred)
+        assert (parts.numbers.rows(3, 8) == numbers.array()).all()
+        assert parts.has_zeros == bool(parts.zeros.array().any())
         taken = np.arange(3, 8) if by is None else by[3:8]
-        found = (part.array() - zeros[taken]) * scales[taken]
+        found = (numbers.array().astype(np.float32) - zeros.array()) * scales.array()
         wanted = np.array(meaning(kind, raw.tobytes())).reshape(12, 512)[taken]
         np.testing.assert_allclose(found.reshape(5, 512), wanted, rtol=1e-5, atol=1e-6)
 
