@@ -152,6 +152,7 @@ class Compilation:
         """
         path = Path(output)
         check_outputs(library_files(path, self.options.external_weights, self.options.target), self.model)
+        self.session.library.folder = path.parent
         self.built.write_shared(path)
 
     # ---- graphs on the way to other files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
+from pathlib import Path
 
 from aot.codegen.llvm.levels import names_of
 from aot.compilation.kernel_cache import kernel_store
@@ -14,7 +15,10 @@ from aot.options import CompileOptions
 
 
 class LibraryState:
-    """State of one library while it is compiled. `key`: the cache's entry that it becomes, empty if none."""
+    """State of one library while it is compiled. `key`: the cache's entry that it becomes, empty if none.
+
+    `folder`: where it is written; None while that is not known.
+    """
 
     def __init__(self, options: CompileOptions, framework: str) -> None:
         """`options` are those of the whole library; `framework`: the model's, whose extensions take part."""
@@ -22,6 +26,7 @@ class LibraryState:
         self.weights = Weights(several)
         self.budget = Budget(options.max_memory, options.max_seconds, hard=options.hard_limits)
         self.key = ""
+        self.folder: Path | None = None
         self.store = kernel_store(options.kernel_cache)
         self._options, self._framework = options, framework
 

@@ -265,6 +265,7 @@ def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built
         progress=session.event,
         added=added,
         store=library.store,
+        folder=library.folder if len(session.levels) == 1 else None,
     )
 
 

@@ -40,6 +40,7 @@ from aot.codegen.llvm.object.optimize import assembly
 from aot.codegen.llvm.object.parts import Parts, functions_text, has_vectors
 from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
+from aot.codegen.llvm.weights import hashed, parts_of
 from aot.codegen.machines import MACHINES, Machine
 from aot.codegen.nest.kept_kernel import facts_of
 from aot.codegen.platforms import Platform, platform_of
@@ -201,11 +202,13 @@ def build(
     progress: Progress = _silent,
     added: Manifest | None = None,
     store: Store | None = None,
+    folder: Path | None = None,
 ) -> Built:
     """Compile `program` for `target`; `level` None runs no LLVM passes.
 
     `options`: further options of the compiler, kept in the manifest. `external`: weights in their own file.
     `added`: entries of the manifest that change no hash, as texts about the model. `store`: has object code of kernels.
+    `folder`: of the library, where large weights are kept once they are made.
     `progress(stage, done, total)` is called for each kernel that is emitted and each module that is compiled.
     """
     with Workers(target) as workers:
@@ -215,7 +218,7 @@ def build(
         _check_constants(program, constants)
         used = target.using(parts.features)
         manifest = make_manifest(program, functions, used, {"level": level, **(options or {})})
-        weights = weights_hash(constants, program.constant_bytes)
+        weights, kept = hashed(constants, program.constant_bytes, folder)
 
         def sealed(layout: str) -> tuple[str, WeightsInfo, Manifest]:
             """Return the tag, the weights' description and the manifest; their sizes do not depend on `layout`."""
@@ -231,7 +234,7 @@ def build(
         tag, info, whole = sealed(_layout(drivers.text(_NO_TAG, 0) + objects.digest, constants, manifest))
         code = objects.joined({prefix + _NO_TAG: prefix + tag for prefix in _TAGGED})
     arch = target.machine.name
-    return Built(tag, arch, code, whole, constants, program.constant_bytes, info if external else None)
+    return Built(tag, arch, code, whole, kept, program.constant_bytes, info if external else None)
 
 
 def emit_functions(
@@ -381,35 +384,10 @@ def _check_constants(program: Program, constants: tuple[ConstantBlock, ...]) -> 
         raise InternalError(f"{program.name}: constants end within {program.constant_bytes} bytes, got {end}")
 
 
-def parts_of(constants: tuple[ConstantBlock, ...], size: int) -> Iterator[bytes | memoryview]:
-    """Yield the `size` bytes of weights in order; gaps are zero."""
-    position = 0
-    for block in constants:
-        yield from zeros(block.offset - position)
-        yield from (piece.data for piece in block.pieces())
-        position = block.offset + block.nbytes
-    yield from zeros(size - position)
-
-
-def zeros(count: int) -> Iterator[bytes]:
-    """Yield `count` zero bytes, a piece at a time."""
-    piece = bytes(1 << 20)
-    yield from (piece for _ in range(count >> 20))
-    yield piece[: count & (1 << 20) - 1]
-
-
 def _layout(draft: str, constants: tuple[ConstantBlock, ...], manifest: Manifest) -> str:
     """Return the hash of everything but the values of the weights."""
     places = ",".join(f"{b.offset}:{b.source.dtype.str}:{b.nbytes}" for b in constants)
     return hashlib.sha256(draft.encode() + manifest_bytes(manifest) + places.encode()).hexdigest()
-
-
-def weights_hash(constants: tuple[ConstantBlock, ...], size: int) -> str:
-    """Return the SHA-256 of the `size` bytes of weights, in hexadecimal."""
-    digest = hashlib.sha256()
-    for part in parts_of(constants, size):
-        digest.update(part)
-    return digest.hexdigest()
 
 
 def _identifier(name: str) -> str:

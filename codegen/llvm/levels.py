@@ -24,10 +24,8 @@ from aot.codegen.llvm.build import (
     Manifest,
     check_object,
     manifest_bytes,
-    parts_of,
     reserved,
     seal_section,
-    weights_hash,
     weights_section,
 )
 from aot.codegen.llvm.linking.append import append, placeholder
@@ -38,6 +36,7 @@ from aot.codegen.llvm.linking.relocatable import add_sections, hidden
 from aot.codegen.llvm.object.combine import combine
 from aot.codegen.llvm.object.optimize import compile_module
 from aot.codegen.llvm.pool import template_text
+from aot.codegen.llvm.weights import parts_of, weights_hash
 from aot.codegen.machines import MACHINES, Dispatch, Machine
 from aot.codegen.platforms import Platform, platform_named
 from aot.codegen.target import Target

@@ -154,13 +154,13 @@ def test_more_than_two_gigabytes_inside(tmp_path: Path, monkeypatch: pytest.Monk
             stream.write(np.float32(2).tobytes())
 
     monkeypatch.setattr("aot.codegen.llvm.build.append", without_zeros)
-    monkeypatch.setattr("aot.codegen.llvm.build.weights_hash", no_hash)
+    monkeypatch.setattr("aot.codegen.llvm.weights.weights_hash", no_hash)
     built(far()).write_shared(tmp_path / "m.so")
     np.testing.assert_array_equal(runtime.load(tmp_path / "m.so")(X)[0], X * 4)
 
 
 def test_an_object_holds_less_than_two_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aot.codegen.llvm.build.weights_hash", no_hash)
+    monkeypatch.setattr("aot.codegen.llvm.weights.weights_hash", no_hash)
     with pytest.raises(UnsupportedError, match="make them external"):
         built(far()).write_object(tmp_path / "m.o")
     assert not list(tmp_path.iterdir())

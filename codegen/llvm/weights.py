@@ -1,0 +1,74 @@
+"""Weights that are made once: hashed, and kept in a file without a name until they are written.
+
+The hash of weights is in the symbols of a library, so it is known before they can be written. Packing the numbers of a
+large language model again takes longer than copying them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from aot.codegen.ir.program import ConstantBlock
+
+LEAST_BYTES = 64 << 20  # of weights that are kept so; those of most networks are made in less than 0.1 s
+
+Blocks = tuple[ConstantBlock, ...]
+
+
+def hashed(blocks: Blocks, size: int, folder: Path | None) -> tuple[str, Blocks]:
+    """Return the SHA-256 of the `size` bytes of weights, and blocks of the same bytes.
+
+    `folder`: where large ones that are made at each access are kept; None for nowhere. A folder without room for them
+    is left alone.
+    """
+    if folder is not None and sum(b.nbytes for b in blocks if b.make is not None) >= LEAST_BYTES:
+        try:
+            return _spilled(blocks, size, folder)
+        except OSError:  # no room for both copies; one may fit
+            pass
+    return weights_hash(blocks, size), blocks
+
+
+def _spilled(blocks: Blocks, size: int, folder: Path) -> tuple[str, Blocks]:
+    digest = hashlib.sha256()
+    with tempfile.TemporaryFile(dir=folder, prefix=".aot-") as stream:
+        for part in parts_of(blocks, size):
+            digest.update(part)
+            stream.write(part)
+        stream.flush()
+        mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
+    data = np.frombuffer(mapped, np.uint8)
+    kept = (replace(b, source=data[b.offset : b.offset + b.nbytes], make=None) for b in blocks)
+    return digest.hexdigest(), tuple(kept)
+
+
+def weights_hash(blocks: Blocks, size: int) -> str:
+    """Return the SHA-256 of the `size` bytes of weights, in hexadecimal."""
+    digest = hashlib.sha256()
+    for part in parts_of(blocks, size):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def parts_of(blocks: Blocks, size: int) -> Iterator[bytes | memoryview]:
+    """Yield the `size` bytes of weights in order; gaps are zero."""
+    position = 0
+    for block in blocks:
+        yield from zeros(block.offset - position)
+        yield from (piece.data for piece in block.pieces())
+        position = block.offset + block.nbytes
+    yield from zeros(size - position)
+
+
+def zeros(count: int) -> Iterator[bytes]:
+    """Yield `count` zero bytes, a piece at a time."""
+    piece = bytes(1 << 20)
+    yield from (piece for _ in range(count >> 20))
+    yield piece[: count & (1 << 20) - 1]
