@@ -21,6 +21,7 @@ class Context:
     small_weights: bool = False
     plain_products: bool = False
     fast_math: bool = False
+    weights: str | None = None
 
     @staticmethod
     def of(options: CompileOptions, target: Target) -> Context:
@@ -32,6 +33,7 @@ class Context:
             options.small_weights,
             options.plain_products,
             options.fast_math,
+            options.weights,
         )
 
     @property

@@ -28,11 +28,15 @@ from aot.lowering.ir.steps import Steps, Value
 from aot.opset.deferred_parts import part_of
 from aot.runtime.abi import DType
 
+ROUNDED_TO_BF16 = "bf16"  # value of `--weights`
 PIECE = 1 << 16  # elements looked at together: they stay in the cache
 
 
 def narrow_constants(steps: Steps, context: Context) -> None:
-    """Store f32 constants as f16 or bf16 where that loses nothing and is cheap, or weights shall be small."""
+    """Store f32 constants as f16 or bf16 where that loses nothing and is cheap, or weights shall be small.
+
+    Matrices that were rounded to bf16 are stored so, however often they are loaded.
+    """
     target = context.target
     if not target.abilities.converts_half:
         return
@@ -40,7 +44,7 @@ def narrow_constants(steps: Steps, context: Context) -> None:
     made: dict[str, Value] = {}
     for name, value in steps.values.items():
         few = uses.get(name, 0) <= COSTS.memory_bound_loads
-        kinds = {DType.F16: few or target.converts_half_aside, DType.BF16: few}
+        kinds = {DType.F16: few or target.converts_half_aside, DType.BF16: few or context.weights == ROUNDED_TO_BF16}
         dtype = smallest(value, [t for t, pays in kinds.items() if pays]) if name not in fixed else None
         if dtype is not None:
             made[name] = replace(value, buffer=replace(value.buffer, dtype=dtype))
