@@ -20,7 +20,7 @@ from aot.runtime.loading.elf import HEADER, SECTION
 
 SHT_NOTE = 7
 _SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, physical, size in file, in memory, align
-_LOAD, _NOTE, _READ = 1, 4, 4
+_LOAD, _NOTE, _PHDR, _READ = 1, 4, 6, 4
 LARGE_PAGE = 2 << 20
 GAP = 1 << 20  # bytes of padding in the file, at most, that place weights for large pages
 _NOTE_BODY = struct.pack("<III", 4, 0, 0) + b"aot\0"
@@ -44,10 +44,9 @@ def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryv
         at, align = _place(path.stat().st_size, row[3], row[5], align)
         _split(segments, row, at, align)
         row[1:3], row[4] = (PROGBITS, SHF_ALLOC), at
-        loads = sorted((s for s in segments if s[0] == _LOAD), key=lambda s: s[3])
-        others = [s for s in segments if s[0] != _LOAD]
+        segments.sort(key=lambda s: (s[0] != _PHDR, s[0] != _LOAD, s[3] if s[0] == _LOAD else 0))
         stream.seek(header[5])
-        stream.write(b"".join(_SEGMENT.pack(*s) for s in (*loads, *others)))
+        stream.write(b"".join(_SEGMENT.pack(*s) for s in segments))
         stream.seek(header[6])
         stream.write(b"".join(SECTION.pack(*r) for r in rows))
         stream.seek(at)
