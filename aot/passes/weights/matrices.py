@@ -17,11 +17,14 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.operand import Operand
 from aot.ir.topological import producers_first
 from aot.ir.types import Array, dtype_of, numpy_dtype
+from aot.ir.values.deferred import Deferred, release, value_of
 from aot.ir.values.small_weights import RECURRENT
 from aot.opset.control.infrastructure import Constant
+from aot.opset.deferred_parts import part_of
 from aot.opset.elementwise.conversion import LEVELS
 from aot.opset.elementwise.quantization import FakeQuantize
 from aot.opset.products.matmul import MatMul
+from aot.passes.weights.kept_numbers import Numbers
 from aot.passes.weights.rounding import Rounded, round_groups
 from aot.runtime.abi import DType
 
@@ -29,6 +32,7 @@ Rounding = Callable[[Array, int, int], Rounded]  # of weights [rows, columns] to
 DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # between integers and a matrix
 SHORT_BITS = 16  # bits of bf16
 WIDE_BITS = 8  # bits of embeddings and of the last product, whose errors reach the results at once
+PIECE = 1 << 18  # elements that are rounded together: they stay in the cache
 LEAST_ROWS = 2  # of a matrix; others are vectors
 
 
@@ -96,7 +100,7 @@ def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
             if not fits or not port.type.is_static or min(port.type.static_shape[-2:]) < LEAST_ROWS:
                 continue
             known = node.type == "Gather" and held_floats(node.source(1), whole=True) is not None  # a constant row
-            if not known and held_floats(port, whole=True) is not None:
+            if not known and (_deferred(port) is not None or held_floats(port, whole=True) is not None):
                 wide = not isinstance(node.op, MatMul) or node.id in last
                 turned = isinstance(node.op, MatMul) and not node.op.transpose_b
                 yield Matrix(node, at, turned, max(WIDE_BITS, bits) if wide else bits)
@@ -150,26 +154,83 @@ def keep(held: Node, matrix: Matrix) -> SmallWeights:
 def round_matrix(graph: Graph, matrix: Matrix, group: int, rounding: Rounding | None = None) -> SmallWeights:
     """Let a node read small weights; a product reads them transposed. `rounding`: another than that of least error."""
     node, at, name = matrix.node, matrix.at, matrix.name
-    weights = held_floats(matrix.source, whole=True)
-    assert weights is not None, "matrices have values"
-    weights = np.ascontiguousarray(weights.T if matrix.turned else weights, np.float32)
-    shape, weights = weights.shape, weights.reshape(-1, weights.shape[-1])
-    rows, columns = weights.shape
+    weights = _elements(matrix)
+    shape = weights.shape
+    rows, columns = prod(shape[:-1]), shape[-1]
     size = group if group and columns % group == 0 and node.type not in RECURRENT else columns
     build = Builder(graph, node.origin)
-    if matrix.bits == SHORT_BITS:
-        short = weights.astype(numpy_dtype(DType.BF16))
-        made, floats = build.const(short.reshape(shape), DType.BF16), short.astype(np.float32)
+    if rounding is None and matrix.bits < SHORT_BITS:
+        rounded, error = _in_pieces(weights, size, matrix.bits)
     else:
-        grouped = weights.reshape(rows, -1, size)
-        rounded = round_groups(grouped, matrix.bits) if rounding is None else rounding(weights, matrix.bits, size)
-        whole, floats = small_weights(build, rounded, bits=matrix.bits), rounded.floats.reshape(weights.shape)
+        floats = value_of(weights).astype(np.float32, copy=False).reshape(rows, columns)
+        if rounding is None:
+            rounded = floats.astype(numpy_dtype(DType.BF16))
+            error = _relative(*_squares(rounded.astype(np.float32), floats))
+        else:
+            rounded = rounding(floats, matrix.bits, size)
+            error = _relative(*_squares(rounded.floats.reshape(floats.shape), floats))
+    release(weights)
+    if isinstance(rounded, Rounded):
+        whole = small_weights(build, rounded, bits=matrix.bits)
         made = build.Convert(build.Reshape(whole, build.const(list(shape), DType.I64)), destination_type=DType.F32)
+    else:
+        made = build.const(rounded.reshape(shape), DType.BF16)
     node.in_port(at).connect(build.Convert(made, destination_type=node.out_port().type.dtype))
     if isinstance(node.op, MatMul):
         node.op = replace(node.op, transpose_b=True)
-    error = np.sqrt(np.square(floats - weights).mean() / (np.square(weights).mean() or 1.0))
-    return SmallWeights(name, (rows, columns), matrix.bits, size, float(error))
+    return SmallWeights(name, (rows, columns), matrix.bits, size, error)
+
+
+def _elements(matrix: Matrix) -> Array | Deferred:
+    """Return the elements of a matrix, [.., rows, columns]; deferred ones can be made in parts."""
+    found = _deferred(matrix.source)
+    if isinstance(found, Deferred) and not matrix.turned and len(found.shape) == 2:
+        return found if part_of(found, 0, 0, 1) is not None else found.array()
+    weights = held_floats(matrix.source, whole=True)
+    assert weights is not None, "matrices have values"
+    return np.ascontiguousarray(weights.T if matrix.turned else weights, np.float32)
+
+
+def _in_pieces(weights: Array | Deferred, size: int, bits: int) -> tuple[Rounded, float]:
+    """Return weights rounded some rows at a time, and their error; `size`: elements of a group."""
+    flat = weights if isinstance(weights, Deferred) else weights.reshape(-1, weights.shape[-1])
+    rows, columns = flat.shape
+    kept, scales, zeros = Numbers((rows, columns // size, size), bits), list[Array](), list[Array]()
+    sums = np.zeros(2)
+    each = max(PIECE // columns, 1)
+    for n in range(0, rows, each):
+        part = part_of(flat, 0, n, min(n + each, rows))
+        assert part is not None, "matrices are cut by rows"
+        some = np.ascontiguousarray(value_of(part), np.float32)
+        rounded = round_groups(some.reshape(len(some), -1, size), bits)
+        assert rounded.zeros is not None
+        kept.add(value_of(rounded.integers))
+        scales.append(rounded.scales)
+        zeros.append(rounded.zeros)
+        sums += _squares(rounded.floats.reshape(some.shape), some)
+    return Rounded(kept.constant(), np.concatenate(scales), np.concatenate(zeros)), _relative(*sums)
+
+
+def _squares(rounded: Array, exact: Array) -> tuple[float, float]:
+    """Return the sums of the squares of errors, and of elements."""
+    errors, elements = (float(np.square(x).sum(dtype=np.float64)) for x in (rounded - exact, exact))
+    return errors, elements
+
+
+def _relative(errors: float, elements: float) -> float:
+    return float(np.sqrt(errors / (elements or 1.0)))
+
+
+def _deferred(port: OutPort) -> Array | Deferred | None:
+    """Return the value of a port that constants alone determine by operations that decompress; None for others."""
+    node = port.node
+    if node.held is not None or node.type not in DECOMPRESSION or not port.type.is_static:
+        return node.held
+    sources = [s for s in node.sources() if s is not None]
+    given = [x for s in sources if (x := _deferred(s)) is not None]
+    if len(given) < len(node.in_ports()):
+        return None
+    return Deferred(node.op, tuple(given), tuple(s.type for s in sources), port.type)
 
 
 def held_floats(port: OutPort, *, whole: bool = False) -> Array | None:
@@ -202,9 +263,10 @@ def _name(node: Node) -> str:
 
 def small_weights(build: Builder, weights: Rounded, name: str = "", bits: int = 8) -> OutPort:
     """Return weights as IR decompresses them: Convert, Subtract where there are zero points, Multiply."""
-    whole = dtype_of(weights.integers) if bits == 8 else DType.U4
+    given = weights.integers
+    whole = given.type.dtype if isinstance(given, Deferred) else dtype_of(given) if bits == WIDE_BITS else DType.U4
     floats = DType.F32 if weights.scales.dtype == np.float32 else DType.F16
-    made = build.Convert(build.const(weights.integers, whole, name), destination_type=floats)
+    made = build.Convert(build.const(given, whole, name), destination_type=floats)
     if weights.zeros is not None:
         zeros = build.Convert(build.const(weights.zeros, whole), destination_type=floats)
         made = build.Subtract(made, zeros)

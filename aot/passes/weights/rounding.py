@@ -6,6 +6,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
+from aot.ir.values.deferred import Deferred, value_of
 
 LARGEST_STEP = 127  # of weights in 8 bits: as many steps below 0 as above
 SHARES = np.linspace(1.0, 0.7, 13)  # of the whole range, that are tried; below 0.7 errors grow
@@ -16,14 +17,14 @@ LEAST_SCALE = 1e-12  # scale of weights that are all 0
 class Rounded:
     """Weights as `integers`; `scales` and `zeros` have size 1 where they are equal. `zeros` is None for all 0."""
 
-    integers: Array
+    integers: Array | Deferred
     scales: Array
     zeros: Array | None = None
 
     @property
     def floats(self) -> Array:
         """Return the numbers that the integers stand for: integer times scale."""
-        whole = self.integers.astype(np.float32)
+        whole = value_of(self.integers).astype(np.float32)
         return (whole if self.zeros is None else whole - self.zeros.astype(np.float32)) * self.scales.astype(np.float32)
 
 
