@@ -47,6 +47,7 @@ _HOMES = """
     utils.ir_engine.compare_graphs=utils.compare_graphs utils.unittest.graph=utils.compare_graphs
     utils.utils=utils.small_functions utils.find_inputs=utils.small_functions back.replacement=middle.replacement
 """  # where our modules have other paths
+_CAFFE = "front.caffe."
 HOMES = {path: tuple(homes.split(",")) for path, homes in (entry.split("=") for entry in _HOMES.split())}
 
 
@@ -67,7 +68,7 @@ class MoModule(ModuleType):
             if found is not None:
                 return found
             below = f"{self.path}.{name}" if self.path else name
-            if _exists(below):
+            if exists(below):
                 return module(self.root, below)
         raise AttributeError(f"module {self.__name__} has no {name}{_hint(self.path, name)}")
 
@@ -93,10 +94,10 @@ def imported(name: str, names: Sequence[str]) -> Any:
     if name == "openvino.tools":
         return _top(ROOTS[0], module(ROOTS[0], "")).tools
     parts = rest_of(name)
-    if parts is None or (parts[0] == "extensions" and not _exists(parts[1]) and find_spec("extensions") is not None):
+    if parts is None or (parts[0] == "extensions" and not exists(parts[1]) and find_spec("extensions") is not None):
         return None
     root, path = parts
-    if not _exists(path):
+    if not exists(path):
         near = get_close_matches(path, _paths(), 1, 0.6)
         raise ImportError(f"no module {name} of Model Optimizer's{f'; did you mean {root}.{near[0]}' if near else ''}")
     if not names:
@@ -148,6 +149,8 @@ def _homes(path: str) -> tuple[str, ...]:
     """Return our modules that hold the contents of a module."""
     listed = HOMES.get(path)
     found = [f"{OURS}.{home}" for home in listed] if listed is not None else [f"{OURS}.{path}"] if path else []
+    if path.startswith(_CAFFE) and path in extractors.modules():  # their functions are in one module
+        found = [f"{OURS}.{_CAFFE}blobs", f"{OURS}.front.common.layout"]
     return tuple(home for home in found if home in _ours())
 
 
@@ -171,7 +174,8 @@ def _packages() -> frozenset[str]:
     return frozenset(".".join(p[:i]) for p in parts for i in range(len(p)))
 
 
-def _exists(path: str) -> bool:
+def exists(path: str) -> bool:
+    """True for a module or package below the root."""
     return path in _packages() or path in _paths()
 
 

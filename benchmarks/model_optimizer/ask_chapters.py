@@ -1,6 +1,6 @@
 """Run by Model Optimizer's Python: its IR, or its error, of each case that `chapters` wrote.
 
-It imports nothing of this project.
+It imports nothing of this project. Caffe's messages there need PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python.
 """
 
 import os
@@ -14,7 +14,7 @@ from openvino.runtime import serialize
 from openvino.tools.mo import convert_model
 
 LOADED = onnx, tensorflow  # once, for all cases
-MODELS = {"onnx": "model.onnx", "tf": "model.pb"}
+MODELS = {"onnx": "model.onnx", "tf": "model.pb", "caffe": "net.caffemodel"}
 
 
 def convert(place, case):
@@ -22,6 +22,8 @@ def convert(place, case):
     config = ",".join(map(str, own.glob("*.json")))
     options = {"transformations_config": config} if config else {}
     options |= {"extensions": str(own), "use_legacy_frontend": True, "compress_to_fp16": False}
+    if case.parent.name == "caffe":
+        options |= {"input_proto": str(place / "net.prototxt")}
     serialize(convert_model(str(place / MODELS[case.parent.name]), **options), str(case / "mo.xml"))
 
 

@@ -1,4 +1,4 @@
-"""Extensions along the chapters of Model Optimizer's manual, on one network of ONNX and of TensorFlow, beside its IR.
+"""Extensions along the chapters of Model Optimizer's manual, on a network of ONNX, TensorFlow and Caffe, beside its IR.
 
     python -m benchmarks.model_optimizer.chapters write FOLDER     # models and extensions
     MO_PYTHON benchmarks/model_optimizer/ask_chapters.py FOLDER    # Model Optimizer's IR, or its error
@@ -6,7 +6,7 @@
 
 MO_PYTHON has `openvino-dev==2024.6.0` and tensorflow; asked again, it begins where it stopped. `chapters.txt` holds the
 cases: `== NAME FOLDER CONFIGURATION`, then the code, in front of which the imports at the top of the file stand. The
-network has the same names and values in both frameworks.
+network has the same names and values in all frameworks; Caffe has no Softplus, but an ELU of that name.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from aot.options import CompileOptions
 from aot.runtime.errors import AotError
 from aot.tools.convert import convert_model
 from benchmarks.model_optimizer.styles import SETTINGS, same
+from tests.frontends.caffe import nets
 from tests.frontends.onnx.models import Array, Numbers, i64
 from tests.mo import style_models, tf_style_models
 
 N = Numbers(11)
 X = N.f32(1, 4, 6, 8)
 FILTERS, BIAS, WEIGHTS = N.f32(4, 4, 3, 3) / 4, N.f32(4), N.f32(48, 5) / 4
-MODELS = {"onnx": "model.onnx", "tf": "model.pb"}
+MODELS = {"onnx": "model.onnx", "tf": "model.pb", "caffe": "net.caffemodel"}
 
 
 def onnx_network() -> Any:
@@ -66,6 +67,26 @@ def tf_network() -> Any:
     return net.constant("weights", WEIGHTS).add("MatMul", "mm", "f", "weights").add("Softmax", "y", "mm").graph
 
 
+def caffe_network(place: Path) -> None:
+    """Write both files of the network."""
+    layers = (
+        nets.layer("Convolution", "c", ["x"], ["c"], "convolution_param { num_output: 4 kernel_size: 3 pad: 1 }"),
+        nets.layer("ReLU", "r", ["c"], ["r"]),
+        nets.layer("Sigmoid", "gate/s", ["r"], ["gate/s"]),
+        nets.layer("Eltwise", "gate/m", ["r", "gate/s"], ["gate/m"], "eltwise_param { operation: PROD }"),
+        nets.layer("Pooling", "p", ["gate/m"], ["p"], "pooling_param { kernel_size: 2 stride: 2 }"),
+        nets.layer("ELU", "mish/sp", ["p"], ["mish/sp"]),
+        nets.layer("TanH", "mish/th", ["mish/sp"], ["mish/th"]),
+        nets.layer("Eltwise", "mish/mi", ["p", "mish/th"], ["mish/mi"], "eltwise_param { operation: PROD }"),
+        nets.layer("Permute", "last", ["mish/mi"], ["last"], "permute_param { order: 0 order: 2 order: 3 order: 1 }"),
+        nets.layer("Reshape", "f", ["last"], ["f"], "reshape_param { shape { dim: 1 dim: 48 } }"),
+        nets.layer("InnerProduct", "mm", ["f"], ["mm"], "inner_product_param { num_output: 5 bias_term: false }"),
+        nets.layer("Softmax", "y", ["mm"], ["y"]),
+    )
+    text = nets.inputs_of({"x": X.shape}) + "".join(layers)
+    nets.written(place, text, {"c": [FILTERS, BIAS], "mm": [WEIGHTS.T.copy()]})
+
+
 def cases() -> Iterator[tuple[str, str, str, str]]:
     """Yield name, folder, configuration and code of each case."""
     imports, *parts = (Path(__file__).with_suffix(".txt")).read_text("utf-8").split("\n== ")
@@ -76,9 +97,11 @@ def cases() -> Iterator[tuple[str, str, str, str]]:
 
 
 def write(place: Path) -> None:
-    for framework, made in (("onnx", onnx_network()), ("tf", tf_network())):
-        place.mkdir(parents=True, exist_ok=True)
-        (place / MODELS[framework]).write_bytes(made.SerializeToString())
+    place.mkdir(parents=True, exist_ok=True)
+    (place / MODELS["onnx"]).write_bytes(onnx_network().SerializeToString())
+    (place / MODELS["tf"]).write_bytes(tf_network().SerializeToString())
+    caffe_network(place)
+    for framework in MODELS:
         for name, folder, config, code in cases():
             path = place / framework / name / "my_extensions" / folder.replace("EXT", framework) / "case.py"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +132,7 @@ def compare(place: Path) -> None:
     """Print the verdict of each case, and how many there are of each."""
     found: Counter[str] = Counter()
     for framework in MODELS:
-        x = X if framework == "onnx" else X.transpose(0, 2, 3, 1).copy()
+        x = X.transpose(0, 2, 3, 1).copy() if framework == "tf" else X
         for case in sorted((place / framework).iterdir()):
             mine = ours(place, framework, case, x)
             theirs: Any = computed(case / "mo.xml", x) if (case / "mo.xml").is_file() else None

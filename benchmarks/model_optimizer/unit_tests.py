@@ -16,6 +16,8 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +25,7 @@ from typing import Any
 import pytest
 
 from aot.extensions.modules import Modules
+from aot.mo.names import exists, module
 
 ROOTS = ("mo", "extensions")
 AREAS = tuple(
@@ -31,6 +34,21 @@ AREAS = tuple(
 )
 PATTERN = re.compile(r"[Tt]est(_actual)?\.py$")
 REASON = re.compile(r"^E\s+(\S.*)$", re.MULTILINE)
+
+
+class _Names(MetaPathFinder, Loader):
+    """Finds our modules where `unittest.mock.patch` imports them by Model Optimizer's names."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        root, _, rest = fullname.partition(".")
+        return ModuleSpec(fullname, self, is_package=True) if root in ROOTS and exists(rest) else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        root, _, rest = spec.name.partition(".")
+        return module(root, rest)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
 
 
 class _File(pytest.Module):
@@ -96,6 +114,7 @@ def main() -> None:
     options = parser.parse_args()
     root = options.folder.resolve()
     sys.path.insert(0, str(root))
+    sys.meta_path.append(_Names())
     counted = Counted(root)
     flags = "-q -p no:cacheprovider --no-header --no-summary -c /dev/null --tb=short -W ignore --assert=plain"
     whole_run = [*flags.split(), "--continue-on-collection-errors", f"--rootdir={root}", *files(root, options.paths)]

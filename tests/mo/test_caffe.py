@@ -10,13 +10,16 @@ import pytest
 from google.protobuf import text_format
 
 from aot.compilation.driver import stages
+from aot.frontends.caffe.describe import node_attributes
 from aot.frontends.caffe.messages import LayerParameter
 from aot.ir.interpret import interpret
 from aot.ir.op import Foreign
 from aot.mo.bridge.names import op_name
 from aot.mo.extracted.nodes import extracted
-from aot.mo.front.caffe.blobs import get_list_from_container, get_spatial_attr
+from aot.mo.front.caffe.blobs import conv_create_attrs, conv_set_params, get_list_from_container, get_spatial_attr
 from aot.mo.front.caffe.custom_layers_mapping import load_layers_xml, proto_extractor
+from aot.mo.front.caffe.proposal_python_ext import ProposalPythonFrontExtractor
+from aot.mo.graph.graph import Graph, Node
 from aot.mo.utils.error import Error
 from aot.options import CompileOptions
 from tests.frontends.caffe.nets import inputs_of, layer, written
@@ -104,6 +107,13 @@ class HalvedExtractor(FrontExtractorOp):
         assert (node.op, node.output, node.bias_term, node.kernel_size) == ("Conv2D", 2, True, (1,))
         node["stride"] = node.stride * np.array([1, 1, 2, 2])
         return cls.enabled
+
+class Doubled(FrontReplacementPattern):
+    enabled = True
+    def find_and_replace_pattern(self, graph):
+        for node in graph.get_op_nodes(op="Const"):
+            assert node.value.shape in [(4,), (2,)]
+            node.value = 2 * node.value
 """
 LISTED = """
 class Listed(Op):
@@ -170,11 +180,11 @@ def test_names_that_every_node_has_get_a_number() -> None:
     )
 
 
-def test_an_extension_calls_an_extractor_and_keeps_the_blobs(tmp_path: Path) -> None:
+def test_an_extension_calls_an_extractor_and_blobs_are_vectors(tmp_path: Path) -> None:
     text = layer("Convolution", "conv", ["data"], ["y"], "convolution_param { num_output: 2 kernel_size: 1 }")
     blobs = {"conv": [2 * np.eye(2, dtype=np.float32).reshape(2, 2, 1, 1), np.ones(2, np.float32)]}
     found = computed(tmp_path, text, blobs, front_caffe_halved=HALVED)
-    np.testing.assert_allclose(found, 2 * X[:, :, ::2, ::2] + 1, rtol=1e-6)
+    np.testing.assert_allclose(found, 2 * (2 * X[:, :, ::2, ::2] + 1), rtol=1e-6)
 
 
 def test_a_python_layer_has_an_extractor(tmp_path: Path) -> None:
@@ -236,6 +246,26 @@ def test_layers_have_the_attributes_of_model_optimizers(
 ) -> None:
     found = extracted(Foreign("caffe", kind, tuple(fields.items())), 1)
     assert {name: np.asarray(found[name]).tolist() for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("text", ["kernel_size: 3 stride: 2 dilation: 2", "kernel_h: 2 kernel_w: 5 pad_h: 1 group: 2"])
+def test_functions_give_the_attributes_of_a_convolution(text: str) -> None:
+    pb = LayerParameter(type="Convolution")
+    text_format.Parse(f"num_output: 4 {text}", pb.convolution_param)
+    found = conv_create_attrs(conv_set_params(pb.convolution_param, "Conv2D"))
+    known = extracted(Foreign("caffe", "Convolution", tuple(node_attributes(pb, "Convolution").items())), 1)
+    both = found.keys() & known.keys()
+    assert found.keys() - both == {"bias_term"}
+    assert {n: np.asarray(found[n]).tolist() for n in both} == {n: np.asarray(known[n]).tolist() for n in both}
+
+
+def test_an_extension_may_make_proposals_with_defaults_of_its_own() -> None:
+    graph = Graph()
+    graph.stage = "front"
+    graph.add_node("p", name="p", kind="op", pb=LayerParameter(python_param={"param_str": "'ratios': [1, 2]"}))
+    ProposalPythonFrontExtractor.extract(Node(graph, "p"))
+    node = Node(graph, "p")
+    assert (node.type, node.ratio, node.scale, node.post_nms_topn) == ("Proposal", [1, 2], [8, 16, 32], 300)
 
 
 def test_fields_decide_the_names_of_operations() -> None:

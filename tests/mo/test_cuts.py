@@ -139,6 +139,34 @@ def test_outputs_that_are_refused(graph: Graph, places: Any) -> None:
         cuts.add_output_ops(graph, places)
 
 
+SHAPE = np.array([1, 3])
+FREE = {"shape": None, "port": None}
+ASKED: list[tuple[Any, Any, Any, Any]] = [  # shapes, values, places by ids, values by ids
+    (None, None, None, None),
+    (
+        ["x", "1:add", "a:0"],
+        None,
+        {"x": [FREE], "add": [{"shape": None, "in": 1}], "a": [{"shape": None, "out": 0}]},
+        None,
+    ),
+    ({"x": SHAPE}, {"x": 3}, {"x": [{"shape": SHAPE, "port": None}]}, {"x": 3}),
+    (["s"], {"x": 3}, {"s": [FREE], "x": [FREE]}, {"x": 3}),
+    (SHAPE, None, {"x": [{"shape": SHAPE, "port": None}]}, None),
+    ({"a:0": SHAPE}, {"a:0": 2}, {"a": [{"shape": SHAPE, "out": 0}]}, {BEHIND: 2}),
+]
+
+
+@pytest.mark.parametrize(("shapes", "values", "places", "held"), ASKED)
+def test_inputs_are_asked_for_by_names(graph: Graph, shapes: Any, values: Any, places: Any, held: Any) -> None:
+    assert cuts.input_user_data_repack(graph, shapes, values) == (places, held)
+
+
+@pytest.mark.parametrize(("shapes", "values"), [(["x"], {"a:0": 2}), (None, {"a:0": 2}), (["b"], None)])
+def test_inputs_that_cannot_be_asked_for(graph: Graph, shapes: Any, values: Any) -> None:
+    with pytest.raises(Error):
+        cuts.input_user_data_repack(graph, shapes, values)
+
+
 def test_texts_of_places(graph: Graph) -> None:
     split = [cuts.split_node_in_port(text) for text in ("1:a:b", "a:b:1", "a", "a:b", 3)]
     assert split == [("a:b", 1), ("a:b", 1), ("a", None), ("a:b", None), (3, None)]
@@ -193,6 +221,10 @@ def test_element_types_of_tensorflow() -> None:
     [
         ("front.extractor", "add_input_ops"),
         ("front.extractor", "add_output_ops"),
+        ("front.extractor", "input_user_data_repack"),
+        ("front.caffe.conv_ext", "conv_set_params"),
+        ("front.caffe.grn_ext", "merge_attrs"),
+        ("front.caffe.proposal_python_ext", "ProposalPythonFrontExtractor"),
         ("front.common.register_custom_ops", "extension_extractor"),
         ("front.tf.extractors.concat", "tf_concat_ext"),
         ("front.caffe.extractors.utils", "get_canonical_axis_index"),

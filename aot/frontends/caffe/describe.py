@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from aot.frontends.caffe.layers import attributes
 from aot.frontends.caffe.messages import LayerParameter, Message
 from aot.frontends.caffe.registry import PARAMETERS
@@ -55,7 +57,7 @@ def _copy(given: Any, message: Message) -> None:
         if field.message_type is not None and not field.is_repeated:
             _copy(value, getattr(message, field.name))
         elif field.message_type is None and field.is_repeated:
-            getattr(message, field.name).extend(value if isinstance(value, (list, tuple)) else [value])
+            getattr(message, field.name).extend(np.ravel(value).tolist())
         elif field.message_type is None:
             setattr(message, field.name, value)
 

@@ -242,7 +242,12 @@ class _Import:
             return op, None
         if kept is not None and op is kept.node.op:
             return op, kept.node.data
-        return _constant(node)
+        op, value = _constant(node)
+        if kept is None or kept.node.data is None:
+            return op, value
+        if value.shape == kept.attrs["value"].shape != kept.node.data.shape:
+            value = value.reshape(kept.node.data.shape)  # a blob, which was shown as a vector
+        return op, value
 
     def _update(self, old: IrNode, op: Definition, data: Any, sources: list[OutPort | None], outputs: int) -> None:
         if op is not old.op:

@@ -176,11 +176,18 @@ def _attributes(node: IrNode) -> dict[str, Any]:
     found = {"op": name, "type": _spelled(op.xml_type), "version": op.opset or "internal", **own}
     if isinstance(op, Constant):
         assert node.data is not None, f"{node.name}: a constant has data"
-        return {**found, "value": node.data, "shape": shape_of(node.data.shape), "data_type": node.data.dtype}
+        value = node.data.reshape(-1) if _is_blob(node) else node.data
+        return {**found, "value": value, "shape": shape_of(value.shape), "data_type": value.dtype}
     if isinstance(op, ParameterOp):
         kind = numpy_dtype(op.element_type).type
         return {**found, "shape": shape_of(op.shape), "data_type": kind, "is_input": True}
     return found
+
+
+def _is_blob(node: IrNode) -> bool:
+    """True for a blob of a layer of Caffe, which is a vector in the front phase."""
+    readers = (reader.node.op for reader in node.out_port(0).get_destinations())
+    return any(isinstance(op, Foreign) and op.dialect == "caffe" for op in readers)
 
 
 def _spelled(type_: str) -> str:

@@ -77,7 +77,7 @@ def fill(node: Any, framework: str, kind: str) -> None:
         if isinstance(op, Constant):  # an input of the network has the attributes of a Parameter anyway
             Const.update_node_stat(node, {"value": node["value"]})
         return
-    outputs = len(node.pb.output) if framework == "onnx" else len(node.out_ports())
+    outputs = len(node.pb.output) if framework == "onnx" else len(node.out_ports()) if framework == "tf" else 1
     own = {name: value for name, value in op.attrs if name not in NOT_OF_THE_FILE}
     known = extracted(op, outputs)
     found: dict[str, Any] = {**(own if framework == "caffe" or not known else {}), **known, "op": op_name(op)}

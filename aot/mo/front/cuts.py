@@ -19,7 +19,7 @@ from aot.mo.utils.error import Error
 
 Place = dict[
     str, Any
-]  # `in` or `out`, the number of a port; `shape`, `data_type` of an input; `added` when it is there
+]  # `in` or `out`: the number of a port; `shape`, `data_type` of an input; `added` when it is there
 _PLACE = re.compile(r"(?:(\d+):)?(.+?)(?::(\d+))?")
 
 
@@ -61,9 +61,45 @@ def _has_port(graph: Graph, id: str, side: str, port: int | None) -> bool:
     return port is None or port in (node.in_nodes() if side == "in" else node.out_nodes())
 
 
-def get_new_placeholder_name(node_id: str, is_out_port: bool = False, port: int = 0) -> str:
+def get_new_placeholder_name(node_id: str, is_out_port: bool = False, port: int | None = 0) -> str:
     """Return the name of the Parameter that takes the place of the source of an input, or of an output."""
     return f"{node_id}/placeholder{'_out' if is_out_port else ''}_port_{port}"
+
+
+def input_user_data_repack(
+    graph: Graph,
+    input_user_shapes: Any,
+    freeze_placeholder: dict[str, Any] | None,
+    input_user_data_types: dict[str, Any] | None = None,
+) -> tuple[dict[str, list[Place]] | None, dict[str, Any] | None]:
+    """Return the places of inputs that the user names, by nodes, and values by the Parameters that have them.
+
+    `input_user_shapes`: names, shapes by names, the shape of the only input that has no value, or None. Error where
+    there are several, and for a value at a new place without a shape.
+    """
+    known = graph.get_nodes_with_attributes(op="Parameter")
+    values = {name: get_node_id_with_ports(graph, name) for name in freeze_placeholder or {}}
+    own = {name for name, (id, _, port) in values.items() if port is None and id in known}
+    frozen: dict[str, Any] = {values[n][0]: v for n, v in (freeze_placeholder or {}).items() if n in own}
+    shapes, types = input_user_shapes, input_user_data_types or {}
+    found: dict[str, list[Place]] = defaultdict(list)
+    if isinstance(shapes, np.ndarray):
+        left = known if len(known) == 1 else [id for id in known if id not in frozen]
+        if len(left) != 1:
+            raise Error("a shape without a name is that of the only input, got inputs {}", ", ".join(left))
+        found[left[0]].append({"shape": shapes, "port": None})
+    for name in () if shapes is None or isinstance(shapes, np.ndarray) else shapes:
+        id, side, port = get_node_id_with_ports(graph, name)
+        type_ = {"data_type": types[name]} if types.get(name) is not None else {}
+        found[id].append({"shape": shapes[name] if isinstance(shapes, dict) else None, side: port, **type_})
+    for id in frozen if shapes is not None else ():
+        found[id] = found[id] or [{"shape": None, "port": None}]
+    for name in values.keys() - own:
+        id, side, port = values[name]
+        if not any(p["shape"] is not None and p.get(side, name) == port for p in found.get(id, ())):
+            raise Error("a value at a new input has a shape, got none for {}", name)
+        frozen[get_new_placeholder_name(id, side == "out", port)] = (freeze_placeholder or {})[name]
+    return None if shapes is None else found, None if freeze_placeholder is None else frozen
 
 
 def output_user_data_repack(graph: Graph, outputs: Iterable[str] | None) -> dict[str, list[Place]] | None:

@@ -81,11 +81,16 @@ def bool_to_str(node: Node, attr: str) -> Any:
     return value
 
 
+def spatial_attr_getter(node: Node, field: str, dim: int, post: Any = lambda x: x) -> Any:
+    """Return one spatial element of an attribute; None for an absent one."""
+    return post(node[field][node.spatial_dims[dim]]) if node.has_valid(field) else None
+
+
 def spatial_getter(name: str, field: str, dim: int, post: Any = lambda x: x) -> Any:
     """Return the pair of a name in files and the function that gives one spatial element of an attribute."""
 
     def element(node: Node) -> Any:
-        return post(node[field][node.spatial_dims[dim]]) if node.has_valid(field) else None
+        return spatial_attr_getter(node, field, dim, post)
 
     return name, element
 

@@ -52,6 +52,37 @@ def get_spatial_attr(default: list[int], single_name: str, name: str, param: Any
     return width, height
 
 
+def conv_set_params(conv_param: Any, conv_type: str) -> dict[str, Any]:
+    """Return the numbers of a convolution's message; width stands before height."""
+    sizes = {"padding": ([0, 0], "pad"), "stride": ([1, 1], "stride"), "kernel": ([0, 0], "kernel")}
+    found: dict[str, Any] = {
+        name: get_spatial_attr(default, "kernel_size" if name == "kernel" else field, field, conv_param)
+        for name, (default, field) in sizes.items()
+    }
+    dilation, group = (get_list_from_container(conv_param, name, int)[:1] or [1] for name in ("dilation", "group"))
+    found |= {"type_str": conv_type, "dilate": dilation * 2, "group": group[0]}
+    return {**found, "output": conv_param.num_output, "bias_term": conv_param.bias_term}
+
+
+def conv_create_attrs(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a convolution from the numbers of `conv_set_params`."""
+    padding, stride, kernel, dilation = (params[name][::-1] for name in ("padding", "stride", "kernel", "dilate"))
+    pads = np.repeat(int64_array(padding), 2).reshape(2, 2)
+    fixed: dict[str, Any] = {"bias_addable": True, "reshape_kernel": True, "output_shape": None}
+    fixed |= {"output_spatial_shape": None, "kernel_spatial_idx": int64_array([2, 3])}
+    return {
+        **fixed,
+        **{name: params[name] for name in ("bias_term", "group", "output")},
+        "input_feature_channel": 1,
+        "output_feature_channel": 0,
+        "pad": np.concatenate((np.zeros((2, 2), np.int64), pads)),
+        "pad_spatial_shape": pads,
+        "stride": int64_array([1, 1, *stride]),
+        "dilation": int64_array([1, 1, *dilation]),
+        "kernel_spatial": int64_array(kernel),
+    }
+
+
 def dim_to_shape(dim: Any) -> Any:
     return int64_array(list(dim))
 
