@@ -33,6 +33,7 @@ class Costs:
 
     # ---- products: codegen.schedules.products.product, product_form
     max_tile_rows: int = 14  # rows of a register tile: more only spend loads; estimated
+    little_tile_rows: int = 6  # same, for little code: with two vectors, chains enough for both units; derived
     single_use_rows: int = 28  # rows up to which memory brings the next panel about as late as it is needed; estimated
     fetch_rows: int = 8  # rows from which on a panel is used longer than it takes to fetch; measured 2026-11-22
     stream_rows: int = 4  # rows up to which only data of the same panel can be fetched in time; measured 2026-11-23

@@ -61,6 +61,7 @@ class Target:
     tiles: bool = False  # tile registers may be used: the system must allow that when a library is loaded
     same_sums: bool = False  # sums run in an order that does not depend on the length of vectors
     fast_math: bool = False  # sums of products of bf16 may have the order that is fastest here
+    little_code: bool = False  # kernels have little code, which compiles fast and runs slower
     is_own: bool = False  # this machine's: of its features, code asks for those that it uses, see `using`
 
     @staticmethod

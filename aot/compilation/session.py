@@ -110,7 +110,7 @@ class Session:
 def _target(options: CompileOptions) -> Target:
     """Return the highest target; this machine has tile registers for layers of 16 bits if the system gives them."""
     levels = names_of(options.target)
-    target = parse_target(levels[-1], options.cores)
+    target = replace(parse_target(levels[-1], options.cores), little_code=options.fast_compile)
     if precision_of(options.precision).computes_in_f32:
         return target
     fast = options.fast_math

@@ -14,25 +14,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from aot.codegen.dataclass import dataclass
+from aot.options import texts
 from aot.options.declaration import KEY, Group, Option, Record, option
 from aot.options.forms import BYTES, CHANNELS, DIMS, LAYOUTS, PATH, PATHS, PLACE, SEQUENCE, SHAPES, SIZES, VALUES
 from aot.options.rules import ACTIVATIONS, AUTO, NAMED, NAMES, NUMBERS, OFFSETS, POSITIVE, WEIGHTS
 from aot.options.stage import Dump, Event
-from aot.options.texts import (
-    Nested,
-    bytes_of,
-    channels_of,
-    cut_of,
-    dims_of,
-    layouts_of,
-    names_of,
-    offsets_of,
-    paths_of,
-    shapes_of,
-    specialise_of,
-    values_of,
-    weights_of,
-)
+from aot.options.texts import Nested
 from aot.precision import precision_of, without_auto
 from aot.runtime.errors import UsageError
 
@@ -88,7 +75,7 @@ class CompileOptions:
         commands=INTERFACE,
         flags=("--layout",),
         metavar="INPUT=NHWC",
-        read=layouts_of,
+        read=texts.layouts_of,
         several=True,
         keyword=LAYOUTS,
         rule=NAMED,
@@ -101,7 +88,7 @@ class CompileOptions:
         commands=INTERFACE,
         flags=("--mean", "--mean_values", "--mean-values"),
         metavar="INPUT[1,2,3]",
-        read=partial(channels_of, option="mean"),
+        read=partial(texts.channels_of, option="mean"),
         keyword=CHANNELS,
         rule=NUMBERS,
     )
@@ -123,7 +110,7 @@ class CompileOptions:
         commands=INTERFACE,
         flags=("--mean-file-offsets", "--mean_file_offsets"),
         metavar="(ROW,COLUMN)",
-        read=offsets_of,
+        read=texts.offsets_of,
         keyword=PLACE,
         rule=OFFSETS,
     )
@@ -134,7 +121,7 @@ class CompileOptions:
         commands=INTERFACE,
         flags=("--scale", "--scale_values", "--scale-values"),
         metavar="INPUT[1,2,3]",
-        read=partial(channels_of, option="scale"),
+        read=partial(texts.channels_of, option="scale"),
         keyword=CHANNELS,
         rule=NUMBERS,
     )
@@ -152,7 +139,7 @@ class CompileOptions:
             group=Group.MODEL,
             flags=("--reverse-channels-of",),
             metavar="INPUT,...",
-            read=names_of,
+            read=texts.names_of,
         ),
         keyword=SEQUENCE,
         rule=NAMES,
@@ -164,7 +151,7 @@ class CompileOptions:
         commands=(*MODEL, "run", "bench"),
         flags=("--shape", "--input_shape", "--input-shape"),
         metavar="[INPUT=]SHAPE",
-        read=shapes_of,
+        read=texts.shapes_of,
         several=True,
         keyword=SHAPES,
         rule=NAMED,
@@ -176,7 +163,7 @@ class CompileOptions:
         commands=(*MODEL, "run", "bench"),
         flags=("--dim",),
         metavar="NAME=1..64",
-        read=dims_of,
+        read=texts.dims_of,
         several=True,
         keyword=DIMS,
         rule=NAMED,
@@ -188,7 +175,7 @@ class CompileOptions:
         commands=(*MODEL, "verify"),
         flags=("--value",),
         metavar="INPUT=3|[1,-1]|x.npy",
-        read=values_of,
+        read=texts.values_of,
         several=True,
         keyword=VALUES,
         rule=NAMED,
@@ -212,7 +199,7 @@ class CompileOptions:
         group=Group.MODEL,
         commands=(*TEXTS, "provenance"),
         metavar="NAME=1,8",
-        read=specialise_of,
+        read=texts.specialise_of,
         several=True,
         keyword=SIZES,
         rule=NAMED,
@@ -223,7 +210,7 @@ class CompileOptions:
         group=Group.MODEL,
         commands=MODEL,
         metavar="INPUT:OUTPUT",
-        read=cut_of,
+        read=texts.cut_of,
         keyword=False,
     )
     signature: str | None = option(
@@ -250,13 +237,13 @@ class CompileOptions:
         commands=(*GRAPH, "verify"),
         flags=("--transformations-config", "--transformations_config"),
         metavar="F.json,...",
-        read=paths_of,
+        read=texts.paths_of,
         also=Option(
             help="Layers of Caffe that keep their type: CustomLayersMapping.xml",
             group=Group.EXTENSIONS,
             flags=("-k",),
             metavar="F.xml,...",
-            read=paths_of,
+            read=texts.paths_of,
         ),
         keyword=PATHS,
         by_content=True,
@@ -268,7 +255,7 @@ class CompileOptions:
         group=Group.EXTENSIONS,
         commands=READ,
         metavar="NAME,...",
-        read=names_of,
+        read=texts.names_of,
         keyword=SEQUENCE,
         environment="MO_ENABLED_TRANSFORMS",
     )
@@ -278,7 +265,7 @@ class CompileOptions:
         group=Group.EXTENSIONS,
         commands=READ,
         metavar="NAME,...",
-        read=names_of,
+        read=texts.names_of,
         keyword=SEQUENCE,
         environment="MO_DISABLED_TRANSFORMS",
     )
@@ -339,7 +326,7 @@ class CompileOptions:
         commands=COMPILE,
         flags=("--weights",),
         metavar="embedded|external[,int4|int8|bf16]",
-        read=lambda text: weights_of(text)[0],
+        read=lambda text: texts.weights_of(text)[0],
         record=Record.ELSEWHERE,
         told="the entry `external`; the code is the same, wherever the weights are",
     )
@@ -350,7 +337,7 @@ class CompileOptions:
         commands=COMPILE,
         flags=("--weights",),
         shares="external_weights",
-        read=lambda text: weights_of(text)[1],
+        read=lambda text: texts.weights_of(text)[1],
         rule=WEIGHTS,
     )
     small_weights: bool = option(
@@ -366,6 +353,13 @@ class CompileOptions:
         group=Group.NUMBERS,
         commands=CODE,
         record=Record.ALWAYS,
+    )
+    fast_compile: bool = option(
+        False,
+        help="Compile fast, to try things out: little code in simple forms; an inference takes longer",
+        group=Group.NUMBERS,
+        commands=TEXTS,
+        record=Record.IF_SET,
     )
     disable_layout_change: bool = option(
         False,
@@ -429,7 +423,7 @@ class CompileOptions:
         group=Group.LIMITS,
         commands=LIMITED,
         metavar="2GB",
-        read=bytes_of,
+        read=texts.bytes_of,
         keyword=BYTES,
         rule=POSITIVE,
         harmless=LIMITS,
@@ -488,6 +482,8 @@ class CompileOptions:
         plain = precision_of(without_auto(self.precision)).computes_in_f32
         if self.tune is not None and not plain:
             raise UsageError(f"CompileOptions: tune is for layers in f32, got precision {self.precision}")
+        if self.tune is not None and self.fast_compile:
+            raise UsageError("CompileOptions: tune looks for the fastest code, got fast_compile")
 
 
 @lru_cache(maxsize=1)

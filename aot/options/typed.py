@@ -46,6 +46,7 @@ class CompileKeywords(TypedDict, total=False):
     weights: str | None
     small_weights: bool
     plain_products: bool
+    fast_compile: bool
     disable_layout_change: bool
     max_context: int | None
     last_logits: bool | None

@@ -233,6 +233,13 @@ class Function:
         self.close(after, number, second, other)
         return value
 
+    def returning(self, result: Value, params: list[Value]) -> Value:
+        """End the function, which is never inlined, with its result; return the result's type and the name."""
+        name = global_name(self.name)
+        self.head = f"define internal {result.type} {name}({', '.join(map(str, params))}) nounwind noinline"
+        self.block.end = f"  ret {result}"
+        return Value(result.type, name)
+
     def text(self) -> str:
         """Return the definition alone; a module adds `globals` and `declarations`."""
         lines = [self.head + " {"]

@@ -80,6 +80,8 @@ class Memory(Lanes):
         self.splats: dict[object, Value] = {}
         self.memo: dict[Key, Value] = {}  # of one statement
         self.passages: dict[tuple[str, ...], Passage] = {}  # by function and types of operands
+        self.calls_functions = False  # functions of numbers are called, not written out at each place
+        self.functions: dict[tuple[str, ...], Value] = {}  # that are called: result and name, as `passages`
         self.condition: Value | None = None
         self.zeros: Value | None = None
         self.outer: dict[str, str] = {}  # guard of each `within` -> the guard that encloses it

@@ -16,7 +16,7 @@ from aot.codegen.llvm.emit.arithmetic.convert import bits, cast, clamped, consta
 from aot.codegen.llvm.emit.arithmetic.quotients import reciprocal
 from aot.codegen.llvm.emit.arithmetic.scalar import SCALAR
 from aot.codegen.llvm.emit.constant_lanes import LANES
-from aot.codegen.llvm.emit.function_text import Value, constants, is_constant, lanes_of, number, passage
+from aot.codegen.llvm.emit.function_text import Function, Value, constants, is_constant, lanes_of, number, passage
 from aot.codegen.llvm.emit.lane_index import NARROW, fits
 from aot.codegen.llvm.emit.memory import Memory
 from aot.codegen.llvm.mathlib.functions import MATHLIB, template
@@ -113,6 +113,8 @@ class Values(Memory):
         params, body = template(fn, args[0].dtype)
         values = [self.expr(a) for a in args]
         key = (fn, *(v.type for v in values))
+        if self.calls_functions:
+            return self.called(key, params, body, values)
         if (known := self.passages.get(key)) is not None and not any(map(is_constant, values)):
             return known.again(self.f, values)
         block, first, lines = self.f.block, self.f.count, len(self.f.block.lines)
@@ -124,6 +126,19 @@ class Values(Memory):
         if self.f.block is block and (made := passage(self.f, first, block.lines[lines:], values, result)) is not None:
             self.passages[key] = made
         return result
+
+    def called(self, key: tuple[str, ...], params: tuple[Expr, ...], body: Expr, values: list[Value]) -> Value:
+        """Call a function of the module, which has the code of `body` once."""
+        if (known := self.functions.get(key)) is None:
+            f = Function(f"{self.f.name}.{key[0]}.{len(self.functions)}", [], fused=self.f.fused)
+            operands = [Value(v.type, f"%a{i}") for i, v in enumerate(values)]
+            inner = Values(f, {}, {}, self.abilities)
+            inner.memo = {(p, inner.at.guard): v for p, v in zip(params, operands, strict=True)}
+            known = self.functions[key] = f.returning(inner.expr(body), operands)
+            self.f.declarations |= f.declarations
+            self.f.globals += [*f.globals, f.text()]
+        type_, name = known
+        return self.f.op(type_, f"call {type_} {name}({', '.join(map(str, values))})")
 
     def index(self, expr: Expr) -> Value:
         """Emit index arithmetic as a number: a vector if it varies by lane."""
