@@ -28,10 +28,7 @@ def generate(
     quiet: arg.Quiet = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Continue a text with a language model, or write one about it with an encoder and a decoder, token by token.
-
-    Times are written to standard error.
-    """
+    """Continue a text, or write one about it, token by token. Times are written to standard error."""
     from aot.commands import loading
     from aot.commands.line.progress import Watch, terminal
     from aot.runtime.errors import UsageError

@@ -19,8 +19,9 @@ from aot.runtime.generation.sampling import Sampler
 from aot.runtime.generation.token_loop import Continuation, TokenLoop
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.model import CompiledModel
-from aot.text.library_texts import SOURCE_IDS, SOURCE_MASK, START
+from aot.text.library_texts import AUDIO, SOURCE_IDS, SOURCE_MASK, START
 
+READ: Mapping[str, Callable[[Array], Array]] = {SOURCE_IDS: lambda a: a[:, :0], AUDIO: lambda a: a[:0]}  # once read
 Rule = Callable[[Sequence[int], Array], Array]
 
 
@@ -69,12 +70,17 @@ class ReadingLoop(TokenLoop):
         self._rows = {ROWS: np.zeros(1, np.int32)} if any(t.name == ROWS for t in model.inputs) else {}
         self._tokens: list[int] = []
 
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Tokens whose keys and values are kept."""
+        return tuple(self._tokens)
+
     def feed(self, ids: Sequence[int]) -> Array:
         """Append tokens and return the logits [words] after the last one; UsageError for others."""
         if not ids or not all(0 <= n < self._words for n in ids):
             raise UsageError(f"feed: tokens are 0 to {self._words - 1}, got {list(ids)[:9]}")
         found = self._request.infer({**self._source, IDS: np.array([ids], np.int64), **self._rows})
-        self._source |= {name: a[:, :0] if name == SOURCE_IDS else a for name, a in self._source.items()}
+        self._source |= {name: cut(self._source[name]) for name, cut in READ.items() if name in self._source}
         self._tokens += ids
         return found[self._output].reshape(-1, self._words)[-1]
 

@@ -20,7 +20,7 @@ COMMANDS = typer.main.get_command(cli.app).commands  # pyright: ignore
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "model.xml"
 FILES = (
     "model.xml model.onnx model.so model.tflite model.pb decoder.xml old.so net.wasm "
-    "x.npy x.npz samples.npz ids.npy mask.npy picture.png names.txt"
+    "x.npy x.npz samples.npz ids.npy mask.npy picture.png names.txt speech.wav"
 )
 LINES = [(name, line.strip()) for name, text in EXAMPLES.items() for line in text.strip().splitlines()]
 

@@ -30,6 +30,9 @@ EXAMPLES = {
         aot chat model.so "Which rivers flow through Paris?" --system "Answer in one sentence." """,
     "embed": """
         aot embed model.so "Which rivers flow through Paris?" > vectors.json""",
+    "transcribe": """
+        aot transcribe model.so speech.wav
+        aot transcribe model.so speech.wav --language de --timestamps""",
     "rerank": """
         aot rerank model.so "Where is Paris?" "Paris lies on the Seine." "A cat sleeps on the sofa." """,
     "quantize": """

@@ -15,7 +15,10 @@ from aot.options.declaration import Group, Option
 from aot.options.table import options
 
 Command = Callable[..., Any]
-COMMON = ("threads", "quiet", "as_json", "debug")  # parameters of many commands
+COMMON = (  # parameters of many commands, or of both that write texts
+    *("threads", "quiet", "as_json", "debug"),
+    *("tokenizer", "temperature", "top_k", "top_p", "stop"),
+)
 VALUES = {Path: "PATH", int: "N", float: "X", str: "TEXT"}
 HEAD = """# Commands
 

@@ -1,4 +1,4 @@
-"""Encoders with a decoder behind them in folders of Hugging Face: T5, BART and their relatives."""
+"""Encoders with a decoder behind them in folders of Hugging Face: T5, BART and their relatives, Whisper."""
 
 from __future__ import annotations
 
@@ -21,13 +21,25 @@ from aot.frontends.huggingface.texts import GENERATION, texts_of
 from aot.frontends.huggingface.weights import LM_HEAD, FolderWeights
 from aot.frontends.language.config import ALL_TOKENS, MOST_LAYERS, MOST_TOKENS, Config, Factors, Family, Values
 from aot.frontends.language.encoder_decoder import DECODER, ENCODER, DecoderStack, EncoderStack, Facts, Places
+from aot.frontends.language.hearing import STATES, HearingStack
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from aot.runtime.errors import UnsupportedError
-from aot.text.library_texts import FOLDER, START
+from aot.text.library_texts import FOLDER, SPEECH, START
 
 HEADS = ("ForConditionalGeneration", "MTModel")  # ends of the names of networks that give logits of words
+WHISPER = "whisper"
+SETTINGS_OF_SPEECH = (
+    "begin_suppress_tokens",
+    "eos_token_id",
+    "is_multilingual",
+    "lang_to_id",
+    "max_initial_timestamp_index",
+    "no_timestamps_token_id",
+    "suppress_tokens",
+    "task_to_id",
+)
 LOGITS_BIAS = "logits.bias"
 MOST_WORDS, MOST_DISTANCE = 1 << 31, 1 << 16
 SHOWN = 5  # names in an error
@@ -57,15 +69,32 @@ def read(path: Path, found: Mapping[str, object]) -> Graph:
     head = (
         weights.matrix(f"{HEAD}.weight", facts.words, facts.decoder.width) if weights.has(f"{HEAD}.weight") else table
     )
-    batch = Var("batch", None, 1)
-    source = EncoderStack(graph, facts, weights).read(table, batch)
-    DecoderStack(graph, facts, weights, batch).build(source, table, head)
+    hears, batch = v.find("model_type") == WHISPER, Var("batch", None, 1)
+    if hears:
+        source = HearingStack(graph, facts, weights).hear(v.integer("num_mel_bins", 80, 8, 512))
+    else:
+        source = EncoderStack(graph, facts, weights).read(table, batch)
+    DecoderStack(graph, facts, weights, 1 if hears else batch).build(source, table, head)
     if weights.unread:
         names, count = ", ".join(map(repr, weights.unread[:SHOWN])), len(weights.unread)
         raise UnsupportedError(f"{name}: all tensors belong to the network, got {count} others: {names}")
-    positions = v.integer("n_positions", v.integer("max_position_embeddings", 512, most=MOST_TOKENS), most=MOST_TOKENS)
-    graph.rt_info[FOLDER] = {**texts_of(path, found, positions), START: json.dumps(_start(path, v))}
+    positions = _positions(v)
+    texts = {**texts_of(path, found, positions), START: json.dumps(_start(path, v))}
+    graph.rt_info[FOLDER] = {**texts, SPEECH: json.dumps(_speech(path))} if hears else texts
     return graph
+
+
+def _speech(folder: Path) -> Mapping[str, object]:
+    """Return the settings for transcriptions, as generation_config.json has them."""
+    path = folder / GENERATION
+    found = read_json(path) if path.is_file() else {}
+    return {key: found[key] for key in SETTINGS_OF_SPEECH if key in found}
+
+
+def _positions(v: Values) -> int:
+    """Return the tokens that a text of the decoder may have."""
+    names = ("max_target_positions", "max_position_embeddings", "n_positions")
+    return next((v.integer(name, most=MOST_TOKENS) for name in names if v.find(name) is not None), 512)
 
 
 def _check_architecture(v: Values, path: Path) -> None:
@@ -200,6 +229,13 @@ def _learned(v: Values) -> Places:
     return Places(_most(v) + FIRST_ROWS, FIRST_ROWS)
 
 
+def _whisper_facts(v: Values) -> Facts:
+    states, rows = v.integer("max_source_positions", STATES), v.integer("max_target_positions", 448, most=1 << 20)
+    if states != STATES:
+        raise UnsupportedError(f"{v.file}: speech of {STATES} states a window can be read, got {states}")
+    return bart_facts(v, Places(rows), before=True)
+
+
 def _waves(v: Values) -> Places:
     """Return Marian's and Pegasus' positions: sines and cosines, whose files may hold them, too."""
     rows, half = _most(v), v.integer("d_model", least=2) // 2
@@ -290,6 +326,17 @@ def _t5_names(v: Values) -> Names:
     )
 
 
+_WHISPER = replace(
+    BART,
+    whole={
+        **BART.whole,
+        TOKENS: "model.decoder.embed_tokens",
+        HEAD: "proj_out",
+        "conv1": "model.encoder.conv1",
+        "conv2": "model.encoder.conv2",
+    },
+    unread=("proj_out.weight",),
+)
 _T5 = Kind(_t5_names, _t5_facts)
 KINDS = {
     "t5": _T5,
@@ -298,5 +345,6 @@ KINDS = {
     "mbart": Kind(lambda _: BART, lambda v: bart_facts(v, _learned(v), before=True, normed=True)),
     "marian": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v))),
     "pegasus": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v), before=True)),
+    WHISPER: Kind(lambda _: _WHISPER, _whisper_facts),
     "m2m_100": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _later_waves(v), before=True)),
 }

@@ -1,0 +1,44 @@
+"""`aot transcribe`: the text of speech in an audio file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from aot.commands.line import arguments as arg
+from aot.commands.line.declared import argument, echo, option
+from aot.commands.output import echo_json
+
+
+def transcribe(
+    model: arg.Library,
+    audio: Annotated[arg.Path, argument(exists=True, dir_okay=False, help="a.wav, of 16-bit PCM")],
+    language: Annotated[str | None, option(help="Language that is spoken: de; default: the one that is heard")] = None,
+    timestamps: Annotated[bool, option("--timestamps", help="Write the time of each piece before it")] = False,
+    as_json: arg.Json = False,
+    threads: arg.Threads = None,
+    debug: arg.Debug = False,
+) -> None:
+    """Write the text of speech in an audio file, with a library of Whisper."""
+    from aot.runtime.model import load
+    from aot.speech.transcribing import RATE, Transcriber
+    from aot.speech.wave_file import read_wave
+    from aot.text.tokenizer import read_tokenizer
+
+    samples = read_wave(audio, RATE)
+    loaded = load(model, threads, strict=True)
+    transcriber = Transcriber(loaded, read_tokenizer(model), language=language)
+    pieces: list[dict[str, object]] = []
+    for piece in transcriber.pieces(samples, timed=timestamps or as_json):
+        text = transcriber.text(piece).strip()
+        pieces.append({"start": round(piece.start, 3), "end": round(piece.end, 3), "text": text})
+        if not as_json:
+            echo(f"[{_clock(piece.start)} - {_clock(piece.end)}] {text}" if timestamps else text)
+    if as_json:
+        whole = " ".join(str(piece["text"]) for piece in pieces)
+        echo_json({"text": whole, "language": transcriber.language, "segments": pieces})
+
+
+def _clock(seconds: float) -> str:
+    """Return a time as 01:02:03.450."""
+    whole, milliseconds = divmod(round(1000 * seconds), 1000)
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}.{milliseconds:03}"

@@ -1,0 +1,1 @@
+"""Speech to text: audio files, and the loop around Whisper."""

@@ -1,0 +1,73 @@
+"""Samples of a WAV file: 16-bit PCM of any rate and any number of channels, as one channel of another rate."""
+
+from __future__ import annotations
+
+import wave
+from math import ceil, gcd
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from aot.ir.types import Array
+from aot.runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.regular import open_file
+
+BYTES = 2  # of a sample
+RULE = "audio in WAV of 16-bit PCM can be read"
+LEAST_RATE, MOST_RATE, MOST_CHANNELS = 1000, 768000, 64
+CROSSINGS = 16  # of zero on each side of the low-pass filter
+
+
+def read_wave(path: Path, rate: int) -> Array:
+    """Return the samples of a file, -1 to 1, at a rate: the mean of its channels.
+
+    CorruptError for a damaged file, UnsupportedError for one that is no WAV of 16-bit PCM.
+    """
+    with open_file(path, "audio") as stream:
+        return samples_of(stream, path.name, rate)
+
+
+def samples_of(stream: BinaryIO, name: str, rate: int) -> Array:
+    """Return the samples of a stream that holds a WAV file, named `name` in errors."""
+    head = stream.read(12)
+    stream.seek(0)
+    is_wave = head[:4] + head[8:] == b"RIFFWAVE"
+    try:
+        with wave.open(stream) as file:
+            channels, width, given = file.getnchannels(), file.getsampwidth(), file.getframerate()
+            data = file.readframes(file.getnframes())
+    except wave.Error as error:
+        text, kind = str(error), CorruptError if is_wave else UnsupportedError
+        raise (UnsupportedError if "unknown" in text else kind)(f"{name}: {RULE}, got {text}") from None
+    except EOFError:
+        raise CorruptError(f"{name}: must be audio in WAV, got a file that ends in a header") from None
+    if width != BYTES:
+        raise UnsupportedError(f"{name}: {RULE}, got {8 * width} bits")
+    if not (LEAST_RATE <= given <= MOST_RATE and 1 <= channels <= MOST_CHANNELS):
+        bounds = f"{LEAST_RATE} to {MOST_RATE} Hz and 1 to {MOST_CHANNELS} channels"
+        raise CorruptError(f"{name}: must have {bounds}, got {given} Hz and {channels}")
+    whole = len(data) // (BYTES * channels)
+    integers = np.frombuffer(data, "<i2", whole * channels).reshape(whole, channels)
+    return resampled(integers.mean(1, dtype=np.float32) / np.float32(1 << 15), given, rate)
+
+
+def resampled(samples: Array, given: int, wanted: int) -> Array:
+    """Return samples at another rate, without frequencies that it cannot hold: by a sinc with a Hann window."""
+    if given == wanted:
+        return samples
+    common = gcd(given, wanted)
+    up, down = wanted // common, given // common
+    reach = ceil(CROSSINGS * max(1, down / up))
+    taps = np.arange(1 - reach, reach + 1)
+    count = ceil(len(samples) * up / down)
+    padded = np.pad(samples, (reach, 2 * reach + down))
+    near, found = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach), np.empty(count, np.float32)
+    band = min(1.0, up / down)
+    for first in range(min(up, count)):  # outputs between the same two samples, that lie at the same place there
+        place, phase = divmod(first * down, up)
+        distance = taps - phase / up
+        shape = band * np.sinc(band * distance) * (0.5 + 0.5 * np.cos(np.pi * distance / (reach + 1)))
+        rows = near[place + 1 :: down][: len(found[first::up])]
+        found[first::up] = rows @ (shape / shape.sum()).astype(np.float32)
+    return found

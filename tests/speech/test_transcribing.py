@@ -1,0 +1,121 @@
+"""A small Whisper: logits and tokens are those of transformers, and `aot transcribe` writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+from aot import compile_model
+from aot.cli import app
+from aot.runtime import load
+from aot.runtime.errors import UsageError
+from aot.runtime.model import CompiledModel
+from aot.speech.rules import Marks
+from aot.speech.transcribing import Transcriber, cut
+from aot.text.library_texts import AUDIO
+from aot.text.reading_loop import ReadingLoop
+from aot.text.tokenizer import read_tokenizer
+from tests.archives import arrays_of
+from tests.frontends.huggingface.folders import weight, write
+from tests.speech.sound import RATE, sound
+
+CLOSE = 1e-4  # of the largest logit: powers are in f32
+END, FIRST_TIME = 60, 68
+FOUND = arrays_of(Path(__file__).with_name("whisper.npz"))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    facts, folder = json.loads(str(FOUND["facts"])), tmp_path_factory.mktemp("speech")
+    write(folder / "x", facts["config"], {key: weight(key, shape, 1.0) for key, shape in facts["shapes"].items()})
+    words = {f"w{n}": n for n in range(160)}
+    tokenizer: dict[str, object] = {
+        "version": "1.0",
+        "added_tokens": [],
+        "model": {"type": "WordLevel", "vocab": words, "unk_token": "w0"},
+    }
+    (folder / "x" / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (folder / "x" / "generation_config.json").write_text(json.dumps(facts["generation"]))
+    compile_model(folder / "x").export_model(folder / "m.so")
+    return folder / "m.so"
+
+
+@pytest.fixture(scope="module")
+def model(library: Path) -> CompiledModel:
+    return load(library, threads=1)
+
+
+def window() -> NDArray[np.float32]:
+    audio = sound(12)
+    return np.pad(audio, (0, 30 * RATE - len(audio)))
+
+
+def test_logits_are_those_of_pytorch(model: CompiledModel) -> None:
+    loop = ReadingLoop(model, {AUDIO: window()[None]})
+    got = np.stack([loop.feed([n]) for n in FOUND["ids"].tolist()])
+    np.testing.assert_allclose(got, FOUND["logits"], rtol=0, atol=CLOSE * np.abs(FOUND["logits"]).max())
+
+
+@pytest.mark.parametrize(("timed", "prompt"), [(False, 4), (True, 3)])
+def test_tokens_are_those_of_transformers(model: CompiledModel, library: Path, timed: bool, prompt: int) -> None:
+    wanted = FOUND["timed" if timed else "plain"].tolist()
+    transcriber = Transcriber(model, read_tokenizer(library))
+    assert transcriber.tokens(window(), timed=timed) == [n for n in wanted[prompt:] if n != END]
+    name = {62: "en", 63: "de", 64: "fr"}[wanted[1]]
+    assert transcriber.language == name
+    named = Transcriber(model, read_tokenizer(library), language=name)
+    assert named.tokens(window(), timed=timed) == [n for n in wanted[prompt:] if n != END]
+
+
+def test_a_language_must_be_known(model: CompiledModel, library: Path) -> None:
+    with pytest.raises(UsageError, match=r"must be one of the model's, de, en, fr, got 'xx'"):
+        Transcriber(model, read_tokenizer(library), language="xx")
+
+
+def times(*tokens: int | float) -> list[int]:
+    """Return tokens; a float is a time in seconds."""
+    return [FIRST_TIME + round(n / 0.02) if isinstance(n, float) else n for n in tokens]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "pieces", "used"),
+    [
+        ((0.0, 5, 6, 1.0, 1.0, 7, 2.0, 2.0, 8), [(0.0, 1.0), (1.0, 2.0)], 2.0),
+        ((0.0, 5, 1.0, 1.0, 7, 2.0), [(0.0, 1.0), (1.0, 2.0)], None),
+        ((0.0, 5, 6, 1.5), [(0.0, 1.5)], None),
+        ((0.0, 5, 6), [(0.0, 9.0)], None),
+        ((), [(0.0, 9.0)], None),
+    ],
+)
+def test_windows_are_cut_at_pairs_of_times(
+    tokens: tuple[int | float, ...], pieces: list[tuple[float, float]], used: float | None
+) -> None:
+    found, taken = cut(times(*tokens), Marks(END, FIRST_TIME - 1), 9.0)
+    assert [(round(p.start, 6), round(p.end, 6)) for p in found] == pieces
+    assert (None if taken is None else round(taken, 6)) == used
+
+
+def test_a_file_is_transcribed(library: Path, tmp_path: Path) -> None:
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setparams((1, 2, RATE, 0, "NONE", ""))
+        file.writeframes((sound(1) * 32767).astype("<i2").tobytes())
+    (tmp_path / "b.wav").write_bytes((tmp_path / "a.wav").read_bytes()[:20])
+
+    def run(*args: object) -> tuple[int, str]:
+        found = CliRunner().invoke(app, ["transcribe", *map(str, args)])
+        return found.exit_code, found.output
+
+    code, text = run(library, tmp_path / "a.wav", "--json", "--language", "de")
+    told = json.loads(text)
+    assert code == 0 and told["language"] == "de" and told["text"].startswith("w")
+    code, text = run(library, tmp_path / "a.wav", "--timestamps")
+    assert code == 0 and re.match(r"\[00:00:00\.\d{3} - 00:00:0\d\.\d{3}\] w\d+", text)
+    assert run(library, tmp_path / "b.wav")[0] == 4
+    assert run(library, library)[0] == 3
