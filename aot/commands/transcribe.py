@@ -18,7 +18,7 @@ def transcribe(
     threads: arg.Threads = None,
     debug: arg.Debug = False,
 ) -> None:
-    """Write the text of speech in an audio file, with a library of Whisper."""
+    """Write the text of speech in an audio file, with Whisper."""
     from aot.runtime.model import load
     from aot.speech.transcribing import RATE, Transcriber
     from aot.speech.wave_file import read_wave
