@@ -58,9 +58,11 @@ def phase_passes(
     cannot run or be sorted, and for an entry that none reads.
     """
     declared = declare(folders)
-    found = entries_of(file for file in config if file.suffix != CUSTOM_LAYERS)
-    if framework == "caffe":
-        declared.extractors |= custom_layers(file for file in config if file.suffix == CUSTOM_LAYERS)
+    listed = [file for file in config if file.suffix == CUSTOM_LAYERS]
+    if listed and framework != "caffe":
+        raise Error("-k: a list of layers is for networks of Caffe, got one of {}", framework)
+    declared.extractors |= custom_layers(listed)
+    found = entries_of(file for file in config if file not in listed)
     check_entries(declared, found)
     own = {cls.__name__ for cls in declared.transforms}
     places = [p for p in placeholders(framework) if p.__name__ not in own]

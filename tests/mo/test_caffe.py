@@ -20,8 +20,11 @@ from aot.mo.front.caffe.blobs import conv_create_attrs, conv_set_params, get_lis
 from aot.mo.front.caffe.custom_layers_mapping import load_layers_xml, proto_extractor
 from aot.mo.front.caffe.proposal_python_ext import ProposalPythonFrontExtractor
 from aot.mo.graph.graph import Graph, Node
+from aot.mo.loader import Switches
+from aot.mo.phases import phase_passes
 from aot.mo.utils.error import Error
 from aot.options import CompileOptions
+from aot.tools.convert import convert_model
 from tests.frontends.caffe.nets import inputs_of, layer, written
 from tests.mo.test_loading import HEAD, folder
 
@@ -120,7 +123,11 @@ class Listed(Op):
     op = "Shifted"
     enabled = True
     def __init__(self, graph, attrs):
-        super().__init__(graph, {"op": "Shifted", "type": "Shifted", "in_ports_count": 2, "out_ports_count": 1}, attrs)
+        held = {"op": "Shifted", "type": "Shifted", "in_ports_count": 2, "out_ports_count": 1, "infer": Listed.infer}
+        super().__init__(graph, held, attrs)
+    @staticmethod
+    def infer(node):
+        node.out_port(0).data.set_shape(node.in_port(0).data.get_shape())
 """
 CUSTOM_LAYERS = """<CustomLayers>
 <CustomLayer NativeType="Shifted" hasParam="true" protoParamName="power_param"/>
@@ -151,6 +158,16 @@ def test_a_listed_layer_has_the_fields_of_its_message_and_its_blobs(tmp_path: Pa
     np.testing.assert_allclose(found, 3 * X + np.array([5, -7]).reshape(2, 1, 1), rtol=1e-6)
 
 
+def test_a_listed_layer_is_written_with_its_fields(tmp_path: Path) -> None:
+    listed = tmp_path / "k.xml"
+    listed.write_text(CUSTOM_LAYERS)
+    options = CompileOptions(extensions=folder(tmp_path, ops_own=HEAD + LISTED), transformations_config=(listed,))
+    model = written(tmp_path, DATA + layer("Shifted", "own", ["data"], ["y"], "power_param { scale: 3 }"), {"data": []})
+    convert_model(model, tmp_path / "ir.xml", options)
+    text = (tmp_path / "ir.xml").read_text()
+    assert 'type="Shifted" version="extension"' in text and '<data power="1.0" scale="3.0" shift="0.0"/>' in text
+
+
 WRONG = [
     ("<CustomLayers><CustomLayer hasParam='false'/></CustomLayers>", "has NativeType, hasParam"),
     ("<A><CustomLayer NativeType='X' hasParam='true'/></A>", "protoParamName, got CustomLayer"),
@@ -168,6 +185,11 @@ def test_lists_of_layers_that_are_wrong(text: str, reason: str, tmp_path: Path) 
     (tmp_path / "k.xml").write_text(text)
     with pytest.raises(Error, match=reason):
         load_layers_xml(tmp_path / "k.xml")
+
+
+def test_lists_of_layers_are_for_caffe(tmp_path: Path) -> None:
+    with pytest.raises(Error, match="got one of onnx"):
+        phase_passes([], [tmp_path / "k.xml"], Switches(), "onnx")
 
 
 def test_names_that_every_node_has_get_a_number() -> None:
