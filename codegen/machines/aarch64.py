@@ -19,6 +19,7 @@ def _abilities(features: frozenset[str], vector_bytes: int) -> Abilities:
     dots = _MIXED_DOTS if "i8mm" in features else _SIGNED_DOTS if "dotprod" in features else {}
     return Abilities(
         fuses=True,
+        fuses_second=True,
         keeps_nan=True,
         multiplies_lanes=True,
         converts=frozenset({DType.F16}),

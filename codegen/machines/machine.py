@@ -22,6 +22,7 @@ class Abilities:
     """
 
     fuses: bool = False  # multiply-adds round once
+    fuses_second: bool = False  # in a * b - c * d, LLVM fuses the second product with the difference, not the first one
     keeps_nan: bool = False  # one instruction gives the larger or the smaller of two floats, and NaN if one is NaN
     rounds: bool = True  # one instruction rounds a float to an i32
     converts: frozenset[DType] = frozenset()  # short types of floats that instructions convert

@@ -3,6 +3,7 @@
 Rules, each in one place:
   * inside `within` no address outside is read: it is replaced by that of some zeros                      `within`
   * a product with a structural zero, or with one, costs nothing                                         `fma`
+  * of a * b - c * d the first product is fused on all machines
   * products and sums of quantised numbers are computed as they are written: no multiply-adds            `quantised`
 """
 
@@ -57,8 +58,8 @@ class Values(Memory):
     def primitive(self, expr: Prim) -> Value:
         fn, args, dtype = expr.fn, expr.args, expr.dtype
         match fn, args:
-            case "add", (Prim("mul", (a, b)), c) | (c, Prim("mul", (a, b))) if dtype.is_float and not self.quantised:
-                return self.fma(dtype, self.expr(a), self.expr(b), self.expr(c))
+            case "add" | "sub", _ if dtype.is_float and not self.quantised and (value := self.fused(expr)) is not None:
+                return value
             case "within", (index, bound, value, *other):
                 return self.within(index, bound, value, other[0] if other else Const(0, value.dtype))
             case "select", (condition, yes, no):
@@ -89,6 +90,17 @@ class Values(Memory):
                 operand = self.to_round if fn == "round_even" else self.expr
                 exact = self.quantised and dtype.is_float and fn in EXACT
                 return self.apply(EXACT[fn] if exact else fn, args[0].dtype, *[operand(a) for a in args])
+
+    def fused(self, expr: Prim) -> Value | None:
+        """Emit a sum with a product as a multiply-add, and a difference of two products where LLVM fuses the second."""
+        match expr.fn, expr.args:
+            case "add", (Prim("mul", (a, b)), c) | (c, Prim("mul", (a, b))):
+                return self.fma(expr.dtype, self.expr(a), self.expr(b), self.expr(c))
+            case "sub", (Prim("mul", (a, b)), Prim("mul") as c) if self.abilities.fuses_second:
+                negative = self.apply("neg", expr.dtype, self.expr(c))
+                return self.fma(expr.dtype, self.expr(a), self.expr(b), negative)
+            case _:
+                return None
 
     def of_place(self, fn: str, x: Load, *index: Expr) -> Value:
         """Emit a primitive of the place that is loaded instead of the number there."""

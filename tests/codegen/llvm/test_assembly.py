@@ -92,3 +92,18 @@ def test_products_stay_in_registers_whatever_the_processor_is_called(
     found = products(stages(graph_of(make, shape), CompileOptions(target="native")).asm(), "x86-64-v4")
     assert max(count for count, _ in found) >= 8
     assert [slots for _, slots in found if slots] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "first", "second"),
+    [("x86-64-v3", "vfmsub", "vfnmadd"), ("aarch64-v8", "fmla", "fmls"), ("riscv64-v", "vfms", "vfnms")],
+)
+def test_the_first_of_two_products_is_fused(target: str, first: str, second: str) -> None:
+    """Of a * b - c * d, on all machines: results are the same bits."""
+
+    def make(b: Builder, *x: OutPort) -> OutPort:
+        return b.Subtract(b.Multiply(x[0], x[1]), b.Multiply(x[2], x[3]))
+
+    text = stages(graph_of(make, *[(64,)] * 4), CompileOptions(target=target)).asm()
+    assert re.search(rf"\t{first}", text)
+    assert not re.search(rf"\t{second}", text)
