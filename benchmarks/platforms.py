@@ -35,6 +35,7 @@ from aot.runtime.arrays.tensors import Array
 from tests.cases import Case
 from tests.codegen.llvm import test_windows as windows
 from tests.codegen.llvm.test_cross import DIGITS, RUNNER, one_of, packed
+from tests.codegen.llvm.test_macos import LOADER
 from tests.compilers import compiler
 from tests.dynamic import loops
 from tests.frontends.gguf.networks import Network
@@ -69,6 +70,10 @@ class Machine:
     def windows(self) -> bool:
         return self.target.startswith("windows")
 
+    @property
+    def macos(self) -> bool:
+        return self.target.startswith("macos")
+
 
 AARCH64 = ("aarch64-linux-gnu-gcc", ("qemu-aarch64-static", "-cpu"))
 MACHINES = {
@@ -79,6 +84,8 @@ MACHINES = {
     "x86-64-v4": Machine("x86-64-v4"),
     "aarch64-v8": Machine("aarch64-v8", AARCH64[0], (*AARCH64[1], "cortex-a53")),
     "aarch64-v8.6": Machine("aarch64-v8.6", AARCH64[0], (*AARCH64[1], "max")),
+    "macOS": Machine("macos-v8.6", AARCH64[0], (*AARCH64[1], "max")),  # by a loader of ours
+    "Android": Machine("android-v8.6", AARCH64[0], (*AARCH64[1], "max")),  # with musl
     **{
         f"riscv64, {bits} bits": Machine(
             "riscv64-v",
@@ -143,11 +150,15 @@ def parts(arrays: Sequence[Array]) -> list[Array]:
 
 def program(machine: Machine, made: Built | Levels, folder: Path, source: Path, name: str) -> list[str]:
     """Make a C program with the model, and return the command that runs it."""
-    (folder / f"{name}.h").write_text(header_text(made, name))
+    for header in {name, "network"}:
+        (folder / f"{header}.h").write_text(header_text(made, name))
     ways = [f"-DQUERY={QUERY_PREFIX}{made.tag}", f"-I{folder}", str(source), "-o", str(folder / "program.exe")]
     if machine.windows:
         made.write_shared(folder / "m.dll")
         ways.append("-fms-extensions")
+    elif machine.macos:
+        made.write_shared(folder / "m.dylib")
+        ways += ["-static", str(LOADER), '-DLIBRARY="m.dylib"', "-pthread"]
     else:
         made.write_object(folder / "m.o")
         ways += ["-static", str(folder / "m.o"), "-pthread"]
