@@ -2,7 +2,9 @@
 
     python -m benchmarks.dynamic ppocr4_det/model_dyn.xml --size x=1x3x320x480 --size x=2x3x64x96 [--json out.json]
 
-Both infer by turns in one process, with one thread; `ratio` is the median over rounds of dynamic over static time.
+Both infer by turns in one process, with one thread; `ratio` is the median over rounds of dynamic over static time, of
+the processor. With `--peers` OpenVINO in f32 and, for ONNX files, ONNX Runtime take turns, too: `peers` is the least
+time of the faster one over ours.
 `first` is the first call at a size, after calls at all other ones, over a repeated one; `memory` the arena over the
 static one's. `bits` says whether one and two threads give the same, `error` how far the largest difference from
 OpenVINO's result at this size is, over its largest value.
@@ -33,7 +35,7 @@ from aot.runtime.arrays.tensors import numpy_dtype
 from aot.runtime.inference.request import InferRequest
 from aot.runtime.model import CompiledModel
 from benchmarks.networks.folder import Array
-from benchmarks.timing.engines import openvino
+from benchmarks.timing.engines import Run, onnxruntime, openvino
 from benchmarks.timing.report import Row, machine, number
 
 TURN_SECONDS = 0.05
@@ -49,6 +51,7 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--shape", action="append", default=[], help="as of `aot compile`, with names")
     parser.add_argument("--below", type=int, default=100, help="integer inputs are noise below this")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--peers", action="store_true", help="time ONNX Runtime and OpenVINO, too")
     parser.add_argument("--json", type=Path, help="write all figures there")
     return parser.parse_args(given)
 
@@ -59,14 +62,16 @@ def run(given: list[str] | None = None) -> int:
     options = CompileOptions(shapes=shapes_of(args.shape), dims=dims_of(args.dim))
     one, two = (in_memory(stages(args.model, options).built, threads) for threads in (1, 2))
     rows: list[Row] = []
-    print("| size | static ms | dynamic ms | ratio | first | memory | bits | error |\n" + "|--" * 8 + "|")
+    print("| size | static ms | dynamic ms | ratio | peers | first | memory | bits | error |\n" + "|--" * 9 + "|")
     sizes = [shapes_of(size) for size in args.size]
     inputs = [noise(one, dict(size), args.below) for size in sizes]
     for size, arrays in zip(sizes, inputs, strict=True):
         others = [other for other in inputs if other is not arrays]
         fixed = compile_model(args.model, CompileOptions(shapes=size), threads=1)
         row: Row = {"size": ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in size)}
-        row |= times(fixed, one, arrays, args.rounds) | first_call(one, arrays, others)
+        requests = {name: bound(model, arrays).infer for name, model in (("static", fixed), ("dynamic", one))}
+        row |= times(requests | (peers(args.model, arrays) if args.peers else {}), args.rounds)
+        row |= first_call(one, arrays, others)
         row |= memory(fixed, one, arrays) | agreement(args.model, fixed, one, two, arrays)
         rows.append(row)
         print(line(row), flush=True)
@@ -88,28 +93,46 @@ def noise(model: CompiledModel, shapes: Mapping[str, tuple[int | str, ...]], bel
     return made
 
 
-def times(fixed: CompiledModel, dynamic: CompiledModel, inputs: Inputs, rounds: int) -> Row:
-    """Milliseconds of both, by turns; the ratio is taken inside of a round."""
-    requests = [model.create_infer_request() for model in (fixed, dynamic)]
-    for request in requests:
-        request.infer(inputs)
-    count = max(1, round(TURN_SECONDS / timed(requests[0], 1)))
-    turns: list[list[float]] = [[], []]
+def bound(model: CompiledModel, inputs: Inputs) -> InferRequest:
+    """A request that has inferred these inputs."""
+    request = model.create_infer_request()
+    request.infer(inputs)
+    return request
+
+
+def peers(path: Path, inputs: Inputs) -> dict[str, Run]:
+    """Inferences of the other runtimes that read the file."""
+    found = {"OpenVINO": openvino(path, inputs, 1)[0]}
+    if path.suffix == ".onnx":
+        found["ONNX Runtime"] = onnxruntime(path, inputs, 1)[0]
+    for infer in found.values():
+        infer()
+    return found
+
+
+def times(runs: Mapping[str, Run], rounds: int) -> Row:
+    """Milliseconds of all, by turns; the ratio of dynamic to static is taken inside of a round."""
+    names = list(runs)
+    counts = {name: max(1, round(TURN_SECONDS / timed(infer, 1))) for name, infer in runs.items()}
+    turns: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(rounds):
-        for k in (turn % 2, 1 - turn % 2):
-            turns[k].append(timed(requests[k], count))
-    static, own = map(statistics.median, turns)
-    ratio = statistics.median(b / a for a, b in zip(*turns, strict=True))
-    return {"static": static * 1e3, "dynamic": own * 1e3, "ratio": ratio}
+        first = turn % len(names)
+        for name in (*names[first:], *names[:first]):
+            turns[name].append(timed(runs[name], counts[name]))
+    row: Row = {name: statistics.median(spent) * 1e3 for name, spent in turns.items()}
+    row["ratio"] = statistics.median(b / a for a, b in zip(turns["static"], turns["dynamic"], strict=True))
+    if others := [min(turns[name]) for name in names[2:]]:
+        row["peers"] = min(others) / min(turns["dynamic"])
+    return row
 
 
-def timed(request: InferRequest, count: int) -> float:
-    """Seconds of an inference of what is set: the median of `count`."""
+def timed(infer: Run, count: int) -> float:
+    """Seconds of the processor that an inference takes: the median of `count`."""
     spent: list[float] = []
     for _ in range(count):
-        begin = time.perf_counter()
-        request.infer()
-        spent.append(time.perf_counter() - begin)
+        begin = time.process_time()
+        infer()
+        spent.append(time.process_time() - begin)
     return statistics.median(spent)
 
 
@@ -170,7 +193,7 @@ def line(row: Row) -> str:
     bits = "equal" if row["bits"] else "**differ**"
     error = number(row, "error")
     cells = [f"{number(row, key):.4g}" for key in ("static", "dynamic")]
-    cells += [f"{number(row, key):.2f}" for key in ("ratio", "first", "memory")]
+    cells += [f"{number(row, key):.2f}" for key in ("ratio", "peers", "first", "memory")]
     return f"| {row['size']} | {' | '.join(cells)} | {bits} | {error:.1e} |"
 
 

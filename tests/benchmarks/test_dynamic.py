@@ -18,14 +18,20 @@ def test_a_model_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(dynamic, "find_spec", lambda name: None)
+
+    def slow(path: Path, inputs: dynamic.Inputs) -> dict[str, dynamic.Run]:
+        return {"slow": lambda: math.factorial(20_000)}
+
+    monkeypatch.setattr(dynamic, "peers", slow)
     shape = "x".join(map(str, np.load(DIGITS.parent / "seven.npy").shape))
     name = dynamic.compile_model(DIGITS).inputs[0].name
     out = tmp_path / "out.json"
-    assert dynamic.run([str(DIGITS), "--size", f"{name}={shape}", "--rounds", "1", "--json", str(out)]) == 0
+    assert dynamic.run([str(DIGITS), "--size", f"{name}={shape}", "--rounds", "1", "--peers", "--json", str(out)]) == 0
     (row,) = json.loads(out.read_text())["rows"]
     assert row["bits"] is True
     assert row["from static"] == 0
     assert row["memory"] == 1
+    assert row["peers"] > 1
     assert f"| {name} {shape} |" in capsys.readouterr().out
 
 
