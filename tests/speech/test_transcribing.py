@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import wave
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from aot.cli import app
 from aot.runtime import load
 from aot.runtime.errors import UsageError
 from aot.runtime.model import CompiledModel
+from aot.serve.openai.transcribing import wanted_of
 from aot.speech.rules import Marks
 from aot.speech.transcribing import Transcriber, cut
 from aot.text.library_texts import AUDIO
@@ -24,6 +27,7 @@ from aot.text.reading_loop import ReadingLoop
 from aot.text.tokenizer import read_tokenizer
 from tests.archives import arrays_of
 from tests.frontends.huggingface.folders import weight, write
+from tests.serve.conftest import listening
 from tests.speech.sound import RATE, sound
 
 CLOSE = 1e-4  # of the largest logit: powers are in f32
@@ -102,10 +106,17 @@ def test_windows_are_cut_at_pairs_of_times(
     assert (None if taken is None else round(taken, 6)) == used
 
 
-def test_a_file_is_transcribed(library: Path, tmp_path: Path) -> None:
-    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+def recording() -> bytes:
+    """Return a WAV file of one second."""
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
         file.setparams((1, 2, RATE, 0, "NONE", ""))
         file.writeframes((sound(1) * 32767).astype("<i2").tobytes())
+    return stream.getvalue()
+
+
+def test_a_file_is_transcribed(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(recording())
     (tmp_path / "b.wav").write_bytes((tmp_path / "a.wav").read_bytes()[:20])
 
     def run(*args: object) -> tuple[int, str]:
@@ -119,3 +130,48 @@ def test_a_file_is_transcribed(library: Path, tmp_path: Path) -> None:
     assert code == 0 and re.match(r"\[00:00:00\.\d{3} - 00:00:0\d\.\d{3}\] w\d+", text)
     assert run(library, tmp_path / "b.wav")[0] == 4
     assert run(library, library)[0] == 3
+
+
+def test_the_server_answers_with_the_text(library: Path) -> None:
+    with listening(library, grpc_port=None) as server:
+
+        def post(**fields: str) -> httpx.Response:
+            url = f"http://127.0.0.1:{server.port}/v1/audio/transcriptions"
+            file = {} if fields.pop("file", None) == "none" else {"file": ("a.wav", recording())}
+            return httpx.post(
+                url, data={"model": "m", **fields}, files={**file, "temperature": (None, "0")}, timeout=60
+            )
+
+        told = post(response_format="verbose_json", language="de").json()
+        assert (told["language"], told["duration"], told["task"]) == ("de", 1.0, "transcribe")
+        assert told["text"] == " ".join(one["text"] for one in told["segments"]) and "w" in told["text"]
+        assert (
+            post().json().keys() == {"text"}
+            and post(response_format="text").headers["content-type"][:10] == "text/plain"
+        )
+        for fields, field in (
+            ({"file": "none"}, "file"),
+            ({"response_format": "srt"}, "response_format"),
+            ({"language": "xx"}, "language"),
+            ({"prompt": "as before"}, "prompt"),
+        ):
+            refused = post(**fields)
+            assert refused.status_code == 400 and field in refused.json()["error"]["message"]
+        listed = httpx.get(f"http://127.0.0.1:{server.port}/v1/models").json()["data"]
+        assert [one["id"] for one in listed] == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", b"{}"),
+        ("multipart/form-data; boundary=x", b""),
+        ("multipart/form-data; boundary=x", b"--x\r\n\r\na\r\n--x--"),
+        ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="a"\r\n--x--'),
+        ("multipart/form-data; boundary=x", b"--x\r\n" * 99 + b"--x--"),
+        ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nRIFF\r\n--x--'),
+    ],
+)
+def test_damaged_forms_are_refused(kind: str, body: bytes) -> None:
+    with pytest.raises(UsageError, match=r"request: |model: must be"):
+        wanted_of(kind, body)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from aot.runtime.errors import UsageError
 from aot.runtime.generation.generator import Generator
-from aot.runtime.generation.interface import IDS, has_row_lengths
+from aot.runtime.generation.interface import IDS, NAMES, has_row_lengths
 from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
 from aot.serve.faults import QueueFullError
@@ -21,7 +21,6 @@ from aot.serve.openai.together import Together
 from aot.serve.served import Served
 from aot.serve.settings import Settings
 from aot.text.grammars import Constraint, Grammars, grammar_of, grammar_of_calls
-from aot.text.library_texts import SOURCE_IDS
 from aot.text.prefixes import Prefixes
 from aot.text.stream import text_source
 from aot.text.template import ChatTemplate
@@ -127,4 +126,4 @@ class Language:
 def is_language(served: Served) -> bool:
     """True if a model has the input of language models and keeps state."""
     names = {t.name for t in served.inputs}
-    return bool(served.model.manifest.variables) and IDS in names and SOURCE_IDS not in names
+    return bool(served.model.manifest.variables) and IDS in names and NAMES.issuperset(names)

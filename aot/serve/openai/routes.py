@@ -16,15 +16,17 @@ from aot.runtime.errors import AotError, InternalError
 from aot.serve.bodies import json_object, received
 from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError, http_status
 from aot.serve.metrics import Times
-from aot.serve.openai import embeddings, reranking
+from aot.serve.openai import embeddings, reranking, transcribing
 from aot.serve.openai.answer import Part
 from aot.serve.openai.asked import asked_of
 from aot.serve.openai.embeddings import Embedder
 from aot.serve.openai.forms import Form, error_tree, events, merged, whole
 from aot.serve.openai.language import Language, is_language
 from aot.serve.openai.reranking import Reranker
+from aot.serve.openai.transcribing import Listener
 from aot.serve.repository import Repository
 from aot.serve.served import Served
+from aot.speech.rules import is_speech_model
 from aot.text.embedding import is_encoder, is_ranker
 from aot.text.grammars import Constraint
 
@@ -62,6 +64,7 @@ class OpenAi:
         self._languages = _Kept(repository, lambda served: Language(served, settings, executor))
         self._embedders = _Kept(repository, Embedder)
         self._rerankers = _Kept(repository, Reranker)
+        self._listeners = _Kept(repository, lambda served: Listener(served, settings))
 
     def routes(self) -> list[Route]:
         return [
@@ -71,6 +74,7 @@ class OpenAi:
             Route("/v1/chat/completions", _guarded(self._chat), methods=["POST"]),
             Route("/v1/embeddings", _guarded(self._embeddings), methods=["POST"]),
             Route("/v1/rerank", _guarded(self._rerank), methods=["POST"]),
+            Route("/v1/audio/transcriptions", _guarded(self._transcribe), methods=["POST"]),
         ]
 
     async def _models(self, request: Request) -> Response:
@@ -97,10 +101,20 @@ class OpenAi:
         reranker = await self._rerankers.of(self._repository.find(wanted.model))
         return await _counted(reranker.served, lambda times: reranker.answer(wanted, times))
 
+    async def _transcribe(self, request: Request) -> Response:
+        body = await self._body(request)
+        wanted = await asyncio.to_thread(transcribing.wanted_of, request.headers.get("content-type", ""), body)
+        listener = await self._listeners.of(self._repository.find(wanted.model))
+        media = "text/plain" if wanted.form == transcribing.TEXT else "application/json"
+        return await _counted(listener.served, lambda times: listener.answer(wanted, times), media)
+
     async def _tree(self, request: Request) -> dict[str, object]:
+        return json_object(await self._body(request))
+
+    async def _body(self, request: Request) -> bytes:
         if self._repository.is_closed:
             raise UnavailableError("server: must not be stopping, got a request")
-        return json_object(await received(request, self._settings))
+        return await received(request, self._settings)
 
     async def _answered(self, request: Request, *, chat: bool) -> Response:
         asked = asked_of(await self._tree(request), chat=chat)
@@ -140,8 +154,10 @@ class OpenAi:
             language.served.metrics.answered(code, time.monotonic() - begin, times if code == 200 else None)
 
 
-async def _counted(served: Served, work: Callable[[Times], Awaitable[bytes]]) -> Response:
-    """Answer with the JSON that `work` returns, and count the request among those of the model."""
+async def _counted(
+    served: Served, work: Callable[[Times], Awaitable[bytes]], media: str = "application/json"
+) -> Response:
+    """Answer with the bytes that `work` returns, of type `media`, and count the request among those of the model."""
     begin, code, times = time.monotonic(), CLOSED, Times()
     try:
         answer = await work(times)
@@ -151,7 +167,7 @@ async def _counted(served: Served, work: Callable[[Times], Awaitable[bytes]]) ->
         raise
     finally:
         served.metrics.answered(code, time.monotonic() - begin, times if code == 200 else None)
-    return Response(answer, media_type="application/json")
+    return Response(answer, media_type=media)
 
 
 async def _unless_gone(request: Request, work: Awaitable[dict[str, object]]) -> dict[str, object]:
@@ -170,13 +186,16 @@ async def _unless_gone(request: Request, work: Awaitable[dict[str, object]]) -> 
 
 
 def _is_known(served: Served) -> bool:
-    """True for a language model or an encoder."""
-    return is_language(served) or is_encoder(served.model.manifest) or is_ranker(served.model.manifest)
+    """True for a language model, an encoder or a model of speech."""
+    known = (is_encoder, is_ranker, is_speech_model)
+    return is_language(served) or any(is_of(served.model.manifest) for is_of in known)
 
 
 def _described(served: Served) -> dict[str, object]:
     if not _is_known(served):
-        raise UnknownModelError(f"model '{served.name}': must be a language model or an encoder, got another")
+        raise UnknownModelError(
+            f"model '{served.name}': must be a language model, an encoder or one of speech, got another"
+        )
     created = int(served.path.stat().st_mtime) if served.path.exists() else 0
     return {"id": served.name, "object": "model", "created": created, "owned_by": OWNER}
 

@@ -1,0 +1,124 @@
+"""Requests for the text of speech, `/v1/audio/transcriptions`, and their answers as OpenAI writes them."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import time
+from email import message_from_bytes
+
+from aot.codegen.dataclass import dataclass
+from aot.ir.types import Array
+from aot.runtime.errors import CorruptError, UnsupportedError, UsageError
+from aot.serve.faults import QueueFullError
+from aot.serve.json_texts import written
+from aot.serve.metrics import Times
+from aot.serve.openai.fields import FieldError
+from aot.serve.served import Served
+from aot.serve.settings import Settings
+from aot.speech.rules import TRANSCRIBE, marks_of
+from aot.speech.transcribing import RATE, Transcriber
+from aot.speech.wave_file import samples_of
+from aot.text.tokenizer import read_tokenizer
+
+JSON, TEXT, VERBOSE = "json", "text", "verbose_json"
+FORMS = (JSON, TEXT, VERBOSE)
+FIELDS = ("file", "model", "language", "response_format", "timestamp_granularities[]")
+NEUTRAL = {"temperature": ("0", "0.0", ""), "prompt": ("",), "stream": ("false",)}  # values that change nothing
+MOST_PARTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A request. `form`: how the answer is written."""
+
+    model: str
+    samples: Array
+    language: str | None
+    form: str
+
+
+def wanted_of(kind: str, body: bytes) -> Wanted:
+    """Return a request whose content type is `kind`; FieldError for a field that is missing, or not supported."""
+    parts = parts_of(kind, body)
+    audio, texts = parts.pop("file", None), {name: value.decode("utf-8", "replace") for name, value in parts.items()}
+    for name, text in texts.items():
+        if name not in FIELDS and text not in NEUTRAL.get(name, ()):
+            raise FieldError(name[:60], "left out (others are not supported)", text)
+    if "model" not in texts:
+        raise FieldError("model", "the name of a model", None)
+    if audio is None:
+        raise FieldError("file", "an audio file", None)
+    form = texts.get("response_format", JSON)
+    if form not in FORMS:
+        raise FieldError("response_format", " or ".join(FORMS), form)
+    if texts.get("timestamp_granularities[]", "segment") != "segment":
+        raise FieldError("timestamp_granularities[]", "segment", texts["timestamp_granularities[]"])
+    try:
+        samples = samples_of(io.BytesIO(audio), "file", RATE)
+    except (CorruptError, UnsupportedError) as error:
+        raise FieldError("file", "audio in WAV of 16-bit PCM", error) from None
+    return Wanted(texts["model"], samples, texts.get("language") or None, form)
+
+
+def parts_of(kind: str, body: bytes) -> dict[str, bytes]:
+    """Return the parts of a form by name, the last one of each; UsageError for another body."""
+    found = re.match(r"""multipart/form-data\s*;.*?boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))""", kind, re.I)
+    if found is None:
+        raise UsageError(f"request: must be multipart/form-data with a boundary, got {kind[:60]}")
+    line = b"\r\n--" + (found[1] or found[2]).encode()
+    pieces = (b"\r\n" + body).split(line, MOST_PARTS + 2)
+    if len(pieces) < 2 or len(pieces) > MOST_PARTS + 2 or not pieces[-1].startswith(b"--"):
+        raise UsageError(f"request: must be a whole form of at most {MOST_PARTS} parts, got another one")
+    parts: dict[str, bytes] = {}
+    for piece in pieces[1:-1]:
+        head, between, value = piece.removeprefix(b"\r\n").partition(b"\r\n\r\n")
+        name = message_from_bytes(head + b"\r\n\r\n").get_param("name", header="content-disposition")
+        if not between or not isinstance(name, str):
+            raise UsageError("request: each part of a form must have a name and a value, got one without")
+        parts[name] = value
+    return parts
+
+
+class Listener:
+    """A model of speech of a server, with its tokenizer."""
+
+    def __init__(self, served: Served, settings: Settings) -> None:
+        """UsageError for a model that hears no speech, or has no tokenizer."""
+        marks_of(served.model.manifest)
+        self.served, self.tokenizer = served, read_tokenizer(served.path)
+        self._places = asyncio.Semaphore(settings.sequences)
+        self._waiting, self._most = 0, settings.of(served.name).queue
+
+    async def answer(self, wanted: Wanted, times: Times) -> bytes:
+        """Return the answer, as JSON or as a text; `times` gets begin and end of the inferences."""
+        transcriber = Transcriber(self.served.model, self.tokenizer, language=wanted.language)
+        if self._waiting >= self._most:
+            raise QueueFullError(f"{self.served.name}: at most {self._most} requests may wait, got one more")
+        self._waiting += 1
+        try:
+            await self._places.acquire()
+        finally:
+            self._waiting -= 1
+        times.begin(time.monotonic())
+        try:
+            return await asyncio.to_thread(self._written, transcriber, wanted)
+        finally:
+            self._places.release()
+            times.end(time.monotonic())
+
+    def _written(self, transcriber: Transcriber, wanted: Wanted) -> bytes:
+        pieces = list(transcriber.pieces(wanted.samples, timed=wanted.form == VERBOSE))
+        texts = [transcriber.text(piece).strip() for piece in pieces]
+        whole = " ".join(texts)
+        if wanted.form == TEXT:
+            return f"{whole}\n".encode()
+        if wanted.form == JSON:
+            return written({"text": whole})
+        segments = [
+            {"id": n, "start": round(piece.start, 3), "end": round(piece.end, 3), "text": text}
+            for n, (piece, text) in enumerate(zip(pieces, texts, strict=True))
+        ]
+        facts = {"task": TRANSCRIBE, "language": transcriber.language, "duration": len(wanted.samples) / RATE}
+        return written({**facts, "text": whole, "segments": segments})
