@@ -32,7 +32,11 @@ class Builder:
         return self.graph.add(op, *ports, name=name, origin=self.origin, outputs=outputs)
 
     def const(self, value: Any, dtype: DType, name: str = "") -> OutPort:
-        data = value if isinstance(value, Deferred) else np.asarray(value).astype(numpy_dtype(dtype))
+        """Return a constant; arrays that may change are copied, and those of mapped files are not."""
+        data = value if isinstance(value, Deferred) else np.asarray(value)
+        if not isinstance(data, Deferred):
+            changes = data.flags.writeable or not data.flags.c_contiguous
+            data = data.astype(numpy_dtype(dtype), copy=changes)
         op = REGISTRY["Constant"](element_type=dtype)  # type: ignore[call-arg]
         return self.graph.add(op, name=name, origin=self.origin or Origin(), data=data).out_port(0)
 

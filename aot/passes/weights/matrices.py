@@ -32,7 +32,7 @@ Rounding = Callable[[Array, int, int], Rounded]  # of weights [rows, columns] to
 DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # between integers and a matrix
 SHORT_BITS = 16  # bits of bf16
 WIDE_BITS = 8  # bits of embeddings and of the last product, whose errors reach the results at once
-PIECE = 1 << 18  # elements that are rounded together: they stay in the cache
+PIECE = 1 << 16  # elements that are rounded together: they stay in the cache
 LEAST_ROWS = 2  # of a matrix; others are vectors
 
 
