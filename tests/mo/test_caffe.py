@@ -15,6 +15,7 @@ from aot.frontends.caffe.messages import LayerParameter
 from aot.ir.interpret import interpret
 from aot.ir.op import Foreign
 from aot.mo.bridge.names import op_name
+from aot.mo.extracted.classes import extractor
 from aot.mo.extracted.nodes import extracted
 from aot.mo.front.caffe.blobs import conv_create_attrs, conv_set_params, get_list_from_container, get_spatial_attr
 from aot.mo.front.caffe.custom_layers_mapping import load_layers_xml, proto_extractor
@@ -276,9 +277,15 @@ def test_functions_give_the_attributes_of_a_convolution(text: str) -> None:
     text_format.Parse(f"num_output: 4 {text}", pb.convolution_param)
     found = conv_create_attrs(conv_set_params(pb.convolution_param, "Conv2D"))
     known = extracted(Foreign("caffe", "Convolution", tuple(node_attributes(pb, "Convolution").items())), 1)
-    both = found.keys() & known.keys()
-    assert found.keys() - both == {"bias_term"}
-    assert {n: np.asarray(found[n]).tolist() for n in both} == {n: np.asarray(known[n]).tolist() for n in both}
+    assert found.pop("bias_term") and found.keys() == known.keys()
+    assert {n: np.asarray(found[n]).tolist() for n in known} == {n: np.asarray(known[n]).tolist() for n in known}
+
+
+def test_an_extractor_needs_a_message() -> None:
+    graph = Graph()
+    graph.add_node("c", name="c", kind="op", pb=None)
+    with pytest.raises(Error, match="Convolution: an extractor reads the message"):
+        extractor("front.caffe.conv_ext", "ConvFrontExtractor").extract(Node(graph, "c"))
 
 
 def test_an_extension_may_make_proposals_with_defaults_of_its_own() -> None:

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from aot.ir.op import Foreign
+from aot.mo.utils.error import Error
 
 _DESCRIBE = {
     name: f"aot.frontends.{home}.describe" for name, home in (("onnx", "onnx"), ("tf", "tf.files"), ("caffe", "caffe"))
@@ -18,8 +19,10 @@ def messages_of(framework: str) -> Any:
 
 
 def described(node: Any, framework: str, kind: str) -> Foreign:
-    """Return the operation of a node's message; `kind`: that of a layer of Caffe."""
+    """Return the operation of a node's message; `kind`: that of a layer of Caffe. Error without one."""
     message = node.pb
+    if message is None:
+        raise Error("{}: an extractor reads the message of a node of a file, got none", kind)
     if framework == "caffe":
         return Foreign(framework, kind, tuple(messages_of(framework).node_attributes(message, kind).items()))
     attrs: dict[str, Any] = messages_of(framework).node_attributes(message)

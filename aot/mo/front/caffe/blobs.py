@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from aot.ir.op import Foreign
+from aot.mo.extracted.nodes import extracted
 from aot.mo.graph.graph import Node
 from aot.mo.ops.const import Const
 from aot.mo.utils.arrays import int64_array
@@ -66,21 +68,10 @@ def conv_set_params(conv_param: Any, conv_type: str) -> dict[str, Any]:
 
 def conv_create_attrs(params: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of a convolution from the numbers of `conv_set_params`."""
-    padding, stride, kernel, dilation = (params[name][::-1] for name in ("padding", "stride", "kernel", "dilate"))
-    pads = np.repeat(int64_array(padding), 2).reshape(2, 2)
-    fixed: dict[str, Any] = {"bias_addable": True, "reshape_kernel": True, "output_shape": None}
-    fixed |= {"output_spatial_shape": None, "kernel_spatial_idx": int64_array([2, 3])}
-    return {
-        **fixed,
-        **{name: params[name] for name in ("bias_term", "group", "output")},
-        "input_feature_channel": 1,
-        "output_feature_channel": 0,
-        "pad": np.concatenate((np.zeros((2, 2), np.int64), pads)),
-        "pad_spatial_shape": pads,
-        "stride": int64_array([1, 1, *stride]),
-        "dilation": int64_array([1, 1, *dilation]),
-        "kernel_spatial": int64_array(kernel),
-    }
+    attrs: dict[str, Any] = {"group": params["group"], "num_output": params["output"]}
+    for name, field in (("padding", "pad"), ("stride", "stride"), ("kernel", "kernel"), ("dilate", "dilation")):
+        attrs[f"{field}_w"], attrs[f"{field}_h"] = params[name]
+    return {"bias_term": params["bias_term"], **extracted(Foreign("caffe", "Convolution", tuple(attrs.items())), 1)}
 
 
 def dim_to_shape(dim: Any) -> Any:
