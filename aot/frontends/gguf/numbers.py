@@ -27,7 +27,7 @@ PIECE = 1 << 17  # numbers that are made together: they stay in the cache
 
 
 class Part(StrEnum):
-    """What blocks are made of: an element is (number - zero point) * scale."""
+    """Part of blocks, whose elements are (number - zero point) * scale."""
 
     NUMBERS = "numbers"
     ZEROS = "zeros"

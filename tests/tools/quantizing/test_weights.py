@@ -123,7 +123,7 @@ def test_compiling_with_rounded_weights_gives_the_same_bits(
     bits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An embedding that is the head, too, lies in the library once; large matrices wait in files."""
-    monkeypatch.setattr(kept_numbers, "LEAST", 1 << 12)
+    monkeypatch.setattr(kept_numbers, "LEAST_NUMBERS", 1 << 12)
     path, out = decoder(tmp_path), tmp_path / "q.xml"
     rows = aot.quantize_weights(path, out, bits=bits)
     made = stages(path, weights=f"int{bits}")
