@@ -76,6 +76,14 @@ def test_few_rows_have_kernels_of_their_own_over_the_same_weights() -> None:
     assert asked.program.constant_bytes < 1.1 * 4 * HIDDEN * HIDDEN * 4
 
 
+def test_rows_that_are_loaded_as_vectors_compile() -> None:
+    asked = stages(
+        recurrent("lstm", "forward", lengths=False, hidden=96), CompileOptions(level=None, target="aarch64-v8.2")
+    )
+    assert "tile[b:1 g:32/cut k:4/cut] lanes[g:4] pack[w0.0:16(0,1)] row_vectors=k" in asked.groups
+    assert asked.built
+
+
 def test_each_iteration_goes_the_other_way_through_large_weights() -> None:
     program = stages(recurrent("lstm", "forward", lengths=False), CompileOptions(level=None)).program
     assert 2 in traversals(program)

@@ -173,7 +173,8 @@ def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
     most = min((COSTS.latency_chains - 1) // vectors, (target.registers - 2) // (2 * vectors) - 1)
     if most < 1:
         return step
-    tiles = (Tile(rows[0].name, most), Tile(lane, 2 * vectors * lanes, Tail.CUT))
+    sums = (t for t in plan.tile if t.axis not in (rows[0].name, lane))
+    tiles = (Tile(rows[0].name, most), Tile(lane, 2 * vectors * lanes, Tail.CUT), *sums)
     if _weights([d], steps) <= target.l2 // 2:
         plan = replace(plan, prefetch=None)
         step = replace(step, schedule=plan)
