@@ -19,6 +19,7 @@ from aot.text.library_texts import AUDIO, FOLDER, SPEECH, metadata_in
 STEP = 0.02  # seconds from one time to the next
 MOST_WORDS = 1 << 31
 TRANSCRIBE = "transcribe"
+LATEST, UNTIMED = "max_initial_timestamp_index", "no_timestamps_token_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +68,24 @@ def marks_of(manifest: Manifest) -> Marks:
     given = cast("dict[str, object]", texts).get(SPEECH) if isinstance(texts, dict) else None
     if given is None:
         raise UsageError(f"{name}: must keep a tokenizer and settings of speech, got none")
-    tree: object = json.loads(str(given))
-    v = Values(name, cast("dict[str, object]", tree) if isinstance(tree, dict) else {})
-    latest = v.find("max_initial_timestamp_index")
+    try:
+        tree: object = json.loads(str(given))
+    except (ValueError, RecursionError):
+        tree = None
+    return marks_in(Values(name, cast("dict[str, object]", tree) if isinstance(tree, dict) else {}))
+
+
+def marks_in(v: Values) -> Marks:
+    """Return the marks that generation_config.json says; CorruptError for values of another type."""
+    latest, untimed = (v.find(name) for name in (LATEST, UNTIMED))
     return Marks(
         v.integer("eos_token_id", least=0, most=MOST_WORDS),
-        None if v.find("no_timestamps_token_id") is None else v.integer("no_timestamps_token_id", most=MOST_WORDS),
+        None if untimed is None else v.integer(UNTIMED, most=MOST_WORDS),
         _numbered(v, "lang_to_id"),
         _numbered(v, "task_to_id"),
         _listed(v, "suppress_tokens"),
         _listed(v, "begin_suppress_tokens"),
-        None if latest is None else v.integer("max_initial_timestamp_index", least=0, most=MOST_WORDS),
+        None if latest is None else v.integer(LATEST, least=0, most=MOST_WORDS),
     )
 
 
@@ -115,10 +123,15 @@ def _hide_times(marks: Marks, tokens: Sequence[int], found: Array, first: int) -
 
 def _numbered(v: Values, key: str) -> Mapping[str, int]:
     given = v.find(key, {})
-    found = cast("dict[str, object]", given) if isinstance(given, dict) else {}
+    if not isinstance(given, dict):
+        raise v.wrong(key, "an object", given)
+    found = cast("dict[str, object]", given)
     return {name: Values(v.file, found).integer(name, least=0, most=MOST_WORDS) for name in found}
 
 
 def _listed(v: Values, key: str) -> tuple[int, ...]:
     given = v.find(key, [])
-    return tuple(n for n in cast("list[object]", given) if type(n) is int and n >= 0) if isinstance(given, list) else ()
+    found = cast("list[object]", given) if isinstance(given, list) else [given]
+    if any(type(n) is not int for n in found):
+        raise v.wrong(key, "a list of tokens", found)
+    return tuple(n for n in cast("list[int]", found) if n >= 0)  # -1 stands for a list that the library chooses

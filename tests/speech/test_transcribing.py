@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from aot import compile_model
 from aot.cli import app
+from aot.frontends import read_model
 from aot.runtime import load
-from aot.runtime.errors import UsageError
+from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.model import CompiledModel
 from aot.serve.openai.transcribing import wanted_of
 from aot.speech.rules import Marks
@@ -35,10 +36,18 @@ END, FIRST_TIME = 60, 68
 FOUND = arrays_of(Path(__file__).with_name("whisper.npz"))
 
 
+def network(folder: Path, **settings: object) -> Path:
+    """Write the network; `settings`: changes of generation_config.json."""
+    facts = json.loads(str(FOUND["facts"]))
+    write(folder, facts["config"], {key: weight(key, shape, 1.0) for key, shape in facts["shapes"].items()})
+    (folder / "generation_config.json").write_text(json.dumps(facts["generation"] | settings))
+    return folder
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    facts, folder = json.loads(str(FOUND["facts"])), tmp_path_factory.mktemp("speech")
-    write(folder / "x", facts["config"], {key: weight(key, shape, 1.0) for key, shape in facts["shapes"].items()})
+    folder = tmp_path_factory.mktemp("speech")
+    network(folder / "x")
     words = {f"w{n}": n for n in range(160)}
     tokenizer: dict[str, object] = {
         "version": "1.0",
@@ -46,7 +55,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "model": {"type": "WordLevel", "vocab": words, "unk_token": "w0"},
     }
     (folder / "x" / "tokenizer.json").write_text(json.dumps(tokenizer))
-    (folder / "x" / "generation_config.json").write_text(json.dumps(facts["generation"]))
     compile_model(folder / "x").export_model(folder / "m.so")
     return folder / "m.so"
 
@@ -175,3 +183,18 @@ def test_the_server_answers_with_the_text(library: Path) -> None:
 def test_damaged_forms_are_refused(kind: str, body: bytes) -> None:
     with pytest.raises(UsageError, match=r"request: |model: must be"):
         wanted_of(kind, body)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ({"lang_to_id": 5}, "lang_to_id is an object, got 5"),
+        ({"task_to_id": {"transcribe": "x"}}, "transcribe is an integer from 0"),
+        ({"suppress_tokens": ["a"]}, "suppress_tokens is a list of tokens"),
+        ({"no_timestamps_token_id": -4}, "no_timestamps_token_id is an integer from 1"),
+        ({"decoder_start_token_id": 160}, "decoder_start_token_id is an integer from 0 to 159"),
+    ],
+)
+def test_wrong_settings_are_refused(settings: dict[str, object], rule: str, tmp_path: Path) -> None:
+    with pytest.raises(CorruptError, match=rule):
+        read_model(network(tmp_path / "x", **settings))

@@ -26,6 +26,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from aot.runtime.errors import UnsupportedError
+from aot.speech.rules import marks_in
 from aot.text.library_texts import FOLDER, SPEECH, START
 
 HEADS = ("ForConditionalGeneration", "MTModel")  # ends of the names of networks that give logits of words
@@ -80,15 +81,17 @@ def read(path: Path, found: Mapping[str, object]) -> Graph:
         raise UnsupportedError(f"{name}: all tensors belong to the network, got {count} others: {names}")
     positions = _positions(v)
     texts = {**texts_of(path, found, positions), START: json.dumps(_start(path, v))}
-    graph.rt_info[FOLDER] = {**texts, SPEECH: json.dumps(_speech(path))} if hears else texts
+    graph.rt_info[FOLDER] = {**texts, SPEECH: json.dumps(_speech(path, v))} if hears else texts
     return graph
 
 
-def _speech(folder: Path) -> Mapping[str, object]:
+def _speech(folder: Path, v: Values) -> Mapping[str, object]:
     """Return the settings for transcriptions, as generation_config.json has them."""
     path = folder / GENERATION
     found = read_json(path) if path.is_file() else {}
-    return {key: found[key] for key in SETTINGS_OF_SPEECH if key in found}
+    told = {"eos_token_id": v.find("eos_token_id"), **found}
+    _ = marks_in(Values(f"{folder.name}/{GENERATION}", told))  # CorruptError for wrong ones
+    return {key: told[key] for key in SETTINGS_OF_SPEECH if key in told}
 
 
 def _positions(v: Values) -> int:

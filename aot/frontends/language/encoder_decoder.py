@@ -81,8 +81,8 @@ class Stack(Layers):
         super().__init__(graph, facts.encoder if name == ENCODER else facts.decoder, weights)
         self.facts, self.name = facts, name
 
-    def _embedded(self, table: OutPort, ids: OutPort, numbers: OutPort, places: Places) -> OutPort:
-        """Return the embeddings of tokens; `numbers` [length]: their positions."""
+    def _embedded(self, table: OutPort, ids: OutPort, first: OutPort, length: OutPort, places: Places) -> OutPort:
+        """Return the embeddings of tokens at `length` positions from `first` on; those behind the table are refused."""
         b, c = self.b, self.config
         x = self._rows(table, ids)
         x = x if c.factors.embedding == 1 else b.Multiply(x, c.factors.embedding)
@@ -90,8 +90,9 @@ class Stack(Layers):
             name = f"{self.name}_position_embd.weight"
             known = places.table is not None and not self.weights.has(name)
             rows = b.const(places.table, DType.F32) if known else self.weights.matrix(name, places.rows, c.width)
-            at = b.Add(numbers, self._integer(places.offset)) if places.offset else numbers
-            x = b.Add(x, b.Unsqueeze(self._rows(rows, at), self._integers(0)))
+            parts = b.Concat(b.Add(first, self._integer(places.offset)), length, self._integers(-1), axis=0)
+            split = b.VariadicSplit(rows, self._integer(0), parts, outputs=3)
+            x = b.Add(x, b.Unsqueeze(split.node.out_port(1), self._integers(0)))
         return self._norm(x, f"{self.name}_embd_norm") if self.facts.normed else x
 
     def _added(self, x: OutPort, norm: str, work: Callable[[OutPort], OutPort]) -> OutPort:
@@ -155,7 +156,7 @@ class EncoderStack(Stack):
         first = b.VariadicSplit(hidden, self._integer(3), b.Concat(new, b.Subtract(whole, new), axis=0), outputs=2)
         mask = self._added_mask(first)
         mask = b.Add(mask, self._relative(numbers, numbers)) if self.facts.buckets else mask
-        x = self._embedded(table, ids, numbers, self.facts.source_places)
+        x = self._embedded(table, ids, self._integers(0), new, self.facts.source_places)
         return Source(self.layers(x, mask), new, whole, self._added_mask(hidden))
 
     def layers(self, x: OutPort, mask: OutPort | None) -> OutPort:
@@ -194,7 +195,8 @@ class DecoderStack(Stack):
         later = b.Greater(b.Unsqueeze(columns, self._integers(0)), b.Unsqueeze(rows, self._integers(1)))
         mask = self._added_mask(b.Unsqueeze(later, self._integers(0, 1)))
         mask = b.Add(mask, self._relative(rows, columns)) if self.facts.buckets else mask
-        x, parts = self._embedded(table, self.ids, rows, self.facts.places), b.Concat(source.whole, end, axis=0)
+        x = self._embedded(table, self.ids, first, self.length, self.facts.places)
+        parts = b.Concat(source.whole, end, axis=0)
         for layer in range(c.layers):
             x = self._layer(layer, x, source, past[layer], parts, mask)
         x = self._ended(x)
