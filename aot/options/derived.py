@@ -6,8 +6,9 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from aot.options.commands import LOOKS
 from aot.options.rules import AUTO, EXACT
-from aot.options.table import LOOKS, CompileOptions, options
+from aot.options.table import CompileOptions, options
 from aot.options.texts import names_of
 
 

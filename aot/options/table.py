@@ -14,28 +14,28 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from aot.codegen.dataclass import dataclass
-from aot.options import texts
+from aot.options.commands import AGAIN, CODE, COMPILE, GRAPH, INTERFACE, LIMITED, LIMITS, LOOKS, MODEL, READ, TEXTS
 from aot.options.declaration import KEY, Group, Option, Record, option
 from aot.options.forms import BYTES, CHANNELS, DIMS, LAYOUTS, PATH, PATHS, PLACE, SEQUENCE, SHAPES, SIZES, VALUES
 from aot.options.rules import ACTIVATIONS, AUTO, NAMED, NAMES, NUMBERS, OFFSETS, POSITIVE, WEIGHTS
 from aot.options.stage import Dump, Event
-from aot.options.texts import Nested
+from aot.options.texts import (
+    Nested,
+    bytes_of,
+    channels_of,
+    cut_of,
+    dims_of,
+    layouts_of,
+    names_of,
+    offsets_of,
+    paths_of,
+    shapes_of,
+    specialise_of,
+    values_of,
+    weights_of,
+)
 from aot.precision import precision_of, without_auto
 from aot.runtime.errors import UsageError
-
-# commands
-COMPILE = ("compile",)
-TEXTS = (*COMPILE, "dump")
-CODE = (*TEXTS, "compare", "report")
-READ = (*CODE, "rewrite", "convert", "check")
-GRAPH = (*READ, "provenance")
-MODEL = (*GRAPH, "quantize")
-INTERFACE = (*TEXTS, "convert", "compare", "quantize")
-LIMITED = (*COMPILE, "convert", "check", "quantize")
-AGAIN = ("provenance", "verify")  # that compile a library's model again
-
-LOOKS = "it shows or keeps what is made, and changes nothing"
-LIMITS = "a compilation beyond a limit ends; others do not see it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class CompileOptions:
         commands=INTERFACE,
         flags=("--layout",),
         metavar="INPUT=NHWC",
-        read=texts.layouts_of,
+        read=layouts_of,
         several=True,
         keyword=LAYOUTS,
         rule=NAMED,
@@ -88,7 +88,7 @@ class CompileOptions:
         commands=INTERFACE,
         flags=("--mean", "--mean_values", "--mean-values"),
         metavar="INPUT[1,2,3]",
-        read=partial(texts.channels_of, option="mean"),
+        read=partial(channels_of, option="mean"),
         keyword=CHANNELS,
         rule=NUMBERS,
     )
@@ -110,7 +110,7 @@ class CompileOptions:
         commands=INTERFACE,
         flags=("--mean-file-offsets", "--mean_file_offsets"),
         metavar="(ROW,COLUMN)",
-        read=texts.offsets_of,
+        read=offsets_of,
         keyword=PLACE,
         rule=OFFSETS,
     )
@@ -121,7 +121,7 @@ class CompileOptions:
         commands=INTERFACE,
         flags=("--scale", "--scale_values", "--scale-values"),
         metavar="INPUT[1,2,3]",
-        read=partial(texts.channels_of, option="scale"),
+        read=partial(channels_of, option="scale"),
         keyword=CHANNELS,
         rule=NUMBERS,
     )
@@ -139,7 +139,7 @@ class CompileOptions:
             group=Group.MODEL,
             flags=("--reverse-channels-of",),
             metavar="INPUT,...",
-            read=texts.names_of,
+            read=names_of,
         ),
         keyword=SEQUENCE,
         rule=NAMES,
@@ -151,7 +151,7 @@ class CompileOptions:
         commands=(*MODEL, "run", "bench"),
         flags=("--shape", "--input_shape", "--input-shape"),
         metavar="[INPUT=]SHAPE",
-        read=texts.shapes_of,
+        read=shapes_of,
         several=True,
         keyword=SHAPES,
         rule=NAMED,
@@ -163,7 +163,7 @@ class CompileOptions:
         commands=(*MODEL, "run", "bench"),
         flags=("--dim",),
         metavar="NAME=1..64",
-        read=texts.dims_of,
+        read=dims_of,
         several=True,
         keyword=DIMS,
         rule=NAMED,
@@ -175,7 +175,7 @@ class CompileOptions:
         commands=(*MODEL, "verify"),
         flags=("--value",),
         metavar="INPUT=3|[1,-1]|x.npy",
-        read=texts.values_of,
+        read=values_of,
         several=True,
         keyword=VALUES,
         rule=NAMED,
@@ -199,7 +199,7 @@ class CompileOptions:
         group=Group.MODEL,
         commands=(*TEXTS, "provenance"),
         metavar="NAME=1,8",
-        read=texts.specialise_of,
+        read=specialise_of,
         several=True,
         keyword=SIZES,
         rule=NAMED,
@@ -210,7 +210,7 @@ class CompileOptions:
         group=Group.MODEL,
         commands=MODEL,
         metavar="INPUT:OUTPUT",
-        read=texts.cut_of,
+        read=cut_of,
         keyword=False,
     )
     signature: str | None = option(
@@ -237,13 +237,13 @@ class CompileOptions:
         commands=(*GRAPH, "verify"),
         flags=("--transformations-config", "--transformations_config"),
         metavar="F.json,...",
-        read=texts.paths_of,
+        read=paths_of,
         also=Option(
             help="Layers of Caffe that keep their type: CustomLayersMapping.xml",
             group=Group.EXTENSIONS,
             flags=("-k",),
             metavar="F.xml,...",
-            read=texts.paths_of,
+            read=paths_of,
         ),
         keyword=PATHS,
         by_content=True,
@@ -255,7 +255,7 @@ class CompileOptions:
         group=Group.EXTENSIONS,
         commands=READ,
         metavar="NAME,...",
-        read=texts.names_of,
+        read=names_of,
         keyword=SEQUENCE,
         environment="MO_ENABLED_TRANSFORMS",
     )
@@ -265,7 +265,7 @@ class CompileOptions:
         group=Group.EXTENSIONS,
         commands=READ,
         metavar="NAME,...",
-        read=texts.names_of,
+        read=names_of,
         keyword=SEQUENCE,
         environment="MO_DISABLED_TRANSFORMS",
     )
@@ -326,7 +326,7 @@ class CompileOptions:
         commands=COMPILE,
         flags=("--weights",),
         metavar="embedded|external[,int4|int8|bf16]",
-        read=lambda text: texts.weights_of(text)[0],
+        read=lambda text: weights_of(text)[0],
         record=Record.ELSEWHERE,
         told="the entry `external`; the code is the same, wherever the weights are",
     )
@@ -337,7 +337,7 @@ class CompileOptions:
         commands=COMPILE,
         flags=("--weights",),
         shares="external_weights",
-        read=lambda text: texts.weights_of(text)[1],
+        read=lambda text: weights_of(text)[1],
         rule=WEIGHTS,
     )
     small_weights: bool = option(
@@ -423,7 +423,7 @@ class CompileOptions:
         group=Group.LIMITS,
         commands=LIMITED,
         metavar="2GB",
-        read=texts.bytes_of,
+        read=bytes_of,
         keyword=BYTES,
         rule=POSITIVE,
         harmless=LIMITS,
