@@ -23,6 +23,10 @@ def generate(
         Path | None, option(exists=True, help="Small language model that proposes tokens, which the model checks")
     ] = None,
     ahead: Annotated[int, option(min=1, metavar="N", help="Tokens that --draft proposes at once")] = 3,
+    start: Annotated[
+        str | None,
+        option(metavar="IDS", help="Tokens that begin an answer about a text: 2,256057; default: the model's"),
+    ] = None,
     stop: arg.StopTokens = None,
     threads: arg.Threads = None,
     quiet: arg.Quiet = False,
@@ -60,7 +64,7 @@ def generate(
     stream = Stream(text, lambda part: echo(part, nl=False), begins=reads)
     if reads:
         generator: TokenLoop = ReadingLoop(large, text_inputs(given))
-        given = start_of(large.manifest)
+        given = start_of(large.manifest) if start is None else ids_of(start, "--start")
     else:
         generator = loop_of(large, sampling) if small is None else Drafting(Generator(large), small, ahead)
     speed = Speed(stream.add)

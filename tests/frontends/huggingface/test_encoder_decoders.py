@@ -67,6 +67,7 @@ def test_tokens_of_a_library_are_those_of_pytorch(tmp_path: Path) -> None:
     ids, tokens = (",".join(map(str, found[name].tolist())) for name in ("source", "tokens"))
     given = ["generate", str(tmp_path / "m.so"), ids, "--ids"]
     assert CliRunner().invoke(app, given).stdout == tokens + "\n"
+    assert CliRunner().invoke(app, [*given, "--start", "2,0"]).stdout == tokens + "\n"
     refused = CliRunner().invoke(app, [*given, "--draft", str(tmp_path / "m.so")])
     assert refused.exit_code == 2 and "--draft: is for models that continue a text" in refused.output
 
