@@ -12,7 +12,8 @@
 
 Each network has small random weights and a process of its own: `torch.export.export(model, (), inputs)` and
 `torch.export.save`, nothing around them. RESULTS is a file with a line of JSON for each network; a network that is in
-it is not run again. A difference is relative to the largest number of an output.
+it is not run again. A difference is relative to the largest number of an output. With --references the optimised graph
+is computed by NumPy, which is far cheaper than code: what is converted, not what is compiled, is compared.
 """
 
 from __future__ import annotations
@@ -40,11 +41,10 @@ COUNTED = OUTCOMES[:4]  # the others say nothing of the compiler
 Verdict = tuple[str, str]
 
 
-def verdict(family: str, name: str) -> Verdict:
+def verdict(family: str, name: str, references: bool = False) -> Verdict:
     """Return the outcome for a network of PyTorch, one of `OUTCOMES`, and the largest difference or the error."""
     import torch  # noqa: PLC0415  (in the process of the network: a fork of one that has used torch would hang)
 
-    import aot  # noqa: PLC0415
     from aot.runtime.errors import AotError  # noqa: PLC0415
     from benchmarks.pytorch.check import difference, plain  # noqa: PLC0415
 
@@ -67,17 +67,30 @@ def verdict(family: str, name: str) -> Verdict:
         except Exception as error:  # PyTorch's, of many kinds
             return "not exported", said(error)
         try:
-            model = aot.compile_model(path, threads=1, max_seconds=SECONDS)
-            found = model(*(plain(a) for a in tensors(inputs)))
+            found = computed(path, [plain(a) for a in tensors(inputs)], references)
         except AotError as error:
             return "refused", " | ".join(str(error).splitlines()[:4])[:600]
-    outputs = [found[i] for i in range(len(model.outputs))][: len(wanted)]
+    outputs = found[: len(wanted)]
     gap = difference(outputs, [plain(a) for a in wanted])
     if gap > NEAR[family] and program is not None:
         traced = [plain(a) for a in tensors(program.module()(**inputs))[: len(outputs)]]
         if difference(outputs, traced) <= NEAR[family]:
             return "not exported", f"the exported program itself differs from eager PyTorch: {gap:.1e}"
     return ("right" if gap <= NEAR[family] else "differs"), f"{gap:.1e}"
+
+
+def computed(path: Path, inputs: list[Any], references: bool) -> list[Any]:
+    """Return the outputs of a model, by its code or by the references of its operations."""
+    import aot  # noqa: PLC0415
+    from aot.ir.interpret import interpret  # noqa: PLC0415
+    from aot.options import CompileOptions  # noqa: PLC0415
+    from aot.tools.comparing.alone import alone  # noqa: PLC0415
+
+    if references:
+        return interpret(alone(path, CompileOptions()).optimized, inputs)
+    model = aot.compile_model(path, threads=1, max_seconds=SECONDS)
+    found = model(*inputs)
+    return [found[i] for i in range(len(model.outputs))]
 
 
 def written(networks: Any, module: Any, inputs: dict[str, Any], folder: Path) -> tuple[Path, Any]:
@@ -117,20 +130,20 @@ def said(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:300]}"
 
 
-def worker(family: str, name: str, pipe: Connection) -> None:
+def worker(family: str, name: str, references: bool, pipe: Connection) -> None:
     try:
         own = getattr(import_module(f"benchmarks.exports.{family}_networks"), "verdict", None)
-        found = own(name) if own else verdict(family, name)
+        found = own(name) if own else verdict(family, name, references)
     except BaseException as error:
         found = "fails", f"{type(error).__name__}: {error}"[:600]
     pipe.send(found)
 
 
-def apart(family: str, name: str) -> Verdict:
+def apart(family: str, name: str, references: bool) -> Verdict:
     """Return the verdict of a network, found in a process of its own."""
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=worker, args=(family, name, theirs))
+    process = context.Process(target=worker, args=(family, name, references, theirs))
     process.start()
     theirs.close()
     try:
@@ -165,22 +178,26 @@ def main() -> int:
     parser.add_argument("family", nargs="?", choices=NEAR)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--again", action="store_true", help="run the names again, or all that are not right")
+    parser.add_argument("--references", action="store_true", help="compute the optimised graph by NumPy, no code")
     parser.add_argument("--table", action="store_true", help="print the table of RESULTS")
     args = parser.parse_args()
     rows = recorded(args.results)
     if args.family:
         networks = import_module(f"benchmarks.exports.{args.family}_networks")
+        if args.references and hasattr(networks, "verdict"):
+            parser.error(f"--references: {args.family} compares in a way of its own")
         networks.load()
         names = args.names or networks.names()
+        family = f"{args.family}, by references" if args.references else args.family
         done = {(r["family"], r["name"]): r for r in rows}
         for name in names:
-            before = done.get((args.family, name))
+            before = done.get((family, name))
             if before is not None and not (args.again and (args.names or before["outcome"] != "right")):
                 continue
             begin = time.perf_counter()
-            outcome, text = apart(args.family, name)
-            row = {"family": args.family, "name": name, "outcome": outcome, "text": text}
-            done[args.family, name] = row
+            outcome, text = apart(args.family, name, args.references)
+            row = {"family": family, "name": name, "outcome": outcome, "text": text}
+            done[family, name] = row
             print(f"{name}: {outcome}: {text} ({time.perf_counter() - begin:.0f} s)", flush=True)
             args.results.write_text("".join(json.dumps(r) + "\n" for r in done.values()))
         rows = list(done.values())

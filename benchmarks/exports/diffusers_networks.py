@@ -65,17 +65,6 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "added_time_ids": torch.tensor([[6.0, 127.0, 0.02]]),
         },
     ),
-    "UNetMotionModel": (
-        U_NET
-        | {
-            "cross_attention_dim": 32,
-            "down_block_types": ("CrossAttnDownBlockMotion", "DownBlockMotion"),
-            "up_block_types": ("UpBlockMotion", "CrossAttnUpBlockMotion"),
-            "motion_num_attention_heads": 2,
-            "num_attention_heads": 2,
-        },
-        {"sample": (1, 4, 3, 8, 8), "timestep": STEP, "encoder_hidden_states": TEXT},
-    ),
     "ControlNetModel": (
         {k: v for k, v in CONDITION.items() if k != "sample_size"} | {"conditioning_embedding_out_channels": (8, 16)},
         {"sample": LATENT, "timestep": STEP, "encoder_hidden_states": TEXT, "controlnet_cond": (1, 3, 16, 16)},

@@ -74,6 +74,30 @@ SMALL: dict[str, Any] = {
     "num_labels": 3,
 }
 TOKENS, SIDE, SAMPLES = 7, 32, 4000
+WINDOWS = {"image_size": 56, "patch_size": 4, "depths": [1, 1], "num_heads": [2, 4], "embed_dim": 16}
+STAGES = {"image_size": 64, "patch_size": 4, "num_stages": 4}
+EXPERTS = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_group": 1, "topk_group": 1}
+# By model type, what must fit other sizes: set after the others, also in a configuration inside.
+BY_TYPE: dict[str, dict[str, Any]] = {
+    "align": {"projection_dim": 640},
+    "axk1": EXPERTS,
+    "bros": {"dim_bbox_projection": 8},
+    "convnext": STAGES,
+    "convnextv2": STAGES,
+    "d_fine": {"num_queries": 5},
+    "deepseek_v2": EXPERTS,
+    "deformable_detr": {"image_size": 128},
+    "deimv2": {"num_queries": 5},
+    "donut-swin": WINDOWS,
+    "dots1": EXPERTS | {"n_shared_experts": 1},
+    "encodec": {"codebook_dim": 32},
+    "esm": {"pad_token_id": 1, "mask_token_id": 32},
+    "esmc": {"num_key_value_heads": 4},
+    "gemma3n_text": {"num_kv_shared_layers": 0},
+    "levit": {"image_size": 64, "patch_size": 16},
+    "siglip": {"text_config.projection_size": 32},
+    "swin": WINDOWS,
+}
 
 
 def load() -> None:
@@ -129,6 +153,9 @@ def network(name: str) -> tuple[Any, dict[str, Any]]:
     from benchmarks.pytorch.network import draw_silent_weights  # noqa: PLC0415
 
     config = shrink(AutoConfig.for_model(name))
+    for path, value in BY_TYPE.get(name, {}).items():
+        inside, _, field = path.rpartition(".")
+        setattr(getattr(config, inside) if inside else config, field, value)
     module = AutoModel.from_config(config).eval()
     draw_silent_weights(module)
     return module, inputs(module, config)
@@ -153,7 +180,13 @@ def inputs(module: Any, config: Any) -> dict[str, Any]:
         else torch.randn(1, SAMPLES),
         "input_features": torch.randn(1, mels, 2 * getattr(config, "max_source_positions", 50)),
     }
+    if config.model_type in ("dac", "encodec"):  # sounds of one channel
+        made["input_values"] = made["input_values"][:, None]
+    if config.model_type in ("canary", "cohere_asr"):
+        made["input_features"] = made["input_features"].transpose(1, 2)
     given = {main: made[main]}
+    if config.model_type == "bros":
+        given["bbox"] = torch.rand(1, TOKENS, 4)
     if main == "input_ids":
         given["attention_mask"] = torch.ones_like(tokens)
     if not hasattr(config, "image_token_id"):  # else a picture stands in the text
