@@ -102,9 +102,10 @@ def arg_extreme(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = 
     return place if keepdim else build.Squeeze(place, node.list([axis]))
 
 
-@aten("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
+@aten("any.default", "any.dim", "any.dims", "_is_any_true.default")
+@aten("all.default", "all.dim", "all.dims", "_is_all_true.default")
 def logical(node: Call, x: OutPort, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> OutPort:
-    name = "ReduceLogicalOr" if node.kind.startswith("any") else "ReduceLogicalAnd"
+    name = "ReduceLogicalOr" if "any" in node.kind else "ReduceLogicalAnd"
     return getattr(node.build, name)(node.cast(x, DType.BOOL), axes_of(node, x, dim), keep_dims=keepdim)
 
 

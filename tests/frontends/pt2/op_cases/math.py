@@ -121,6 +121,8 @@ CASES = [
     *(case(f"{name}.default", f(2, 3, 4), 1, True) for name in ("argmax", "argmin")),
     case("argmax.default", f(2, 3)),
     case("any.default", b(2, 3)),
+    case("_is_any_true.default", b(2, 3)),
+    case("_is_all_true.default", b(2, 3)),
     case("any.dim", i(2, 3, low=0, high=2), 1),
     case("any.dims", b(2, 3, 4), [0, 2], True),
     case("all.dim", f(2, 3), 0),
