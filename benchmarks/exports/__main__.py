@@ -13,7 +13,7 @@
 Each network has small random weights and a process of its own: `torch.export.export(model, (), inputs)` and
 `torch.export.save`, nothing around them. RESULTS is a file with a line of JSON for each network; a network that is in
 it is not run again. A difference is relative to the largest number of an output. With --references the optimised graph
-is computed by NumPy, which is far cheaper than code: what is converted, not what is compiled, is compared.
+is computed by NumPy and no code is made: what is converted, not what is compiled, is compared.
 """
 
 from __future__ import annotations

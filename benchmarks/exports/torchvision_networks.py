@@ -60,7 +60,7 @@ def _detector(name: str) -> nn.Module:
 def write(module: Any, inputs: dict[str, Any], folder: Path) -> Path | None:
     """Write a detector as torchvision's page says, as ONNX; return nothing for the others, which are exported.
 
-    `torch.export` refuses all detectors: `batched_nms` asks whether a number that depends on data is above 4000.
+    `torch.export` refuses those that were tried: `batched_nms` asks for a size that depends on data.
     """
     if not isinstance(module, Detector):
         return None
