@@ -66,8 +66,10 @@ def test_words_mean_what_typer_reads(name: str):
     for p in parameters:
         if not declaration_of(p).is_argument:
             text, names = text_for(p), [flag for name in names_of(p) for flag in name.split("/")]
-            joined.append(names[0] if text is None else f"{names[0]}={text}")
-            apart += [names[-1], *([] if text is None else [text])]
+            value = [] if text is None else [text]
+            long = value and names[0].startswith("--")  # `-k=x`, of an option that has no long name, is typer's to read
+            joined += [f"{names[0]}={text}"] if long else [names[0], *value]
+            apart += [names[-1], *value]
     for words in (needed(parameters), joined, apart, apart + joined[len(every) :]):
         found = arguments_of(run, words)
         assert found is not None and found == by_typer(run, words)
