@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from functools import lru_cache
 
 from benchmarks.mca.loops import Loop
 
 UNITS = {"neoverse-n1": 2, "neoverse-v1": 4, "neoverse-v2": 4}  # instructions of vectors of 128 bits a cycle
 LEVELS = {"neoverse-n1": "aarch64-v8.2", "neoverse-v1": "aarch64-v8.6", "neoverse-v2": "aarch64-v8.6"}
+X86 = {"sapphirerapids": "x86-64-v3"}  # whose times are measured, to see what a prediction is worth
+TARGETS = {**LEVELS, **X86}
 OLDEST = 17
 ITERATIONS = 100
 
@@ -31,15 +34,26 @@ def find_mca() -> str | None:
 
 def cycles(loop: Loop, cpu: str) -> float:
     """Return the cycles of an iteration, of many in a row."""
-    path = find_mca()
+    return region_cycles([loop.body], cpu)[0]
+
+
+def machine_of(cpu: str) -> str:
+    """Return the machine of a processor, as its triple begins."""
+    return "x86_64" if cpu in X86 else "aarch64"
+
+
+def region_cycles(bodies: Sequence[Sequence[str]], cpu: str, *options: str) -> list[float]:
+    """Return the cycles of an iteration of each body, of many in a row; `options`: of llvm-mca."""
+    path, machine = find_mca(), machine_of(cpu)
     if path is None:
         raise RuntimeError(f"mca: needs llvm-mca of LLVM {OLDEST} or newer, as in the package llvm-19")
-    command = [path, "-mtriple=aarch64-linux-gnu", f"-mcpu={cpu}", f"-iterations={ITERATIONS}"]
-    done = subprocess.run(command, input="\n".join(loop.body) + "\n", capture_output=True, text=True, check=True)
-    found = re.search(r"Total Cycles:\s+(\d+)", done.stdout)
-    if found is None:
-        raise RuntimeError(f"mca: no cycles in {done.stdout[:80]!r}")
-    return int(found[1]) / ITERATIONS
+    text = "\n".join(
+        "\n".join((f"# LLVM-MCA-BEGIN r{n}", *body, f"# LLVM-MCA-END r{n}")) for n, body in enumerate(bodies)
+    )
+    command = [path, f"-mtriple={machine}-linux-gnu", f"-mcpu={cpu}", f"-iterations={ITERATIONS}", *options]
+    done = subprocess.run(command, input=text + "\n", capture_output=True, text=True, check=True)
+    found = dict(re.findall(r"Code Region - (r\d+)\n.*?Total Cycles:\s+(\d+)", done.stdout, re.S))
+    return [int(found[f"r{n}"]) / ITERATIONS for n in range(len(bodies))]
 
 
 def share(loop: Loop, cpu: str) -> float:

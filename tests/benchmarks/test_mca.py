@@ -8,6 +8,7 @@ from benchmarks.mca import measure
 from benchmarks.mca.layers import LAYERS, loops_of
 from benchmarks.mca.loops import inner_loops
 from benchmarks.mca.model import LEVELS, find_mca, share
+from benchmarks.mca.networks import counted
 
 pytestmark = pytest.mark.default_code
 REASON = "needs llvm-mca of LLVM 17 or newer, as in the package llvm-19"
@@ -33,6 +34,11 @@ def test_the_innermost_loop_is_found() -> None:
     (loop,) = inner_loops(TEXT)
     assert (loop.function, len(loop.body)) == ("k0.matmul", 6)
     assert (loop.arithmetic, loop.instruction, loop.spills) == (("fmla", "fmla", "fadd"), "fmla", 1)
+
+
+def test_blocks_of_one_address_are_added() -> None:
+    """An emulator may translate a block again."""
+    assert counted("a line\nblock 4a0 7 2\nblock 4c0 3 5\nblock 4a0 7 1\n") == {(0x4A0, 7): 3, (0x4C0, 3): 5}
 
 
 LEAST = [
