@@ -6,14 +6,17 @@ sample up to one pixel outside of the image takes the border's value, one furthe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial, reduce
 
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
+from aot.codegen.ir.loops import Buffer, Expr, Space, Var, as_expr, cast, dense, prim, select
 from aot.codegen.script.script import MAX_LANES, Scripted, lanes, loops, parallel, var
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import Elements, LoopOp, Work
@@ -56,6 +59,7 @@ class Sampling:
     rotated: bool = False
     clockwise: bool = False
     least: float | None = None  # lower bound of the sizes of a box
+    corners: bool = False  # the maximum is that of pixels times their weights, and of 0 for a sample outside
 
     def box(self, roi: Scripted) -> tuple[Scripted, ...]:
         """Return begin and size, (y, x, h, w), of roi(k), as Exprs or arrays."""
@@ -115,7 +119,7 @@ def pooled(acc: Scripted, levels: Scripted, rois: Scripted, batches: Scripted, l
 @loops
 def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scripted, s: Scripted) -> None:
     """Combine all samples of a cell of one box."""
-    images, height, width, _ = x.shape
+    images, height, width, channels = x.shape
     _, cell_h, cell_w = cell
     picture: Scripted = cast(batch, DType.I64)
     known = picture >= 0 and picture < images and height > 0 and width > 0
@@ -133,6 +137,10 @@ def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scri
     step_w = bin_w / cast(count_w, DType.F32)
     angle = (roi(4) if s.clockwise else 0.0 - roi(4)) if s.rotated else 0.0
     turn = (0.0 - prim("sin", angle), prim("cos", angle)) if s.rotated else (0.0, 1.0)
+    if s.corners:
+        least = select(count_h > 0 and count_w > 0, as_expr(-math.inf, DType.F32), 0.0)
+        for c in range(channels):
+            acc[(*cell, c)] = least
     share = 1.0 if s.pooling is Pooling.MAX else 1.0 / cast(max(count_h * count_w, 1), DType.F32)
     for i in range(count_h):
         for j in range(count_w):
@@ -149,25 +157,31 @@ def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scri
                 lower_right = lower * u
                 above = ((top, left, upper_left), (top, right, upper_right))
                 below = ((bottom, left, lower_left), (bottom, right, lower_right))
-                _blend(acc, x, cell, picture, (*above, *below), s.pooling)
+                _blend(acc, x, cell, picture, (*above, *below), s)
+            else:
+                for c in range(channels if s.corners else 0):
+                    acc[(*cell, c)] = max(acc[(*cell, c)], 0.0)
 
 
 @loops
-def _blend(acc: Scripted, x: Scripted, cell: Scripted, picture: Scripted, near: Scripted, how: Pooling) -> None:
+def _blend(acc: Scripted, x: Scripted, cell: Scripted, picture: Scripted, near: Scripted, s: Sampling) -> None:
     """Combine one sample of all channels, from four pixels (row, column, weight), with `acc`."""
     channels = x.shape[3]
     size = max(min(channels, MAX_UNROLLED_CHANNELS), 1) if isinstance(channels, int) else MAX_LANES
     for part in range(channels // size):
         for v in lanes(size):
             c = part * size + v
-            acc[(*cell, c)] = _combined(acc[(*cell, c)], [x[picture, i, j, c] * w for i, j, w in near], how)
+            acc[(*cell, c)] = _combined(acc[(*cell, c)], [x[picture, i, j, c] * w for i, j, w in near], s)
     for c in range(channels - channels % size, channels):
-        acc[(*cell, c)] = _combined(acc[(*cell, c)], [x[picture, i, j, c] * w for i, j, w in near], how)
+        acc[(*cell, c)] = _combined(acc[(*cell, c)], [x[picture, i, j, c] * w for i, j, w in near], s)
 
 
-def _combined(before: Expr, parts: Sequence[Expr], how: Pooling) -> Expr:
+def _combined(before: Expr, parts: Sequence[Expr], s: Sampling) -> Expr:
+    larger = partial(prim, "max")
+    if s.corners:
+        return reduce(larger, parts, before)
     value = parts[0] + parts[1] + (parts[2] + parts[3])
-    return prim("max", before, value) if how is Pooling.MAX else before + value
+    return larger(before, value) if s.pooling is Pooling.MAX else before + value
 
 
 def _only(_: Expr) -> int:
@@ -204,23 +218,28 @@ def sampled(x: Array, rois: Array, batches: Array, s: Sampling) -> Array:
                 if s.rotated:
                     y, z = y * np.cos(angle) - z * np.sin(angle), y * np.sin(angle) + z * np.cos(angle)
                     y, z = y + roi[1] * s.scale - 0.5, z + roi[0] * s.scale - 0.5
-                values.append(_sample(x[int(batches[r])], y, z, height, width))
+                near = _corners(x[int(batches[r])], y, z, height, width)
+                values.append(near.max(0) if s.corners else near.sum(0))
             if values:
                 samples = np.stack(values)
-                out[r, :, ph, pw] = np.maximum(samples.max(0), 0) if s.pooling is Pooling.MAX else samples.mean(0)
+                out[r, :, ph, pw] = samples.mean(0) if s.pooling is Pooling.AVG else samples.max(0)
+    if s.pooling is Pooling.MAX and not s.corners:
+        out = np.maximum(out, 0)
     return out.astype(x.dtype)
 
 
-def _sample(image: Array, y: float, x: float, height: int, width: int) -> Array:
+def _corners(image: Array, y: float, x: float, height: int, width: int) -> Array:
+    """Return the four pixels [4, C] around a sample, times their weights."""
     if not (-1 <= y <= height and -1 <= x <= width):
-        return np.zeros(len(image))
+        return np.zeros((4, len(image)))
     y, x = min(max(y, 0.0), height - 1), min(max(x, 0.0), width - 1)
     i, j = int(y), int(x)
     k, m = min(i + 1, height - 1), min(j + 1, width - 1)
     wide = image.astype(np.float64)
-    upper = wide[:, i, j] * (1 - x + j) + wide[:, i, m] * (x - j)
-    lower = wide[:, k, j] * (1 - x + j) + wide[:, k, m] * (x - j)
-    return upper * (1 - y + i) + lower * (y - i)
+    down, right = y - i, x - j
+    upper = wide[:, i, j] * (1 - right) * (1 - down), wide[:, i, m] * right * (1 - down)
+    lower = wide[:, k, j] * (1 - right) * down, wide[:, k, m] * right * down
+    return np.stack((*upper, *lower))
 
 
 def written(out: Buffer, acc: Buffer) -> Definition:
@@ -288,6 +307,17 @@ class ROIAlign(BoxAlign):
 
     mode: Pooling = Pooling.AVG
     aligned_mode: Aligned = Aligned.ASYMMETRIC
+
+
+@op()
+class CornerMaxAlign(ROIAlign):
+    """ROIAlign of ONNX in mode max: the maximum of pixels times weights, not of their sums. Not in IR files."""
+
+    mode: Pooling = Pooling.MAX
+
+    @property
+    def sampling(self) -> Sampling:
+        return replace(super().sampling, corners=True)
 
 
 @op("opset15")

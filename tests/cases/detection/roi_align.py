@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.detection.roi_align import Aligned, Pooling, ROIAlign, ROIAlign_3, ROIAlignRotated
+from aot.opset.detection.roi_align import Aligned, CornerMaxAlign, Pooling, ROIAlign, ROIAlign_3, ROIAlignRotated
 from aot.runtime.abi import DType
 from tests.cases import LOOSE, Case
 
@@ -21,6 +21,7 @@ CASES = [
         for mode in Aligned
     ),
     *(Case(ROIAlign(2, 2, 2, 1.0, how), [(F32, (2, 83, 10, 8)), ROIS, BATCHES], LOOSE) for how in Pooling),
+    *(Case(CornerMaxAlign(2, 3, n), [(F32, (2, c, 10, 8)), ROIS, BATCHES], LOOSE) for n, c in ((0, 3), (2, 83))),
     Case(ROIAlign(2, 2, 2, 1.0), [(F32, (2, "c=21", 10, 8)), ROIS, BATCHES], LOOSE),
     *(
         Case(ROIAlign_3(2, 2, 2, 1.0, how), [(F16, (2, 3, 10, 8)), ROIS.astype(np.float16), BATCHES], LOOSE)

@@ -8,7 +8,7 @@ from math import prod
 from aot.frontends.onnx.neural.convolution import spatial_rank, windowing
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from aot.opset.detection.roi_align import Aligned, Pooling
+from aot.opset.detection.roi_align import Aligned
 from aot.opset.products.pool_windows import Rounding
 from aot.opset.products.pooling import Counted
 from aot.runtime.abi import DType
@@ -134,10 +134,10 @@ def max_roi_pool(
 
 @onnx("RoiAlign")
 def roi_align(node: Call, x: OutPort, rois: OutPort, batches: OutPort) -> OutPort:
-    node.refuse(node.text("mode", "avg") == "max", "mode max takes the maximum before it interpolates: not supported")
     default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
     table = {"half_pixel": Aligned.HALF_PIXEL_FOR_NN, "output_half_pixel": Aligned.ASYMMETRIC}
-    return node.build.ROIAlign(
+    is_mean = node.choice("mode", {"avg": True, "max": False}, "avg")
+    return (node.build.ROIAlign if is_mean else node.build.CornerMaxAlign)(
         x,
         rois,
         node.cast(batches, DType.I32),
@@ -145,6 +145,5 @@ def roi_align(node: Call, x: OutPort, rois: OutPort, batches: OutPort) -> OutPor
         pooled_w=node.integer("output_width", 1),
         sampling_ratio=node.integer("sampling_ratio", 0),
         spatial_scale=node.number("spatial_scale", 1.0),
-        mode=node.choice("mode", {"avg": Pooling.AVG}, "avg"),
         aligned_mode=node.choice("coordinate_transformation_mode", table, default),
     )

@@ -93,6 +93,7 @@ CASES = [
     case("RoiAlign", IMAGE, row(ROIS), i64(0, 1), version=21, output_height=2, output_width=3, sampling_ratio=2),
     case("RoiAlign", IMAGE, row(ROIS), i64(1, 0), version=21, coordinate_transformation_mode="output_half_pixel"),
     case("RoiAlign", IMAGE, row(ROIS), i64(1, 0), version=10, output_height=3, spatial_scale=0.5),
+    case("RoiAlign", IMAGE, row(ROIS), i64(1, 0), version=21, mode="max", output_height=2, output_width=3),
     case("BatchNormalization", IMAGE, *STATISTICS),
     case("BatchNormalization", IMAGE, *STATISTICS, epsilon=0.1),
     case("BatchNormalization", A, *(known(np.abs(N.f32(3, 4))) for _ in range(4)), version=8, spatial=0),
