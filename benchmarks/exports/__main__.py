@@ -133,7 +133,7 @@ def said(error: Exception) -> str:
 def worker(family: str, name: str, references: bool, pipe: Connection) -> None:
     try:
         own = getattr(import_module(f"benchmarks.exports.{family}_networks"), "verdict", None)
-        found = own(name) if own else verdict(family, name, references)
+        found = own(name, references) if own else verdict(family, name, references)
     except BaseException as error:
         found = "fails", f"{type(error).__name__}: {error}"[:600]
     pipe.send(found)
@@ -180,12 +180,10 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="run the names again, or all that are not right")
     parser.add_argument("--references", action="store_true", help="compute the optimised graph by NumPy, no code")
     parser.add_argument("--table", action="store_true", help="print the table of RESULTS")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()  # names may follow options
     rows = recorded(args.results)
     if args.family:
         networks = import_module(f"benchmarks.exports.{args.family}_networks")
-        if args.references and hasattr(networks, "verdict"):
-            parser.error(f"--references: {args.family} compares in a way of its own")
         networks.load()
         names = args.names or networks.names()
         family = f"{args.family}, by references" if args.references else args.family

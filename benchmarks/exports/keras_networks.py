@@ -28,13 +28,13 @@ def names() -> list[str]:
     return NAMES.split()
 
 
-def verdict(name: str) -> tuple[str, str]:
+def verdict(name: str, references: bool = False) -> tuple[str, str]:
     """Return the outcome for an application, and the largest difference or the error."""
     os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     import keras  # noqa: PLC0415
 
-    import aot  # noqa: PLC0415
     from aot.runtime.errors import AotError  # noqa: PLC0415
+    from benchmarks.exports.__main__ import computed  # noqa: PLC0415
     from benchmarks.pytorch.check import difference  # noqa: PLC0415
 
     keras.utils.set_random_seed(7)
@@ -57,7 +57,7 @@ def verdict(name: str) -> tuple[str, str]:
         path = Path(folder) / "model"
         model.export(path, verbose=False)
         try:
-            found = aot.compile_model(path, threads=1, max_seconds=900)(x)
+            found = computed(path, [x], references)
         except AotError as error:
             return "refused", " | ".join(str(error).splitlines()[:4])[:600]
     gap = difference([np.asarray(found[0])], [wanted])

@@ -37,10 +37,10 @@ def names() -> list[str]:
     return [*OWN, *VISION.split()]
 
 
-def verdict(name: str) -> tuple[str, str]:
+def verdict(name: str, references: bool = False) -> tuple[str, str]:
     """Return the outcome for a network, or a folder with one, and the largest difference or the error."""
-    import aot  # noqa: PLC0415
     from aot.runtime.errors import AotError  # noqa: PLC0415
+    from benchmarks.exports.__main__ import computed  # noqa: PLC0415
     from benchmarks.pytorch.check import difference  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as temporary:
@@ -53,7 +53,7 @@ def verdict(name: str) -> tuple[str, str]:
                 return "not exported", f"{type(error).__name__}: {str(error)[:300]}"
         kept = np.load(folder / "results.npz")
         try:
-            found = aot.compile_model(folder, threads=1, max_seconds=900)(kept["x"])
+            found = computed(folder, [kept["x"]], references)
         except AotError as error:
             return "refused", " | ".join(str(error).splitlines()[:4])[:600]
     wanted = [kept[f"y{i}"] for i in range(len(kept.files) - 1)]
