@@ -8,9 +8,21 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-PATHS = ("/v1/completions", "/v1/chat/completions", "/v2/models/{infer}/infer")
+PATHS = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v2/models/{infer}/infer")
 CHAT = {
     "messages": [{"role": "user", "content": "1+2="}, {"role": "assistant", "content": [{"type": "text", "text": "3"}]}]
+}
+ITEMS: dict[str, Any] = {
+    "model": "{language}",
+    "instructions": "1",
+    "input": [
+        {"role": "user", "content": [{"type": "input_text", "text": "1+2="}]},
+        {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "1", "output": "3"},
+    ],
+    "max_output_tokens": 2,
+    "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}],
+    "text": {"format": {"type": "text"}},
 }
 PLAIN: dict[str, Any] = {
     "model": "{language}",
@@ -124,6 +136,8 @@ def _right(path: str) -> dict[str, Any]:
         return EMBED
     if path == RERANK:
         return ORDER
+    if "responses" in path:
+        return ITEMS
     return PLAIN | (CHAT if "chat" in path else {"prompt": "1+2="})
 
 

@@ -46,7 +46,7 @@ def post(url: str, path: str, status: int = 200, **body: object) -> Any:
 
 def events(url: str, path: str, **body: object) -> list[dict[str, Any]]:
     body = {"model": "write", "temperature": 0, "max_tokens": 40, "stream": True, **body}
-    lines = httpx.post(f"{url}/{path}", json=body, timeout=60).text.split("\n\n")
+    lines = httpx.post(f"{url}/{path}", json=body, timeout=60).text.splitlines()
     return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
 
 
@@ -101,7 +101,7 @@ def test_answers_follow_a_regular_expression_and_grammars(url: str) -> None:
         ({"grammar": "x y ("}, "GBNF"),
         ({"grammar": "start: " + "(" * 20_000 + '"a"' + ")" * 20_000}, "too deeply nested"),
         ({"regex": "(" * 20_000 + ")" * 20_000}, "regex"),
-        ({"regex": "a", "grammar": "b"}, "left out beside a grammar"),
+        ({"regex": "a", "grammar": "b"}, "regex: must be left out beside another form"),
         ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": 3}}}}, "array of strings"),
         ({"response_format": {"type": "json_schema"}}, "an object"),
         ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"$ref": "http://a/b"}}}}, "a/b"),
@@ -127,6 +127,29 @@ def test_a_call_that_must_be_made(url: str, choice: Any) -> None:
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
     back = [*ASKED, said, {"role": "tool", "tool_call_id": call["id"], "content": "7"}]
     assert post(url, "chat/completions", messages=back, tools=tools, max_tokens=2)["usage"]["completion_tokens"] <= 2
+
+
+def test_a_response_calls_functions_and_follows_a_schema(url: str) -> None:
+    tools: list[Any] = [{"type": "function", **TOOL, "strict": True}]
+    choice = {"type": "function", "name": "f"}
+    asked: dict[str, Any] = {"max_tokens": None, "max_output_tokens": 200, "tools": tools, "tool_choice": choice}
+    found = post(url, "responses", input="1", **asked)
+    (call,) = found["output"]
+    assert (call["type"], call["name"], found["tools"], found["status"]) == ("function_call", "f", tools, "completed")
+    assert json.loads(call["arguments"]).keys() == {"x"}
+    streamed = events(url, "responses", input="1", **asked)
+    kinds = ["output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done"]
+    assert [e["type"].removeprefix("response.") for e in streamed][2:] == [*kinds, "completed"]
+    assert streamed[-1]["response"]["output"] == [streamed[-2]["item"]]
+    back = [*ASKED, call, call, {"type": "function_call_output", "call_id": call["call_id"], "output": "7"}]
+    said = {"id": "c", "type": "function", "function": {"name": "f", "arguments": call["arguments"]}}
+    chat: list[Any] = [*ASKED, {"role": "assistant", "tool_calls": [said, said]}, {"role": "tool", "content": "7"}]
+    counts = post(url, "responses", input=back, max_tokens=None, max_output_tokens=1)["usage"]
+    expected = post(url, "chat/completions", messages=chat, max_tokens=1)["usage"]["prompt_tokens"]
+    assert counts["input_tokens"] == expected
+    form = {"format": {"type": "json_schema", "name": "s", "schema": {"enum": ["red", 3]}}}
+    (message,) = post(url, "responses", input="1", text=form, max_tokens=None)["output"]
+    assert json.loads(message["content"][0]["text"]) in ("red", 3)
 
 
 def test_wrong_tools_are_refused(url: str) -> None:

@@ -49,6 +49,14 @@ def events(response: httpx.Response) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines[:-1]]
 
 
+def named(response: httpx.Response) -> list[dict[str, Any]]:
+    """Return events, each of which has its type as its name."""
+    pairs = [event.split("\n") for event in response.text.split("\n\n") if event]
+    found = [json.loads(data.removeprefix("data: ")) for _, data in pairs]
+    assert [name for name, _ in pairs] == [f"event: {event['type']}" for event in found]
+    return found
+
+
 def test_models_are_listed(url: str) -> None:
     found = httpx.get(f"{url}/models").json()
     assert [m["id"] for m in found["data"]] == ["talk"] and found["object"] == "list"
@@ -82,6 +90,35 @@ def test_a_chat_is_rendered_by_the_models_template(url: str, library: Path) -> N
     assert "".join(e["choices"][0]["delta"]["content"] for e in streamed[:-1]) == expected
     assert streamed[-1]["choices"] == [] and streamed[-1]["usage"] == found["usage"]
     assert {e["object"] for e in streamed} == {"chat.completion.chunk"}
+
+
+def test_a_response_is_the_answer_of_a_chat(url: str, library: Path) -> None:
+    expected = wanted(library, "3:0;1:12?;2:", 6)
+    parts = [{"type": "input_text", "text": "1"}, {"type": "output_text", "text": "2?", "annotations": []}]
+    asked: dict[str, Any] = {"instructions": "0", "max_output_tokens": 6, "metadata": {"a": "b"}}
+    for given in ("12?", [{"role": "user", "content": parts}], [{"type": "message", "role": "user", "content": "12?"}]):
+        found = post(url, "responses", input=given, **asked).json()
+        (message,) = found["output"]
+        assert (message["role"], message["content"][0]["text"]) == ("assistant", expected)
+    assert (found["object"], found["metadata"], found["temperature"]) == ("response", {"a": "b"}, 0)
+    chat = [{"role": "system", "content": "0"}, {"role": "user", "content": "12?"}]
+    choice = post(url, "chat/completions", messages=chat, max_tokens=6).json()["choices"][0]
+    cut = (found["status"], found["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert cut == (choice["finish_reason"] == "length") and found["status"] in ("completed", "incomplete")
+    assert (found["usage"]["input_tokens"], found["usage"]["input_tokens_details"]) == (11, {"cached_tokens": 0})
+    streamed = named(post(url, "responses", input="12?", stream=True, **asked))
+    kinds = [e["type"].removeprefix("response.") for e in streamed if not e["type"].endswith("delta")]
+    begun = ["created", "in_progress", "output_item.added", "content_part.added"]
+    assert kinds == [*begun, "output_text.done", "content_part.done", "output_item.done", found["status"]]
+    assert "".join(e["delta"] for e in streamed if e["type"] == "response.output_text.delta") == expected
+    assert [e["sequence_number"] for e in streamed] == [*range(len(streamed))]
+    last = streamed[-1]["response"]
+    assert (last["status"], last["usage"], last["output"][0]["content"]) == (
+        *(found["status"], found["usage"]),
+        message["content"],
+    )
+    failed = named(post(url, "responses", input="12?", stream=True, logit_bias={"64": 1}))[-1]
+    assert (failed["type"], failed["response"]["error"]["code"]) == ("response.failed", "invalid_prompt")
 
 
 @pytest.mark.parametrize("rows", [False, True])
@@ -156,6 +193,23 @@ def test_requests_at_once_get_their_own_answers(url: str, library: Path) -> None
             "tools[0]",
             "an object",
         ),
+        ("responses", {}, 400, "input", "a text, or a list of 1 to 4096 items"),
+        ("responses", {"input": [{"role": "user"}]}, 400, "input[0].content", "a text, or parts of type input_text"),
+        ("responses", {"input": [{"type": "reasoning"}]}, 400, "input[0].type", "message or function_call or"),
+        ("responses", {"input": [{"type": "function_call"}]}, 400, "input[0].call_id", "a text"),
+        ("responses", {"input": "1", "instructions": 1}, 400, "instructions", "a text"),
+        ("responses", {"input": "1", "max_output_tokens": 200}, 400, "max_output_tokens", "at most 94 behind 6 tokens"),
+        (
+            "responses",
+            {"input": "1", "previous_response_id": "r"},
+            400,
+            "previous_response_id",
+            "no answers are stored",
+        ),
+        ("responses", {"input": "1", "store": True}, 400, "store", "false or left out"),
+        ("responses", {"input": "1", "max_tokens": 1}, 400, "max_tokens", "left out"),
+        ("responses", {"input": "1", "text": {"format": {"type": "x"}}}, 400, "text.format", "of type text"),
+        ("responses", {"input": "1", "tools": [{"type": "web_search"}]}, 400, "tools[0]", "a function with a name"),
     ],
 )
 def test_wrong_requests(url: str, path: str, body: Any, status: int, field: str | None, text: str) -> None:

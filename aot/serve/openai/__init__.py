@@ -1,1 +1,1 @@
-"""OpenAI's API for language models: /v1/models, /v1/completions, /v1/chat/completions, with streaming."""
+"""OpenAI's API: /v1/models, /v1/completions, /v1/chat/completions, /v1/responses, with streaming, and more."""

@@ -17,12 +17,12 @@ MOST_STOPS, MOST_STOP = 4, 256  # texts that end an answer, and their characters
 MOST_ANSWERS, MOST_BIASES = 16, 1024  # to one request, and tokens of `logit_bias`
 MOST_TOP = {True: 20, False: 5}  # tokens whose probabilities are told, of a chat and of a completion, as OpenAI has it
 DEFAULT_TOKENS = 16  # of a completion, as OpenAI has it
-# Fields that are followed; `prompt` and `messages` each in one of the two endpoints.
-FOLLOWED = (
-    *("model", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "seed", "stop", "stream"),
-    *("stream_options", "n", "logprobs", "presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias"),
-    *("min_p", "response_format", "grammar", "regex"),
+# Fields that are followed in all endpoints; more of them in those of completions and chats, `prompt` or `messages` too.
+COMMON = (
+    *("model", "temperature", "top_p", "top_k", "min_p", "seed", "stop", "stream", "stream_options", "logit_bias"),
+    *("presence_penalty", "frequency_penalty", "repetition_penalty", "grammar", "regex"),
 )
+FOLLOWED = (*COMMON, "max_tokens", "max_completion_tokens", "n", "logprobs", "response_format")
 OF_CHATS = ("messages", "tools", "tool_choice", "top_logprobs")  # followed, too
 # Fields that no answer depends on: whose request it is, how it is stored, cached and billed, and when its turn comes.
 WITHOUT_EFFECT = (
@@ -59,6 +59,7 @@ class Asked:
     """A request. `prompt`: a text or tokens; `messages`: of a chat; `tokens`: at most, None: as many as fit.
 
     `tools`: functions that may be called; `called`: those one of which must be. `grammar`: what answers must follow.
+    `text_field`, `tokens_field`: names of the fields that hold the text and the number of tokens, for errors.
     """
 
     model: str
@@ -73,37 +74,46 @@ class Asked:
     tools: tuple[dict[str, object], ...] = ()
     called: tuple[dict[str, object], ...] = ()
     grammar: tuple[str, str] | None = None  # kind and text, see `aot.text.grammars`
+    text_field: str = "messages"
+    tokens_field: str = "max_tokens"
 
 
 def asked_of(tree: Mapping[str, object], *, chat: bool) -> Asked:
     """Return a request; FieldError for a field that is missing, of another type or range, or not supported."""
     known = (*FOLLOWED, *WITHOUT_EFFECT, *(OF_CHATS if chat else ("prompt",)))
     check_others("", tree, known, NEUTRAL)
-    model = tree.get("model")
-    if not isinstance(model, str):
-        raise FieldError("model", "the name of a model", model)
     tools = tools_of(tree) if chat else ()
     called = called_of(tree, tools) if chat else ()
-    grammar = _grammar(tree)
-    if called and grammar:
-        raise FieldError("tool_choice", "none or auto beside a format of the answer", json.dumps(tree["tool_choice"]))
+    form = tree.get("response_format")
+    tokens = "max_completion_tokens" if tree.get("max_completion_tokens") is not None else "max_tokens"
     return Asked(
-        model,
+        model_of(tree),
         None if chat else _prompt(tree.get("prompt")),
         messages_of(tree.get("messages")) if chat else None,
-        _tokens(tree, chat),
-        _choosing(tree, chat),
-        _stops(tree.get("stop")),
+        tokens_of(tree, tokens, None if chat else DEFAULT_TOKENS),
+        choosing_of(tree, _top(tree, chat)),
+        stops_of(tree.get("stop")),
         flag_of(tree, "stream"),
-        _usage(tree.get("stream_options")),
+        usage_of(tree.get("stream_options")),
         whole_of(tree, "n", 1, 1, MOST_ANSWERS + 1),
         tools,
         called,
-        grammar,
+        grammar_of(tree, None if form is None else schema_of(form, "response_format"), called),
+        "messages" if chat else "prompt",
+        tokens,
     )
 
 
-def _choosing(tree: Mapping[str, object], chat: bool) -> Choosing:
+def model_of(tree: Mapping[str, object]) -> str:
+    """Return the name of the model."""
+    model = tree.get("model")
+    if not isinstance(model, str):
+        raise FieldError("model", "the name of a model", model)
+    return model
+
+
+def choosing_of(tree: Mapping[str, object], top: int | None) -> Choosing:
+    """Return the rules of choice; `top`: how many probabilities are told."""
     sampling = Sampling(
         real_of(tree, "temperature", 1.0, 0, 2),
         whole_of(tree, "top_k", 0, 0, 1 << 31),
@@ -117,7 +127,7 @@ def _choosing(tree: Mapping[str, object], chat: bool) -> Choosing:
         real_of(tree, "frequency_penalty", 0.0, -2, 2),
         real_of(tree, "repetition_penalty", 1.0, 0.01, 100),
         real_of(tree, "min_p", 0.0, 0, 1),
-        _top(tree, chat),
+        top,
     )
 
 
@@ -140,36 +150,42 @@ def _bias(value: object) -> dict[int, float]:
     return {int(key): real_of(given, key, 0.0, -100, 100) for key in given}
 
 
-def _grammar(tree: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return what answers must follow: of `response_format`, `grammar` and `regex` one at most."""
-    found: list[tuple[str, str]] = []
+def grammar_of(
+    tree: Mapping[str, object], schema: dict[str, object] | None, called: tuple[dict[str, object], ...]
+) -> tuple[str, str] | None:
+    """Return what answers must follow: of a schema, `grammar`, `regex` and a call that must be made one at most."""
+    found: list[tuple[str, str]] = [] if schema is None else [(SCHEMA, json.dumps(schema))]
     for field, kind in (("grammar", GRAMMAR), ("regex", REGEX)):
         text = tree.get(field)
         if text is not None and (not isinstance(text, str) or not text):
             raise FieldError(field, "a text", json.dumps(text))
         found += [] if text is None else [(kind, text)]
-    if tree.get("response_format") is not None:
-        schema = _schema(object_of(tree["response_format"], "response_format"))
-        found += [] if schema is None else [(SCHEMA, json.dumps(schema))]
     if len(found) > 1:
-        raise FieldError("response_format", "left out beside a grammar", "both")
+        field = "regex" if tree.get("regex") is not None else "grammar"
+        raise FieldError(field, "left out beside another form of the answer", "both")
+    if called and found:
+        raise FieldError("tool_choice", "none or auto beside a format of the answer", json.dumps(tree["tool_choice"]))
     return found[0] if found else None
 
 
-def _schema(form: Mapping[str, object]) -> dict[str, object] | None:
-    """Return the JSON schema of a `response_format`, None for text."""
+def schema_of(value: object, field: str, *, flat: bool = False) -> dict[str, object] | None:
+    """Return the JSON schema of the format in `field`, None for text; `flat`: it lies in the format itself."""
+    form = object_of(value, field)
     kind = form.get("type")
     if kind == "text":
         return None
     if kind == "json_object":
         return {"type": "object"}
     if kind != "json_schema":
-        raise FieldError("response_format", "of type text, json_object or json_schema", kind)
-    field = "response_format.json_schema"
-    return object_of(object_of(form.get("json_schema"), field).get("schema", {}), f"{field}.schema")
+        raise FieldError(field, "of type text, json_object or json_schema", kind)
+    if not flat:
+        field = f"{field}.json_schema"
+        form = object_of(form.get("json_schema"), field)
+    return object_of(form.get("schema", {}), f"{field}.schema")
 
 
-def _usage(value: object) -> bool:
+def usage_of(value: object) -> bool:
+    """Return True if `stream_options` ask for the numbers of tokens."""
     if value is None:
         return False
     options = object_of(value, "stream_options")
@@ -177,11 +193,9 @@ def _usage(value: object) -> bool:
     return flag_of(options, "include_usage")
 
 
-def _tokens(tree: Mapping[str, object], chat: bool) -> int | None:
-    field = "max_completion_tokens" if tree.get("max_completion_tokens") is not None else "max_tokens"
-    if tree.get(field) is None:
-        return None if chat else DEFAULT_TOKENS
-    return whole_of(tree, field, 0, 1, 1 << 31)
+def tokens_of(tree: Mapping[str, object], field: str, default: int | None) -> int | None:
+    """Return the most tokens of an answer."""
+    return default if tree.get(field) is None else whole_of(tree, field, 0, 1, 1 << 31)
 
 
 def _prompt(value: object) -> str | list[int]:
@@ -195,7 +209,8 @@ def _prompt(value: object) -> str | list[int]:
     return cast("list[int]", found)
 
 
-def _stops(value: object) -> tuple[str, ...]:
+def stops_of(value: object) -> tuple[str, ...]:
+    """Return the texts that end an answer."""
     if value is None:
         return ()
     found = [value] if isinstance(value, str) else list_of(value)

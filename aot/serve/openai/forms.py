@@ -21,6 +21,7 @@ from aot.text.tokenizer import Tokenizer
 from aot.text.tool_calls import Call, Calls
 
 CALLED = "tool_calls"  # why an answer ends that calls functions
+DONE = b"data: [DONE]\n\n"
 TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 Parts = AsyncGenerator[tuple[int, Part]]  # of several answers, with their numbers
@@ -29,9 +30,10 @@ Parts = AsyncGenerator[tuple[int, Part]]  # of several answers, with their numbe
 class Form:
     """The answers to one request and their parts."""
 
-    def __init__(self, asked: Asked, chat: bool, given: int, tokenizer: Tokenizer) -> None:
+    def __init__(self, asked: Asked, given: int, tokenizer: Tokenizer) -> None:
         """`given`: tokens of the prompt."""
         self.asked, self.given = asked, given
+        chat = asked.messages is not None
         self.known = 0  # tokens of the prompt that were computed before
         kind = "chat.completion" if chat else "text_completion"
         self.kind, self.chunk = kind, "chat.completion.chunk" if chat else kind
@@ -43,11 +45,24 @@ class Form:
         choices = [choice.whole() for choice in self.choices]
         return {**self._head, "object": self.kind, "choices": choices, "usage": self.usage()}
 
-    def part(self, choice: dict[str, object]) -> dict[str, object]:
-        return {**self._head, "object": self.chunk, "choices": [choice]}
+    def begin(self) -> list[bytes]:
+        """Return the events before the first part."""
+        return []
 
-    def last(self) -> dict[str, object]:
-        return {**self._head, "object": self.chunk, "choices": [], "usage": self.usage()}
+    def events(self, number: int, part: Part) -> list[bytes]:
+        """Take a part of an answer and return its events."""
+        head = {**self._head, "object": self.chunk}
+        return [event({**head, "choices": [choice]}) for choice in self.choices[number].parts(part)]
+
+    def end(self) -> list[bytes]:
+        """Return the events behind the last part."""
+        if not self.asked.usage:
+            return [DONE]
+        return [event({**self._head, "object": self.chunk, "choices": [], "usage": self.usage()}), DONE]
+
+    def failed(self, error: AotError) -> list[bytes]:
+        """Return the events of an error, which comes after the status was sent."""
+        return [event(error_tree(error, http_status(error))), DONE]
 
     def usage(self) -> dict[str, object]:
         tokens = sum(choice.tokens for choice in self.choices)
@@ -70,6 +85,11 @@ class Choice:
         self.reason: str | None = None
         self.tokens = 0
 
+    @property
+    def text(self) -> str:
+        """The text up to now, without calls."""
+        return "".join(self._texts)
+
     def take(self, part: Part) -> str:
         """Take a part and return the text that is no part of a call."""
         self.tokens = part.tokens
@@ -86,7 +106,7 @@ class Choice:
         return text
 
     def whole(self) -> dict[str, object]:
-        text = "".join(self._texts)
+        text = self.text
         calls = {"tool_calls": _calls(self.calls)} if self.calls else {}
         message = {"role": "assistant", "content": text or None if calls else text, **calls}
         return self._made({"message": message} if self._chat else {"text": text}, self._told, self.reason)
@@ -174,27 +194,35 @@ async def whole(form: Form, parts: Parts) -> dict[str, object]:
 
 
 async def events(form: Form, parts: Parts) -> AsyncGenerator[bytes]:
-    """Yield server-sent events; an error, which comes after the status was sent, is an event, too."""
+    """Yield server-sent events; an error is one, too."""
     try:
+        for one in form.begin():
+            yield one
         async with aclosing(parts):
             async for number, part in parts:
-                for one in form.choices[number].parts(part):
-                    yield _event(form.part(one))
-        if form.asked.usage:
-            yield _event(form.last())
+                for one in form.events(number, part):
+                    yield one
+        last = form.end()
     except AotError as error:
-        yield _event(error_tree(error, http_status(error)))
-    yield b"data: [DONE]\n\n"
+        last = form.failed(error)
+    for one in last:
+        yield one
 
 
-def _event(tree: object) -> bytes:
+def event(tree: object) -> bytes:
+    """Return a server-sent event."""
     return b"data: " + json.dumps(tree, separators=(",", ":")).encode() + b"\n\n"
+
+
+def name_of(kind: str) -> str:
+    """Return a new name of an answer or a part of one."""
+    return f"{kind}_{uuid.uuid4().hex[:24]}"
 
 
 def _calls(calls: Sequence[Call]) -> list[dict[str, object]]:
     return [
         {
-            "id": f"call_{uuid.uuid4().hex[:24]}",
+            "id": name_of("call"),
             "type": "function",
             "function": {"name": call.name, "arguments": call.arguments},
         }

@@ -60,12 +60,11 @@ class Language:
             ids = self.tokenizer.begin(asked.prompt)
         else:
             ids = asked.prompt or []
-        field = "prompt" if asked.messages is None else "messages"
         if not 1 <= len(ids) < self.context:
-            raise FieldError(field, f"1 to {self.context - 1} tokens (--max-context)", f"{len(ids)} tokens")
+            raise FieldError(asked.text_field, f"1 to {self.context - 1} tokens (--max-context)", f"{len(ids)} tokens")
         if asked.tokens is not None and len(ids) + asked.tokens > self.context:
             rule = f"at most {self.context - len(ids)} behind {len(ids)} tokens (--max-context)"
-            raise FieldError("max_tokens", rule, asked.tokens)
+            raise FieldError(asked.tokens_field, rule, asked.tokens)
         return ids
 
     @property

@@ -11,7 +11,8 @@ from aot.serve.openai.fields import FieldError, check_others, list_of, object_of
 
 MOST_MESSAGES, MOST_TOOLS = 4096, 128
 ASSISTANT, TOOL = "assistant", "tool"  # roles of messages with calls, and with their results
-NEUTRAL: dict[str, tuple[object, ...]] = {"tool_calls": ([],), "annotations": ([],)}  # of messages sent back
+# Values of messages that are sent back.
+NEUTRAL: dict[str, tuple[object, ...]] = {"tool_calls": ([],), "annotations": ([],), "logprobs": ([],)}
 NO_CALL, ANY_CALL, MUST_CALL = "none", "auto", "required"  # values of `tool_choice`
 
 
@@ -73,39 +74,44 @@ def _message(n: int, value: object) -> dict[str, object]:
     calls = one.get("tool_calls") if role == ASSISTANT else None
     known = {ASSISTANT: ("tool_calls",), TOOL: ("tool_call_id", "name")}.get(role, ())
     check_others(f"{field}.", one, ("role", "content", *known), NEUTRAL)
-    if isinstance(content, list):
-        content = _parts(n, cast("list[object]", content))
-    if content is None and calls:
-        content = ""
-    if not isinstance(content, str):
-        raise FieldError(f"{field}.content", "a text, or parts of type text", content)
-    made: dict[str, object] = {"role": role, "content": content}
+    text = "" if content is None and calls else text_of(f"{field}.content", content, ("text",))
+    made: dict[str, object] = {"role": role, "content": text}
     if calls:
         made["tool_calls"] = [_call(f"{field}.tool_calls", call) for call in list_of(calls)]
     return made | {name: text for name in known if isinstance(text := one.get(name), str)}
 
 
 def _call(field: str, value: object) -> dict[str, object]:
-    """Return a call whose arguments are an object, as templates write them."""
     call = object_of(value, field)
-    function = object_of(call.get("function"), f"{field}.function")
+    field = f"{field}.function"
+    return call | {"function": call_of(field, object_of(call.get("function"), field))}
+
+
+def call_of(field: str, function: Mapping[str, object]) -> dict[str, object]:
+    """Return a call whose arguments are an object, as templates write them."""
     name, text = function.get("name"), function.get("arguments")
     if not isinstance(name, str) or not isinstance(text, str):
-        raise FieldError(field, "calls of functions with a name and arguments", json.dumps(value))
+        raise FieldError(field, "a call of a function with a name and arguments", json.dumps(function))
     try:
         arguments = json_tree(text)
     except ValueError:
-        raise FieldError(f"{field}.function.arguments", "JSON", text) from None
-    return call | {"function": {"name": name, "arguments": arguments}}
+        raise FieldError(f"{field}.arguments", "JSON", text) from None
+    return {"name": name, "arguments": arguments}
 
 
-def _parts(n: int, parts: list[object]) -> str:
+def text_of(field: str, content: object, kinds: tuple[str, ...]) -> str:
+    """Return the text of a message: a text, or parts of types `kinds`."""
+    if isinstance(content, str):
+        return content
+    rule = f"a text, or parts of type {' or '.join(kinds)}"
+    if not isinstance(content, list):
+        raise FieldError(field, rule, content)
     texts: list[str] = []
-    for part in parts:
+    for part in cast("list[object]", content):
         one = cast("dict[str, object]", part) if isinstance(part, dict) else {}
         text = one.get("text")
-        if one.get("type") != "text" or not isinstance(text, str):
-            raise FieldError(f"messages[{n}].content", "a text, or parts of type text", one.get("type"))
-        check_others(f"messages[{n}].content.", one, ("type", "text"), NEUTRAL)
+        if one.get("type") not in kinds or not isinstance(text, str):
+            raise FieldError(field, rule, one.get("type"))
+        check_others(f"{field}.", one, ("type", "text"), NEUTRAL)
         texts.append(text)
     return "".join(texts)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from starlette.requests import Request
@@ -18,9 +19,11 @@ from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError,
 from aot.serve.metrics import Times
 from aot.serve.openai import embeddings, reranking, transcribing
 from aot.serve.openai.answer import Part
-from aot.serve.openai.asked import asked_of
+from aot.serve.openai.asked import Asked, asked_of
 from aot.serve.openai.embeddings import Embedder
 from aot.serve.openai.forms import Form, error_tree, events, merged, whole
+from aot.serve.openai.items import asked_by_items
+from aot.serve.openai.items_form import ItemsForm
 from aot.serve.openai.language import Language, is_language
 from aot.serve.openai.reranking import Reranker
 from aot.serve.openai.transcribing import Listener
@@ -29,6 +32,7 @@ from aot.serve.served import Served
 from aot.speech.rules import is_speech_model
 from aot.text.embedding import is_encoder, is_ranker
 from aot.text.grammars import Constraint
+from aot.text.tokenizer import Tokenizer
 
 PREFIX = "/v1/"
 OWNER = "aot"
@@ -72,6 +76,7 @@ class OpenAi:
             Route("/v1/models/{model}", _guarded(self._model)),
             Route("/v1/completions", _guarded(self._completions), methods=["POST"]),
             Route("/v1/chat/completions", _guarded(self._chat), methods=["POST"]),
+            Route("/v1/responses", _guarded(self._responses), methods=["POST"]),
             Route("/v1/embeddings", _guarded(self._embeddings), methods=["POST"]),
             Route("/v1/rerank", _guarded(self._rerank), methods=["POST"]),
             Route("/v1/audio/transcriptions", _guarded(self._transcribe), methods=["POST"]),
@@ -86,10 +91,14 @@ class OpenAi:
         return JSONResponse(_described(self._repository.find(request.path_params["model"])))
 
     async def _completions(self, request: Request) -> Response:
-        return await self._answered(request, chat=False)
+        return await self._answered(request, asked_of(await self._tree(request), chat=False))
 
     async def _chat(self, request: Request) -> Response:
-        return await self._answered(request, chat=True)
+        return await self._answered(request, asked_of(await self._tree(request), chat=True))
+
+    async def _responses(self, request: Request) -> Response:
+        tree = await self._tree(request)
+        return await self._answered(request, asked_by_items(tree), partial(ItemsForm, tree))
 
     async def _embeddings(self, request: Request) -> Response:
         wanted = embeddings.wanted_of(await self._tree(request))
@@ -116,12 +125,13 @@ class OpenAi:
             raise UnavailableError("server: must not be stopping, got a request")
         return await received(request, self._settings)
 
-    async def _answered(self, request: Request, *, chat: bool) -> Response:
-        asked = asked_of(await self._tree(request), chat=chat)
+    async def _answered(
+        self, request: Request, asked: Asked, made: Callable[[Asked, int, Tokenizer], Form] = Form
+    ) -> Response:
         language = await self._languages.of(self._repository.find(asked.model))
         ids = await asyncio.to_thread(language.ids_of, asked)
         constraint = await asyncio.to_thread(language.constraint, asked)
-        form = Form(asked, chat, len(ids), language.tokenizer)
+        form = made(asked, len(ids), language.tokenizer)
         parts = merged([self._parts(language, form, ids, constraint, n) for n in range(asked.answers)])
         if asked.stream:
             return StreamingResponse(events(form, parts), media_type="text/event-stream")
