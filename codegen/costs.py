@@ -15,11 +15,10 @@ To measure again, change a value and run `python -m benchmarks` or `python -m be
 
 from __future__ import annotations
 
-from aot.codegen.dataclass import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(NamedTuple):
     """Target-dependent thresholds. "Rows" are iterations of the output axes that are not in lanes."""
 
     # ---- processors

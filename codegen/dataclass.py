@@ -1,18 +1,23 @@
 """Data classes whose methods are written when one of them is first used.
 
 `dataclasses.dataclass` writes and compiles six methods for each class: for the hundreds of operations, passes and
-nodes that is two thirds of the time of importing them, and a compilation uses few of them.
+nodes that is two thirds of the time of importing them, and a compilation uses few of them. What shows, compares and
+hashes objects is not compiled for each class at all: it reads the fields by name.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from inspect import get_annotations
+from operator import attrgetter
+from reprlib import recursive_repr
 from threading import RLock
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+Values = Callable[[Any], tuple[Any, ...]]
 COMPLETING = RLock()  # held while a class is changed: an exception that another thread raises would leave half of it
 _FIELDS = "__dataclass_fields__"
 
@@ -68,9 +73,26 @@ class _Later:
             slots = {n: d for n, d in vars(self.cls).items() if isinstance(d, MemberDescriptorType)}
             for name, default in self._defaults.items():  # the class of slots has none
                 setattr(self.cls, name, default)
-            dataclasses.dataclass(frozen=self._frozen, eq=self._eq)(self.cls)
+            documented = self.cls.__doc__
+            self.cls.__doc__ = documented or self.cls.__name__  # for none, dataclasses writes the signature: slow
+            dataclasses.dataclass(frozen=self._frozen, repr=False, eq=False)(self.cls)
+            self.cls.__doc__ = documented
+            self._add_general()
             for name, place in slots.items():
                 setattr(self.cls, name, place)
+
+    def _add_general(self) -> None:
+        """Add the methods that the class does not define and that need no code of their own."""
+        own, all_ = vars(self.cls), dataclasses.fields(self.cls)
+        made: dict[str, object] = {}
+        if "__repr__" not in own:
+            made["__repr__"] = _text([f.name for f in all_ if f.repr])
+        if self._eq and "__eq__" not in own:
+            made["__eq__"] = _equality(_values([f.name for f in all_ if f.compare]))
+        if self._eq and self._frozen and own.get("__hash__") is None:
+            made["__hash__"] = _hash(_values([f.name for f in all_ if (f.compare if f.hash is None else f.hash)]))
+        for name, method in made.items():
+            setattr(self.cls, name, method)
 
 
 class _Method:
@@ -82,6 +104,38 @@ class _Method:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         self._later.complete()
         return vars(self._later.cls)[self._name].__get__(instance, owner)
+
+
+def _values(names: list[str]) -> Values:
+    """Return the function that gives the values of these fields."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda self: tuple(getattr(self, name) for name in names)
+
+
+def _text(names: list[str]) -> Callable[[Any], str]:
+    """Return the function that shows an object as `dataclasses` does: its class, and these fields."""
+    form, values = "%s(" + ", ".join(f"{name}=%r" for name in names) + ")", _values(names)
+
+    @recursive_repr()
+    def shown(self: Any) -> str:
+        return form % (type(self).__qualname__, *values(self))
+
+    return shown
+
+
+def _equality(values: Values) -> Callable[[Any, object], bool]:
+    def equal(self: Any, other: object) -> bool:
+        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+
+    return equal
+
+
+def _hash(values: Values) -> Callable[[Any], int]:
+    def hashed(self: Any) -> int:
+        return hash(values(self))
+
+    return hashed
 
 
 def _slotted(cls: type, names: list[str]) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -53,7 +51,7 @@ def test_results_are_those_of_columns_in_rows(make: Make, shapes: Shapes, monkey
     copied = made(make, shapes)
     assert words(copied) == 2
     found = np.asarray(in_memory(copied.built, threads=2)(*inputs)[0]).copy()
-    never = replace(costs.COSTS, min_word_rows=1 << 30)
+    never = costs.COSTS._replace(min_word_rows=1 << 30)
     monkeypatch.setattr("aot.lowering.layout.arrange_words.COSTS", never)
     plain = made(make, shapes)
     assert words(plain) == 0
