@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import MISSING, Field, field, fields
+from importlib import import_module
 from typing import Any, TypeVar, dataclass_transform
 
 from aot.codegen.dataclass import dataclass
@@ -17,6 +18,7 @@ EXTENSION = "extension"
 REGISTRY: dict[str, type[Op]] = {}
 _BY_TYPE: dict[str, dict[int, type[Op] | None]] = {}
 _SETS: dict[tuple[str, str], type[Op]] = {}  # by set and type, in lower case
+_LATER: list[str] = []  # modules whose import registers all operations
 
 
 def attr(
@@ -59,7 +61,8 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
         scope = scope_for(cls.__module__)
         names = REGISTRY if scope is None else scope.operations
         types: dict[str, dict[int, Any]] = _BY_TYPE if scope is None else scope.types
-        known = REGISTRY.get(cls.__name__, names.get(cls.__name__))
+        built_in = REGISTRY if scope is None else all_operations()
+        known = built_in.get(cls.__name__, names.get(cls.__name__))
         own = not any(map(is_numbered, opsets)) and bool(opsets)
         if known is not None and not (own and known.opset == definition.opset):  # extensions may redefine their own
             raise InternalError(f"operation {cls.__name__} is registered twice")
@@ -73,6 +76,18 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
         return definition
 
     return register
+
+
+def register_later(module: str) -> None:
+    """Have a module imported, whose import registers more operations, once one is asked for that is not known."""
+    _LATER.append(module)
+
+
+def all_operations() -> Mapping[str, type[Op]]:
+    """Return all built-in operations by name; those of modules that nothing has imported yet, too."""
+    for module in _LATER:
+        import_module(module)
+    return REGISTRY
 
 
 def is_numbered(opset: str) -> bool:
@@ -102,16 +117,21 @@ def find(type_name: str, opset: int | str) -> type[Op] | None:
     """
     if isinstance(opset, str) or opset == 0:
         key = opset.lower() if isinstance(opset, str) else EXTENSION, type_name.lower()
+        if key not in current().sets and key not in _SETS:
+            all_operations()
         return current().sets.get(key) or _SETS.get(key)
     names = {"const": "constant"}
-    versions = _versions(names.get(type_name.lower(), type_name.lower()))
+    key = names.get(type_name.lower(), type_name.lower())
+    if key not in _BY_TYPE:  # all definitions of a type are in one module
+        all_operations()
+    versions = _versions(key)
     fitting = [n for n in versions if n <= opset]
     return versions[max(fitting)] if fitting else None
 
 
 def operation(name: str) -> type[Op] | None:
     """Return the operation class of that name, built in or of the active extensions; None if there is none."""
-    return current().operations.get(name) or REGISTRY.get(name)
+    return current().operations.get(name) or REGISTRY.get(name) or all_operations().get(name)
 
 
 def _versions(type_name: str) -> Mapping[int, type[Op] | None]:

@@ -1,7 +1,5 @@
-"""The opset dialect: importing it fills the registry with the operations of every family."""
+"""The opset dialect: a family of operations each module. What no pass names is imported once one asks for it."""
 
-from importlib import import_module
-from pkgutil import walk_packages
+from aot.ir.registry import register_later
 
-for _family in walk_packages(__path__, f"{__name__}."):
-    import_module(_family.name)
+register_later(f"{__name__}.families")

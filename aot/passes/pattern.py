@@ -26,7 +26,7 @@ from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Op
-from aot.ir.registry import REGISTRY
+from aot.ir.registry import all_operations
 from aot.ir.scope import current
 from aot.passes.match import constant, is_close, uniform
 from aot.passes.rewrite import Replacement, Rule
@@ -92,7 +92,7 @@ class Maker:
 
 def classes_of(type: str) -> tuple[type[Op], ...]:
     """Return all definitions of an operation; UsageError for an unknown one."""
-    known = {**REGISTRY, **current().operations}
+    known = {**all_operations(), **current().operations}
     found = tuple(cls for name, cls in known.items() if type in (cls.type, name))
     if not found:
         near = get_close_matches(type, {cls.type for cls in known.values()}, 1)

@@ -11,7 +11,7 @@ from aot.codegen.dataclass import dataclass
 from aot.frontends.onnx.registry import CONVERSIONS
 from aot.frontends.operations import FORMATS, Page
 from aot.ir.op import Op, op_form
-from aot.ir.registry import EXTENSION, REGISTRY, opsets_of
+from aot.ir.registry import EXTENSION, all_operations, opsets_of
 from aot.runtime.errors import UsageError
 
 TITLE = """# Operations
@@ -45,7 +45,7 @@ class Row:
 def operations() -> list[Row]:
     """Return all definitions that stand in files, by type and operation set; others are made by passes."""
     used = set(_used_by_onnx())
-    found = [cls for cls in REGISTRY.values() if cls.opset]
+    found = [cls for cls in all_operations().values() if cls.opset]
     return [_row(cls, cls in used) for cls in sorted(found, key=lambda c: (c.type.lower(), opsets_of(c)))]
 
 
@@ -62,7 +62,7 @@ def _used_by_onnx() -> Iterator[type[Op]]:
         names = {built or quoted for built, quoted in found}
         for name, value in vars(sys.modules[module]).items():
             names |= {str(own) for own in value.values()} if name.isupper() and hasattr(value, "values") else set()
-        yield from (cls for name, cls in REGISTRY.items() if name in names)
+        yield from (cls for name, cls in all_operations().items() if name in names)
 
 
 def page_of(name: str) -> Page:

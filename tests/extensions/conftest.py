@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from aot.ir import registry
 @pytest.fixture(autouse=True)
 def tables() -> Iterator[None]:
     """The built-in tables are what they were, whatever a test has loaded."""
-    found: list[dict[Any, Any]] = [registry.REGISTRY, registry._BY_TYPE, CONVERSIONS.load()]
+    found: list[Mapping[Any, Any]] = [registry.all_operations(), registry._BY_TYPE, CONVERSIONS.load()]
     before = [dict(table) for table in found]
     yield
     assert found == before

@@ -7,7 +7,7 @@ import pytest
 
 import aot.opset  # noqa: F401
 from aot.ir.graph import Graph, Node
-from aot.ir.registry import REGISTRY
+from aot.ir.registry import all_operations
 from aot.ir.text.parser import parse_graph
 from aot.ir.verify import verify
 from aot.runtime.errors import InternalError
@@ -47,10 +47,10 @@ def test_names_move_with_the_readers(graph: Graph) -> None:
     a, c, r = node(graph, "a"), node(graph, "c"), node(graph, "r")
     a.out_port(0).add_tensor_names(["sum"])
     c.out_port(0).add_tensor_names(["held"])
-    one = graph.add(REGISTRY["Abs"](), None)
+    one = graph.add(all_operations()["Abs"](), None)
     r.in_port(0).get_connection().insert_node(one)  # `s` reads the old tensor
     assert (a.out_port(0).names, one.out_port(0).names) == (("sum",), ())
-    two = graph.add(REGISTRY["Relu"](), None)
+    two = graph.add(all_operations()["Relu"](), None)
     a.out_port(0).get_connection().insert_node(two)
     assert (a.out_port(0).names, two.out_port(0).names) == ((), ("sum",))
     two.out_port(0).get_connection().set_source(c.out_port(0))
@@ -70,10 +70,10 @@ def test_another_destination(graph: Graph) -> None:
 
 
 def test_a_node_between(graph: Graph) -> None:
-    relu = graph.add(REGISTRY["Relu"](), None)
+    relu = graph.add(all_operations()["Relu"](), None)
     node(graph, "a").out_port(0).get_connection().insert_node(relu)
     assert {p.node.name for p in relu.out_port(0).get_destinations()} == {"r", "s"}
-    one = graph.add(REGISTRY["Abs"](), None)
+    one = graph.add(all_operations()["Abs"](), None)
     node(graph, "s").in_port(0).get_connection().insert_node(one)
     assert [n.type for n in graph.get_op_nodes()][-4:] == ["Relu", "Result", "Abs", "Result"]
     assert graph.get_op_nodes("Abs") == [one]
@@ -85,7 +85,7 @@ def test_connections_that_end(graph: Graph) -> None:
     a.in_port(0).get_connection().remove()
     assert a.in_port(0).disconnected() and node(graph, "x").out_port(0).get_destinations() == []
     with pytest.raises(InternalError, match="without a source"):
-        a.in_port(0).get_connection().insert_node(graph.add(REGISTRY["Abs"](), None))
+        a.in_port(0).get_connection().insert_node(graph.add(all_operations()["Abs"](), None))
 
 
 def test_ports_come_and_go() -> None:

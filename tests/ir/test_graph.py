@@ -13,7 +13,7 @@ from aot.codegen.ir.loops import Var
 from aot.ir.graph import Graph, InPort, Node
 from aot.ir.interpret import interpret
 from aot.ir.op import Foreign
-from aot.ir.registry import REGISTRY
+from aot.ir.registry import all_operations
 from aot.ir.text.parser import parse_graph
 from aot.ir.verify import verify
 from aot.runtime.errors import InternalError, ModelError, UnsupportedError, UsageError
@@ -36,7 +36,7 @@ def node(graph: Graph, name: str) -> Node:
 
 def test_names_are_made_unique() -> None:
     graph = parse_graph(TEXT)
-    added = graph.add(REGISTRY["Result"](), node(graph, "a").out_port(0), name="r")
+    added = graph.add(all_operations()["Result"](), node(graph, "a").out_port(0), name="r")
     assert added.name != "r"
     verify(graph)
 
@@ -44,7 +44,7 @@ def test_names_are_made_unique() -> None:
 def test_types_follow_changes() -> None:
     graph = parse_graph(TEXT)
     assert str(node(graph, "r").out_port(0).type) == "f32[2,1]"
-    node(graph, "x").op = REGISTRY["Parameter"](shape=(5, 3))
+    node(graph, "x").op = all_operations()["Parameter"](shape=(5, 3))
     assert str(node(graph, "r").out_port(0).type) == "f32[5,1]"
     node(graph, "b").in_port(0).connect(node(graph, "c").out_port(0))
     with pytest.raises(ModelError, match=r"MatMul: inner dimensions differ: 1 and 4"):
@@ -56,20 +56,20 @@ def test_inference_ends_where_types_stay(monkeypatch: pytest.MonkeyPatch) -> Non
     verify(graph)
     asked: list[str] = []
     for name in ("MatMul", "Result", "Abs"):
-        kind = REGISTRY[name]
+        kind = all_operations()[name]
 
         def infer(self: Any, *inputs: Any, kind: Any = kind, usual: Any = kind.infer) -> Any:
             asked.append(kind.type)
             return usual(self, *inputs)
 
         monkeypatch.setattr(kind, "infer", infer)
-    added = graph.add(REGISTRY["Abs"](), node(graph, "x").out_port(0))
+    added = graph.add(all_operations()["Abs"](), node(graph, "x").out_port(0))
     node(graph, "a").in_port(0).connect(added.out_port(0))
     verify(graph)
     assert asked == ["Abs"]
-    node(graph, "y").op = REGISTRY["Parameter"](shape=(3, Var("n", 9, 4, 5)))
+    node(graph, "y").op = all_operations()["Parameter"](shape=(3, Var("n", 9, 4, 5)))
     assert str(node(graph, "s").out_port(0).type) == "f32[2,n]"
-    node(graph, "y").op = REGISTRY["Parameter"](shape=(3, Var("n", 9, 4, 6)))
+    node(graph, "y").op = all_operations()["Parameter"](shape=(3, Var("n", 9, 4, 6)))
     size = node(graph, "s").out_port(0).shape[1]
     assert isinstance(size, Var)
     assert size.typical == 6
@@ -79,7 +79,7 @@ def test_the_order_follows_changes() -> None:
     graph = parse_graph(TEXT)
     assert [n.name for n in graph.order()] == ["x", "y", "c", "a", "b", "r", "s"]
     node(graph, "s").in_port(0).connect(node(graph, "c").out_port(0))
-    added = graph.add(REGISTRY["Abs"](), node(graph, "y").out_port(0), name="n")
+    added = graph.add(all_operations()["Abs"](), node(graph, "y").out_port(0), name="n")
     node(graph, "a").in_port(1).connect(added.out_port(0))
     assert [n.name for n in graph.order()] == ["x", "y", "c", "n", "a", "b", "r", "s"]
     graph.remove(node(graph, "s"))
@@ -151,7 +151,7 @@ def wrong_data(graph: Graph) -> None:
 
 
 def no_regions(graph: Graph) -> None:
-    graph.add(REGISTRY["If"](), node(graph, "a").out_port(0), name="choice")
+    graph.add(all_operations()["If"](), node(graph, "a").out_port(0), name="choice")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from aot.codegen.ir.loops import Var, prim, select
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign
-from aot.ir.registry import REGISTRY
+from aot.ir.registry import all_operations
 from aot.ir.text.parser import parse_graph
 from aot.ir.text.printer import constants_by_sha, name_text, print_graph
 from aot.ir.text.scanner import Scanner
@@ -54,7 +54,7 @@ def test_parsed_graph_has_symbols_with_ranges_and_values() -> None:
 def test_attributes_at_their_defaults_are_left_out() -> None:
     graph = Graph("g")
     build = Builder(graph)
-    x = build(REGISTRY["Parameter"](shape=(2, 2)), name="x")
+    x = build(all_operations()["Parameter"](shape=(2, 2)), name="x")
     build.MatMul(x, x, transpose_a=False, transpose_b=True, name="y")
     assert "%y: f32[2,2] = MatMul<transpose_b=True>(%x, %x)\n" in print_graph(graph)
 
@@ -76,7 +76,7 @@ def test_attributes_at_their_defaults_are_left_out() -> None:
 )
 def test_constants_are_printed_and_parsed_back(data: np.ndarray, dtype: DType, text: str) -> None:
     graph = Graph("g")
-    graph.add(REGISTRY["Constant"](element_type=dtype), name="c", data=data)
+    graph.add(all_operations()["Constant"](element_type=dtype), name="c", data=data)
     printed = print_graph(graph)
     assert printed == f"graph g() {{\n  %c = {text}\n}}\n"
     read = parse_graph(printed).nodes[0]
@@ -89,7 +89,7 @@ def test_constants_are_printed_and_parsed_back(data: np.ndarray, dtype: DType, t
 def test_long_constants_are_named_by_their_hash() -> None:
     graph = Graph("g")
     data = np.arange(100, dtype=np.float32)
-    graph.add(REGISTRY["Constant"](), name="c", data=data)
+    graph.add(all_operations()["Constant"](), name="c", data=data)
     text = print_graph(graph)
     assert "%c = const<f32[100] sha=" in text
     assert np.shares_memory(parse_graph(text, constants_by_sha(graph)).nodes[0].data, data)

@@ -12,7 +12,7 @@ import aot.opset  # noqa: F401
 from aot.frontends.openvino.attributes import Symbols, build, partial_shape
 from aot.ir.graph import Graph
 from aot.ir.op import Op, RegionOp
-from aot.ir.registry import REGISTRY, attributes
+from aot.ir.registry import all_operations, attributes
 from aot.ir.text.parser import parse_graph
 from aot.ir.text.printer import print_graph
 from aot.ir.types import Dim, Shape
@@ -21,7 +21,9 @@ from aot.runtime.errors import ModelError
 from tests.properties.oracle import fields
 
 EDGES = {"Parameter", "Constant", "Result"}  # graphs write them in their own ways
-FILES = [cls for cls in REGISTRY.values() if cls.opset and not issubclass(cls, RegionOp) and cls.type != "Constant"]
+FILES = [
+    cls for cls in all_operations().values() if cls.opset and not issubclass(cls, RegionOp) and cls.type != "Constant"
+]
 
 
 def others(hint: Any, default: Any) -> list[Any]:
@@ -52,7 +54,9 @@ def variants(cls: type[Op]) -> list[Op]:
     return found
 
 
-@pytest.mark.parametrize("cls", [c for c in REGISTRY.values() if c.type not in EDGES and not issubclass(c, RegionOp)])
+@pytest.mark.parametrize(
+    "cls", [c for c in all_operations().values() if c.type not in EDGES and not issubclass(c, RegionOp)]
+)
 def test_text_of_graphs(cls: type[Op]) -> None:
     ops = variants(cls)
     graph = Graph("m")
@@ -70,15 +74,15 @@ def test_text_of_files(cls: type[Op]) -> None:
 
 
 def test_each_element_type_has_its_text() -> None:
-    assert {fields(REGISTRY["Convert"](destination_type=t))["destination_type"] for t in DType} == {  # type: ignore[call-arg]
+    assert {fields(all_operations()["Convert"](destination_type=t))["destination_type"] for t in DType} == {  # type: ignore[call-arg]
         t.value for t in DType
     }
 
 
 def test_elements_that_an_operation_does_not_have() -> None:
     graph = Graph("m")
-    x = graph.add(REGISTRY["Parameter"](element_type=DType.I32, shape=(2,)), name="x")  # type: ignore[call-arg]
-    y = graph.add(REGISTRY["SoftPlus"](), x.out_port(0), name="act")
+    x = graph.add(all_operations()["Parameter"](element_type=DType.I32, shape=(2,)), name="x")  # type: ignore[call-arg]
+    y = graph.add(all_operations()["SoftPlus"](), x.out_port(0), name="act")
     with pytest.raises(ModelError, match="SoftPlus: elements must be of type float, got i32") as error:
         _ = y.out_port(0).type
     assert "layer 'act'" in error.value.__notes__[0]

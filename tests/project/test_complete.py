@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from aot.ir.op import FORMS, ComputeOp, DecomposedOp, LoopOp, Op, RegionOp, ViewOp
-from aot.ir.registry import REGISTRY
+from aot.ir.registry import all_operations
 from aot.tools.table import markdown, operations
 from tests.cases import tables
 
@@ -28,7 +28,7 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 CASES = [case for table in tables().values() for case in table]
 TRIED = {type(case.op) for case in CASES}
 
-OPS = list(REGISTRY.values())
+OPS = list(all_operations().values())
 RUN = [op for op in OPS if op.type not in FORMLESS and not issubclass(op, RegionOp)]
 
 
@@ -38,8 +38,14 @@ def name(path: Path) -> str:
 
 def test_every_family_is_imported() -> None:
     families = {path for path in (ROOT / "aot" / "opset").rglob("*.py") if "@op(" in path.read_text()}
-    registered = {ROOT / (cls.__module__.replace(".", "/") + ".py") for cls in REGISTRY.values()}
+    registered = {ROOT / (cls.__module__.replace(".", "/") + ".py") for cls in all_operations().values()}
     assert registered == families
+
+
+def test_all_definitions_of_a_type_are_in_one_module() -> None:
+    """`find` imports the other families only for a type of which it knows no definition."""
+    modules = {(op.type.lower(), op.__module__) for op in OPS if op.opset}
+    assert [type for type, n in Counter(type for type, _ in modules).items() if n > 1] == []
 
 
 def test_operations_say_what_they_mean() -> None:
@@ -75,7 +81,7 @@ def test_page_of_operations_is_up_to_date() -> None:
 
 
 def test_definitions_are_registered_once() -> None:
-    found = Counter((op.type, op.opset) for op in REGISTRY.values())
+    found = Counter((op.type, op.opset) for op in all_operations().values())
     assert [key for key, count in found.items() if count > 1] == []
 
 

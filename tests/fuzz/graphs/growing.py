@@ -12,7 +12,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.op import Op, RegionOp, Stateful
-from aot.ir.registry import REGISTRY
+from aot.ir.registry import all_operations
 from aot.ir.types import Array, Dim, dtype_of, numpy_dtype
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.runtime.abi import DType
@@ -122,7 +122,7 @@ class Growing:
 
     def named(self, type: str, *inputs: Value | None, **attributes: object) -> Value:
         """The first output of an operation by its name."""
-        return self.add(REGISTRY[type](**attributes), *inputs)[0]
+        return self.add(all_operations()[type](**attributes), *inputs)[0]
 
     def pick(self, ok: Callable[[Value], bool] = lambda _: True) -> Value:
         """One of the values for which `ok` is True, later ones more often; Refused if there is none."""
