@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from aot.compilation.limits.garbage import FEWER_COLLECTIONS
 from aot.runtime.version import VERSION
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def __getattr__(name: str) -> object:
         return import_module("aot.runtime")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    with FEWER_COLLECTIONS:
+        return getattr(import_module(_LATER[name]), name)
 
 
 def __dir__() -> list[str]:

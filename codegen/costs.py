@@ -15,10 +15,8 @@ To measure again, change a value and run `python -m benchmarks` or `python -m be
 
 from __future__ import annotations
 
-from typing import NamedTuple
 
-
-class Costs(NamedTuple):
+class Costs:  # no data class: nobody makes another, and the constructor of all these fields is slow to make
     """Target-dependent thresholds. "Rows" are iterations of the output axes that are not in lanes."""
 
     # ---- processors

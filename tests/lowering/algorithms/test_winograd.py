@@ -187,8 +187,7 @@ def test_weights_from_memory_are_not_made_more(
     """Of 7x7 pictures, where a far L3 keeps fewer bytes than the model has."""
     target = replace(Target.parse("x86-64-v4"), cpu=cpu)
     monkeypatch.setattr(aot.compilation.session, "parse_target", lambda *_: target)
-    costs = COSTS._replace(evicted_weight_bytes=kept)
-    monkeypatch.setattr(aot.lowering.algorithms.use_winograd, "COSTS", costs)
+    monkeypatch.setattr(COSTS, "evicted_weight_bytes", kept)
     graph = graph_of(lambda b, x: conv(b, x, 64), (1, 64, 7, 7))
     assert points_of(stages(graph, CompileOptions(target="native"))) == points
 

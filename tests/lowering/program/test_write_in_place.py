@@ -104,7 +104,7 @@ def test_a_sum_is_written_over_its_operand(
     with tile_registers():
         found = [stages(graph_of(added, shape), CompileOptions(level=None, target=target)) for _ in range(2)]
         with monkeypatch.context() as without:
-            without.setattr(write_in_place, "COSTS", write_in_place.COSTS._replace(min_far_bytes=1 << 40))
+            without.setattr(write_in_place.COSTS, "min_far_bytes", 1 << 40)
             assert overwriting(found[1]) == 0
         assert overwriting(found[0]) == (shape == EVEN or target != "x86-64-v4-amx")
         one, other = (in_memory(m.built, threads=1)(data(*shape))[0] for m in found)
