@@ -105,29 +105,8 @@ def slice_at(node: Call, x: OutPort) -> OutPort:
 
 
 @tflite("DYNAMIC_UPDATE_SLICE", stored=True)
-@by_parts
 def dynamic_update_slice(node: Call, x: OutPort, part: OutPort, begins: OutPort) -> OutPort:
-    """`part` written into `x` from `begins` on, which are moved so that it lies inside."""
-    build, rank = node.build, x.type.rank
-    extents, sizes = node.dims(x, range(rank)), node.dims(part, range(rank))
-    held = build.Maximum(build.Minimum(node.cast(begins, DType.I64), build.Subtract(extents, sizes)), 0)
-    places: OutPort | None = None
-    for axis in range(rank):
-        count = node.size(part, axis)
-        start = build.Gather(held, node.scalar(axis), node.scalar(0))
-        along = build.Add(build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64), start)
-        along = build.Unsqueeze(along, node.list([a for a in range(rank) if a != axis]))
-        step = build.ReduceProd(node.dims(x, range(axis + 1, rank)), node.list([0])) if axis + 1 < rank else None
-        along = along if step is None else build.Multiply(along, step)
-        places = along if places is None else build.Add(places, along)
-    if places is None:
-        return part
-    flat = node.list([-1])
-    spread = build.Broadcast(places, sizes)
-    found = build.ScatterElementsUpdate(
-        build.Reshape(x, flat), build.Reshape(spread, flat), build.Reshape(part, flat), node.scalar(0)
-    )
-    return build.Reshape(found, extents)
+    return node.tf("XlaDynamicUpdateSlice", x, part, begins)
 
 
 @tflite("ONE_HOT", stored=True)

@@ -95,4 +95,5 @@ CASES = [
     case("GatherV2", N.ints(4, 3, dtype=np.int8), np.array([2, 0], np.int32), Known(1, np.int32)),
     case("TopKV2", N.ints(3, 7, dtype=np.int64), Known(3, np.int32)),
     case("Where", N.bools(5)),
+    case("XlaDynamicUpdateSlice", N.f32(4, 5), N.f32(2, 3), np.array([3, -2], np.int32)),
 ]
