@@ -7,6 +7,7 @@
     python -m benchmarks.exports RESULTS torchaudio [NAME ..]       the same with torchaudio
     python -m benchmarks.exports RESULTS quantised [NAME ..]        the same with torchao
     python -m benchmarks.exports RESULTS keras [NAME ..]            needs tensorflow instead
+    python -m benchmarks.exports RESULTS kerashub [NAME ..]         the same with keras-hub
     python -m benchmarks.exports RESULTS paddle [NAME ..]           needs paddlepaddle instead
     python -m benchmarks.exports RESULTS --table                    the table of what is in RESULTS
 
@@ -34,7 +35,9 @@ from typing import Any
 SECONDS = 900  # of one network, then its process is ended
 # Families, and the largest difference of a right network: f32 sums in another order; where they are rounded to 8 bits,
 # a number in the middle of two levels may become either one.
-NEAR = dict.fromkeys(("transformers", "timm", "torchvision", "diffusers", "torchaudio", "keras", "paddle"), 1e-4)
+NEAR = dict.fromkeys(
+    ("transformers", "timm", "torchvision", "diffusers", "torchaudio", "keras", "kerashub", "paddle"), 1e-4
+)
 NEAR["quantised"] = 1e-2
 OUTCOMES = ("right", "differs", "refused", "fails", "not exported", "not built")
 COUNTED = OUTCOMES[:4]  # the others say nothing of the compiler
