@@ -39,6 +39,7 @@ NEAR = dict.fromkeys(
     ("transformers", "timm", "torchvision", "diffusers", "torchaudio", "keras", "kerashub", "paddle"), 1e-4
 )
 NEAR["quantised"] = 1e-2
+SILENT = 1e-6  # of the largest number of all results: `difference` is relative to at least this
 OUTCOMES = ("right", "differs", "refused", "fails", "not exported", "not built")
 COUNTED = OUTCOMES[:4]  # the others say nothing of the compiler
 Verdict = tuple[str, str]
@@ -64,6 +65,8 @@ def verdict(family: str, name: str, references: bool = False) -> Verdict:
         )
     except Exception as error:  # of many kinds: what is small may not fit a network
         return "not built", said(error)
+    if (largest := max((float(abs(a).max(initial=0)) for a in wanted), default=0.0)) < SILENT:
+        return "not built", f"the largest number of all results is at least {SILENT}, got {largest:.1e}"
     with tempfile.TemporaryDirectory() as folder:
         try:
             path, program = written(networks, module, inputs, Path(folder))

@@ -76,6 +76,14 @@ SMALL: dict[str, Any] = {
 TOKENS, SIDE, SAMPLES = 7, 32, 4000
 WINDOWS = {"image_size": 56, "patch_size": 4, "depths": [1, 1], "num_heads": [2, 4], "embed_dim": 16}
 STAGES = {"image_size": 64, "patch_size": 4, "num_stages": 4}
+# HGNet with one layer a stage: normalised with its own statistics, a deep one stretches roundings to 1e-3.
+DETECTOR = {
+    "num_queries": 5,
+    "image_size": 64,
+    "backbone_config.stage_num_blocks": [1] * 4,
+    "backbone_config.stage_numb_of_layers": [1] * 4,
+}
+RESIDUAL_DETECTOR = {"num_queries": 5, "image_size": 64, "backbone_config.depths": [1] * 4}
 EXPERTS = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_group": 1, "topk_group": 1}
 # By model type, what must fit other sizes: set after the others, also in a configuration inside.
 BY_TYPE: dict[str, dict[str, Any]] = {
@@ -84,17 +92,20 @@ BY_TYPE: dict[str, dict[str, Any]] = {
     "bros": {"dim_bbox_projection": 8},
     "convnext": STAGES,
     "convnextv2": STAGES,
-    "d_fine": {"num_queries": 5},
+    "d_fine": DETECTOR,
     "deepseek_v2": EXPERTS,
     "deformable_detr": {"image_size": 128},
-    "deimv2": {"num_queries": 5},
+    "deimv2": DETECTOR,
     "donut-swin": WINDOWS,
     "dots1": EXPERTS | {"n_shared_experts": 1},
     "encodec": {"codebook_dim": 32},
     "esm": {"pad_token_id": 1, "mask_token_id": 32},
     "esmc": {"num_key_value_heads": 4},
     "gemma3n_text": {"num_kv_shared_layers": 0},
-    "levit": {"image_size": 64, "patch_size": 16},
+    "levit": {"image_size": 64, "patch_size": 16, "depths": [1, 1, 1]},
+    "mobilevit": {"image_size": 128},
+    "rt_detr": RESIDUAL_DETECTOR,
+    "rt_detr_v2": RESIDUAL_DETECTOR,
     "siglip": {"text_config.projection_size": 32},
     "swin": WINDOWS,
 }
@@ -150,7 +161,7 @@ def network(name: str) -> tuple[Any, dict[str, Any]]:
     """Return a model of a type, in evaluation, and arguments for it."""
     from transformers import AutoConfig, AutoModel  # noqa: PLC0415
 
-    from benchmarks.pytorch.network import draw_silent_weights  # noqa: PLC0415
+    from benchmarks.pytorch.network import draw_silent_weights, set_statistics  # noqa: PLC0415
 
     config = shrink(AutoConfig.for_model(name))
     for path, value in BY_TYPE.get(name, {}).items():
@@ -158,7 +169,9 @@ def network(name: str) -> tuple[Any, dict[str, Any]]:
         setattr(getattr(config, inside) if inside else config, field, value)
     module = AutoModel.from_config(config).eval()
     draw_silent_weights(module)
-    return module, inputs(module, config)
+    given = inputs(module, config)
+    set_statistics(module, given)
+    return module, given
 
 
 def inputs(module: Any, config: Any) -> dict[str, Any]:

@@ -63,6 +63,7 @@ def check_dependence(module: nn.Module, inputs: Inputs) -> None:
 def set_statistics(module: nn.Module, inputs: Inputs) -> None:
     """Set the running statistics of batch normalisation to those of an inference: no signal dies or explodes.
 
+    Modules of a network's own, which freeze theirs, are known by the same names of their statistics.
     All channels of a layer get its mean variance: a channel that varies little in two small pictures would stretch
     roundings with it, and PyTorch's own f32 results would be a few percent off those in f64.
     """
@@ -73,7 +74,7 @@ def set_statistics(module: nn.Module, inputs: Inputs) -> None:
             norm.running_mean.copy_(rows.mean(1))
             norm.running_var.copy_(rows.var(1, unbiased=False).mean())
 
-    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    norms = [m for m in module.modules() if isinstance(getattr(m, "running_var", None), torch.Tensor)]
     hooks = [norm.register_forward_pre_hook(measure) for norm in norms]
     with torch.no_grad():
         if norms:
