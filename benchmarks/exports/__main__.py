@@ -77,6 +77,8 @@ def verdict(family: str, name: str, references: bool = False) -> Verdict:
         except AotError as error:
             return "refused", " | ".join(str(error).splitlines()[:4])[:600]
     outputs = found[: len(wanted)]
+    if hasattr(networks, "aligned"):
+        outputs = networks.aligned(outputs, wanted)
     gap = difference(outputs, [plain(a) for a in wanted])
     if gap > NEAR[family] and program is not None:
         traced = [plain(a) for a in tensors(program.module()(**inputs))[: len(outputs)]]

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torchvision import models
 from torchvision.models import detection
 
 from benchmarks.pytorch import vision
-from benchmarks.pytorch.network import draw_silent_weights
+from benchmarks.pytorch.network import Inputs, draw_silent_weights, set_statistics
 
 SIDE = 224  # of pictures for the networks that take those of one size alone
 OF_BOXES = ("cls_logits", "bbox_pred", "cls_score", "bbox_reg", "module_list", "classification_head", "regression_head")
+NEAR_SCORES = 1e-5
 Detector = (detection.generalized_rcnn.GeneralizedRCNN, detection.RetinaNet, detection.FCOS, detection.ssd.SSD)
 
 
@@ -34,7 +36,8 @@ def names() -> list[str]:
 def network(name: str) -> tuple[Any, dict[str, Any]]:
     """Return a network in evaluation, and its arguments."""
     if name in models.list_models(module=detection):
-        return _detector(name), {"images": [vision.pictures(3, 160, 192).sigmoid()]}
+        inputs = {"images": [vision.pictures(3, 160, 192).sigmoid()]}
+        return _detector(name, inputs), inputs
     if name in models.list_models(module=models.segmentation):
         made = vision.segmenter(name)
     elif name in models.list_models(module=models.video):
@@ -46,14 +49,18 @@ def network(name: str) -> tuple[Any, dict[str, Any]]:
     return made.module(), made.inputs(*made.sizes[0])
 
 
-def _detector(name: str) -> nn.Module:
-    """Return a detector that finds boxes: its heads begin with weights so small that all scores are alike."""
-    more: dict[str, Any] = {} if name.startswith("ssd") else {"min_size": 160, "max_size": 256}
-    made = models.get_model(name, weights=None, weights_backbone=None, num_classes=5, **more).eval()
+def _detector(name: str, inputs: Inputs) -> nn.Module:
+    """Return a detector whose boxes have different scores: PyTorch leaves open which of two equal ones comes first.
+
+    Its heads begin with weights that are too small for that, and without statistics a signal dies on its way to them.
+    """
+    made: Any = vision.detector(name).build().eval()
+    made = made.detector
     draw_silent_weights(made)
     for key, weight in made.named_parameters():
         if key.endswith("weight") and weight.dim() > 1 and any(part in key for part in OF_BOXES):
             nn.init.normal_(weight, std=0.5 * weight[0].numel() ** -0.5)
+    set_statistics(made, inputs)
     return made
 
 
@@ -67,3 +74,22 @@ def write(module: Any, inputs: dict[str, Any], folder: Path) -> Path | None:
     path = folder / "model.onnx"
     torch.onnx.export(module, (inputs["images"],), path, dynamo=False)
     return path
+
+
+def aligned(found: list[np.ndarray], wanted: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the results of a detector with its boxes in the order of those wanted; all other results as they are.
+
+    Boxes are sorted by scores, and two whose scores differ by a rounding may stand in either order.
+    """
+    scores = next((i for i, b in enumerate(wanted) if b.ndim == 1 and b.dtype.kind == "f"), None)
+    if scores is None or [a.shape for a in found] != [b.shape for b in wanted]:
+        return found
+    if np.abs(found[scores] - wanted[scores]).max(initial=0) > NEAR_SCORES:
+        return found
+    scales = [np.abs(b).max(initial=1e-6) for b in wanted]
+    ours, theirs = (
+        np.concatenate([a.reshape(len(a), -1) / scale for a, scale in zip(rows, scales, strict=True)], axis=1)
+        for rows in (found, wanted)
+    )
+    order = [int(np.abs(ours - row).max(1).argmin()) for row in theirs]
+    return [a[order] for a in found] if len(set(order)) == len(order) else found

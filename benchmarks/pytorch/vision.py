@@ -107,7 +107,7 @@ def detector(name: str) -> Network:
     more: dict[str, float] = {"num_classes": 5}
     if not name.startswith("ssd"):
         more |= {"min_size": 160, "max_size": 256}
-        more["box_score_thresh" if name in TWO_STAGE_DETECTORS else "score_thresh"] = 1e-3
+        more["box_score_thresh" if "rcnn" in name else "score_thresh"] = 1e-3
 
     def image(height: int, width: int) -> Inputs:
         return {"image": pictures(3, height, width).sigmoid()}
