@@ -201,7 +201,7 @@ class _Roi:
 
 def sampled(x: Array, rois: Array, batches: Array, s: Sampling) -> Array:
     """Compute the reference, in double precision."""
-    rois, height, width = rois.astype(np.float64), x.shape[2], x.shape[3]
+    rois, wide, height, width = rois.astype(np.float64), x.astype(np.float64), x.shape[2], x.shape[3]
     out = np.zeros((len(rois), x.shape[1], *s.cells))
     for r, roi in enumerate(rois):
         y0, x0, full_h, full_w = s.box(lambda k, roi=roi: roi[k])
@@ -218,7 +218,7 @@ def sampled(x: Array, rois: Array, batches: Array, s: Sampling) -> Array:
                 if s.rotated:
                     y, z = y * np.cos(angle) - z * np.sin(angle), y * np.sin(angle) + z * np.cos(angle)
                     y, z = y + roi[1] * s.scale - 0.5, z + roi[0] * s.scale - 0.5
-                near = _corners(x[int(batches[r])], y, z, height, width)
+                near = _corners(wide[int(batches[r])], y, z, height, width)
                 values.append(near.max(0) if s.corners else near.sum(0))
             if values:
                 samples = np.stack(values)
@@ -235,10 +235,9 @@ def _corners(image: Array, y: float, x: float, height: int, width: int) -> Array
     y, x = min(max(y, 0.0), height - 1), min(max(x, 0.0), width - 1)
     i, j = int(y), int(x)
     k, m = min(i + 1, height - 1), min(j + 1, width - 1)
-    wide = image.astype(np.float64)
     down, right = y - i, x - j
-    upper = wide[:, i, j] * (1 - right) * (1 - down), wide[:, i, m] * right * (1 - down)
-    lower = wide[:, k, j] * (1 - right) * down, wide[:, k, m] * right * down
+    upper = image[:, i, j] * (1 - right) * (1 - down), image[:, i, m] * right * (1 - down)
+    lower = image[:, k, j] * (1 - right) * down, image[:, k, m] * right * down
     return np.stack((*upper, *lower))
 
 
