@@ -120,9 +120,13 @@ def _class(key: str) -> type[Any]:
     base = getattr(import_module(home), base_name)
     code = code_of(key)
 
+    rule = "this transformation of Model Optimizer is a place in the order only, and cannot run"
+
     def refuse(self: Any, graph: Any) -> None:
-        rule = "this transformation of Model Optimizer is a place in the order only, and cannot run"
         raise Error("{}: {}: {}", key, rule, "; ".join(reasons(key)))
+
+    def absent(self: Any, name: str) -> None:
+        raise AttributeError(f"{key} has no {name}: {rule}: {'; '.join(reasons(key))}")
 
     namespace: dict[str, Any] = {
         "__module__": f"openvino.tools.mo.{row.module}",
@@ -131,7 +135,7 @@ def _class(key: str) -> type[Any]:
         "place": row,
     }
     if code is None:
-        namespace["find_and_replace_pattern"] = refuse
+        namespace["find_and_replace_pattern"], namespace["__getattr__"] = refuse, absent
     if row.before is not None:
         namespace["run_before"] = _listed(row.before)
     if row.after is not None:

@@ -12,6 +12,8 @@ import pytest
 
 from aot.compilation.driver import stages
 from aot.ir.interpret import interpret
+from aot.mo.graph.node import Node
+from aot.mo.ops.library import library_class
 from aot.opset.detection.detection_output import DetectionOutput
 from aot.opset.detection.proposals.proposal import Proposal
 from aot.opset.detection.roi_pooling import PSROIPooling, ROIPooling
@@ -20,6 +22,7 @@ from aot.options import CompileOptions
 from aot.runtime.errors import AotError
 from tests.frontends.onnx.models import Array
 from tests.frontends.tf.graphs import INT32, written
+from tests.mo.graphs import build, data
 from tests.mo.test_loading import HEAD, folder
 from tests.mo.tf_style_models import N, Net, X
 
@@ -283,6 +286,14 @@ def test_operations_on_channels_get_them_first(tmp_path: Path, kind: str, phase:
         files["back_look"] = LOOK
     found = computed(tmp_path, net, X, **files)[0]
     np.testing.assert_allclose(found, np.clip(wanted(X @ weights[0, 0]), 0, 6), rtol=1e-4, atol=1e-5)
+
+
+def test_shapes_of_operations_on_channels_follow_the_layout_without_a_type() -> None:
+    nodes = {"x": data([1, 2, 3, 8]), "made": {"kind": "op", "op": "DepthToSpace", "block_size": 2}, "y": data()}
+    graph = build(nodes, [("x", "made"), ("made", "y")])
+    graph.graph["layout"] = "NHWC"
+    library_class("depth_to_space", "DepthToSpaceOp").infer(Node(graph, "made"))
+    assert list(graph.nodes["y"]["shape"]) == [1, 4, 6, 2]
 
 
 PRIORS = """

@@ -19,7 +19,7 @@ from aot.extensions.folder import load_extensions
 from aot.extensions.modules import Modules
 from aot.ir.interpret import interpret
 from aot.mo import names
-from aot.mo.front.tf.attributes import tf_dtype_extractor, tf_tensor_content, tf_tensor_shape
+from aot.mo.front.tf.attributes import collect_tf_attrs, tf_dtype_extractor, tf_tensor_content, tf_tensor_shape
 from aot.mo.ops.library import library_class
 from aot.mo.ordering import sort_transforms, split
 from aot.mo.transforms import placeholder, placeholders
@@ -433,6 +433,13 @@ def test_attributes_of_tensorflow() -> None:
     assert tf_tensor_content(19, np.array([1]), held).tolist() == [1.0]
     raw = SimpleNamespace(tensor_content=np.arange(4, dtype=np.int64).tobytes())
     assert tf_tensor_content(9, np.array([2, 2]), raw).tolist() == [[0, 1], [2, 3]]
+    bytes_only = SimpleNamespace(tensor_content=b"", string_val=[b"\xff\xd8", b"a"])
+    assert tf_tensor_content(7, np.array([2]), bytes_only).tolist() == [b"\xff\xd8", b"a"]
+    unset = {"s": b"", "i": 0, "f": 0.0, "b": False, "type": 0, "shape": SimpleNamespace(dim=[]), "list": None}
+    kinds = {"i": 7, "type": 1, "shape": dims, "list": SimpleNamespace(type=[3, 1])}
+    found = collect_tf_attrs({key: SimpleNamespace(**{**unset, key: value}) for key, value in kinds.items()})
+    assert [found["i"], found["type"], found["list"]] == [7, np.float32, [np.int32, np.float32]]
+    assert found["shape"].tolist() == [2, None] and collect_tf_attrs({"b": SimpleNamespace(**unset)}) == {"b": None}
 
 
 def test_every_name_of_the_table_can_be_imported() -> None:

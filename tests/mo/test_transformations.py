@@ -260,6 +260,8 @@ def test_the_reasons_are_in_the_documentation_and_in_the_error() -> None:
     assert [reason for reason, _ in REFUSED if reason not in page] == []
     with pytest.raises(Error, match="it marks a place in the order"):
         placeholder("BackStart")().find_and_replace_pattern(Graph())
+    with pytest.raises(AttributeError, match=r"has no pattern.*bodies before extensions see them"):
+        placeholder("SmartInputMatcher")().pattern()
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))

@@ -77,7 +77,7 @@ def channel_tensors(node: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """
     if node.graph.graph.get("layout") != "NHWC" or node.has_and_set("nchw_layout") or not is_new(node):
         return (), ()
-    type_ = str(node.soft_get("type"))
+    type_ = str(node.soft_get("type", node.soft_get("op")))
     inputs, outputs = CHANNELS.get(type_, ((), ()))
     return inputs, () if type_ == "RegionYolo" and node.has_and_set("do_softmax") else outputs
 

@@ -94,19 +94,14 @@ def tf_tensor_content(tf_dtype: int, shape: Any, pb_tensor: Any) -> Any:
 def _elements(dtype: Any, field: str, pb_tensor: Any) -> Any:
     if pb_tensor.tensor_content:
         return mo_array(np.frombuffer(pb_tensor.tensor_content, dtype))
-    given = list(getattr(pb_tensor, field))
-    if dtype is np.float16:
-        return np.array(given, np.uint16).view(np.float16)
-    if dtype is str:
-        return np.array([_text(item) for item in given], dtype=str)
-    return np.array(given, dtype=dtype)
-
-
-def _text(item: Any) -> str:
+    given = _reader(dtype, field)(pb_tensor)
+    if dtype is not str:
+        return np.array(list(given), dtype=dtype)
     try:
-        return item.decode() if isinstance(item, bytes) else str(item)
-    except UnicodeDecodeError as error:
-        raise Error("TensorFlow constant: texts are UTF-8, got {!r}", item[:40]) from error
+        return np.array([item.decode() if isinstance(item, bytes) else item for item in given], dtype=str)
+    except UnicodeDecodeError:
+        _LOG.error("TensorFlow constant: texts that are not UTF-8 stay bytes")
+        return np.array(list(given))
 
 
 def bool_cast(x: Any) -> Any:
@@ -114,6 +109,28 @@ def bool_cast(x: Any) -> Any:
     if not isinstance(x, str):
         return bool(x)
     return {"true": True, "1": True, "false": False, "0": False}.get(x.lower(), "unknown_boolean_cast")
+
+
+def check_attr_type(a: Any) -> str | None:
+    """Return the field that an attribute, or a list of one, has set; None if all are zero, false or empty."""
+    held = ((field, getattr(a, field, None)) for field in ("s", "i", "f", "b", "type", "shape", "list"))
+    return next((field for field, v in held if (getattr(v, "dim", v) if field == "shape" else v)), None)
+
+
+def collect_tf_attrs(attrs: Any) -> dict[str, Any]:
+    """Return the values of attributes by name; None for what is zero, false or empty."""
+    return {name: _attribute(attrs[name]) for name in attrs}
+
+
+def _attribute(a: Any) -> Any:
+    field = check_attr_type(a)
+    value: Any = None if field is None else getattr(a, field)
+    if field == "list":
+        return _attribute(value)
+    convert = {"type": tf_dtype_extractor, "shape": tf_tensor_shape}.get(field or "")
+    if convert is None:
+        return value
+    return convert(value) if isinstance(value, int) or hasattr(value, "dim") else [convert(v) for v in value]
 
 
 def tf_concat_ext(pb: Any) -> dict[str, Any]:
