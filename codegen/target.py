@@ -59,7 +59,7 @@ class Target:
     cores: int
     without: tuple[str, ...] = ()  # features that the CPU's name implies, and this machine lacks
     tiles: bool = False  # tile registers may be used: the system must allow that when a library is loaded
-    same_sums: bool = False  # sums run in an order that does not depend on the length of vectors
+    same_sums: bool = False  # no choice that is this target's alone changes the order of sums: for bf16
     fast_math: bool = False  # sums of products of bf16 may have the order that is fastest here
     little_code: bool = False  # kernels have little code, which compiles fast and runs slower
     is_own: bool = False  # this machine's: of its features, code asks for those that it uses, see `using`
@@ -108,9 +108,10 @@ class Target:
         """Return the number of elements of a compute type in a vector."""
         return max(1, self.lanes_bytes // dtype.compute.bytes)
 
-    def sum_lanes(self, dtype: DType) -> int:
-        """Return the number of partial sums, of a compute type, that a vector of them has."""
-        return max(1, (_LONGEST if self.same_sums else self.lanes_bytes) // dtype.compute.bytes)
+    @staticmethod
+    def sum_lanes(dtype: DType) -> int:
+        """Return the number of partial sums, of a compute type, that a vector of them has: the same on all targets."""
+        return _LONGEST // dtype.compute.bytes
 
     @property
     def machine(self) -> Machine:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
@@ -281,8 +282,9 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
 
 @dataclass(frozen=True, slots=True)
 class _Sweep:
-    """The vector axis of a reduction: `extent` = steps of `width`, then of `lanes`, then single elements.
+    """The vector axis of a reduction: `extent` = steps of `width`, of `lanes`, of half of these .., of single elements.
 
+    Halves go into the first lanes, down to four of them, which all targets have; less than four are single elements.
     A dynamic extent ends in a step of `width` whose elements past the end are the identity. So element r always goes to
     partial result r % `width`, and terms behind it that change nothing, as those of tokens that attention masks, do not
     change the order of the sum.
@@ -308,9 +310,9 @@ class _Sweep:
         rest = self.extent % self.width
         if not isinstance(self.extent, int):
             return ((self.extent - rest, (rest + (self.width - 1)) // self.width, self.width),)
-        near, last = self.extent - rest, rest % self.lanes
-        steps = rest // self.lanes if self.width > self.lanes else 0
-        return (near, steps, self.lanes), (self.extent - last, last, 1)
+        sizes = [self.lanes >> n for n in range(self.width == self.lanes, self.lanes.bit_length() - 2)]
+        ends = [self.extent - self.extent % size for size in (self.width, *sizes, 1)]
+        return tuple((a, (b - a) // n, n) for (a, b), n in zip(pairwise(ends), (*sizes, 1), strict=True))
 
 
 def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, tiles: Tiler) -> Stmts:
@@ -328,7 +330,8 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     here, start = Var(f"{name}.t", sweep.width), identity(reduction.fn, acc.dtype)
 
     def vectors(over: Var, *stmts: Stmt) -> Stmt:
-        return For(over, stmts, LoopKind.VECTOR, lanes)
+        assert isinstance(over.extent, int)
+        return For(over, stmts, LoopKind.VECTOR, min(lanes, over.extent))
 
     def pass_over(first: Size, steps: Size, width: int, ends: bool = False) -> Callable[[Spans], Stmts]:
         """Build steps of `width` elements. `ends`: some elements of the last step may lie past the end."""

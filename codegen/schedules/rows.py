@@ -43,7 +43,10 @@ def rows(request: Request) -> Choice:
     if tile:
         first = [a.name for a in outer if a.name not in (t.axis for t in tile)]
         order = (*first, *(t.axis for t in tile))
-        if tile[0].tail is Tail.CUT and not first and not shared:  # many outputs either way
+        square = tile[0].tail is Tail.CUT  # many outputs either way
+        if square and not target.same_sums:  # a vector for each output: longer sums would make a smaller tile
+            lanes = target.lanes(widest(d))
+        if square and not first and not shared:
             parallel = tile[1].axis
             blocks = ((parallel, COSTS.rows_block),)
         else:
@@ -70,21 +73,29 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
     body = [x for x in reads(d, body=True) if x.buffer.space is not Space.TABLE]
     if len(body) != 2 or lanes < target.sum_lanes(widest(d)):
         return ()
+    registers = max(lanes // target.lanes(widest(d)), 1)  # of the partial sums of one output
     alone = {a: [x.load for x in body if x.moves(a)] for a in outer}
     for w in body if not varies(d.axes) else ():
         few = [a for a in outer if alone[a] == [w.load]]
         rows = [a for a in outer if len(alone[a]) == 1 and alone[a] != [w.load]]
-        count = prod(known(a.extent or 1) for a in few)
+        count, parts = prod(map(_count, few)), 1
         if rows and 1 < count <= COSTS.max_adjacent_outputs:
-            height = (target.registers - 1 - count) // count
+            if registers > 1 and len(few) == 1 and count % 2 == 0 and _height(count, registers, target) < 2:
+                parts = 2  # so that a row of them is read twice, and the fold of more rows is waited for at once
+            height = _height(count // parts, registers, target)
             row = max(rows, key=lambda a: (known(a.extent or 1) >= height, -store(d).reach(a)))
-            return Tile(row.name, height), *(Tile(a.name, known(a.extent or 1)) for a in few)
+            return Tile(row.name, height), *(Tile(a.name, _count(a) // parts) for a in few)
     sides = [[a for a in outer if alone[a] == [x.load] and a.extent != 1] for x in body]
     if not all(sides):
         return ()
     either = sorted((max(side, key=_count) for side in sides), key=_count)
-    size = isqrt(target.registers) - 1
+    size = isqrt(target.registers * 3 // (4 * (registers if target.same_sums else 1)))  # a quarter is for the operands
     return tuple(Tile(a.name, size, Tail.CUT) for a in either)
+
+
+def _height(count: int, registers: int, target: Target) -> int:
+    """Return the rows whose sums with `count` rows of the other operand registers hold."""
+    return max((target.registers - 1 - count) // (count * registers), 1)
 
 
 def _fused_sum_axes(d: Definition, axis: Var, constants: frozenset[str]) -> tuple[Var, ...]:
