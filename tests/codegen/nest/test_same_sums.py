@@ -10,7 +10,7 @@ from aot.codegen.llvm.host import parse_target
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
-from tests.codegen.running import runs
+from tests.codegen.emulated_tiles import runs
 from tests.passes.check import graph_of
 
 LENGTHS = (7, 13, 24, 49, 77, 200, 1000)
