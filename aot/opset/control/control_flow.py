@@ -113,7 +113,7 @@ class Iterating(RegionOp):
         self._enter(operands, body)
         self.limit(operands, body)  # requests its symbols
         count = self.iterations(operands, body)
-        outside = _symbols(operands)
+        outside = outer_symbols(operands)
         return tuple(self._output_type(body, m, count, outside) for m in in_order(self.output_maps))
 
     def _enter(self, operands: Sequence[Operand], body: Graph) -> None:
@@ -144,10 +144,10 @@ class Iterating(RegionOp):
             edge = next((e for e in self.back_edges if e.result == m.result), None)
             if edge is not None:
                 return body.parameters[edge.parameter].out_port(0).type
-            sizes = (d if _lasts(d, outside) else last_size(body, m.result, k) for k, d in enumerate(type.shape))
+            sizes = (d if lasts(d, outside) else last_size(body, m.result, k) for k, d in enumerate(type.shape))
             return TensorType(type.dtype, tuple(sizes))
         axis = axis_of(m.axis, type.rank, f"{self.type}: collected output")
-        if not all(_lasts(d, outside) for d in type.shape):
+        if not all(lasts(d, outside) for d in type.shape):
             raise UnsupportedError(f"{self.type}: parts of a collected output must have equal sizes, got {type}")
         dims = list(type.shape)
         dims[axis] = dims[axis] * (counter(body) if count is None else count)
@@ -358,14 +358,14 @@ def last_size(body: Graph, result: int, axis: int) -> Var:
     return _symbol(body, f"r{result}.d{axis}")
 
 
-def _symbols(operands: Sequence[Operand]) -> frozenset[Var]:
+def outer_symbols(operands: Sequence[Operand]) -> frozenset[Var]:
     """Return the symbols of sizes outside of the body."""
     dims = [d for o in operands for d in o.shape]
     values = [v for o in operands if o.value is not None and o.value.dtype == object for v in o.value.reshape(-1)]
     return variables(*(d for d in (*dims, *values) if isinstance(d, Expr)))
 
 
-def _lasts(dim: Dim, outside: frozenset[Var]) -> bool:
+def lasts(dim: Dim, outside: frozenset[Var]) -> bool:
     """True if a size is the same in every iteration."""
     return isinstance(dim, int) or variables(dim) <= outside
 

@@ -181,3 +181,29 @@ def test_a_loop_that_begins_late_keeps_reading_at_its_counter(time: int | str) -
     assert "Loop" in after(graph, 3)
     (loop,) = graph.get_op_nodes("Loop")
     assert {"ScatterUpdate", "Gather"} <= {n.type for n in loop.regions["body"].nodes.values()}
+
+
+def test_rows_whose_sizes_only_data_say_stay_in_a_carried_value() -> None:
+    """A mask is drawn into a picture so: zeros before it, what is left of the picture behind it."""
+    graph, inner = Graph(), Graph("body")
+    b, c = Builder(graph), Builder(inner)
+    x = b(Parameter(DType.F32, (1, K)), name="x")
+    places = [b.const(0, DType.I64), b.const(np.zeros((0, K)), DType.F32), x]
+    i, out, part = (c(Parameter(p.type.dtype, p.type.dims), name=f"p{k}") for k, p in enumerate(places))
+    cut = c.Convert(c.ReduceMax(part, c.const([1], DType.I64)), destination_type=DType.I64)
+    ends = (part, cut, c.const([1], DType.I64), c.const([1], DType.I64))
+    row = c.Concat(
+        c.Slice(part, c.const([0], DType.I64), *ends[1:]),
+        c.Slice(part, cut, c.const([K], DType.I64), *ends[2:]),
+        axis=1,
+    )
+    for port in (c.const(True, DType.BOOL), c.Add(i, 1), c.Concat(out, row, axis=0)):
+        c(Result(), port)
+    edges = (BackEdge(1, 0), BackEdge(2, 1))
+    op = Loop(tuple(InputMap(2 + k, k) for k in range(3)), (OutputMap(0, 2),), edges, 0, 0)
+    node = b.node(op, b.const(2, DType.I64), b.const(True, DType.BOOL), *places, outputs=1)
+    node.regions = {"body": inner}
+    b(Result(), node.out_port(0))
+    run_passes(graph, PASSES)
+    (found,) = interpret(graph, [np.array([[0.0, 2.0, 1.0]], np.float32)])
+    assert np.array_equal(found, [[0, 2, 1]] * 2)

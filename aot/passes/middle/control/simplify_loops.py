@@ -17,7 +17,7 @@ from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import Dim, simplify
-from aot.opset.control.control_flow import Loop, known_truth
+from aot.opset.control.control_flow import Loop, known_truth, lasts, outer_symbols
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.control.port_maps import InputMap
 from aot.opset.elementwise.binary import Add
@@ -201,7 +201,7 @@ class _Loop:
         return changed
 
     def _filled(self, parameter: int, result: int) -> tuple[OutPort, int] | None:
-        """Return the rows that a carried value gets one by one, and their axis."""
+        """Return the rows of equal sizes that a carried value gets one by one, and their axis."""
         port, after = self.body.parameters[parameter].out_port(0), self.body.results[result].source(0)
         node, first = after.node, self.node.source(self.inputs[parameter].external)
         if isinstance(node.op, ScatterUpdate):
@@ -216,6 +216,8 @@ class _Loop:
             fits = first.shape[along] == 0 and rows.shape[along] == 1
         else:
             return None
+        outside = outer_symbols(self.node.operands())
+        fits = fits and all(lasts(d, outside) for d in rows.shape)
         alone = len(after.destinations) == 1 and rows is not port
         return (rows, along) if fits and alone and not _is_read(port, node, rows) else None
 
