@@ -18,12 +18,12 @@ def schedules(made: Compilation) -> str:
     return "\n".join(line for line in made.groups.splitlines() if "tile[" in line)
 
 
-@pytest.mark.parametrize(("columns", "height"), [(2, 6), (3, 4), (6, 1)])
-def test_rows_of_a_tile_fill_the_registers(columns: int, height: int) -> None:
-    """16 of them: a weight of each column, and its sum in each row."""
+@pytest.mark.parametrize(("columns", "height", "together"), [(2, 3, 2), (3, 2, 3), (6, 2, 3)])
+def test_rows_of_a_tile_fill_the_registers(columns: int, height: int, together: int) -> None:
+    """16 of them: two halves of a weight of each column, and of its sum in each row. Six columns are taken in two parts."""
     d = product(64, columns, 128)
     plan, _ = rows(Request(d, FAR, frozenset({"w"})))
-    assert schedule_text(plan).startswith(f"order[i j] tile[i:{height} j:{columns}] lanes[k:8]")
+    assert schedule_text(plan).startswith(f"order[i j] tile[i:{height} j:{together}] lanes[k:16]")
 
 
 def test_one_output_has_partial_sums() -> None:
