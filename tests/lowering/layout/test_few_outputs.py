@@ -20,7 +20,7 @@ def schedules(made: Compilation) -> str:
 
 @pytest.mark.parametrize(("columns", "height", "together"), [(2, 3, 2), (3, 2, 3), (6, 2, 3)])
 def test_rows_of_a_tile_fill_the_registers(columns: int, height: int, together: int) -> None:
-    """16 of them: two halves of a weight of each column, and of its sum in each row. Six columns are taken in two parts."""
+    """16 of them: two halves of a weight of each column, and of its sum in each row; six columns in two parts."""
     d = product(64, columns, 128)
     plan, _ = rows(Request(d, FAR, frozenset({"w"})))
     assert schedule_text(plan).startswith(f"order[i j] tile[i:{height} j:{together}] lanes[k:16]")
