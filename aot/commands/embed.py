@@ -18,7 +18,7 @@ def embed(
     """Print the vector of each text, a line of JSON each."""
     from aot.commands.loading import ready
     from aot.text.embedding import check_encoder, vectors_of
-    from aot.text.tokenizer import kept_tokenizer
+    from aot.text.tokenizers.tokenizer import kept_tokenizer
 
     loaded = ready(model, threads, strict=True)
     check_encoder(loaded.manifest, model.name)

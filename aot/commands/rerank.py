@@ -21,7 +21,7 @@ def rerank(
     """Print the score of each text for a query, the best first. Of a classifier: a line of JSON each."""
     from aot.commands.loading import ready
     from aot.text.ranking import check_ranker, labels_of, ranked, scores_of
-    from aot.text.tokenizer import kept_tokenizer
+    from aot.text.tokenizers.tokenizer import kept_tokenizer
 
     loaded = ready(model, threads, strict=True)
     check_ranker(loaded.manifest, model.name)

@@ -22,7 +22,7 @@ def transcribe(
     from aot.runtime.model import load
     from aot.speech.transcribing import RATE, Transcriber
     from aot.speech.wave_file import read_wave
-    from aot.text.tokenizer import read_tokenizer
+    from aot.text.tokenizers.tokenizer import read_tokenizer
 
     samples = read_wave(audio, RATE)
     loaded = load(model, threads, strict=True)

@@ -27,6 +27,7 @@ from tempfile import TemporaryDirectory
 from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.levels import names_of
+from aot.compilation.recorded_options import contents_of
 from aot.extensions.folder import Extensions, load_for
 from aot.frontends import framework_of
 from aot.frontends.caffe.files import pair
@@ -74,11 +75,8 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
             digest.update(f"{name}={getattr(options, name)!r}\n".encode())
     if options.tune is None and options.tune_file is not None and options.tune_file.exists():  # else it is written
         digest.update(hashlib.sha256(read_file(options.tune_file, "tune")).digest())
-    if options.mean_file is not None:
-        digest.update(hashlib.sha256(read_file(options.mean_file, "mean-file")).digest())
-    if options.extensions is not None:
-        loaded = extensions or load_for(options, framework_of(model))
-        digest.update(loaded.digest.encode() if loaded is not None else b"")
+    loaded = None if options.extensions is None else extensions or load_for(options, framework_of(model))
+    digest.update(repr(contents_of(options, loaded)).encode())
     for path in files_of(model):
         with open_file(path, "model") as stream:
             digest.update(f"{path.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())

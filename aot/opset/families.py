@@ -1,4 +1,7 @@
-"""Importing it fills the registry with the operations of every family."""
+"""Fills the registry with the operations of every family when it is imported.
+
+It is a module because a second thread that asks for an operation waits until the first one has imported it.
+"""
 
 from importlib import import_module
 from pkgutil import walk_packages

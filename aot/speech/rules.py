@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import cast
@@ -14,7 +13,7 @@ from aot.frontends.language.config import Values
 from aot.ir.types import Array
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.manifest import Manifest
-from aot.text.library_texts import AUDIO, FOLDER, SPEECH, metadata_in
+from aot.text.library_texts import AUDIO, SPEECH, folder_texts, json_of
 
 STEP = 0.02  # seconds from one time to the next
 MOST_WORDS = 1 << 31
@@ -63,15 +62,10 @@ def marks_of(manifest: Manifest) -> Marks:
     if not is_speech_model(manifest):
         got = ", ".join(tensor.name for tensor in manifest.inputs)
         raise UsageError(f"{name}: must be a model of speech, with the input {AUDIO}, got one with {got}")
-    metadata = metadata_in(manifest.json, name) or {}
-    texts = metadata.get(FOLDER)
-    given = cast("dict[str, object]", texts).get(SPEECH) if isinstance(texts, dict) else None
+    given = folder_texts(manifest.json, name).get(SPEECH)
     if given is None:
         raise UsageError(f"{name}: must keep a tokenizer and settings of speech, got none")
-    try:
-        tree: object = json.loads(str(given))
-    except (ValueError, RecursionError):
-        tree = None
+    tree = json_of(given)
     return marks_in(Values(name, cast("dict[str, object]", tree) if isinstance(tree, dict) else {}))
 
 

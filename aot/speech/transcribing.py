@@ -13,7 +13,7 @@ from aot.runtime.model import CompiledModel
 from aot.speech.rules import STEP, TRANSCRIBE, Marks, marks_of, ruled
 from aot.text.library_texts import AUDIO
 from aot.text.reading_loop import ReadingLoop, start_of
-from aot.text.tokenizer import Tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer
 
 RATE = 16000  # samples of a second
 WINDOW = 30 * RATE  # samples

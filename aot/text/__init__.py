@@ -1,1 +1,1 @@
-"""Text for language models: tokenizers of model files, by the package tokenizers."""
+"""Text for language models: conversations, templates, grammars, and the loops around encoders."""

@@ -11,7 +11,7 @@ from aot.runtime.generation.sampling import Sampling
 from aot.text.speed import Speed
 from aot.text.stream import Stream
 from aot.text.template import ChatTemplate
-from aot.text.tokenizer import Tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer
 
 
 class Chat:

@@ -17,7 +17,7 @@ from aot.runtime.loading.library import read_manifest
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.model import CompiledModel
 from aot.text.library_texts import PAIR_SCORES, TOKEN_TYPES
-from aot.text.tokenizer import Tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer
 
 MOST_TOGETHER = 16  # texts of one length that are computed in one call
 

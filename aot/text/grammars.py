@@ -16,9 +16,9 @@ import numpy as np
 
 from aot.runtime.errors import MissingError, UsageError
 from aot.runtime.generation.sampling import Logits
-from aot.text.packaged import Packaged
-from aot.text.tokenizer import Tokenizer, Words
-from aot.text.vocabulary import Vocabulary
+from aot.text.tokenizers.packaged import Packaged
+from aot.text.tokenizers.tokenizer import Tokenizer, Words
+from aot.text.tokenizers.vocabulary import Vocabulary
 
 SCHEMA, REGEX, GRAMMAR = "json_schema", "regex", "gbnf"  # kinds of texts that become grammars
 MOST_TEXT = 1 << 20  # characters of one

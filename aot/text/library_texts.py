@@ -96,6 +96,21 @@ def metadata_in(manifest: Mapping[str, object], file: str) -> dict[str, object] 
     return found | lists
 
 
+def folder_texts(manifest: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """Return the texts of the folder that a library was compiled from, by their names; none for other libraries."""
+    found = (metadata_in(manifest, name) or {}).get(FOLDER)
+    return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}
+
+
+def json_of(text: object) -> object:
+    """Return what a text that is kept says in JSON; None for what is no JSON."""
+    try:
+        found: object = json.loads(str(text))
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
 def _joined(value: object) -> object:
     """Return a list of texts as one text, which is read several times faster than JSON's list, or the value."""
     texts = cast("list[object]", value) if isinstance(value, list) else []
@@ -107,8 +122,5 @@ def _value(text: str) -> object:
     """Return the number or the list that a text says in JSON, or the text where it is none."""
     if text[:1] not in "[-0123456789tf":
         return text
-    try:
-        found: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return found
+    found = json_of(text)
+    return text if found is None else found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import cast
 
@@ -15,9 +14,9 @@ from aot.runtime.generation.interface import IDS, MASK
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.model import CompiledModel
 from aot.text.embedding import batches_of, is_ranker
-from aot.text.library_texts import FOLDER, LABELS, PAIR_SCORES, TOKEN_TYPES, metadata_in
-from aot.text.packaged import Packaged
-from aot.text.tokenizer import Tokenizer
+from aot.text.library_texts import LABELS, PAIR_SCORES, TOKEN_TYPES, folder_texts, json_of
+from aot.text.tokenizers.packaged import Packaged
+from aot.text.tokenizers.tokenizer import Tokenizer
 
 Pair = tuple[list[int], list[int]]  # tokens and their types
 
@@ -50,12 +49,8 @@ def check_ranker(manifest: Manifest, name: str) -> None:
 
 def labels_of(manifest: Manifest, name: str) -> list[str]:
     """Return the names of the scores that a compiled model keeps; CorruptError for another thing."""
-    texts = (metadata_in(manifest.json, name) or {}).get(FOLDER)
-    given = cast("dict[str, object]", texts).get(LABELS) if isinstance(texts, dict) else None
-    try:
-        found: object = json.loads(str(given))
-    except (ValueError, RecursionError):
-        found = None
+    given = folder_texts(manifest.json, name).get(LABELS)
+    found = json_of(given)
     if not isinstance(found, list) or not found:
         raise CorruptError(f"{name}: tokenizer: {LABELS} must be a list of names, got {str(given)[:40]}")
     return list(map(str, cast("list[object]", found)))

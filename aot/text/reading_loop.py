@@ -6,7 +6,6 @@ loop.generate(start_of(manifest), tokens=64)
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
@@ -19,7 +18,7 @@ from aot.runtime.generation.sampling import Sampler
 from aot.runtime.generation.token_loop import Continuation, TokenLoop
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.model import CompiledModel
-from aot.text.library_texts import AUDIO, SOURCE_IDS, SOURCE_MASK, START
+from aot.text.library_texts import AUDIO, SOURCE_IDS, SOURCE_MASK, START, json_of
 
 READ: Mapping[str, Callable[[Array], Array]] = {SOURCE_IDS: lambda a: a[:, :0], AUDIO: lambda a: a[:0]}  # once read
 Rule = Callable[[Sequence[int], Array], Array]
@@ -35,10 +34,7 @@ def start_of(manifest: Manifest) -> list[int]:
     found = manifest.json.get(START)
     if found is None:
         raise UsageError(f"{manifest.name}: must tell the tokens that begin a text ({START}), got none")
-    try:
-        tree: object = json.loads(str(found))
-    except (ValueError, RecursionError):
-        tree = None
+    tree = json_of(found)
     tokens = cast("list[object]", tree) if isinstance(tree, list) else []
     if not tokens or any(type(n) is not int or n < 0 for n in tokens):
         raise CorruptError(f"{manifest.name}: {START} is a list of tokens, got {str(found)[:60]}")

@@ -11,7 +11,7 @@ from aot.runtime.generation.generator import check_inputs
 from aot.runtime.loading.library import read_manifest
 from aot.runtime.loading.manifest import Manifest
 from aot.text.library_texts import ENTRY
-from aot.text.tokenizer import Tokenizer, has_tokenizer, kept_tokenizer, read_tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer, has_tokenizer, kept_tokenizer, read_tokenizer
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"
 

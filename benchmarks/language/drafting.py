@@ -12,7 +12,7 @@ from pathlib import Path
 
 from aot.runtime import Drafting, Generator, load
 from aot.text.stream import text_source
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Which of Model Optimizer's older unit tests an installed Model Optimizer passes itself.
+"""Runs the unit tests of an older Model Optimizer with an installed one, and writes which of them pass.
 
     python benchmarks/model_optimizer/ask_unit_tests.py FOLDER FILE
 

@@ -22,7 +22,7 @@ from aot.codegen.ir.numbers.dot_forms import (
     word_elements,
 )
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, segments
-from aot.codegen.nest.scaled_steps import has_equal_steps
+from aot.codegen.nest.sums.scaled_steps import has_equal_steps
 
 
 def check(work: Definition | Group, schedule: Schedule, inside: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Definitions or groups + schedules -> a kernel. Loops get their order here alone, whatever the operation is.
 
 for the tiles of the output axes:            schedule.order, one loop per segment of equal tiles
-  the points of a tile                       codegen.nest.points, codegen.nest.reduction
+  the points of a tile                       codegen.nest.points, codegen.nest.sums.reduction
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, b
 from aot.codegen.ir.traverse import has_parallel, rewrite_definition
 from aot.codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
 from aot.codegen.nest.legality import check
-from aot.codegen.nest.matrix import in_tile_registers
 from aot.codegen.nest.pack import pack
 from aot.codegen.nest.points import Lets, Points, Span, Spans, Stmts
-from aot.codegen.nest.reduction import along_lanes, in_tiles
-from aot.codegen.nest.scaled_matrix import is_summed_by_vectors
 from aot.codegen.nest.stored import at_point
-from aot.codegen.nest.tile_configurations import with_tiles
-from aot.codegen.nest.tile_epilogues import overlap_epilogues
+from aot.codegen.nest.sums.lane_sums import along_lanes
+from aot.codegen.nest.sums.reduction import in_tiles
+from aot.codegen.nest.tile_registers.matrix import in_tile_registers
+from aot.codegen.nest.tile_registers.scaled_matrix import is_summed_by_vectors
+from aot.codegen.nest.tile_registers.tile_configurations import with_tiles
+from aot.codegen.nest.tile_registers.tile_epilogues import overlap_epilogues
 from aot.runtime.abi import DType
 
 Works = tuple[Definition | Group, ...]

@@ -14,7 +14,7 @@ import pytest
 
 from aot.runtime import Generator, Sampling, load
 from aot.serve.openai.choosing import Chooser, Choosing
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.serve.conftest import listening
 from tests.text.talking import Writing, compiled
 

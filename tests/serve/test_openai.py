@@ -14,7 +14,7 @@ import pytest
 
 import aot
 from aot.runtime import Generator, Sampling, load
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.serve.conftest import DIGITS, listening
 from tests.text import talking
 

@@ -25,7 +25,7 @@ from aot.speech.rules import Marks
 from aot.speech.transcribing import Transcriber, cut
 from aot.text.library_texts import AUDIO
 from aot.text.reading_loop import ReadingLoop
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.archives import arrays_of
 from tests.frontends.huggingface.folders import weight, write
 from tests.serve.conftest import listening

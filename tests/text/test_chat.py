@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from aot.cli import app
 from aot.runtime import Generator, Sampling, load
 from aot.text.chat import Chat
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.text import talking
 from tests.text.test_tokenizer import letters
 

@@ -10,7 +10,7 @@ import pytest
 
 from aot.runtime.errors import CorruptError
 from aot.text.stream import Stream
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.frontends.gguf.files import write
 
 BYTES = [f"<0x{n:02X}>" for n in range(256)]

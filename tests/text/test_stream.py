@@ -10,7 +10,7 @@ import tokenizers
 
 from aot.runtime.errors import MissingError, UsageError
 from aot.text.stream import Stream, ids_of, text_source
-from aot.text.tokenizer import Tokenizer, read_tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer, read_tokenizer
 
 
 class Bytes:
@@ -93,7 +93,7 @@ def _missing(name: str) -> None:
 
 
 def test_the_package_is_asked_for_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aot.text.tokenizer.find_spec", _missing)
+    monkeypatch.setattr("aot.text.tokenizers.tokenizer.find_spec", _missing)
     (tmp_path / "tokenizer.json").touch()
     with pytest.raises(MissingError, match=r"text needs the package tokenizers: pip install 'aot\[text\]'"):
         read_tokenizer(tmp_path / "tokenizer.json")

@@ -11,8 +11,8 @@ import pytest
 import tokenizers
 
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
-from aot.text.pieces import GROUPS, PIECES
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.pieces import GROUPS, PIECES
+from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.frontends.gguf.files import write
 
 

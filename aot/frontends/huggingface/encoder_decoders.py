@@ -30,7 +30,6 @@ from aot.speech.rules import marks_in
 from aot.text.library_texts import FOLDER, SPEECH, START
 
 HEADS = ("ForConditionalGeneration", "MTModel")  # ends of the names of networks that give logits of words
-WHISPER = "whisper"
 SETTINGS_OF_SPEECH = (
     "begin_suppress_tokens",
     "eos_token_id",
@@ -50,10 +49,11 @@ WAVE_LENGTH = 10000.0  # wave of positions, as a multiple of the shortest
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of encoders and decoders: names of tensors, and facts, of a config.json."""
+    """A type of encoders and decoders: names of tensors, and facts, of a config.json; `hears`: speech, not a text."""
 
     names: Callable[[Values], Names]
     facts: Callable[[Values], Facts]
+    hears: bool = False
 
 
 def read(path: Path, found: Mapping[str, object]) -> Graph:
@@ -67,21 +67,20 @@ def read(path: Path, found: Mapping[str, object]) -> Graph:
     graph = Graph(name=name, file=name)
     weights = Weights(path, v, kind.names(v), facts, graph)
     table = weights.matrix(f"{TOKENS}.weight", facts.words, facts.decoder.width)
-    head = (
-        weights.matrix(f"{HEAD}.weight", facts.words, facts.decoder.width) if weights.has(f"{HEAD}.weight") else table
-    )
-    hears, batch = v.find("model_type") == WHISPER, Var("batch", None, 1)
-    if hears:
+    own = f"{HEAD}.weight"
+    head = weights.matrix(own, facts.words, facts.decoder.width) if weights.has(own) else table
+    batch = Var("batch", None, 1)
+    if kind.hears:
         source = HearingStack(graph, facts, weights).hear(v.integer("num_mel_bins", 80, 8, 512))
     else:
         source = EncoderStack(graph, facts, weights).read(table, batch)
-    DecoderStack(graph, facts, weights, 1 if hears else batch).build(source, table, head)
+    DecoderStack(graph, facts, weights, 1 if kind.hears else batch).build(source, table, head)
     if weights.unread:
         names, count = ", ".join(map(repr, weights.unread[:SHOWN])), len(weights.unread)
         raise UnsupportedError(f"{name}: all tensors belong to the network, got {count} others: {names}")
     positions = _positions(v)
     texts = {**texts_of(path, found, positions), START: json.dumps(_start(path, v))}
-    graph.rt_info[FOLDER] = {**texts, SPEECH: json.dumps(_speech(path, v))} if hears else texts
+    graph.rt_info[FOLDER] = {**texts, SPEECH: json.dumps(_speech(path, v))} if kind.hears else texts
     return graph
 
 
@@ -348,6 +347,6 @@ KINDS = {
     "mbart": Kind(lambda _: BART, lambda v: bart_facts(v, _learned(v), before=True, normed=True)),
     "marian": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v))),
     "pegasus": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v), before=True)),
-    WHISPER: Kind(lambda _: _WHISPER, _whisper_facts),
+    "whisper": Kind(lambda _: _WHISPER, _whisper_facts, hears=True),
     "m2m_100": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _later_waves(v), before=True)),
 }

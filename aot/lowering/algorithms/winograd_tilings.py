@@ -10,7 +10,7 @@ from aot.codegen.ir.access import known
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Var
-from aot.codegen.nest.padding_terms import PaddingTerms
+from aot.codegen.nest.sums.padding_terms import PaddingTerms
 from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm
 from aot.lowering.algorithms.winograd_matrices import FINITE, Kind
 from aot.runtime.abi import DType

@@ -47,7 +47,7 @@ class Numbers:
     def __init__(self, shape: tuple[int, ...], bits: int) -> None:
         self.shape, self.is_paired = shape, bits == NIBBLE and shape[-1] % 2 == 0
         self._pieces: list[Array] = []
-        self._file = tempfile.TemporaryFile(prefix=".aot-") if prod(shape) >= LEAST_NUMBERS else None  # noqa: SIM115
+        self._file = tempfile.TemporaryFile(prefix=".aot-") if prod(shape) >= LEAST_NUMBERS else None  # noqa: SIM115, `constant` closes it
 
     def add(self, rows: NDArray[np.uint8]) -> None:
         if self._file is None:

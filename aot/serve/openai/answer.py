@@ -19,7 +19,7 @@ from aot.serve.openai.choosing import Chooser, Chosen
 from aot.serve.openai.together import Together
 from aot.text.prefixes import Prefixes
 from aot.text.stream import Stream
-from aot.text.tokenizer import Tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer
 
 CHUNK = 256  # tokens of a prompt that are computed in one step
 STOP, LENGTH = "stop", "length"  # why an answer ends

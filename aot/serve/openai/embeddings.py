@@ -16,7 +16,7 @@ from aot.serve.metrics import Times
 from aot.serve.openai.fields import FieldError, check_others, list_of
 from aot.serve.served import Served
 from aot.text.embedding import batches_of, check_encoder, inputs_of, tokens_of
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 
 MOST_TEXTS = 2048  # of a request, as OpenAI has it
 FLOATS, BASE64 = "float", "base64"

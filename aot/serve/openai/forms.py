@@ -17,7 +17,7 @@ from aot.serve.openai.choosing import Chosen
 from aot.serve.openai.fields import FieldError
 from aot.serve.openai.messages import function_of
 from aot.text.stream import BROKEN
-from aot.text.tokenizer import Tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer
 from aot.text.tool_calls import Call, Calls
 
 CALLED = "tool_calls"  # why an answer ends that calls functions

@@ -16,7 +16,7 @@ from aot.serve.openai.asked import Asked
 from aot.serve.openai.forms import Form, event, name_of
 from aot.serve.openai.items import CALL, MESSAGE
 from aot.serve.openai.messages import ASSISTANT
-from aot.text.tokenizer import Tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer
 from aot.text.tool_calls import Call
 
 RUNS, WHOLE, CUT, FAILED = "in_progress", "completed", "incomplete", "failed"  # states of an answer and its items

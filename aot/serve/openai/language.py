@@ -24,7 +24,7 @@ from aot.text.grammars import Constraint, Grammars, grammar_of, grammar_of_calls
 from aot.text.prefixes import Prefixes
 from aot.text.stream import text_source
 from aot.text.template import ChatTemplate
-from aot.text.tokenizer import Tokenizer, read_tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer, read_tokenizer
 from aot.text.tool_calls import form_of
 
 

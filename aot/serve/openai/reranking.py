@@ -18,7 +18,7 @@ from aot.serve.openai.fields import FieldError, check_others, flag_of, list_of, 
 from aot.serve.served import Served
 from aot.text.library_texts import PAIR_SCORES
 from aot.text.ranking import check_ranker, labels_of, pairs_of, ranked
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 
 FIELDS = ("model", "query", "documents", "top_n", "return_documents", "user")
 MOST_READ = 1 << 26  # characters of the query, which is read again with each text

@@ -32,7 +32,7 @@ from aot.serve.served import Served
 from aot.speech.rules import is_speech_model
 from aot.text.embedding import is_encoder, is_ranker
 from aot.text.grammars import Constraint
-from aot.text.tokenizer import Tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer
 
 PREFIX = "/v1/"
 OWNER = "aot"

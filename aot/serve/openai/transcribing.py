@@ -20,7 +20,7 @@ from aot.serve.settings import Settings
 from aot.speech.rules import TRANSCRIBE, marks_of
 from aot.speech.transcribing import RATE, Transcriber
 from aot.speech.wave_file import samples_of
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 
 JSON, TEXT, VERBOSE = "json", "text", "verbose_json"
 FORMS = (JSON, TEXT, VERBOSE)

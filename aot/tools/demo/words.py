@@ -11,12 +11,12 @@ from typing import Any, cast
 from aot.runtime.errors import UnsupportedError, UsageError
 from aot.runtime.loading.manifest import Manifest
 from aot.text.library_texts import metadata_in
-from aot.text.packaged import Packaged
-from aot.text.pieces import PIECES, WORDS
-from aot.text.scored import Scored
 from aot.text.template import ChatTemplate
-from aot.text.tokenizer import Tokenizer, read_tokenizer
-from aot.text.vocabulary import BYTE, CONTROL, UNKNOWN, WHOLE, Vocabulary
+from aot.text.tokenizers.packaged import Packaged
+from aot.text.tokenizers.pieces import PIECES, WORDS
+from aot.text.tokenizers.scored import Scored
+from aot.text.tokenizers.tokenizer import Tokenizer, read_tokenizer
+from aot.text.tokenizers.vocabulary import BYTE, CONTROL, UNKNOWN, WHOLE, Vocabulary
 
 Facts = dict[str, Any]
 KNOWN = "byte-level BPE, SentencePiece's BPE of GGUF files, or WordPiece"

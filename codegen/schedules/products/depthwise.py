@@ -20,7 +20,7 @@ from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.dot_forms import takes_columns, window_factors, word_elements
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from aot.codegen.nest.padding_terms import padding_terms
+from aot.codegen.nest.sums.padding_terms import padding_terms
 from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
 from aot.codegen.schedules.request import Choice, Request

@@ -2,8 +2,8 @@
 
 y[i, j] = chains[k](x[i, k] * w[k, j])     tile[i:32 j:32/cut k:32/cut] matrix=i lanes[j:16] pack[w.1:16 words]
 
-Steps of scaled sums of bytes have tiles of their own (`aot.codegen.nest.scaled_matrix`); their schedule is that of
-dots, `dots=` and `scaled_steps=`, with rows in tile registers.
+Steps of scaled sums of bytes have tiles of their own (`aot.codegen.nest.tile_registers.scaled_matrix`); their schedule
+is that of dots, `dots=` and `scaled_steps=`, with rows in tile registers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from aot.codegen.ir.numbers.chains import block_tile, is_chains, is_contiguous
 from aot.codegen.ir.numbers.dot_forms import dot_factors, is_arranged, lie_in_words, scaled_sum, word_elements
 from aot.codegen.ir.numbers.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_height, matrix_form
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from aot.codegen.nest.padding_terms import PaddingTerms, padding_terms
-from aot.codegen.nest.scaled_steps import has_equal_steps
+from aot.codegen.nest.sums.padding_terms import PaddingTerms, padding_terms
+from aot.codegen.nest.sums.scaled_steps import has_equal_steps
 from aot.codegen.schedules.pointwise import fresh
 from aot.codegen.schedules.products.chains import word_panels
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of

@@ -33,7 +33,7 @@ from aot.codegen.ir.numbers.dot_forms import (
     word_elements,
 )
 from aot.codegen.ir.schedule import WORD_BYTES, Pack, Schedule, Tail, Tile
-from aot.codegen.nest.scaled_steps import has_equal_steps
+from aot.codegen.nest.sums.scaled_steps import has_equal_steps
 from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.chains import chained
 from aot.codegen.schedules.products.depthwise import window

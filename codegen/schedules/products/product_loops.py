@@ -12,7 +12,7 @@ from aot.codegen.ir.access import fills, reads, runs_on, store, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Var
-from aot.codegen.nest.padding_terms import PaddingTerms, padding_terms
+from aot.codegen.nest.sums.padding_terms import PaddingTerms, padding_terms
 from aot.codegen.schedules.pointwise import fresh
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
 from aot.codegen.schedules.products.register_tile import Product, tile_count, tile_of, tile_text

@@ -10,7 +10,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.dot_forms import halved_factors, packed_field
-from aot.codegen.nest.scaled_steps import shared_factors, values_kept
+from aot.codegen.nest.sums.scaled_steps import shared_factors, values_kept
 from aot.codegen.schedules.products.product_form import MatmulShape, extent
 
 

@@ -99,7 +99,7 @@ def test_products_stay_in_registers_whatever_the_processor_is_called(
     [("x86-64-v3", "vfmsub", "vfnmadd"), ("aarch64-v8", "fmla", "fmls"), ("riscv64-v", "vfms", "vfnms")],
 )
 def test_the_first_of_two_products_is_fused(target: str, first: str, second: str) -> None:
-    """Of a * b - c * d, on all machines: results are the same bits."""
+    """All machines round c * d before they subtract it from a * b, so results have the same bits."""
 
     def make(b: Builder, *x: OutPort) -> OutPort:
         return b.Subtract(b.Multiply(x[0], x[1]), b.Multiply(x[2], x[3]))

@@ -9,9 +9,9 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Expr, Load, Reduce, Var, dense
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.llvm.host import parse_target
-from aot.codegen.nest import reduction
-from aot.codegen.nest.long_sums import CHAIN
 from aot.codegen.nest.nest import apply
+from aot.codegen.nest.sums import lane_sums, reduction
+from aot.codegen.nest.sums.long_sums import CHAIN
 from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
@@ -67,7 +67,8 @@ def test_short_sums_of_a_number_that_varies_keep_their_bits(columns: int, monkey
     work = Definition(y, (c,), Reduce("add", (k,), x[k, c]))
     plan = Schedule(lanes=("c", columns)) if columns > 1 else Schedule(lanes=("k", 8), partials=4)
     long = compiled(apply("long", work, plan, (x, y), sizes=(n,)))
-    monkeypatch.setattr(reduction, "is_long", lambda *_: False)
+    for module in (lane_sums, reduction):
+        monkeypatch.setattr(module, "is_long", lambda *_: False)
     plain = compiled(apply("plain", work, plan, (x, y), sizes=(n,)))
     most = (CHAIN if columns > 1 else CHAIN * 32) - 1
     data = aligned(np.random.default_rng(0).standard_normal((most, columns)).astype(np.float32))

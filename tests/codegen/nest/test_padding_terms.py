@@ -13,7 +13,7 @@ from aot.codegen.ir.loops import Buffer, Expr, Reduce, Var, dense, prim
 from aot.codegen.ir.printer import kernel_text, schedule_text
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.padding_terms import padding_terms
+from aot.codegen.nest.sums.padding_terms import padding_terms
 from tests.codegen.running import Array, aligned, compiled
 
 SIDE, FAR, CHANNELS = 6, 4, 16

@@ -12,7 +12,7 @@ from aot.codegen.ir.loops import Expr, Reduce, Var, cast, dense, prim
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.scaled_steps import shared_factors, values_kept
+from aot.codegen.nest.sums.scaled_steps import shared_factors, values_kept
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.runtime.abi import DType

@@ -16,7 +16,7 @@ from aot.frontends import read_model
 from aot.frontends.huggingface.container import INDEX, read_file_tensors
 from aot.runtime import Generator, load
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.frontends.huggingface.folders import Array, safetensors, weight, write
 
 WORDS, WIDTH, INNER = 48, 32, 40

@@ -17,7 +17,7 @@ from aot.runtime import load
 from aot.runtime.errors import CorruptError, UnsupportedError
 from aot.runtime.model import CompiledModel
 from aot.text.ranking import scores_of
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.archives import arrays_of
 from tests.frontends.huggingface.folders import Array, weight, write
 from tests.frontends.huggingface.test_encoders import add_modules

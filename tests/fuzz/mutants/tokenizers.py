@@ -18,10 +18,10 @@ import tokenizers as package
 
 from aot.runtime.errors import AotError
 from aot.text.library_texts import ENTRY, metadata_in
-from aot.text.pieces import PIECES
 from aot.text.stream import Stream
 from aot.text.template import ChatTemplate
-from aot.text.tokenizer import of_metadata, read_tokenizer
+from aot.text.tokenizers.pieces import PIECES
+from aot.text.tokenizers.tokenizer import of_metadata, read_tokenizer
 from tests.frontends.gguf.files import write
 from tests.fuzz.case import Case
 from tests.fuzz.mutants.changes import changed_bytes, drawn_changes, number

@@ -19,7 +19,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
-from aot.text.tokenizer import read_tokenizer
+from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.browser import chromium, served
 from tests.codegen.web import Call, run_in_node
 from tests.frontends.huggingface.test_encoders import network

@@ -17,7 +17,7 @@ import tokenizers
 from aot.frontends.gguf.container import read_header
 from aot.runtime.errors import UnsupportedError, UsageError
 from aot.text.template import ChatTemplate
-from aot.text.tokenizer import Tokenizer, read_tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer, read_tokenizer
 from aot.tools.demo.words import facts_of_words, turns_of
 from tests.text import test_scored as scored
 from tests.text import test_tokenizer as lettered

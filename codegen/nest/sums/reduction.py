@@ -1,4 +1,4 @@
-"""Reductions of one tile: accumulators in registers, or partial results in the lanes of a vector.
+"""Reductions of one tile with an accumulator in registers for each point; `lane_sums` has those along lanes.
 
 acc[tile] = init
 for the tiles of the reduction axes:
@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 
 from aot.codegen.costs import COSTS
-from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition, identity
 from aot.codegen.ir.expressions import loads, rewrite
 from aot.codegen.ir.loops import (
@@ -27,8 +25,6 @@ from aot.codegen.ir.loops import (
     Load,
     LoopKind,
     Reduce,
-    Size,
-    Stmt,
     Store,
     Var,
     as_expr,
@@ -51,28 +47,23 @@ from aot.codegen.ir.numbers.dot_forms import (
     word_elements,
 )
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
-from aot.codegen.nest.chains import chained
-from aot.codegen.nest.long_sums import (
-    CHAIN,
-    FEW,
-    LONG,
+from aot.codegen.nest.points import Points, Span, Spans, Stmts, size_of
+from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
+from aot.codegen.nest.stored import at_point, unused_name
+from aot.codegen.nest.sums.chains import chained
+from aot.codegen.nest.sums.long_sums import (
     LONG_CHAIN,
     LongSum,
     block_of,
     count,
     far_sum,
-    if_any_blocks,
-    if_blocks,
     in_blocks,
     is_long,
 )
-from aot.codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
-from aot.codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
-from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
-from aot.codegen.nest.row_vectors import row_vectors
-from aot.codegen.nest.scaled_steps import Kept, ScaledStep, kept_values, with_kept
-from aot.codegen.nest.stored import at_point, unused_name
-from aot.codegen.nest.word_blocks import WordBlocks, WordRows
+from aot.codegen.nest.sums.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
+from aot.codegen.nest.sums.row_vectors import row_vectors
+from aot.codegen.nest.sums.scaled_steps import Kept, ScaledStep, kept_values, with_kept
+from aot.codegen.nest.sums.word_blocks import WordBlocks, WordRows
 from aot.runtime.abi import DType
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
@@ -151,7 +142,7 @@ def _products_added(reduction: Reduce, schedule: Schedule, points: Points, total
     """Return the statements that add the terms of a tile of the sum to the accumulators `total`."""
     stmts: Stmts = ()
     for body, some in _by_words(reduction, schedule, inner):
-        stmts += _unrolled(points.each((Store(total, points.cell, body, reduction.fn),), some), reduction.axes, some)
+        stmts += unrolled(points.each((Store(total, points.cell, body, reduction.fn),), some), reduction.axes, some)
     return stmts
 
 
@@ -176,7 +167,7 @@ def _with_far(far: LongSum | None, points: Points, acc: Buffer, begin: Stmts, bo
     """Build a sum in `acc`, and in the sum `far` of its blocks where it is long."""
     if far is None:
         return (Alloc(acc, (*begin, *body, *last)),)
-    return _with_buffers((acc, far.far), (*begin, *points.each(far.begin), *body, *points.each(far.end), *last))
+    return with_buffers((acc, far.far), (*begin, *points.each(far.begin), *body, *points.each(far.end), *last))
 
 
 def _long_chain(
@@ -240,7 +231,14 @@ def _in_order(axes: tuple[Var, ...], schedule: Schedule) -> tuple[Var, ...]:
     return tuple(sorted(axes, key=lambda a: rank.get(a.name, len(rank))))
 
 
-def _unrolled(stmts: Stmts, axes: tuple[Var, ...], inner: Spans) -> Stmts:
+def with_buffers(buffers: tuple[Buffer, ...], body: Stmts) -> Stmts:
+    """Return statements that have buffers of their own."""
+    for buffer in reversed(buffers):
+        body = (Alloc(buffer, body),)
+    return body
+
+
+def unrolled(stmts: Stmts, axes: tuple[Var, ...], inner: Spans) -> Stmts:
     """Write out the iterations of a tile along the axes of a sum."""
     for axis in reversed(axes):
         if inner[axis].extent != 1:
@@ -278,197 +276,3 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
             term = dot(a + b, c + d, count)
         found.append((term, {**inner, axis: Span(start + n, 1)}))
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Sweep:
-    """The vector axis of a reduction: `extent` = steps of `width`, of `lanes`, of half of these .., of single elements.
-
-    Halves go into the first lanes, down to four of them, which all targets have; less than four are single elements.
-    A dynamic extent ends in a step of `width` whose elements past the end are the identity. So element r always goes to
-    partial result r % `width`, and terms behind it that change nothing, as those of tokens that attention masks, do not
-    change the order of the sum.
-    """
-
-    extent: Size
-    lanes: int
-    width: int
-
-    @property
-    def whole(self) -> Size:
-        """Number of steps of `width`."""
-        return self.extent // self.width
-
-    @property
-    def steps(self) -> Size:
-        """Number of terms of a partial result; those of `whole` if the extent varies."""
-        return self.whole + sum(n for _, n, _ in self.rest if isinstance(n, int))
-
-    @property
-    def rest(self) -> tuple[tuple[Size, Size, int], ...]:
-        """Return the parts behind these, each as (first index, number of steps, elements of a step)."""
-        rest = self.extent % self.width
-        if not isinstance(self.extent, int):
-            return ((self.extent - rest, (rest + (self.width - 1)) // self.width, self.width),)
-        sizes = [self.lanes >> n for n in range(self.width == self.lanes, self.lanes.bit_length() - 2)]
-        ends = [self.extent - self.extent % size for size in (self.width, *sizes, 1)]
-        return tuple((a, (b - a) // n, n) for (a, b), n in zip(pairwise(ends), (*sizes, 1), strict=True))
-
-
-def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, tiles: Tiler) -> Stmts:
-    """Reduce along the vector axis: partial results in lanes, folded once at the end."""
-    assert schedule.lanes is not None
-    name, lanes = schedule.lanes
-    axis = next(a for a in reduction.axes if a.name == name)
-    outer = tuple(a for a in reduction.axes if a is not axis)
-    extent = axis.extent
-    assert extent is not None
-    most = max(1, min(schedule.partials, extent // lanes)) if isinstance(extent, int) else schedule.partials
-    sweep = _Sweep(extent, lanes, lanes * most)
-    part = points.accumulator(unused_name("part", definition), reduction.dtype, sweep.width)
-    acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
-    here, start = Var(f"{name}.t", sweep.width), identity(reduction.fn, acc.dtype)
-
-    def vectors(over: Var, *stmts: Stmt) -> Stmt:
-        assert isinstance(over.extent, int)
-        return For(over, stmts, LoopKind.VECTOR, min(lanes, over.extent))
-
-    def pass_over(first: Size, steps: Size, width: int, ends: bool = False) -> Callable[[Spans], Stmts]:
-        """Build steps of `width` elements. `ends`: some elements of the last step may lie past the end."""
-        step, point = Var(f"{name}.o", steps), Var(f"{name}.t", width)
-        at = step * width + as_expr(first, DType.I64) + (point if width > 1 else Const(0))
-        target, index = (acc, cell) if width == 1 else (part, (*cell, point))
-        add = Store(target, index, reduction.body, reduction.fn)
-        if ends:
-            before = Load(target, index)
-            more = prim(reduction.fn, before, reduction.body)
-            add = Store(target, index, prim("within", axis, extent, more, before))
-
-        def update(inner: Spans) -> Stmts:
-            stmts = bound((add,), [*depending(points.lets, axis), (axis, at)])
-            stmts = points.each((vectors(point, *stmts),) if width > 1 else stmts, inner)
-            return (For(step, _unrolled(stmts, outer, inner)),)
-
-        return update
-
-    begin = (
-        *points.each((vectors(here, Store(part, (*cell, here), start)),)),
-        *points.each((Store(acc, cell, reduction.init if reduction.init is not None else start),)),
-    )
-    ends = not isinstance(extent, int)
-    rest = [pass_over(*p, ends) for p in sweep.rest if p[1] != 0]
-    far = _FarSums(points, here, lanes, ())
-    if is_long(reduction, count((axis, *outer)), LONG * sweep.width, False):
-        far = replace(far, sums=_long_sums(definition, points, part, acc, here, bool(outer)))
-
-    def whole(inner: Spans) -> Stmts:
-        if not far.sums or (isinstance(sweep.whole, int) and sweep.whole <= CHAIN):
-            return pass_over(0, sweep.whole, sweep.width)(inner) if sweep.whole != 0 else ()
-        return in_blocks(
-            name,
-            sweep.whole,
-            FEW if outer and ends else CHAIN,
-            far.flush,
-            lambda first, steps: pass_over(first * sweep.width, steps, sweep.width)(inner),
-            begin=() if outer else far.begin,
-        )
-
-    def every(inner: Spans) -> Stmts:
-        return (*whole(inner), *(s for update in rest for s in update(inner)))
-
-    if far.sums and outer:
-        sums = _outer_blocks(outer, sweep.steps, schedule, tiles, far, every)
-    elif far.sums or ends:
-        sums = (*tiles(outer, schedule, {}, every), *if_blocks(sweep.whole, CHAIN, far.end))
-    else:
-        sums = tuple(s for update in (whole, *rest) for s in tiles(outer, schedule, {}, update))
-    body = (
-        *begin,
-        *sums,
-        *_fold(part, acc, reduction.fn, lanes, most, points),
-        *points.each((at_point(definition, rewrite(definition.value, {reduction: Load(acc, cell)}), points),)),
-    )
-    return _with_buffers((part, acc, *(f.far for f in far.sums)), body)
-
-
-def _outer_blocks(
-    outer: tuple[Var, ...],
-    steps: Size,
-    schedule: Schedule,
-    tiles: Tiler,
-    far: _FarSums,
-    body: Callable[[Spans], Stmts],
-) -> Stmts:
-    """Build loops over the outer axes of a long sum; `steps`: terms of each iteration, one behind the other."""
-    place, size = block_of(outer, steps)
-    axis, rest = outer[place], outer[place:]
-
-    def blocks(before: Spans) -> Stmts:
-        return in_blocks(
-            axis.name,
-            size_of(axis.extent),
-            size,
-            far.flush,
-            lambda start, n: tiles(rest, schedule, {axis: Span(start, n)}, lambda inner: body(before | inner)),
-            again=place > 0,
-        )
-
-    found = ((size_of(axis.extent), 0 if place else size), (steps, FEW))
-    begin, end = (if_any_blocks(found, stmts) for stmts in (far.begin, far.end))
-    return (*begin, *tiles(outer[:place], schedule, {}, blocks), *end)
-
-
-@dataclass(frozen=True, slots=True)
-class _FarSums:
-    """Long sums of each point of a tile: those of partial results along `lane`, and of its accumulator."""
-
-    points: Points
-    lane: Var
-    lanes: int
-    sums: tuple[LongSum, ...]
-
-    @property
-    def begin(self) -> Stmts:
-        return self._each(lambda far: far.begin)
-
-    @property
-    def flush(self) -> Stmts:
-        return self._each(lambda far: far.flush)
-
-    @property
-    def end(self) -> Stmts:
-        return self._each(lambda far: far.end)
-
-    def _each(self, build: Callable[[LongSum], Stmts]) -> Stmts:
-        stmts: Stmts = ()
-        for far in self.sums:
-            own = build(far)
-            own = (For(self.lane, own, LoopKind.VECTOR, self.lanes),) if self.lane in far.index else own
-            stmts += self.points.each(own)
-        return stmts
-
-
-def _long_sums(
-    definition: Definition, points: Points, part: Buffer, acc: Buffer, lane: Var, both: bool
-) -> tuple[LongSum, ...]:
-    """Return the long sums of the partial results, and of the accumulator for terms behind them if `both`."""
-    size = part.shape[-1]
-    assert isinstance(size, int)
-    long = LongSum(part, far_sum(points, unused_name("far", definition), size), (*points.cell, lane))
-    rest = LongSum(acc, far_sum(points, unused_name("far.rest", definition)), points.cell)
-    return (long, rest) if both else (long,)
-
-
-def _with_buffers(buffers: tuple[Buffer, ...], body: Stmts) -> Stmts:
-    for buffer in reversed(buffers):
-        body = (Alloc(buffer, body),)
-    return body
-
-
-def _fold(part: Buffer, acc: Buffer, fn: str, lanes: int, count: int, points: Points) -> Stmts:
-    """Reduce the `count` vectors of partial results at each point to one, and its lanes into the accumulator."""
-    cell, lane, later = points.cell, Var("lane", lanes), Var("later", count - 1)
-    vector = Store(part, (*cell, lane), Load(part, (*cell, (later + 1) * lanes + lane)), fn)
-    vectors = For(later, (For(lane, (vector,), LoopKind.VECTOR, lanes),), LoopKind.UNROLLED)
-    scalar = For(lane, (Store(acc, cell, Load(part, (*cell, lane)), fn),), LoopKind.VECTOR, lanes)
-    return (*(points.each((vectors,)) if count > 1 else ()), *points.each((scalar,)))

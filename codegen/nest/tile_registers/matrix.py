@@ -40,7 +40,11 @@ from aot.codegen.ir.loops import (
 from aot.codegen.ir.numbers.dot_forms import is_arranged
 from aot.codegen.ir.numbers.matrix_form import ROWS, MatrixForm, matrix_form
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile, segments
-from aot.codegen.nest.matrix_tiles import (
+from aot.codegen.nest.points import Points, Span, Spans, Stmts, size_of
+from aot.codegen.nest.prefetch import prefetch_panels
+from aot.codegen.nest.stored import unused_name
+from aot.codegen.nest.sums.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
+from aot.codegen.nest.tile_registers.matrix_tiles import (
     Tiles,
     column_place,
     dots,
@@ -51,11 +55,7 @@ from aot.codegen.nest.matrix_tiles import (
     tiles_of,
     zeroed,
 )
-from aot.codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
-from aot.codegen.nest.points import Points, Span, Spans, Stmts, size_of
-from aot.codegen.nest.prefetch import prefetch_panels
-from aot.codegen.nest.scaled_matrix import scaled_tile
-from aot.codegen.nest.stored import unused_name
+from aot.codegen.nest.tile_registers.scaled_matrix import scaled_tile
 from aot.runtime.abi import DType
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aot.text.joining import joined
-from aot.text.vocabulary import BYTE, CONTROL, UNKNOWN, Vocabulary
+from aot.text.tokenizers.joining import joined
+from aot.text.tokenizers.vocabulary import BYTE, CONTROL, UNKNOWN, Vocabulary
 
 SPACE = "\u2581"
 

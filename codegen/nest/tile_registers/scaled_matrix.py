@@ -12,7 +12,7 @@ for g in 9:                                        a group of 64 numbers
 for i in 32: y[i, j] = value(c[i, j])
 
 Integers are exact and steps are added in their order, so the bits are those of vectors
-(`aot.codegen.nest.scaled_steps`), which sum the few rows that are left behind tiles of a dynamic number of them.
+(`aot.codegen.nest.sums.scaled_steps`), which sum the few rows that are left behind tiles of a dynamic number of them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ from aot.codegen.ir.loops import (
 from aot.codegen.ir.numbers.dot_forms import scaled_sum
 from aot.codegen.ir.numbers.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
 from aot.codegen.ir.schedule import Schedule, ScheduleError
-from aot.codegen.nest.matrix_tiles import (
+from aot.codegen.nest.points import Points, Span, Spans, Stmts
+from aot.codegen.nest.stored import unused_name
+from aot.codegen.nest.sums.scaled_steps import ScaledStep, kept_operands, with_kept
+from aot.codegen.nest.tile_registers.matrix_tiles import (
     Tiles,
     cell,
     column_place,
@@ -57,9 +60,6 @@ from aot.codegen.nest.matrix_tiles import (
     tiles_of,
     zeroed,
 )
-from aot.codegen.nest.points import Points, Span, Spans, Stmts
-from aot.codegen.nest.scaled_steps import ScaledStep, kept_operands, with_kept
-from aot.codegen.nest.stored import unused_name
 from aot.runtime.abi import DType
 
 

@@ -19,8 +19,6 @@ from aot.runtime.loading.binary_file import FIRST_BYTES
 from aot.runtime.loading.library import read_manifest
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.regular import open_file
-from aot.text.byte_level import ByteLevel, Cut
-from aot.text.ends import HOLES, ends_of
 from aot.text.library_texts import (
     CHAT_TEMPLATE,
     CONTEXT_LENGTH,
@@ -32,11 +30,13 @@ from aot.text.library_texts import (
     metadata_in,
     read_text,
 )
-from aot.text.packaged import Packaged, checked
-from aot.text.pieces import PIECES, Pieces
-from aot.text.scored import Scored
 from aot.text.template import ChatTemplate
-from aot.text.vocabulary import CONTROL, NORMAL, Vocabulary, numbered
+from aot.text.tokenizers.byte_level import ByteLevel, Cut
+from aot.text.tokenizers.ends import HOLES, ends_of
+from aot.text.tokenizers.packaged import Packaged, checked
+from aot.text.tokenizers.pieces import PIECES, Pieces
+from aot.text.tokenizers.scored import Scored
+from aot.text.tokenizers.vocabulary import CONTROL, NORMAL, Vocabulary, numbered
 
 SCORED, LETTERS = "llama", "gpt2"  # `tokenizer.ggml.model` of SentencePiece's BPE and of byte-level BPE
 NAMED = ("bos", "eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep")  # all but the first end a text

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from aot.text.joining import joined
-from aot.text.vocabulary import Vocabulary, numbered
+from aot.text.tokenizers.joining import joined
+from aot.text.tokenizers.vocabulary import Vocabulary, numbered
 
 _PLAIN = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes whose letters are their own characters
 _OTHERS = [b for b in range(256) if b not in _PLAIN]

@@ -12,7 +12,7 @@ from aot.codegen.ir.expressions import rewrite, unguarded, variables
 from aot.codegen.ir.loops import Expr, Load, Space, Var, dense
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.nest.points import Points, Spans, depending
-from aot.codegen.nest.scaled_steps import Kept
+from aot.codegen.nest.sums.scaled_steps import Kept
 from aot.runtime.abi import DType
 
 _HERE = (Space.TABLE, Space.REGISTERS)  # constants, and numbers that are loaded already

@@ -1,0 +1,1 @@
+"""Tokenizers of model files: from `tokenizer.json`, by the package tokenizers, or from the metadata of GGUF."""

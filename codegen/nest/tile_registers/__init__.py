@@ -1,0 +1,1 @@
+"""Loops of products in tile registers."""
