@@ -25,6 +25,7 @@ MOST_SOURCE = 1 << 20  # characters of a template: known ones have less than 200
 SECONDS = 10.0  # for an answer, the time in which other processes run included
 _PART = 1 << 16
 
+SYSTEM, DEVELOPER = "system", "developer"  # roles of instructions; newer clients send the second
 ABSENT = {"tools": None, "documents": None}  # templates ask for them, as transformers defines them
 
 Message = Mapping[str, object]
@@ -56,9 +57,10 @@ class ChatTemplate:
     def render(self, messages: Sequence[Message], *, answer: bool = True, tools: Sequence[Message] = ()) -> str:
         """Return the text of messages, which have `role` and `content`; `answer`: the model is asked to answer them.
 
-        `tools`: functions that it may call. TemplateError where the template cannot make a text of them.
+        `tools`: functions that it may call. A template that does not name the role `developer` gets `system` in its
+        place. TemplateError where the template cannot make a text of them.
         """
-        given = {**ABSENT, **self._marks, "messages": list(messages), "add_generation_prompt": answer}
+        given = {**ABSENT, **self._marks, "messages": self._known(messages), "add_generation_prompt": answer}
         if tools:
             given["tools"] = list(tools)
         with self._lock:
@@ -66,6 +68,12 @@ class ChatTemplate:
                 self._process = self._started()
                 self._asked(self._process, self._source)
             return self._asked(self._process, given)
+
+    def _known(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the messages with roles that the template knows."""
+        if DEVELOPER in self._source:
+            return list(messages)
+        return [{**message, "role": SYSTEM} if message["role"] == DEVELOPER else message for message in messages]
 
     def close(self) -> None:
         """End the process; the next text starts another one."""

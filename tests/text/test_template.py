@@ -40,6 +40,15 @@ def test_messages_become_a_text(rendered: list[ChatTemplate]) -> None:
     assert one.render(MESSAGES, answer=False).strip() == (first + turns).strip()
 
 
+@pytest.mark.parametrize(("more", "role"), [("", "system"), ("{# developer #}", "developer")])
+def test_developers_are_the_system_where_a_template_has_none(
+    rendered: list[ChatTemplate], more: str, role: str
+) -> None:
+    one = ChatTemplate("{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}" + more)
+    rendered.append(one)
+    assert one.render([{"role": "developer", "content": "Be brief"}]) == f"{role}: Be brief"
+
+
 def test_marks_filters_and_functions(rendered: list[ChatTemplate]) -> None:
     source = "{{ bos_token }}{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m | tojson }}"
     one = ChatTemplate(source + "{% endfor %}{{ strftime_now('%Y')[:2] }}{{ nothing }}", {"bos_token": "<s>"})
