@@ -45,6 +45,34 @@ def test_outputs_are_nodes_that_nothing_reads_or_waits_for(tmp_path: Path) -> No
     assert run(path) == [[0, -2], [0, 2]]
 
 
+@pytest.mark.parametrize("reader", [(), (("Neg", "y", "out", {"T": FLOAT}),)])
+def test_states_of_a_loop_are_outputs_unless_another_one_is_read(reader: tuple[Any, ...], tmp_path: Path) -> None:
+    """TensorFlow 1 makes an Exit for each state of a loop, and all but one or two are never read."""
+    made = graph(
+        ("Const", "zero", {"value": tensor(INT32, [], int_val=[0]), "dtype": INT32}),
+        ("Enter", "i.start", "zero", {"T": INT32, "frame_name": b"f"}),
+        ("Enter", "x.start", "x", {"T": FLOAT, "frame_name": b"f"}),
+        ("Merge", "i", "i.start", "i.next", {"T": INT32, "N": 2}),
+        ("Merge", "v", "x.start", "x.next", {"T": FLOAT, "N": 2}),
+        ("Const", "three", "^i", {"value": tensor(INT32, [], int_val=[3]), "dtype": INT32}),
+        ("Less", "less", "i", "three", {"T": INT32}),
+        ("LoopCond", "going", "less"),
+        ("Switch", "i.switch", "i", "going", {"T": INT32}),
+        ("Switch", "x.switch", "v", "going", {"T": FLOAT}),
+        ("Const", "one", "^i.switch", {"value": tensor(INT32, [], int_val=[1]), "dtype": INT32}),
+        ("Add", "more", "i.switch:1", "one", {"T": INT32}),
+        ("Add", "twice", "x.switch:1", "x.switch:1", {"T": FLOAT}),
+        ("NextIteration", "i.next", "more", {"T": INT32}),
+        ("NextIteration", "x.next", "twice", {"T": FLOAT}),
+        ("Exit", "count", "i.switch", {"T": INT32}),
+        ("Exit", "out", "x.switch", {"T": FLOAT}),
+        *reader,
+    )
+    path = written(tmp_path, made)
+    assert names(aot.read_model(path))[1] == (["y"] if reader else ["count", "out"])
+    assert run(path)[-1] == ([8, -16] if reader else [-8, 16])
+
+
 def test_parts_between_tensors_can_be_cut_out(tmp_path: Path) -> None:
     made = graph(("Relu", "a", "x", {"T": FLOAT}), ("Neg", "b", "a", {"T": FLOAT}), ("Strange", "c", "b"))
     path = written(tmp_path, made)

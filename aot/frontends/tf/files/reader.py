@@ -3,7 +3,7 @@
     file -> nodes, functions, interface, checkpoint -> Graph of tf.*
 
 Names of inputs and outputs are the keys of the signature; without one, inputs are placeholders and outputs are nodes
-that nothing reads.
+that have no consumers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from aot.frontends.tf.files.restore import INIT_SIGNATURE, Stored, stored
 from aot.frontends.tf.files.saved_model import meta_graph
 from aot.frontends.tf.files.tensors import Sizes, shape_of
 from aot.frontends.tf.graph import regions, tables, variables
+from aot.frontends.tf.graph.frames import EXITS
 from aot.frontends.tf.graph.functions import check_inlined
 from aot.frontends.tf.graph.importer import Importer
 from aot.frontends.tf.graph.nets import Item, Net, Output, graph_net, output_count, reference
@@ -108,17 +109,25 @@ def _declared(net: Net, signature: Any, file: str) -> Interface:
 
 
 def _ends(net: Net, file: str) -> Interface:
-    """Placeholders, and the outputs of nodes that nothing reads or waits for."""
+    """Return placeholders, and the outputs of nodes that nothing reads or waits for."""
     found = Interface()
     consumed = {item for other in net.items.values() for item in other.above()}
+    read_loops = {_loop_of(item) for item in consumed if item.kind in EXITS}
     for name, item in net.items.items():
         if item.kind in PLACEHOLDERS:
             found.inputs[name] = (item, 0)
-        if item not in consumed and item.kind not in _NO_OUTPUTS and not _is_pivot(item):
+        is_unread_state = item.kind in EXITS and _loop_of(item) in read_loops
+        if item not in consumed and item.kind not in _NO_OUTPUTS and not (_is_pivot(item) or is_unread_state):
             found.outputs |= {name if not i else f"{name}:{i}": (item, i) for i in range(output_count(item))}
     if not found.outputs:
         raise UnsupportedError(f"{file}: a graph has outputs, nodes that nothing reads, got none: name one with --cut")
     return found
+
+
+def _loop_of(exit_item: Item) -> Item | None:
+    """Return the LoopCond of the loop that an Exit leaves: TensorFlow 1 makes an Exit for each of a loop's states."""
+    switch = exit_item.inputs[0][0] if exit_item.inputs else None
+    return switch.inputs[1][0] if switch is not None and len(switch.inputs) == 2 else None
 
 
 def _is_pivot(item: Item) -> bool:
