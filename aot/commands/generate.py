@@ -42,7 +42,7 @@ def generate(
     from aot.runtime.generation.sampling import Sampling
     from aot.runtime.generation.token_loop import TokenLoop
     from aot.text.embedding import check_speaks
-    from aot.text.reading_loop import ReadingLoop, reads_text, start_of, text_inputs
+    from aot.text.encoder_decoder_loop import EncoderDecoderLoop, is_text_to_text, source_inputs, start_of
     from aot.text.speed import Speed
     from aot.text.stream import Stream, ids_of, text_source, tokenizer_of
 
@@ -56,14 +56,14 @@ def generate(
         watch("tokenizer", 1, 1)
         given = ids_of(prompt) if text is None else text.begin(prompt)
         ends = (*(stop or ()), *(text.stop if text is not None else ()))
-        reads, small = reads_text(large.manifest), None
+        reads, small = is_text_to_text(large.manifest), None
         if draft is not None and reads:
             raise UsageError(f"--draft: is for models that continue a text, got {model.name}, which reads one")
         if draft is not None:
             small = Generator(loading.ready(draft, threads, strict=True, on_event=watch))
     stream = Stream(text, lambda part: echo(part, nl=False), begins=reads)
     if reads:
-        generator: TokenLoop = ReadingLoop(large, text_inputs(given))
+        generator: TokenLoop = EncoderDecoderLoop(large, source_inputs(given))
         given = start_of(large.manifest) if start is None else ids_of(start, "--start")
     else:
         generator = loop_of(large, sampling) if small is None else Drafting(Generator(large), small, ahead)

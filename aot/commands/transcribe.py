@@ -12,8 +12,10 @@ from aot.commands.output import echo_json
 def transcribe(
     model: arg.Library,
     audio: Annotated[arg.Path, argument(exists=True, dir_okay=False, help="a.wav, of 16-bit PCM")],
-    language: Annotated[str | None, option(help="Language that is spoken: de; default: the one that is heard")] = None,
-    timestamps: Annotated[bool, option("--timestamps", help="Write the time of each piece before it")] = False,
+    language: Annotated[
+        str | None, option(help="Language that is spoken: de; default: the one that is detected")
+    ] = None,
+    timestamps: Annotated[bool, option("--timestamps", help="Write the time of each segment before it")] = False,
     as_json: arg.Json = False,
     threads: arg.Threads = None,
     debug: arg.Debug = False,
@@ -27,15 +29,15 @@ def transcribe(
     samples = read_wave(audio, RATE)
     loaded = load(model, threads, strict=True)
     transcriber = Transcriber(loaded, read_tokenizer(model), language=language)
-    pieces: list[dict[str, object]] = []
-    for piece in transcriber.pieces(samples, timed=timestamps or as_json):
-        text = transcriber.text(piece).strip()
-        pieces.append({"start": round(piece.start, 3), "end": round(piece.end, 3), "text": text})
+    segments: list[dict[str, object]] = []
+    for segment in transcriber.segments(samples, timestamps=timestamps or as_json):
+        text = transcriber.text(segment).strip()
+        segments.append({"start": round(segment.start, 3), "end": round(segment.end, 3), "text": text})
         if not as_json:
-            echo(f"[{_clock(piece.start)} - {_clock(piece.end)}] {text}" if timestamps else text)
+            echo(f"[{_clock(segment.start)} - {_clock(segment.end)}] {text}" if timestamps else text)
     if as_json:
-        whole = " ".join(str(piece["text"]) for piece in pieces)
-        echo_json({"text": whole, "language": transcriber.language, "segments": pieces})
+        whole = " ".join(str(segment["text"]) for segment in segments)
+        echo_json({"text": whole, "language": transcriber.language, "segments": segments})
 
 
 def _clock(seconds: float) -> str:

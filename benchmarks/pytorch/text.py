@@ -118,7 +118,7 @@ def mask(batch: int, length: int) -> torch.Tensor:
     return (torch.arange(length) < length - torch.arange(batch)[:, None] % 3).long()
 
 
-def text_inputs(batch: int, length: int) -> Inputs:
+def source_inputs(batch: int, length: int) -> Inputs:
     return {"first": tokens(batch, length), "second": mask(batch, length)}
 
 
@@ -131,7 +131,7 @@ def encoder(name: str, more: Mapping[str, Any]) -> Network:
         model = getattr(transformers, f"{name}Model")(configured(name, more))
         return First(model, "input_ids", "attention_mask")
 
-    return Network(name.lower(), build, text_inputs, TEXTS, OPEN)
+    return Network(name.lower(), build, source_inputs, TEXTS, OPEN)
 
 
 def decoder(name: str, more: Mapping[str, Any]) -> Network:
@@ -140,7 +140,7 @@ def decoder(name: str, more: Mapping[str, Any]) -> Network:
         model = getattr(transformers, kind)(configured(name, more))
         return First(model, "input_ids", "attention_mask", use_cache=False)
 
-    return Network(name.lower(), build, text_inputs, TEXTS, OPEN)
+    return Network(name.lower(), build, source_inputs, TEXTS, OPEN)
 
 
 def cached_decoder(name: str) -> Network:

@@ -1,4 +1,4 @@
-"""Sounds that sweep, for networks that hear."""
+"""Sounds that sweep, for networks of speech."""
 
 from __future__ import annotations
 

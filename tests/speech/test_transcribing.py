@@ -21,10 +21,10 @@ from aot.runtime import load
 from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.model import CompiledModel
 from aot.serve.openai.transcribing import wanted_of
-from aot.speech.rules import Marks
-from aot.speech.transcribing import Transcriber, cut
+from aot.speech.special_tokens import SpecialTokens
+from aot.speech.transcribing import Transcriber, segments_of
+from aot.text.encoder_decoder_loop import EncoderDecoderLoop
 from aot.text.library_texts import AUDIO
-from aot.text.reading_loop import ReadingLoop
 from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.archives import arrays_of
 from tests.frontends.huggingface.folders import weight, write
@@ -70,20 +70,20 @@ def window() -> NDArray[np.float32]:
 
 
 def test_logits_are_those_of_pytorch(model: CompiledModel) -> None:
-    loop = ReadingLoop(model, {AUDIO: window()[None]})
+    loop = EncoderDecoderLoop(model, {AUDIO: window()[None]})
     got = np.stack([loop.feed([n]) for n in FOUND["ids"].tolist()])
     np.testing.assert_allclose(got, FOUND["logits"], rtol=0, atol=CLOSE * np.abs(FOUND["logits"]).max())
 
 
-@pytest.mark.parametrize(("timed", "prompt"), [(False, 4), (True, 3)])
-def test_tokens_are_those_of_transformers(model: CompiledModel, library: Path, timed: bool, prompt: int) -> None:
-    wanted = FOUND["timed" if timed else "plain"].tolist()
+@pytest.mark.parametrize(("timestamps", "prompt"), [(False, 4), (True, 3)])
+def test_tokens_are_those_of_transformers(model: CompiledModel, library: Path, timestamps: bool, prompt: int) -> None:
+    wanted = FOUND["timed" if timestamps else "plain"].tolist()
     transcriber = Transcriber(model, read_tokenizer(library))
-    assert transcriber.tokens(window(), timed=timed) == [n for n in wanted[prompt:] if n != END]
+    assert transcriber.tokens(window(), timestamps=timestamps) == [n for n in wanted[prompt:] if n != END]
     name = {62: "en", 63: "de", 64: "fr"}[wanted[1]]
     assert transcriber.language == name
     named = Transcriber(model, read_tokenizer(library), language=name)
-    assert named.tokens(window(), timed=timed) == [n for n in wanted[prompt:] if n != END]
+    assert named.tokens(window(), timestamps=timestamps) == [n for n in wanted[prompt:] if n != END]
 
 
 def test_a_language_must_be_known(model: CompiledModel, library: Path) -> None:
@@ -97,7 +97,7 @@ def times(*tokens: int | float) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "pieces", "used"),
+    ("tokens", "segments", "used"),
     [
         ((0.0, 5, 6, 1.0, 1.0, 7, 2.0, 2.0, 8), [(0.0, 1.0), (1.0, 2.0)], 2.0),
         ((0.0, 5, 1.0, 1.0, 7, 2.0), [(0.0, 1.0), (1.0, 2.0)], None),
@@ -107,10 +107,10 @@ def times(*tokens: int | float) -> list[int]:
     ],
 )
 def test_windows_are_cut_at_pairs_of_times(
-    tokens: tuple[int | float, ...], pieces: list[tuple[float, float]], used: float | None
+    tokens: tuple[int | float, ...], segments: list[tuple[float, float]], used: float | None
 ) -> None:
-    found, taken = cut(times(*tokens), Marks(END, FIRST_TIME - 1), 9.0)
-    assert [(round(p.start, 6), round(p.end, 6)) for p in found] == pieces
+    found, taken = segments_of(times(*tokens), SpecialTokens(END, FIRST_TIME - 1), 9.0)
+    assert [(round(p.start, 6), round(p.end, 6)) for p in found] == segments
     assert (None if taken is None else round(taken, 6)) == used
 
 

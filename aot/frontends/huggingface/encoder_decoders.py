@@ -21,12 +21,12 @@ from aot.frontends.huggingface.texts import GENERATION, texts_of
 from aot.frontends.huggingface.weights import LM_HEAD, FolderWeights
 from aot.frontends.language.config import ALL_TOKENS, MOST_LAYERS, MOST_TOKENS, Config, Factors, Family, Values
 from aot.frontends.language.encoder_decoder import DECODER, ENCODER, DecoderStack, EncoderStack, Facts, Places
-from aot.frontends.language.hearing import STATES, HearingStack
+from aot.frontends.language.speech_encoder import STATES, SpeechEncoderStack
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from aot.runtime.errors import UnsupportedError
-from aot.speech.rules import marks_in
+from aot.speech.special_tokens import special_tokens_in
 from aot.text.library_texts import FOLDER, SPEECH, START
 
 HEADS = ("ForConditionalGeneration", "MTModel")  # ends of the names of networks that give logits of words
@@ -49,11 +49,11 @@ WAVE_LENGTH = 10000.0  # wave of positions, as a multiple of the shortest
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of encoders and decoders: names of tensors, and facts, of a config.json; `hears`: speech, not a text."""
+    """A type of encoders and decoders: names of tensors and facts of a config.json; `is_speech`: it reads audio."""
 
     names: Callable[[Values], Names]
     facts: Callable[[Values], Facts]
-    hears: bool = False
+    is_speech: bool = False
 
 
 def read(path: Path, found: Mapping[str, object]) -> Graph:
@@ -70,17 +70,17 @@ def read(path: Path, found: Mapping[str, object]) -> Graph:
     own = f"{HEAD}.weight"
     head = weights.matrix(own, facts.words, facts.decoder.width) if weights.has(own) else table
     batch = Var("batch", None, 1)
-    if kind.hears:
-        source = HearingStack(graph, facts, weights).hear(v.integer("num_mel_bins", 80, 8, 512))
+    if kind.is_speech:
+        source = SpeechEncoderStack(graph, facts, weights).encode(v.integer("num_mel_bins", 80, 8, 512))
     else:
         source = EncoderStack(graph, facts, weights).read(table, batch)
-    DecoderStack(graph, facts, weights, 1 if kind.hears else batch).build(source, table, head)
+    DecoderStack(graph, facts, weights, 1 if kind.is_speech else batch).build(source, table, head)
     if weights.unread:
         names, count = ", ".join(map(repr, weights.unread[:SHOWN])), len(weights.unread)
         raise UnsupportedError(f"{name}: all tensors belong to the network, got {count} others: {names}")
     positions = _positions(v)
     texts = {**texts_of(path, found, positions), START: json.dumps(_start(path, v))}
-    graph.rt_info[FOLDER] = {**texts, SPEECH: json.dumps(_speech(path, v))} if kind.hears else texts
+    graph.rt_info[FOLDER] = {**texts, SPEECH: json.dumps(_speech(path, v))} if kind.is_speech else texts
     return graph
 
 
@@ -89,7 +89,7 @@ def _speech(folder: Path, v: Values) -> Mapping[str, object]:
     path = folder / GENERATION
     found = read_json(path) if path.is_file() else {}
     told = {"eos_token_id": v.find("eos_token_id"), **found}
-    _ = marks_in(Values(f"{folder.name}/{GENERATION}", told))  # CorruptError for wrong ones
+    _ = special_tokens_in(Values(f"{folder.name}/{GENERATION}", told))  # CorruptError for wrong ones
     return {key: told[key] for key in SETTINGS_OF_SPEECH if key in told}
 
 
@@ -347,6 +347,6 @@ KINDS = {
     "mbart": Kind(lambda _: BART, lambda v: bart_facts(v, _learned(v), before=True, normed=True)),
     "marian": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v))),
     "pegasus": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v), before=True)),
-    "whisper": Kind(lambda _: _WHISPER, _whisper_facts, hears=True),
+    "whisper": Kind(lambda _: _WHISPER, _whisper_facts, is_speech=True),
     "m2m_100": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _later_waves(v), before=True)),
 }

@@ -29,7 +29,7 @@ from aot.serve.openai.reranking import Reranker
 from aot.serve.openai.transcribing import Listener
 from aot.serve.repository import Repository
 from aot.serve.served import Served
-from aot.speech.rules import is_speech_model
+from aot.speech.special_tokens import is_speech_model
 from aot.text.embedding import is_encoder, is_ranker
 from aot.text.grammars import Constraint
 from aot.text.tokenizers.tokenizer import Tokenizer

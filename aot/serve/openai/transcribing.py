@@ -17,7 +17,7 @@ from aot.serve.metrics import Times
 from aot.serve.openai.fields import FieldError
 from aot.serve.served import Served
 from aot.serve.settings import Settings
-from aot.speech.rules import TRANSCRIBE, marks_of
+from aot.speech.special_tokens import TRANSCRIBE, special_tokens_of
 from aot.speech.transcribing import RATE, Transcriber
 from aot.speech.wave_file import samples_of
 from aot.text.tokenizers.tokenizer import read_tokenizer
@@ -85,8 +85,8 @@ class Listener:
     """A model of speech of a server, with its tokenizer."""
 
     def __init__(self, served: Served, settings: Settings) -> None:
-        """UsageError for a model that hears no speech, or has no tokenizer."""
-        marks_of(served.model.manifest)
+        """UsageError for a model without speech, or without a tokenizer."""
+        special_tokens_of(served.model.manifest)
         self.served, self.tokenizer = served, read_tokenizer(served.path)
         self._places = asyncio.Semaphore(settings.sequences)
         self._waiting, self._most = 0, settings.of(served.name).queue
@@ -109,16 +109,16 @@ class Listener:
             times.end(time.monotonic())
 
     def _written(self, transcriber: Transcriber, wanted: Wanted) -> bytes:
-        pieces = list(transcriber.pieces(wanted.samples, timed=wanted.form == VERBOSE))
-        texts = [transcriber.text(piece).strip() for piece in pieces]
+        segments = list(transcriber.segments(wanted.samples, timestamps=wanted.form == VERBOSE))
+        texts = [transcriber.text(segment).strip() for segment in segments]
         whole = " ".join(texts)
         if wanted.form == TEXT:
             return f"{whole}\n".encode()
         if wanted.form == JSON:
             return written({"text": whole})
-        segments = [
-            {"id": n, "start": round(piece.start, 3), "end": round(piece.end, 3), "text": text}
-            for n, (piece, text) in enumerate(zip(pieces, texts, strict=True))
+        rows = [
+            {"id": n, "start": round(segment.start, 3), "end": round(segment.end, 3), "text": text}
+            for n, (segment, text) in enumerate(zip(segments, texts, strict=True))
         ]
         facts = {"task": TRANSCRIBE, "language": transcriber.language, "duration": len(wanted.samples) / RATE}
-        return written({**facts, "text": whole, "segments": segments})
+        return written({**facts, "text": whole, "segments": rows})

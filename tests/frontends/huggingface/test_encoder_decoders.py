@@ -14,7 +14,7 @@ from aot.cli import app
 from aot.frontends import read_model
 from aot.ir.interpret import interpret
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
-from aot.text.reading_loop import ReadingLoop, start_of, text_inputs
+from aot.text.encoder_decoder_loop import EncoderDecoderLoop, source_inputs, start_of
 from tests.archives import arrays_of
 from tests.frontends.huggingface.folders import Array, weight, write
 
@@ -43,7 +43,7 @@ def test_logits_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
     """The first call has the source and some tokens, the second one the others."""
     folder, found = network(name, tmp_path)
     graph, state = read_model(folder), dict[str, Array]()
-    source = text_inputs(found["source"].tolist())
+    source = source_inputs(found["source"].tolist())
     ids, mask = source.values()
     rows, forced = np.zeros(1, np.int32), found["forced"][None]
     first = interpret(graph, [ids, mask, forced[:, :CUT], rows], state=state)[0]
@@ -55,12 +55,12 @@ def test_tokens_of_a_library_are_those_of_pytorch(tmp_path: Path) -> None:
     folder, found = network("bart", tmp_path)
     model = compile_model(folder, threads=1)
     assert all(variable.cache is not None for variable in model.manifest.variables)
-    source, forced = text_inputs(found["source"].tolist()), found["forced"].tolist()
-    assert ReadingLoop(model, source).generate(start_of(model.manifest), 64) == found["tokens"].tolist()
-    loop = ReadingLoop(model, source)
+    source, forced = source_inputs(found["source"].tolist()), found["forced"].tolist()
+    assert EncoderDecoderLoop(model, source).generate(start_of(model.manifest), 64) == found["tokens"].tolist()
+    loop = EncoderDecoderLoop(model, source)
     logits = np.stack([loop.feed([token]) for token in forced])
     check(logits[::EVERY], found["logits"])
-    assert ReadingLoop(model, source).feed(forced[: CUT + 1]).tobytes() == logits[CUT].tobytes()
+    assert EncoderDecoderLoop(model, source).feed(forced[: CUT + 1]).tobytes() == logits[CUT].tobytes()
     with pytest.raises(UsageError, match="lengths of the 3 parts must not be negative"):
         loop.feed([5] * 129)  # of 192 positions, 64 are taken
     model.export_model(tmp_path / "m.so")

@@ -26,10 +26,10 @@ LEAST_POWER, RANGE = 1e-10, 8.0  # of spectra; decades that are kept below the g
 LINEAR, MEL_OF_LINEAR, MEL_STEP = 1000.0, 15.0, log(6.4) / 27  # Hz up to which mels are linear; mels there; a mel above
 
 
-class HearingStack(EncoderStack):
-    """Reads the source, samples of speech."""
+class SpeechEncoderStack(EncoderStack):
+    """The encoder of a source that is speech: samples of audio."""
 
-    def hear(self, bins: int) -> Source:
+    def encode(self, bins: int) -> Source:
         """Add the input and the layers; `bins`: rows of spectra."""
         b, width = self.b, self.config.width
         audio = self._parameter(AUDIO, DType.F32, Var("windows", None, 0), SAMPLES)

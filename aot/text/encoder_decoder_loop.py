@@ -1,6 +1,6 @@
 """The loop around an encoder with a decoder: a source in, then tokens about it, each of which is fed back.
 
-loop = ReadingLoop(load("m.so"), text_inputs(source))
+loop = EncoderDecoderLoop(load("m.so"), source_inputs(source))
 loop.generate(start_of(manifest), tokens=64)
 """
 
@@ -24,7 +24,7 @@ READ: Mapping[str, Callable[[Array], Array]] = {SOURCE_IDS: lambda a: a[:, :0], 
 Rule = Callable[[Sequence[int], Array], Array]
 
 
-def reads_text(manifest: Manifest) -> bool:
+def is_text_to_text(manifest: Manifest) -> bool:
     """True if a library has an encoder that reads a text, and a decoder behind it."""
     return {SOURCE_IDS, IDS} <= {tensor.name for tensor in manifest.inputs} and bool(manifest.variables)
 
@@ -41,7 +41,7 @@ def start_of(manifest: Manifest) -> list[int]:
     return cast("list[int]", tokens)
 
 
-def text_inputs(source: Sequence[int]) -> dict[str, Array]:
+def source_inputs(source: Sequence[int]) -> dict[str, Array]:
     """Return the inputs for the tokens of a source; UsageError without any."""
     if not source:
         raise UsageError("source: one token or more, got none")
@@ -49,7 +49,7 @@ def text_inputs(source: Sequence[int]) -> dict[str, Array]:
     return {SOURCE_IDS: ids, SOURCE_MASK: np.ones_like(ids)}
 
 
-class ReadingLoop(TokenLoop):
+class EncoderDecoderLoop(TokenLoop):
     """A text about one source. The first call reads the source, of which a request keeps keys and values."""
 
     def __init__(self, model: CompiledModel, source: Mapping[str, Array], rule: Rule | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Tokens of Whisper that have a meaning: languages, tasks and times, and which of them may follow which."""
+"""Special tokens of Whisper: languages, tasks and timestamps, and which of them may follow which."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from aot.text.library_texts import AUDIO, SPEECH, folder_texts, json_of
 STEP = 0.02  # seconds from one time to the next
 MOST_WORDS = 1 << 31
 TRANSCRIBE = "transcribe"
-LATEST, UNTIMED = "max_initial_timestamp_index", "no_timestamps_token_id"
+MAX_INITIAL, NO_TIMESTAMPS = "max_initial_timestamp_index", "no_timestamps_token_id"
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """Tokens with a meaning, and those that are never written (`hidden`), or not as the first one (`hidden_first`).
+class SpecialTokens:
+    """Special tokens, and tokens that are never written (`suppressed`), or not as the first one (`suppressed_first`).
 
-    `untimed`: the token of texts without times, behind which those of times begin; `latest`: the first time is this
-    one at most, None: any.
+    `no_timestamps`: the token of texts without timestamps, which follow it in the vocabulary; `max_initial`: greatest
+    index of the first timestamp, None: any.
     """
 
     end: int
-    untimed: int | None = None
+    no_timestamps: int | None = None
     languages: Mapping[str, int] = field(default_factory=dict[str, int])
     tasks: Mapping[str, int] = field(default_factory=dict[str, int])
-    hidden: tuple[int, ...] = ()
-    hidden_first: tuple[int, ...] = ()
-    latest: int | None = None
+    suppressed: tuple[int, ...] = ()
+    suppressed_first: tuple[int, ...] = ()
+    max_initial: int | None = None
 
     @property
-    def first_time(self) -> int:
-        """Token of the time 0; behind all tokens where there are no times."""
-        return MOST_WORDS if self.untimed is None else self.untimed + 1
+    def first_timestamp(self) -> int:
+        """Token of the time 0; behind all tokens of a model without timestamps."""
+        return MOST_WORDS if self.no_timestamps is None else self.no_timestamps + 1
 
     def language(self, name: str) -> int:
         """Return the token of a language: de, German's code; UsageError for one that the model does not know."""
@@ -52,12 +52,12 @@ class Marks:
 
 
 def is_speech_model(manifest: Manifest) -> bool:
-    """True if a library hears speech and writes a text."""
+    """True if a library is a model of speech to text."""
     return AUDIO in {tensor.name for tensor in manifest.inputs} and bool(manifest.variables)
 
 
-def marks_of(manifest: Manifest) -> Marks:
-    """Return the marks that a library keeps; UsageError for one that hears no speech, or keeps none."""
+def special_tokens_of(manifest: Manifest) -> SpecialTokens:
+    """Return the special tokens that a library keeps; UsageError for a model without speech, or one that keeps none."""
     name = manifest.name
     if not is_speech_model(manifest):
         got = ", ".join(tensor.name for tensor in manifest.inputs)
@@ -66,53 +66,53 @@ def marks_of(manifest: Manifest) -> Marks:
     if given is None:
         raise UsageError(f"{name}: must keep a tokenizer and settings of speech, got none")
     tree = json_of(given)
-    return marks_in(Values(name, cast("dict[str, object]", tree) if isinstance(tree, dict) else {}))
+    return special_tokens_in(Values(name, cast("dict[str, object]", tree) if isinstance(tree, dict) else {}))
 
 
-def marks_in(v: Values) -> Marks:
-    """Return the marks that generation_config.json says; CorruptError for values of another type."""
-    latest, untimed = (v.find(name) for name in (LATEST, UNTIMED))
-    return Marks(
+def special_tokens_in(v: Values) -> SpecialTokens:
+    """Return the special tokens of a generation_config.json; CorruptError for values of another type."""
+    max_initial, no_timestamps = (v.find(name) for name in (MAX_INITIAL, NO_TIMESTAMPS))
+    return SpecialTokens(
         v.integer("eos_token_id", least=0, most=MOST_WORDS),
-        None if untimed is None else v.integer(UNTIMED, most=MOST_WORDS),
+        None if no_timestamps is None else v.integer(NO_TIMESTAMPS, most=MOST_WORDS),
         _numbered(v, "lang_to_id"),
         _numbered(v, "task_to_id"),
         _listed(v, "suppress_tokens"),
         _listed(v, "begin_suppress_tokens"),
-        None if latest is None else v.integer(LATEST, least=0, most=MOST_WORDS),
+        None if max_initial is None else v.integer(MAX_INITIAL, least=0, most=MOST_WORDS),
     )
 
 
-def ruled(marks: Marks, tokens: Sequence[int], logits: Array, *, timed: bool) -> Array:
-    """Return the logits of the tokens that may follow `tokens` of a text, -inf for others; `timed`: it has times."""
+def allowed_logits(special: SpecialTokens, tokens: Sequence[int], logits: Array, *, timestamps: bool) -> Array:
+    """Return the logits of the tokens that may follow `tokens` of a text, -inf for others."""
     found = logits.copy()
-    for hidden in (marks.hidden, () if tokens else marks.hidden_first):
-        found[[n for n in hidden if n < len(found)]] = -np.inf
-    first = marks.first_time
-    if not timed or first >= len(found):
+    for suppressed in (special.suppressed, () if tokens else special.suppressed_first):
+        found[[n for n in suppressed if n < len(found)]] = -np.inf
+    first = special.first_timestamp
+    if not timestamps or first >= len(found):
         return found
     found[first - 1] = -np.inf
-    _hide_times(marks, tokens, found, first)
+    _suppress_times(special, tokens, found, first)
     chances = np.exp(found - found.max())
     if chances[first:].sum(dtype=np.float64) > chances[:first].max():
         found[:first] = -np.inf  # together, times are more probable than any word
     return found
 
 
-def _hide_times(marks: Marks, tokens: Sequence[int], found: Array, first: int) -> None:
-    """Hide times that cannot follow: they come in pairs, but at the begin and at the end, and never decrease."""
+def _suppress_times(special: SpecialTokens, tokens: Sequence[int], found: Array, first: int) -> None:
+    """Hide timestamps that cannot follow: they come in pairs, but at begin and end, and never decrease."""
     times = [n for n in tokens if n >= first]
     last, before = bool(tokens) and tokens[-1] >= first, len(tokens) < 2 or tokens[-2] >= first
     if last and before:
         found[first:] = -np.inf
     elif last:
-        found[: marks.end] = -np.inf
+        found[: special.end] = -np.inf
     if times:
         found[first : times[-1] + (0 if last and not before else 1)] = -np.inf
     if not tokens:
         found[:first] = -np.inf
-        if marks.latest is not None:
-            found[first + marks.latest + 1 :] = -np.inf
+        if special.max_initial is not None:
+            found[first + special.max_initial + 1 :] = -np.inf
 
 
 def _numbered(v: Values, key: str) -> Mapping[str, int]:
