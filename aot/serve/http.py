@@ -24,7 +24,7 @@ from aot.serve.json_requests import LENGTH_HEADER, parse, render
 from aot.serve.metrics import CONTENT_TYPE
 from aot.serve.openai.routes import PREFIX, OpenAi, error_tree
 from aot.serve.repository import Repository
-from aot.serve.served import Served
+from aot.serve.served_model import ServedModel
 
 _LOG = logging.getLogger(__name__)
 _OPEN = ("/v2/health/live", "/v2/health/ready")  # probes of an orchestrator carry no token
@@ -81,7 +81,7 @@ class Application:
 
         return answer
 
-    def _find(self, request: Request) -> Served:
+    def _find(self, request: Request) -> ServedModel:
         return self._repository.find(request.path_params["model"], request.path_params.get("version", ""))
 
     def _ready(self, request: Request) -> object:

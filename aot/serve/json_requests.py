@@ -14,13 +14,13 @@ from aot.runtime.errors import UsageError
 from aot.serve.datatypes import check_datatype, checked_shape, from_json, from_raw, metadata_of, to_json, to_raw
 from aot.serve.json_texts import fragment, request_tree, written
 from aot.serve.protocol import Answer, Call, check_parameters, checked_id, input_of, outputs_of, timeout_of
-from aot.serve.served import Served
+from aot.serve.served_model import ServedModel
 
 LENGTH_HEADER = "inference-header-content-length"
 Json = dict[str, object]
 
 
-def parse(served: Served, body: bytes, header: str | None) -> Call:
+def parse(served: ServedModel, body: bytes, header: str | None) -> Call:
     """Return the request in `body`; `header`: how many of its bytes are JSON, None for all. UsageError."""
     length = len(body) if header is None else _length(header, len(body))
     try:
@@ -89,7 +89,7 @@ class _Raw:
         return self._data[self._at - size : self._at]
 
 
-def _array(served: Served, name: str, item: Json, raw: _Raw) -> Array:
+def _array(served: ServedModel, name: str, item: Json, raw: _Raw) -> Array:
     info = input_of(served, name)
     check_datatype(info, item.get("datatype"))
     shape = checked_shape(name, item.get("shape"))

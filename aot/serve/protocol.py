@@ -17,7 +17,7 @@ from aot.serve.datatypes import metadata_of
 from aot.serve.faults import TooLargeError, http_status
 from aot.serve.metrics import Times
 from aot.serve.repository import Repository
-from aot.serve.served import Served
+from aot.serve.served_model import ServedModel
 
 PLATFORM = "aot_so"
 EXTENSIONS = ("binary_tensor_data", "model_repository", "statistics", "model_configuration")
@@ -44,12 +44,12 @@ class Call:
 class Answer:
     """Results of a call, in the order of its outputs."""
 
-    served: Served
+    served: ServedModel
     results: Named
     times: Times
 
 
-async def answer(served: Served, read: Callable[[], Awaitable[Call]], most: int) -> tuple[Call, Answer]:
+async def answer(served: ServedModel, read: Callable[[], Awaitable[Call]], most: int) -> tuple[Call, Answer]:
     """Read a request and infer it; count it, whatever comes of it. TooLargeError for an answer above `most` bytes."""
     begin, times, status = time.monotonic(), None, 500
     try:
@@ -98,7 +98,7 @@ def check_parameters(what: str, parameters: Mapping[str, object]) -> None:
             raise UsageError(f"{what}: parameter {name[:40]} must be left out, as it is not supported, got one")
 
 
-def outputs_of(served: Served, names: list[str]) -> list[TensorInfo]:
+def outputs_of(served: ServedModel, names: list[str]) -> list[TensorInfo]:
     """Return the outputs of these names, all for none; UsageError for a name that is not one, and for one twice."""
     known = {info.name: info for info in served.outputs}
     found = dict[str, TensorInfo]()
@@ -111,7 +111,7 @@ def outputs_of(served: Served, names: list[str]) -> list[TensorInfo]:
     return list(found.values()) if names else list(served.outputs)
 
 
-def input_of(served: Served, name: str) -> TensorInfo:
+def input_of(served: ServedModel, name: str) -> TensorInfo:
     """Return the input of this name; UsageError if there is none."""
     for info in served.inputs:
         if info.name == name:
@@ -139,7 +139,7 @@ def server_metadata() -> dict[str, object]:
     return {"name": "aot", "version": VERSION, "extensions": list(EXTENSIONS)}
 
 
-def model_metadata(repository: Repository, served: Served) -> dict[str, object]:
+def model_metadata(repository: Repository, served: ServedModel) -> dict[str, object]:
     """Return name, versions, inputs and outputs of a model."""
     return {
         "name": served.name,
@@ -150,7 +150,7 @@ def model_metadata(repository: Repository, served: Served) -> dict[str, object]:
     }
 
 
-def model_config(served: Served) -> dict[str, object]:
+def model_config(served: ServedModel) -> dict[str, object]:
     """Return a model's configuration as Triton's extension describes it: sizes without the batch, if there is one."""
     skipped = 1 if served.max_batch > 1 else 0
 

@@ -26,7 +26,7 @@ from aot.runtime.machine import default_threads
 from aot.runtime.model import CompiledModel
 from aot.serve.faults import UnavailableError, UnknownModelError
 from aot.serve.metrics import Metrics
-from aot.serve.served import Served
+from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
 from aot.tools.supply import signature
 
@@ -47,7 +47,7 @@ class Place:
 
     path: Path
     stamp: Stamp = ()
-    served: Served | None = None
+    served: ServedModel | None = None
     reason: str = ""
     error: Exception | None = None
 
@@ -76,7 +76,7 @@ class Repository:
         threads = self.settings.threads or default_threads()
         self.executor = Executor(self.settings.jobs or threads, "aot-serve")
 
-    def find(self, name: str, version: str = "") -> Served:
+    def find(self, name: str, version: str = "") -> ServedModel:
         """Return a loaded version, the latest by default; UnknownModelError if there is none."""
         versions = self.versions(name)
         place = self._places.get(name, {}).get(version or (versions[-1] if versions else ""))
@@ -89,7 +89,7 @@ class Repository:
         """Return the loaded versions of a model, the latest last."""
         return sorted((v for v, p in self._places.get(name, {}).items() if p.served is not None), key=int)
 
-    def loaded(self) -> list[Served]:
+    def loaded(self) -> list[ServedModel]:
         """Return all loaded versions of all models."""
         return [p.served for places in self._places.values() for p in places.values() if p.served is not None]
 
@@ -182,14 +182,14 @@ class Repository:
             self._close(before)
         return ""
 
-    def _open(self, name: str, version: str, path: Path) -> Served:
+    def _open(self, name: str, version: str, path: Path) -> ServedModel:
         key = self.settings.verify_key
         trusted = None if key is None else partial(signature.verify_stream, library=path, key=key)
         library = open_library(path, strict=self.settings.strict, trusted=trusted)
         threads = self.settings.threads if self._pool is None else None
         model = CompiledModel(library, threads, self._pool, path.resolve())
         self._pool = model.pool
-        return Served(model, name, version, path, self.settings.of(name), self.executor, self.metrics)
+        return ServedModel(model, name, version, path, self.settings.of(name), self.executor, self.metrics)
 
     def _retire(self, name: str, version: str, reason: str) -> None:
         place = self._places[name][version]
@@ -199,7 +199,7 @@ class Repository:
             _LOG.info("%s version %s: unloaded: %s", name, version, reason)
         place.served, place.stamp, place.reason, place.error = None, (), reason, None
 
-    def _close(self, served: Served) -> None:
+    def _close(self, served: ServedModel) -> None:
         task = asyncio.get_running_loop().create_task(served.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

@@ -17,7 +17,7 @@ from aot.serve.datatypes import check_datatype, checked_shape, datatype_of, from
 from aot.serve.faults import TokenError, UnknownModelError, grpc_code
 from aot.serve.protocol import Call, check_parameters, checked_id, input_of, outputs_of, timeout_of
 from aot.serve.repository import Repository
-from aot.serve.served import Served
+from aot.serve.served_model import ServedModel
 
 _LOG = logging.getLogger(__name__)
 _SERVICE = "inference.GRPCInferenceService"
@@ -203,7 +203,7 @@ def _code(error: Exception) -> str:
     return "INVALID_ARGUMENT" if isinstance(error, ModelError | OSError) else grpc_code(error)
 
 
-def _parsed(served: Served, request: Message) -> Call:
+def _parsed(served: ServedModel, request: Message) -> Call:
     """Return the request of a message; UsageError."""
     parameters = _parameters("request", request)
     raw = list(request.raw_input_contents)

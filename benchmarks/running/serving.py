@@ -32,7 +32,7 @@ from onnx import TensorProto, helper, numpy_helper
 import aot
 from aot.runtime.model import CompiledModel
 from aot.serve.repository import Repository
-from aot.serve.served import Served
+from aot.serve.served_model import ServedModel
 from aot.serve.server import Server
 from aot.serve.settings import Settings
 
@@ -88,10 +88,10 @@ class OnnxRuntime:
 class OnnxRuntimeRepository(Repository):
     """Sessions of the .onnx beside each library."""
 
-    def _open(self, name: str, version: str, path: Path) -> Served:
+    def _open(self, name: str, version: str, path: Path) -> ServedModel:
         like = aot.runtime.load(path, threads=1)
         session: Any = OnnxRuntime(path.with_suffix(".onnx"), like, self.settings.threads or 1)
-        return Served(session, name, version, path, self.settings, self._executor, self.metrics)
+        return ServedModel(session, name, version, path, self.settings, self._executor, self.metrics)
 
 
 def serve(engine: str, sources: list[str], max_batch: int, threads: int, jobs: int) -> None:

@@ -110,14 +110,14 @@ def test_a_client_that_is_gone_is_told_from_one_that_ended_its_sending(monkeypat
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    listener = socket.create_server(("127.0.0.1", 0))
+    model = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, http=connection, lifespan="off", log_config=None)
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([model])))
     thread.start()
     try:
         request = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
-        port, begin = listener.getsockname()[1], time.monotonic()
+        port, begin = model.getsockname()[1], time.monotonic()
         with socket.create_connection(("127.0.0.1", port), 20) as gone:
             gone.sendall(request)
             time.sleep(0.1)

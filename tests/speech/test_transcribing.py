@@ -20,7 +20,7 @@ from aot.frontends import read_model
 from aot.runtime import load
 from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.model import CompiledModel
-from aot.serve.openai.transcribing import wanted_of
+from aot.serve.openai.transcriptions import wanted_of
 from aot.speech.special_tokens import SpecialTokens
 from aot.speech.transcribing import Transcriber, segments_of
 from aot.text.encoder_decoder_loop import EncoderDecoderLoop

@@ -15,8 +15,8 @@ from aot.runtime.arrays.tensors import Array
 from aot.runtime.generation.generator import Generator
 from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
-from aot.serve.openai.choosing import Chooser, Chosen
-from aot.serve.openai.together import Together
+from aot.serve.openai.continuous_batch import ContinuousBatch
+from aot.serve.openai.token_choice import ChosenToken, TokenChooser
 from aot.text.prefixes import Prefixes
 from aot.text.stream import Stream
 from aot.text.tokenizers.tokenizer import Tokenizer
@@ -35,7 +35,7 @@ class Part:
     text: str
     tokens: int
     reason: str | None = None
-    told: tuple[Chosen, ...] = ()
+    told: tuple[ChosenToken, ...] = ()
 
 
 class Answer:
@@ -49,16 +49,16 @@ class Answer:
         ids: Sequence[int],
         made: Continuation,
         stop: Sequence[str],
-        chooser: Chooser,
+        chooser: TokenChooser,
         *,
-        together: Together | None = None,
+        batch: ContinuousBatch | None = None,
         prefixes: Prefixes | None = None,
     ) -> None:
         """`ids`: the prompt. `made`: gets the answer's tokens, of `chooser`. `stop`: texts that end it.
 
         `prefixes`: beginnings of prompts that were computed before.
         """
-        self.generator, self._executor, self._together, self._prefixes = generator, executor, together, prefixes
+        self.generator, self._executor, self._batch, self._prefixes = generator, executor, batch, prefixes
         self.known = 0  # tokens of the prompt that were not computed again
         self._left, self._made = list(ids), made
         self._chooser = chooser
@@ -95,8 +95,8 @@ class Answer:
         except BaseException as error:  # the request gets it
             self.fail(error)
             return
-        if goes_on and self._together is not None and self._made.tokens:
-            self._together.join(self)
+        if goes_on and self._batch is not None and self._made.tokens:
+            self._batch.join(self)
         elif goes_on:
             self._executor.submit(self._step)
 

@@ -14,7 +14,7 @@ from aot.runtime.generation.interface import EMBEDDING
 from aot.serve.json_texts import written
 from aot.serve.metrics import Times
 from aot.serve.openai.fields import FieldError, check_others, list_of
-from aot.serve.served import Served
+from aot.serve.served_model import ServedModel
 from aot.text.embedding import batches_of, check_encoder, inputs_of, tokens_of
 from aot.text.tokenizers.tokenizer import read_tokenizer
 
@@ -23,7 +23,7 @@ FLOATS, BASE64 = "float", "base64"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EmbeddingRequest:
     """A request. `packed`: vectors are the bytes of their f32 numbers in base64."""
 
     model: str
@@ -31,7 +31,7 @@ class Wanted:
     packed: bool
 
 
-def wanted_of(tree: Mapping[str, object]) -> Wanted:
+def wanted_of(tree: Mapping[str, object]) -> EmbeddingRequest:
     """Return a request; FieldError for a field that is missing, of another type, or not supported."""
     check_others("", tree, ("model", "input", "encoding_format", "user"), {})
     model, given, form = tree.get("model"), tree.get("input"), tree.get("encoding_format")
@@ -43,18 +43,18 @@ def wanted_of(tree: Mapping[str, object]) -> Wanted:
         raise FieldError("input", f"a text, or a list of 1 to {MOST_TEXTS} texts", json.dumps(given))
     if form not in (None, FLOATS, BASE64):
         raise FieldError("encoding_format", f"{FLOATS} or {BASE64}", json.dumps(form))
-    return Wanted(model, texts, form == BASE64)
+    return EmbeddingRequest(model, texts, form == BASE64)
 
 
 class Embedder:
     """An encoder of a server, with its tokenizer."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServedModel) -> None:
         """UsageError for a model that is no encoder, or has no tokenizer."""
         check_encoder(served.model.manifest, served.name)
         self.served, self.tokenizer = served, read_tokenizer(served.path)
 
-    async def answer(self, wanted: Wanted, times: Times) -> bytes:
+    async def answer(self, wanted: EmbeddingRequest, times: Times) -> bytes:
         """Return the answer as JSON; `times` gets begin and end of the inferences."""
         tokens = await asyncio.to_thread(tokens_of, self.tokenizer, wanted.texts)
         times.begin(time.monotonic())
@@ -67,7 +67,7 @@ class Embedder:
         return await asyncio.to_thread(_written, wanted, vectors, sum(map(len, tokens)))
 
 
-def _written(wanted: Wanted, vectors: list[Array], count: int) -> bytes:
+def _written(wanted: EmbeddingRequest, vectors: list[Array], count: int) -> bytes:
     data = [
         {"object": "embedding", "index": n, "embedding": _packed(vector) if wanted.packed else vector}
         for n, vector in enumerate(vectors)

@@ -15,7 +15,7 @@ from aot.serve.json_texts import written
 from aot.serve.metrics import Times
 from aot.serve.openai.embeddings import MOST_TEXTS
 from aot.serve.openai.fields import FieldError, check_others, flag_of, list_of, whole_of
-from aot.serve.served import Served
+from aot.serve.served_model import ServedModel
 from aot.text.library_texts import PAIR_SCORES
 from aot.text.ranking import check_ranker, labels_of, pairs_of, ranked
 from aot.text.tokenizers.tokenizer import read_tokenizer
@@ -25,7 +25,7 @@ MOST_READ = 1 << 26  # characters of the query, which is read again with each te
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RerankRequest:
     """A request. `top`: as many texts are in the answer at most, `shown`: with what they say."""
 
     model: str
@@ -35,7 +35,7 @@ class Wanted:
     shown: bool
 
 
-def wanted_of(tree: Mapping[str, object]) -> Wanted:
+def wanted_of(tree: Mapping[str, object]) -> RerankRequest:
     """Return a request; FieldError for a field that is missing, of another type, or not supported."""
     check_others("", tree, FIELDS, {})
     model, query, given = tree.get("model"), tree.get("query"), tree.get("documents")
@@ -51,7 +51,7 @@ def wanted_of(tree: Mapping[str, object]) -> Wanted:
         rule = f"at most {MOST_READ // len(texts)} characters for so many documents"
         raise FieldError("query", rule, len(query))
     top = whole_of(tree, "top_n", len(texts), 1, 1 << 31)
-    return Wanted(model, query, texts, top, flag_of(tree, "return_documents"))
+    return RerankRequest(model, query, texts, top, flag_of(tree, "return_documents"))
 
 
 def _text_of(document: object) -> object:
@@ -62,7 +62,7 @@ def _text_of(document: object) -> object:
 class Reranker:
     """An encoder of a server that scores pairs of texts, with its tokenizer."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServedModel) -> None:
         """UsageError for a model that scores no pairs, or has several labels or no tokenizer."""
         check_ranker(served.model.manifest, served.name)
         self.served, self.tokenizer = served, read_tokenizer(served.path)
@@ -70,7 +70,7 @@ class Reranker:
         if len(labels) != 1:
             raise UsageError(f"{served.name}: must be a reranker with one label, got {len(labels)}")
 
-    async def answer(self, wanted: Wanted, times: Times) -> bytes:
+    async def answer(self, wanted: RerankRequest, times: Times) -> bytes:
         """Return the answer as JSON; `times` gets begin and end of the inferences."""
         asked = [(wanted.query, text) for text in wanted.texts]
         pairs = await asyncio.to_thread(pairs_of, self.tokenizer, asked)

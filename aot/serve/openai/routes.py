@@ -17,18 +17,18 @@ from aot.runtime.errors import AotError, InternalError
 from aot.serve.bodies import json_object, received
 from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError, http_status
 from aot.serve.metrics import Times
-from aot.serve.openai import embeddings, reranking, transcribing
+from aot.serve.openai import embeddings, reranking, transcriptions
 from aot.serve.openai.answer import Part
-from aot.serve.openai.asked import Asked, asked_of
+from aot.serve.openai.completion_format import CompletionFormat, error_tree, events, merged, whole
+from aot.serve.openai.completion_request import CompletionRequest, completion_request_of
 from aot.serve.openai.embeddings import Embedder
-from aot.serve.openai.forms import Form, error_tree, events, merged, whole
-from aot.serve.openai.items import asked_by_items
-from aot.serve.openai.items_form import ItemsForm
-from aot.serve.openai.language import Language, is_language
+from aot.serve.openai.language_model import ServedLanguageModel, is_language_model
 from aot.serve.openai.reranking import Reranker
-from aot.serve.openai.transcribing import Listener
+from aot.serve.openai.responses_format import ResponsesFormat
+from aot.serve.openai.responses_request import responses_request_of
+from aot.serve.openai.transcriptions import ServedSpeechModel
 from aot.serve.repository import Repository
-from aot.serve.served import Served
+from aot.serve.served_model import ServedModel
 from aot.speech.special_tokens import is_speech_model
 from aot.text.embedding import is_encoder, is_ranker
 from aot.text.grammars import Constraint
@@ -46,11 +46,11 @@ Made = TypeVar("Made")
 class _Kept(Generic[Made]):
     """Values that are made once for each model that is loaded."""
 
-    def __init__(self, repository: Repository, make: Callable[[Served], Made]) -> None:
+    def __init__(self, repository: Repository, make: Callable[[ServedModel], Made]) -> None:
         self._repository, self._make = repository, make
-        self._known: dict[Served, Made] = {}
+        self._known: dict[ServedModel, Made] = {}
 
-    async def of(self, served: Served) -> Made:
+    async def of(self, served: ServedModel) -> Made:
         """Return the value of a model."""
         if served not in self._known:
             loaded = set(self._repository.loaded())
@@ -65,10 +65,10 @@ class OpenAi:
     def __init__(self, repository: Repository) -> None:
         self._repository, self._settings = repository, repository.settings
         executor, settings = repository.executor, repository.settings
-        self._languages = _Kept(repository, lambda served: Language(served, settings, executor))
+        self._languages = _Kept(repository, lambda served: ServedLanguageModel(served, settings, executor))
         self._embedders = _Kept(repository, Embedder)
         self._rerankers = _Kept(repository, Reranker)
-        self._listeners = _Kept(repository, lambda served: Listener(served, settings))
+        self._speech_models = _Kept(repository, lambda served: ServedSpeechModel(served, settings))
 
     def routes(self) -> list[Route]:
         return [
@@ -91,14 +91,14 @@ class OpenAi:
         return JSONResponse(_described(self._repository.find(request.path_params["model"])))
 
     async def _completions(self, request: Request) -> Response:
-        return await self._answered(request, asked_of(await self._tree(request), chat=False))
+        return await self._answered(request, completion_request_of(await self._tree(request), chat=False))
 
     async def _chat(self, request: Request) -> Response:
-        return await self._answered(request, asked_of(await self._tree(request), chat=True))
+        return await self._answered(request, completion_request_of(await self._tree(request), chat=True))
 
     async def _responses(self, request: Request) -> Response:
         tree = await self._tree(request)
-        return await self._answered(request, asked_by_items(tree), partial(ItemsForm, tree))
+        return await self._answered(request, responses_request_of(tree), partial(ResponsesFormat, tree))
 
     async def _embeddings(self, request: Request) -> Response:
         wanted = embeddings.wanted_of(await self._tree(request))
@@ -112,10 +112,10 @@ class OpenAi:
 
     async def _transcribe(self, request: Request) -> Response:
         body = await self._body(request)
-        wanted = await asyncio.to_thread(transcribing.wanted_of, request.headers.get("content-type", ""), body)
-        listener = await self._listeners.of(self._repository.find(wanted.model))
-        media = "text/plain" if wanted.form == transcribing.TEXT else "application/json"
-        return await _counted(listener.served, lambda times: listener.answer(wanted, times), media)
+        wanted = await asyncio.to_thread(transcriptions.wanted_of, request.headers.get("content-type", ""), body)
+        model = await self._speech_models.of(self._repository.find(wanted.model))
+        media = "text/plain" if wanted.form == transcriptions.TEXT else "application/json"
+        return await _counted(model.served, lambda times: model.answer(wanted, times), media)
 
     async def _tree(self, request: Request) -> dict[str, object]:
         return json_object(await self._body(request))
@@ -126,25 +126,33 @@ class OpenAi:
         return await received(request, self._settings)
 
     async def _answered(
-        self, request: Request, asked: Asked, made: Callable[[Asked, int, Tokenizer], Form] = Form
+        self,
+        request: Request,
+        wanted: CompletionRequest,
+        made: Callable[[CompletionRequest, int, Tokenizer], CompletionFormat] = CompletionFormat,
     ) -> Response:
-        language = await self._languages.of(self._repository.find(asked.model))
-        ids = await asyncio.to_thread(language.ids_of, asked)
-        constraint = await asyncio.to_thread(language.constraint, asked)
-        form = made(asked, len(ids), language.tokenizer)
-        parts = merged([self._parts(language, form, ids, constraint, n) for n in range(asked.answers)])
-        if asked.stream:
+        language = await self._languages.of(self._repository.find(wanted.model))
+        ids = await asyncio.to_thread(language.ids_of, wanted)
+        constraint = await asyncio.to_thread(language.constraint, wanted)
+        form = made(wanted, len(ids), language.tokenizer)
+        parts = merged([self._parts(language, form, ids, constraint, n) for n in range(wanted.answers)])
+        if wanted.stream:
             return StreamingResponse(events(form, parts), media_type="text/event-stream")
         return JSONResponse(await _unless_gone(request, whole(form, parts)))
 
     async def _parts(
-        self, language: Language, form: Form, ids: list[int], constraint: Constraint | None, number: int
+        self,
+        language: ServedLanguageModel,
+        form: CompletionFormat,
+        ids: list[int],
+        constraint: Constraint | None,
+        number: int,
     ) -> AsyncGenerator[Part]:
         """Yield the parts of one of the answers, within the time that a request may take."""
-        asked = form.asked
+        wanted = form.wanted
         begin, code, times = time.monotonic(), CLOSED, Times()
         try:
-            answered = language.answer(asked, ids, constraint, number)
+            answered = language.answer(wanted, ids, constraint, number)
             async with asyncio.timeout(self._settings.answer_timeout), answered as answer:
                 times.begin(time.monotonic())
                 async with aclosing(answer.parts()) as parts:
@@ -156,7 +164,7 @@ class OpenAi:
         except TimeoutError:
             code = 504
             rule = f"an answer must end in {self._settings.answer_timeout:g} s (--answer-timeout)"
-            raise DeadlineError(f"{asked.model}: {rule}, got none") from None
+            raise DeadlineError(f"{wanted.model}: {rule}, got none") from None
         except AotError as error:
             code = http_status(error)
             raise
@@ -165,7 +173,7 @@ class OpenAi:
 
 
 async def _counted(
-    served: Served, work: Callable[[Times], Awaitable[bytes]], media: str = "application/json"
+    served: ServedModel, work: Callable[[Times], Awaitable[bytes]], media: str = "application/json"
 ) -> Response:
     """Answer with the bytes that `work` returns, of type `media`, and count the request among those of the model."""
     begin, code, times = time.monotonic(), CLOSED, Times()
@@ -195,13 +203,13 @@ async def _unless_gone(request: Request, work: Awaitable[dict[str, object]]) -> 
             await task
 
 
-def _is_known(served: Served) -> bool:
+def _is_known(served: ServedModel) -> bool:
     """True for a language model, an encoder or a model of speech."""
     known = (is_encoder, is_ranker, is_speech_model)
-    return is_language(served) or any(is_of(served.model.manifest) for is_of in known)
+    return is_language_model(served) or any(is_of(served.model.manifest) for is_of in known)
 
 
-def _described(served: Served) -> dict[str, object]:
+def _described(served: ServedModel) -> dict[str, object]:
     if not _is_known(served):
         raise UnknownModelError(
             f"model '{served.name}': must be a language model, an encoder or one of speech, got another"

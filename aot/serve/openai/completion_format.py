@@ -12,10 +12,10 @@ from contextlib import aclosing
 from aot.runtime.errors import AotError
 from aot.serve.faults import UnknownModelError, http_status
 from aot.serve.openai.answer import Part
-from aot.serve.openai.asked import Asked
-from aot.serve.openai.choosing import Chosen
+from aot.serve.openai.completion_request import CompletionRequest
 from aot.serve.openai.fields import FieldError
 from aot.serve.openai.messages import function_of
+from aot.serve.openai.token_choice import ChosenToken
 from aot.text.stream import BROKEN
 from aot.text.tokenizers.tokenizer import Tokenizer
 from aot.text.tool_calls import Call, Calls
@@ -27,19 +27,19 @@ TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_e
 Parts = AsyncGenerator[tuple[int, Part]]  # of several answers, with their numbers
 
 
-class Form:
+class CompletionFormat:
     """The answers to one request and their parts."""
 
-    def __init__(self, asked: Asked, given: int, tokenizer: Tokenizer) -> None:
+    def __init__(self, wanted: CompletionRequest, given: int, tokenizer: Tokenizer) -> None:
         """`given`: tokens of the prompt."""
-        self.asked, self.given = asked, given
-        chat = asked.messages is not None
+        self.wanted, self.given = wanted, given
+        chat = wanted.messages is not None
         self.known = 0  # tokens of the prompt that were computed before
         kind = "chat.completion" if chat else "text_completion"
         self.kind, self.chunk = kind, "chat.completion.chunk" if chat else kind
         name = f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}"
-        self._head: dict[str, object] = {"id": name, "created": int(time.time()), "model": asked.model}
-        self.choices = [Choice(asked, n, chat, tokenizer) for n in range(asked.answers)]
+        self._head: dict[str, object] = {"id": name, "created": int(time.time()), "model": wanted.model}
+        self.choices = [Choice(wanted, n, chat, tokenizer) for n in range(wanted.answers)]
 
     def whole(self) -> dict[str, object]:
         choices = [choice.whole() for choice in self.choices]
@@ -56,7 +56,7 @@ class Form:
 
     def end(self) -> list[bytes]:
         """Return the events behind the last part."""
-        if not self.asked.usage:
+        if not self.wanted.usage:
             return [DONE]
         return [event({**self._head, "object": self.chunk, "choices": [], "usage": self.usage()}), DONE]
 
@@ -73,12 +73,12 @@ class Form:
 class Choice:
     """One of the answers: its text, its calls, and why it ended."""
 
-    def __init__(self, asked: Asked, number: int, chat: bool, tokenizer: Tokenizer) -> None:
+    def __init__(self, wanted: CompletionRequest, number: int, chat: bool, tokenizer: Tokenizer) -> None:
         self._number, self._chat, self._tokenizer = number, chat, tokenizer
-        names = [str(function_of(tool)["name"]) for tool in asked.tools]
+        names = [str(function_of(tool)["name"]) for tool in wanted.tools]
         self._held = Calls(names) if names else None
-        self._tells = asked.choosing.top is not None
-        self._texts, self._told = list[str](), list[Chosen]()
+        self._tells = wanted.rules.top is not None
+        self._texts, self._told = list[str](), list[ChosenToken]()
         self._began = False
         self._offset = 0  # characters of the tokens that were told
         self.calls: list[Call] = []
@@ -125,11 +125,11 @@ class Choice:
         numbered = [{"index": n, **call} for n, call in enumerate(_calls(self.calls))]
         return [*first, self._made({"delta": {"tool_calls": numbered}}, (), self.reason)]
 
-    def _made(self, content: dict[str, object], told: Sequence[Chosen], reason: str | None) -> dict[str, object]:
+    def _made(self, content: dict[str, object], told: Sequence[ChosenToken], reason: str | None) -> dict[str, object]:
         logs = (self._chat_logs(told) if self._chat else self._logs(told)) if self._tells else None
         return {"index": self._number, **content, "logprobs": logs, "finish_reason": reason}
 
-    def _chat_logs(self, told: Sequence[Chosen]) -> dict[str, object]:
+    def _chat_logs(self, told: Sequence[ChosenToken]) -> dict[str, object]:
         def entry(token: int, log: float | None) -> dict[str, object]:
             text = self._text(token)
             return {"token": text, "logprob": log, "bytes": None if BROKEN in text else list(text.encode())}
@@ -140,7 +140,7 @@ class Choice:
             ]
         }
 
-    def _logs(self, told: Sequence[Chosen]) -> dict[str, object]:
+    def _logs(self, told: Sequence[ChosenToken]) -> dict[str, object]:
         tokens = [self._text(one.token) for one in told]
         offsets = [self._offset + sum(map(len, tokens[:n])) for n in range(len(tokens))]
         self._offset += sum(map(len, tokens))
@@ -185,7 +185,7 @@ async def merged(sources: Sequence[AsyncGenerator[Part]]) -> Parts:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def whole(form: Form, parts: Parts) -> dict[str, object]:
+async def whole(form: CompletionFormat, parts: Parts) -> dict[str, object]:
     """Return all answers, once they have ended."""
     async with aclosing(parts):
         async for number, part in parts:
@@ -193,7 +193,7 @@ async def whole(form: Form, parts: Parts) -> dict[str, object]:
     return form.whole()
 
 
-async def events(form: Form, parts: Parts) -> AsyncGenerator[bytes]:
+async def events(form: CompletionFormat, parts: Parts) -> AsyncGenerator[bytes]:
     """Yield server-sent events; an error is one, too."""
     try:
         for one in form.begin():

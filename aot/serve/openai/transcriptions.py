@@ -15,7 +15,7 @@ from aot.serve.faults import QueueFullError
 from aot.serve.json_texts import written
 from aot.serve.metrics import Times
 from aot.serve.openai.fields import FieldError
-from aot.serve.served import Served
+from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
 from aot.speech.special_tokens import TRANSCRIBE, special_tokens_of
 from aot.speech.transcribing import RATE, Transcriber
@@ -30,7 +30,7 @@ MOST_PARTS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TranscriptionRequest:
     """A request. `form`: how the answer is written."""
 
     model: str
@@ -39,7 +39,7 @@ class Wanted:
     form: str
 
 
-def wanted_of(kind: str, body: bytes) -> Wanted:
+def wanted_of(kind: str, body: bytes) -> TranscriptionRequest:
     """Return a request whose content type is `kind`; FieldError for a field that is missing, or not supported."""
     parts = parts_of(kind, body)
     audio, texts = parts.pop("file", None), {name: value.decode("utf-8", "replace") for name, value in parts.items()}
@@ -59,7 +59,7 @@ def wanted_of(kind: str, body: bytes) -> Wanted:
         samples = samples_of(io.BytesIO(audio), "file", RATE)
     except (CorruptError, UnsupportedError) as error:
         raise FieldError("file", "audio in WAV of 16-bit PCM", error) from None
-    return Wanted(texts["model"], samples, texts.get("language") or None, form)
+    return TranscriptionRequest(texts["model"], samples, texts.get("language") or None, form)
 
 
 def parts_of(kind: str, body: bytes) -> dict[str, bytes]:
@@ -81,17 +81,17 @@ def parts_of(kind: str, body: bytes) -> dict[str, bytes]:
     return parts
 
 
-class Listener:
+class ServedSpeechModel:
     """A model of speech of a server, with its tokenizer."""
 
-    def __init__(self, served: Served, settings: Settings) -> None:
+    def __init__(self, served: ServedModel, settings: Settings) -> None:
         """UsageError for a model without speech, or without a tokenizer."""
         special_tokens_of(served.model.manifest)
         self.served, self.tokenizer = served, read_tokenizer(served.path)
         self._places = asyncio.Semaphore(settings.sequences)
         self._waiting, self._most = 0, settings.of(served.name).queue
 
-    async def answer(self, wanted: Wanted, times: Times) -> bytes:
+    async def answer(self, wanted: TranscriptionRequest, times: Times) -> bytes:
         """Return the answer, as JSON or as a text; `times` gets begin and end of the inferences."""
         transcriber = Transcriber(self.served.model, self.tokenizer, language=wanted.language)
         if self._waiting >= self._most:
@@ -108,7 +108,7 @@ class Listener:
             self._places.release()
             times.end(time.monotonic())
 
-    def _written(self, transcriber: Transcriber, wanted: Wanted) -> bytes:
+    def _written(self, transcriber: Transcriber, wanted: TranscriptionRequest) -> bytes:
         segments = list(transcriber.segments(wanted.samples, timestamps=wanted.form == VERBOSE))
         texts = [transcriber.text(segment).strip() for segment in segments]
         whole = " ".join(texts)

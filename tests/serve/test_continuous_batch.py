@@ -13,7 +13,7 @@ import pytest
 from aot.runtime import Executor, Generator, Sampling, load
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.generation.sampling import Sampler
-from aot.serve.openai.together import Together
+from aot.serve.openai.continuous_batch import ContinuousBatch
 from tests.serve.conftest import listening
 from tests.serve.test_openai import post, wanted
 from tests.text import talking
@@ -85,7 +85,7 @@ class Counted:
 
 def test_an_error_of_one_answer_ends_that_one_only(library: Path) -> None:
     model = load(library, threads=1)
-    together, members = Together(model, Executor(2)), list[Counted]()
+    together, members = ContinuousBatch(model, Executor(2)), list[Counted]()
     for n, (count, bad) in enumerate(((20, -1), (20, 5), (3, -1), (12, -1))):
         generator = Generator(model)
         first = int(np.argmax(generator.feed([1 + n] * (n + 1))))
@@ -100,7 +100,7 @@ def test_an_error_of_one_answer_ends_that_one_only(library: Path) -> None:
 
 def test_an_error_of_a_step_ends_all_and_new_ones_begin_anew(library: Path) -> None:
     model = load(library, threads=1)
-    together = Together(model, Executor(1))
+    together = ContinuousBatch(model, Executor(1))
     bad = Counted(Generator(model), 1, 9)  # a sequence without tokens
     together.join(bad)
     assert bad.done.wait(DEADLINE) and "one token or more" in str(bad.error)

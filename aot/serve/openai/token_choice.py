@@ -16,7 +16,7 @@ from aot.text.grammars import Constraint
 
 
 @dataclass(frozen=True, slots=True)
-class Choosing:
+class SamplingRules:
     """Rules by which the tokens of an answer are chosen.
 
     `bias`: is added to logits of tokens. `presence`, `frequency`: are taken from the logit of a token that the answer
@@ -33,13 +33,13 @@ class Choosing:
     least: float = 0.0
     top: int | None = None
 
-    def numbered(self, n: int) -> Choosing:
+    def numbered(self, n: int) -> SamplingRules:
         """Return the rules of answer `n` to one request: its seed differs."""
         return replace(self, sampling=replace(self.sampling, seed=self.sampling.seed + n)) if n else self
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenToken:
     """A token; the logarithm of its probability, and of those of the most probable ones, if they are asked for."""
 
     token: int
@@ -47,10 +47,10 @@ class Chosen:
     others: tuple[tuple[int, float], ...] = ()
 
 
-class Chooser:
+class TokenChooser:
     """Chooses one token after another."""
 
-    def __init__(self, how: Choosing, prompt: Sequence[int], constraint: Constraint | None = None) -> None:
+    def __init__(self, how: SamplingRules, prompt: Sequence[int], constraint: Constraint | None = None) -> None:
         self._how, self._prompt, self._constraint = how, prompt, constraint
         self._sampler = Sampler(how.sampling)
         self._counts: NDArray[np.int64] | None = None  # of each token in the answer
@@ -63,14 +63,14 @@ class Chooser:
         """True if the answer is whole by its grammar."""
         return self._constraint is not None and self._constraint.is_done
 
-    def choose(self, logits: Logits) -> Chosen:
+    def choose(self, logits: Logits) -> ChosenToken:
         """Return the next token; UsageError for a token of `logit_bias` that there is not."""
         token = self._sampler.choose(self._changed(logits) if self._changes else logits)
         if self._counts is not None:
             self._counts[token] += 1
         if self._constraint is not None:
             self._constraint.take(token)
-        return Chosen(token) if self._how.top is None else _told(token, logits, self._how.top)
+        return ChosenToken(token) if self._how.top is None else _told(token, logits, self._how.top)
 
     def _changed(self, logits: Logits) -> Logits:
         how, made = self._how, np.array(logits, np.float32)
@@ -97,10 +97,10 @@ class Chooser:
         logits -= (how.presence * (counts > 0) + how.frequency * counts).astype(np.float32)
 
 
-def _told(token: int, logits: Logits, top: int) -> Chosen:
+def _told(token: int, logits: Logits, top: int) -> ChosenToken:
     """Return a token with its probability, and those of the `top` most probable ones, before any rule."""
     wide = np.asarray(logits, np.float64)
     logs = wide - wide.max()
     logs -= np.log(np.exp(logs).sum())
     first = np.argsort(-logs, kind="stable")[:top]
-    return Chosen(token, float(logs[token]), tuple((int(n), float(logs[n])) for n in first))
+    return ChosenToken(token, float(logs[token]), tuple((int(n), float(logs[n])) for n in first))

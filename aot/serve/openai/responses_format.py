@@ -12,10 +12,10 @@ from typing import cast
 from aot.runtime.errors import AotError
 from aot.serve.faults import http_status
 from aot.serve.openai.answer import LENGTH, Part
-from aot.serve.openai.asked import Asked
-from aot.serve.openai.forms import Form, event, name_of
-from aot.serve.openai.items import CALL, MESSAGE
+from aot.serve.openai.completion_format import CompletionFormat, event, name_of
+from aot.serve.openai.completion_request import CompletionRequest
 from aot.serve.openai.messages import ASSISTANT
+from aot.serve.openai.responses_request import CALL, MESSAGE
 from aot.text.tokenizers.tokenizer import Tokenizer
 from aot.text.tool_calls import Call
 
@@ -42,20 +42,20 @@ FIXED: dict[str, object] = {
 }
 
 
-class ItemsForm(Form):
+class ResponsesFormat(CompletionFormat):
     """The answer to one request: a message, calls, or both."""
 
-    def __init__(self, tree: Mapping[str, object], asked: Asked, given: int, tokenizer: Tokenizer) -> None:
+    def __init__(self, tree: Mapping[str, object], wanted: CompletionRequest, given: int, tokenizer: Tokenizer) -> None:
         """`tree`: the request. `given`: tokens of the prompt."""
-        super().__init__(asked, given, tokenizer)
+        super().__init__(wanted, given, tokenizer)
         (self._choice,) = self.choices
-        sampling = asked.choosing.sampling
+        sampling = wanted.rules.sampling
         repeated = {k: default if tree.get(k) is None else tree[k] for k, default in REPEATED.items()}
         self._facts: dict[str, object] = {
             "id": name_of("resp"),
             "object": "response",
             "created_at": int(time.time()),
-            "model": asked.model,
+            "model": wanted.model,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             **repeated,

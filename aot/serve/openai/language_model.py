@@ -13,12 +13,12 @@ from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
 from aot.serve.faults import QueueFullError
 from aot.serve.openai.answer import Answer
-from aot.serve.openai.asked import Asked
-from aot.serve.openai.choosing import Chooser
+from aot.serve.openai.completion_request import CompletionRequest
+from aot.serve.openai.continuous_batch import ContinuousBatch
 from aot.serve.openai.fields import FieldError
 from aot.serve.openai.messages import function_of
-from aot.serve.openai.together import Together
-from aot.serve.served import Served
+from aot.serve.openai.token_choice import TokenChooser
+from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
 from aot.text.grammars import Constraint, Grammars, grammar_of, grammar_of_calls
 from aot.text.prefixes import Prefixes
@@ -28,13 +28,13 @@ from aot.text.tokenizers.tokenizer import Tokenizer, read_tokenizer
 from aot.text.tool_calls import form_of
 
 
-class Language:
+class ServedLanguageModel:
     """Answers of one version of a model; its sequences keep their memory from one answer to the next."""
 
-    def __init__(self, served: Served, settings: Settings, executor: Executor) -> None:
+    def __init__(self, served: ServedModel, settings: Settings, executor: Executor) -> None:
         """UsageError for a model that is no language model, or has no tokenizer."""
         self.served, self._settings, self._executor = served, settings.of(served.name), executor
-        if not is_language(served):
+        if not is_language_model(served):
             raise UsageError(f"{served.name}: must be a language model, with input {IDS} and state, got another")
         self.tokenizer: Tokenizer = read_tokenizer(text_source(served.path, None))
         self._template: ChatTemplate | None = None
@@ -43,7 +43,7 @@ class Language:
         self._places = asyncio.Semaphore(settings.sequences)
         self._waiting = 0
         rows_differ = has_row_lengths(served.model.manifest)
-        self._together = Together(served.model, executor) if rows_differ else None
+        self._batch = ContinuousBatch(served.model, executor) if rows_differ else None
         self._prefixes = Prefixes(served.model, settings.prefix_cache) if settings.prefix_cache else None
 
     @property
@@ -51,20 +51,20 @@ class Language:
         """The most tokens of a prompt and its answer."""
         return min(self._settings.max_context, self.tokenizer.context or self._settings.max_context)
 
-    def ids_of(self, asked: Asked) -> list[int]:
+    def ids_of(self, wanted: CompletionRequest) -> list[int]:
         """Return the tokens of a request; UsageError for more than fit, and for messages that make no text."""
-        if asked.messages is not None:
-            text = self.template.render(asked.messages, tools=asked.tools)
-            ids = self.tokenizer.begin(text + (form_of(self.template.source).begin if asked.called else ""))
-        elif isinstance(asked.prompt, str):
-            ids = self.tokenizer.begin(asked.prompt)
+        if wanted.messages is not None:
+            text = self.template.render(wanted.messages, tools=wanted.tools)
+            ids = self.tokenizer.begin(text + (form_of(self.template.source).begin if wanted.called else ""))
+        elif isinstance(wanted.prompt, str):
+            ids = self.tokenizer.begin(wanted.prompt)
         else:
-            ids = asked.prompt or []
+            ids = wanted.prompt or []
         if not 1 <= len(ids) < self.context:
-            raise FieldError(asked.text_field, f"1 to {self.context - 1} tokens (--max-context)", f"{len(ids)} tokens")
-        if asked.tokens is not None and len(ids) + asked.tokens > self.context:
+            raise FieldError(wanted.text_field, f"1 to {self.context - 1} tokens (--max-context)", f"{len(ids)} tokens")
+        if wanted.tokens is not None and len(ids) + wanted.tokens > self.context:
             rule = f"at most {self.context - len(ids)} behind {len(ids)} tokens (--max-context)"
-            raise FieldError(asked.tokens_field, rule, asked.tokens)
+            raise FieldError(wanted.tokens_field, rule, wanted.tokens)
         return ids
 
     @property
@@ -74,14 +74,14 @@ class Language:
             self._template = self.tokenizer.chat_template()
         return self._template
 
-    def constraint(self, asked: Asked) -> Constraint | None:
+    def constraint(self, wanted: CompletionRequest) -> Constraint | None:
         """Return what answers must follow, None for any text; UsageError for a grammar that is none."""
-        if asked.called:
+        if wanted.called:
             form = form_of(self.template.source)
-            functions = [function_of(tool) for tool in asked.called]
+            functions = [function_of(tool) for tool in wanted.called]
             grammar = grammar_of_calls(functions, form.key, listed=form.listed)
-        elif asked.grammar is not None:
-            grammar = grammar_of(*asked.grammar)
+        elif wanted.grammar is not None:
+            grammar = grammar_of(*wanted.grammar)
         else:
             return None
         if self._grammars is None:
@@ -90,7 +90,7 @@ class Language:
 
     @asynccontextmanager
     async def answer(
-        self, asked: Asked, ids: Sequence[int], constraint: Constraint | None = None, number: int = 0
+        self, wanted: CompletionRequest, ids: Sequence[int], constraint: Constraint | None = None, number: int = 0
     ) -> AsyncGenerator[Answer]:
         """Yield an answer once a sequence is free; QueueFullError if too many requests wait for one.
 
@@ -106,12 +106,12 @@ class Language:
             self._waiting -= 1
         generator = self._idle.pop() if self._idle else Generator(self.served.model)
         try:
-            count = self.context - len(ids) if asked.tokens is None else asked.tokens
-            how = asked.choosing.numbered(number)
-            chooser = Chooser(how, ids, None if constraint is None else constraint.copy())
+            count = self.context - len(ids) if wanted.tokens is None else wanted.tokens
+            how = wanted.rules.numbered(number)
+            chooser = TokenChooser(how, ids, None if constraint is None else constraint.copy())
             made = Continuation(count, how.sampling, frozenset(self.tokenizer.stop))
-            given = (generator, self.tokenizer, self._executor, ids, made, asked.stop, chooser)
-            answer = Answer(*given, together=self._together, prefixes=self._prefixes)
+            given = (generator, self.tokenizer, self._executor, ids, made, wanted.stop, chooser)
+            answer = Answer(*given, batch=self._batch, prefixes=self._prefixes)
             try:
                 yield answer
             finally:
@@ -122,7 +122,7 @@ class Language:
             self._places.release()
 
 
-def is_language(served: Served) -> bool:
+def is_language_model(served: ServedModel) -> bool:
     """True if a model has the input of language models and keeps state."""
     names = {t.name for t in served.inputs}
     return bool(served.model.manifest.variables) and IDS in names and NAMES.issuperset(names)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from aot.serve.openai.asked import (
+from aot.serve.openai.completion_request import (
     COMMON,
     WITHOUT_EFFECT,
-    Asked,
-    choosing_of,
+    CompletionRequest,
     grammar_of,
     model_of,
+    sampling_rules_of,
     schema_of,
     stops_of,
     tokens_of,
@@ -36,7 +36,7 @@ FIELDS = {MESSAGE: ("role", "content"), CALL: ("call_id", "name", "arguments"), 
 SENT_BACK = ("type", "id", "status")
 
 
-def asked_by_items(tree: Mapping[str, object]) -> Asked:
+def responses_request_of(tree: Mapping[str, object]) -> CompletionRequest:
     """Return a request; FieldError for a field that is missing, of another type or range, or not supported."""
     for field in KEPT:
         if tree.get(field) is not None:
@@ -48,12 +48,12 @@ def asked_by_items(tree: Mapping[str, object]) -> Asked:
     tools = tools_of(nested)
     called = called_of(nested, tools)
     usage_of(tree.get("stream_options"))
-    return Asked(
+    return CompletionRequest(
         model_of(tree),
         None,
         _messages(tree),
         tokens_of(tree, "max_output_tokens", None),
-        choosing_of(tree, None),
+        sampling_rules_of(tree, None),
         stops_of(tree.get("stop")),
         flag_of(tree, "stream"),
         usage=True,

@@ -8,9 +8,9 @@ from typing import cast
 
 from aot.codegen.dataclass import dataclass
 from aot.runtime.generation.sampling import Sampling
-from aot.serve.openai.choosing import Choosing
 from aot.serve.openai.fields import FieldError, check_others, flag_of, list_of, object_of, real_of, whole_of
 from aot.serve.openai.messages import called_of, messages_of, tools_of
+from aot.serve.openai.token_choice import SamplingRules
 from aot.text.grammars import GRAMMAR, REGEX, SCHEMA
 
 MOST_STOPS, MOST_STOP = 4, 256  # texts that end an answer, and their characters
@@ -55,7 +55,7 @@ NEUTRAL: dict[str, tuple[object, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CompletionRequest:
     """A request. `prompt`: a text or tokens; `messages`: of a chat; `tokens`: at most, None: as many as fit.
 
     `tools`: functions that may be called; `called`: those one of which must be. `grammar`: what answers must follow.
@@ -66,7 +66,7 @@ class Asked:
     prompt: str | list[int] | None
     messages: list[dict[str, object]] | None
     tokens: int | None
-    choosing: Choosing
+    rules: SamplingRules
     stop: tuple[str, ...]
     stream: bool
     usage: bool  # a stream ends with the numbers of tokens
@@ -78,7 +78,7 @@ class Asked:
     tokens_field: str = "max_tokens"
 
 
-def asked_of(tree: Mapping[str, object], *, chat: bool) -> Asked:
+def completion_request_of(tree: Mapping[str, object], *, chat: bool) -> CompletionRequest:
     """Return a request; FieldError for a field that is missing, of another type or range, or not supported."""
     known = (*FOLLOWED, *WITHOUT_EFFECT, *(OF_CHATS if chat else ("prompt",)))
     check_others("", tree, known, NEUTRAL)
@@ -86,12 +86,12 @@ def asked_of(tree: Mapping[str, object], *, chat: bool) -> Asked:
     called = called_of(tree, tools) if chat else ()
     form = tree.get("response_format")
     tokens = "max_completion_tokens" if tree.get("max_completion_tokens") is not None else "max_tokens"
-    return Asked(
+    return CompletionRequest(
         model_of(tree),
         None if chat else _prompt(tree.get("prompt")),
         messages_of(tree.get("messages")) if chat else None,
         tokens_of(tree, tokens, None if chat else DEFAULT_TOKENS),
-        choosing_of(tree, _top(tree, chat)),
+        sampling_rules_of(tree, _top(tree, chat)),
         stops_of(tree.get("stop")),
         flag_of(tree, "stream"),
         usage_of(tree.get("stream_options")),
@@ -112,7 +112,7 @@ def model_of(tree: Mapping[str, object]) -> str:
     return model
 
 
-def choosing_of(tree: Mapping[str, object], top: int | None) -> Choosing:
+def sampling_rules_of(tree: Mapping[str, object], top: int | None) -> SamplingRules:
     """Return the rules of choice; `top`: how many probabilities are told."""
     sampling = Sampling(
         real_of(tree, "temperature", 1.0, 0, 2),
@@ -120,7 +120,7 @@ def choosing_of(tree: Mapping[str, object], top: int | None) -> Choosing:
         real_of(tree, "top_p", 1.0, 1e-6, 1),
         whole_of(tree, "seed", 0, 0, 1 << 63),
     )
-    return Choosing(
+    return SamplingRules(
         sampling,
         _bias(tree.get("logit_bias")),
         real_of(tree, "presence_penalty", 0.0, -2, 2),

@@ -41,7 +41,7 @@ class Job:
     times: Times = field(default_factory=Times)
 
 
-class Served:
+class ServedModel:
     """A loaded model with the requests that wait for it."""
 
     def __init__(

@@ -44,7 +44,7 @@ class Member(Protocol):
         ...
 
 
-class Together:
+class ContinuousBatch:
     """Rows of a batch, on the threads of the server: a step is a task, and the next one waits behind other tasks."""
 
     def __init__(self, model: CompiledModel, executor: Executor) -> None:
