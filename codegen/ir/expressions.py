@@ -9,6 +9,7 @@ from operator import is_
 from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
 
 NONE = frozenset[Var]()
+NO_NAMES = frozenset[str]()
 Look = Callable[[Expr], Expr | None]
 
 
@@ -93,6 +94,18 @@ def _variables(node: Expr) -> frozenset[Var]:
             read = _variables(child)
             found = found if read <= found else read if found <= read else found | read  # sets are shared
         node.known_variables = found
+    return found
+
+
+def loaded_names(node: Expr) -> frozenset[str]:
+    """Return the names of the buffers that an expression loads from."""
+    found: frozenset[str] | None = getattr(node, "known_names", None)
+    if found is None:
+        found = frozenset((node.buffer.name,)) if isinstance(node, Load) else NO_NAMES
+        for child in children(node):
+            read = loaded_names(child)
+            found = found if read <= found else read if found <= read else found | read  # sets are shared
+        node.known_names = found
     return found
 
 

@@ -36,10 +36,18 @@ class LoopKind(StrEnum):
 class Arith(Node):
     """Operator sugar shared by all expressions."""
 
-    __slots__ = ("has_plain_indices", "known_loads", "known_measure", "known_reduction", "known_variables")
+    __slots__ = (
+        "has_plain_indices",
+        "known_loads",
+        "known_measure",
+        "known_names",
+        "known_reduction",
+        "known_variables",
+    )
     has_plain_indices: bool  # the indices of all loads inside are in normal form
-    known_loads: tuple[Load, ...]  # this and the next three are caches of `aot.codegen.ir.expressions`
+    known_loads: tuple[Load, ...]  # this and the next four are caches of `aot.codegen.ir.expressions`
     known_measure: tuple[int, int]
+    known_names: frozenset[str]
     known_reduction: Reduce | None
     known_variables: frozenset[Var]
 

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import islice
 
+from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, measure, rewrite, walk
 from aot.codegen.ir.index import normal
@@ -306,6 +307,7 @@ def _renamed(work: Work, old: Buffer, new: Buffer) -> Work:
     return rewrite_work(work, move_loads({old.name: new}), lambda b: new if b.name == old.name else b)
 
 
+@by_identity(0, "is_whole")
 def _covers(d: Definition) -> bool:
     """True if the definition writes every element of its output, one axis for each dimension."""
     for i, n in zip(d.target, d.out.shape, strict=True):

@@ -6,7 +6,7 @@ v[i, j] = x[j, i],  y[k] = v[k, 3] + 1     ->     y[k] = x[3, k] + 1
 from __future__ import annotations
 
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.expressions import loads, rewrite
+from aot.codegen.ir.expressions import loaded_names, loads, rewrite
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Expr, Load, Space, Var
 from aot.codegen.ir.traverse import Change
@@ -14,9 +14,12 @@ from aot.codegen.ir.traverse import Change
 
 def substitution(made: Definition) -> Change:
     """Return the rewrite of loads from the output of `made` to its value at that index."""
+    name = made.out.name
 
     def change(e: Expr) -> Expr | None:
-        if not isinstance(e, Load) or e.buffer.name != made.out.name:
+        if name not in loaded_names(e):
+            return e  # merged expressions are large, and have the load at few places
+        if not isinstance(e, Load) or e.buffer.name != name:
             return None
         index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index
         axes: dict[Expr, Expr] = {

@@ -10,10 +10,10 @@ In a group of rows it does so row by row: e[r, j] = exp(x[r, j] - top[r]) where 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import buffer_bytes, store, varies, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, variables
@@ -29,18 +29,15 @@ from aot.lowering.program.arena import lifetimes
 
 
 def write_in_place(steps: Steps, context: Context) -> None:
-    """Rename outputs to the inputs that they may overwrite."""
+    """Rename outputs to the inputs that they may overwrite; steps are rewritten once all new names are known."""
     lives = lifetimes(steps)
     makers: dict[str, int] = {}
-    touching: dict[str, dict[int, Step]] = {}  # steps that read or write a value, by its name
     for step in steps.steps:
         for b in step.writes():
             makers[b.name] = makers.get(b.name, 0) + 1
-        for b in (*step.writes(), *(x.buffer for x in step.reads())):
-            touching.setdefault(b.name, {})[id(step)] = step
+    names = _Names()
     for at, step in enumerate(steps.steps):
-        for n in range(len(_members(step))):
-            d = _members(step)[n]
+        for n, d in enumerate(_members(step)):
             if d.where or makers.get(d.out.name) != 1:
                 continue
             if d.reduction is not None and not _is_large_sum(step, d, context.target):
@@ -48,13 +45,38 @@ def write_in_place(steps: Steps, context: Context) -> None:
             value = steps.values.get(d.out.name)  # None: a temporary of a group
             if value is None or value.region is not Region.ARENA:
                 continue
-            found = next((x for x in loads(d.value) if _fits(x, n, step, steps, lives, at)), None)
+            place = _Place(step, n, at, names)
+            found = next((x for x in loads(d.value) if place.fits(x, steps, lives)), None)
             if found is not None:
-                moved = touching.pop(d.out.name)
-                _rename(steps, moved.values(), d.out, found.buffer)
-                touching[found.buffer.name] |= moved
-                lives[found.buffer.name] = (lives[found.buffer.name][0], lives[d.out.name][1])
-                makers[found.buffer.name] += 1
+                old, new = d.out.name, names.of(found.buffer)
+                names.new[old] = replace(d.out, name=new)
+                lives[new] = (lives[new][0], lives[old][1])
+                makers[new] += 1
+    names.put(steps)
+
+
+class _Names:
+    """The buffers that stand for others, by the names of these."""
+
+    def __init__(self) -> None:
+        self.new: dict[str, Buffer] = {}
+
+    def of(self, b: Buffer) -> str:
+        """Return the name that a buffer has by now."""
+        return self.new[b.name].name if b.name in self.new else b.name
+
+    def put(self, steps: Steps) -> None:
+        """Rename the values in all steps that read or write them."""
+
+        def place(b: Buffer) -> Buffer:
+            return replace(b, name=self.of(b)) if b.name in self.new else b
+
+        moves = move_loads(self.new)
+        for step in steps.steps:
+            if any(b.name in self.new for b in (*step.writes(), *(x.buffer for x in step.reads()))):
+                step.works = tuple(rewrite_work(w, moves, place) for w in step.works)
+        for old in self.new:
+            del steps.values[old]
 
 
 def _members(step: Step) -> tuple[Definition, ...]:
@@ -77,22 +99,34 @@ def _is_large_sum(step: Step, d: Definition, target: Target) -> bool:
     return not target.abilities.tiles or (isinstance(rows, int) and even_height(rows) > 0)
 
 
-def _fits(x: Load, n: int, step: Step, steps: Steps, lives: dict[str, tuple[int, int]], at: int) -> bool:
-    """True if member `n` of the step may write over the value that `x` reads."""
-    found = _members(step)
-    d = found[n]
-    b, out, value = x.buffer, d.out, steps.values.get(x.buffer.name)
-    if value is None or value.region is not Region.ARENA or lives[b.name][1] != at or b.name == out.name:
-        return False
-    if (b.shape, b.strides, b.origin, b.dtype) != (out.shape, out.strides, out.origin, out.dtype):
-        return False
-    alone = [y for y in loads(d.value) if y.buffer.name == b.name] == [x]
-    summed = d.reduction is not None and x in loads(d.reduction)
-    if not alone or summed or _keys(x.index) != _keys(d.target):
-        return False
-    earlier = [y for m in found[:n] for y in loads(m.value, *m.index) if y.buffer.name == b.name]
-    later = [y for m in found[n + 1 :] for y in loads(m.value, *m.index) if y.buffer.name == b.name]
-    return not later and all(_on_its_row(y, d, step) for y in earlier)
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Member `n` of step `at`, and the names that values have by then."""
+
+    step: Step
+    n: int
+    at: int
+    names: _Names
+
+    def fits(self, x: Load, steps: Steps, lives: dict[str, tuple[int, int]]) -> bool:
+        """True if the member may write over the value that `x` reads."""
+        found = _members(self.step)
+        d = found[self.n]
+        b, out, name = x.buffer, d.out, self.names.of(x.buffer)
+        value = steps.values.get(name)
+        if value is None or value.region is not Region.ARENA or lives[name][1] != self.at or name == out.name:
+            return False
+        if (b.shape, b.strides, b.origin, b.dtype) != (out.shape, out.strides, out.origin, out.dtype):
+            return False
+        summed = d.reduction is not None and x in loads(d.reduction)
+        if self._reads(name, d.value) != [x] or summed or _keys(x.index) != _keys(d.target):
+            return False
+        earlier = [y for m in found[: self.n] for y in self._reads(name, m.value, *m.index)]
+        later = any(self._reads(name, m.value, *m.index) for m in found[self.n + 1 :])
+        return not later and all(_on_its_row(y, d, self.step) for y in earlier)
+
+    def _reads(self, name: str, *values: Expr) -> list[Load]:
+        return [y for y in loads(*values) if self.names.of(y.buffer) == name]
 
 
 def _on_its_row(x: Load, d: Definition, step: Step) -> bool:
@@ -108,15 +142,3 @@ def _on_its_row(x: Load, d: Definition, step: Step) -> bool:
 
 def _keys(index: tuple[Expr, ...]) -> list[tuple[object, int]]:
     return [normal(i, {}).key for i in index]
-
-
-def _rename(steps: Steps, touching: Iterable[Step], old: Buffer, new: Buffer) -> None:
-    """Put `new` in place of `old` in the steps that read or write it."""
-
-    def place(b: Buffer) -> Buffer:
-        return replace(b, name=new.name) if b.name == old.name else b
-
-    moves = move_loads({old.name: replace(old, name=new.name)})
-    for step in touching:
-        step.works = tuple(rewrite_work(w, moves, place) for w in step.works)
-    del steps.values[old.name]
