@@ -1,13 +1,18 @@
-"""Small networks as PyTorch's and torchao's pages quantise them. Needs torchao. A name is `WAY/NETWORK`."""
+"""Networks as PyTorch's and torchao's pages quantise them. Needs torchao. A name is `WAY/NETWORK`.
+
+A network is one of those here, of two to seven products, or one of another family: `timm.mobilenetv2_035`.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 import torch
 from torch import nn
+from torch.utils import _pytree as pytree
 from torchao import quantization as ao
 from torchao.quantization.granularity import PerGroup
 from torchao.quantization.pt2e import quantize_pt2e as pt2e
@@ -150,14 +155,60 @@ def names() -> list[str]:
 def network(name: str) -> tuple[Any, dict[str, Any]]:
     """Return a quantised network, and arguments for it."""
     way, _, kind = name.partition("/")
+    module, given = _of_family(*kind.split(".")) if "." in kind else _small(kind)
+    return WAYS[way][0](module, [given, *(_redrawn(given) for _ in range(SAMPLES - 1))]), given
+
+
+def _small(kind: str) -> tuple[nn.Module, dict[str, Any]]:
     build, shape = NETWORKS[kind]
     module = build().eval()
-    given = [torch.randn(shape) if kind != "words" else torch.randint(0, 100, shape) for _ in range(SAMPLES)]
     with torch.no_grad():
         for norm in (m for m in module.modules() if isinstance(m, nn.BatchNorm2d)):
             norm.running_var.uniform_(0.5, 2.0)
-    argument = "input" if isinstance(module, nn.Sequential) else "x"
-    return WAYS[way][0](module, [{argument: x} for x in given]), {argument: given[0]}
+    given = torch.randn(shape) if kind != "words" else torch.randint(0, 100, shape)
+    return module, {"input" if isinstance(module, nn.Sequential) else "x": given}
+
+
+def _of_family(family: str, name: str) -> tuple[nn.Module, dict[str, Any]]:
+    module, given = import_module(f"benchmarks.exports.{family}_networks").network(name)
+    if getattr(getattr(module, "config", None), "use_cache", False):
+        module.config.use_cache = False
+    return module, given
+
+
+def _redrawn(given: dict[str, Any]) -> dict[str, Any]:
+    """Return other arguments of the same sizes: numbers are drawn, those of words stand in the other order."""
+    return {k: torch.randn_like(x) if x.is_floating_point() else x.flip(-1) for k, x in given.items()}
+
+
+def layers(module: Any, inputs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
+    """Return a network of PT2E whose layers get what PyTorch's own give, all as inputs, and arguments; else None.
+
+    Its results are the levels that each layer gives: a number in the middle of two, which the sums of one order round
+    up and those of another down, changes one level then, not all those that follow.
+    """
+    if not isinstance(module, torch.fx.GraphModule):
+        return None
+    cut = copy.deepcopy(module)
+    graph, recorder = cut.graph, torch.fx.Interpreter(cut, garbage_collect_values=False)
+    graph.set_codegen(torch.fx.graph.CodeGen())  # arguments and results as they are, in no containers
+    given = [n for n in graph.nodes if n.op == "placeholder"]
+    levels = [n for n in graph.nodes if str(n.target).startswith("quantized_decomposed.quantize_per_tensor.default")]
+    if not levels:
+        return None
+    with torch.no_grad():
+        recorder.run(*pytree.tree_leaves(inputs))
+    arguments = {n.name: recorder.env[n] for n in given}
+    taken = given[-1]
+    for i, node in enumerate(levels):
+        with graph.inserting_after(taken):
+            taken = graph.placeholder(f"levels_{i}")
+        node.replace_all_uses_with(taken)
+        arguments[taken.name] = recorder.env[node]
+    graph.output_node().args = (tuple(levels),)
+    graph.eliminate_dead_code()
+    cut.recompile()
+    return cut, arguments
 
 
 def _x86(module: Any, samples: list[dict[str, Any]], **options: bool) -> Any:
@@ -194,22 +245,38 @@ def _of(config: Any) -> Way:
 
 
 LINEAR = ("perceptron", "attention", "words", "recurrent")
+PICTURES = tuple(
+    f"timm.{name}"
+    for name in "mobilenetv2_035 mobilenetv3_small_050 mnasnet_small ghostnet_050 regnetx_002 test_resnet resnet18 "
+    "test_efficientnet test_convnext test_vit mobilevit_xs densenet121".split()
+)
+ENCODERS = tuple(f"transformers.{name}" for name in "bert distilbert deberta mobilebert vit wav2vec2".split())
+DECODERS = tuple(f"transformers.{name}" for name in "llama gpt2 qwen3 mistral gemma2 phi3".split())
+BOTH = ("transformers.t5", "transformers.whisper", "transformers.bart")
 WAYS: dict[str, tuple[Way, Iterable[str]]] = {
-    "x86": (_x86, NETWORKS),
+    "x86": (_x86, (*NETWORKS, *PICTURES, *ENCODERS)),
     "x86-qat": (lambda m, s: _x86(m, s, is_qat=True), ("perceptron", "residual")),
-    "x86-dynamic": (lambda m, s: _x86(m, s, is_dynamic=True), LINEAR),
+    "x86-dynamic": (lambda m, s: _x86(m, s, is_dynamic=True), (*LINEAR, *ENCODERS[:2], *BOTH[:1])),
     "x86-reduced": (lambda m, s: _x86(m, s, reduce_range=True), ("perceptron", "residual")),
     "xnnpack": (_xnnpack, ("perceptron", "residual", "separable", "attention")),
-    "xnnpack-channel": (lambda m, s: _xnnpack(m, s, is_per_channel=True), NETWORKS),
-    "xnnpack-dynamic": (lambda m, s: _xnnpack(m, s, is_per_channel=True, is_dynamic=True), LINEAR),
+    "xnnpack-channel": (lambda m, s: _xnnpack(m, s, is_per_channel=True), (*NETWORKS, *PICTURES, *ENCODERS[:1])),
+    "xnnpack-dynamic": (
+        lambda m, s: _xnnpack(m, s, is_per_channel=True, is_dynamic=True),
+        (*LINEAR, *ENCODERS[:2], *DECODERS[:1]),
+    ),
     "xnnpack-qat": (lambda m, s: _xnnpack(m, s, is_per_channel=True, is_qat=True), ("perceptron", "residual")),
-    "int8-weights": (_of(ao.Int8WeightOnlyConfig()), LINEAR),
-    "int8-dynamic": (_of(ao.Int8DynamicActivationInt8WeightConfig()), LINEAR),
+    "int8-weights": (_of(ao.Int8WeightOnlyConfig()), (*LINEAR, *DECODERS[:3], *BOTH)),
+    "int8-dynamic": (_of(ao.Int8DynamicActivationInt8WeightConfig()), (*LINEAR, *ENCODERS, *DECODERS[:2], *BOTH)),
     "int8-dynamic-asymmetric": (
         _of(ao.Int8DynamicActivationInt8WeightConfig(act_mapping_type=MappingType.ASYMMETRIC)),
         ("perceptron", "words"),
     ),
     "int4-weights": (_of(ao.IntxWeightOnlyConfig(torch.int4, PerGroup(32))), LINEAR),
     "int8-dynamic-int4": (_of(ao.Int8DynamicActivationIntxWeightConfig(torch.int4, PerGroup(32))), LINEAR),
+    "int4-weights-16": (_of(ao.IntxWeightOnlyConfig(torch.int4, PerGroup(16))), (*DECODERS, *BOTH)),
+    "int8-dynamic-int4-16": (
+        _of(ao.Int8DynamicActivationIntxWeightConfig(torch.int4, PerGroup(16))),
+        (*DECODERS, *BOTH),
+    ),
     "float8-weights": (_of(ao.Float8WeightOnlyConfig()), ("perceptron",)),
 }

@@ -1,4 +1,4 @@
-"""Networks of timm with random weights, few layers and small pictures: the smallest ones of each file. Needs timm."""
+"""Networks of timm with random weights, few layers and small pictures: the smallest of each family. Needs timm."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import timm
 import torch
 from torch import nn
 
-from benchmarks.pytorch.network import draw_silent_weights
+from benchmarks.pytorch.network import check_dependence, draw_silent_weights, set_statistics
 
-MOST = 3  # networks of a file
+# Words of names that say how large a network is: a family is a file and the other words of a name.
+SMALL = "test nano atto femto pico zepto tiny xx xxs xxtiny mini small xs s t".split()
+LARGE = "base large huge giant gigantic enormous medium little wide m l b x xl xxl d c g h p r v so dm".split()
 SIDES = (64, 96, 128, 224, 256)  # of pictures; the first one that a network takes
 DEPTHS = ("depth", "depths", "layers", "num_layers", "blocks")  # arguments that say how many layers there are
 
@@ -26,34 +28,46 @@ def load() -> None:
 
 
 def names() -> list[str]:
-    """Return up to `MOST` networks of each of timm's files: one of each, then a second one, and so on."""
-    files = [sorted(timm.list_models(module=m), key=_size)[:MOST] for m in timm.list_modules()]
-    return [ms[i] for i in range(MOST) for ms in files if i < len(ms)]
+    """Return the smallest network of each family."""
+    found = dict[tuple[str, ...], list[str]]()
+    for file in timm.list_modules():
+        for name in timm.list_models(module=file):
+            words = (w for w in _words(name) if w not in (*SMALL, *LARGE, "patch", "window"))
+            found.setdefault((file, *words), []).append(name)
+    return [min(family, key=_size) for family in found.values()]
+
+
+def _words(name: str) -> list[str]:
+    return re.findall("[a-z]+", name)
 
 
 def _size(name: str) -> tuple[int, int, str]:
     """Return a key that sorts networks by their size, as far as words, letters and numbers in the names tell it."""
-    small = ("test", "nano", "atto", "femto", "pico", "zepto", "tiny", "xx", "mini", "small", "_xs", "_s", "_t")
-    large = ("base", "large", "huge", "giant", "_l", "_b", "_x", "_m", "medium", "so400m", "7b", "1b", "3b")
-    word = next((i for i, w in enumerate(small) if w in name), len(small))
+    words = _words(name)
+    word = min((SMALL.index(w) for w in words if w in SMALL), default=len(SMALL))
     numbers = [int(n) for n in re.findall(r"\d+", name)]
-    return word + 10 * sum(w in name for w in large), max(numbers, default=0), name
+    return word + 20 * sum(w in LARGE for w in words), max(numbers, default=0), name
 
 
 def network(name: str) -> tuple[Any, dict[str, Any]]:
     """Return a network in evaluation, and a picture for it."""
     module = _shrunk(name).eval()
     draw_silent_weights(module)
-    with torch.no_grad():
-        for norm in (m for m in module.modules() if isinstance(m, nn.BatchNorm2d) and m.running_var is not None):
-            norm.running_var.uniform_(0.5, 2.0)
-        for side in SIDES:
-            given = {"x": torch.randn(1, 3, side, side)}
-            with suppress(Exception):  # of many kinds: some networks take pictures of one size only
-                module(**given)
-                return module, given
-    side = module.pretrained_cfg["input_size"][-1]
-    return module, {"x": torch.randn(1, 3, side, side)}
+    given = _picture(module)
+    set_statistics(module, given)
+    check_dependence(module, given)
+    return module, given
+
+
+def _picture(module: nn.Module) -> dict[str, Any]:
+    """Return the smallest picture that a network takes."""
+    for side in SIDES:
+        given = {"x": torch.randn(1, 3, side, side)}
+        with suppress(Exception), torch.no_grad():  # of many kinds: some networks take pictures of one size only
+            module(**given)
+            return given
+    size = module.pretrained_cfg["input_size"]
+    return {"x": torch.randn(1, *size)}
 
 
 def _shrunk(name: str) -> nn.Module:

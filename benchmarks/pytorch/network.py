@@ -65,14 +65,16 @@ def set_statistics(module: nn.Module, inputs: Inputs) -> None:
 
     Modules of a network's own, which freeze theirs, are known by the same names of their statistics.
     All channels of a layer get its mean variance: a channel that varies little in two small pictures would stretch
-    roundings with it, and PyTorch's own f32 results would be a few percent off those in f64.
+    roundings with it, and PyTorch's own f32 results would be a few percent off those in f64. Their means are moved by
+    half of its root, at random: else the mean of what was normalised, as a classifier's head takes it, would be zero.
     """
 
     def measure(norm: Any, given: tuple[torch.Tensor]) -> None:
         rows = given[0].transpose(0, 1).flatten(1)
         if rows.shape[1] > 1:  # one number less its own mean would be zero, for these inputs only
-            norm.running_mean.copy_(rows.mean(1))
-            norm.running_var.copy_(rows.var(1, unbiased=False).mean())
+            variance = rows.var(1, unbiased=False).mean()
+            norm.running_mean.copy_(rows.mean(1) + torch.randn(len(rows)) * variance.sqrt() / 2)
+            norm.running_var.copy_(variance)
 
     norms = [m for m in module.modules() if isinstance(getattr(m, "running_var", None), torch.Tensor)]
     hooks = [norm.register_forward_pre_hook(measure) for norm in norms]
