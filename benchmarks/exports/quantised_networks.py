@@ -262,7 +262,7 @@ WAYS: dict[str, tuple[Way, Iterable[str]]] = {
     "xnnpack-channel": (lambda m, s: _xnnpack(m, s, is_per_channel=True), (*NETWORKS, *PICTURES, *ENCODERS[:1])),
     "xnnpack-dynamic": (
         lambda m, s: _xnnpack(m, s, is_per_channel=True, is_dynamic=True),
-        (*LINEAR, *ENCODERS[:2], *DECODERS[:1]),
+        (*LINEAR, *ENCODERS[:2]),
     ),
     "xnnpack-qat": (lambda m, s: _xnnpack(m, s, is_per_channel=True, is_qat=True), ("perceptron", "residual")),
     "int8-weights": (_of(ao.Int8WeightOnlyConfig()), (*LINEAR, *DECODERS[:3], *BOTH)),
