@@ -60,7 +60,7 @@ class Target:
     without: tuple[str, ...] = ()  # features that the CPU's name implies, and this machine lacks
     tiles: bool = False  # tile registers may be used: the system must allow that when a library is loaded
     same_sums: bool = False  # no choice that is this target's alone changes the order of sums: for bf16
-    fast_math: bool = False  # sums of products of bf16 may have the order that is fastest here
+    fast_math: bool = False  # sums of products of bf16 and f16 may have the order and the type that are fastest here
     little_code: bool = False  # kernels have little code, which compiles fast and runs slower
     is_own: bool = False  # this machine's: of its features, code asks for those that it uses, see `using`
 
@@ -200,4 +200,5 @@ def _abilities(target: Target) -> Abilities:
     tiles = target.tiles and found.tiles
     pairs = target.fast_math and found.rounds_normal and not tiles  # nothing is faster here
     converts = found.converts | frozenset({DType.BF16} if pairs else ())  # which loses denormals, as fast sums may
-    return replace(found, tiles=tiles, sums_pairs=pairs, converts=converts)
+    halves = target.fast_math and found.sums_half
+    return replace(found, tiles=tiles, sums_pairs=pairs, sums_half=halves, converts=converts)

@@ -398,7 +398,7 @@ class CompileOptions:
     )
     fast_math: bool = option(
         False,
-        help="bf16: the fastest sums of this target; other targets round differently",
+        help="bf16, f16: the fastest sums of this target; other targets round differently",
         group=Group.NUMBERS,
         commands=CODE,
     )

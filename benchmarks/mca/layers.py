@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
@@ -45,17 +45,18 @@ def _whole(b: Builder, x: OutPort) -> OutPort:
     return b.MatMul(quantised(b, x), whole_weights(b, 512, 512), transpose_b=True)
 
 
-def _inside(make: Callable[[Builder, OutPort], OutPort]) -> Layer:
+def _inside(make: Callable[[Builder, OutPort], OutPort], options: CompileOptions | None = None) -> Layer:
     def around(b: Builder, x: OutPort) -> OutPort:
         return _point(b, b.Relu(make(b, _point(b, x, 64))), 64)
 
-    return Layer(around, IMAGE, inside=True)
+    return Layer(around, IMAGE, options or CompileOptions(), inside=True)
 
 
 def _point(b: Builder, x: OutPort, channels: int) -> OutPort:
     return conv(b, x, channels, 1, begin=(0, 0))
 
 
+F16 = CompileOptions(precision="f16", fast_math=True)
 BF16, ROUNDED = CompileOptions(precision="bf16"), CompileOptions(activations="int8")
 LAYERS = {
     "int8 matmul": Layer(_whole, (128, 512)),
@@ -65,6 +66,9 @@ LAYERS = {
     "u4 weights, a token": Layer(_grouped(4), (1, 512), ROUNDED),
     "u8 weights, 32 tokens": Layer(_grouped(8), (32, 512), ROUNDED),
     "bf16 matmul": Layer(lambda b, x: b.MatMul(x, weights(b, 512, 512)), (128, 512), BF16),
+    "f16 matmul": Layer(lambda b, x: b.MatMul(x, weights(b, 512, 512)), (128, 512), F16),
+    "f16 1x1": _inside(lambda b, x: _point(b, x, 64), F16),
+    "f16 3x3": _inside(lambda b, x: conv(b, x, 64), F16),
     "f32 matmul": Layer(lambda b, x: b.MatMul(x, weights(b, 192, 256)), (96, 192)),
     "f32 1x1": _inside(lambda b, x: _point(b, x, 64)),
     "f32 3x3": _inside(lambda b, x: conv(b, x, 64)),
@@ -76,8 +80,7 @@ LAYERS = {
 def compiled(name: str, target: str) -> Compilation:
     """Return the compilation of a layer for a target."""
     layer = LAYERS[name]
-    options = CompileOptions(target=target, precision=layer.options.precision, activations=layer.options.activations)
-    return stages(graph_of(layer.make, layer.shape), options)
+    return stages(graph_of(layer.make, layer.shape), replace(layer.options, target=target))
 
 
 def loops_of(name: str, target: str) -> list[Loop]:

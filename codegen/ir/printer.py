@@ -203,6 +203,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"prefetch={s.prefetch}" if s.prefetch else "",
         f"prefetch_within={s.prefetch_within}" if s.prefetch_within is not None else "",
         f"row_vectors={s.row_vectors}" if s.row_vectors else "",
+        f"halves={s.halves}" if s.halves else "",
         f"dots={s.dots}" if s.dots else "",
         f"matrix={s.matrix}" if s.matrix else "",
         f"scaled_steps={s.scaled_steps}" if s.scaled_steps else "",

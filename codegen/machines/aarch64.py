@@ -25,6 +25,7 @@ def _abilities(features: frozenset[str], vector_bytes: int) -> Abilities:
         converts=frozenset({DType.F16}),
         dots=4 if dots else 0,
         multiplies_blocks="dot_blocks" in dots,
+        sums_half="fullfp16" in features,
         intrinsics={**dots, **(_ADDED_PARTS if "bf16" in features else {})},
     )
 
@@ -49,6 +50,7 @@ AARCH64 = Machine(
         r"@llvm\.aarch64\.neon\.bfmlal": ("bf16",),
         r"@llvm\.aarch64\.neon\.us(dot|mmla)": ("i8mm",),
         r"@llvm\.aarch64\.neon\.sdot": ("dotprod",),
+        r"@llvm\.fma\.(?:v\d+)?f16": ("fullfp16",),
     },
     pause=("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
     dispatch=dict.fromkeys(("linux", "android"), _HWCAP),

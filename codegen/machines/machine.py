@@ -37,6 +37,7 @@ class Abilities:
     adds_pairs: bool = False  # more units add i16 than multiply them, and there are no dots of bytes
     rounds_normal: bool = False  # one instruction rounds f32 to bf16; denormal numbers it takes for zero
     sums_pairs: bool = False  # one instruction sums two products of bf16 in each 32-bit lane, and may
+    sums_half: bool = False  # multiply-adds of f16 compute twice as many as those of f32, and may be used
     tiles: bool = False  # tile registers sum products of bf16 and of bytes, and may be used
     intrinsics: Names = field(default_factory=dict[str, Mapping[int, str]], hash=False, compare=False)
 
@@ -49,6 +50,12 @@ class Abilities:
     def signs_dots(self) -> bool:
         """True if the instructions that sum products of bytes take signed ones only."""
         return "dot_signed_bytes" in self.intrinsics
+
+    @property
+    def summed_short(self) -> frozenset[DType]:
+        """Types of 16 bits of which instructions sum products, faster than of f32."""
+        pairs = frozenset({DType.BF16} if self.sums_pairs else ())
+        return pairs | frozenset({DType.F16} if self.sums_half else ())
 
     def dot_terms(self, dtype: DType) -> int:
         """Return the products of factors of a type that one instruction sums in each lane; 0 without one."""

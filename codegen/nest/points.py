@@ -105,6 +105,14 @@ class Points:
         return lets
 
 
+def unrolled(stmts: Stmts, axes: tuple[Var, ...], inner: Spans) -> Stmts:
+    """Write out the iterations of a tile along the axes of a sum."""
+    for axis in reversed(axes):
+        if inner[axis].extent != 1:
+            stmts = (For(Var(f"{axis.name}.u", inner[axis].extent), stmts, LoopKind.UNROLLED),)
+    return stmts
+
+
 def bound(stmts: Stmts, lets: Lets) -> Stmts:
     """Wrap `stmts` in the lets that they read."""
     used = free(stmts)

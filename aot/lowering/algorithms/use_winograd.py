@@ -41,7 +41,7 @@ def use_winograd(steps: Steps, context: Context) -> None:
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
-        forms = forms_of(d, constants, target.abilities.sums_pairs, held) if d is not None else ()
+        forms = forms_of(d, constants, target.abilities.summed_short, held) if d is not None else ()
         forms = [f.with_largest(value_of(_weights(f, steps))) if f.is_whole else f for f in forms]
         choices = [(*choose_tilings(form, each), form) for form in forms]
         _, tilings, form = min(choices, key=itemgetter(0), default=(0.0, (), None))

@@ -160,14 +160,14 @@ class WinogradForm:
 
 
 def forms_of(
-    d: Definition, constants: frozenset[str], pairs: bool = False, bytes_: Container[str] = ()
+    d: Definition, constants: frozenset[str], short: Container[DType] = (), bytes_: Container[str] = ()
 ) -> tuple[WinogradForm, ...]:
     """Return the forms, if `d` convolves 3 taps or more in one or two directions, stride 1 or 2, constant weights.
 
     Windows of more than 5 taps, which move by one, have a form of their own, which splits them.
 
-    `pairs`: dots sum products of bf16, so that both operands may have this type. `bytes_`: values whose elements are
-    bytes, in i16 or u8; their weights are, too.
+    `short`: types of 16 bits of which instructions sum products, so that both operands may have one. `bytes_`: values
+    whose elements are bytes, in i16 or u8; their weights are, too.
     """
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or d.where:
@@ -188,7 +188,7 @@ def forms_of(
         if whole:
             fits = types in BYTE_TYPES and x.buffer.name in bytes_
         else:
-            fits = types[0] is DType.F32 or (pairs and types == (DType.BF16, DType.BF16))
+            fits = types[0] is DType.F32 or (types[0] in short and types[0] is types[1])
         return _matched(d, r, x, w, guarded) if fits else ()
     return ()
 

@@ -16,6 +16,7 @@ from aot.lowering.algorithms.winograd_matrices import FINITE, Kind
 from aot.runtime.abi import DType
 
 POINTS = range(4, 12)  # products in one direction, where there is such a transform
+HALF_POINTS = range(4, 5)  # of those that are summed in f16: with 5 or more, results err ten times as much as without
 
 
 def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) -> tuple[float, tuple[Tiling, ...]]:
@@ -41,7 +42,7 @@ def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) ->
         return products * 1.1 + sum(t.points for t in tilings) * ic * oc * weight
 
     choices: list[tuple[Tiling, ...]] = [()]
-    for tiling in map(form.tiling, POINTS):
+    for tiling in map(form.tiling, HALF_POINTS if form.dtype is DType.F16 else POINTS):
         grown = tiling.points > COSTS.max_winograd_growth * taps
         if min(tiling.sides) > 1 and not grown and form.factor(tiling):
             choices.append((tiling,))

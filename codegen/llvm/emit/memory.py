@@ -113,7 +113,8 @@ class Memory(Lanes):
         if a.buffer.space is Space.TABLE:
             return self.table(a, lanes)
         if a.buffer.name in self.registers:
-            return self.registers[a.buffer.name].read(self.f, cell(a), lanes)
+            value = self.registers[a.buffer.name].read(self.f, cell(a), lanes)
+            return self.f.cast("fpext", value, "float") if self.holds_half(a.buffer) else value
         key = (id(a.buffer.dtype), a.offset.key, lanes)  # an identity has its hash at once
         value = self.known(a.buffer, key)
         if value is None:
@@ -121,6 +122,21 @@ class Memory(Lanes):
             value = from_memory(self.f, a.buffer.dtype, self.raw(a, lanes, self.inside), self.abilities.converts)
             self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
         return value
+
+    def holds_half(self, b: Buffer) -> bool:
+        """True if registers hold a buffer as f16."""
+        return b.dtype is DType.F16 and b.name in self.registers and self.abilities.sums_half
+
+    def register_type(self, b: Buffer) -> str:
+        """Return the type of an element of a buffer in registers."""
+        return "half" if b.dtype is DType.F16 and self.abilities.sums_half else REGISTER[b.dtype.compute]
+
+    def half(self, v: Value) -> Value:
+        """Round f32 to f16; numbers that were f16 before are not converted."""
+        key = ("half", v.type, v.name)
+        if key not in self.splats:
+            self.splats[key] = self.f.cast("fptrunc", v, "half")
+        return self.splats[key]
 
     def known(self, buffer: Buffer, key: object) -> Value | None:
         """Return a value read from a buffer before, under the same guards or fewer; None if there is none."""
@@ -373,7 +389,8 @@ class Memory(Lanes):
             self.loaded = {}
             self.at.forget()
         if name in self.registers:
-            self.registers[name].write(self.f, cell(a), lanes, value)
+            item = self.half(value) if self.holds_half(a.buffer) else value
+            self.registers[name].write(self.f, cell(a), lanes, item)
             if name in self.loaded:
                 del self.loaded[name]
             return

@@ -12,20 +12,20 @@ from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While
-from aot.codegen.llvm.emit.arithmetic.convert import REGISTER
 from aot.codegen.llvm.emit.function_text import Function, Value, vector
-from aot.runtime.abi import DType
 
 Cell = tuple[int, int]
 
 
 @dataclass(slots=True)
 class Cells:
-    dtype: DType
+    """Cells of a buffer, whose elements have the type `scalar`."""
+
+    scalar: str
     values: dict[Cell, Value] = field(default_factory=dict[Cell, Value])
 
     def type(self, lanes: int) -> str:
-        return vector(REGISTER[self.dtype], lanes)
+        return vector(self.scalar, lanes)
 
     def read(self, f: Function, first: int, lanes: int) -> Value:
         """Return `lanes` elements from `first` on; elements that were never written are poison."""

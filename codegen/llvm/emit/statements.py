@@ -138,7 +138,7 @@ class StatementEmitter:
         cells, pointer = self.values.registers.pop(b.name, None), self.at.pointers.get(b.name)
         loaded = self.values.loaded.pop(b.name, None)
         if in_registers:
-            self.values.registers[b.name] = Cells(b.dtype.compute)
+            self.values.registers[b.name] = Cells(self.values.register_type(b))
             yield
             del self.values.registers[b.name]
         else:
@@ -421,6 +421,8 @@ class StatementEmitter:
                 and (name := self.values.abilities.intrinsics.get(f"add_{part}", {}).get(lanes_of(old.type)))
             ):
                 return self.dots.add_part(name, part == "odd", x, w, old)
+            case "add", Prim("mul", (a, b)) if self.values.holds_half(target.buffer):
+                return self.values.half_fma(a, b, old)
             case "add", Prim("mul", (a, b)) if dtype.is_float:
                 return self.values.fma(dtype, self.values.expr(a), self.values.expr(b), old)
             case "add", Prim("dot", (x, w, Const(n), *rows)):

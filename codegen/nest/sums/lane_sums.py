@@ -30,7 +30,7 @@ from aot.codegen.ir.loops import (
     prim,
 )
 from aot.codegen.ir.schedule import Schedule
-from aot.codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
+from aot.codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of, unrolled
 from aot.codegen.nest.stored import at_point, unused_name
 from aot.codegen.nest.sums.long_sums import (
     CHAIN,
@@ -45,7 +45,7 @@ from aot.codegen.nest.sums.long_sums import (
     in_blocks,
     is_long,
 )
-from aot.codegen.nest.sums.reduction import Tiler, unrolled, with_buffers
+from aot.codegen.nest.sums.reduction import Tiler, with_buffers
 from aot.runtime.abi import DType
 
 

@@ -20,10 +20,8 @@ from aot.codegen.ir.loops import (
     Buffer,
     Const,
     Expr,
-    For,
     If,
     Load,
-    LoopKind,
     Reduce,
     Store,
     Var,
@@ -47,10 +45,11 @@ from aot.codegen.ir.numbers.dot_forms import (
     word_elements,
 )
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
-from aot.codegen.nest.points import Points, Span, Spans, Stmts, size_of
+from aot.codegen.nest.points import Points, Span, Spans, Stmts, size_of, unrolled
 from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
 from aot.codegen.nest.stored import at_point, unused_name
 from aot.codegen.nest.sums.chains import chained
+from aot.codegen.nest.sums.half_sums import in_halves
 from aot.codegen.nest.sums.long_sums import (
     LONG_CHAIN,
     LongSum,
@@ -86,12 +85,11 @@ def in_tiles(
     inside = without_hoisted_tests(replace(reduction, body=own), outside, points)
 
     blocks = _word_blocks(definition, inside, schedule, total, points)
+    partly = _partial_sums(definition, inside, schedule, points, total, ahead) if blocks is None else blocks.update
 
     def update(inner: Spans) -> Stmts:
-        if blocks is not None:
-            return blocks.update(inner)
-        if is_chains(reduction):
-            return chained(definition, inside, points, total, cell, inner, ahead)
+        if partly is not None:
+            return partly(inner)
         rows, body = row_vectors(inside.body, schedule, points, inner, unused_name("", definition))
         stmts = _products_added(replace(inside, body=body), schedule, points, total, inner)
         stmts = with_kept(rows, {a: s for a, s in inner.items() if a.name != schedule.row_vectors}, stmts)
@@ -136,6 +134,22 @@ def in_tiles(
     first, last = _between_blocks(definition, reduction, points, part, acc)
     begin = points.each((Store(acc, cell, first),))
     return _with_far(far, points, acc, begin, with_kept(kept, {}, _in_blocks(blocks, terms(sums, {}))), last)
+
+
+def _partial_sums(
+    definition: Definition,
+    reduction: Reduce,
+    schedule: Schedule,
+    points: Points,
+    total: Buffer,
+    ahead: Callable[[Spans], Stmts],
+) -> Callable[[Spans], Stmts] | None:
+    """Return what adds a tile of a sum whose tiles have partial sums; None for other sums."""
+    if is_chains(reduction):
+        return lambda inner: chained(definition, reduction, points, total, points.cell, inner, ahead)
+    if schedule.halves is not None:
+        return lambda inner: in_halves(definition, reduction, schedule, points, total, inner, ahead)
+    return None
 
 
 def _products_added(reduction: Reduce, schedule: Schedule, points: Points, total: Buffer, inner: Spans) -> Stmts:
@@ -236,14 +250,6 @@ def with_buffers(buffers: tuple[Buffer, ...], body: Stmts) -> Stmts:
     for buffer in reversed(buffers):
         body = (Alloc(buffer, body),)
     return body
-
-
-def unrolled(stmts: Stmts, axes: tuple[Var, ...], inner: Spans) -> Stmts:
-    """Write out the iterations of a tile along the axes of a sum."""
-    for axis in reversed(axes):
-        if inner[axis].extent != 1:
-            stmts = (For(Var(f"{axis.name}.u", inner[axis].extent), stmts, LoopKind.UNROLLED),)
-    return stmts
 
 
 def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple[Expr, Spans]]:

@@ -41,7 +41,8 @@ def _kept(x: Load, axis: Var, schedule: Schedule, points: Points, inner: Spans, 
     rows = tuple(a for a in points.axes if variables(x) & _moving(points, a))
     lanes = replace(schedule, lanes=(axis.name, inner[axis].extent))
     own = Points((*rows, axis), points.spans | {axis: inner[axis]}, points.lets, lanes)
-    return Kept(x, dense(name, *own.shape, space=Space.REGISTERS, dtype=x.dtype), own, ())
+    dtype = x.buffer.dtype if schedule.halves else x.dtype
+    return Kept(x, dense(name, *own.shape, space=Space.REGISTERS, dtype=dtype), own, ())
 
 
 def _moving(points: Points, axis: Var) -> set[Var]:

@@ -47,6 +47,7 @@ from aot.codegen.schedules.products.product_form import (
     matmul_shape,
     row_terms,
     row_tile,
+    takes_halves,
     width_of,
 )
 from aot.codegen.schedules.products.product_loops import ProductLoops, product_loops
@@ -70,6 +71,8 @@ from aot.runtime.abi import DType
 
 # Unrolled terms of a sum, by the type of its weights. Of i16 one word: more would reorder sums.
 UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.U16: 2, DType.BF16: 16}
+
+HALF_TERMS = 64  # products of f16 that are summed in f16: 128 would err twice as much for 2 % of the time
 
 
 def product(request: Request) -> tuple[Schedule | None, Reasons]:
@@ -100,9 +103,10 @@ def _shape_text(d: Definition, form: MatmulShape) -> str:
 def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
     """Return the schedule of a product in register tiles of rows by vectors of columns."""
     d, target, constants, shared = request.work, request.target, request.constants, request.points
-    width = width_of(extent(form.lane), request.lanes)
+    halves = takes_halves(d, form, target)
+    width = width_of(extent(form.lane), request.lanes * (1 + halves))
     loops, loop_reasons = product_loops(d, form, width, target, constants)
-    steps = step_axis(d, form)
+    steps = None if halves else step_axis(d, form)
     scaled = steps is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
     depth = 0 if len(loops.rows) > 1 else column_bytes(d, form, steps)
     cores, kept = 1 if shared or form.outer else target.cores, kept_vectors(d, form, steps)
@@ -128,7 +132,8 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
     if (near := near_rows(d, form, loops, outside, target)) and alone:
         blocks, order = near, (form.lane.name, *loops.rows, *loops.sums)
     # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
-    epilogue = has_time_for_epilogue(form, target) and terms != UNROLLED_DOT_TERMS[DType.I16]
+    epilogue = has_time_for_epilogue(form, target) and terms != UNROLLED_DOT_TERMS[DType.I16] and not halves
+    unrolled = HALF_TERMS if halves else max(row, COSTS.fetch_steps if epilogue else 1)
     fetched = outside and columns < extent(form.lane) and _has_many_rows(form)
     # Of dots those of i16 alone: bytes take half of the memory, and gained nothing.
     pairs = terms == UNROLLED_DOT_TERMS[DType.I16] and not (scaled or field_axes(d, form) or varies(form.rows))
@@ -143,7 +148,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
         tile=(
             *_row_tiles(d, form, loops, height, fetched),
             Tile(form.lane.name, columns, Tail.CUT),
-            *_sum_tiles(d, form, loops.innermost, terms, max(row, COSTS.fetch_steps if epilogue else 1)),
+            *_sum_tiles(d, form, loops.innermost, terms, unrolled),
         ),
         skip_padding=tuple(b.axis.name for b in loops.skipped),
         lanes=(form.lane.name, width),
@@ -152,6 +157,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
         prefetch_within=within,
         scaled_steps=steps.name if steps is not None and (whole or not (terms or blocks)) else None,
         row_vectors=loops.innermost if row > 1 and not terms else None,
+        halves=loops.innermost if halves else None,
         dots=loops.innermost if terms else None,
         prefetch_epilogue=epilogue,
         prefetch_level=2 if pairs or streamed is not None else prefetch_level(form, target),

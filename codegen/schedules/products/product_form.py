@@ -10,7 +10,7 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, fills, known, reads, store, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var
-from aot.codegen.ir.numbers.chains import is_chains
+from aot.codegen.ir.numbers.chains import chain_factors, is_chains
 from aot.codegen.ir.numbers.dot_forms import dot_factors, is_arranged, scaled_sum, small_factors, word_elements
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
@@ -110,8 +110,17 @@ def row_terms(d: Definition, form: MatmulShape, terms: int, target: Target) -> i
         return 1
     shared = [x for x in reads(d, body=True) if not x.moves(form.lane) and x.moves(inner)]
     beside = bool(shared) and all(x.steps[inner] == 1 and x.buffer.dtype.compute is DType.F32 for x in shared)
-    lanes = target.lanes(DType.F32)
+    lanes = target.lanes(DType.F32) * (2 if takes_halves(d, form, target) else 1)
     return lanes if target.abilities.multiplies_lanes and beside and terms >= lanes else 1
+
+
+def takes_halves(d: Definition, form: MatmulShape, target: Target) -> bool:
+    """True if products of f16, of a known number of terms, are summed in f16 as long as a tile of the sum goes on."""
+    r = d.reduction
+    if r is None or r.fn != "add" or not target.abilities.sums_half or varies(form.sums):
+        return False
+    factors = chain_factors(r)
+    return factors is not None and all(x.buffer.dtype is DType.F16 for x in factors)
 
 
 def width_of(n: int, lanes: int) -> int:

@@ -1,4 +1,4 @@
-"""Products of bf16 that sum in chains, the order of tile registers, or by dots of two.
+"""Products of bf16 that sum in chains, the order of tile registers, or by dots of two; products that sum in f16.
 
 y[i, j] = add[k](x[i, k] * w[k, j])
 x.bf16[i, k] = x[i, k];  y[i, j] = chains[k](x.bf16[i, k] * w.bf16[k, j])
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+
+import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
@@ -23,7 +25,7 @@ from aot.lowering.ir.steps import Step, Value
 from aot.lowering.storage.precision.few_channels import few_channels
 from aot.lowering.storage.precision.fill_blocks import can_fill, dim_along, filled, laid_out
 from aot.lowering.storage.precision.short_types import MIN_DOT_TERMS, MIN_ROWS, ShortTypes
-from aot.lowering.storage.precision.short_weights import ShortWeights
+from aot.lowering.storage.precision.short_weights import MAX_F16, ShortWeights
 from aot.runtime.abi import DType
 
 MIN_COLUMNS = 8  # columns of a product from which words of two terms are faster than f32, half of a tile register empty
@@ -44,10 +46,12 @@ class _Product:
 
 
 class ChainedProducts:
-    """Rewrites the products of one block, which share copies of their operands in bf16."""
+    """Rewrites the products of one block in a type of 16 bits, `kind`, which share copies of their operands."""
 
-    def __init__(self, types: ShortTypes, weights: ShortWeights) -> None:
-        self.types, self.steps, self.sums, self.weights = types, types.steps, types.sums, weights
+    def __init__(self, types: ShortTypes, weights: ShortWeights, kind: DType = DType.BF16) -> None:
+        self.types, self.steps, self.weights, self.kind = types, types.steps, weights, kind
+        self.chains = kind is DType.BF16 and not types.sums.pairs
+        self.fn = CHAINS if self.chains else "add"
         self._copies: dict[str, Buffer] = {}
 
     def rewrite(self, step: Step) -> list[Step] | None:
@@ -75,7 +79,7 @@ class ChainedProducts:
         None for other steps.
         """
         factors = self._factors(d)
-        found = few_channels(d, *factors) if factors is not None else None
+        found = few_channels(d, *factors) if factors is not None and self.kind is DType.BF16 else None
         if found is None or found.w.buffer.name not in self.types.constants:
             return None
         data = self.steps.values[found.w.buffer.name].array
@@ -86,7 +90,7 @@ class ChainedProducts:
         if name not in self._copies:
             self._copies[name] = found.pixels(self.steps.unused(name))
             made.append(self._conversion(found.copy(self._copies[name]), step))
-        step.works = (found.product(self._copies[name], filters, "add" if self.sums.pairs else CHAINS),)
+        step.works = (found.product(self._copies[name], filters, self.fn),)
         return made
 
     def _product(self, d: Definition) -> _Product | None:
@@ -96,7 +100,7 @@ class ChainedProducts:
         x, w = factors
         both = variables(*x.index) & variables(*w.index)
         axes = [a for a in r.axes if a in both and self._fills_words(a.extent or 1)]
-        if not axes and not self.sums.pairs:
+        if not axes and self.chains:
             axes = [a for a in r.axes if can_fill(a, r, self.types.constants)]
         axis = max(axes, key=lambda a: (a in x.index, known(a.extent or 1)), default=None)
         return _Product(x, w, axis) if axis is not None else None
@@ -113,16 +117,21 @@ class ChainedProducts:
         x, w = factors if lane in variables(*factors[1].index) else factors[::-1]
         if lane in variables(*x.index) or lane not in variables(*w.index):
             return None
-        if not all(f.buffer.space is Space.ARG and self.types.can_copy(f.buffer) for f in factors):
+        if not all(f.buffer.space is Space.ARG and self._can_round(f.buffer) for f in factors):
             return None
         rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
         return (x, w) if rows >= MIN_ROWS else None
 
+    def _can_round(self, b: Buffer) -> bool:
+        """True if a copy in the type of 16 bits can replace a value, and all weights are in its range."""
+        data = self.steps.values[b.name].array if self.kind is DType.F16 and b.name in self.types.constants else None
+        return self.types.can_copy(b, self.kind) and (data is None or bool(np.abs(data).max(initial=0.0) <= MAX_F16))
+
     def _fills_words(self, terms: Size) -> bool:
-        """True if so many terms are summed by dots of two, or in blocks of chains."""
+        """True if so many terms are summed by dots of two, in f16, or in blocks of chains."""
         if not isinstance(terms, int):
-            return True
-        return terms >= MIN_DOT_TERMS if self.sums.pairs else block_terms(terms) > 0
+            return self.kind is DType.BF16
+        return block_terms(terms) > 0 if self.chains else terms >= MIN_DOT_TERMS
 
     def _shared_dimensions(self, product: _Product) -> list[Load]:
         """Return the factors that zeros shall follow, but whose dimensions the terms share with other axes."""
@@ -131,13 +140,13 @@ class ChainedProducts:
         return [x for x in (product.x, product.w) if dim_along(x, product.axis) is None]
 
     def _copy(self, b: Buffer, step: Step) -> list[Step]:
-        """Add a bf16 copy of an operand that has none, and return the step that writes it."""
-        if b.dtype is DType.BF16 or b.name in self._copies:
+        """Add a short copy of an operand that has none, and return the step that writes it."""
+        if b.dtype is self.kind or b.name in self._copies:
             return []
         if b.name in self.types.constants:
-            self._copies[b.name] = self.weights.in_bf16(b)
+            self._copies[b.name] = self.weights.in_short(b, self.kind)
             return []
-        made = self._copies[b.name] = dense(self.steps.unused(f"{b.name}.bf16"), *b.shape, dtype=DType.BF16)
+        made = self._copies[b.name] = dense(self.steps.unused(f"{b.name}.{self.kind.value}"), *b.shape, dtype=self.kind)
         axes = tuple(Var(f"d{k}", n) for k, n in enumerate(b.shape) if n != 1)
         left = iter(axes)
         index = tuple(Const(0) if n == 1 else next(left) for n in b.shape)
@@ -155,7 +164,7 @@ class ChainedProducts:
         names = {x.buffer.name for x in (product.x, product.w)}
         short = move_loads({n: b for n, b in self._copies.items() if n in names})
         axes = (*(a for a in r.axes if a is not product.axis), product.axis)
-        total = Reduce("add" if self.sums.pairs else CHAINS, axes, rewrite(r.body, short))
+        total = Reduce(self.fn, axes, rewrite(r.body, short))
         if not self._fills_words(product.axis.extent or 1):
             total = filled(total, product.axis, self.weights.zero_padded)
         return replace(d, value=rewrite(d.value, {r: total if r.init is None else total + r.init}))

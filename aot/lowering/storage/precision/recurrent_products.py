@@ -60,5 +60,5 @@ def _shortened(
     types.steps.values[made.name] = Value(made, Region.ARENA)
     index = tuple(x.index[k] for k in kept)
     own = (a for a in (*d.axes, *d.reduction.axes) if a in variables(*index) and a not in g.axes)
-    change: dict[Expr, Expr] = {x: Load(made, index), w: Load(weights.in_bf16(w.buffer), w.index)}
+    change: dict[Expr, Expr] = {x: Load(made, index), w: Load(weights.in_short(w.buffer, DType.BF16), w.index)}
     return Definition(made, (*g.axes, *own), x, index), replace(d, value=rewrite(d.value, change))

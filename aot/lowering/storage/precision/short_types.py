@@ -22,7 +22,7 @@ SHORT = {BF16: DType.BF16, F16: DType.F16}
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Sums of products of bf16: `pairs`: by dots of two, in any order, instead of chains.
+    """Sums of products of bf16 and f16: `pairs`: of bf16 by dots of two, in any order, instead of chains.
 
     `plain`: types whose products are sums of f32; a kernel that loads such numbers often reads f32. `divides`: Sigmoid
     and Mish divide, beside the multiply-adds that limit products: yolov8n takes 1.6 % less on a Zen 4.
@@ -36,8 +36,14 @@ class Sums:
     def for_target(target: Target) -> Sums:
         """Return the sums of a target: with fast sums, chains are for tile registers only."""
         slow = target.fast_math and not target.abilities.tiles and not target.abilities.sums_pairs
-        plain = frozenset({DType.F16, DType.BF16} if slow else {DType.F16})
+        plain = frozenset({DType.BF16} if slow else ()) | frozenset(() if target.abilities.sums_half else {DType.F16})
         return Sums(target.abilities.sums_pairs, plain, target.fast_math and not target.abilities.tiles)
+
+    @property
+    def fast(self) -> frozenset[DType]:
+        """Types that products read in another order, or arithmetic, than all targets do."""
+        pairs = {DType.BF16} if self.pairs or DType.BF16 in self.plain else ()
+        return frozenset(pairs) | frozenset({DType.F16} - self.plain)
 
 
 class ShortTypes:
@@ -53,7 +59,7 @@ class ShortTypes:
             for b in (*step.writes(), *(x.buffer for x in step.reads())):
                 self._kinds.setdefault(b.name, set()).add(self.kind(step))
         self._producers = Counter(b.name for block in steps.blocks() for s in block.steps for b in s.writes())
-        self.converted = read_by_windows(steps) if sums.pairs or DType.BF16 in sums.plain else frozenset[str]()
+        self.converted = read_by_windows(steps) if sums.fast else frozenset[str]()
 
     def kind(self, step: Step) -> DType | None:
         """Return the type of 16 bits in which a step's values are stored; None: f32."""
@@ -77,13 +83,13 @@ class ShortTypes:
         """True if one step at most writes a value, so that a copy of it can be made behind this one."""
         return self._producers[name] <= 1
 
-    def can_copy(self, b: Buffer) -> bool:
-        """True if a copy in bf16 can replace a value: all of it is written before, in the order of its dimensions.
+    def can_copy(self, b: Buffer, kind: DType = DType.BF16) -> bool:
+        """True if a copy of type `kind` can replace a value: all of it is written before, in the order of dimensions.
 
         A value of the state in bf16, as kept keys and values, is read where it lies.
         """
         value = self.steps.values.get(b.name)
-        if value is None or b.dtype not in (DType.F32, DType.BF16):
+        if value is None or b.dtype not in (DType.F32, kind):
             return False
         if value.region not in READ:
             return value.region is Region.STATE and b.dtype is DType.BF16

@@ -35,7 +35,7 @@ def shorten_values(types: ShortTypes) -> None:
         value = steps.values[name]
         kind = types.shared_kind(name)
         often = kind in sums.plain and types.is_loaded_often(name)
-        often = often or (kind is DType.BF16 and name in types.converted)
+        often = often or (kind in sums.fast and name in types.converted)
         if kind is not None and not often and name not in kept and name not in made and _is_worth_it(value):
             made[name] = replace(value.buffer, dtype=kind)
             steps.values[name] = replace(value, buffer=made[name])

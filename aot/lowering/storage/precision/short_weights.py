@@ -1,4 +1,4 @@
-"""Constant weights in 16 bits: copies in bf16 for chains, and f32 weights rounded so that 16 bits hold them."""
+"""Constant weights in 16 bits: copies for chains and sums of f16, and f32 weights rounded so that 16 bits hold them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from aot.lowering.storage.precision.short_values import MIN_ELEMENTS
 from aot.runtime.abi import DType
 
 MAX_F16 = 65504.0
+_NUMPY = {DType.F16: np.dtype(np.float16), DType.BF16: np.dtype(ml_dtypes.bfloat16)}
 
 
 class ShortWeights:
@@ -33,14 +34,14 @@ class ShortWeights:
         self._made: dict[str, Buffer] = {}  # copies, by the name of the constant and of its zeros
         self._done: set[str] = set()  # weights that are rounded, or stay
 
-    def in_bf16(self, b: Buffer) -> Buffer:
-        """Return the copy of a constant in bf16."""
-        if b.name not in self._made:
+    def in_short(self, b: Buffer, kind: DType) -> Buffer:
+        """Return the copy of a constant in bf16 or f16."""
+        name = f"{b.name}.{kind.value}"
+        if name not in self._made:
             data = self.steps.values[b.name].array
             assert data is not None
-            short = np.asarray(data, np.float32).astype(ml_dtypes.bfloat16)
-            self._made[b.name] = self.steps.constant(f"{b.name}.bf16", short)
-        return self._made[b.name]
+            self._made[name] = self.steps.constant(name, np.asarray(data, np.float32).astype(_NUMPY[kind]))
+        return self._made[name]
 
     def zero_padded(self, b: Buffer, dim: int, extent: int) -> Buffer | None:
         """Return a constant with zeros up to `extent` elements of a dimension; None for data."""
@@ -90,4 +91,4 @@ def rounded(data: Array, kind: DType) -> Array | None:
     """Return f32 numbers rounded to those of a short type; None if it holds smaller ones only."""
     if kind is DType.F16 and np.abs(data).max(initial=0.0) > MAX_F16:
         return None
-    return data.astype(np.float16 if kind is DType.F16 else ml_dtypes.bfloat16).astype(np.float32)
+    return data.astype(_NUMPY[kind]).astype(np.float32)

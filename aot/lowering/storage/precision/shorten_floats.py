@@ -11,6 +11,8 @@ f16 are sums of f32; data that a kernel loads often stay f32 there, as conversio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aot.codegen.ir.definition import Group
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps
@@ -18,7 +20,7 @@ from aot.lowering.storage.precision.chained_products import ChainedProducts
 from aot.lowering.storage.precision.recurrent_products import shorten_recurrent_products
 from aot.lowering.storage.precision.row_quotients import invert_divisors
 from aot.lowering.storage.precision.short_functions import shorten_functions
-from aot.lowering.storage.precision.short_types import ShortTypes, Sums
+from aot.lowering.storage.precision.short_types import SHORT, ShortTypes, Sums
 from aot.lowering.storage.precision.short_values import shorten_values
 from aot.lowering.storage.precision.short_weights import ShortWeights
 from aot.runtime.abi import DType
@@ -38,8 +40,8 @@ def shorten_floats(steps: Steps, context: Context) -> None:
     weights = ShortWeights(types, context.small_weights)
     shorten_values(types)
     for block in steps.blocks():
-        products = ChainedProducts(types, weights)
-        block.steps = [s for step in block.steps for s in (*_shorten_products(step, products), step)]
+        products = {kind: ChainedProducts(types, weights, kind) for kind in SHORT.values() if kind not in sums.plain}
+        block.steps = [s for step in block.steps for s in (*_shorten_products(step, products, types, weights), step)]
         for step in block.steps:
             if types.rounds_results(step):
                 step.works = tuple(shorten_functions(w, sums.divides) for w in step.works)
@@ -47,15 +49,15 @@ def shorten_floats(steps: Steps, context: Context) -> None:
                 step.works = tuple(map(invert_divisors, step.works))
 
 
-def _shorten_products(step: Step, products: ChainedProducts) -> list[Step]:
+def _shorten_products(
+    step: Step, products: Mapping[DType, ChainedProducts], types: ShortTypes, weights: ShortWeights
+) -> list[Step]:
     """Rewrite the products of a step for its type; return the steps that copy their operands."""
-    types, weights = products.types, products.weights
     kind = types.kind(step)
-    chained = kind is DType.BF16 and kind not in types.sums.plain
-    copies = products.rewrite(step) if chained else None
+    copies = products[kind].rewrite(step) if kind is not None and kind in products else None
     if copies is not None or kind is None:
         return copies or []
-    if chained and types.sums.pairs:
+    if kind is DType.BF16 and types.sums.pairs:
         step.works = tuple(
             shorten_recurrent_products(w, types, weights) if isinstance(w, Group) else w for w in step.works
         )
