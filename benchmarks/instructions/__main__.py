@@ -2,7 +2,8 @@
 
 It needs qemu-aarch64 with plugins (the package qemu-user; not qemu-user-static), a compiler of C, and a folder with
 Python for AArch64, whose `lib`, `usr`, and `proc/cpuinfo` the emulator shows to it; packages beside that Python are
-unpacked wheels of NumPy, ONNX Runtime and LiteRT.
+unpacked wheels of NumPy, ONNX Runtime and LiteRT. Libraries of llama.cpp come with @node-llama-cpp/linux-arm64, of npm,
+and run what `benchmarks.instructions.decoder` writes, a prompt of 128 tokens, then a token.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import argparse
 import re
 import subprocess
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aot.compilation.driver import stages
 from aot.options import CompileOptions
@@ -22,7 +25,8 @@ from aot.runtime.loading.library import read_manifest
 
 HERE = Path(__file__).parent
 PROJECT = HERE.parents[1]
-PEERS = {".onnx": "onnxruntime", ".tflite": "litert"}
+PEERS = {".onnx": "onnxruntime", ".tflite": "litert", ".gguf": "llama.cpp"}
+PROMPT = 128  # tokens
 
 
 def plugin(folder: Path) -> Path:
@@ -32,10 +36,18 @@ def plugin(folder: Path) -> Path:
     return made
 
 
-def counted(text: str) -> int:
-    """Return the instructions between the first two counts in what a run has written."""
-    first, second = (int(n) for n in re.findall(r"^executed (\d+)$", text, re.M)[:2])
-    return second - first
+def counted(text: str) -> list[int]:
+    """Return the instructions between counts in what a run has written."""
+    return [after - before for before, after in pairwise(map(int, re.findall(r"^executed (\d+)$", text, re.M)))]
+
+
+def inputs_of(model: Path, library: Path) -> dict[str, NDArray[np.generic]]:
+    """Return random inputs, or the tokens of a prompt with the number of words."""
+    dice, manifest = np.random.default_rng(0), read_manifest(library)
+    if model.suffix != ".gguf":
+        return {x.name: dice.uniform(0, 1, x.shape).astype(numpy_dtype(x)) for x in manifest.inputs}
+    words = next(n for n in manifest.outputs[0].shape[-1:] if isinstance(n, int))
+    return {"prompt": dice.integers(0, words, PROMPT), "words": np.array(words)}
 
 
 def main(given: list[str] | None = None) -> None:
@@ -44,6 +56,7 @@ def main(given: list[str] | None = None) -> None:
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="ONNX or TensorFlow Lite, sizes static")
     parser.add_argument("--root", type=Path, required=True, help="folder with /lib and /usr/bin/python3.11 for AArch64")
     parser.add_argument("--packages", type=Path, required=True, help="folder with unpacked wheels for AArch64")
+    parser.add_argument("--llama", type=Path, default=Path(), help="folder with libraries of llama.cpp for AArch64")
     parser.add_argument("--emulator", default="qemu-aarch64")
     parser.add_argument("--cpu", default="neoverse-n1")
     parser.add_argument("--target", default="aarch64-v8.2")
@@ -52,21 +65,22 @@ def main(given: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         command = [options.emulator, "-cpu", options.cpu, "-plugin", str(plugin(folder)), "-L", str(options.root)]
-        command += ["-E", f"PYTHONPATH={options.packages}:{PROJECT}", str(options.root / "usr/bin/python3.11")]
+        command += ["-E", f"PYTHONPATH={options.packages}:{PROJECT}", "-E", f"LD_LIBRARY_PATH={options.llama}"]
+        command += [str(options.root / "usr/bin/python3.11")]
 
-        def run(runtime: str, model: Path) -> int:
+        def run(runtime: str, model: Path) -> list[int]:
             inside = [*command, str(HERE / "inside.py"), runtime, str(model), str(folder / "inputs.npz")]
             return counted(subprocess.run(inside, capture_output=True, text=True, check=True).stderr)
 
         for model in options.models:
             stages(model, CompileOptions(target=options.target)).write_library(folder / "ours.so")
-            dice, infos = np.random.default_rng(0), read_manifest(folder / "ours.so").inputs
-            inputs = {x.name: dice.uniform(0, 1, x.shape).astype(numpy_dtype(x)) for x in infos}
-            np.savez(folder / "inputs.npz", allow_pickle=False, **inputs)
+            np.savez(folder / "inputs.npz", allow_pickle=False, **inputs_of(model, folder / "ours.so"))
             peer = PEERS[model.suffix]
-            ours, its = run("ours", folder / "ours.so"), run(peer, model.absolute())
-            name = f"{model.parent.name}/{model.stem}"
-            print(f"| {name} | {ours / 1e6:.2f} | {peer} | {its / 1e6:.2f} | {ours / its:.2f} |", flush=True)
+            language = ", language" if model.suffix == ".gguf" else ""
+            each = zip(run(f"ours{language}", folder / "ours.so"), run(peer, model.absolute()), strict=True)
+            for step, (ours, its) in zip((", prompt", ", token") if language else ("",), each, strict=True):
+                name = f"{model.parent.name}/{model.stem}{step}"
+                print(f"| {name} | {ours / 1e6:.2f} | {peer} | {its / 1e6:.2f} | {ours / its:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

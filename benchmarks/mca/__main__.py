@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.mca.layers import LAYERS, loops_of
-from benchmarks.mca.model import LEVELS, UNITS, cycles, find_mca
+from benchmarks.mca.model import LEVELS, UNITS, busiest, cycles, find_mca
 
 
 def main() -> None:
@@ -16,13 +16,15 @@ def main() -> None:
     options = parser.parse_args()
     if find_mca() is None:
         parser.error("needs llvm-mca of LLVM 17 or newer, as in the package llvm-19")
-    print("| layer | processor | kernel | arithmetic | cycles | of the units | stack |\n|--|--|--|--|--|--|--|")
+    print("| layer | processor | kernel | arithmetic | cycles | of the units | busiest | stack |")
+    print("|--" * 8 + "|")
     for name in (n for n in LAYERS if options.layers in n):
         for cpu in options.cpu or UNITS:
             for loop in loops_of(name, LEVELS[cpu]):
                 count, taken = len(loop.arithmetic), cycles(loop, cpu)
-                share = f"{count / taken / UNITS[cpu]:.0%}"
-                cells = name, cpu, loop.function, f"{count} {loop.instruction}", f"{taken:.1f}", share, loop.spills
+                share, busy = f"{count / taken / UNITS[cpu]:.0%}", f"{busiest(loop, cpu):.0%}"
+                arithmetic = f"{count} {loop.instruction}"
+                cells = name, cpu, loop.function, arithmetic, f"{taken:.1f}", share, busy, loop.spills
                 print("|", " | ".join(map(str, cells)), "|", flush=True)
 
 

@@ -44,6 +44,17 @@ def machine_of(cpu: str) -> str:
 
 def region_cycles(bodies: Sequence[Sequence[str]], cpu: str, *options: str) -> list[float]:
     """Return the cycles of an iteration of each body, of many in a row; `options`: of llvm-mca."""
+    found = _cycles(_told(bodies, cpu, options))
+    return [found[f"r{n}"] for n in range(len(bodies))]
+
+
+def _cycles(told: str) -> dict[str, float]:
+    found = re.findall(r"Code Region - (r\d+)\n.*?Total Cycles:\s+(\d+)", told, re.S)
+    return {region: int(total) / ITERATIONS for region, total in found}
+
+
+def _told(bodies: Sequence[Sequence[str]], cpu: str, options: Sequence[str]) -> str:
+    """Return what llvm-mca says about each body."""
     path, machine = find_mca(), machine_of(cpu)
     if path is None:
         raise RuntimeError(f"mca: needs llvm-mca of LLVM {OLDEST} or newer, as in the package llvm-19")
@@ -51,9 +62,14 @@ def region_cycles(bodies: Sequence[Sequence[str]], cpu: str, *options: str) -> l
         "\n".join((f"# LLVM-MCA-BEGIN r{n}", *body, f"# LLVM-MCA-END r{n}")) for n, body in enumerate(bodies)
     )
     command = [path, f"-mtriple={machine}-linux-gnu", f"-mcpu={cpu}", f"-iterations={ITERATIONS}", *options]
-    done = subprocess.run(command, input=text + "\n", capture_output=True, text=True, check=True)
-    found = dict(re.findall(r"Code Region - (r\d+)\n.*?Total Cycles:\s+(\d+)", done.stdout, re.S))
-    return [int(found[f"r{n}"]) / ITERATIONS for n in range(len(bodies))]
+    return subprocess.run(command, input=text + "\n", capture_output=True, text=True, check=True).stdout
+
+
+def busiest(loop: Loop, cpu: str) -> float:
+    """Return the share of cycles in which the unit that a loop uses most is busy: 1 if only fewer instructions help."""
+    told = _told([loop.body], cpu, ())
+    units = told.split("Resource pressure per iteration:\n", 1)[1].splitlines()[1]
+    return max(float(n) for n in units.split() if n != "-") / _cycles(told)["r0"]
 
 
 def share(loop: Loop, cpu: str) -> float:

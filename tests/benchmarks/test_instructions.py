@@ -16,7 +16,7 @@ DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 
 
 def test_counts_are_subtracted() -> None:
-    assert counted("a warning\nexecuted 120\nexecuted 180\nexecuted 185\n") == 60
+    assert counted("a warning\nexecuted 120\nexecuted 180\nexecuted 185\n") == [60, 5]
 
 
 def test_an_inference_lies_between_two_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,7 +184,7 @@ def _value(value: object) -> bytes:
         case bool():
             return struct.pack("<IB", 7, value)
         case int():
-            return struct.pack("<IQ", 10, value)
+            return struct.pack("<IQ", 10, value) if value >> 32 else struct.pack("<II", 4, value)
         case float():
             return struct.pack("<If", 6, value)
         case str():
