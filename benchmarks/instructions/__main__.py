@@ -45,7 +45,8 @@ def inputs_of(model: Path, library: Path) -> dict[str, NDArray[np.generic]]:
     """Return random inputs, or the tokens of a prompt with the number of words."""
     dice, manifest = np.random.default_rng(0), read_manifest(library)
     if model.suffix != ".gguf":
-        return {x.name: dice.uniform(0, 1, x.shape).astype(numpy_dtype(x)) for x in manifest.inputs}
+        shapes = {x.name: [n for n in x.shape if isinstance(n, int)] for x in manifest.inputs}
+        return {x.name: dice.uniform(0, 1, shapes[x.name]).astype(numpy_dtype(x)) for x in manifest.inputs}
     words = next(n for n in manifest.outputs[0].shape[-1:] if isinstance(n, int))
     return {"prompt": dice.integers(0, words, PROMPT), "words": np.array(words)}
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-Run = Callable[[], object]
+Run = Callable[[], Any]
+Runs = Callable[[str, dict[str, Any]], Run | tuple[Run, Run]]
 WARM_UP = 2
 
 
@@ -105,7 +106,7 @@ def litert(path: str, inputs: dict[str, Any]) -> Run:
     return run
 
 
-RUNTIMES = {
+RUNTIMES: dict[str, Runs] = {
     "ours": ours,
     "onnxruntime": onnxruntime,
     "litert": litert,
@@ -115,9 +116,10 @@ RUNTIMES = {
 
 
 def main(runtime: str, path: str, inputs: str) -> None:
-    """Run the model a few times, the last time between calls that the plugin sees; print the sum of all results."""
+    """Run the model a few times, the last time between calls that the plugin sees; print a language model's first logits."""
     made = RUNTIMES[runtime](path, dict(np.load(inputs)))
-    steps = made if isinstance(made, tuple) else (made,)
+    steps = (made,) if callable(made) else made
+    found: Any = None
     for _ in range(WARM_UP):
         for step in steps:
             step()

@@ -23,7 +23,7 @@ def test_an_inference_lies_between_two_marks(tmp_path: Path, monkeypatch: pytest
     model = aot.compile_model(DIGITS / "model.xml", output=tmp_path / "m.so")
     np.savez(tmp_path / "x.npz", **{model.inputs[0].name: np.load(DIGITS / "seven.npy")})
     seen: list[str] = []
-    ours = inside.RUNTIMES["ours"]
+    ours = inside.ours
 
     def watched(path: str, inputs: dict[str, object]) -> inside.Run:
         run = ours(path, inputs)
