@@ -116,7 +116,7 @@ RUNTIMES: dict[str, Runs] = {
 
 
 def main(runtime: str, path: str, inputs: str) -> None:
-    """Run the model a few times, the last time between calls that the plugin sees; print a language model's first logits."""
+    """Run the model a few times, the last time between calls that the plugin sees; print some logits."""
     made = RUNTIMES[runtime](path, dict(np.load(inputs)))
     steps = (made,) if callable(made) else made
     found: Any = None

@@ -48,6 +48,7 @@ LEAST = [
     *(("bf16 matmul", cpu, 0.95) for cpu in (V1, V2)),
     *(("f16 matmul", cpu, 0.98) for cpu in (N1, V2)),
     *((layer, cpu, 0.98) for layer in ("f32 matmul", "f32 1x1") for cpu in (N1, V2)),
+    ("u4 weights, 32 tokens", V2, 0.78),
     *(("f32 depthwise 3x3", cpu, least) for cpu, least in ((N1, 0.70), (V2, 0.80))),
 ]
 

@@ -22,6 +22,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 
 FIRST_NEGATIVE = 128  # of the bytes that are signed
+LARGEST = 255  # of the bytes that are not
 SHORTEST = 4  # lanes of the instructions, at least
 
 
@@ -39,7 +40,9 @@ class DotEmitter:
         """
         match x, w:
             case Load(), Load() if x.buffer.space is Space.REGISTERS:
-                return self._signed(total, self._weights(w), self._lane(x))
+                return self._by_lane(total, w.buffer.dtype, self._weights(w), x)
+            case Load(), Prim("and") if x.buffer.space is Space.REGISTERS and (found := packed_field_of(w)) is not None:
+                return self._by_lane(total, DType.U8, self._field(found), x)
             case Load(), Prim("centred", (Load() as number,)) if x.buffer.space is Space.REGISTERS:
                 return self._signed(total, self._centred(self._weights(number)), self._lane(x))
             case Prim("centred", (Load() as data,)), Load():
@@ -134,6 +137,13 @@ class DotEmitter:
             self.values.splats[key] = self.values.f.binary("xor", words, integer(CENTRES, words.type))
         return self.values.splats[key]
 
+    def _by_lane(self, total: Value, dtype: DType, weights: Value, x: Load) -> Value:
+        """Return `total` + products of weights and a word in a register: of signed bytes where instructions ask so."""
+        if self.values.abilities.signs_dots:
+            return self._signed(total, weights, self._lane(x))
+        factors = weights, self._lane(x)
+        return self._added(dtype, total, *(factors if dtype is DType.U8 else factors[::-1]))
+
     def _lane(self, x: Load) -> Value:
         """Return one of four words that lie in a vector register, in every lane."""
         values, place = self.values, self.values.at.access(x.buffer, x.index).offset.const
@@ -172,8 +182,13 @@ class DotEmitter:
         if found is None:
             whole = self._weights(w.load)
             mask = sum(w.mask << n for n in range(0, 32, w.load.dtype.bits))
-            found = f.binary("lshr", whole, integer(shift.const, whole.type)) if shift.const else whole
-            found = f.binary("and", found, integer(mask, whole.type))
+            bits = vector("i8", 4 * lanes_of(whole.type))
+            if values.abilities.multiplies_lanes and shift.const and w.mask == LARGEST >> shift.const:
+                bytes_ = f.binary("lshr", f.op(bits, f"bitcast {whole} to {bits}"), integer(shift.const, bits))
+                found = f.op(whole.type, f"bitcast {bytes_} to {whole.type}")
+            else:
+                found = f.binary("lshr", whole, integer(shift.const, whole.type)) if shift.const else whole
+                found = f.binary("and", found, integer(mask, whole.type))
             values.loaded.setdefault(w.load.buffer.name, {})[key, values.at.guard] = found
         return found
 

@@ -22,6 +22,7 @@ from aot.codegen.ir.loops import (
     Expr,
     If,
     Load,
+    Prim,
     Reduce,
     Store,
     Var,
@@ -62,7 +63,7 @@ from aot.codegen.nest.sums.long_sums import (
 from aot.codegen.nest.sums.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
 from aot.codegen.nest.sums.row_vectors import row_vectors
 from aot.codegen.nest.sums.scaled_steps import Kept, ScaledStep, kept_values, with_kept
-from aot.codegen.nest.sums.word_blocks import WordBlocks, WordRows
+from aot.codegen.nest.sums.word_blocks import WordBlocks, WordRows, word_vectors
 from aot.runtime.abi import DType
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
@@ -91,7 +92,8 @@ def in_tiles(
         if partly is not None:
             return partly(inner)
         rows, body = row_vectors(inside.body, schedule, points, inner, unused_name("", definition))
-        stmts = _products_added(replace(inside, body=body), schedule, points, total, inner)
+        words = word_vectors(inside, schedule, points, inner, unused_name("row", definition))
+        stmts = _products_added(replace(inside, body=body), schedule, points, total, inner, words)
         stmts = with_kept(rows, {a: s for a, s in inner.items() if a.name != schedule.row_vectors}, stmts)
         fetches = ahead(inner)
         if schedule.prefetch_epilogue:
@@ -152,12 +154,25 @@ def _partial_sums(
     return None
 
 
-def _products_added(reduction: Reduce, schedule: Schedule, points: Points, total: Buffer, inner: Spans) -> Stmts:
-    """Return the statements that add the terms of a tile of the sum to the accumulators `total`."""
+def _products_added(
+    reduction: Reduce,
+    schedule: Schedule,
+    points: Points,
+    total: Buffer,
+    inner: Spans,
+    words: tuple[Buffer, Stmts, Expr] | None = None,
+) -> Stmts:
+    """Return the statements that add the terms of a tile of the sum to the accumulators `total`.
+
+    `words`: of the data, as `word_vectors` gives them.
+    """
     stmts: Stmts = ()
-    for body, some in _by_words(reduction, schedule, inner):
+    for n, (body, some) in enumerate(_by_words(reduction, schedule, inner)):
+        if words is not None and isinstance(body, Prim):
+            row = next((points.point(a) for a in points.axes if a is not points.vector), Const(0))
+            body = replace(body, args=(Load(words[0], (row, words[2] + n)), *body.args[1:]))
         stmts += unrolled(points.each((Store(total, points.cell, body, reduction.fn),), some), reduction.axes, some)
-    return stmts
+    return stmts if words is None else (Alloc(words[0], (*words[1], *stmts)),)
 
 
 def _in_blocks(blocks: WordRows | None, stmts: Stmts) -> Stmts:

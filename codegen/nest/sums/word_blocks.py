@@ -16,6 +16,7 @@ it: both take the lower halves of two vectors, and the higher ones.
 from __future__ import annotations
 
 from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.access import access
 from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
@@ -24,6 +25,7 @@ from aot.codegen.ir.loops import (
     For,
     Load,
     LoopKind,
+    Reduce,
     Space,
     Stmt,
     Store,
@@ -31,7 +33,16 @@ from aot.codegen.ir.loops import (
     dense,
     prim,
 )
-from aot.codegen.ir.numbers.dot_forms import BLOCK_BYTES, CENTRES, block_dot, centred, dot, halves, row_words
+from aot.codegen.ir.numbers.dot_forms import (
+    BLOCK_BYTES,
+    CENTRES,
+    block_dot,
+    centred,
+    dot,
+    dot_factors,
+    halves,
+    row_words,
+)
 from aot.codegen.ir.schedule import WORD_BYTES, Schedule, ScheduleError
 from aot.codegen.nest.points import Points, Span, Spans, Stmts
 from aot.runtime.abi import DType
@@ -74,7 +85,7 @@ class WordRows:
     def update(self, inner: Spans) -> Stmts:
         """Return the statements that add the terms of a tile of the sum, at most 16."""
         axis, n, words = self._step(inner)
-        fill = self._filled(words, axis, inner, n, CENTRES if self.x.dtype is DType.U8 else 0)
+        fill = self.filled(words, axis, inner, n, CENTRES if self.x.dtype is DType.U8 else 0)
         w = centred(self.w) if self.w.dtype is DType.U8 else self.w
         own, column, stmts = self._columns(), self.points.point(self.vector), [*fill]
         for part in range(-(-n // WORD_BYTES)):
@@ -94,7 +105,7 @@ class WordRows:
         rows = self.count + self.count % 2
         return axis, n, dense(f"{self.name}words", rows, LANES, space=Space.REGISTERS, dtype=DType.I32)
 
-    def _filled(self, words: Buffer, axis: Var, inner: Spans, n: int, change: int) -> Stmts:
+    def filled(self, words: Buffer, axis: Var, inner: Spans, n: int, change: int) -> Stmts:
         """Return the statements that load the words of all rows; bits of `change` are changed."""
         word, row = Var("word", LANES), (self.rows,) if self.rows is not None else ()
         own = Points(row, self.points.spans, self.points.lets, self.schedule)
@@ -107,6 +118,35 @@ class WordRows:
         """Return the points of one row."""
         spans = {a: s for a, s in self.points.spans.items() if a != self.rows}
         return Points((self.vector,), spans, self.points.lets, self.schedule)
+
+
+def word_vectors(
+    reduction: Reduce, schedule: Schedule, points: Points, inner: Spans, name: str
+) -> tuple[Buffer, Stmts, Expr] | None:
+    """Return registers for 16 bytes of each row, what loads them, and the number of the first word of a term.
+
+    None unless a tile of the sum has so many bytes of data, side by side, and `row_vectors` says so.
+    """
+    factors = dot_factors(reduction, schedule.lane)
+    tiled = [a for a in reduction.axes if inner[a].extent != 1]
+    if schedule.dots is None or schedule.row_vectors is None or factors is None:
+        return None
+    if points.vector is None or len(points.axes) > 2:
+        return None
+    steps, size, word = access(factors[0].buffer, factors[0].index, (*reduction.axes, *points.axes)).steps, 1, Const(0)
+    for a in reversed(tiled):
+        extent = inner[a].extent
+        if steps.get(a) != size or not isinstance(extent, int):
+            return None
+        word = word if a.name == schedule.dots else word + Var(f"{a.name}.u", extent) * (size // WORD_BYTES)
+        size *= extent
+    if size != VECTOR_BYTES:
+        return None
+    rows = WordRows(points.accumulator("", DType.I32), *factors, points, schedule, name)
+    words = dense(f"{name}words", rows.count, LANES, space=Space.REGISTERS, dtype=DType.I32)
+    first = {a: Span(s.start, 1) for a, s in inner.items()}
+    fill = rows.filled(words, next(a for a in reduction.axes if a.name == schedule.dots), first, VECTOR_BYTES, 0)
+    return words, fill, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +174,7 @@ class WordBlocks(WordRows):
         parts = -(-n // BLOCK_BYTES)
         rows = dense(f"{self.name}rows", self.pairs, parts, LANES, space=Space.REGISTERS, dtype=DType.I32)
         word, pair = Var("word", LANES), Var("pair", self.pairs)
-        stmts = [*self._filled(words, axis, inner, n, 0)]
+        stmts = [*self.filled(words, axis, inner, n, 0)]
         if self.count % 2:
             zero = Store(words, (Const(self.count), word), Const(0, DType.I32))
             stmts.append(For(word, (zero,), LoopKind.VECTOR, LANES))

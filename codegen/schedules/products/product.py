@@ -72,6 +72,7 @@ from aot.runtime.abi import DType
 # Unrolled terms of a sum, by the type of its weights. Of i16 one word: more would reorder sums.
 UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.U16: 2, DType.BF16: 16}
 
+ROW_BYTES = 16  # of data of a row that a vector register holds
 HALF_TERMS = 64  # products of f16 that are summed in f16: 128 would err twice as much for 2 % of the time
 
 
@@ -127,6 +128,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
     if word_bytes:
         plans = tuple(replace(p, word_bytes=word_bytes) for p in plans)
     whole = terms > 0 and scaled  # steps add up integers
+    run = _run_axis(d, form, terms, target)
     alone = not (loops.outer or shared)  # no loops are around those of the product's own tiles
     blocks = cache_blocks(d, form, loops, columns, outside, target) if alone and (outside or not whole) else ()
     if (near := near_rows(d, form, loops, outside, target)) and alone:
@@ -148,7 +150,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
         tile=(
             *_row_tiles(d, form, loops, height, fetched),
             Tile(form.lane.name, columns, Tail.CUT),
-            *_sum_tiles(d, form, loops.innermost, terms, unrolled),
+            *_sum_tiles(d, form, loops.innermost, terms, unrolled, run),
         ),
         skip_padding=tuple(b.axis.name for b in loops.skipped),
         lanes=(form.lane.name, width),
@@ -156,7 +158,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
         prefetch=plans[0].operand if within is not None or panels else streamed,
         prefetch_within=within,
         scaled_steps=steps.name if steps is not None and (whole or not (terms or blocks)) else None,
-        row_vectors=loops.innermost if row > 1 and not terms else None,
+        row_vectors=run.name if run is not None else loops.innermost if row > 1 and not terms else None,
         halves=loops.innermost if halves else None,
         dots=loops.innermost if terms else None,
         prefetch_epilogue=epilogue,
@@ -225,16 +227,42 @@ def _row_tiles(d: Definition, form: MatmulShape, loops: ProductLoops, height: in
     return [row_tile(tiled, loops.tiled, height, few=fetched, once=d.overwrites)] if loops.rows else []
 
 
-def _sum_tiles(d: Definition, form: MatmulShape, inner: str, terms: int, steps: int) -> list[Tile]:
+def _sum_tiles(
+    d: Definition, form: MatmulShape, inner: str, terms: int, steps: int, run: Var | None = None
+) -> list[Tile]:
     """Return the tiles of the sum, whose innermost loop is `inner`. `terms`: those that dots unroll, 0 without dots.
 
-    `steps`: those that are unrolled for loads or prefetches.
+    `steps`: those that are unrolled for loads or prefetches. `run`: as `_run_axis` returns it.
     """
     if terms:
+        few = field_axes(d, form)
+        if run is not None and few:
+            return [Tile(run.name, _run_steps(d, form, run), Tail.CUT), *_sum_tiles(d, form, inner, terms, steps)]
         return [*(Tile(a.name, extent(a), Tail.CUT) for a in field_axes(d, form)), Tile(inner, terms, Tail.CUT)]
     if takes_pairs(d, form):
         return [Tile(inner, 2, Tail.CUT)]
     return [Tile(inner, steps, Tail.CUT)] if steps > 1 else []
+
+
+def _run_axis(d: Definition, form: MatmulShape, terms: int, target: Target) -> Var | None:
+    """Return the outermost axis of a run of 16 bytes of data, whose words scaled dots take from a register; or None."""
+    if not terms or d.reduction is None or scaled_sum(d.reduction) is None or not target.abilities.multiplies_lanes:
+        return None
+    few = field_axes(d, form)
+    place = form.sums.index(few[0]) - 1 if few else len(form.sums) - 1
+    if place < 0 or form.sums[place] is step_axis(d, form):
+        return None
+    axis = form.sums[place]
+    steps = _run_steps(d, form, axis)
+    return axis if steps and extent(axis) % steps == 0 else None
+
+
+def _run_steps(d: Definition, form: MatmulShape, axis: Var) -> int:
+    """Return the steps of an axis that 16 bytes of data hold; 0 if these lie apart."""
+    factors = dot_factors(d.reduction, form.lane.name) if d.reduction is not None else None
+    data = None if factors is None else next((x for x in reads(d, body=True) if x.load == factors[0]), None)
+    step = 0 if data is None else data.steps.get(axis) or 0
+    return 0 if not step or ROW_BYTES % step else ROW_BYTES // step
 
 
 def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
