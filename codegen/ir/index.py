@@ -197,13 +197,9 @@ def _holds_sums(a: Affine) -> bool:
 
 def factors(e: Expr) -> tuple[Expr, ...]:
     """Return the factors of an atom."""
-    match e:
-        case Const(1):
-            return ()
-        case Prim("mul", (x, y), DType.I64):
-            return (*factors(x), *factors(y))
-        case _:
-            return (e,)
+    if isinstance(e, Prim):  # no match: proofs ask for the factors of each term of each goal
+        return (*factors(e.args[0]), *factors(e.args[1])) if e.fn == "mul" and e.dtype is DType.I64 else (e,)
+    return () if isinstance(e, Const) and e.value == 1 else (e,)
 
 
 @lru_cache(maxsize=1 << 15)

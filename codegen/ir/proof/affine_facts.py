@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
+from functools import lru_cache, reduce
 
-from aot.codegen.ir.expressions import rewrite, variables
-from aot.codegen.ir.index import Affine, bounds, exactly, factors, normal
+from aot.codegen.ir.expressions import Look, rewrite, variables
+from aot.codegen.ir.index import Affine, bounds, exactly, factors, normal, weighted
 from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
 from aot.runtime.abi import DType
+
+NOTHING = exactly(0)
 
 
 def iterates(axis: Var) -> list[Affine]:
@@ -38,23 +40,46 @@ def plain(a: Affine) -> list[Var]:
 
 def coefficient(a: Affine, v: Var) -> tuple[Affine | None, dict[Expr, int]]:
     """Return the factor of `v` in a sum, and the terms that have `v` inside of other functions; None for a power."""
-    total, nested = Affine({}), dict[Expr, int]()
+    total, nested = NOTHING, dict[Expr, int]()
     for atom, c in a.terms.items():
-        if v not in variables(atom):
-            continue
-        parts = factors(atom)
-        others = [p for p in parts if p != v]
-        if len(others) == len(parts):
-            nested[atom] = c
-        elif len(others) < len(parts) - 1 or any(v in variables(p) for p in others):
+        factor, is_nested = _factor(atom, v)
+        if factor is None:
             return None, nested
-        else:
-            total = total.plus(normal(reduce(lambda p, q: prim("mul", p, q), others, Const(1)), {}), c)
+        if is_nested:
+            nested[atom] = c
+        elif factor is not NOTHING:
+            total = total.plus(factor, c)
     return total, nested
 
 
+@lru_cache(maxsize=1 << 14)
+def _factor(atom: Expr, v: Var) -> tuple[Affine | None, bool]:
+    """Return the factor of `v` in a term, None for a power, and True if `v` is inside of another function."""
+    if v not in variables(atom):
+        return NOTHING, False
+    parts = factors(atom)
+    others = [p for p in parts if p != v]
+    if len(others) == len(parts):
+        return NOTHING, True
+    if len(others) < len(parts) - 1 or any(v in variables(p) for p in others):
+        return None, False
+    return normal(reduce(lambda p, q: prim("mul", p, q), others, Const(1)), {}), False
+
+
 def replaced(a: Affine, v: Var, end: Expr) -> Affine:
-    return normal(rewrite(a.expr(), {v: end}), {})
+    """Return a sum with another expression for `v`."""
+    return weighted([(_with_end(atom, v, end), c) for atom, c in a.terms.items()], a.const)
+
+
+@lru_cache(maxsize=1 << 14)
+def _with_end(atom: Expr, v: Var, end: Expr) -> Affine:
+    """Return a term with another expression for `v`: the goals of a search have the same terms."""
+    return normal(rewrite(atom, {v: end}), {})
+
+
+def rewritten(a: Affine, change: Look) -> Affine:
+    """Return a sum with sub-expressions of its terms replaced."""
+    return weighted([(normal(rewrite(atom, change), {}), c) for atom, c in a.terms.items()], a.const)
 
 
 def plus_product(part: Expr, others: Iterable[Expr], c: int, rest: Affine) -> Affine:

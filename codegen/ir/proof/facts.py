@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import gcd, inf
 
-from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, bounds, exactly, factors, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Var, as_expr, prim
 from aot.codegen.ir.proof.affine_facts import (
@@ -22,6 +22,7 @@ from aot.codegen.ir.proof.affine_facts import (
     plain,
     plus_product,
     replaced,
+    rewritten,
 )
 from aot.codegen.ir.proof.known_facts import KnownFacts
 from aot.codegen.ir.proof.search_state import (
@@ -153,12 +154,12 @@ class Facts(KnownFacts):
         return goal
 
     def _holds(self, goal: Affine, depth: int) -> bool:
-        if bounds(goal)[0] >= 0:
-            return True
         search = self._search_state
-        search.tries -= 1
         results = self._results[search.is_written]
         found = results.get(goal.key)
+        if found is None and bounds(goal)[0] >= 0:
+            return True
+        search.tries -= 1
         if found is not None:
             return found
         if depth <= 0 or search.goals <= 0 or search.tries <= 0:
@@ -197,8 +198,8 @@ class Facts(KnownFacts):
         yield from self._cases(goal, depth)
         yield from self._over_quotients(goal, depth)
         yield from self._by_facts(goal)
-        if not self._search_state.is_written and any(v in self.meaning for v in variables(goal.expr())):
-            yield [(self, normal(rewrite(goal.expr(), self._meaning_of), {}))]
+        if not self._search_state.is_written and not self.meaning.keys().isdisjoint(variables(*goal.terms)):
+            yield [(self, rewritten(goal, self._meaning_of))]
         for v in sorted(plain(goal), key=lambda v: not isinstance(v.extent, int)):
             if v not in self.axes and (ends := self._at_ends(goal, v, depth)) is not None:
                 yield [(self, g) for g in ends]
@@ -228,7 +229,7 @@ class Facts(KnownFacts):
                     u: m for u in variables(*goal.terms) if v in variables(m := self.meaning.get(u, ZERO.expr()))
                 }
                 if made_of or v in variables(*goal.terms):
-                    goal = normal(rewrite(goal.expr(), made_of), {}) if made_of else goal
+                    goal = rewritten(goal, made_of.get) if made_of else goal
                     return replaced(goal, v, gap.plus(Affine({v: c}), -1).times(-c).expr())
         return self.written(goal)
 
