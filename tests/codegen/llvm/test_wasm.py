@@ -21,6 +21,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 import runtime
 from aot.codegen.llvm.build import build
 from aot.codegen.llvm.callers import files_for_callers, loader_files
+from aot.codegen.llvm.object import optimize
 from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
@@ -31,6 +32,7 @@ from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageError
 from aot.runtime.loading.foreign.wasm import WasmFile
 from aot.runtime.loading.library import read_manifest, verify
+from aot.runtime.model import CompiledModel
 from tests.browser import chromium, served
 from tests.codegen.llvm.test_cross import QUANTISED
 from tests.codegen.web import Call, run_in_node
@@ -96,6 +98,13 @@ def compiled(path: Path, model: Callable[[], Graph | Path], target: str = "wasm"
     return path
 
 
+def here(model: Graph | Path, target: str = "x86-64-v2") -> CompiledModel:
+    """Compile a model for this machine with LLVM's lowest effort: without fused multiply-adds it changes no bit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optimize, "EFFORT", 0)
+        return in_memory(stages(model, CompileOptions(target=target)).built)
+
+
 def quantised(name: str) -> tuple[Callable[[], Graph], list[Array]]:
     make, shape = QUANTISED[name]
     return lambda: graph_of(make, shape), [data(*shape)]
@@ -129,10 +138,10 @@ def test_networks_compute_what_x86_computes(target: str, threads: int, tmp_path:
         jobs.append((f"{name}.wasm", [{info.name: x for info, x in zip(infos, inputs, strict=True)}] * 20))
     found = run_in_node(tmp_path, jobs, threads=threads)
     for (name, (model, inputs)), answers in zip(MODELS.items(), found, strict=True):
-        here = in_memory(stages(model(), CompileOptions(target="x86-64-v2")).built)(*inputs).to_tuple()
+        host = here(model())(*inputs).to_tuple()
         for answer in answers:
             assert isinstance(answer, dict), f"{name}: {answer}"
-            for one, wanted in zip(answer.values(), here, strict=True):
+            for one, wanted in zip(answer.values(), host, strict=True):
                 np.testing.assert_array_equal(one, wanted, err_msg=name)
 
 
@@ -147,9 +156,9 @@ def test_relaxed_multiply_adds(tmp_path: Path) -> None:
         jobs.append((f"{name}.wasm", [{info.name: x for info, x in zip(infos, inputs, strict=True)}]))
     for name, (answer,) in zip(names, run_in_node(tmp_path, jobs, relaxed=True), strict=True):
         model, inputs = MODELS[name]
-        here = in_memory(stages(model(), CompileOptions(target="x86-64-v3")).built)(*inputs).to_tuple()
+        host = here(model(), "x86-64-v3")(*inputs).to_tuple()
         assert isinstance(answer, dict), answer
-        for found, wanted in zip(answer.values(), here, strict=True):
+        for found, wanted in zip(answer.values(), host, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=0 if name == "matmul" else 1e-5, atol=1e-6)
 
 
@@ -163,8 +172,8 @@ def test_sizes_that_vary_and_variables(tmp_path: Path) -> None:
         calls = [{info.name: x for info, x in zip(infos, given, strict=True)} for given in network.inputs]
         jobs.append((f"{name}.wasm", [*calls, "reset", *calls]))
     for (name, network), answers in zip(networks.items(), run_in_node(tmp_path, jobs), strict=True):
-        here = in_memory(stages(network.make(), CompileOptions(target="x86-64-v2")).built)
-        wanted = [here(*given).to_tuple() for given in network.inputs]
+        host = here(network.make())
+        wanted = [host(*given).to_tuple() for given in network.inputs]
         for answer, outputs in zip(answers, [*wanted, *wanted], strict=True):
             assert isinstance(answer, dict), f"{name}: {answer}"
             for found, output in zip(answer.values(), outputs, strict=True):
@@ -177,7 +186,7 @@ def test_a_language_model_draws_the_tokens_of_this_machine(target: str, flags: d
     """In a worker each token comes as soon as it is drawn, so that a caller may stop long before the last one."""
     story = Network("llama", "Q4_0").write(tmp_path / "story.gguf")
     compiled(tmp_path / "m.wasm", lambda: story, target)
-    compiled(tmp_path / "m.so", lambda: story, "x86-64-v2")
+    compiled(tmp_path / "m.so", lambda: story)
     ids, generator = [5, 1, 40, 7, 7, 63, 2], runtime.Generator(runtime.load(tmp_path / "m.so"))
     wanted = [generator.generate(ids, 40)]
     wanted.append(generator.generate([wanted[0][-1]], 12, runtime.Sampling(0.8, seed=3)))
@@ -251,7 +260,7 @@ def test_external_weights(target: str, threads: int, worker: int, tmp_path: Path
         (tmp_path / f"{name}.weights").write_bytes(contents)
     jobs: list[tuple[str, list[Call]]] = [(f"{name}.wasm", [{"image": image}]) for name in ("m", "none", *damaged)]
     (right, *wrong) = run_in_node(tmp_path, jobs, threads=threads, worker=worker)
-    wanted = in_memory(stages(DIGITS, CompileOptions(target="x86-64-v2")).built)(image)[0]
+    wanted = here(DIGITS)(image)[0]
     (answer,) = right
     assert isinstance(answer, dict)
     np.testing.assert_array_equal(answer["probabilities"], wanted)
@@ -349,7 +358,7 @@ def test_the_example_of_wasmtime(tmp_path: Path) -> None:
     pytest.importorskip("wasmtime", reason="needs the package wasmtime")
     module, image = compiled(tmp_path / "digits.wasm", lambda: DIGITS), np.load(DIGITS.with_name("seven.npy"))
     example = runpy.run_path(str(DIGITS.parents[1] / "wasmtime" / "digits.py"))
-    wanted = in_memory(stages(DIGITS, CompileOptions(target="x86-64-v2")).built)(image)[0]
+    wanted = here(DIGITS)(image)[0]
     np.testing.assert_array_equal(example["Network"](str(module)).run(image), wanted.ravel())
 
 
@@ -392,7 +401,7 @@ def test_a_page_reads_a_digit(browser: Any, target: str, external: bool, flags: 
     with served(tmp_path) as address:
         browser.get(address)
         found, loaded, ended = json.loads(WebDriverWait(browser, 60).until(lambda page: page.title))
-    wanted = in_memory(stages(DIGITS, CompileOptions(target="x86-64-v2")).built)(seven)[0]
+    wanted = here(DIGITS)(seven)[0]
     np.testing.assert_array_equal(np.array([found], np.float32), wanted)
     last = tmp_path / ("digits.weights" if external else "digits.wasm")
     assert (loaded, ended) == ([(size := last.stat().st_size), size], "AbortError")

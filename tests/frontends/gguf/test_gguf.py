@@ -22,6 +22,7 @@ from aot.opset.deferred_parts import part_of
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
 from tests.frontends.gguf.files import TYPES, meaning, random_bytes, write
 from tests.frontends.gguf.networks import WIDTH, Network
+from tests.frontends.gguf.references import inputs
 from tests.inferred import results_of
 
 CLOSE = 2e-4  # of the range of the logits: f32 against f64
@@ -43,15 +44,6 @@ NETWORKS = {
     "TQ2_0": Network("qwen2", "TQ2_0"),
 }
 COMPILED = ("llama, rates with factors", "Q4_0", "Q8_0", "Q4_K", "Q6_K")
-
-
-def inputs(ids: list[int], past: int) -> dict[str, np.ndarray]:
-    return {
-        "input_ids": np.array([ids], np.int64),
-        "attention_mask": np.ones((1, past + len(ids)), np.int64),
-        "position_ids": np.arange(past, past + len(ids))[None],
-        "beam_idx": np.zeros(1, np.int32),
-    }
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -111,7 +103,7 @@ def test_networks_mean_what_their_architecture_says(name: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_networks_compute_it(name: str, tmp_path: Path) -> None:
-    """`test_transformers.py` compiles the architectures in f32."""
+    """`huggingface/test_transformers.py` compiles the architectures in f32."""
     request = in_memory(made_of(name, tmp_path).built).create_infer_request()
     check_logits(name, lambda feed: request.infer(feed)["logits"])
 

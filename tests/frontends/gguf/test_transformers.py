@@ -12,12 +12,14 @@ from aot.runtime import Generator
 from aot.runtime.errors import UsageError
 from tests.archives import arrays_of
 from tests.frontends.gguf.files import write
+from tests.frontends.gguf.references import logits_by_references
 
 MODELS = Path(__file__).with_name("models")
 PROMPT, EVERY = 5, 8
 CLOSE = 1e-5  # of the largest logit
 OTHERS = ("qwen2", "qwen3", "gemma3", "gpt2", "starcoder", "starcoder2", "phi2")
 ARCHITECTURES = {"llama": "llama", "smollm": "llama"} | {name: name for name in OTHERS}
+COMPILED = ("smollm", "starcoder")  # llama, and the only architecture that no folder has
 HEADS, HEADS_OF_VALUES = 4, {"gpt2": 4, "starcoder": 1}  # others have 2 heads of keys and values
 
 
@@ -49,7 +51,15 @@ def saved(name: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_tokens_and_logits_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
+def test_logits_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
+    """By the references of the opset: layers of an architecture are those of `huggingface/test_transformers.py`."""
+    found = arrays_of(MODELS / f"{name}.npz")
+    got = logits_by_references(saved(name, tmp_path), found["tokens"].tolist(), 6 * EVERY)[::EVERY]
+    np.testing.assert_allclose(got, found["logits"], rtol=0, atol=CLOSE * np.abs(found["logits"]).max())
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_tokens_and_logits_of_compiled_networks_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
     found = arrays_of(MODELS / f"{name}.npz")
     tokens, logits = found["tokens"].tolist(), found["logits"]
     model = compile_model(saved(name, tmp_path), threads=1)

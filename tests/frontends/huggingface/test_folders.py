@@ -17,6 +17,7 @@ from aot.frontends.huggingface.container import INDEX, read_file_tensors
 from aot.runtime import Generator, load
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
 from aot.text.tokenizers.tokenizer import read_tokenizer
+from tests.frontends.gguf.references import logits_by_references
 from tests.frontends.huggingface.folders import Array, safetensors, weight, write
 
 WORDS, WIDTH, INNER = 48, 32, 40
@@ -51,7 +52,7 @@ def tensors() -> dict[str, Array]:
 
 
 def logits(folder: Path) -> Array:
-    return Generator(compile_model(folder, threads=1)).feed(IDS)
+    return logits_by_references(folder, IDS, 3)
 
 
 def test_parts_and_types_of_weights_change_nothing(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_small_weights_have_the_logits_of_the_same_numbers(kind: str, tmp_path: 
     assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
 
 
-@pytest.mark.parametrize("kind", ["gptq 4", "awq", "packed 8"])
+@pytest.mark.parametrize("kind", ["awq", "packed 8"])  # along the columns, and along the rows
 def test_small_experts_have_the_logits_of_the_same_numbers(kind: str, tmp_path: Path) -> None:
     pack, bits, scheme = KINDS[kind]
     folder, tokens, _ = network("qwen3_moe", tmp_path)

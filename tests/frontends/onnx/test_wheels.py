@@ -37,7 +37,6 @@ def voice() -> dict[str, Array]:
 
 OCR, MAGIKA, SILERO = "rapidocr-onnxruntime==1.4.4", "magika==1.0.3", "silero-vad==6.2.3"
 MODELS = [
-    (OCR, "ch_ppocr_mobile_v2.0_cls_infer.onnx", [{"x": image(1, 3, 48, 192)}, {"x": image(3, 3, 48, 192)}]),
     (OCR, "ch_PP-OCRv4_det_infer.onnx", [{"x": page()}]),
     (OCR, "ch_PP-OCRv4_rec_infer.onnx", [{"x": image(1, 3, 48, 320)}, {"x": image(2, 3, 48, 200)}]),
     (MAGIKA, "model.onnx", [{"bytes": RNG.integers(0, 257, (n, 2048)).astype(np.int32)} for n in (1, 3)]),

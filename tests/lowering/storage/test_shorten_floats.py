@@ -44,7 +44,7 @@ def test_all_targets_and_threads_compute_the_same_bits(name: str, precision: str
     make, shape = CASES[name]
     inputs = values(shape)
     found: dict[tuple[str, int], bytes] = {}
-    for target in run_here():
+    for target in run_here() if precision == "bf16" else run_here()[:2]:  # others have instructions for bf16 alone
         built = short(make, shape, target=target, precision=precision).built
         alone = target == NAMES[-1] and not HAS_TILES  # one thread emulates tile registers
         for threads in (1,) if alone else (1, 2):

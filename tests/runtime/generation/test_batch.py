@@ -80,6 +80,7 @@ def test_all_rows_alike_are_as_without_the_option(tmp_path: Path) -> None:
         past += count
 
 
+@pytest.mark.parametrize("model", NETWORKS[:1], indirect=True, ids=lambda n: n.architecture)
 def test_what_is_refused(model: CompiledModel, tmp_path: Path) -> None:
     plain = compile_model(Network("llama", "Q4_0").write(tmp_path / "m.gguf"))
     compile_model("examples/digits/model.xml").export_model(tmp_path / "digits.so")

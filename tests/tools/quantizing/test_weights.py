@@ -86,7 +86,7 @@ def test_recurrent_weights_have_8_bits_and_a_scale_for_each_row(kind: str, tmp_p
     assert made.groups.count("dots=") >= 2 * HAS
 
 
-@pytest.mark.parametrize(("kind", "bits"), [("Q4_0", 4), ("Q4_1", 4), ("Q4_K", 4), ("Q8_0", 8), ("Q4_1", 8)])
+@pytest.mark.parametrize(("kind", "bits"), [("Q4_0", 4), ("Q4_K", 4), ("Q8_0", 8), ("Q4_1", 8)])
 def test_integers_of_so_few_bits_stay_as_they_are(kind: str, bits: int, tmp_path: Path) -> None:
     path = Network("llama", kind, tied=False).write(tmp_path / "m.gguf")
     samples = [{"input_ids": np.array([[3, 7, 60]])}]
