@@ -116,6 +116,7 @@ class Machine:
     level_caches: Mapping[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
     uses: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # see `object.features`
     scheduled: Callable[[str], str] = str  # CPU by whose model LLVM schedules code for one of a name
+    left_out: tuple[str, ...] = ()  # see `Target.left_out`
     module_flags: str = ""  # LLVM IR at the end of each module: its convention of calls
     elf_flags: int = 0  # e_flags of ELF, which all objects of a library have in common
     flush: FlushMode | None = None  # where computing with denormal numbers takes far longer than without

@@ -123,6 +123,7 @@ X86_64 = Machine(
     pause=("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     dispatch=dict.fromkeys(("linux", "windows", "android"), _CPUID),
     scheduled=_scheduled,
+    left_out=("disable-lsr", "disable-cgp"),  # which take a third of LLVM's time
     flush=FlushMode(
         begin=(
             "%own.mode = alloca i32, align 4",

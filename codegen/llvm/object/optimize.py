@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Lock
+
 import llvmlite.binding as llvm
 
 from aot.codegen.llvm.object.features import features_used
@@ -10,23 +14,46 @@ from aot.codegen.target import Target
 from aot.runtime.errors import InternalError
 
 EFFORT = 3  # of LLVM's code generator, from 0, which is about four times as fast, to 3; most tests set 0
+_KNOWN = range(20, 23)  # versions of LLVM that have all switches of machines: an unknown switch would end the process
+_SWITCHING = Lock()
 
 
 def compile_module(text: str, target: Target, level: int | None = 1) -> bytes:
     """Compile a module to position-independent object code. `level` None runs no passes, to compile fast."""
     machine = _machine(target.using(features_used(text, target.machine)))
-    return machine.emit_object(_optimized(text, target, machine, level))
+    module = _optimized(text, target, machine, level)
+    with _left_out(target, level):
+        return machine.emit_object(module)
 
 
 def assembly(text: str, target: Target, level: int | None = 1) -> str:
     """Compile a module to assembly text."""
     machine = _machine(target.using(features_used(text, target.machine)))
-    return machine.emit_assembly(_optimized(text, target, machine, level))
+    module = _optimized(text, target, machine, level)
+    with _left_out(target, level):
+        return machine.emit_assembly(module)
 
 
 def optimized(text: str, target: Target, level: int | None = 1) -> str:
     """Return the module after its passes, as LLVM text."""
     return str(_optimized(text, target, _machine(target.using(features_used(text, target.machine))), level))
+
+
+@contextmanager
+def _left_out(target: Target, level: int | None) -> Generator[None]:
+    """Leave out passes of the code generator that do little for loops of vectors, while one module is compiled.
+
+    LLVM keeps these switches for the whole process, whose other code generators must not notice them.
+    """
+    switches = target.left_out if level is None and llvm.llvm_version_info[0] in _KNOWN else ()
+    with _SWITCHING:
+        for name in switches:
+            llvm.set_option("", f"-{name}=true")
+        try:
+            yield
+        finally:
+            for name in switches:
+                llvm.set_option("", f"-{name}=false")
 
 
 def _machine(target: Target) -> llvm.TargetMachine:

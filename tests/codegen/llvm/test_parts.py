@@ -15,7 +15,7 @@ from aot.codegen.llvm.build import build
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.linking.elf_writer import RELA, RELOCATION, SECTION_SYMBOL
 from aot.codegen.llvm.linking.relocatable import taken_apart
-from aot.codegen.llvm.object import workers
+from aot.codegen.llvm.object import optimize, workers
 from aot.codegen.llvm.object.combine import combine
 from aot.codegen.llvm.object.optimize import compile_module
 from aot.codegen.llvm.object.workers import Workers
@@ -84,6 +84,33 @@ def test_a_symbol_is_defined_once() -> None:
     code = compile_module(CALLED, NATIVE, None)
     with pytest.raises(InternalError, match="a symbol is defined once, got twice twice"):
         combine([(code, {}), (code, {})])
+
+
+LOOP = """
+define hidden void @f(ptr %p, i64 %n, i64 %s) nounwind {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %j, %loop ]
+  %m = mul i64 %i, %s
+  %a = getelementptr i32, ptr %p, i64 %m
+  store i32 1, ptr %a
+  %j = add i64 %i, 1
+  %c = icmp slt i64 %j, %n
+  br i1 %c, label %loop, label %done
+done:
+  ret void
+}
+"""
+
+
+def test_passes_are_left_out_for_one_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that steps by a dynamic size adds it where LLVM reduces strength, and multiplies where it does not."""
+    monkeypatch.setattr(optimize, "EFFORT", 3)
+    target = Target.parse("x86-64-v4")
+    before = compile_module(LOOP, target, 1)
+    assert compile_module(LOOP, target, None) != before
+    assert compile_module(LOOP, target, 1) == before
 
 
 @pytest.fixture(scope="module")
