@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import lru_cache
 from threading import Lock
+from typing import Literal
 
 import llvmlite.binding as llvm
 
@@ -57,6 +59,12 @@ def _left_out(target: Target, level: int | None) -> Generator[None]:
 
 
 def _machine(target: Target) -> llvm.TargetMachine:
+    return _with_effort(target, EFFORT)
+
+
+@lru_cache(maxsize=8)
+def _with_effort(target: Target, effort: Literal[0, 1, 2, 3]) -> llvm.TargetMachine:
+    """Return LLVM's machine, which is kept: for its first module it makes tables, longer than a small module takes."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     try:
@@ -66,7 +74,7 @@ def _machine(target: Target) -> llvm.TargetMachine:
     return found.create_target_machine(
         cpu=target.llvm_cpu,
         features=",".join(target.llvm_features),
-        opt=EFFORT,
+        opt=effort,
         reloc="static" if target.platform.format is Format.WASM else "pic",  # a module has its memory to itself
         codemodel="default",
     )
