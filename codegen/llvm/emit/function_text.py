@@ -98,6 +98,11 @@ def global_name(name: str) -> str:
     return f'@"{"".join(escaped)}"'
 
 
+@lru_cache(maxsize=1 << 12)
+def _declaration(name: str, type_: str, *types: str) -> str:
+    return f"declare {type_} @{name}({', '.join(types)})"
+
+
 class Function:
     """A function. Instructions are appended to `block`, or to the block `at` (hoisting)."""
 
@@ -148,8 +153,8 @@ class Function:
         return self.op(type_, f"{op} {a} to {type_}")
 
     def call(self, name: str, type_: str, *args: Value, flags: str = "") -> Value:
-        self.declarations.add(f"declare {type_} @{name}({', '.join(a.type for a in args)})")
-        return self.op(type_, f"call {flags}{type_} @{name}({', '.join(map(str, args))})")
+        self.declarations.add(_declaration(name, type_, *[a.type for a in args]))
+        return self.op(type_, f"call {flags}{type_} @{name}({', '.join([f'{type_} {name}' for type_, name in args])})")
 
     def intrinsic(self, name: str, *args: Value, flags: str = "") -> Value:
         """Call an intrinsic whose result and name follow the type of its first argument."""

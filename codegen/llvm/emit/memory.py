@@ -430,6 +430,6 @@ class Memory(Lanes):
 
 def cell(a: Access) -> int:
     """Return the place in a register buffer."""
-    if not a.offset.is_const:
+    if a.offset.terms:
         raise InternalError(f"{a.buffer.name}: a register index is constant, got {a.offset}")
     return a.offset.const

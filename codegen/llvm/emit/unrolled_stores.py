@@ -62,6 +62,8 @@ class Steps:
         self._vector = next(((slot, whole.terms[v]) for v, slot in linear.items() if ranges[slot].lanes), None)
         self._rest = Affine({x: c for x, c in whole.terms.items() if x not in linear}, whole.const)
         self._forms: dict[tuple[int | Var | None, ...], Form] = {}
+        shaping = self._folded if self._vector is None else [*self._folded, self._vector[0]]
+        self._shape, self._formed = _chosen(shaping), dict[object, Form]()  # forms by numbers of values
         self._known: dict[object, Access] = {}
 
     def are_near(self, is_target: bool) -> bool:
@@ -97,6 +99,13 @@ class Steps:
 
     def _form(self, indices: list[int]) -> Form:
         """Return the form for the values of the folded variables, and the lanes of the vector."""
+        shape = self._shape(indices)
+        found = self._formed.get(shape)
+        if found is None:
+            found = self._formed[shape] = self._shared(indices)
+        return found
+
+    def _shared(self, indices: list[int]) -> Form:
         key: list[int | Var | None] = [indices[slot] for slot in self._folded]
         if self._vector is not None:
             lanes = self._ranges[self._vector[0]].lanes
@@ -128,10 +137,14 @@ def _chosen(slots: list[int]) -> Callable[[list[int]], object]:
 
 
 class Leaf(NamedTuple):
-    """A store, with its accesses by the identities of buffer and index."""
+    """A store, with its accesses by the identities of buffer and index.
+
+    `added`: those of the target and of two floats, where the store adds their product.
+    """
 
     store: Store
     places: dict[tuple[int, int], Steps]
+    added: tuple[Steps, Steps, Steps] | None
 
 
 class Room(NamedTuple):
@@ -212,7 +225,15 @@ class UnrolledStores:
             steps = places[id(buffer), id(index)] = Steps(buffer, self._at.access(buffer, index).offset, ranges)
             if not steps.are_near((buffer, index) is target):
                 return None
-        return [Leaf(stmt, places)]
+        added = None
+        match stmt:
+            case Store(buffer, _, Prim("mul", (Load() as a, Load() as b), dtype), "add"):
+                if dtype.is_float and dtype is buffer.dtype.compute:
+                    x, w = (places[id(one.buffer), id(one.index)] for one in (a, b))
+                    added = places[id(buffer), id(stmt.index)], x, w
+            case _:
+                pass
+        return [Leaf(stmt, places, added)]
 
 
 def _range(loop: For) -> Range:

@@ -39,6 +39,8 @@ class Values(Memory):
             a = None if steps is None else steps.at(self.at.indices)
             if a is not None and a.step in (0, 1):
                 return self.read(a, self.width if a.step else 1)  # which knows what was read before
+        if isinstance(expr, Const):
+            return constant(expr.value, expr.dtype)
         value = self.behind(expr, self.memo)
         if value is None:
             value = self.memo[expr, self.at.guard] = self._expr(expr)
@@ -49,8 +51,6 @@ class Values(Memory):
             return self.load(expr)
         if isinstance(expr, Prim):
             return self.index(expr) if expr.dtype is DType.I64 and is_index(expr) else self.primitive(expr)
-        if isinstance(expr, Const):
-            return constant(expr.value, expr.dtype)
         if isinstance(expr, Var):
             return self.index(expr)
         raise InternalError("emit: a reduction must be turned into loops first")
