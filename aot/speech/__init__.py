@@ -1,1 +1,1 @@
-"""Speech to text: audio files, and the loop around Whisper."""
+"""Speech to text, and text to speech: audio files, the loop around Whisper, voices of VITS."""

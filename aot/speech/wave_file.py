@@ -1,4 +1,4 @@
-"""Samples of a WAV file: 16-bit PCM of any rate and any number of channels, as one channel of another rate."""
+"""WAV files of 16-bit PCM: read at any rate with any number of channels, as one channel of another rate; written."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from aot.ir.types import Array
+from aot.runtime.atomic import replacing
 from aot.runtime.errors import CorruptError, UnsupportedError
 from aot.runtime.regular import open_file
 
@@ -50,6 +51,14 @@ def samples_of(stream: BinaryIO, name: str, rate: int) -> Array:
     whole = len(data) // (BYTES * channels)
     integers = np.frombuffer(data, "<i2", whole * channels).reshape(whole, channels)
     return resampled(integers.mean(1, dtype=np.float32) / np.float32(1 << 15), given, rate)
+
+
+def write_wave(path: Path, samples: Array, rate: int) -> None:
+    """Write samples, -1 to 1, of one channel; what lies beyond is cut off. OSError where no file can be written."""
+    integers = np.rint(np.clip(samples, -1, 1) * ((1 << 15) - 1)).astype("<i2")
+    with replacing(path) as made, wave.open(str(made), "wb") as file:
+        file.setparams((1, BYTES, rate, len(integers), "NONE", ""))
+        file.writeframes(integers.tobytes())
 
 
 def resampled(samples: Array, given: int, wanted: int) -> Array:

@@ -25,6 +25,8 @@ TOKENIZER, SETTINGS, CHAT_TEMPLATE = "tokenizer.json", "tokenizer_config.json", 
 STOP, CONTEXT_LENGTH = "stop", "context_length"  # of a folder: tokens that end an answer, tokens that it was trained on
 AUDIO = "audio"  # input of an encoder of speech
 SPEECH = "speech"  # of a folder: settings of generation_config.json for transcriptions
+SCALES, SPEAKER, WAVEFORM = "scales", "speaker", "waveform"  # inputs and output of a network that speaks
+VOICE = "voice"  # of a folder: characters and settings of a network that speaks
 START = "decoder_start"  # of a folder and of a manifest: the tokens that begin the text of a decoder behind an encoder
 LABELS = "labels"  # of a folder: the names of a classifier's scores
 CONTEXT = ".context_length"
@@ -54,7 +56,7 @@ def kept(rt_info: Mapping[str, object]) -> dict[str, str]:
     given = rt_info.get(FOLDER)
     folder = dict(cast("Mapping[str, object]", given)) if isinstance(given, Mapping) else {}
     started = {START: str(folder[START])} if START in folder else {}
-    if TOKENIZER in folder:
+    if TOKENIZER in folder or VOICE in folder:
         return {ENTRY: _packed({FOLDER: folder}), **started}
     if started:
         return started

@@ -1,8 +1,9 @@
-"""Makes whisper.npz in this folder: `python -m tests.speech.make`, from the root.
+"""Makes whisper.npz and vits.npz in this folder: `python -m tests.speech.make`, from the root.
 
 Needs torch and transformers. A small network whose weights follow from the names of their tensors: config.json and
 generation_config.json as transformers writes them, the shapes of the tensors, PyTorch's logits of tokens behind a
-sound, in f64, and the tokens of one window with and without times, by the rules of transformers.
+sound, in f64, and the tokens of one window with and without times, by the rules of transformers. Of VITS, with one
+speaker and with several, PyTorch's audio of tokens without noise, in f64.
 """
 
 import json
@@ -22,6 +23,7 @@ from transformers.generation.logits_process import (
 
 from tests.frontends.huggingface.folders import Array, weight, write
 from tests.speech.sound import RATE, sound
+from tests.speech.voices import weights
 
 CONFIG = {
     "d_model": 16,
@@ -49,6 +51,31 @@ GENERATION = {
     "begin_suppress_tokens": [3, 60],
     "max_length": 48,
 }
+
+VOICE = {
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "window_size": 2,
+    "ffn_dim": 24,
+    "flow_size": 8,
+    "spectrogram_bins": 5,
+    "duration_predictor_num_flows": 2,
+    "duration_predictor_flow_bins": 6,
+    "duration_predictor_filter_channels": 12,
+    "depth_separable_num_layers": 2,
+    "prior_encoder_num_flows": 1,
+    "prior_encoder_num_wavenet_layers": 2,
+    "posterior_encoder_num_wavenet_layers": 1,
+    "wavenet_dilation_rate": 2,
+    "upsample_initial_channel": 16,
+    "upsample_rates": [4, 2],
+    "upsample_kernel_sizes": [8, 4],
+    "resblock_kernel_sizes": [3, 5],
+    "resblock_dilation_sizes": [[1, 3], [1, 2]],
+    "vocab_size": 30,
+}
+SPEAKERS = {"num_speakers": 3, "speaker_embedding_size": 6, "use_stochastic_duration_prediction": False}
 
 
 def written(model: transformers.WhisperForConditionalGeneration, features: torch.Tensor, *, timed: bool) -> Array:
@@ -92,5 +119,24 @@ def main(folder: Path) -> None:
     np.savez_compressed(folder / "whisper.npz", facts=json.dumps(facts), **arrays)
 
 
+def voices(folder: Path) -> None:
+    """Write the audio of both kinds of VITS."""
+    ids, arrays, facts = np.random.default_rng(2).integers(0, 30, (1, 13)), dict[str, Array](), dict[str, object]()
+    for name, more in (("one", {}), ("several", SPEAKERS)):
+        model = transformers.VitsModel(transformers.VitsConfig(**VOICE, **more))
+        with TemporaryDirectory() as made, torch.no_grad():
+            model.save_pretrained(made)
+            with safe_open(Path(made) / "model.safetensors", "np") as file:
+                shapes = {key: list(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
+            config = json.loads(model.config.to_json_string())
+            write(Path(made), config, weights(shapes))
+            model = type(model).from_pretrained(made, dtype=torch.float64).eval()
+            model.noise_scale = model.noise_scale_duration = 0.0
+            found = model(torch.tensor(ids), **({"speaker_id": 2} if more else {})).waveform[0].numpy()
+        facts[name], arrays[name] = {"config": config, "shapes": shapes}, found.astype(np.float32)
+    np.savez_compressed(folder / "vits.npz", facts=json.dumps(facts), ids=ids, **arrays)
+
+
 if __name__ == "__main__":
     main(Path(__file__).parent)
+    voices(Path(__file__).parent)

@@ -33,6 +33,8 @@ EXAMPLES = {
     "transcribe": """
         aot transcribe model.so speech.wav
         aot transcribe model.so speech.wav --language de --timestamps""",
+    "speak": """
+        aot speak model.so "Good morning." -o speech.wav --speed 1.2""",
     "rerank": """
         aot rerank model.so "Where is Paris?" "Paris lies on the Seine." "A cat sleeps on the sofa." """,
     "quantize": """

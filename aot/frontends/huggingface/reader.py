@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aot.frontends.huggingface import encoder_decoders, encoders
+from aot.frontends.huggingface import encoder_decoders, encoders, vits
 from aot.frontends.huggingface.config import FILE, network_of
 from aot.frontends.huggingface.container import read_json, read_tensors
 from aot.frontends.huggingface.encoder_decoders import KINDS
@@ -33,6 +33,8 @@ def read(path: Path) -> Graph:
         return encoders.read(path, found)
     if found.get("model_type") in KINDS:
         return encoder_decoders.read(path, found)
+    if found.get("model_type") == vits.TYPE:
+        return vits.read(path, found)
     network = network_of(path, found)
     name = path.absolute().name
     graph = Graph(name=name, file=name)

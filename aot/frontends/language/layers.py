@@ -29,12 +29,39 @@ class Rotation:
     sin: OutPort
 
 
-class Layers:
+class Parts:
+    """Adds inputs, and small parts of networks, to `graph`."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.b = graph, Builder(graph)
+
+    def _parameter(self, name: str, dtype: DType, *shape: int | Var) -> OutPort:
+        port = self.graph.add(Parameter(element_type=dtype, shape=shape), name=name).out_port(0)
+        port.names = (name,)
+        return port
+
+    def _slice(self, x: OutPort, start: int, stop: int, axis: int = 3) -> OutPort:
+        return self.b.Slice(x, *(self._integers(n) for n in (start, stop, 1, axis)))
+
+    def _size(self, shape: OutPort, at: int) -> OutPort:
+        return self.b.Gather(shape, self._integers(at), self._integer(0))
+
+    def _integers(self, *values: int) -> OutPort:
+        return self.b.const(np.array(values, np.int64), DType.I64)
+
+    def _integer(self, value: int) -> OutPort:
+        return self.b.const(np.int64(value), DType.I64)
+
+    def _rows(self, table: OutPort, places: OutPort) -> OutPort:
+        return self.b.Gather(table, self.b.Convert(places, destination_type=DType.I32), self._integer(0))
+
+
+class Layers(Parts):
     """Builds layers of `config` in `graph` with the tensors of `weights`."""
 
     def __init__(self, graph: Graph, config: Config, weights: Tensors) -> None:
-        self.graph, self.config, self.weights = graph, config, weights
-        self.b = Builder(graph)
+        super().__init__(graph)
+        self.config, self.weights = config, weights
 
     def _mlp(self, at: str, x: OutPort) -> OutPort:
         b, c = self.b, self.config
@@ -94,9 +121,6 @@ class Layers:
         scaled = b.Multiply(x, b.Divide(b.const(1.0, DType.F32), b.Sqrt(b.Add(mean, self.config.epsilon))))
         return self._biased(b.Multiply(scaled, self.weights.vector(f"{name}.weight", size)), name, size)
 
-    def _rows(self, table: OutPort, places: OutPort) -> OutPort:
-        return self.b.Gather(table, self.b.Convert(places, destination_type=DType.I32), self._integer(0))
-
     def _heads(self, x: OutPort, heads: int, size: int) -> OutPort:
         """[batch, length, heads size] as [batch, heads, length, size]."""
         rows = self.b.Reshape(x, self._integers(0, 0, heads, size), special_zero=True)
@@ -123,23 +147,6 @@ class Layers:
         angles = b.Multiply(places, b.const(rates.reshape(1, 1, 1, -1), DType.F32))
         both = b.Concat(angles, angles, axis=-1)
         return Rotation(b.Cos(both), b.Sin(both))
-
-    def _parameter(self, name: str, dtype: DType, *shape: int | Var) -> OutPort:
-        port = self.graph.add(Parameter(element_type=dtype, shape=shape), name=name).out_port(0)
-        port.names = (name,)
-        return port
-
-    def _slice(self, x: OutPort, start: int, stop: int, axis: int = 3) -> OutPort:
-        return self.b.Slice(x, *(self._integers(n) for n in (start, stop, 1, axis)))
-
-    def _size(self, shape: OutPort, at: int) -> OutPort:
-        return self.b.Gather(shape, self._integers(at), self._integer(0))
-
-    def _integers(self, *values: int) -> OutPort:
-        return self.b.const(np.array(values, np.int64), DType.I64)
-
-    def _integer(self, value: int) -> OutPort:
-        return self.b.const(np.int64(value), DType.I64)
 
 
 def buckets(distances: Array, count: int, farthest: int, *, both: bool = True) -> Array:

@@ -1,0 +1,47 @@
+"""`aot speak`: a text as speech, in an audio file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+from aot.commands.line import arguments as arg
+from aot.commands.line.declared import argument, echo, option
+
+
+def speak(
+    model: Annotated[Path, argument(exists=True, help="m.so, or the folder of a model of text to speech")],
+    text: Annotated[str, argument(help="Text to speak; with --ids, numbers of tokens: 5,1,40")],
+    output: Annotated[Path, option("-o", "--output", help="speech.wav")] = Path("speech.wav"),
+    speed: Annotated[float, option(min=0.1, max=10, help="2: twice as fast")] = 1.0,
+    speaker: Annotated[int, option(min=0, metavar="N", help="Number of a speaker, of a model with several")] = 0,
+    even: Annotated[bool, option("--even", help="Without the noise that makes speech lively")] = False,
+    phonemes: Annotated[bool, option("--phonemes", help="The text is of phonemes, or in Latin letters")] = False,
+    ids: Annotated[bool, option("--ids", help="Read numbers of tokens instead of text")] = False,
+    threads: arg.Threads = None,
+    quiet: arg.Quiet = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Speak a text into a WAV file, with VITS. Equal texts give equal files."""
+    from aot.commands import loading
+    from aot.commands.line.progress import Watch, terminal
+    from aot.runtime.errors import UsageError
+    from aot.speech.speaking import speech, voice_of
+    from aot.speech.wave_file import write_wave
+    from aot.text.stream import ids_of
+
+    with Watch(None if quiet else terminal()) as watch:
+        loaded = loading.ready(model, threads, strict=True, on_event=watch)
+    voice = voice_of(loaded.manifest)
+    if voice.needs and not (phonemes or ids):
+        rule = "phonemes" if voice.needs == "phonemize" else "Latin letters"
+        raise UsageError(f"text: {loaded.name} reads {rule}: give these with --phonemes, got a text as it is written")
+    begin = time.perf_counter()
+    samples = speech(
+        loaded, ids_of(text) if ids else voice.ids(text), voice, speed=speed, speaker=speaker, varied=not even
+    )
+    write_wave(output, samples, voice.rate)
+    if not quiet:
+        seconds = time.perf_counter() - begin
+        echo(f"{output}: {len(samples) / voice.rate:.2f} s of speech in {seconds:.2f} s", err=True)
