@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import wave
 from math import ceil, gcd
 from pathlib import Path
@@ -55,10 +56,22 @@ def samples_of(stream: BinaryIO, name: str, rate: int) -> Array:
 
 def write_wave(path: Path, samples: Array, rate: int) -> None:
     """Write samples, -1 to 1, of one channel; what lies beyond is cut off. OSError where no file can be written."""
-    integers = np.rint(np.clip(samples, -1, 1) * ((1 << 15) - 1)).astype("<i2")
-    with replacing(path) as made, wave.open(str(made), "wb") as file:
-        file.setparams((1, BYTES, rate, len(integers), "NONE", ""))
-        file.writeframes(integers.tobytes())
+    with replacing(path) as made:
+        made.write_bytes(wave_of(samples, rate))
+
+
+def wave_of(samples: Array, rate: int) -> bytes:
+    """Return the bytes of a file with these samples of one channel."""
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
+        file.setparams((1, BYTES, rate, len(samples), "NONE", ""))
+        file.writeframes(pcm(samples))
+    return stream.getvalue()
+
+
+def pcm(samples: Array) -> bytes:
+    """Return samples as 16-bit integers, low bytes first."""
+    return np.rint(np.clip(samples, -1, 1) * ((1 << 15) - 1)).astype("<i2").tobytes()
 
 
 def resampled(samples: Array, given: int, wanted: int) -> Array:

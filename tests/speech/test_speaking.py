@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import wave
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -20,6 +22,7 @@ from aot.speech.speaking import speech, voice_in, voice_of
 from tests.archives import arrays_of
 from tests.frontends.huggingface.folders import Array, write
 from tests.inferred import results_of
+from tests.serve.conftest import listening
 from tests.speech.voices import weights
 
 CLOSE = 1e-5  # of the largest sample
@@ -88,6 +91,30 @@ def test_a_text_is_spoken(library: Path, tmp_path: Path) -> None:
     assert run("hello") == 0 and (tmp_path / "a.wav").read_bytes() == first
     assert run("hello", "--even") == 0 and (tmp_path / "a.wav").read_bytes() != first
     assert run("!?") == run("hello", "--speaker", "1") == 2
+
+
+def test_the_server_speaks(library: Path) -> None:
+    with listening(library, grpc_port=None) as server:
+
+        def post(**fields: object) -> httpx.Response:
+            url = f"http://127.0.0.1:{server.port}/v1/audio/speech"
+            return httpx.post(url, json={"model": "m", "input": "hello", "voice": "alloy", **fields}, timeout=60)
+
+        answer, raw = post(), post(response_format="pcm", speed=0.5)
+        assert (answer.headers["content-type"], raw.headers["content-type"]) == ("audio/wav", "audio/pcm")
+        with wave.open(io.BytesIO(answer.content)) as file:
+            assert file.getframerate() == 16000 and 2 * file.getnframes() < len(raw.content)
+        assert post().content == answer.content
+        for fields, field in (
+            ({"input": ""}, "input"),
+            ({"response_format": "mp3"}, "response_format"),
+            ({"voice": 1}, "voice"),
+            ({"speed": 9}, "speed"),
+            ({"instructions": "Whisper."}, "instructions"),
+        ):
+            told = post(**fields)
+            assert (told.status_code, told.json()["error"]["param"]) == (400, field)
+        assert post(voice="1").status_code == 400
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from aot.runtime.errors import AotError, InternalError
 from aot.serve.bodies import json_object, received
 from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError, http_status
 from aot.serve.metrics import Times
-from aot.serve.openai import embeddings, reranking, transcriptions
+from aot.serve.openai import embeddings, reranking, speech, transcriptions
 from aot.serve.openai.answer import Part
 from aot.serve.openai.completion_format import CompletionFormat, error_tree, events, merged, whole
 from aot.serve.openai.completion_request import CompletionRequest, completion_request_of
@@ -26,9 +26,11 @@ from aot.serve.openai.language_model import ServedLanguageModel, is_language_mod
 from aot.serve.openai.reranking import Reranker
 from aot.serve.openai.responses_format import ResponsesFormat
 from aot.serve.openai.responses_request import responses_request_of
+from aot.serve.openai.speech import ServedVoice
 from aot.serve.openai.transcriptions import ServedSpeechModel
 from aot.serve.repository import Repository
 from aot.serve.served_model import ServedModel
+from aot.speech.speaking import is_speaking
 from aot.speech.special_tokens import is_speech_model
 from aot.text.embedding import is_encoder, is_ranker
 from aot.text.grammars import Constraint
@@ -69,6 +71,7 @@ class OpenAi:
         self._embedders = _Kept(repository, Embedder)
         self._rerankers = _Kept(repository, Reranker)
         self._speech_models = _Kept(repository, lambda served: ServedSpeechModel(served, settings))
+        self._voices = _Kept(repository, lambda served: ServedVoice(served, settings))
 
     def routes(self) -> list[Route]:
         return [
@@ -80,6 +83,7 @@ class OpenAi:
             Route("/v1/embeddings", _guarded(self._embeddings), methods=["POST"]),
             Route("/v1/rerank", _guarded(self._rerank), methods=["POST"]),
             Route("/v1/audio/transcriptions", _guarded(self._transcribe), methods=["POST"]),
+            Route("/v1/audio/speech", _guarded(self._speak), methods=["POST"]),
         ]
 
     async def _models(self, request: Request) -> Response:
@@ -116,6 +120,11 @@ class OpenAi:
         model = await self._speech_models.of(self._repository.find(wanted.model))
         media = "text/plain" if wanted.form == transcriptions.TEXT else "application/json"
         return await _counted(model.served, lambda times: model.answer(wanted, times), media)
+
+    async def _speak(self, request: Request) -> Response:
+        wanted = speech.speech_request_of(await self._tree(request))
+        voice = await self._voices.of(self._repository.find(wanted.model))
+        return await _counted(voice.served, lambda times: voice.answer(wanted, times), speech.MEDIA[wanted.format])
 
     async def _tree(self, request: Request) -> dict[str, object]:
         return json_object(await self._body(request))
@@ -205,7 +214,7 @@ async def _unless_gone(request: Request, work: Awaitable[dict[str, object]]) -> 
 
 def _is_known(served: ServedModel) -> bool:
     """True for a language model, an encoder or a model of speech."""
-    known = (is_encoder, is_ranker, is_speech_model)
+    known = (is_encoder, is_ranker, is_speech_model, is_speaking)
     return is_language_model(served) or any(is_of(served.model.manifest) for is_of in known)
 
 

@@ -11,10 +11,10 @@ from email import message_from_bytes
 from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.runtime.errors import CorruptError, UnsupportedError, UsageError
-from aot.serve.faults import QueueFullError
 from aot.serve.json_texts import written
 from aot.serve.metrics import Times
 from aot.serve.openai.fields import FieldError
+from aot.serve.openai.places import Places
 from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
 from aot.speech.special_tokens import TRANSCRIBE, special_tokens_of
@@ -88,25 +88,17 @@ class ServedSpeechModel:
         """UsageError for a model without speech, or without a tokenizer."""
         special_tokens_of(served.model.manifest)
         self.served, self.tokenizer = served, read_tokenizer(served.path)
-        self._places = asyncio.Semaphore(settings.sequences)
-        self._waiting, self._most = 0, settings.of(served.name).queue
+        self._places = Places(served.name, settings.sequences, settings.of(served.name).queue)
 
     async def answer(self, wanted: TranscriptionRequest, times: Times) -> bytes:
         """Return the answer, as JSON or as a text; `times` gets begin and end of the inferences."""
         transcriber = Transcriber(self.served.model, self.tokenizer, language=wanted.language)
-        if self._waiting >= self._most:
-            raise QueueFullError(f"{self.served.name}: at most {self._most} requests may wait, got one more")
-        self._waiting += 1
-        try:
-            await self._places.acquire()
-        finally:
-            self._waiting -= 1
-        times.begin(time.monotonic())
-        try:
-            return await asyncio.to_thread(self._written, transcriber, wanted)
-        finally:
-            self._places.release()
-            times.end(time.monotonic())
+        async with self._places.taken():
+            times.begin(time.monotonic())
+            try:
+                return await asyncio.to_thread(self._written, transcriber, wanted)
+            finally:
+                times.end(time.monotonic())
 
     def _written(self, transcriber: Transcriber, wanted: TranscriptionRequest) -> bytes:
         segments = list(transcriber.segments(wanted.samples, timestamps=wanted.form == VERBOSE))
