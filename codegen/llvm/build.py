@@ -99,7 +99,7 @@ class Built:
             link(self._objects(folder_path), made, chosen, self.machine, self.platform)
             if self.external is None:
                 parts = parts_of(self.constants, max(1, self.constant_bytes))
-                append(made, abi.WEIGHTS_SECTION, abi.WEIGHTS_PAGE, parts)
+                append(made, abi.WEIGHTS_SECTION, self._page, parts)
             seal(made)
             self._write_external(path)
             made.replace(path)
@@ -123,6 +123,11 @@ class Built:
         return platform_of(str(self.manifest["triple"]))
 
     @property
+    def _page(self) -> int:
+        """Bytes of the largest page that the library may be mapped in."""
+        return self.platform.pages[self.machine.name]
+
+    @property
     def uses_tiles(self) -> bool:
         """True if loading asks the system for tile registers."""
         return bool(self.manifest.get("tiles"))
@@ -137,7 +142,7 @@ class Built:
     def _objects(self, folder: Path) -> list[Path]:
         code, data = folder / "code.o", folder / "data.o"
         code.write_bytes(self.code)
-        sections = seal_section(self.tag), placeholder(), *map(reserved, self.sections())
+        sections = seal_section(self.tag), placeholder(), *(reserved(s, self._page) for s in self.sections())
         with data.open("wb") as stream:
             write_data_object(stream, self.machine.architecture.elf, sections, self.machine.elf_flags)
         return [code, data]
@@ -185,11 +190,11 @@ def _placed(constants: tuple[ConstantBlock, ...]) -> Iterator[tuple[int, NDArray
             at += piece.nbytes
 
 
-def reserved(data: Data) -> Data:
-    """Reserve room for weights, which are written after linking; return other sections as they are."""
+def reserved(data: Data, page: int) -> Data:
+    """Reserve pages for weights, which are written after linking; return other sections as they are."""
     if data.section != abi.WEIGHTS_SECTION:
         return data
-    return replace(data, align=abi.WEIGHTS_PAGE, blocks=(), reserved=True)
+    return replace(data, align=page, blocks=(), reserved=True)
 
 
 def build(

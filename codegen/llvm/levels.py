@@ -83,9 +83,10 @@ class Levels:
             tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder,
             replacing(path) as made,
         ):
-            data = seal_section(self.tag), placeholder(), reserved(self._weights())
+            page = self.platform.pages[self.machine.name]
+            data = seal_section(self.tag), placeholder(), reserved(self._weights(), page)
             link(self._objects(Path(folder), data), made, chosen, self.machine, self.platform)
-            append(made, abi.WEIGHTS_SECTION, abi.WEIGHTS_PAGE, self._parts())
+            append(made, abi.WEIGHTS_SECTION, page, self._parts())
             seal(made)
 
     def write_object(self, path: Path, *, linker: Linker | None = None) -> None:

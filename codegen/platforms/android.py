@@ -8,6 +8,8 @@ from aot.codegen.platforms.linux import LINUX
 
 _LIBC = tuple(name for name in LINUX.functions if name != "aligned_alloc")  # which came with API 28
 
+_PAGE = 16 << 10  # the largest of a device
+
 ANDROID = replace(
     LINUX,
     name="android",
@@ -16,7 +18,8 @@ ANDROID = replace(
     pool=(*LINUX.pool, "android.ll"),
     imports={"libc.so": (*_LIBC, "posix_memalign")},
     tiles={},  # no Android runs on such a processor
-    link_options=(*LINUX.link_options, "-z", "max-page-size=16384"),  # the largest pages of a device
+    link_options=(*LINUX.link_options, "-z", f"max-page-size={_PAGE}"),
+    pages={"x86_64": _PAGE, "aarch64": _PAGE},
     linkers=("ld.lld",),
     cross_linkers=("ld.lld",),
     prefix="android-",

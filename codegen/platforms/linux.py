@@ -54,6 +54,7 @@ LINUX = Platform(
         *("--exclude-libs", "ALL"),
         "-s",
     ),
+    pages={"x86_64": 4 << 10, "aarch64": 64 << 10, "riscv64": 4 << 10},
     linkers=("ld", "ld.lld", "cc", "gcc", "clang"),
     cross_linkers=("{machine}-linux-gnu-ld", "ld.lld", "{machine}-linux-gnu-gcc"),
 )

@@ -48,6 +48,7 @@ class Platform:
     scarce_memory: bool = False  # a process has few GB of memory, of which that counts, too, which is not written
     external_weights: bool = True  # loaders map weights from a file of their own
     environment: str = ""  # of LLVM's triples, behind `suffix`, where objects are ELF files and libraries are not
+    pages: Mapping[str, int] = field(default_factory=dict[str, int])  # by machine: bytes of a kernel's largest
     code: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict[str, Mapping[str, bytes]])  # see `code_of`
 
     @property

@@ -32,9 +32,10 @@ def placeholder() -> Data:
 
 
 def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryview]) -> None:
-    """Write `parts`, the contents of the reserved `section`, behind the linked library; `align`: as it was reserved.
+    """Write `parts`, the contents of the reserved `section`, behind the linked library.
 
-    PlatformError for a linker that has not put the section at the end of a segment.
+    `align`: that of the section, bytes of the largest page. PlatformError for a linker that has not put
+    the section at the end of a segment.
     """
     with path.open("r+b") as stream:
         header: tuple[int, ...] = HEADER.unpack(stream.read(HEADER.size))

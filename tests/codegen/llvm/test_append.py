@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from aot.codegen.llvm.linking.append import LARGE_PAGE, pieces
+from aot.codegen.platforms import LINUX
 from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.runtime import abi, load
+from aot.runtime import load
+from aot.runtime.machine import machine_name
 from tests.lowering.check import weights
 from tests.passes.check import graph_of
 
@@ -27,7 +29,7 @@ def last_segment(path: Path) -> tuple[int, int, int]:
     return max(((r[2], r[3], r[7]) for r in rows if r[0] == LOAD), key=lambda r: r[1])
 
 
-@pytest.mark.parametrize(("columns", "page"), [(600, abi.WEIGHTS_PAGE), (1400, LARGE_PAGE)])
+@pytest.mark.parametrize(("columns", "page"), [(600, LINUX.pages[machine_name()]), (1400, LARGE_PAGE)])
 def test_many_weights_have_an_offset_like_their_address(tmp_path: Path, columns: int, page: int) -> None:
     """600 x 600 take less than a large page, 1400 x 1400 take 8 MB."""
 
