@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and copies of open ones; uses `os` alone, which is always loaded."""
+"""Files that appear whole or not at all, and copies of open ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from aot.runtime.systems import loading
 
 _PIECE_BYTES = 2 << 20  # one large page
 
@@ -34,7 +36,7 @@ def replacing(path: Path) -> Generator[Path]:
     temporary_path = path.parent / f".{path.name}.{os.urandom(8).hex()}"
     mode = 0o777 if path.suffix == ".so" else 0o666
     try:
-        os.close(os.open(temporary_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
+        os.close(os.open(temporary_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     except OSError as error:
         error.filename = str(path)
         raise
@@ -44,7 +46,7 @@ def replacing(path: Path) -> Generator[Path]:
             umask = os.umask(0)
             os.umask(umask)
             temporary_path.chmod(mode & ~umask)
-            temporary_path.replace(path)
+            loading.replace(temporary_path, path)
     finally:
         temporary_path.unlink(missing_ok=True)
 
@@ -52,7 +54,7 @@ def replacing(path: Path) -> Generator[Path]:
 @contextmanager
 def temporary(suffix: str) -> Generator[Path]:
     """Yield a path in a private temporary folder; both are removed at the end."""
-    folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"aot-{os.urandom(8).hex()}"
+    folder = loading.temporary_folder() / f"aot-{os.urandom(8).hex()}"
     folder.mkdir(mode=0o700)
     try:
         yield folder / f"model{suffix}"

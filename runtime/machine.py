@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,19 +10,18 @@ from aot.runtime.errors import PlatformError
 from aot.runtime.machines import ARCHITECTURES, Architecture
 from aot.runtime.systems import processor
 
-SYSTEM = "linux"  # of this process, see `aot.runtime.systems`
-_OTHER_SYSTEMS = ("windows", "macos", "android", "wasm")
+_SYSTEMS = ("windows", "macos", "android", "wasm", "linux")
 
 
 def system_of(triple: str) -> str:
     """Return the system in LLVM's triple of a library; all of the triple if none is known by its parts."""
     parts = triple.split("-")[1:]
-    return next((s for s in (*_OTHER_SYSTEMS, SYSTEM) if any(part.startswith(s) for part in parts)), triple)
+    return next((s for s in _SYSTEMS if any(part.startswith(s) for part in parts)), triple)
 
 
 def machine_name() -> str:
     """Return the machine's name: `x86_64`, `aarch64`, ..."""
-    name = platform.machine()
+    name = processor.machine()
     return next((known.name for known in ARCHITECTURES.values() if name in known.aliases), name)
 
 

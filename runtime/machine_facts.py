@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import platform
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ def machine_facts(
         system=f"{platform.system()} {platform.release()}",
         features=tuple(sorted(processor.features(cpuinfo))),
         caches=processor.caches(caches),
-        page=os.sysconf("SC_PAGE_SIZE"),
+        page=mmap.PAGESIZE,
         memory=processor.memory(),
         memory_limit=processor.memory_limit(cgroup),
         processors=os.cpu_count() or 1,

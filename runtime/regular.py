@@ -8,6 +8,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from aot.runtime.errors import UsageError
+from aot.runtime.systems import loading
 
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -24,7 +25,7 @@ def open_file(path: Path, what: str) -> BufferedReader:
     OSError if there is none, and for a cycle of links.
     """
     _check(os.stat(path).st_mode, path, what)  # before it is opened, which may have effects on a device
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = loading.open_to_read(path)
     try:
         _check(os.fstat(descriptor).st_mode, path, what)
         return os.fdopen(descriptor, "rb")

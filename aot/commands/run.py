@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from aot.options.texts import bytes_of
 from aot.runtime.arrays.files import Arrays, check_results_path, files_named, is_compiled, write_outputs
 from aot.runtime.arrays.strings import joined
 from aot.runtime.describe import summary
-from aot.runtime.errors import UsageError
+from aot.runtime.errors import PlatformError, UsageError
 from aot.runtime.loading.library import read_manifest
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.model import CompiledModel
@@ -75,6 +76,8 @@ def run(
     if ready is not None:
         infer = partial(_infer, ready, given)
     else:
+        if sys.platform != "linux":
+            raise PlatformError(f"run: --sandbox is made of calls of Linux, got {sys.platform}")
         from aot.tools.running.sandbox import MEMORY, SECONDS, Limits, run_sandboxed
 
         limits = Limits(bytes_of(max_memory, "--max-memory") or MEMORY, max_seconds or SECONDS)

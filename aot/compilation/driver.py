@@ -16,9 +16,10 @@ from aot.options import CompileOptions
 from aot.options.keywords import with_keywords
 from aot.options.typed import CompileKeywords
 from aot.runtime.errors import PlatformError, UsageError
-from aot.runtime.machine import SYSTEM, machine_name, missing_features
+from aot.runtime.machine import machine_name, missing_features
 from aot.runtime.model import CompiledModel, load
 from aot.runtime.properties import checked
+from aot.runtime.systems import SYSTEM
 
 
 def stages(

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +14,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import uvicorn
-import uvloop
 
 from aot.runtime.errors import AotError, UsageError
 from aot.serve import rpc
@@ -22,6 +22,11 @@ from aot.serve.http import Application
 from aot.serve.openai.routes import PREFIX
 from aot.serve.repository import Repository
 from aot.serve.settings import Settings
+
+if sys.platform == "win32":
+    from asyncio import new_event_loop
+else:
+    from uvloop import new_event_loop
 
 COMPILED = "a model is compiled before: aot compile MODEL -o NAME.so; a folder has NAME.so, or NAME/VERSION/any.so"
 _LOG = logging.getLogger(__name__)
@@ -57,7 +62,7 @@ class Server:
 
     def run(self, on_ready: Callable[[], object] = lambda: None) -> None:
         """Serve until stopped; `on_ready` is called when requests are answered."""
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(self.serve(on_ready))
 
     def stop(self) -> None:
@@ -74,9 +79,7 @@ class Server:
         self._stopping, self._loop = asyncio.Event(), asyncio.get_running_loop()
         stopping = self._stopping
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._loop.add_signal_handler(number, stopping.set)
-            self._loop.add_signal_handler(signal.SIGHUP, self._reload)
+            self._watch_signals(self._loop, stopping)
         await self.repository.change()
         if not self.repository.loaded():
             none = UsageError("serve: there must be a compiled model, got none", advice=COMPILED)
@@ -104,6 +107,15 @@ class Server:
         for task in tasks[1:]:
             task.cancel()
         await asyncio.wait_for(self.repository.close(), self.settings.stop_timeout)
+
+    def _watch_signals(self, loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            if sys.platform == "win32":
+                signal.signal(number, lambda _, __: loop.call_soon_threadsafe(stopping.set))
+            else:
+                loop.add_signal_handler(number, stopping.set)
+        if sys.platform != "win32":
+            loop.add_signal_handler(signal.SIGHUP, self._reload)
 
     async def _drain(self, stopping: asyncio.Event) -> None:
         """Be not ready, so that a load balancer sends no more, and answer what it sends until it knows.

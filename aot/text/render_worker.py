@@ -5,13 +5,17 @@ The first line of the input is the template as JSON, each other line an object o
 of packages, for those that lie in no other place.
 """
 
+import ctypes
 import json
-import resource
+import struct
 import sys
 from datetime import datetime
 from typing import Any
 
 sys.path += sys.argv[1:]
+
+if sys.platform != "win32":
+    import resource
 
 from jinja2 import TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols
@@ -57,9 +61,40 @@ def _now(form: str) -> str:
 
 
 def _limit_time() -> None:
+    if sys.platform == "win32":
+        return  # the other side ends this process
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(used.ru_utime + used.ru_stime) + 1 + SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _limit_memory() -> None:
+    if sys.platform == "win32":
+        _limit_job()
+    else:
+        try:
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        except ValueError:
+            if sys.platform != "darwin":  # which has no limit of memory
+                raise
+
+
+def _limit_job() -> None:
+    """Put this process in a job of Windows whose processes may take `MEMORY` bytes."""
+    assert sys.platform == "win32"
+    kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+    kernel32.CreateJobObjectW.restype = kernel32.GetCurrentProcess.restype = ctypes.c_void_p
+    job = ctypes.c_void_p(kernel32.CreateJobObjectW(None, None))
+    # JOBOBJECT_EXTENDED_LIMIT_INFORMATION: 144 bytes, with LimitFlags at 16 and ProcessMemoryLimit at 112
+    limits = bytearray(144)
+    struct.pack_into("<I", limits, 16, 0x100)  # JOB_OBJECT_LIMIT_PROCESS_MEMORY
+    struct.pack_into("<Q", limits, 112, MEMORY)
+    data = (ctypes.c_char * len(limits)).from_buffer(limits)
+    this = ctypes.c_void_p(kernel32.GetCurrentProcess())
+    if not kernel32.SetInformationJobObject(job, 9, data, len(limits)) or not kernel32.AssignProcessToJobObject(
+        job, this
+    ):
+        raise ctypes.WinError(ctypes.get_last_error())
 
 
 def _rendered(template: Any, variables: dict[str, Any]) -> str:
@@ -75,7 +110,7 @@ def _rendered(template: Any, variables: dict[str, Any]) -> str:
 
 def main() -> None:
     """Answer lines until the input ends."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    _limit_memory()
     extensions: list[Any] = [loopcontrols, _Generation]
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=extensions)
     environment.filters["tojson"] = _as_json

@@ -6,24 +6,20 @@ Templates come with models, so they are not trusted: they are rendered in a sand
 from __future__ import annotations
 
 import json
-import os
-import select
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from aot.runtime.errors import MissingError, UsageError
 
 WORKER = Path(__file__).with_name("render_worker.py")
 MOST_SOURCE = 1 << 20  # characters of a template: known ones have less than 20000
 SECONDS = 10.0  # for an answer, the time in which other processes run included
-_PART = 1 << 16
 
 SYSTEM, DEVELOPER = "system", "developer"  # roles of instructions; newer clients send the second
 ABSENT = {"tools": None, "documents": None}  # templates ask for them, as transformers defines them
@@ -99,8 +95,8 @@ class ChatTemplate:
         try:
             process.stdin.write(json.dumps(value).encode() + b"\n")
             process.stdin.flush()
-            line = _line(process.stdout.fileno(), SECONDS)
-        except (BrokenPipeError, TimeoutError, EOFError):
+            line = _line(process, process.stdout, SECONDS)
+        except (OSError, EOFError):
             self._end()
             raise TemplateError(f"chat template: must be rendered in {SECONDS:g} s, got one that takes more") from None
         answer = cast("dict[str, str]", json.loads(line))
@@ -116,18 +112,17 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
     process.communicate()
 
 
-def _line(descriptor: int, seconds: float) -> bytes:
-    """Read a line; TimeoutError after `seconds`, EOFError if the other side has ended."""
-    end, parts = time.monotonic() + seconds, list[bytes]()
-    while not parts or not parts[-1].endswith(b"\n"):
-        left = end - time.monotonic()
-        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-            raise TimeoutError
-        part = os.read(descriptor, _PART)
-        if not part:
-            raise EOFError
-        parts.append(part)
-    return b"".join(parts)
+def _line(process: subprocess.Popen[bytes], stream: IO[bytes], seconds: float) -> bytes:
+    """Read a line; EOFError if the other side has ended, as it does after `seconds`."""
+    alarm = threading.Timer(seconds, process.kill)
+    alarm.start()
+    try:
+        line = stream.readline()
+    finally:
+        alarm.cancel()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    return line
 
 
 __all__ = ["ChatTemplate", "Message", "TemplateError"]

@@ -8,6 +8,7 @@ from aot.codegen.platforms.wasm import WASM
 from aot.codegen.platforms.windows import WINDOWS
 from aot.runtime.errors import UnsupportedError
 from aot.runtime.machine import system_of
+from aot.runtime.systems import SYSTEM
 
 PLATFORMS: dict[str, Platform] = {known.name: known for known in (LINUX, WINDOWS, ANDROID, MACOS, WASM)}
 
@@ -21,7 +22,9 @@ def platform_of(triple: str) -> Platform:
 
 
 def platform_named(target: str) -> Platform:
-    """Return the platform of a target's name, which begins with the system's but on Linux."""
+    """Return the platform of a target's name, which begins with the system's but on Linux; `native` is this system."""
+    if target == "native":
+        return PLATFORMS[SYSTEM]
     return next((known for known in PLATFORMS.values() if known.prefix and target.startswith(known.prefix)), LINUX)
 
 

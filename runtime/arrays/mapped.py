@@ -9,6 +9,8 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
+from aot.runtime.systems import memory
+
 
 def release(array: NDArray[Any]) -> None:
     """Give back the pages of an array that is a view of a mapped file; the system reads them again if they are used.
@@ -25,7 +27,7 @@ def release(array: NDArray[Any]) -> None:
     first = -(-(low - start) // mmap.PAGESIZE) * mmap.PAGESIZE
     last = (high - start) // mmap.PAGESIZE * mmap.PAGESIZE
     if first < last:
-        mapping.madvise(mmap.MADV_DONTNEED, first, last - first)
+        memory.release(mapping, first, last - first)
 
 
 def _mapping(array: NDArray[Any]) -> mmap.mmap | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Generator
 
@@ -21,7 +22,8 @@ def _forked() -> None:
     _main[0] = threading.get_ident()
 
 
-os.register_at_fork(after_in_child=_forked)
+if sys.platform != "win32":  # which has no fork
+    os.register_at_fork(after_in_child=_forked)
 
 
 class Cancel:

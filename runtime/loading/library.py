@@ -31,10 +31,10 @@ from aot.runtime.loading.manifest import Manifest, from_json, parse
 from aot.runtime.loading.pages import populate_later
 from aot.runtime.loading.seal import is_whole
 from aot.runtime.loading.weights import beside, check, check_embedded, info_in, map_into
-from aot.runtime.machine import SYSTEM, machine_name, missing_features, refused_tiles, system_of
+from aot.runtime.machine import machine_name, missing_features, refused_tiles, system_of
 from aot.runtime.machines import ARCHITECTURES
 from aot.runtime.regular import open_file
-from aot.runtime.systems import loading
+from aot.runtime.systems import SYSTEM, loading
 
 _QUERY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int32)
 _INFER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)

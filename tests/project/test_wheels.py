@@ -16,6 +16,12 @@ from tests.programs import built, chain
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"
+PARTS = (
+    "loading/foreign/pe.py",
+    "systems/defaults/__init__.py",
+    "systems/macos/processor.py",
+    "systems/windows/loading.py",
+)
 PROJECT = """
 import pickle, sys
 import cli, codegen, numpy as np, runtime
@@ -92,17 +98,18 @@ def test_a_project_with_the_same_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_wheels_share_no_file(tmp_path: Path) -> None:
+def test_wheels_share_no_file(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHON": sys.executable}
     env.pop("PYTHONPATH", None)
     subprocess.run([ROOT / "scripts" / "wheels", tmp_path], check=True, env=env)
     [compiler], [wheel] = tmp_path.glob("aot-*.whl"), tmp_path.glob("aot_runtime-*.whl")
+    [systems] = tmp_path.glob("aot_runtime_systems-*.whl")
     assert wheel.stat().st_size < 130_000
-    names, others = (set(zipfile.ZipFile(path).namelist()) for path in (wheel, compiler))
-    assert not names & others  # no file has two owners
+    names, others, parts = (set(zipfile.ZipFile(path).namelist()) for path in (wheel, compiler, systems))
+    assert not names & others and not (names | others) & parts  # no file has two owners
     assert all(name.startswith(("aot/runtime/", "aot_runtime-")) or name == "runtime/__init__.py" for name in names)
-    assert all(name.startswith(("aot/", "aot-")) for name in others)
-    assert "aot/runtime/loading/foreign/pe.py" in others  # what only a compiler needs
+    assert all(name.startswith(("aot/", "aot-")) and not name.startswith("aot/runtime/") for name in others)
+    assert {f"aot/runtime/{name}" for name in PARTS} <= parts  # what Linux alone needs not
     assert {
         "aot/cli.py",
         "aot/codegen/llvm/model.h",
@@ -112,7 +119,7 @@ def test_two_wheels_share_no_file(tmp_path: Path) -> None:
     } <= others and "aot/runtime/py.typed" in names
     [metadata] = (name for name in others if name.endswith("METADATA"))
     needed = email.message_from_bytes(zipfile.ZipFile(compiler).read(metadata)).get_all("Requires-Dist") or []
-    assert any(line.startswith("aot-runtime==") for line in needed)
+    assert {line.partition("==")[0] for line in needed} >= {"aot-runtime", "aot-runtime-systems"}
 
     built(chain()).write_shared(tmp_path / "m.so")
     place, only = tmp_path / "installed", tmp_path / "numpy"

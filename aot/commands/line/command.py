@@ -20,10 +20,10 @@ from aot.runtime.describe import error_text, hint
 from aot.runtime.errors import AotError, BudgetError, InternalError, UsageError
 
 BUDGET_SIGNALS = {  # by which a process ends that is over a limit of time or memory
-    signal.SIGALRM: "the time limit (--max-seconds) is over",
-    signal.SIGKILL: "the system has ended it: memory was short",
-    signal.SIGABRT: "an allocation was refused: memory was short (--max-memory)",
-    signal.SIGXCPU: "the processor time that the shell allows is over",
+    "SIGALRM": "the time limit (--max-seconds) is over",
+    "SIGKILL": "the system has ended it: memory was short",
+    "SIGABRT": "an allocation was refused: memory was short (--max-memory)",
+    "SIGXCPU": "the processor time that the shell allows is over",
 }
 PR_SET_PDEATHSIG = 1
 OWN_PROCESS = Event()  # set in a process that runs one command and ends
@@ -59,7 +59,7 @@ def report(error: Exception, command: str) -> int:
         case OSError():
             return UsageError.exit_code
         case _:
-            return 1
+            return InternalError.exit_code
 
 
 def is_supervised() -> bool:
@@ -68,7 +68,12 @@ def is_supervised() -> bool:
 
 
 def supervised(run: Callable[..., object]) -> int:
-    """Call `run` in a child; its exit code, or that of the error that ended it. In place where none can be started."""
+    """Call `run` in a child; its exit code, or that of the error that ended it. In place where none can be started.
+
+    Windows has no fork, and a child of macOS may not call most of what its parent has loaded.
+    """
+    if sys.platform != "linux":
+        return _code(run)
     sys.stdout.flush()
     sys.stderr.flush()
     try:
@@ -93,7 +98,7 @@ def supervised(run: Callable[..., object]) -> int:
     number = os.WTERMSIG(status)
     if number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         return 128 + number
-    reason = BUDGET_SIGNALS.get(signal.Signals(number))
+    reason = BUDGET_SIGNALS.get(signal.Signals(number).name)
     error = BudgetError if reason else InternalError
     sys.stderr.write(f"error: the compiler was ended: {reason or signal.strsignal(number)}\n")
     return error.exit_code

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
+import mmap
 import re
-import resource
 import signal
 import sys
 import threading
@@ -52,6 +51,9 @@ GRACE = 5.0  # seconds until the alarm, after which a thread that can be interru
 
 T = TypeVar("T")
 
+if sys.platform == "linux":
+    import resource
+
 
 class _Over(BaseException):
     """Raised in the compiling thread by the watching one; no `except Exception` on the way catches it."""
@@ -66,7 +68,7 @@ class Budget:
     """
 
     def __init__(self, max_memory: int | None = None, max_seconds: float | None = None, *, hard: bool = False) -> None:
-        self._asked, self._hard = (max_memory, max_seconds), hard
+        self._asked, self._hard = (max_memory, max_seconds), hard and sys.platform == "linux"
         self._spent, self._base = 0.0, 0
         self._watch: _Watch | None = None
         self.memory, self.seconds = 0, 0.0
@@ -123,11 +125,12 @@ class Budget:
 
     def postpone(self, elapsed: float) -> None:
         """Set the alarm anew, if there is one, for the time that is left after `elapsed` seconds that count."""
-        if self._hard:
+        if sys.platform == "linux" and self._hard:
             signal.setitimer(signal.ITIMER_REAL, max(0.0, self.seconds - self._spent - elapsed) + GRACE)
 
     def _arm(self) -> tuple[int, int]:
         """Set limits of the process a little beyond ours; return its former limit of memory."""
+        assert sys.platform == "linux"
         before = resource.getrlimit(resource.RLIMIT_DATA)
         status = Path("/proc/self/status").read_text() if Path("/proc/self/status").exists() else ""
         data = re.search(r"VmData:\s*(\d+) kB", status)
@@ -140,6 +143,7 @@ class Budget:
 
 
 def _disarm(before: tuple[int, int]) -> None:
+    assert sys.platform == "linux"
     signal.setitimer(signal.ITIMER_REAL, 0)
     resource.setrlimit(resource.RLIMIT_DATA, before)
 
@@ -220,7 +224,7 @@ def anonymous_bytes() -> int | None:
         fields = Path("/proc/self/statm").read_text().split()
     except OSError:
         return None
-    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
+    return (int(fields[1]) - int(fields[2])) * mmap.PAGESIZE
 
 
 def _where(at: TracebackType | None) -> str:

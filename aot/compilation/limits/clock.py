@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,8 @@ class Clock:
 
 def processor_seconds() -> float | None:
     """Return the processor time of this process and of its children; None where the system does not say (no /proc)."""
+    if sys.platform != "linux":
+        return None
     times = os.times()
     seconds = times.user + times.system + times.children_user + times.children_system
     try:

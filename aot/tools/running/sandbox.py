@@ -14,6 +14,10 @@ asked about: one made under Python's lock, as os.fork makes, would wait for a th
 
 from __future__ import annotations
 
+import sys
+
+assert sys.platform == "linux"
+
 import ctypes
 import errno
 import faulthandler

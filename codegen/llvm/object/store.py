@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -30,9 +31,13 @@ _USED = 3600.0  # seconds to which the time of the last use is exact
 _HASH_BYTES = 32
 _IMPORTED = time.time()
 _SLACK = 2.0  # seconds before, in which other modules may have been imported
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+if sys.platform == "win32":  # no kernels are kept: folders have no descriptors
+    _FOLDER = _READ = _WRITE = 0
+else:
+    _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,8 @@ class _ForeignError(Exception):
 @contextmanager
 def _opened(path: str | Path, root: int | None = None) -> Generator[int]:
     """Open a folder that is the user's alone; OSError for a link."""
+    if sys.platform == "win32":
+        raise _ForeignError
     descriptor = os.open(path, _FOLDER, dir_fd=root)
     try:
         _check(descriptor)
@@ -129,7 +136,7 @@ def _opened(path: str | Path, root: int | None = None) -> Generator[int]:
 
 def _check(descriptor: int) -> os.stat_result:
     facts = os.fstat(descriptor)
-    if facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o077:
+    if sys.platform == "win32" or facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o077:
         raise _ForeignError
     return facts
 

@@ -6,7 +6,6 @@ process can be started, the calling one compiles everything.
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from aot.codegen.llvm.object.optimize import compile_module
 from aot.codegen.llvm.object.worker import serve
 from aot.codegen.target import Target
 from aot.runtime.errors import InternalError
+from aot.runtime.systems import processor
 
 WORTH_STARTING = 1 << 20  # bytes of text, whose compilation takes three times as long as starting a process
 MOST_PROCESSES = 8
@@ -39,7 +39,9 @@ class Workers:
     def __init__(self, target: Target, processes: int | None = None) -> None:
         """`processes` besides the calling one; by default one less than may run at once, `MOST_PROCESSES` at most."""
         self._target = target
-        self._processes = min(len(os.sched_getaffinity(0)) - 1, MOST_PROCESSES) if processes is None else processes
+        self._processes = (
+            min(len(processor.allowed_processors()) - 1, MOST_PROCESSES) if processes is None else processes
+        )
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._results: list[Future[bytes]] = []
         self._threads: list[threading.Thread] = []

@@ -1,4 +1,4 @@
-"""Maps an open library into this process: the file that was checked, even if its name has been reused.
+"""Maps an open library into this process: the file that was checked, even if its name has been reused. Also of macOS.
 
 /proc/self/fd/N      the usual way
 its own path         without /proc
@@ -7,6 +7,10 @@ a copy in a folder   ... without /proc: TMPDIR, /tmp, /var/tmp or /dev/shm
 """
 
 from __future__ import annotations
+
+import sys
+
+assert sys.platform != "win32"
 
 import os
 from _ctypes import dlclose, dlopen, dlsym  # `ctypes.CDLL` creates a class for each file, in a cycle of references
@@ -20,6 +24,22 @@ from aot.runtime.errors import CorruptError, PlatformError
 
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 _PIECE_BYTES = 2 << 20
+_NOEXEC = os.ST_NOEXEC if sys.platform == "linux" else 4  # MNT_NOEXEC
+
+
+def open_to_read(path: Path) -> int:
+    """Return a descriptor of a file, without a wait for the writer of a FIFO."""
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+
+def replace(source: Path, target: Path) -> None:
+    """Rename `source` to `target`, in place of a file that may be in use."""
+    source.replace(target)
+
+
+def temporary_folder() -> Path:
+    """Return the folder of temporary files."""
+    return Path(os.environ.get("TMPDIR", "/tmp"))
 
 
 def map_library(descriptor: int, path: Path | None, name: str, before: Callable[[], None] | None = None) -> int:
@@ -30,7 +50,7 @@ def map_library(descriptor: int, path: Path | None, name: str, before: Callable[
     PlatformError if this system has no way to map it, CorruptError for a file that cannot be loaded.
     """
     failed: OSError | None = None
-    runs = not os.fstatvfs(descriptor).f_flag & os.ST_NOEXEC
+    runs = not os.fstatvfs(descriptor).f_flag & _NOEXEC
     if runs and (where := _visible(descriptor, path)) is not None:
         if before is not None:
             before()
@@ -58,7 +78,7 @@ def map_library(descriptor: int, path: Path | None, name: str, before: Callable[
 def anonymous_file() -> BinaryIO:
     """Return a file without a name, in memory if the system supports that."""
     try:
-        return os.fdopen(os.memfd_create("memory", os.MFD_CLOEXEC), "w+b")
+        return os.fdopen(_memory_file("memory"), "w+b")
     except OSError:  # not supported, or not permitted
         return import_module("tempfile").TemporaryFile()
 
@@ -106,7 +126,7 @@ def _is_same_file(path: Path, descriptor: int) -> bool:
 @contextmanager
 def _in_memory(descriptor: int) -> Generator[str | None]:
     """Yield the path of a copy in memory, on no file system; None without /proc."""
-    copy = os.memfd_create("library", os.MFD_CLOEXEC)
+    copy = _memory_file("library")
     try:
         _copy(descriptor, copy)
         yield _visible(copy, None)
@@ -119,9 +139,9 @@ def _in_folder(descriptor: int) -> Generator[str | None]:
     """Yield the path of a copy in a folder from which code may be run; None if there is none."""
     for folder in (os.environ.get("TMPDIR", _FOLDERS[0]), *_FOLDERS):
         with suppress(OSError):
-            if os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC:
+            if os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & _NOEXEC:
                 path = os.path.join(folder, f".aot-{os.urandom(8).hex()}.so")
-                copy = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o700)
+                copy = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o700)
                 break
     else:
         yield None
@@ -132,6 +152,13 @@ def _in_folder(descriptor: int) -> Generator[str | None]:
     finally:
         os.close(copy)
         os.unlink(path)
+
+
+def _memory_file(name: str) -> int:
+    """Return a descriptor of a new file in memory; OSError if the system has none."""
+    if sys.platform == "linux":
+        return os.memfd_create(name)
+    raise OSError("no files in memory")
 
 
 def _copy(source: int, target: int) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+assert sys.platform == "linux"
+
 import ctypes
 import mmap
 import os
@@ -46,6 +50,11 @@ def join_pages(memory: mmap.mmap) -> None:
     with suppress(OSError):
         memory.madvise(mmap.MADV_HUGEPAGE)
         memory.madvise(_COLLAPSE)
+
+
+def release(mapping: mmap.mmap, first: int, size: int) -> None:
+    """Give back pages of a file; the system reads them again if they are used."""
+    mapping.madvise(mmap.MADV_DONTNEED, first, size)
 
 
 def _advise(address: int, size: int, advice: int) -> bool:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
+assert sys.platform == "linux"
+
 import ctypes
 import errno
 import os
+import platform
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -23,6 +28,11 @@ def features(cpuinfo: Path = CPUINFO) -> frozenset[str]:
     letters, *names = _told(cpuinfo, "isa").split("_")  # on RISC-V: rv64imafdcv_zicbom
     letters = letters.removeprefix("rv64").replace("g", "imafd")
     return frozenset((*_told(cpuinfo, "flags", "features").split(), *letters, *names))
+
+
+def machine() -> str:
+    """Return the machine's name, as the system has it."""
+    return platform.machine()
 
 
 def model(cpuinfo: Path = CPUINFO) -> str:

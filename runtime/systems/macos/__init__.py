@@ -1,0 +1,1 @@
+"""macOS: calls of libSystem; `loading` is that of Linux."""
