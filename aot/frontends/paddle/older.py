@@ -4,6 +4,7 @@ pool2d pool2d X @ksize > Out                           the second input is an at
 clip clip X Min,@min Max,@max > Out                    a tensor, or without it an attribute
 concat concat X* AxisTensor,@axis > Out                a list of tensors
 leaky_relu leaky_relu X > Out | alpha=negative_slope   an attribute of another name
+write_to_array array_write =Out X I > Out              a variable that is changed
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
+from aot.frontends.paddle.older_blocks import CONDITION, LOOP, Blocks
 from aot.frontends.paddle.program import NAMES, TYPES, Block, Given, Input, Keys, Operation, Program
 from aot.frontends.wire import Message, parsed
 from aot.runtime.errors import CorruptError, UnsupportedError
@@ -41,6 +43,7 @@ TABLE = {  # of framework.proto: the fields that are read
         8: "strings:text*",
         10: "b:bool",
         11: "bools:bool*",
+        12: "block:int",
         13: "l:int",
         15: "longs:int*",
         16: "float64s:double*",
@@ -59,6 +62,7 @@ _FIELDS = {  # of an attribute by its type
     5: ("strings", ()),
     6: ("b", False),
     7: ("bools", ()),
+    8: ("block", 0),
     9: ("l", 0),
     11: ("longs", ()),
     12: ("float64s", ()),
@@ -67,7 +71,7 @@ _FIELDS = {  # of an attribute by its type
     17: ("scalars", ()),
 }
 _SCALARS = {1: ("b", False), 2: ("i", 0), 3: ("r", 0.0)}
-_DENSE = 7  # the type of a variable that is a tensor
+_DENSE, _ARRAY = 7, 13  # types of variables that are tensors, and lists of tensors
 _SILENT = ("op_role", "op_role_var", "op_namescope", "op_callstack", "op_device", "with_quant_attr", "use_mkldnn")
 
 
@@ -99,28 +103,44 @@ def read_older(path: Path) -> Program:
     program = parsed(memoryview(read_file(path, "model")), "ProgramDesc", TABLE, path.name)
     if not program["blocks"]:
         raise CorruptError(f"{path.name}: a program has blocks, got none")
-    block = program["blocks"][0]
-    variables = {v.get("name", ""): v for v in block["vars"]}
+    variables = {v.get("name", ""): v for block in program["blocks"] for v in block["vars"]}
     made = Program(Block(()))
-    made.weights = {
-        name: name
-        for name, v in variables.items()
-        if v.get("persistable") and v.get("type", {}).get("type", 0) == _DENSE
-    }
+    made.weights = {name: name for name, v in variables.items() if v.get("persistable") and _type(v) == _DENSE}
+    blocks = [_block(block, made, variables, path.name) for block in program["blocks"]]
+    ranks = {n: len(tensor["dims"]) for n, v in variables.items() if (tensor := _tensor(v)) is not None}
+    control = Blocks(path.name, blocks, ranks)
+    written = frozenset[str]().union(*control.written)
+    arrays = sorted(n for n in written if n in variables and _type(variables[n]) == _ARRAY)
+    defined = frozenset(map(str, (*made.weights, *made.inputs, *arrays)))
+    found = control.functional(0, defined, frozenset(label for label, _ in made.outputs))
+    made.block = Block([*(Operation("create_array", n, [], [n], {}) for n in arrays), *found])
+    return made
+
+
+def _type(variable: Message) -> int:
+    return variable.get("type", {}).get("type", 0)
+
+
+def _tensor(variable: Message) -> Message | None:
+    """Return the description of a variable's element type and sizes."""
+    return variable.get("type", {}).get("dense", {}).get("tensor")
+
+
+def _block(block: Message, made: Program, variables: Mapping[str, Message], file: str) -> list[Operation]:
+    """Return the operations of a block; inputs and outputs of the network become those of the program."""
     found = list[Operation]()
     for i, op in enumerate(block["ops"]):
         kind = op.get("type", "")
         inputs, outputs = (_arguments(op[side]) for side in ("inputs", "outputs"))
         if kind == "feed":
-            (name,) = _single(outputs.get("Out", ()), kind, path.name)
-            made.inputs[name] = _input(name, variables.get(name), path.name)
+            (name,) = _single(outputs.get("Out", ()), kind, file)
+            made.inputs[name] = _input(name, variables.get(name), file)
         elif kind == "fetch":
-            (name,) = _single(inputs.get("X", ()), kind, path.name)
+            (name,) = _single(inputs.get("X", ()), kind, file)
             made.outputs.append((name, name))
         else:
-            found.append(_operation(kind, i, inputs, outputs, op["attrs"]))
-    made.block = Block(found)
-    return made
+            found.append(_operation(kind, i, inputs, outputs, op["attrs"], file))
+    return found
 
 
 def _single(names: Sequence[str], kind: str, file: str) -> Sequence[str]:
@@ -135,7 +155,7 @@ def _arguments(variables: Sequence[Message]) -> dict[str, Sequence[str]]:
 
 def _input(name: str, variable: Message | None, file: str) -> Input:
     """Return the input of a variable."""
-    described = (variable or {}).get("type", {}).get("dense", {}).get("tensor")
+    described = None if variable is None else _tensor(variable)
     if described is None:
         raise CorruptError(f"{file}: input {name!r} has a type and a shape, got none")
     if described.get("type", 0) not in TYPES:
@@ -144,17 +164,25 @@ def _input(name: str, variable: Message | None, file: str) -> Input:
 
 
 def _operation(
-    kind: str, place: int, inputs: dict[str, Sequence[str]], outputs: dict[str, Sequence[str]], given: Sequence[Message]
+    kind: str,
+    place: int,
+    inputs: dict[str, Sequence[str]],
+    outputs: dict[str, Sequence[str]],
+    given: Sequence[Message],
+    file: str,
 ) -> Operation:
     """Return an operation in the form of version 3; as it is where the table does not have it."""
     attrs = {a.get("name", ""): _value(a) for a in given}
     attrs = {n: v for n, v in attrs.items() if n not in _SILENT}
+    if kind in (LOOP, CONDITION):
+        condition = _single(inputs.get("Condition" if kind == LOOP else "Cond", ()), kind, file)
+        return Operation(kind, f"{kind}.{place}", condition, [], {"sub_block": attrs.get("sub_block", 0)})
     row = rows().get(kind)
     if row is None:
         ends = [n for names in outputs.values() for n in names]
         sources = [n for names in inputs.values() for n in names]
         return Operation(kind, ends[0] if ends else f"{kind}.{place}", sources, ends, attrs)
-    sources = [_source(choices, inputs, attrs) for choices in row.inputs]
+    sources = [_source(choices, inputs, outputs, attrs) for choices in row.inputs]
     results: list[Keys] = []
     for i, name in enumerate(row.outputs):
         names = outputs.get(name.removesuffix("*"), ())
@@ -164,9 +192,13 @@ def _operation(
     return Operation(row.kind, first, sources, results, attrs)
 
 
-def _source(choices: Sequence[str], inputs: dict[str, Sequence[str]], attrs: dict[str, Any]) -> Keys | Given | None:
+def _source(
+    choices: Sequence[str], inputs: dict[str, Sequence[str]], outputs: dict[str, Sequence[str]], attrs: dict[str, Any]
+) -> Keys | Given | None:
     """Return an input: the first of the choices that an operation has."""
     for choice in choices:
+        if choice.startswith("="):
+            return outputs[choice[1:]][0] if outputs.get(choice[1:]) else None
         if choice.startswith("@"):
             value = attrs.get(choice[1:])
             return None if value is None else Given(_array(value))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from aot.codegen.dataclass import dataclass
+from aot.frontends.paddle.pir_states import with_states
 from aot.frontends.paddle.program import Block, Input, Key, Operation, Program, element_type
 from aot.runtime.errors import BudgetError, CorruptError
 from aot.runtime.regular import read_file
@@ -64,7 +65,7 @@ class _Walk:
 
     def run(self, block: Any) -> Program:
         """Return the program."""
-        self.program.block = self._read(block, "", 0)
+        self.program.block = with_states(self._read(block, "", 0), [key for _, key in self.program.outputs])
         return self.program
 
     def _read(self, block: Any, prefix: str, depth: int) -> Block:

@@ -113,6 +113,15 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
             read_model(weights)
 
 
+def test_a_block_within_itself_is_refused(tmp_path: Path) -> None:
+    path = written(next(case for case in CASES if case.name == "while"), "pdmodel", tmp_path)
+    path.write_bytes(
+        path.read_bytes().replace(b"\x0a\x09sub_block\x10\x08\x60\x01", b"\x0a\x09sub_block\x10\x08\x60\x00")
+    )
+    with pytest.raises(CorruptError, match="a block within block 0 stands behind it, got 0"):
+        read_model(path)
+
+
 def test_a_damaged_program_of_version_2_is_refused(tmp_path: Path) -> None:
     case = next(case for case in CASES if case.name == "concat")
     assert "pdmodel" in stored()[case.name]
