@@ -17,6 +17,7 @@ from benchmarks.pytorch.network import Inputs, draw_silent_weights, set_statisti
 SIDE = 224  # of pictures for the networks that take those of one size alone
 OF_BOXES = ("cls_logits", "bbox_pred", "cls_score", "bbox_reg", "module_list", "classification_head", "regression_head")
 NEAR_SCORES = 1e-5
+NO_BOXES = "_no_boxes"  # behind the name of a detector: its threshold is above all scores
 Detector = (detection.generalized_rcnn.GeneralizedRCNN, detection.RetinaNet, detection.FCOS, detection.ssd.SSD)
 
 
@@ -26,16 +27,18 @@ def load() -> None:
 
 
 def names() -> list[str]:
-    """Return detectors first, then all others, those with the fewest weights first."""
+    """Return detectors first, each with and without boxes, then all others, those with the fewest weights first."""
     found = [n for n in models.list_models() if not n.startswith("quantized")]
-    first = set(models.list_models(module=detection))
     weights = {n: models.get_model_weights(n).DEFAULT.meta["num_params"] for n in found}
-    return sorted(found, key=lambda n: (n not in first, weights[n]))
+    found.sort(key=lambda n: weights[n])
+    first = models.list_models(module=detection)
+    pairs = [n + end for n in found if n in first for end in ("", NO_BOXES)]
+    return [*pairs, *(n for n in found if n not in first)]
 
 
 def network(name: str) -> tuple[Any, dict[str, Any]]:
     """Return a network in evaluation, and its arguments."""
-    if name in models.list_models(module=detection):
+    if name.removesuffix(NO_BOXES) in models.list_models(module=detection):
         inputs = {"images": [vision.pictures(3, 160, 192).sigmoid()]}
         return _detector(name, inputs), inputs
     if name in models.list_models(module=models.segmentation):
@@ -54,13 +57,15 @@ def _detector(name: str, inputs: Inputs) -> nn.Module:
 
     Its heads begin with weights that are too small for that, and without statistics a signal dies on its way to them.
     """
-    made: Any = vision.detector(name).build().eval()
+    made: Any = vision.detector(name.removesuffix(NO_BOXES)).build().eval()
     made = made.detector
     draw_silent_weights(made)
     for key, weight in made.named_parameters():
         if key.endswith("weight") and weight.dim() > 1 and any(part in key for part in OF_BOXES):
             nn.init.normal_(weight, std=0.5 * weight[0].numel() ** -0.5)
     set_statistics(made, inputs)
+    if name.endswith(NO_BOXES):
+        getattr(made, "roi_heads", made).score_thresh = 2.0
     return made
 
 
