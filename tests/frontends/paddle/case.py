@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import lzma
 from base64 import b64decode
@@ -69,73 +68,6 @@ def older(p: Any, kind: str, inputs: Any, result: str, outputs: Sequence[str] = 
     made = {n: block.create_var(name=f"{kind}.{n}", dtype=result) for n in outputs}
     block.append_op(type=kind, inputs=inputs, outputs=made, attrs=attrs)
     return list(made.values())
-
-
-def translated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call of a function whose loops and branches of Python become those of the program."""
-
-    def call(p: Any, *inputs: Any) -> Any:
-        module = importlib.import_module("paddle.jit.dy2static.program_translator")
-        return module.convert_to_static(function)(p, *inputs)
-
-    return call
-
-
-def rows_written(p, x, n):  # type: ignore[no-untyped-def]
-    """As SLANet's head: a state, and a row of the result in each step."""
-    rows, state = p.zeros([2, 5, 4]), p.zeros([2, 4])
-    for i in range(n[0]):
-        state = p.tanh(x + state)
-        rows = p.static.setitem(rows, (slice(None), i), state)
-    return p.exp(rows)
-
-
-def rows_collected(p, x, n):  # type: ignore[no-untyped-def]
-    """An array that a loop fills, and one of which a tensor is taken."""
-    rows, state = [], p.zeros([4])
-    for i in range(n[0]):
-        state = state * 0.5 + x[i]
-        rows.append(state)
-    return p.stack(rows), p.concat(rows)
-
-
-def nested(p, x, n):  # type: ignore[no-untyped-def]
-    """Branches with and without a loop, and a branch in a loop."""
-    if n[0] > 2:
-        y = x + 1
-        z = y * 2
-    else:
-        y, z = x * 3, x
-    i = p.zeros([1], "int64")
-    while i < n:
-        y = y + 1
-        i = i + 1
-        if y.mean() > 2:
-            z = z - y
-    return y, z, i
-
-
-def array_ends(p: Any, x: Any) -> Any:
-    """Return what is in an array, after writes behind the last one and in place of one."""
-    place = [p.full([1], i, "int64") for i in range(3)]
-    xs = p.tensor.array_write(x, place[0])
-    for i, y in ((1, x * 2), (2, x + 1), (0, x - 3)):
-        p.tensor.array_write(y, place[i], xs)
-    return p.tensor.array_read(xs, place[0]), p.tensor.array_read(xs, place[2]), p.tensor.array_length(xs)
-
-
-def levels(p: Any, x: Any, scale: Any, axis: int = -1, bits: int = 8) -> Any:
-    """Return numbers rounded to levels."""
-    how = {"quant_axis": axis, "bit_length": bits, "is_test": True, "round_type": 0}
-    given = {"Scale": scale, "ZeroPoint": p.zeros_like(scale)}
-    (levels,) = older(p, "quantize_linear", {"X": x, **given}, "float32", ("Y",), **how)
-    return older(p, "dequantize_linear", {"X": levels, **given}, "float32", ("Y",), **how)
-
-
-def faked(p: Any, kind: str, inputs: Any, **attrs: Any) -> Any:
-    """Return the results of an operation that rounds to levels."""
-    found = older(p, kind, inputs, "float32", ("Out", "OutScale"), bit_length=8, **attrs)
-    return found[:1] if "is_test" in attrs else found
 
 
 def interpolated(p: Any, x: Any, mode: str, **how: Any) -> Any:

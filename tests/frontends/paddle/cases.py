@@ -4,23 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.frontends.paddle.case import (
-    Case,
-    array_ends,
-    both,
-    cases_of,
-    faked,
-    interpolated,
-    ints,
-    levels,
-    nested,
-    network,
-    numbers,
-    older,
-    rows_collected,
-    rows_written,
-    translated,
-)
+from tests.frontends.paddle.case import Case, both, cases_of, interpolated, ints, network, numbers, older
+from tests.frontends.paddle.control_cases import CONTROL_CASES
 
 X = numbers(2, 3, 4)
 Y = numbers(2, 3, 4, seed=2)
@@ -32,8 +17,6 @@ GRU = [numbers(15, n, seed=i) for i in (1, 2) for n in (3, 5)] + [numbers(15, se
 CORNERS = numbers(2, 8, 2, low=0, high=0.6)
 BOXES = np.concatenate([CORNERS, CORNERS + numbers(2, 8, 2, low=0.1, high=0.4)], -1)
 SCORES = numbers(2, 3, 8, low=0, high=1)
-ONE_SCALE = numbers(1, low=1, high=2)
-CHANNELS = "fake_channel_wise_dequantize_max_abs"
 ONE = "abs atan asinh ceil cos erf exp floor sign sin sinh cosh tan tanh square expm1 trunc"
 POSITIVES = "log log2 log10 log1p sqrt rsqrt reciprocal"
 SMALLS = "acos asin atanh"
@@ -308,49 +291,7 @@ CASES: tuple[Case, ...] = (
         ),
         [IMAGE, numbers(2, 3, 5, 2, low=-1.1, high=1.1)],
     ),
-    # control flow
-    Case("if", lambda p, x: p.static.nn.cond(p.mean(x) > 0, lambda: x + 1, lambda: x * 2), [X]),
-    Case("if_none", lambda p, x: p.static.nn.cond(p.mean(x) > 5, lambda: (x + 1, x), lambda: (x * 2, x - 1)), [X]),
-    Case(
-        "while",
-        lambda p, n, x: p.static.nn.while_loop(
-            lambda i, y: i < n, lambda i, y: [i + 1, y * 2 + x], [p.zeros([1], "int64"), x]
-        ),
-        [ints([4]), X],
-    ),
-    Case("rows_written", translated(rows_written), [numbers(2, 4), ints([4])]),
-    Case("rows_collected", translated(rows_collected), [numbers(5, 4), ints([3])]),
-    Case("nested", translated(nested), [numbers(3, 4), ints([3])]),
-    Case("array_ends", array_ends, [X]),
-    # quantised
-    Case("levels", levels, [X, numbers(1, low=1, high=2)]),
-    Case("levels_channels", lambda p, x, s: levels(p, x, s, 1), [X, numbers(3, low=1, high=2)]),
-    Case("levels_wide", lambda p, x, s: levels(p, x, s, bits=16), [X, numbers(1, low=1, high=2)]),
-    *(
-        Case(kind, lambda p, x, s, kind=kind: faked(p, kind, {"X": x, "InScale": s}, is_test=True), [X, ONE_SCALE])
-        for kind in (
-            "fake_quantize_dequantize_moving_average_abs_max",
-            "fake_quantize_moving_average_abs_max",
-            "fake_quantize_range_abs_max",
-        )
-    ),
-    *(
-        Case(kind, lambda p, x, kind=kind: faked(p, kind, {"X": x}), [X])
-        for kind in ("fake_quantize_dequantize_abs_max", "fake_channel_wise_quantize_dequantize_abs_max")
-    ),
-    Case(
-        "fake_dequantize_max_abs",
-        lambda p, x, s: older(p, "fake_dequantize_max_abs", {"X": x, "Scale": s}, "float32", max_range=127.0),
-        [X, ONE_SCALE],
-    ),
-    Case(
-        "fake_channel_wise_dequantize_max_abs",
-        lambda p, x, s, t: [
-            *older(p, CHANNELS, {"X": x, "Scales": [s]}, "float32", quant_bits=[8], quant_axis=1),
-            *older(p, CHANNELS, {"X": p.round(x), "Scales": [s, t]}, "float32", quant_bits=[8, 8], x_num_col_dims=1),
-        ],
-        [X, numbers(3, low=1, high=2), ONE_SCALE],
-    ),
+    *CONTROL_CASES,
     Case(
         "lstm",
         lambda p, x, h, c, *w: p._C_ops.rnn(
