@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.expressions import loads, rewrite
+from aot.codegen.ir.expressions import loaded_names, rewrite
 from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
 from aot.lowering.fusion.substitute import simplified
 
@@ -60,15 +60,15 @@ class _Members:
 
     def _only_shares(self, name: str) -> bool:
         """True if a value is summed, and all its other readers read the sum as well."""
-        readers = [d for d in self.members if any(x.buffer.name == name for x in loads(d.value))]
+        readers = [d for d in self.members if name in loaded_names(d.value)]
         sums = {d.out.name for d in readers if (r := d.reduction) and r.fn == "add" and isinstance(r.body, Load)}
         beside = (d for d in readers if d.out.name not in sums)
-        return bool(sums) and all(any(x.buffer.name in sums for x in loads(d.value)) for d in beside)
+        return bool(sums) and not any(sums.isdisjoint(loaded_names(d.value)) for d in beside)
 
 
 def _only_moves(most: Definition, members: tuple[Definition, ...], shares: Mapping[str, Definition]) -> bool:
     """True if only the exponentials of a softmax read `most`, to subtract it."""
-    readers = [d for d in members if any(x.buffer.name == most.out.name for x in loads(d.value, *d.target))]
+    readers = [d for d in members if any(most.out.name in loaded_names(e) for e in (d.value, *d.target))]
     return bool(readers) and all(d.out.name in shares for d in readers)
 
 

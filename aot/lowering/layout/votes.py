@@ -26,13 +26,14 @@ from aot.lowering.layout.planes import plane_columns
 
 ROUNDS = 3
 Votes = dict[str, dict[int, float]]
+_Sites = list[tuple[Buffer, list[tuple[int, Var]]]]
 
 
 def votes_of(steps: Steps) -> Votes:
     """Return the votes of all definitions of a block, by the names of values and their dimensions."""
     votes: Votes = {}
     found = [d for step in steps.steps for work in step.works for d in members(work)]
-    plain = [d for d in found if d.reduction is None]
+    plain = [_sites(d, steps) for d in found if d.reduction is None]
     reductions = [d for d in found if d.reduction is not None]
     constants = steps.constants()
     columns = plane_columns(steps, reductions, constants)
@@ -46,8 +47,8 @@ def votes_of(steps: Steps) -> Votes:
             lane = wanted_lane(d, lanes[id(d)], votes) if id(d) in free else next(iter(lanes[id(d)]), None)
             _vote(d, lane, steps, votes, constants)
         for _ in range(ROUNDS):
-            for d in (*plain, *reversed(plain)):
-                _pass_on(d, steps, votes)
+            for sites in (*plain, *reversed(plain)):
+                _pass_on(sites, votes)
     return votes
 
 
@@ -164,18 +165,24 @@ def wanted_lane(d: Definition, lanes: list[Var], votes: Votes) -> Var:
     return max(lanes, key=wanted)
 
 
-def _pass_on(d: Definition, steps: Steps, votes: Votes) -> None:
-    """Spread votes through a definition without a reduction, whose values should be laid out alike."""
+def _sites(d: Definition, steps: Steps) -> _Sites:
+    """Return the values in memory of a definition, each with its dimensions that an axis alone indexes."""
     sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))]
-    sites = [(b, i) for b, i in sites if b.name in steps.values]
+    return [
+        (b, [(k, i) for k, i in enumerate(index) if isinstance(i, Var)]) for b, index in sites if b.name in steps.values
+    ]
+
+
+def _pass_on(sites: _Sites, votes: Votes) -> None:
+    """Spread votes through a definition without a reduction, whose values should be laid out alike."""
     scores: dict[Var, float] = {}
     for b, index in sites:
-        for k, i in enumerate(index):
-            if isinstance(i, Var):
-                scores[i] = max(scores.get(i, 0.0), 0.9 * votes.get(b.name, {}).get(k, 0.0))
+        mine = votes.get(b.name, {})
+        for k, i in index:
+            scores[i] = max(scores.get(i, 0.0), 0.9 * mine.get(k, 0.0))
     for b, index in sites:
-        for k, i in enumerate(index):
-            if isinstance(i, Var) and scores.get(i, 0.0) > 0:
+        for k, i in index:
+            if scores[i] > 0:
                 _add(votes, b, k, scores[i])
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
+import numpy as np
+
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
 from aot.codegen.ir.index import Affine, atom_bounds, bounds, normal
@@ -19,6 +21,8 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
 
 ALIGN = 64
+MOST = 1 << 62  # bytes of all values together: offsets have 63 bits
+LARGE = 1 << 40  # bytes of a value whose size is an estimate; more would change no order
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +60,12 @@ def plan(steps: Steps) -> Plan:
 def _placed(lives: dict[str, tuple[int, int]], sizes: dict[str, Size], names: Sizes) -> Plan:
     if all(isinstance(s, int) for s in sizes.values()):
         fixed = [Life(n, int(s), *lives[n]) for n, s in sizes.items() if isinstance(s, int)]
+        if (total := sum(x.size for x in fixed)) > MOST:
+            raise UnsupportedError(f"arena: at most {MOST} bytes, got {total}")
         offsets = place(fixed)
         return Plan(dict(offsets), max((offsets[x.name] + x.size for x in fixed), default=0))
     # An estimate may be negative, as of h - 2 k where nothing is known of both: values of no size lie in each other.
-    return _stacked([Life(n, max(known(s), ALIGN), *lives[n]) for n, s in sizes.items()], sizes, names)
+    return _stacked([Life(n, min(max(known(s), ALIGN), LARGE), *lives[n]) for n, s in sizes.items()], sizes, names)
 
 
 def _larger(a: Size, b: Size) -> Size:
@@ -123,17 +129,17 @@ class _Lives:
 
 def place(lives: list[Life]) -> dict[str, int]:
     """Assign each value the lowest free offset, the largest value first."""
-    placed = _Timeline(max((x.last for x in lives), default=0) + 1)
+    begins, ends, firsts, lasts = np.empty((4, len(lives)), np.int64)  # of the values that have their place
     offsets: dict[str, int] = {}
-    for life in sorted(lives, key=lambda x: (-x.size, x.first, x.name)):
-        taken = sorted((offsets[x.name], offsets[x.name] + x.size) for x in placed.alive(life.first, life.last))
-        offset = 0
-        for start, end in taken:
-            if offset + life.size <= start:
-                break
-            offset = max(offset, end)
+    for n, life in enumerate(sorted(lives, key=lambda x: (-x.size, x.first, x.name))):
+        together = (firsts[:n] <= life.last) & (lasts[:n] >= life.first)
+        order = np.lexsort((ends[:n][together], begins[:n][together]))
+        starts, tops = begins[:n][together][order], np.maximum.accumulate(ends[:n][together][order])
+        free = np.concatenate([np.zeros(1, np.int64), tops])  # above the first values, 0 of them, 1 of them, ...
+        fits = np.flatnonzero(free[:-1] + life.size <= starts)
+        offset = int(free[fits[0] if len(fits) else -1])
         offsets[life.name] = offset
-        placed.add(life)
+        begins[n], ends[n], firsts[n], lasts[n] = offset, offset + life.size, life.first, life.last
     return offsets
 
 

@@ -37,7 +37,8 @@ def write_in_place(steps: Steps, context: Context) -> None:
             makers[b.name] = makers.get(b.name, 0) + 1
     names = _Names()
     for at, step in enumerate(steps.steps):
-        for n, d in enumerate(_members(step)):
+        found = _members(step)
+        for n, d in enumerate(found):
             if d.where or makers.get(d.out.name) != 1:
                 continue
             if d.reduction is not None and not _is_large_sum(step, d, context.target):
@@ -45,10 +46,10 @@ def write_in_place(steps: Steps, context: Context) -> None:
             value = steps.values.get(d.out.name)  # None: a temporary of a group
             if value is None or value.region is not Region.ARENA:
                 continue
-            place = _Place(step, n, at, names)
-            found = next((x for x in loads(d.value) if place.fits(x, steps, lives)), None)
-            if found is not None:
-                old, new = d.out.name, names.of(found.buffer)
+            place = _Place(step, found, n, at, names)
+            over = next((x for x in loads(d.value) if place.fits(x, steps, lives)), None)
+            if over is not None:
+                old, new = d.out.name, names.of(over.buffer)
                 names.new[old] = replace(d.out, name=new)
                 lives[new] = (lives[new][0], lives[old][1])
                 makers[new] += 1
@@ -101,17 +102,17 @@ def _is_large_sum(step: Step, d: Definition, target: Target) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Member `n` of step `at`, and the names that values have by then."""
+    """Member `n` of the `found` ones of step `at`, and the names that values have by then."""
 
     step: Step
+    found: tuple[Definition, ...]
     n: int
     at: int
     names: _Names
 
     def fits(self, x: Load, steps: Steps, lives: dict[str, tuple[int, int]]) -> bool:
         """True if the member may write over the value that `x` reads."""
-        found = _members(self.step)
-        d = found[self.n]
+        d = self.found[self.n]
         b, out, name = x.buffer, d.out, self.names.of(x.buffer)
         value = steps.values.get(name)
         if value is None or value.region is not Region.ARENA or lives[name][1] != self.at or name == out.name:
@@ -121,8 +122,8 @@ class _Place:
         summed = d.reduction is not None and x in loads(d.reduction)
         if self._reads(name, d.value) != [x] or summed or _keys(x.index) != _keys(d.target):
             return False
-        earlier = [y for m in found[: self.n] for y in self._reads(name, m.value, *m.index)]
-        later = any(self._reads(name, m.value, *m.index) for m in found[self.n + 1 :])
+        earlier = [y for m in self.found[: self.n] for y in self._reads(name, m.value, *m.index)]
+        later = any(self._reads(name, m.value, *m.index) for m in self.found[self.n + 1 :])
         return not later and all(_on_its_row(y, d, self.step) for y in earlier)
 
     def _reads(self, name: str, *values: Expr) -> list[Load]:
