@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,13 +67,13 @@ class Call:
 class ConstantBlock:
     """Data at `offset` of the weights; offsets are multiples of 64 and do not overlap.
 
-    With `make`, the data are made anew, in pieces, at each access, so that packed weights need no memory of their own;
-    `size` is then their number of bytes.
+    With `make`, which returns a function for each piece, the data are made anew at each access, so that packed weights
+    need no memory of their own; `size` is then their number of bytes.
     """
 
     offset: int
     source: NDArray[np.generic]
-    make: Callable[[], Iterator[NDArray[np.generic]]] | None = None
+    make: Callable[[], list[Callable[[], NDArray[np.generic]]]] | None = None
     size: int = 0
 
     def pieces(self) -> Iterator[NDArray[np.uint8]]:
@@ -81,11 +82,19 @@ class ConstantBlock:
             yield _bytes(self.source)
             release(self.source)
         else:
-            yield from map(_bytes, self.make())
+            yield from (make() for make in self.makers())
+
+    def makers(self) -> list[Callable[[], NDArray[np.uint8]]]:
+        """Return functions that make the bytes of the pieces, in order; they may run at the same time."""
+        return [] if self.make is None else [partial(_made_bytes, make) for make in self.make()]
 
     @property
     def nbytes(self) -> int:
         return self.source.nbytes if self.make is None else self.size
+
+
+def _made_bytes(make: Callable[[], NDArray[np.generic]]) -> NDArray[np.uint8]:
+    return _bytes(make())
 
 
 def _bytes(array: NDArray[np.generic]) -> NDArray[np.uint8]:

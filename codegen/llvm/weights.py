@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import os
 import tempfile
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aot.codegen.ir.program import ConstantBlock
 
 LEAST_BYTES = 64 << 20  # of weights that are kept so; those of most networks are made in less than 0.1 s
+MOST_THREADS = 4  # that make pieces: NumPy holds the interpreter's lock between its loops
+AHEAD_BYTES = 16 << 20  # of pieces that wait to be taken
 
 Blocks = tuple[ConstantBlock, ...]
 
@@ -60,11 +69,40 @@ def weights_hash(blocks: Blocks, size: int) -> str:
 def parts_of(blocks: Blocks, size: int) -> Iterator[bytes | memoryview]:
     """Yield the `size` bytes of weights in order; gaps are zero."""
     position = 0
-    for block in blocks:
-        yield from zeros(block.offset - position)
-        yield from (piece.data for piece in block.pieces())
-        position = block.offset + block.nbytes
+    with _Makers(blocks) as makers:
+        for block in blocks:
+            yield from zeros(block.offset - position)
+            yield from (piece.data for piece in makers.pieces(block))
+            position = block.offset + block.nbytes
     yield from zeros(size - position)
+
+
+class _Makers(AbstractContextManager["_Makers"]):
+    """Threads that make pieces of large weights before they are asked for; none on one processor, or for small ones."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._threads = min(len(os.sched_getaffinity(0)), MOST_THREADS)
+        large = sum(b.nbytes for b in blocks if b.make is not None) >= LEAST_BYTES
+        self._pool = ThreadPoolExecutor(self._threads) if large and self._threads > 1 else None
+
+    def pieces(self, block: ConstantBlock) -> Iterator[NDArray[np.uint8]]:
+        """Yield the bytes of a block in order."""
+        makers = block.makers()
+        ahead = min(AHEAD_BYTES * len(makers) // max(block.nbytes, 1), self._threads)  # pieces that wait to be taken
+        if self._pool is None or not ahead:
+            yield from block.pieces()
+            return
+        waiting: deque[Future[NDArray[np.uint8]]] = deque()
+        for make in makers:
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+            waiting.append(self._pool.submit(copy_context().run, make))
+        while waiting:
+            yield waiting.popleft().result()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
 
 def zeros(count: int) -> Iterator[bytes]:

@@ -71,7 +71,7 @@ class Format:
 
 def _halves(raw: Raw) -> Floats:
     """Floats of 16 bits in the last dimension."""
-    return np.ascontiguousarray(raw).view("<f2").astype(np.float32)
+    return raw.view("<f2").astype(np.float32)
 
 
 def _nibbles(raw: Raw) -> Raw:

@@ -38,7 +38,7 @@ class Part(StrEnum):
 class PartOfBlocks(Op):
     """A part of the blocks of a file, in `shape`: dimensions of the tensor, blocks of a row, numbers of a block, or 1.
 
-    `least`: the number that -1 less a number takes the place of 0 in, of formats with signs (`with_positive_scales`).
+    `least`: the number that -1 less a number takes the place of 0 in, of formats with signs (`Positive`).
     """
 
     format: Format
@@ -50,13 +50,13 @@ class PartOfBlocks(Op):
     def reference(self, raw: Raw, order: NDArray[np.int64] | None = None) -> Array:
         """Return the part of rows of bytes. `order`: those of the rows that are taken."""
         stored = np.uint8 if self.dtype is DType.U4 else numpy_dtype(self.dtype)
-        each = max(PIECE // self.format.elements // max(raw.shape[-1] // self.format.bytes, 1), 1)
+        taken = PIECE if self.part is Part.NUMBERS else PIECE << 3  # one for many numbers
+        each = max(taken // self.format.elements // max(raw.shape[-1] // self.format.bytes, 1), 1)
         found = np.empty(self.shape, stored)
         for piece in (slice(n, n + each) for n in range(0, len(found), each)):
             rows = raw[piece] if order is None else raw[order[piece]]
             with np.errstate(all="ignore"):  # scales of a damaged file may be infinite
-                blocks = with_positive_scales(_split(self.format, rows), self.least)
-                made = _part(blocks, self.part).reshape(-1, *self.shape[1:])
+                made = Positive(_split(self.format, rows), self.least).part(self.part).reshape(-1, *self.shape[1:])
             if len(made) == len(found):  # few rows
                 found = made
             else:
@@ -67,6 +67,16 @@ class PartOfBlocks(Op):
         """Return the same part of some rows."""
         made = replace(self, shape=(end - begin, *self.shape[1:]))
         return made, ((begin, end),) if len(inputs) == 1 else (None, (begin, end))
+
+    def is_normal(self, *_inputs: Array | Deferred) -> bool:
+        """True for scales."""
+        return self.part is Part.SCALES
+
+    @property
+    def number_limits(self) -> tuple[int, int]:
+        """The least and the greatest number that the format has."""
+        first = _first(self.format)
+        return (-128, 127) if first.signed else (0, (1 << first.bits) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,49 +115,72 @@ def quantised(stored: Stored, order: Array | None = None) -> Quantised:
     return Quantised(part(Part.NUMBERS, number, size), part(Part.ZEROS, DType.F32, 1), part(Part.SCALES, DType.F32, 1))
 
 
-def _part(blocks: Blocks, part: Part) -> Numbers | Floats:
-    if part is Part.NUMBERS:
-        return blocks.numbers
-    return blocks.scales if part is Part.SCALES else -blocks.offsets / blocks.scales
-
-
-def with_positive_scales(b: Blocks, least: int) -> Blocks:
-    """Return the same elements with scales that are normal and positive.
+class Positive:
+    """The elements of blocks with scales that are normal and positive.
 
     n s + o = (most - n) (-s) + (o + most s); and a block whose scale is no normal number is 1 or 0 times its offset.
     `most` is the greatest number; of those with signs `least`: -1 if -128 is among them, else 0.
     """
-    scales, offsets = b.scales, b.offsets
-    negative = scales < 0
-    top = least if b.signed else (1 << b.bits) - 1
-    if negative.any():
-        offsets = np.where(negative, offsets + top * scales, offsets).astype(np.float32)
-        scales = np.abs(scales)
-    tiny = ~(scales >= SMALLEST)
-    if tiny.any():
-        alone = np.where(np.abs(offsets) >= SMALLEST, np.abs(offsets), 1).astype(np.float32)
-        scales = np.where(tiny, alone, scales)
 
-    def unpack() -> Numbers:
-        numbers = b.numbers
-        if negative.any():
+    def __init__(self, blocks: Blocks, least: int) -> None:
+        self.blocks, self.least = blocks, least
+        self.most = least if blocks.signed else (1 << blocks.bits) - 1
+        self.negative = _marks(blocks.scales < 0)
+        self.sizes = blocks.scales if self.negative is None else np.abs(blocks.scales)
+        self.tiny = _marks(~(self.sizes >= SMALLEST))
+
+    def part(self, part: Part) -> Numbers | Floats:
+        """Return a part of the blocks."""
+        match part:
+            case Part.NUMBERS:
+                return self._numbers()
+            case Part.SCALES:
+                return self._scales()
+            case Part.ZEROS:
+                return -self._offsets() / self._scales()
+
+    def _offsets(self) -> Floats:
+        """Return the elements whose numbers are 0."""
+        b = self.blocks
+        if self.negative is None:
+            return b.offsets
+        return np.where(self.negative, b.offsets + self.most * b.scales, b.offsets).astype(np.float32, copy=False)
+
+    def _scales(self) -> Floats:
+        if self.tiny is None:
+            return self.sizes
+        alone = np.abs(self._offsets())
+        return np.where(self.tiny, np.where(alone >= SMALLEST, alone, np.float32(1)), self.sizes)
+
+    def _numbers(self) -> Numbers:
+        numbers = self.blocks.numbers
+        if self.negative is not None:
             words = numbers.reshape(-1, numbers.shape[-1]).view(np.uint64)  # eight numbers of a part at a time
-            turned = np.where(negative.reshape(-1), EACH_BYTE * np.uint64(255 if b.signed else top), np.uint64(0))
+            ones = EACH_BYTE * np.uint64(255 if self.blocks.signed else self.most)
+            turned = np.where(self.negative.reshape(-1), ones, np.uint64(0))
             for k in range(words.shape[1]):
-                words[:, k] ^= turned  # top - n without a sign, -1 - n with one
-            if b.signed and not least:
-                numbers[negative[..., 0]] += np.int8(1)
-        if tiny.any():
-            numbers[tiny[..., 0]] = 0
+                words[:, k] ^= turned  # most - n without a sign, -1 - n with one
+            if self.blocks.signed and not self.least:
+                numbers[self.negative[..., 0]] += np.int8(1)
+        if self.tiny is not None:
+            numbers[self.tiny[..., 0]] = 0
         return numbers
 
-    return Blocks(unpack, scales, offsets, b.bits)
+
+def _marks(found: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    return found if found.any() else None
+
+
+def _first(form: Format) -> Blocks:
+    """Return a block of zeros."""
+    return _split(form, np.zeros(form.bytes, np.uint8))
 
 
 def _least(stored: Stored) -> int:
-    """Return -1 if a number with a sign is -128, which has no opposite of 8 bits, else 0."""
+    """Return -1 if a number with a sign is -128, which has no opposite of 8 bits, beside a negative scale; else 0."""
     signed = _split(stored.format, stored.raw[: stored.format.bytes]).signed
-    return -1 if signed and any(b.numbers.min() == -128 for b in _pieces(stored)) else 0
+    turned = (b for b in _pieces(stored) if (b.scales < 0).any()) if signed else ()
+    return -1 if any(b.numbers.min() == -128 for b in turned) else 0
 
 
 def _pieces(stored: Stored) -> Iterator[Blocks]:

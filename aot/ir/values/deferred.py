@@ -113,6 +113,24 @@ class InRows(Protocol):
         ...
 
 
+@runtime_checkable
+class OfNormals(Protocol):
+    """An operation that may make no denormal numbers, whatever a file holds."""
+
+    def is_normal(self, *inputs: Array | Deferred) -> bool:
+        """True if it makes none."""
+        ...
+
+
+def is_normal(constant: Array | Deferred) -> bool:
+    """True if a constant has no denormal numbers by the way in which it is made; others are not looked at."""
+    return (
+        isinstance(constant, Deferred)
+        and isinstance(constant.op, OfNormals)
+        and constant.op.is_normal(*constant.inputs)
+    )
+
+
 def value_of(constant: Array | Deferred) -> Array:
     """Return the elements of a constant."""
     return constant.array() if isinstance(constant, Deferred) else constant

@@ -23,7 +23,7 @@ from aot.codegen.nest.nest import Apply, apply
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.ir.graph import Graph, Node
-from aot.ir.values.deferred import release, value_of
+from aot.ir.values.deferred import is_normal, release, value_of
 from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value, sizes_of
 from aot.lowering.program.arena import Plan, plan
 from aot.lowering.program.constant_places import Constants, Weights
@@ -384,7 +384,7 @@ class ProgramBuilder:
             value = self.steps.values[name]
             counted = name in self.flushed or value.region is not Region.CONSTANT or not value.buffer.dtype.is_float
             if not counted and value.data is not None:
-                self.flushed[name] = denormals(value_of(value.data))
+                self.flushed[name] = 0 if is_normal(value.data) else denormals(value_of(value.data))
                 release(value.data)
 
     def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:

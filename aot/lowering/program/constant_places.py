@@ -7,7 +7,7 @@ program 1    fc1 packed for 8 lanes  | bias                    ->   blocks 3, 1
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 from functools import partial
 from math import prod
@@ -84,16 +84,20 @@ def _block(value: Value, plan: Pack | None) -> ConstantBlock:
     return ConstantBlock(0, source, partial(_pieces, value, plan), count * stored.itemsize)
 
 
-def _pieces(value: Value, plan: Pack | None) -> Iterator[Array]:
-    """Yield the elements in memory order, in batches of rows where rows are contiguous there, else all at once."""
+def _pieces(value: Value, plan: Pack | None) -> list[Callable[[], Array]]:
+    """Return functions that make the elements in memory order: some rows each, where these are contiguous there."""
+    return [partial(_piece, value, plan, begin, end) for begin, end in _cuts(value, plan)]
+
+
+def _piece(value: Value, plan: Pack | None, begin: int, end: int) -> Array:
     data, stored = value.data, numpy_dtype(value.buffer.dtype)
     assert data is not None
-    for begin, end in _cuts(value, plan):
-        made = rows_of(data, begin, end) if data.shape else value_of(data)
-        made = made if value.arrange is None else value.arrange(made)
-        made = made.astype(stored, copy=False)
-        yield made if plan is None else pack_array(made, plan)
-        release(data)
+    made = rows_of(data, begin, end) if data.shape else value_of(data)
+    made = made if value.arrange is None else value.arrange(made)
+    made = made.astype(stored, copy=False)
+    packed = made if plan is None else pack_array(made, plan)
+    release(data)
+    return packed
 
 
 def _cuts(value: Value, plan: Pack | None) -> Iterator[tuple[int, int]]:

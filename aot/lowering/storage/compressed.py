@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import Protocol, runtime_checkable
 
 import ml_dtypes
 import numpy as np
@@ -22,6 +23,16 @@ from aot.runtime.abi import DType
 LEAST, MOST = 2.0**-100, 2.0**100  # scales with which no product is denormal or infinite
 _UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))  # each lies in the low bits of a byte
 GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common divisor
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """An operation that takes numbers out of a file whose format bounds them."""
+
+    @property
+    def number_limits(self) -> tuple[int, int]:
+        """The least and the greatest number."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,12 @@ class Seen:
         return (-128, 127) if signed else (0, 255)
 
     @property
+    def limits(self) -> tuple[int, int] | None:
+        """The least and the greatest number that the file's format has; None where the numbers themselves must tell."""
+        op = self.origin.op if isinstance(self.origin, Deferred) else None
+        return op.number_limits if isinstance(op, Limited) else None
+
+    @property
     def is_as_read(self) -> bool:
         """True if `array` lies in the memory of the numbers that were read."""
         stored = numpy_dtype(self.dtype)
@@ -73,7 +90,8 @@ class Scaled:
 
     All three have as many dimensions; zeros and scales have 1 where they repeat. Differences are `GREATEST` at most, if
     zeros are whole numbers. `codes`: a type of `LEVELS`, whose codes the numbers are, or None.
-    `deferred`: zeros and scales as a file has them, where these have the dimensions given here.
+    `deferred`: zeros and scales as a file has them, where these have the dimensions given here; `held`: the zeros that
+    were made of them, which are not made again while this lives.
     """
 
     seen: Seen
@@ -81,6 +99,7 @@ class Scaled:
     scales: NDArray[np.float32]
     codes: DType | None = None
     deferred: tuple[Array | Deferred, Array | Deferred] | None = None
+    held: Array | None = None
 
     @property
     def numbers(self) -> Array:
@@ -212,11 +231,12 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
     given, dtype = converted.inputs[0], converted.types[0].dtype
     if given.shape != differences.shape or dtype.bits > WIDEST:
         return None
-    factors, points = value_of(scales), value_of(zeros)
-    if not ((factors >= LEAST) & (factors <= MOST)).all() or not np.isfinite(points).all():
+    factors, held = value_of(scales), value_of(zeros)
+    if not ((factors >= LEAST) & (factors <= MOST)).all() or not np.isfinite(held).all():
         return None
-    points, factors = (_padded(a, rank).astype(np.float32, copy=False) for a in (points, factors))
-    found = Scaled(_as_read(given, dtype), points, factors, dtype if dtype in LEVELS else None, (zeros, scales))
+    points, factors = (_padded(a, rank).astype(np.float32, copy=False) for a in (held, factors))
+    codes = dtype if dtype in LEVELS else None
+    found = Scaled(_as_read(given, dtype), points, factors, codes, (zeros, scales), held)
     return found.with_whole_zeros() if whole else found
 
 

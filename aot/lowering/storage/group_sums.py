@@ -14,6 +14,8 @@ of a word.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
@@ -114,6 +116,7 @@ class GroupWeights:
         self.numbers = steps.constant(f"{w.buffer.name}.whole", self._elements())
         self.factor = steps.constant(f"{w.buffer.name}.factor", self._last(parts.factors))
         self.zero = self._zeros()
+        self.parts = replace(parts, held=None)
 
     @property
     def element(self) -> Expr:

@@ -38,6 +38,7 @@ class Parts:
     bits: int
     whole: bool
     codes: DType | None = None
+    held: Array | None = None  # what deferred zero points are, which are not made again while this lives
 
 
 def in_parts(data: Array | Deferred, sums: tuple[int, ...]) -> Parts | None:
@@ -78,6 +79,8 @@ def _of_file(data: Deferred, forms: list[_Form]) -> Parts | None:
         whole = found.with_whole_zeros()
         if whole is not None and form.pairs and whole.seen.dtype is DType.U4:
             return form.as_given(whole)
+        if whole is not None and whole.seen.limits is not None:
+            return form.as_limited(whole, *whole.seen.limits)
         read = value_of(found.seen.origin)  # held while its numbers are looked at
         fewer = None if whole is None else reduced(whole, form.inner, SPAN)
         parts = None if fewer is None else form.of_file(fewer)
@@ -132,20 +135,31 @@ class _Form:
             numbers = found.plus(zeros, np.uint8 if small else np.int8).reshape(self.shape)
         return self._parts(numbers, zeros, found.factors, small)
 
+    def as_limited(self, found: Scaled, least: int, greatest: int) -> Parts:
+        """Return parts of whole numbers that the format of a file bounds; none is looked at."""
+        given = found.zeros.astype(np.int16, copy=False)
+        zeros, small = self._zeros(least - given, greatest - given)
+        numbers = self._shifted(found.seen, zeros - given, small)
+        kept = self._shared(found.shape)
+        factors = self._kept(found.scales, found.deferred[1] if found.deferred else None, 0, kept)
+        return Parts(numbers, self._kept(zeros, None, 0, kept), factors, self.size, 4 if small else 8, whole=True)
+
+    def _shared(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return a shape with 1 along the dimensions of a part."""
+        return tuple(1 if k in self.inner else n for k, n in enumerate(shape))
+
     def as_given(self, found: Scaled) -> Parts:
         """Return parts of the numbers of a file that are left as they are, but for their signs."""
-        if found.seen.dtype is DType.U4:
-            low, high = 0, NIBBLE
-        else:
-            low, high = int(found.numbers.min()), int(found.numbers.max())
+        limits = (0, NIBBLE) if found.seen.dtype is DType.U4 else found.seen.limits
+        low, high = limits or (int(found.numbers.min()), int(found.numbers.max()))
         small = self.pairs and low >= 0 and high <= NIBBLE
         shift = 128 if not small and high > 127 else 0
-        kept = tuple(1 if k in self.inner else n for k, n in enumerate(found.shape))
+        kept = self._shared(found.shape)
         numbers = self._shifted(found.seen, np.full((1,) * len(kept), -shift), small)
         pairs = zip((found.zeros, found.scales), found.deferred or (None, None), (shift, 0), strict=True)
         zeros, factors = (self._kept(values, file, less, kept) for values, file, less in pairs)
         whole = found.has_whole_zeros
-        return Parts(numbers, zeros, factors, self.size, 4 if small else 8, whole, found.codes)
+        return Parts(numbers, zeros, factors, self.size, 4 if small else 8, whole, found.codes, found.held)
 
     def _kept(self, values: Array, file: Array | Deferred | None, less: int, kept: tuple[int, ...]) -> Array | Deferred:
         """Return zero points or factors, deferred if a file has them."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aot.codegen.dataclass import dataclass
 from aot.ir.op import Op
 from aot.ir.types import Array, TensorType, numpy_dtype
-from aot.ir.values.deferred import Deferred, Parts
+from aot.ir.values.deferred import Deferred, Parts, is_normal
 from aot.runtime.abi import DType
 
 PIECE = 1 << 16  # bytes computed together: they stay in the cache
@@ -43,6 +43,8 @@ class Shifted(Op):
     def reference(self, numbers: Array, offsets: NDArray[np.uint8]) -> Array:
         """Return the sums modulo 256."""
         given = as_strided(numbers.view(np.uint8), self.seen, self.strides, writeable=False)
+        if self.pairs is None and not offsets.any():
+            return np.ascontiguousarray(given).reshape(self.shape).view(numpy_dtype(self.dtype))
         found, each = np.empty(self.stored, np.uint8), 2 * max(PIECE // max(2 * prod(self.seen[1:]), 1), 1)
         moved = offsets.any()
         rows, lines = max(self.shape[0] // max(self.seen[0], 1), 1), 2 if self.pairs == 0 else 1
@@ -76,6 +78,10 @@ class Rearranged(Op):
 
     def reference(self, numbers: Array) -> Array:
         return numbers.reshape(self.shape).astype(numpy_dtype(self.dtype), copy=False)
+
+    def is_normal(self, numbers: Array | Deferred) -> bool:
+        """True if the numbers have no denormal ones among them, and keep their type."""
+        return isinstance(numbers, Deferred) and numbers.type.dtype is self.dtype and is_normal(numbers)
 
     def rows(self, begin: int, end: int, numbers: Array | Deferred) -> tuple[Op, Parts] | None:
         """Return some rows, where these are rows of the numbers, too."""

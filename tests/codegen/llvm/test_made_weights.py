@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,18 +18,24 @@ GIVEN = np.arange(50, dtype=np.float32)
 SIZE = 1024
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(("kept", "processors"), [(True, 1), (True, 4), (False, 4)])
 def test_weights_are_made_once_where_a_folder_has_room(
-    kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept: bool, processors: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weights, "LEAST_BYTES", 1)
     made: list[int] = []
 
-    def make() -> Iterator[np.ndarray]:
-        for n in range(3):
-            made.append(n)
-            yield np.full(8, n, np.int16)
+    def runs_on(_process: int) -> set[int]:
+        return set(range(processors))
 
+    def piece(n: int) -> np.ndarray:
+        made.append(n)
+        return np.full(8, n, np.int16)
+
+    def make() -> list[Callable[[], np.ndarray]]:
+        return [partial(piece, n) for n in range(3)]
+
+    monkeypatch.setattr("os.sched_getaffinity", runs_on)
     blocks = ConstantBlock(0, GIVEN), ConstantBlock(256, np.empty(0, np.int16), make, 48)
     wanted = b"".join(bytes(part) for part in parts_of(blocks, SIZE))
     made.clear()

@@ -16,7 +16,7 @@ from aot.compilation.jit import in_memory
 from aot.frontends import read_model
 from aot.frontends.gguf.blocks import FORMATS
 from aot.frontends.gguf.container import Stored
-from aot.frontends.gguf.numbers import quantised, with_positive_scales
+from aot.frontends.gguf.numbers import Part, Positive, quantised
 from aot.ir.values.deferred import Deferred
 from aot.opset.deferred_parts import part_of
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
@@ -55,9 +55,10 @@ def test_formats_mean_what_ggml_says(kind: str) -> None:
     if form.split is not None:
         blocks = form.split(np.frombuffer(raw, np.uint8).reshape(-1, form.bytes))
         signed = blocks.numbers.dtype == np.int8
-        positive = with_positive_scales(blocks, -1 if signed and blocks.numbers.min() == -128 else 0)
-        assert (positive.scales > 0).all()
-        np.testing.assert_allclose(positive.floats, blocks.floats, rtol=1e-5, atol=1e-6)
+        positive = Positive(blocks, -1 if signed and blocks.numbers.min() == -128 else 0)
+        numbers, zeros, scales = map(positive.part, (Part.NUMBERS, Part.ZEROS, Part.SCALES))
+        assert (scales > 0).all()
+        np.testing.assert_allclose((numbers - zeros) * scales, blocks.floats, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [k for k in TYPES if k not in ("F32", "F16", "BF16")])
