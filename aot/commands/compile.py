@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -168,10 +168,14 @@ def _beside(model: Path, suffix: str) -> Path:
 
 
 def _times(watch: Watch, made: Compilation) -> Iterator[str]:
-    """Yield the times of stages, of passes, and of the kernels whose LLVM IR took longest to write."""
+    """Yield the times of stages, of passes, and of the kernels that took longest: to write LLVM IR, and LLVM's."""
+    from aot.codegen.llvm.build import Built
+
     yield from (f"{name:12} {spent:8.3f} s" for name, spent in watch.seconds.items())
     yield from map(str, (*made.report.passes, *made.lowering))
     if not made.session.levels[1:]:  # of several, each has kernels of its own
-        written = zip(watch.steps["emit"], made.program.kernels, strict=True)
-        for spent, kernel in sorted(written, key=lambda one: -one[0])[:MOST_KERNELS]:
-            yield f"{kernel.name}: written in {spent * 1e3:.1f} ms"
+        compiled: Mapping[str, float] = made.built.seconds if isinstance(made.built, Built) else {}
+        names = [kernel.name for kernel in made.program.kernels]
+        rows = [(n, spent, compiled.get(n, 0.0)) for n, spent in zip(names, watch.steps["emit"], strict=True)]
+        for name, text, code in sorted(rows, key=lambda row: -row[1] - row[2])[:MOST_KERNELS]:
+            yield f"{name}: written in {text * 1e3:.1f} ms, compiled by LLVM in {code * 1e3:.1f} ms"

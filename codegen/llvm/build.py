@@ -71,7 +71,7 @@ def _silent(stage: str, done: int, total: int) -> None:
 class Built:
     """A compiled model. Equal programs, targets and levels give equal bytes, here and in every file written.
 
-    `external`: the weights go into a file beside the library.
+    `external`: the weights go into a file beside the library. `seconds`: of LLVM, by kernel that it compiled.
     """
 
     tag: str
@@ -81,6 +81,7 @@ class Built:
     constants: tuple[ConstantBlock, ...] = field(repr=False)
     constant_bytes: int
     external: WeightsInfo | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float], repr=False, compare=False)
 
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
         """Write the shared library, and external weights beside it, each atomically.
@@ -239,7 +240,7 @@ def build(
         tag, info, whole = sealed(_layout(drivers.text(_NO_TAG, 0) + objects.digest, constants, manifest))
         code = objects.joined({prefix + _NO_TAG: prefix + tag for prefix in _TAGGED})
     arch = target.machine.name
-    return Built(tag, arch, code, whole, kept, program.constant_bytes, info if external else None)
+    return Built(tag, arch, code, whole, kept, program.constant_bytes, info if external else None, objects.seconds)
 
 
 def emit_functions(

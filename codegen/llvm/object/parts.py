@@ -66,6 +66,7 @@ class Parts:
         self._store = store if made_by is not None else None
         self._context = f"{made_by} {target!r} {level} {optimize.EFFORT}"
         self._objects: list[tuple[bytes | None, dict[str, str]]] = []  # None: of the workers
+        self._compiled: list[str] = []  # names of the kernels that the workers compile
         self.features: frozenset[str] = frozenset()  # that functions use beyond those of all code
 
     def place(self, kernel: Kernel, flushes: bool) -> Declared:
@@ -81,6 +82,7 @@ class Parts:
             scratch, features = function.scratch_bytes, sorted(features_used(text, self._target.machine))
             head = {"features": features, "scratch": size_json(scratch, kernel.sizes)}
             self._submit(text, None if has_vectors(text) else self._level, key, head)
+            self._compiled.append(kernel.name)
         self.features |= frozenset(features)
         self._objects.append((code, {ENTRY: kernel.name}))
         return Declared(kernel, scratch)
@@ -97,7 +99,8 @@ class Parts:
         progress(found, len(self._objects))
         made = iter(self._workers.finish(lambda done, total: progress(found + done, found + total)))
         objects = [(next(made) if code is None else code, names) for code, names in self._objects]
-        return Objects([objects[-1], *objects[:-1]])
+        seconds = dict(zip(self._compiled, self._workers.seconds, strict=False))  # the drivers' are the last
+        return Objects([objects[-1], *objects[:-1]], seconds)
 
     def _key(self, *parts: object) -> str:
         return hashlib.sha256(repr((self._context, *parts)).encode()).hexdigest()
@@ -115,10 +118,10 @@ def _digest(kernel: Kernel) -> str:
 
 
 class Objects:
-    """Objects of a model, the drivers' first, with the names that their symbols get."""
+    """Objects of a model, the drivers' first, with the names that their symbols get; `seconds` of LLVM by kernel."""
 
-    def __init__(self, objects: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
-        self._objects = objects
+    def __init__(self, objects: Sequence[tuple[bytes, Mapping[str, str]]], seconds: Mapping[str, float]) -> None:
+        self._objects, self.seconds = objects, seconds
 
     @property
     def digest(self) -> str:

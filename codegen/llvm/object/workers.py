@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from pathlib import Path
@@ -26,7 +27,7 @@ from aot.runtime.systems import processor
 WORTH_STARTING = 1 << 20  # bytes of text, whose compilation takes three times as long as starting a process
 MOST_PROCESSES = 8
 POLL = 0.1  # seconds
-_Task = tuple[str, int | None, "Future[bytes]"]
+_Task = tuple[int, str, int | None, "Future[bytes]"]
 
 
 def _silent(done: int, total: int) -> None:
@@ -47,6 +48,7 @@ class Workers:
         self._threads: list[threading.Thread] = []
         self.running: list[subprocess.Popen[bytes]] = []  # processes that were started
         self._bytes = 0
+        self.seconds: list[float] = []  # of LLVM, for each module
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +69,8 @@ class Workers:
         if keep is not None:
             result.add_done_callback(lambda done: None if done.exception() else keep(done.result()))
         self._results.append(result)
-        self._tasks.put((text, level, result))
+        self._tasks.put((len(self.seconds), text, level, result))
+        self.seconds.append(0.0)
         self._bytes += len(text)
         if self._bytes >= WORTH_STARTING and len(self._threads) < self._processes:
             self._threads.append(threading.Thread(target=self._serve, daemon=True))
@@ -81,8 +84,8 @@ class Workers:
             except Empty:
                 break
             if task is not None:
-                text, level, result = task
-                result.set_result(compile_module(text, self._target, level))
+                place, text, level, result = task
+                result.set_result(self._compiled(place, None, text, level))
                 progress(self._done(), len(self._results))
         made: list[bytes] = []
         for result in self._results:
@@ -91,6 +94,12 @@ class Workers:
             made.append(result.result())
             progress(self._done(), len(self._results))
         return made
+
+    def _compiled(self, place: int, process: subprocess.Popen[bytes] | None, text: str, level: int | None) -> bytes:
+        begin = time.perf_counter()
+        code = _made(process, text, self._target, level)
+        self.seconds[place] = time.perf_counter() - begin
+        return code
 
     def _done(self) -> int:
         return sum(result.done() for result in self._results)
@@ -108,9 +117,9 @@ class Workers:
         if process is not None:
             self.running.append(process)
         while (task := self._tasks.get()) is not None:
-            text, level, result = task
+            place, text, level, result = task
             try:
-                result.set_result(_made(process, text, self._target, level))
+                result.set_result(self._compiled(place, process, text, level))
             except Exception as error:
                 result.set_exception(error)
         if process is not None:
