@@ -11,6 +11,11 @@ _MIXED_DOTS = {
     "dot_bytes": {4: "llvm.aarch64.neon.usdot.v4i32.v16i8"},
     "dot_blocks": {4: "llvm.aarch64.neon.usmmla.v4i32.v16i8"},
 }
+_ROUNDS = {
+    "round_i32": {
+        n: f"llvm.aarch64.neon.fcvtns.{t}" for n, t in ((1, "i32.f32"), (2, "v2i32.v2f32"), (4, "v4i32.v4f32"))
+    }
+}
 _ADDED_PARTS = {"add_even": {4: "llvm.aarch64.neon.bfmlalb"}, "add_odd": {4: "llvm.aarch64.neon.bfmlalt"}}
 
 
@@ -26,7 +31,7 @@ def _abilities(features: frozenset[str], vector_bytes: int) -> Abilities:
         dots=4 if dots else 0,
         multiplies_blocks="dot_blocks" in dots,
         sums_half="fullfp16" in features,
-        intrinsics={**dots, **(_ADDED_PARTS if "bf16" in features else {})},
+        intrinsics={**_ROUNDS, **dots, **(_ADDED_PARTS if "bf16" in features else {})},
     )
 
 

@@ -13,7 +13,7 @@ from aot.codegen.ir.index import Affine, decide, is_index, normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var
 from aot.codegen.ir.numbers.clamps import clamp_of, rounded_of, without_inner_bounds
 from aot.codegen.llvm.emit.address import reads_memory
-from aot.codegen.llvm.emit.arithmetic.convert import bits, cast, clamped, constant, rounded
+from aot.codegen.llvm.emit.arithmetic.convert import NO_NAMES, bits, cast, clamped, constant, rounded
 from aot.codegen.llvm.emit.arithmetic.quotients import reciprocal
 from aot.codegen.llvm.emit.arithmetic.scalar import SCALAR
 from aot.codegen.llvm.emit.constant_lanes import LANES
@@ -70,9 +70,8 @@ class Values(Memory):
                 value, low, high = found
                 value = without_inner_bounds(value, low, high)
                 if (whole := rounded_of(value)) is not None and low.is_integer() and high.is_integer():
-                    level = rounded(
-                        self.f, self.to_round(whole[0]), whole[1], int(low), int(high), self.abilities.rounds
-                    )
+                    bounds, names = (int(low), int(high)), self.abilities.intrinsics.get("round_i32", NO_NAMES)
+                    level = rounded(self.f, self.to_round(whole[0]), whole[1], *bounds, self.abilities.rounds, names)
                 else:
                     level = clamped(self.f, self.expr(value), low, high)
                 return cast(self.f, DType.I32, dtype.compute, level)

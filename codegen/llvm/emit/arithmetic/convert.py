@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aot.codegen.llvm.emit.arithmetic.small_floats import decode, encode
 from aot.codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, number, scalar_of, suffix, vector
 from aot.runtime.abi import DType
@@ -17,6 +19,7 @@ REGISTER = {
     DType.F64: "double",
     DType.BOOL: "i1",
 }
+NO_NAMES: Mapping[int, str] = {}
 MEMORY = REGISTER | dict.fromkeys(SMALL, "i8") | {DType.F16: "i16", DType.BF16: "i16", DType.BOOL: "i8"}
 
 
@@ -80,14 +83,19 @@ def clamped(f: Function, v: Value, low: float, high: float) -> Value:
     return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
 
 
-def rounded(f: Function, v: Value, zero: int, low: int, high: int, in_one: bool = True) -> Value:
+def rounded(
+    f: Function, v: Value, zero: int, low: int, high: int, in_one: bool = True, names: Mapping[int, str] = NO_NAMES
+) -> Value:
     """Round a float to the nearest number, the even one of two, add `zero`, clamp, as i32; NaN gives 0.
 
-    The conversion rounds, if an instruction does so `in_one`, so that the bounds are tested before.
+    The conversion rounds, if an instruction does so `in_one`, so that the bounds are tested before. `names`: those of
+    instructions that do so in any mode of rounding, by lanes.
     """
     type_ = vector("i32", lanes_of(v.type))
     inside = _between(f, v, low - zero, high - zero)
-    if in_one:
+    if (name := names.get(lanes_of(v.type))) is not None:
+        found = f.call(name, type_, inside)
+    elif in_one:
         found = f.call(f"llvm.lrint.{suffix(type_)}.{suffix(v.type)}", type_, inside)
     else:
         found = f.cast("fptosi", f.intrinsic("rint", inside), "i32")
