@@ -50,24 +50,29 @@ def _size(name: str) -> tuple[int, int, str]:
 
 
 def network(name: str) -> tuple[Any, dict[str, Any]]:
-    """Return a network in evaluation, and a picture for it."""
-    module = _shrunk(name).eval()
-    draw_silent_weights(module)
+    """Return a network in evaluation, and a picture for it; as it is where no picture fits it with fewer layers."""
+    module = _shrunk(name)
     given = _picture(module)
+    if given is None:
+        module = timm.create_model(name, pretrained=False, num_classes=10)
+        given = _picture(module)
+    if given is None:
+        raise ValueError(f"{name} takes a picture of one of {SIDES} pixels, got none that it takes")
+    draw_silent_weights(module)
     set_statistics(module, given)
     check_dependence(module, given)
     return module, given
 
 
-def _picture(module: nn.Module) -> dict[str, Any]:
-    """Return the smallest picture that a network takes."""
-    for side in SIDES:
-        given = {"x": torch.randn(1, 3, side, side)}
+def _picture(module: nn.Module) -> dict[str, Any] | None:
+    """Return the smallest picture that a network takes, None if it takes none of `SIDES` or of its own size."""
+    module.eval()
+    for size in (*((3, side, side) for side in SIDES), module.pretrained_cfg["input_size"]):
+        given = {"x": torch.randn(1, *size)}
         with suppress(Exception), torch.no_grad():  # of many kinds: some networks take pictures of one size only
             module(**given)
             return given
-    size = module.pretrained_cfg["input_size"]
-    return {"x": torch.randn(1, *size)}
+    return None
 
 
 def _shrunk(name: str) -> nn.Module:
@@ -86,7 +91,10 @@ def _shrunk(name: str) -> nn.Module:
         return made(model, variant, pretrained, **given)
 
     home.build_model_with_cfg = smaller
-    return timm.create_model(name, pretrained=False, num_classes=10)
+    try:
+        return timm.create_model(name, pretrained=False, num_classes=10)
+    finally:
+        home.build_model_with_cfg = made
 
 
 def _fewer(layers: Any) -> Any:

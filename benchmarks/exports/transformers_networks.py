@@ -73,6 +73,7 @@ SMALL: dict[str, Any] = {
     "attn_layer_offset": 1,
     "num_labels": 3,
 }
+DERIVED = ("head_dim", "num_key_value_heads")  # None in a configuration whose model takes a number from checkpoints
 TOKENS, SIDE, SAMPLES = 7, 32, 4000
 WINDOWS = {"image_size": 56, "patch_size": 4, "depths": [1, 1], "num_heads": [2, 4], "embed_dim": 16}
 STAGES = {"image_size": 64, "patch_size": 4, "num_stages": 4}
@@ -84,6 +85,7 @@ DETECTOR = {
     "backbone_config.stage_numb_of_layers": [1] * 4,
 }
 RESIDUAL_DETECTOR = {"num_queries": 5, "image_size": 64, "backbone_config.depths": [1] * 4}
+SERIES = {"context_length": 32, "patch_length": 8, "patch_stride": 8, "num_input_channels": 3}
 EXPERTS = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_group": 1, "topk_group": 1}
 # By model type, what must fit other sizes: set after the others, also in a configuration inside.
 BY_TYPE: dict[str, dict[str, Any]] = {
@@ -102,12 +104,28 @@ BY_TYPE: dict[str, dict[str, Any]] = {
     "esm": {"pad_token_id": 1, "mask_token_id": 32},
     "esmc": {"num_key_value_heads": 4},
     "gemma3n_text": {"num_kv_shared_layers": 0},
+    "layoutlmv3": {"coordinate_size": 6, "shape_size": 4},
     "levit": {"image_size": 64, "patch_size": 16, "depths": [1, 1, 1]},
+    "lilt": {"hidden_size": 48},
     "mobilevit": {"image_size": 128},
+    "mobilevitv2": {"image_size": 128, "patch_size": 2},
+    "patchtsmixer": SERIES,
+    "patchtst": SERIES,
+    "qwen2_vl_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]}},
+    "recurrent_gemma": {"num_hidden_layers": 3},
+    "reformer": {"axial_pos_embds_dim": (16, 16), "axial_pos_shape": (8, 8)},
     "rt_detr": RESIDUAL_DETECTOR,
     "rt_detr_v2": RESIDUAL_DETECTOR,
     "siglip": {"text_config.projection_size": 32},
+    "speech_to_text": {"input_feat_per_channel": 16, "conv_channels": 32},
     "swin": WINDOWS,
+    "swin2sr": WINDOWS | {"image_size": 16, "patch_size": 1, "window_size": 4, "num_heads": [2, 2]},
+    "swinv2": WINDOWS,
+    "timesformer": {"num_frames": 4},
+    "videomae": {"num_frames": 4},
+    "vivit": {"num_frames": 4, "tubelet_size": [2, 8, 8]},
+    "wav2vec2-bert": {"feature_projection_input_dim": 16},
+    "xmod": {"default_language": "en_XX"},
 }
 
 
@@ -130,7 +148,7 @@ def shrink(config: Any) -> Any:
     """Make a configuration small, and those inside of it; return it."""
     for name, value in SMALL.items():
         with suppress(Exception):  # of many kinds: what follows from others, or differs from layer to layer
-            if type(getattr(config, name, None)) is int:
+            if type(getattr(config, name, None)) is int or (name in DERIVED and getattr(config, name, 0) is None):
                 setattr(config, name, value)
     for value in list(vars(config).values()):
         if hasattr(value, "to_dict") and value is not config:
@@ -178,8 +196,8 @@ def inputs(module: Any, config: Any) -> dict[str, Any]:
     """Return the arguments by name: the main input of a model, and those that stand beside it."""
     import torch  # noqa: PLC0415
 
-    main, tokens = module.main_input_name, torch.arange(3, 3 + TOKENS)[None]
-    taken = inspect.signature(module.forward).parameters
+    taken, tokens = inspect.signature(module.forward).parameters, torch.arange(3, 3 + TOKENS)[None]
+    main = module.main_input_name if module.main_input_name in taken else "pixel_values"
     mels = getattr(config, "num_mel_bins", None) or getattr(config, "num_mel_channels", 16)
     seen = getattr(config, "vision_config", None) or config
     side = getattr(seen, "image_size", SIDE)
@@ -195,7 +213,11 @@ def inputs(module: Any, config: Any) -> dict[str, Any]:
     }
     if config.model_type in ("dac", "encodec"):  # sounds of one channel
         made["input_values"] = made["input_values"][:, None]
-    if config.model_type in ("canary", "cohere_asr"):
+    if hasattr(config, "context_length"):
+        made["past_values"] = torch.randn(1, config.context_length, config.num_input_channels)
+    if hasattr(config, "num_frames"):
+        made["pixel_values"] = made["pixel_values"][:, None] + torch.randn(config.num_frames, 1, 1, 1)
+    if config.model_type in ("canary", "cohere_asr", "parakeet_encoder", "speech_to_text", "wav2vec2-bert"):
         made["input_features"] = made["input_features"].transpose(1, 2)
     given = {main: made[main]}
     if config.model_type == "bros":
@@ -203,7 +225,8 @@ def inputs(module: Any, config: Any) -> dict[str, Any]:
     if main == "input_ids":
         given["attention_mask"] = torch.ones_like(tokens)
     if not hasattr(config, "image_token_id"):  # else a picture stands in the text
-        beside = [name for name in ("pixel_values", "input_ids") if name in taken and hasattr(config, "text_config")]
+        is_pair = hasattr(config, "text_config") or config.model_type == "vilt"
+        beside = [name for name in ("pixel_values", "input_ids") if name in taken and is_pair]
         given |= {name: made[name] for name in beside}
     if getattr(config, "is_encoder_decoder", False):
         given["decoder_input_ids"] = tokens[:, :4]
