@@ -85,6 +85,8 @@ DETECTOR = {
     "backbone_config.stage_numb_of_layers": [1] * 4,
 }
 RESIDUAL_DETECTOR = {"num_queries": 5, "image_size": 64, "backbone_config.depths": [1] * 4}
+# Numbers of a head that turn with time, height and width.
+TURNS = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]}}
 SERIES = {"context_length": 32, "patch_length": 8, "patch_stride": 8, "num_input_channels": 3}
 EXPERTS = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_group": 1, "topk_group": 1}
 # By model type, what must fit other sizes: set after the others, also in a configuration inside.
@@ -104,6 +106,8 @@ BY_TYPE: dict[str, dict[str, Any]] = {
     "esm": {"pad_token_id": 1, "mask_token_id": 32},
     "esmc": {"num_key_value_heads": 4},
     "gemma3n_text": {"num_kv_shared_layers": 0},
+    "glm4v_text": TURNS,
+    "glm_ocr_text": TURNS,
     "layoutlmv3": {"coordinate_size": 6, "shape_size": 4},
     "levit": {"image_size": 64, "patch_size": 16, "depths": [1, 1, 1]},
     "lilt": {"hidden_size": 48},
@@ -111,7 +115,8 @@ BY_TYPE: dict[str, dict[str, Any]] = {
     "mobilevitv2": {"image_size": 128, "patch_size": 2},
     "patchtsmixer": SERIES,
     "patchtst": SERIES,
-    "qwen2_vl_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]}},
+    "qwen2_5_vl_text": TURNS,
+    "qwen2_vl_text": TURNS,
     "recurrent_gemma": {"num_hidden_layers": 3},
     "reformer": {"axial_pos_embds_dim": (16, 16), "axial_pos_shape": (8, 8)},
     "rt_detr": RESIDUAL_DETECTOR,
