@@ -183,6 +183,10 @@ MOVES: list[tuple[list[str], Between]] = [
     (["Concat"], lambda b, x: b.Concat(b.Concat(x, x, axis=1), x, axis=-3)),
     ([], lambda b, x: b.Pad(x, ints(b, 0, 0, 0, 0), ints(b, 0, 0, 0, 0), 0.0)),
     ([], lambda b, x: b.Tile(x, ints(b, 1, 1, 1, 1))),
+    (
+        ["Relu", "Tile", "Transpose"],  # the repeats add a dimension
+        lambda b, x: moved(b, b.Tile(b.Relu(x), ints(b, 3, 1, 1, 1, 1)), (1, 2, 3, 4, 0)),
+    ),
     ([], lambda b, x: b.Identity(x)),
 ]
 

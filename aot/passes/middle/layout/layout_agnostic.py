@@ -194,8 +194,8 @@ def _rebuild_vectors(node: Node, q: Order, inputs: Inputs, build: Builder) -> No
 
 
 def _by_dimension(node: Node) -> Carrier | None:
-    """Match operations whose further inputs are constants with a number for each dimension."""
-    rank = node.out_port(0).type.rank
+    """Match operations whose further inputs are constants with a number for each dimension; Tile may add some."""
+    rank = node.source(0).type.rank
     vectors = [node.constant(i) for i in range(1, len(node.in_ports()))]
     return Carrier((0,), _rebuild_vectors) if all(v is not None and v.size == rank for v in vectors) else None
 
