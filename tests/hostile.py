@@ -23,7 +23,7 @@ from aot.runtime.errors import AotError, InternalError
 Call = Callable[[Sequence[Array]], Sequence[Array]]
 ROOM = 1 << 30  # bytes that a child may map besides what its parent has: more is refused to it, as on a small machine
 SECONDS = 2.0  # of processor time that compiled code may take for one feed
-ORACLE_SECONDS = 0.5  # that an oracle may take: those in Python go through 2^31 rows until they are ended
+ORACLE_SECONDS = 0.2  # that an oracle may take, which takes milliseconds, but for 2^31 rows in Python: those are ended
 FAR, LEAST = 2**63 - 1, -(2**63)
 INTEGERS = (-1, 0, 1, 2, 3, 7, -2, -9, 1 << 31, -(1 << 31), 1 << 40, -(1 << 40), FAR, FAR - 1, LEAST, LEAST + 1)
 FLOATS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 0.3, 2.7, -1e30, 1e30)

@@ -31,18 +31,15 @@ CASES = [
     Case(DFT(), [(F32, (3, 4, 5, 2)), ints(1, 2), ints(3, 7)], LOOSE),
     Case(DFT(), [(F16, (3, 8, 2)), ints(1)], LOOSE),
     Case(DFT(), [(DType.F64, (3, 12, 2)), ints(1)], CLOSE),
-    *(Case(kind(), [(F32, ("n=3", f"m={m}", 2)), ints(0, 1)], LOOSE) for kind in (DFT, IDFT) for m in (1, 12, 17)),
+    *(Case(IDFT(), [(F32, ("n=3", f"m={m}", 2)), ints(0, 1)], LOOSE) for m in (1, 12, 17)),
     *(
         Case(kind(), [(F32, (3, f"n={n}", 2)), ints(1)], LOOSE)
         for kind in (DFT, IDFT)
         for n in (2, 3, 5, 8, 14, 30, 60, 61, 63, 64)
     ),
-    *(  # of columns side by side
-        Case(kind(), [(F32, (2, f"n={n}", f"e={e}", 2)), ints(1)], LOOSE)
-        for kind in (DFT, IDFT)
-        for n, e in ((12, 3), (40, 8), (21, 19))
-    ),
-    Case(DFT(), [(F32, ("n=60", "m=1", 2)), ints(0, 1)], LOOSE),
+    # of columns side by side
+    *(Case(DFT(), [(F32, (2, f"n={n}", f"e={e}", 2)), ints(1)], LOOSE) for n, e in ((12, 3), (40, 8), (21, 19))),
+    Case(IDFT(), [(F32, ("n=60", "m=1", 2)), ints(0, 1)], LOOSE),
     Case(DFT(), [(DType.F64, ("n=24", "m=10", 2)), ints(0, 1)], CLOSE),
     Case(RDFT(), [(F32, (2, "n=9")), ints(1)], LOOSE),
     Case(IRDFT(), [(F32, (2, "n=9", 2)), ints(1)], LOOSE),
