@@ -327,11 +327,19 @@ def transformed(weights: NDArray[np.generic], form: WinogradForm, tiling: Tiling
     made = np.empty((*(k.points for k in tiling.kinds), ic, oc), np.float32)
     for start in range(0, ic, BLOCK):  # f64 takes twice the memory
         part = np.asarray(plain[..., start : start + BLOCK, :], np.float64)
-        across = np.matmul(first, part.reshape(taps[0], -1)).reshape(len(first), *taps[1:], -1)
+        across = _product(first, part.reshape(taps[0], -1)).reshape(len(first), *taps[1:], -1)
         for matrix in second:
-            across = np.matmul(matrix, across)
+            across = _product(matrix, across)
         made[..., start : start + BLOCK, :] = across.reshape(*made.shape[:-2], -1, oc)
     found = np.moveaxis(made.reshape(tiling.points, *deep, oc), 0, len(form.groups))
     if form.is_whole:
         return np.rint(found * np.float32(form.factor(tiling))).astype(np.int16)
     return found if form.dtype is DType.F32 else found.astype(ml_dtypes.bfloat16)
+
+
+def _product(matrix: NDArray[np.float64], data: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return `matrix @ data`, with sums in one order: those of BLAS depend on the machine that compiles."""
+    total = matrix[:, 0, None] * data[..., 0, None, :]
+    for k in range(1, matrix.shape[1]):
+        total += matrix[:, k, None] * data[..., k, None, :]
+    return total

@@ -19,6 +19,7 @@ One element takes one product then, and two take three (Karatsuba): (d0 + d1) g1
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -31,6 +32,7 @@ PAIRS = (0.75, 1.5)  # two pairs of points
 WHOLE_PAIRS = (1.0, 2.0)  # the same, of whole numbers
 # Factors of the columns of A, of whole numbers, for 0, the near pair, the far ones and infinity.
 WHOLE_COLUMNS = {5: (3.0, -1.0, 1.0, 6.0), 6: (6.0, -4.0, 1.0, 24.0)}
+_DENOMINATORS = 1 << 14  # of elements of G, at most
 TABLES = (3, 4, 5, 6)  # products of which there are matrices
 FINITE = {1: 1, 2: 3, 3: 5, 4: 6}  # elements of a finite signal, and products for its windows of three taps
 
@@ -106,12 +108,17 @@ def back(kind: Kind) -> Transform:
 
 @lru_cache
 def weight_matrix(kind: Kind) -> NDArray[np.float64]:
-    """Return G [points, taps], solved from A and B so that the three compute a convolution."""
+    """Return G [points, taps], solved from A and B so that the three compute a convolution.
+
+    Its elements are fractions, rounded once: those of LAPACK have errors that depend on the machine that compiles.
+    """
     b, a = (np.array(t.combine) @ np.array(t.split) for t in (into(kind), back(kind)))
     system: NDArray[np.float64] = np.einsum("kx,xi->kix", a, b).reshape(-1, kind.points)
     places = [(k, i + kind.finite) for k in range(kind.sums) for i in range(b.shape[1])]
     wanted = np.array([[float(i == k * kind.stride + j) for j in range(kind.taps)] for k, i in places])
-    return np.matmul(np.linalg.pinv(system), wanted)
+    solved: NDArray[np.float64] = np.matmul(np.linalg.pinv(system), wanted)
+    near = [Fraction(v).limit_denominator(_DENOMINATORS) for v in solved.flat]
+    return np.array([float(f) for f in near]).reshape(solved.shape)
 
 
 @lru_cache

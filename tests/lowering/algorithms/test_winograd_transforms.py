@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -44,6 +46,12 @@ def test_transforms_are_a_convolution(points: int, r: int, stride: int, whole: b
     d, g = rng.normal(size=points), rng.normal(size=r)
     wanted = [d[k * stride : k * stride + r] @ g for k in range(kind.sums)]
     np.testing.assert_allclose(transform(kind, d, g), wanted, rtol=0, atol=1e-12)
+
+
+def test_weights_have_the_same_bytes_on_all_machines() -> None:
+    """Elements of G are fractions, rounded once: not as far as LAPACK of this machine found them."""
+    found = weight_matrix(Kind(6, 3)).ravel().tolist()
+    assert found == [float(Fraction(v).limit_denominator(243)) for v in found]
 
 
 @pytest.mark.parametrize(("length", "points"), FINITE.items())
