@@ -49,8 +49,8 @@ def library(folder: Path | str, out: Path, graph: Graph | None = None) -> bytes:
     return out.read_bytes()
 
 
-def three_processors(process: int) -> set[int]:
-    return {process, 1, 2}
+def three_processors() -> set[int]:
+    return {0, 1, 2}
 
 
 def half(folder: Path) -> None:
@@ -82,7 +82,7 @@ def test_bytes_do_not_depend_on_processes(tmp_path: Path, monkeypatch: pytest.Mo
     without = library("off", tmp_path / "m.so")
     monkeypatch.setattr(workers, "WORTH_STARTING", 0)
     monkeypatch.setattr(workers, "MOST_PROCESSES", processes)
-    monkeypatch.setattr(workers.os, "sched_getaffinity", three_processors)
+    monkeypatch.setattr(workers.processor, "allowed_processors", three_processors)
     assert library(tmp_path / "kernels", tmp_path / "m.so") == without
     half(tmp_path / "kernels")
     assert library(tmp_path / "kernels", tmp_path / "m.so") == without

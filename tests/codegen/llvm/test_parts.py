@@ -120,7 +120,7 @@ def program() -> Program:
 
 def test_the_number_of_processes_changes_nothing(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "WORTH_STARTING", 0)
-    monkeypatch.setattr(workers.os, "sched_getaffinity", lambda process: {0, 1, 2})
+    monkeypatch.setattr(workers.processor, "allowed_processors", lambda: {0, 1, 2})
     made: list[bytes] = []
     for processes in (0, 1, 2):
         monkeypatch.setattr(workers, "MOST_PROCESSES", processes)
