@@ -217,7 +217,8 @@ class StatementEmitter:
         width = values.width
         old = values.read(target, width)
         a, b = values.read(x, width if x.step else 1), values.read(w, width if w.step else 1)
-        total = values.fma(target.buffer.dtype.compute, a, b, old)
+        half, dtype = values.holds_half(target.buffer), target.buffer.dtype.compute
+        total = values.half_fma(a, b, old) if half else values.fma(dtype, a, b, old)
         values.write(target, values.wide(total, width), width)
         return True
 
@@ -444,7 +445,7 @@ class StatementEmitter:
             ):
                 return self.dots.add_part(name, part == "odd", x, w, old)
             case "add", Prim("mul", (a, b)) if self.values.holds_half(target.buffer):
-                return self.values.half_fma(a, b, old)
+                return self.values.half_fma(self.values.expr(a), self.values.expr(b), old)
             case "add", Prim("mul", (a, b)) if dtype.is_float:
                 return self.values.fma(dtype, self.values.expr(a), self.values.expr(b), old)
             case "add", Prim("dot", (x, w, Const(n), *rows)):

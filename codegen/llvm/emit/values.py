@@ -203,10 +203,10 @@ class Values(Memory):
             args = (*(self.factors.factor(a, lanes, self.splats) for a in args[:2]), *args[2:])
         return SCALAR[fn](self.f, dtype, *[self.wide(a, lanes) for a in args])
 
-    def half_fma(self, a: Expr, b: Expr, c: Value) -> Value:
+    def half_fma(self, a: Value, b: Value, c: Value) -> Value:
         """Emit a * b + c of numbers that f16 holds, rounded once to f16."""
         lanes = lanes_of(c.type)
-        x, w = (self.wide(self.half(self.expr(factor)), lanes) for factor in (a, b))
+        x, w = (self.wide(self.half(factor), lanes) for factor in (a, b))
         return self.f.cast("fpext", self.f.intrinsic("fma", x, w, self.half(c)), "float")
 
     def fma(self, dtype: DType, a: Value, b: Value, c: Value) -> Value:
