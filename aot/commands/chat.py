@@ -22,6 +22,7 @@ def chat(
     template: Annotated[
         Path | None, option(exists=True, dir_okay=False, help="Chat template; default: the model's own")
     ] = None,
+    lora: arg.Adapter = None,
     temperature: arg.Temperature = 0,
     top_k: arg.TopK = 0,
     top_p: arg.TopP = 1,
@@ -57,7 +58,7 @@ def chat(
             if template is None
             else ChatTemplate(read_file(template, "template").decode("utf-8", "replace"), text.marks)
         )
-    talk = Chat(Generator(loaded), text, chosen, system=system)
+    talk = Chat(Generator(loaded, loading.adapter(lora, loaded.manifest)), text, chosen, system=system)
 
     def answer(line: str) -> None:
         talk.say(line, tokens, sampling, lambda part: echo(part, nl=False), stop or ())

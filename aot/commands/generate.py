@@ -15,6 +15,7 @@ def generate(
     tokens: Annotated[int, option(min=0, metavar="N", help="Add at most N tokens")] = 64,
     tokenizer: arg.TokenizerFile = None,
     ids: Annotated[bool, option("--ids", help="Read and write numbers of tokens instead of text")] = False,
+    lora: arg.Adapter = None,
     temperature: arg.Temperature = 0,
     top_k: arg.TopK = 0,
     top_p: arg.TopP = 1,
@@ -66,7 +67,11 @@ def generate(
         generator: TokenLoop = EncoderDecoderLoop(large, source_inputs(given))
         given = start_of(large.manifest) if start is None else ids_of(start, "--start")
     else:
-        generator = loop_of(large, sampling) if small is None else Drafting(Generator(large), small, ahead)
+        adapter = loading.adapter(lora, large.manifest)
+        if small is not None:
+            generator = Drafting(Generator(large, adapter), small, ahead)
+        else:
+            generator = loop_of(large, sampling) if adapter is None else Generator(large, adapter)
     speed = Speed(stream.add)
     generator.generate(given, tokens, sampling, ends, speed.add)
     echo(stream.rest())

@@ -39,6 +39,15 @@ def ready(
     return found
 
 
+def adapter(path: Path | None, manifest: Manifest) -> Arrays | None:
+    """Return the inputs of a language model for an adapter, None without one."""
+    if path is None:
+        return None
+    from aot.frontends.adapters import read_adapter
+
+    return read_adapter(path, manifest)
+
+
 def _untold(stage: str, done: int, total: int) -> None:
     del stage, done, total
 

@@ -63,6 +63,14 @@ def serve(
             rich_help_panel=Group.LANGUAGE,
         ),
     ] = "512MB",
+    lora: Annotated[
+        list[str] | None,
+        option(
+            metavar="NAME=PATH",
+            help="Adapter for requests to MODEL:NAME: a folder of PEFT, or GGUF (--lora-rank)",
+            rich_help_panel=Group.LANGUAGE,
+        ),
+    ] = None,
     answer_timeout: Annotated[
         float, option(min=0.1, metavar="SECONDS", help="Time for an answer of a language model")
     ] = 600,

@@ -13,6 +13,7 @@ from aot.frontends.conversion.walk import ToOpset
 from aot.ir.graph import Graph
 from aot.ir.text.printer import print_graph as graph_text
 from aot.options import CompileOptions
+from aot.passes.front.adapters import Adapters
 from aot.passes.front.cut import Cut
 from aot.passes.front.input_feeds import InputFeeds
 from aot.passes.front.input_shapes import InputShapes
@@ -112,6 +113,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     prepare = Preprocess(options.mean, options.scale, options.reverse_channels, image)
     behind: tuple[Pass, ...] = (prepare,) if prepared else ()
     behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
+    behind += (Adapters(options.lora_rank),) if options.lora_rank is not None else ()  # finds weights by their names
     behind += (RoundWeights(options.weights),) if options.weights is not None else ()
     behind += (LastLogits(),) if options.last_logits else ()
     passes = pipeline(

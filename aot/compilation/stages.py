@@ -54,6 +54,7 @@ from aot.passes.run import RunReport
 from aot.passes.weights.matrices import SHORT_BITS
 from aot.passes.weights.round_weights import rounded_weights
 from aot.runtime.errors import AotError
+from aot.runtime.generation.interface import ADAPTER
 from aot.text.library_texts import kept
 
 P = ParamSpec("P")
@@ -252,6 +253,8 @@ def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built
     added: dict[str, object] = {**kept(rt_info)}
     if texts := about(rt_info):
         added["about"] = texts
+    if ADAPTER in rt_info:
+        added[ADAPTER] = rt_info[ADAPTER]
     if library.key:
         added["key"] = library.key
     if optimized.weight_bits is not None:

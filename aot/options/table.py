@@ -389,6 +389,14 @@ class CompileOptions:
         group=Group.LANGUAGE,
         commands=TEXTS,
     )
+    lora_rank: int | None = option(
+        None,
+        help="Language model: adapters (LoRA) of at most this rank may be given when it runs",
+        group=Group.LANGUAGE,
+        commands=TEXTS,
+        metavar="N",
+        least=1,
+    )
     precision: str = option(
         "f32",
         help="Type in which layers compute; auto: by --data of aot compile",

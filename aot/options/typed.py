@@ -51,6 +51,7 @@ class CompileKeywords(TypedDict, total=False):
     max_context: int | None
     last_logits: bool | None
     row_lengths: bool
+    lora_rank: int | None
     precision: str
     fast_math: bool
     activations: str

@@ -14,7 +14,14 @@ from aot.runtime.regular import read_file
 from aot.serve.settings import BY_MODEL, Settings
 
 _MAX_TOKEN = 4096
-_READ = {*BY_MODEL, "max_body", "max_answer", "prefix_cache", "by_model"}  # written in other units than the settings
+_READ = {
+    *BY_MODEL,
+    "max_body",
+    "max_answer",
+    "prefix_cache",
+    "lora",
+    "by_model",
+}  # written in other units than the settings
 
 
 def run(given: Mapping[str, Any], say: Callable[[str], object]) -> None:
@@ -51,7 +58,15 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
     more |= {name: bytes_of(given[name], name.replace("_", "-")) for name in ("max_body", "max_answer")}
     kept = given["prefix_cache"]
     more["prefix_cache"] = 0 if kept == "0" else bytes_of(kept, "prefix-cache")
+    more["lora"] = dict(map(_adapter, given["lora"] or ()))
     return Settings(token=token, **plain, **more)
+
+
+def _adapter(text: str) -> tuple[str, Path]:
+    name, _, path = text.partition("=")
+    if not name or not Path(path).exists() or not path:
+        raise UsageError(f"serve: --lora must be NAME=PATH of a folder or a file, got {text[:80]!r}")
+    return name, Path(path)
 
 
 def _number(option: str, text: str, kind: type[int | float]) -> float:

@@ -46,13 +46,14 @@ class Prefixes:
         """Bytes of all blocks."""
         return self._bytes
 
-    def begin(self, generator: Generator, ids: Sequence[int]) -> int:
+    def begin(self, generator: Generator, ids: Sequence[int], adapter: str = "") -> int:
         """Replace a generator's tokens by the longest known beginning of `ids`, and return its number of tokens.
 
+        `adapter`: the name of the generator's; keys and values of others differ.
         One token at least is left to feed, whose logits are needed.
         """
         with self._lock:
-            known = list(takewhile(self._blocks.__contains__, _hashes(ids[:-1])))
+            known = list(takewhile(self._blocks.__contains__, _hashes(ids[:-1], adapter)))
             found = [self._blocks[key] for key in known]
             self._touch(known)
         count = len(known) * BLOCK
@@ -61,9 +62,9 @@ class Prefixes:
             generator.replace(ids[:count], [np.concatenate(arrays, axis) for arrays, axis in parts])
         return count
 
-    def keep(self, generator: Generator) -> None:
+    def keep(self, generator: Generator, adapter: str = "") -> None:
         """Keep the whole blocks of a generator's tokens, as many of the first ones as there is room for."""
-        keys = list(_hashes(generator.tokens)) if self._most else []
+        keys = list(_hashes(generator.tokens, adapter)) if self._most else []
         if not keys:
             return
         states = generator.request.query_state()
@@ -85,9 +86,9 @@ class Prefixes:
             self._blocks.move_to_end(key)
 
 
-def _hashes(ids: Sequence[int]) -> Iterator[bytes]:
+def _hashes(ids: Sequence[int], adapter: str) -> Iterator[bytes]:
     """Yield the hash of each whole block and all tokens before it."""
-    found = b""
+    found = adapter.encode()
     for at in range(0, len(ids) // BLOCK * BLOCK, BLOCK):
         found = blake2b(found + np.array(ids[at : at + BLOCK], np.int64).tobytes(), digest_size=_HASH_BYTES).digest()
         yield found

@@ -6,13 +6,23 @@ generator.generate([1, 2, 3], tokens=64, on_token=print)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import UsageError
-from aot.runtime.generation.interface import CHUNK, IDS, INPUTS, NAMES, logits_of, step_inputs
+from aot.runtime.generation.interface import (
+    CHUNK,
+    IDS,
+    INPUTS,
+    LORA_A,
+    LORA_B,
+    NAMES,
+    adapter_inputs,
+    logits_of,
+    step_inputs,
+)
 from aot.runtime.generation.sampling import Sampler
 from aot.runtime.generation.saved import packed, unpacked
 from aot.runtime.generation.token_loop import Continuation, TokenLoop
@@ -20,9 +30,9 @@ from aot.runtime.inference.request import InferRequest
 from aot.runtime.model import CompiledModel
 
 
-def check_inputs(names: Collection[str]) -> None:
+def check_inputs(names: Set[str]) -> None:
     """Raise UsageError unless inputs with these names are those of a language model."""
-    if IDS not in names or not NAMES.issuperset(names):
+    if IDS not in names or not names <= {*NAMES, LORA_A, LORA_B}:
         raise UsageError(f"generate: inputs: a language model has {INPUTS}, got {', '.join(sorted(names))}")
 
 
@@ -33,10 +43,11 @@ class Generator(TokenLoop):
     `attention_mask` [1, past + n], `position_ids` [1, n] and `beam_idx` [1] those that it needs; output `logits`.
     """
 
-    def __init__(self, model: CompiledModel) -> None:
-        """UsageError for a model with other inputs or without variables."""
+    def __init__(self, model: CompiledModel, adapter: Mapping[str, Array] | None = None) -> None:
+        """`adapter`: of a model with `lora_rank`. UsageError for a model with other inputs or without variables."""
         self._model, self._names = model, {t.name for t in model.inputs}
         check_inputs(self._names)
+        self._adapter = adapter_inputs(model.manifest, adapter)
         self._request = model.create_infer_request()
         if not self._request.query_state():
             raise UsageError("generate: a language model keeps keys and values in variables, got a model without state")
@@ -84,7 +95,7 @@ class Generator(TokenLoop):
 
     def fork(self) -> Generator:
         """Return a copy of the sequence, which continues independently."""
-        made = Generator(self._model)
+        made = Generator(self._model, self._adapter)
         made.replace(self._tokens, [variable.state for variable in self._request.query_state()])
         return made
 
@@ -150,6 +161,6 @@ class Generator(TokenLoop):
             logits = self.feed(made.tokens[-1:])
 
     def _step(self, ids: list[int]) -> Array:
-        found = self._request.infer(step_inputs(ids, len(self._tokens), self._names))
+        found = self._request.infer(step_inputs(ids, len(self._tokens), self._names) | self._adapter)
         self._tokens += ids
         return found[self._output].reshape(-1, found[self._output].shape[-1])

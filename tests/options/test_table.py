@@ -153,7 +153,7 @@ def test_keywords_for_type_checkers_are_current() -> None:
     assert typed_text.FILE.read_text() == typed_text.text()
 
 
-@pytest.mark.parametrize("page", ["cli", "options"])
+@pytest.mark.parametrize("page", ["cli", "cli-language-models", "options"])
 def test_page_is_current(page: str) -> None:
     """`scripts/generate` makes the pages."""
     assert (ROOT / "docs" / "use" / f"{page}.md").read_text() == command("--markdown", page)

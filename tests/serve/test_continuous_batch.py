@@ -10,10 +10,14 @@ import httpx
 import numpy as np
 import pytest
 
+from aot.frontends.adapters import read_adapter
 from aot.runtime import Executor, Generator, Sampling, load
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.generation.sampling import Sampler
 from aot.serve.openai.continuous_batch import ContinuousBatch
+from aot.text.tokenizers.tokenizer import read_tokenizer
+from tests.frontends.gguf.files import write
+from tests.frontends.gguf.networks import WIDTH
 from tests.serve.conftest import listening
 from tests.serve.test_openai import post, wanted
 from tests.text import talking
@@ -23,12 +27,22 @@ DEADLINE = 60.0  # seconds
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return talking.library(tmp_path_factory.mktemp("together"), row_lengths=True)
+    return talking.library(tmp_path_factory.mktemp("together"), row_lengths=True, lora_rank=2)
 
 
 @pytest.fixture(scope="module")
-def url(library: Path) -> Iterator[str]:
-    with listening(library, sequences=4, queue=16, max_context=100, grpc_port=None) as server:
+def adapter(library: Path) -> Path:
+    """An adapter in GGUF of one matrix, which changes all answers."""
+    made = np.random.default_rng(1).standard_normal((2, WIDTH)).astype(np.float32)
+    matrices = {"a": made, "b": np.ascontiguousarray(made.T)}
+    parts = {f"blk.0.ffn_down.weight.lora_{n}": ("F32", m.shape, m.tobytes()) for n, m in matrices.items()}
+    return write(library.with_name("a.gguf"), {"adapter.type": "lora", "adapter.lora.alpha": 9.0}, parts)
+
+
+@pytest.fixture(scope="module")
+def url(library: Path, adapter: Path) -> Iterator[str]:
+    lora = {"signs": adapter}
+    with listening(library, sequences=4, queue=16, max_context=100, grpc_port=None, lora=lora) as server:
         yield f"http://127.0.0.1:{server.port}/v1"
 
 
@@ -47,6 +61,22 @@ def test_requests_at_once_get_the_answers_that_they_get_alone(url: str, library:
     for thread in threads:
         thread.join()
     assert [found[prompt] for prompt, _, _ in asked] == expected
+
+
+def test_requests_choose_an_adapter(url: str, library: Path, adapter: Path) -> None:
+    """Long beginnings are kept for each adapter alone, as the second request with each shows."""
+    listed = [one["id"] for one in httpx.get(f"{url}/models").json()["data"]]
+    assert listed == ["talk", "talk:signs"] and httpx.get(f"{url}/models/talk:signs").json()["id"] == "talk:signs"
+    model, text = load(library, threads=1), read_tokenizer(library)
+    ids = text.encode("1" * 40)
+    alone = Generator(model, read_adapter(adapter, model.manifest)).generate(ids, 20, stop=text.stop)
+    expected = {"talk": wanted(library, "1" * 40, 20), "talk:signs": text.decode(alone)}
+    assert expected["talk"] != expected["talk:signs"]
+    for name in [*expected] * 2:
+        told = post(url, "completions", model=name, prompt="1" * 40, max_tokens=20).json()
+        assert (told["model"], told["choices"][0]["text"]) == (name, expected[name])
+    assert told["usage"]["prompt_tokens_details"]["cached_tokens"] == 32
+    assert post(url, "completions", model="talk:others", prompt="1").status_code == 404
 
 
 def test_a_client_that_goes_leaves_the_others_alone(url: str, library: Path) -> None:

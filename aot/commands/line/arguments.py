@@ -63,4 +63,8 @@ Temperature = Annotated[float, option(min=0, help="0: always the most probable t
 TopK = Annotated[int, option(min=0, metavar="N", help="Draw among the N most probable tokens; 0: among all")]
 TopP = Annotated[float, option(metavar="P", help="Draw among the fewest tokens whose probabilities sum to P")]
 StopTokens = Annotated[list[int] | None, option(metavar="ID", help="A token that ends the text; may be repeated")]
+Adapter = Annotated[
+    Path | None,
+    option("--lora", exists=True, help="Adapter of m.so's matrices: a folder of PEFT, or GGUF (--lora-rank)"),
+]
 DrawSeed = Annotated[int, option(min=0, help="Seed: equal ones draw equal tokens")]

@@ -1,4 +1,4 @@
-"""The pages docs/use/cli.md and options.md, made of the signatures of commands and of the table (`aot --markdown`)."""
+"""The pages docs/use/cli*.md and options.md, made of the signatures of commands and of the table (`aot --markdown`)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ COMMON = (  # parameters of many commands, or of both that write texts
     *("tokenizer", "temperature", "top_k", "top_p", "stop"),
 )
 VALUES = {Path: "PATH", int: "N", float: "X", str: "TEXT"}
+LANGUAGE = ("generate", "chat", "embed", "rerank", "transcribe")  # commands of language models
 HEAD = """# Commands
 
 Made by `aot --markdown cli`. `aot COMMAND --help` says the same, with examples. The
-[options of the compiler](options.md) have a page of their own; here each command names those that it takes. Exit codes:
-0 fine, 1 our bug (`compare`, `run --expect`: different), 2 usage, 3 unsupported model, 4 wrong or corrupt file, 5 wrong
-machine or ABI, 6 over budget.
+[options of the compiler](options.md) and the [commands of language models](cli-language-models.md) have pages of their
+own; here each command names those that it takes. Exit codes: 0 fine, 1 our bug (`compare`, `run --expect`: different),
+2 usage, 3 unsupported model, 4 wrong or corrupt file, 5 wrong machine or ABI, 6 over budget.
+"""
+LANGUAGE_HEAD = """# Commands of language models
+
+Made by `aot --markdown cli-language-models`. [All other commands](cli.md) have a page with the exit codes.
+[Language models](models/language-models.md) says what these do.
 """
 COMPILER = """# Options of the compiler
 
@@ -42,7 +48,7 @@ model can be compiled again: the value, always or if it is set; names and a hash
 class Page(StrEnum):
     """Pages of docs/use that can be printed."""
 
-    COMMANDS, OPTIONS = "cli", "options"
+    COMMANDS, LANGUAGE, OPTIONS = "cli", "cli-language-models", "options"
 
 
 def markdown(page: Page, commands: Sequence[Command]) -> str:
@@ -51,10 +57,11 @@ def markdown(page: Page, commands: Sequence[Command]) -> str:
         order = list(Group)
         rows = sorted(options().items(), key=lambda item: order.index(item[1].group))
         return COMPILER + "".join(f"{_row(name, row)}\n" for name, row in rows)
-    found = {run.__name__: list(inspect.signature(run, eval_str=True).parameters.values()) for run in commands}
+    chosen = [run for run in commands if (run.__name__ in LANGUAGE) is (page is Page.LANGUAGE)]
+    found = {run.__name__: list(inspect.signature(run, eval_str=True).parameters.values()) for run in chosen}
     shared = {p.name: p for parameters in found.values() for p in parameters if p.name in COMMON}
-    lines = [HEAD]
-    for run in commands:
+    lines = [LANGUAGE_HEAD if page is Page.LANGUAGE else HEAD]
+    for run in chosen:
         lines += _command(run.__name__, inspect.cleandoc(run.__doc__ or ""), found[run.__name__])
     return "\n".join([*lines, "## Options of many commands", "", *map(_line, shared.values())]) + "\n"
 

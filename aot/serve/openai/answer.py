@@ -53,12 +53,14 @@ class Answer:
         *,
         batch: ContinuousBatch | None = None,
         prefixes: Prefixes | None = None,
+        adapter: str = "",
     ) -> None:
         """`ids`: the prompt. `made`: gets the answer's tokens, of `chooser`. `stop`: texts that end it.
 
-        `prefixes`: beginnings of prompts that were computed before.
+        `prefixes`: beginnings of prompts that were computed before; `adapter`: the name of the generator's.
         """
         self.generator, self._executor, self._batch, self._prefixes = generator, executor, batch, prefixes
+        self._adapter = adapter
         self.known = 0  # tokens of the prompt that were not computed again
         self._left, self._made = list(ids), made
         self._chooser = chooser
@@ -103,7 +105,7 @@ class Answer:
     def _fed(self) -> bool:
         """Feed tokens; True if the answer goes on."""
         if self._prefixes is not None and not self.generator.tokens:
-            self.known = self._prefixes.begin(self.generator, self._left)
+            self.known = self._prefixes.begin(self.generator, self._left, self._adapter)
             self._left = self._left[self.known :]
         fed, self._left = self._left[:CHUNK], self._left[CHUNK:]
         logits = self.generator.feed(fed)
@@ -137,7 +139,7 @@ class Answer:
     def _keep(self) -> None:
         """Keep the tokens, with which others may begin."""
         if self._prefixes is not None:
-            self._prefixes.keep(self.generator)
+            self._prefixes.keep(self.generator, self._adapter)
 
     def fail(self, error: BaseException) -> None:
         """Tell an error, which ends the answer."""

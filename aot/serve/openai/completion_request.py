@@ -76,6 +76,7 @@ class CompletionRequest:
     grammar: tuple[str, str] | None = None  # kind and text, see `aot.text.grammars`
     text_field: str = "messages"
     tokens_field: str = "max_tokens"
+    adapter: str = ""  # the name behind that of the model, "" for none
 
 
 def completion_request_of(tree: Mapping[str, object], *, chat: bool) -> CompletionRequest:

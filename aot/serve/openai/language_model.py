@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from aot.frontends.adapters import read_adapter
+from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import UsageError
 from aot.runtime.generation.generator import Generator
-from aot.runtime.generation.interface import IDS, NAMES, has_row_lengths
+from aot.runtime.generation.interface import IDS, LORA_A, LORA_B, NAMES, has_row_lengths
 from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
+from aot.runtime.model import CompiledModel
 from aot.serve.faults import QueueFullError
 from aot.serve.openai.answer import Answer
 from aot.serve.openai.completion_request import CompletionRequest
@@ -39,11 +42,9 @@ class ServedLanguageModel:
         self.tokenizer: Tokenizer = read_tokenizer(text_source(served.path, None))
         self._template: ChatTemplate | None = None
         self._grammars: Grammars | None = None
-        self._idle: list[Generator] = []
+        self._adapted: dict[str, _Adapted] = {}
         self._places = asyncio.Semaphore(settings.sequences)
         self._waiting = 0
-        rows_differ = has_row_lengths(served.model.manifest)
-        self._batch = ContinuousBatch(served.model, executor) if rows_differ else None
         self._prefixes = Prefixes(served.model, settings.prefix_cache) if settings.prefix_cache else None
 
     @property
@@ -65,7 +66,16 @@ class ServedLanguageModel:
         if wanted.tokens is not None and len(ids) + wanted.tokens > self.context:
             rule = f"at most {self.context - len(ids)} behind {len(ids)} tokens (--max-context)"
             raise FieldError(wanted.tokens_field, rule, wanted.tokens)
+        self._sequences(wanted.adapter)
         return ids
+
+    def _sequences(self, adapter: str) -> _Adapted:
+        """Return the sequences with the adapter of a name, which is read the first time; errors of `read_adapter`."""
+        if adapter not in self._adapted:
+            model = self.served.model
+            given = read_adapter(self._settings.lora[adapter], model.manifest) if adapter else None
+            self._adapted.setdefault(adapter, _Adapted(model, given, self._executor))
+        return self._adapted[adapter]
 
     @property
     def template(self) -> ChatTemplate:
@@ -104,25 +114,34 @@ class ServedLanguageModel:
             await self._places.acquire()
         finally:
             self._waiting -= 1
-        generator = self._idle.pop() if self._idle else Generator(self.served.model)
+        sequences = self._sequences(wanted.adapter)
+        generator = sequences.idle.pop() if sequences.idle else Generator(self.served.model, sequences.adapter)
         try:
             count = self.context - len(ids) if wanted.tokens is None else wanted.tokens
             how = wanted.rules.numbered(number)
             chooser = TokenChooser(how, ids, None if constraint is None else constraint.copy())
             made = Continuation(count, how.sampling, frozenset(self.tokenizer.stop))
             given = (generator, self.tokenizer, self._executor, ids, made, wanted.stop, chooser)
-            answer = Answer(*given, batch=self._batch, prefixes=self._prefixes)
+            answer = Answer(*given, batch=sequences.batch, prefixes=self._prefixes, adapter=wanted.adapter)
             try:
                 yield answer
             finally:
                 if answer.is_done:
                     generator.reset()  # an answer must not see another's tokens
-                    self._idle.append(generator)
+                    sequences.idle.append(generator)
         finally:
             self._places.release()
+
+
+class _Adapted:
+    """Sequences of a model with one adapter, or without: the idle ones, and those that go on together."""
+
+    def __init__(self, model: CompiledModel, adapter: Mapping[str, Array] | None, executor: Executor) -> None:
+        self.adapter, self.idle = adapter, list[Generator]()
+        self.batch = ContinuousBatch(model, executor, adapter) if has_row_lengths(model.manifest) else None
 
 
 def is_language_model(served: ServedModel) -> bool:
     """True if a model has the input of language models and keeps state."""
     names = {t.name for t in served.inputs}
-    return bool(served.model.manifest.variables) and IDS in names and NAMES.issuperset(names)
+    return bool(served.model.manifest.variables) and IDS in names and names <= {*NAMES, LORA_A, LORA_B}

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from aot.runtime.errors import AotError, InternalError
+from aot.runtime.generation.interface import ADAPTER
 from aot.serve.bodies import json_object, received
 from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError, http_status
 from aot.serve.metrics import Times
@@ -89,10 +91,25 @@ class OpenAi:
     async def _models(self, request: Request) -> Response:
         del request
         found = {served.name: served for served in self._repository.loaded() if _is_known(served)}
-        return JSONResponse({"object": "list", "data": [_described(s) for s in found.values()]})
+        listed = [one for s in found.values() for one in (_described(s), *self._adapted(s))]
+        return JSONResponse({"object": "list", "data": listed})
 
     async def _model(self, request: Request) -> Response:
-        return JSONResponse(_described(self._repository.find(request.path_params["model"])))
+        name = request.path_params["model"]
+        base, adapter = self._named(name)
+        found = self._repository.find(base)
+        is_known = not adapter or any(one["id"] == name for one in self._adapted(found))
+        return JSONResponse({**_described(found if is_known else self._repository.find(name)), "id": name})
+
+    def _adapted(self, served: ServedModel) -> list[dict[str, object]]:
+        """Return the descriptions of a model with each adapter that it can take."""
+        names = self._settings.lora if ADAPTER in served.model.manifest.json else ()
+        return [{**_described(served), "id": f"{served.name}:{name}"} for name in names]
+
+    def _named(self, model: str) -> tuple[str, str]:
+        """Return the names of the model and of the adapter that a request asks for, "" for none."""
+        base, _, adapter = model.rpartition(":")
+        return (base, adapter) if base and adapter in self._settings.lora else (model, "")
 
     async def _completions(self, request: Request) -> Response:
         return await self._answered(request, completion_request_of(await self._tree(request), chat=False))
@@ -140,7 +157,9 @@ class OpenAi:
         wanted: CompletionRequest,
         made: Callable[[CompletionRequest, int, Tokenizer], CompletionFormat] = CompletionFormat,
     ) -> Response:
-        language = await self._languages.of(self._repository.find(wanted.model))
+        base, adapter = self._named(wanted.model)
+        wanted = replace(wanted, adapter=adapter)
+        language = await self._languages.of(self._repository.find(base))
         ids = await asyncio.to_thread(language.ids_of, wanted)
         constraint = await asyncio.to_thread(language.constraint, wanted)
         form = made(wanted, len(ids), language.tokenizer)

@@ -183,6 +183,8 @@ def _value(value: object) -> bytes:
     match value:
         case bool():
             return struct.pack("<IB", 7, value)
+        case int() if 0 <= value < 1 << 32:
+            return struct.pack("<II", 4, value)
         case int():
             return struct.pack("<IQ", 10, value) if value >> 32 else struct.pack("<II", 4, value)
         case float():
@@ -205,10 +207,10 @@ def write(
     """Write a file; `tensors`: type, shape (outermost first) and bytes of each."""
     head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata))
     head += b"".join(_text(k) + _value(v) for k, v in metadata.items())
-    offset, data = 0, b""
+    offset, data = 0, list[bytes]()
     for name, (kind, shape, raw) in tensors.items():
         head += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape[::-1], TYPES[kind][0], offset)
-        data += raw + bytes(-len(raw) % 32)
-        offset = len(data)
-    path.write_bytes(head + bytes(-len(head) % 32) + data)
+        data += [raw, bytes(-len(raw) % 32)]
+        offset += sum(map(len, data[-2:]))
+    path.write_bytes(head + bytes(-len(head) % 32) + b"".join(data))
     return path
