@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +13,8 @@ from aot.commands.line import arguments as arg
 from aot.commands.line.declared import argument, echo, option
 from aot.runtime.regular import read_file
 
-HELP = "An empty line or /exit ends, /reset begins anew."
+HELP = """An empty line or /exit ends, /reset begins anew, /system TEXT begins with another message of the system;
+/save FILE and /load FILE keep the messages. A line that ends with \\ goes on in the next one."""
 
 
 def chat(
@@ -34,10 +38,12 @@ def chat(
 ) -> None:
     """Talk to a language model, which remembers all messages.
 
-    Each line is a message. Times are written to standard error.
+    Each line is a message, or a command: /reset, /system TEXT, /save FILE, /load FILE, /exit.
+    Times are written to standard error.
     """
     from aot.commands import loading
     from aot.commands.line.progress import Watch, terminal
+    from aot.runtime.errors import UsageError
     from aot.runtime.generation.generator import Generator
     from aot.runtime.generation.sampling import Sampling
     from aot.text.chat import Chat
@@ -72,17 +78,39 @@ def chat(
     at_terminal = sys.stdin.isatty()
     if at_terminal:
         echo(HELP, err=True)
-    while line := _line(at_terminal):
-        if line == "/reset":
-            talk.reset()
-        elif line == "/exit":
-            break
-        else:
-            answer(line)
+    commands: dict[str, Callable[[str], object]] = {
+        "/reset": lambda _: talk.reset(),
+        "/system": talk.reset,
+        "/save": lambda path: talk.save(Path(path)),
+        "/load": lambda path: talk.load(Path(path)),
+    }
+    while (line := _message(at_terminal)) and line != "/exit":
+        name, _, rest = line.partition(" ")
+        try:
+            commands.get(name, lambda _, line=line: answer(line))(rest.strip())
+        except (UsageError, OSError) as error:
+            if not at_terminal:
+                raise
+            echo(str(error), err=True)
 
 
-def _line(at_terminal: bool) -> str:
-    """Read a line without white space at its ends; "" at the end of the input."""
+def _message(at_terminal: bool) -> str:
+    """Read a message without white space at its ends; "" at the end of the input."""
+    lines = [_line(at_terminal, "> ")]
+    while lines[-1].endswith("\\"):
+        lines[-1] = lines[-1][:-1]
+        lines.append(_line(at_terminal, "… "))
+    return "\n".join(lines).strip()
+
+
+def _line(at_terminal: bool, mark: str) -> str:
+    """Read a line; a terminal keeps those before, and lets them be changed."""
+    if at_terminal and sys.stdout.isatty():
+        with suppress(ImportError):
+            import_module("readline")
+        with suppress(EOFError):
+            return input(mark).strip()
+        return ""
     if at_terminal:
-        echo("> ", nl=False, err=True)
+        echo(mark, nl=False, err=True)
     return sys.stdin.readline().strip()

@@ -23,7 +23,10 @@ def generate(
     draft: Annotated[
         Path | None, option(exists=True, help="Small language model that proposes tokens, which the model checks")
     ] = None,
-    ahead: Annotated[int, option(min=1, metavar="N", help="Tokens that --draft proposes at once")] = 3,
+    look_up: Annotated[
+        bool, option("--look-up", help="Propose tokens that followed the last ones before, as when code is edited")
+    ] = False,
+    ahead: Annotated[int, option(min=1, metavar="N", help="Tokens that are proposed at once")] = 3,
     start: Annotated[
         str | None,
         option(metavar="IDS", help="Tokens that begin an answer about a text: 2,256057; default: the model's"),
@@ -58,8 +61,10 @@ def generate(
         given = ids_of(prompt) if text is None else text.begin(prompt)
         ends = (*(stop or ()), *(text.stop if text is not None else ()))
         reads, small = is_text_to_text(large.manifest), None
-        if draft is not None and reads:
+        if (draft is not None or look_up) and reads:
             raise UsageError(f"--draft: is for models that continue a text, got {model.name}, which reads one")
+        if draft is not None and look_up:
+            raise UsageError("--look-up: proposes tokens without a model, got --draft, too")
         if draft is not None:
             small = Generator(loading.ready(draft, threads, strict=True, on_event=watch))
     stream = Stream(text, lambda part: echo(part, nl=False), begins=reads)
@@ -68,7 +73,7 @@ def generate(
         given = start_of(large.manifest) if start is None else ids_of(start, "--start")
     else:
         adapter = loading.adapter(lora, large.manifest)
-        if small is not None:
+        if small is not None or look_up:
             generator = Drafting(Generator(large, adapter), small, ahead)
         else:
             generator = loop_of(large, sampling) if adapter is None else Generator(large, adapter)

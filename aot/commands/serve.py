@@ -63,6 +63,15 @@ def serve(
             rich_help_panel=Group.LANGUAGE,
         ),
     ] = "512MB",
+    cache: Annotated[
+        Path | None,
+        option(
+            exists=True,
+            file_okay=False,
+            help="Folder that keeps these keys and values, too, up to 8 times as many, for the next start",
+            rich_help_panel=Group.LANGUAGE,
+        ),
+    ] = None,
     lora: Annotated[
         list[str] | None,
         option(

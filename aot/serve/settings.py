@@ -34,6 +34,7 @@ class Settings:
     sequences: int = 4  # answers of a language model that are made at once
     max_context: int = 4096  # tokens of a prompt and its answer, at most
     prefix_cache: int = 512 << 20  # of keys and values of prompts and answers that a language model keeps; 0: none
+    cache: Path | None = None  # folder that keeps these, too
     lora: Mapping[str, Path] = field(default_factory=dict[str, Path])  # adapters of language models, by name
     answer_timeout: float = 600.0  # of an answer of a language model, from the request's last byte to its last token
     poll: float | None = None  # how often files are looked at; None: only when asked

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
+from pathlib import Path
+from typing import cast
 
+from aot.runtime.atomic import replacing
 from aot.runtime.errors import UsageError
 from aot.runtime.generation.generator import Generator
 from aot.runtime.generation.sampling import Sampling
+from aot.runtime.regular import read_file
 from aot.text.speed import Speed
 from aot.text.stream import Stream
 from aot.text.template import ChatTemplate
@@ -25,9 +30,31 @@ class Chat:
         self._first = [] if system is None else [{"role": "system", "content": system}]
         self.messages = list(self._first)
 
-    def reset(self) -> None:
-        """Forget all messages but that of the system."""
+    def reset(self, system: str | None = None) -> None:
+        """Forget all messages but that of the system, which `system` replaces."""
+        if system is not None:
+            self._first = [{"role": "system", "content": system}]
         self.messages = list(self._first)
+
+    def save(self, path: Path) -> None:
+        """Write all messages as JSON."""
+        with replacing(path) as file:
+            file.write_text(json.dumps(self.messages, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+    def load(self, path: Path) -> None:
+        """Replace all messages by those that `save` wrote; UsageError for another file."""
+        try:
+            found: object = json.loads(read_file(path, "chat"))
+        except (ValueError, RecursionError):
+            found = None
+        messages = cast("list[object]", found) if isinstance(found, list) else [None]
+        for one in messages:
+            entries = cast("dict[object, object]", one).values() if isinstance(one, dict) else [None]
+            if not (
+                isinstance(one, dict) and one.keys() == {"role", "content"} and all(type(v) is str for v in entries)
+            ):
+                raise UsageError(f"chat: {path.name}: must be a list of messages with role and content, got other JSON")
+        self.messages = cast("list[dict[str, str]]", messages)
 
     def say(
         self, text: str, tokens: int, sampling: Sampling, write: Callable[[str], object], stop: Iterable[int] = ()

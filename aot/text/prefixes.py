@@ -15,13 +15,17 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import takewhile
+from pathlib import Path
 
 import numpy as np
 
-from aot.runtime.arrays.tensors import Array
+from aot.runtime.arrays.tensors import Array, numpy_dtype
 from aot.runtime.generation.generator import Generator
+from aot.runtime.loading.manifest import VariableInfo
 from aot.runtime.model import CompiledModel
+from aot.text.prefix_files import PrefixFiles
 
+ON_DISK = 8
 BLOCK = 32  # tokens: copying them takes a hundredth of the time of computing them
 _HASH_BYTES = 16
 
@@ -33,11 +37,15 @@ class Prefixes:
     goes on with the same bits. Nothing is kept of a model with a variable that does not grow in place, token by token.
     """
 
-    def __init__(self, model: CompiledModel, most: int) -> None:
-        """`most`: bytes of all blocks together, at most."""
-        caches = [info.cache for info in model.manifest.variables]
-        self._axes = [cache.axis for cache in caches if cache is not None]
-        self._most, self._bytes = most if len(self._axes) == len(caches) else 0, 0
+    def __init__(self, model: CompiledModel, most: int, folder: Path | None = None) -> None:
+        """`most`: bytes of all blocks; `folder`: keeps `ON_DISK` times as many. UsageError for no folder."""
+        infos = model.manifest.variables
+        self._axes = [info.cache.axis for info in infos if info.cache is not None]
+        self._most, self._bytes = most if len(self._axes) == len(infos) else 0, 0
+        self._files: PrefixFiles | None = None
+        if folder is not None and self._most:
+            empty = [_empty(info, axis) for info, axis in zip(infos, self._axes, strict=True)]
+            self._files = PrefixFiles(folder, model.manifest.tag, empty, ON_DISK * most)
         self._blocks: OrderedDict[bytes, tuple[Array, ...]] = OrderedDict()  # those that were used last come last
         self._lock = threading.Lock()
 
@@ -52,8 +60,10 @@ class Prefixes:
         `adapter`: the name of the generator's; keys and values of others differ.
         One token at least is left to feed, whose logits are needed.
         """
+        keys = list(_hashes(ids[:-1], adapter))
+        self._remember(keys)
         with self._lock:
-            known = list(takewhile(self._blocks.__contains__, _hashes(ids[:-1], adapter)))
+            known = list(takewhile(self._blocks.__contains__, keys))
             found = [self._blocks[key] for key in known]
             self._touch(known)
         count = len(known) * BLOCK
@@ -73,8 +83,31 @@ class Prefixes:
         with self._lock:
             new = [n for n, key in enumerate(keys) if key not in self._blocks]
         made = {keys[n]: tuple(state.part(n * BLOCK, (n + 1) * BLOCK) for state in states) for n in new}
+        self._add(made, keys)
+        if self._files is not None:
+            for key, block in made.items():
+                self._files.write(key, block)
+
+    def _remember(self, keys: Sequence[bytes]) -> None:
+        """Read the blocks of a beginning that only the folder has."""
+        if self._files is None:
+            return
+        made: dict[bytes, tuple[Array, ...]] = {}
+        for key in keys:
+            with self._lock:
+                if key in self._blocks:
+                    continue
+            block = self._files.read(key)
+            if block is None:
+                break
+            made[key] = block
+        self._add(made, keys)
+
+    def _add(self, made: dict[bytes, tuple[Array, ...]], keys: Sequence[bytes]) -> None:
+        """Add blocks; those of `keys`, of one sequence, are the last ones to go where there is no room."""
         with self._lock:
-            self._bytes += size * len(made.keys() - self._blocks.keys())
+            for key in made.keys() - self._blocks.keys():
+                self._bytes += sum(part.nbytes for part in made[key])
             self._blocks |= made
             self._touch([key for key in keys if key in self._blocks])
             while self._bytes > self._most:
@@ -84,6 +117,13 @@ class Prefixes:
         """Make blocks of one sequence the last ones: its end, of no use without its beginning, goes before that."""
         for key in reversed(keys):
             self._blocks.move_to_end(key)
+
+
+def _empty(info: VariableInfo, axis: int) -> Array:
+    """Return an array of the shape and the type of a variable's part of a block."""
+    sizes = [n if isinstance(n, int) else 1 for n in info.tensor.shape]
+    sizes[axis] = BLOCK
+    return np.empty(sizes, numpy_dtype(info.tensor))
 
 
 def _hashes(ids: Sequence[int], adapter: str) -> Iterator[bytes]:

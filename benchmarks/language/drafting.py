@@ -1,7 +1,7 @@
-"""Times speculative decoding: `python -m benchmarks.language.drafting m.so draft.so [--ahead 1,3] [--tokens 100]`.
+"""Times speculative decoding: `python -m benchmarks.language.drafting m.so [draft.so] [--ahead 1,3] [--tokens 100]`.
 
-The model alone, then with the draft: tokens per second behind a short prompt, the share of the draft's tokens that the
-model accepts, and whether the tokens are equal.
+The model alone, then with the draft, or with tokens of the text itself: tokens per second behind a short prompt, the
+share of the proposed tokens that the model accepts, and whether the tokens are equal.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from aot.text.tokenizers.tokenizer import read_tokenizer
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.language.drafting", description=__doc__)
     parser.add_argument("model", type=Path)
-    parser.add_argument("draft", type=Path)
+    parser.add_argument("draft", type=Path, nargs="?", help="none: tokens that followed the last ones before")
     parser.add_argument("--ahead", default="1,3", help="tokens that are proposed at once")
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--text", default="The three most important rivers of Europe are")
     args = parser.parse_args()
-    model, draft = (load(path, threads=args.threads) for path in (args.model, args.draft))
+    model = load(args.model, threads=args.threads)
+    draft = None if args.draft is None else load(args.draft, threads=args.threads)
     ids = read_tokenizer(text_source(args.model, None)).encode(args.text)
     alone, wanted = timed(Generator(model), ids, args.tokens)
     print(f"alone: {alone:.1f} tokens/s", flush=True)
     for ahead in map(int, args.ahead.split(",")):
-        drafting = Drafting(Generator(model), Generator(draft), ahead)
+        drafting = Drafting(Generator(model), None if draft is None else Generator(draft), ahead)
         speed, found = timed(drafting, ids, args.tokens)
         share = drafting.accepted / max(drafting.proposed, 1)
         equal = "equal" if found == wanted else "OTHER"

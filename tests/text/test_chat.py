@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,20 @@ def test_command_line(library: Path) -> None:
     lines = "12?\n/reset\n12?\n/exit\nnever\n"
     found = CliRunner().invoke(app, ["chat", str(library), "--tokens", "4", "--threads", "1"], input=lines)
     assert (found.exit_code, found.stdout) == (0, f"{wanted}\n{wanted}\n")
+
+
+def test_commands_keep_messages_and_lines_go_on(library: Path, tmp_path: Path) -> None:
+    file, given = tmp_path / "talk.json", ["chat", str(library), "--tokens", "4", "--threads", "1", "--quiet"]
+    lines = f"12?\n/save {file}\n/system 0\n1\\\n+2\n/load {file}\n3\n"
+    found = CliRunner().invoke(app, given, input=lines)
+    first, other = answer(library, "1:12?;2:", 4), answer(library, "3:0;1:1\n+2;2:", 4)
+    third = answer(library, f"1:12?;2:{first};1:3;2:", 4)
+    made = found.stdout.replace("\r", "")  # which the runner turns
+    assert (found.exit_code, made) == (0, f"{first}\n{other}\n{third}\n".replace("\r", ""))
+    assert json.loads(file.read_text()) == [{"role": "user", "content": "12?"}, {"role": "assistant", "content": first}]
+    file.write_text('[{"role": "user"}]')
+    found = CliRunner().invoke(app, given, input=f"/load {file}\n")
+    assert found.exit_code == 2 and "must be a list of messages with role and content" in " ".join(found.output.split())
 
 
 def test_another_template_and_none(library: Path, tmp_path: Path) -> None:

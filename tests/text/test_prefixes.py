@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from aot import compile_model
 from aot.runtime import CompiledModel, Generator, load
+from aot.runtime.errors import UsageError
 from aot.text.prefixes import BLOCK, Prefixes
 from tests.frontends.gguf.networks import WORDS, Network
 
@@ -43,6 +46,20 @@ def test_equal_beginnings_are_computed_once(model: CompiledModel) -> None:
     assert begun(prefixes, model, other) == BLOCK
     assert begun(prefixes, model, other) == 3 * BLOCK
     assert begun(prefixes, model, IDS[1:]) == 0
+
+
+def test_a_folder_keeps_them_for_another_process(model: CompiledModel, tmp_path: Path) -> None:
+    """Files that are damaged count as none; those of the last sequence stay where there is no room."""
+    assert begun(Prefixes(model, 1 << 24, tmp_path), model, IDS) == 0
+    assert begun(Prefixes(model, 1 << 24, tmp_path), model, IDS) == 3 * BLOCK
+    files = sorted(tmp_path.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    size = files[0].stat().st_size
+    files[2].write_bytes(files[2].read_bytes()[:-1] + b"?")
+    assert begun(Prefixes(model, 1 << 24, tmp_path), model, IDS) == 2 * BLOCK
+    assert begun(Prefixes(model, 4 * size // 8, tmp_path), model, IDS[::-1]) == 0
+    assert len(list(tmp_path.iterdir())) <= 4
+    with pytest.raises(UsageError, match="--cache: must be a folder, got"):
+        Prefixes(model, 1 << 24, files[0])
 
 
 def test_blocks_that_were_not_used_go_first(model: CompiledModel) -> None:

@@ -45,7 +45,9 @@ class ServedLanguageModel:
         self._adapted: dict[str, _Adapted] = {}
         self._places = asyncio.Semaphore(settings.sequences)
         self._waiting = 0
-        self._prefixes = Prefixes(served.model, settings.prefix_cache) if settings.prefix_cache else None
+        self._prefixes = (
+            Prefixes(served.model, settings.prefix_cache, settings.cache) if settings.prefix_cache else None
+        )
 
     @property
     def context(self) -> int:
