@@ -6,7 +6,7 @@ generator.generate([1, 2, 3], tokens=64, on_token=print)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -30,9 +30,9 @@ from aot.runtime.inference.request import InferRequest
 from aot.runtime.model import CompiledModel
 
 
-def check_inputs(names: Set[str]) -> None:
+def check_inputs(names: Collection[str]) -> None:
     """Raise UsageError unless inputs with these names are those of a language model."""
-    if IDS not in names or not names <= {*NAMES, LORA_A, LORA_B}:
+    if IDS not in names or not {*NAMES, LORA_A, LORA_B}.issuperset(names):
         raise UsageError(f"generate: inputs: a language model has {INPUTS}, got {', '.join(sorted(names))}")
 
 
