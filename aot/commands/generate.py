@@ -46,6 +46,7 @@ def generate(
     from aot.runtime.generation.sampling import Sampling
     from aot.runtime.generation.token_loop import TokenLoop
     from aot.text.embedding import check_speaks
+    from aot.text.look_up import LookUp
     from aot.text.encoder_decoder_loop import EncoderDecoderLoop, is_text_to_text, source_inputs, start_of
     from aot.text.speed import Speed
     from aot.text.stream import Stream, ids_of, text_source, tokenizer_of
@@ -73,7 +74,9 @@ def generate(
         given = start_of(large.manifest) if start is None else ids_of(start, "--start")
     else:
         adapter = loading.adapter(lora, large.manifest)
-        if small is not None or look_up:
+        if look_up:
+            generator = LookUp(Generator(large, adapter), ahead)
+        elif small is not None:
             generator = Drafting(Generator(large, adapter), small, ahead)
         else:
             generator = loop_of(large, sampling) if adapter is None else Generator(large, adapter)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from aot.runtime import Drafting, Generator, load
+from aot.text.look_up import LookUp
 from aot.text.stream import text_source
 from aot.text.tokenizers.tokenizer import read_tokenizer
 
@@ -30,7 +31,8 @@ def main() -> None:
     alone, wanted = timed(Generator(model), ids, args.tokens)
     print(f"alone: {alone:.1f} tokens/s", flush=True)
     for ahead in map(int, args.ahead.split(",")):
-        drafting = Drafting(Generator(model), None if draft is None else Generator(draft), ahead)
+        large = Generator(model)
+        drafting = LookUp(large, ahead) if draft is None else Drafting(large, Generator(draft), ahead)
         speed, found = timed(drafting, ids, args.tokens)
         share = drafting.accepted / max(drafting.proposed, 1)
         equal = "equal" if found == wanted else "OTHER"

@@ -1,4 +1,4 @@
-"""Speculative decoding: a small model, or the text itself, proposes tokens, and the large one checks all in one call.
+"""Speculative decoding: a small model proposes tokens, and the large one checks all of them in one call.
 
 drafting = Drafting(Generator(large), Generator(small))
 drafting.generate([1, 2, 3], tokens=64)      the tokens of the large model alone, to the bit
@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-import numpy as np
-
 from aot.runtime.errors import UsageError
 from aot.runtime.generation.generator import Generator
 from aot.runtime.generation.sampling import Sampler
 from aot.runtime.generation.token_loop import Continuation, TokenLoop
 
-LOOKED_UP = (3, 2)  # tokens at the end of a text that are looked for in it, the first number that is found
 AHEAD = 3  # proposals a call: with four tokens at once a decoder takes about twice the time of one
 
 
@@ -28,11 +25,7 @@ class Drafting(TokenLoop):
     """
 
     def __init__(self, large: Generator, small: Generator | None, ahead: int = AHEAD) -> None:
-        """UsageError for models that do not go together.
-
-        `small`: None proposes the tokens that followed the last ones where they stood before. `ahead`: tokens that are
-        proposed for a call, 1 or more.
-        """
+        """`small`: None proposes none. `ahead`: tokens that are proposed for a call. UsageError for others."""
         if small is not None and large.words != small.words:
             raise UsageError(f"draft: must have {large.words} words, as the large model has, got {small.words}")
         if not large.gives_all_logits:
@@ -62,11 +55,9 @@ class Drafting(TokenLoop):
 
     def _proposals(self, token: int, count: int) -> list[int]:
         """Return greedy tokens of the small model behind the tokens of the large one and `token`."""
-        if count <= 0:
+        if count <= 0 or self.small is None:
             return []
         whole, found = [*self.large.tokens, token], list[int]()
-        if self.small is None:
-            return followed(whole, count)
         pairs = zip(self.small.tokens, whole, strict=False)
         self.small.truncate(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
         fed = whole[len(self.small.tokens) :]
@@ -74,15 +65,3 @@ class Drafting(TokenLoop):
             found.append(int(self.small.feed(fed).argmax()))
             fed = found[-1:]
         return found
-
-
-def followed(tokens: Sequence[int], count: int) -> list[int]:
-    """Return up to `count` tokens behind the last place where the end of a text stood before; [] without one."""
-    text = np.array(tokens, np.int64)
-    for size in LOOKED_UP:
-        if len(text) > size:
-            before = np.lib.stride_tricks.sliding_window_view(text[:-1], size)
-            places = np.flatnonzero((before == text[-size:]).all(1))
-            if len(places):
-                return text[places[-1] + size :][:count].tolist()
-    return []

@@ -11,7 +11,7 @@ from aot import compile_model
 from aot.cli import app
 from aot.runtime import CompiledModel, Drafting, Generator, Sampling, load
 from aot.runtime.errors import UsageError
-from aot.runtime.generation.drafting import followed
+from aot.text.look_up import LookUp, followed
 from tests.frontends.gguf.networks import Network
 
 IDS = [5, 1, 40, 7, 7, 63, 2]
@@ -56,7 +56,7 @@ def test_the_text_itself_proposes_tokens(large: CompiledModel, how: Sampling) ->
     assert followed([1, 2, 3, 9, 1, 2, 3], 2) == [9, 1]
     assert followed([1, 2, 3, 9, 5, 2, 3, 8, 2, 3], 9) == [8, 2, 3]  # the last place, of as many tokens as there are
     assert followed([2, 3], 1) == followed([1, 2, 3], 1) == []
-    alone, looking = Generator(large), Drafting(Generator(large), None)
+    alone, looking = Generator(large), LookUp(Generator(large))
     for ids, tokens in ((IDS * 3, 40), (IDS[:1], 2)):
         assert looking.generate(ids, tokens, how) == alone.generate(ids, tokens, how)
         assert looking.large.tokens == alone.tokens
