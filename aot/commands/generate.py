@@ -46,8 +46,8 @@ def generate(
     from aot.runtime.generation.sampling import Sampling
     from aot.runtime.generation.token_loop import TokenLoop
     from aot.text.embedding import check_speaks
-    from aot.text.look_up import LookUp
     from aot.text.encoder_decoder_loop import EncoderDecoderLoop, is_text_to_text, source_inputs, start_of
+    from aot.text.look_up import LookUp
     from aot.text.speed import Speed
     from aot.text.stream import Stream, ids_of, text_source, tokenizer_of
 
