@@ -11,6 +11,7 @@ import pytest
 
 import aot
 from aot.compilation.driver import stages
+from aot.frontends.pt2.graph.aliases import functional
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError, UsageError
@@ -130,3 +131,18 @@ def test_short_floats_keep_their_types_whatever_the_precision(
     wanted = array(entry, data)
     found = np.asarray(model(*(array(e, data) for e in ran["inputs"]))[0]).view(wanted.dtype)
     assert_close(found, wanted, entry[0], LOOSE[entry[0]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("floor_divide_.Tensor", "floor_divide.default"),
+        ("pow_.Tensor", "pow.Tensor_Tensor"),
+        ("float_power_.Scalar", "float_power.Tensor_Scalar"),
+        ("transpose_.default", "transpose.int"),
+        ("mul_.Tensor", "mul.Tensor"),
+        ("mul.Tensor", None),
+    ],
+)
+def test_functional_counterpart_of_an_operation_in_place(kind: str, expected: str | None) -> None:
+    assert functional(kind) == expected

@@ -19,6 +19,15 @@ from aot.runtime.errors import UnsupportedError
 Add = Callable[..., OutPort]  # adds a foreign operation: kind, tensors, and arguments by name
 Inverse = Callable[[Add, OutPort, OutPort, "View"], OutPort]
 IN_PLACE = re.compile(r"(?<!_)_$")
+# Functional counterparts whose overloads have other names than those in place.
+OVERLOADS = {
+    "floor_divide.Tensor": "floor_divide.default",
+    "pow.Tensor": "pow.Tensor_Tensor",
+    "pow.Scalar": "pow.Tensor_Scalar",
+    "float_power.Tensor": "float_power.Tensor_Tensor",
+    "float_power.Scalar": "float_power.Tensor_Scalar",
+    "transpose.default": "transpose.int",
+}
 
 
 @dataclass(slots=True)
@@ -65,7 +74,10 @@ class Tensor:
 def functional(kind: str) -> str | None:
     """Return the functional counterpart of an operation in place; None for other operations."""
     packet, dot, overload = kind.partition(".")
-    return f"{IN_PLACE.sub('', packet)}{dot}{overload}" if IN_PLACE.search(packet) else None
+    if not IN_PLACE.search(packet):
+        return None
+    plain = f"{IN_PLACE.sub('', packet)}{dot}{overload}"
+    return OVERLOADS.get(plain, plain)
 
 
 def _same(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:
