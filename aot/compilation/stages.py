@@ -54,8 +54,7 @@ from aot.passes.run import RunReport
 from aot.passes.weights.matrices import SHORT_BITS
 from aot.passes.weights.round_weights import rounded_weights
 from aot.runtime.errors import AotError
-from aot.runtime.generation.interface import ADAPTER
-from aot.text.library_texts import kept
+from aot.text.library_texts import ADAPTER, kept
 
 P = ParamSpec("P")
 T = TypeVar("T")

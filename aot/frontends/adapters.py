@@ -25,8 +25,9 @@ from aot.ir.types import Array
 from aot.runtime.abi import ARENA_ALIGN
 from aot.runtime.arrays.tensors import aligned_empty
 from aot.runtime.errors import CorruptError, UnsupportedError, UsageError
-from aot.runtime.generation.interface import ADAPTER, LORA_A, LORA_B
+from aot.runtime.generation.interface import LORA_A, LORA_B
 from aot.runtime.loading.manifest import Manifest
+from aot.text.library_texts import ADAPTER
 
 CONFIG, TENSORS = "adapter_config.json", "adapter_model.safetensors"
 PEFT_PREFIX = "base_model.model."

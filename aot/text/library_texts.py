@@ -28,6 +28,7 @@ SPEECH = "speech"  # of a folder: settings of generation_config.json for transcr
 SCALES, SPEAKER, WAVEFORM = "scales", "speaker", "waveform"  # inputs and output of a network that speaks
 VOICE = "voice"  # of a folder: characters and settings of a network that speaks
 START = "decoder_start"  # of a folder and of a manifest: the tokens that begin the text of a decoder behind an encoder
+ADAPTER = "adapter"  # of a graph and of a manifest: the products that an adapter can change
 LABELS = "labels"  # of a folder: the names of a classifier's scores
 CONTEXT = ".context_length"
 WORDS, MERGES, SCORES = "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores"

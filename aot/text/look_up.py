@@ -21,7 +21,7 @@ class LookUp(Drafting):
 
     def __init__(self, model: Generator, ahead: int = AHEAD) -> None:
         """`ahead`: tokens that are proposed for a call, 1 or more. UsageError for a model without all logits."""
-        super().__init__(model, None, ahead)
+        super().__init__(model, model, ahead)
 
     def _proposals(self, token: int, count: int) -> list[int]:
         return followed([*self.large.tokens, token], count)

@@ -8,14 +8,14 @@ batch.remove(0)                 the last row takes its place
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import UsageError
 from aot.runtime.generation.generator import Generator
-from aot.runtime.generation.interface import IDS, MASK, PLACES, ROWS, adapter_inputs, has_row_lengths, logits_of
+from aot.runtime.generation.interface import IDS, MASK, PLACES, ROWS, has_row_lengths, logits_of
 from aot.runtime.model import CompiledModel
 
 
@@ -25,12 +25,11 @@ class Batch:
     The model must have been compiled with `row_lengths`.
     """
 
-    def __init__(self, model: CompiledModel, adapter: Mapping[str, Array] | None = None) -> None:
-        """`adapter`: that of all rows. UsageError for a model whose rows have no lengths of their own."""
+    def __init__(self, model: CompiledModel) -> None:
+        """UsageError for a model whose rows have no lengths of their own."""
         if not has_row_lengths(model.manifest):
             raise UsageError(f"batch: {model.name}: must be compiled with --row-lengths, got a library without it")
         self._names, self._output = {t.name for t in model.inputs}, logits_of(model.manifest)
-        self._adapter = adapter_inputs(model.manifest, adapter)
         self._request = model.create_infer_request()
         self._lengths: list[int] = []
         self._kept = 0  # tokens of the longest row, also of one that was removed since the last step
@@ -45,6 +44,7 @@ class Batch:
         if not sequence.tokens:
             raise UsageError("batch: a sequence must have one token or more, got none")
         self._request.take_row(sequence.request)
+        self._adapter = sequence.adapter
         self._lengths.append(len(sequence.tokens))
         self._kept = max(self._kept, self._lengths[-1])
 
@@ -72,7 +72,7 @@ class Batch:
             PLACES: lengths,
             ROWS: np.arange(len(lengths), dtype=np.int32),
         }
-        given = {name: a for name, a in every.items() if name in self._names} | self._adapter
-        found = self._request.infer(given)[self._output]
+        given = {name: a for name, a in every.items() if name in self._names}
+        found = self._request.infer(given | self._adapter)[self._output]
         self._lengths, self._kept = [n + 1 for n in self._lengths], past + 1
         return found[:, -1]

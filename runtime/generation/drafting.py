@@ -24,9 +24,9 @@ class Drafting(TokenLoop):
     large model are the same bits for one token and for several.
     """
 
-    def __init__(self, large: Generator, small: Generator | None, ahead: int = AHEAD) -> None:
-        """`small`: None proposes none. `ahead`: tokens that are proposed for a call. UsageError for others."""
-        if small is not None and large.words != small.words:
+    def __init__(self, large: Generator, small: Generator, ahead: int = AHEAD) -> None:
+        """`ahead`: tokens that are proposed for a call, 1 or more. UsageError for models that do not go together."""
+        if large.words != small.words:
             raise UsageError(f"draft: must have {large.words} words, as the large model has, got {small.words}")
         if not large.gives_all_logits:
             raise UsageError("draft: the large model must give all logits, as by --all-logits, got the last")
@@ -55,7 +55,7 @@ class Drafting(TokenLoop):
 
     def _proposals(self, token: int, count: int) -> list[int]:
         """Return greedy tokens of the small model behind the tokens of the large one and `token`."""
-        if count <= 0 or self.small is None:
+        if count <= 0:
             return []
         whole, found = [*self.large.tokens, token], list[int]()
         pairs = zip(self.small.tokens, whole, strict=False)

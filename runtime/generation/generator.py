@@ -6,23 +6,14 @@ generator.generate([1, 2, 3], tokens=64, on_token=print)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from typing import cast
 
 import numpy as np
 
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import UsageError
-from aot.runtime.generation.interface import (
-    CHUNK,
-    IDS,
-    INPUTS,
-    LORA_A,
-    LORA_B,
-    NAMES,
-    adapter_inputs,
-    logits_of,
-    step_inputs,
-)
+from aot.runtime.generation.interface import CHUNK, IDS, INPUTS, LORA, NAMES, logits_of, step_inputs
 from aot.runtime.generation.sampling import Sampler
 from aot.runtime.generation.saved import packed, unpacked
 from aot.runtime.generation.token_loop import Continuation, TokenLoop
@@ -32,7 +23,7 @@ from aot.runtime.model import CompiledModel
 
 def check_inputs(names: Collection[str]) -> None:
     """Raise UsageError unless inputs with these names are those of a language model."""
-    if IDS not in names or not {*NAMES, LORA_A, LORA_B}.issuperset(names):
+    if IDS not in names or not NAMES.union(LORA).issuperset(names):
         raise UsageError(f"generate: inputs: a language model has {INPUTS}, got {', '.join(sorted(names))}")
 
 
@@ -43,11 +34,12 @@ class Generator(TokenLoop):
     `attention_mask` [1, past + n], `position_ids` [1, n] and `beam_idx` [1] those that it needs; output `logits`.
     """
 
-    def __init__(self, model: CompiledModel, adapter: Mapping[str, Array] | None = None) -> None:
-        """`adapter`: of a model with `lora_rank`. UsageError for a model with other inputs or without variables."""
+    def __init__(self, model: CompiledModel, adapter: dict[str, Array] | None = None) -> None:
+        """UsageError for a model with other inputs or without variables."""
         self._model, self._names = model, {t.name for t in model.inputs}
         check_inputs(self._names)
-        self._adapter = adapter_inputs(model.manifest, adapter)
+        lora = (t for t in model.inputs if t.name in LORA)
+        self.adapter = adapter or {t.name: np.zeros((0, cast("int", t.shape[1])), np.float32) for t in lora}
         self._request = model.create_infer_request()
         if not self._request.query_state():
             raise UsageError("generate: a language model keeps keys and values in variables, got a model without state")
@@ -95,7 +87,7 @@ class Generator(TokenLoop):
 
     def fork(self) -> Generator:
         """Return a copy of the sequence, which continues independently."""
-        made = Generator(self._model, self._adapter)
+        made = Generator(self._model, self.adapter)
         made.replace(self._tokens, [variable.state for variable in self._request.query_state()])
         return made
 
@@ -161,6 +153,6 @@ class Generator(TokenLoop):
             logits = self.feed(made.tokens[-1:])
 
     def _step(self, ids: list[int]) -> Array:
-        found = self._request.infer(step_inputs(ids, len(self._tokens), self._names) | self._adapter)
+        found = self._request.infer(step_inputs(ids, len(self._tokens), self._names) | self.adapter)
         self._tokens += ids
         return found[self._output].reshape(-1, found[self._output].shape[-1])

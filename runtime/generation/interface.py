@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 import numpy as np
@@ -13,17 +13,10 @@ from aot.runtime.loading.manifest import Manifest
 IDS, MASK, PLACES, ROWS = "input_ids", "attention_mask", "position_ids", "beam_idx"
 NAMES = frozenset((IDS, MASK, PLACES, ROWS))
 INPUTS = f"{IDS}, {MASK}, {PLACES} and {ROWS}"
-LORA_A, LORA_B, ADAPTER = "lora_a", "lora_b", "adapter"  # inputs of an adapter, and the entry of the manifest
+LORA = LORA_A, LORA_B = "lora_a", "lora_b"  # inputs of an adapter
 LOGITS = "logits"
 EMBEDDING = "sentence_embedding"  # output of an encoder, a vector of each text, as exporters call it
 CHUNK = 128  # tokens of a prompt at a time: each reads the keys before it only, and scores stay in the caches
-
-
-def adapter_inputs(manifest: Manifest, given: Mapping[str, Array] | None) -> dict[str, Array]:
-    """Return the inputs of a model that an adapter has; without one they have rank 0, which adds nothing."""
-    infos = [t for t in manifest.inputs if t.name in (LORA_A, LORA_B)]
-    widths = {t.name: [n for n in t.shape if isinstance(n, int)] for t in infos}
-    return {name: np.zeros((0, *w), np.float32) if given is None else given[name] for name, w in widths.items()}
 
 
 def logits_of(manifest: Manifest) -> int:

@@ -69,7 +69,7 @@ def test_a_folder_has_the_logits_of_merged_weights(model: CompiledModel, tmp_pat
     assert np.abs(found - Generator(plain).feed(IDS)).max() > 0.1 * np.abs(wanted).max()
     with pytest.raises(UsageError, match="must be compiled with --lora-rank"):
         read_adapter(tmp_path / "a", plain.manifest)
-    batch, sequence = Batch(model, made), Generator(model, made)
+    batch, sequence = Batch(model), Generator(model, made)
     sequence.feed(IDS[:-1])
     batch.add(sequence)
     batch.add(sequence.fork())

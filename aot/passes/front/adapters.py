@@ -18,7 +18,8 @@ from aot.opset.control.infrastructure import Parameter
 from aot.opset.products.matmul import MatMul
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
-from aot.runtime.generation.interface import ADAPTER, LORA_A, LORA_B
+from aot.runtime.generation.interface import LORA_A, LORA_B
+from aot.text.library_texts import ADAPTER
 
 NAME = re.compile(r"(blk\.\d+\.(?:attn_(?:q|k|v|qkv|output)|ffn_(?:gate|up|down)))\.weight")
 DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape")  # of small weights

@@ -6,7 +6,7 @@ answer: prompt, alone -> join -> step, step, ... -> its last token
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -47,9 +47,9 @@ class Member(Protocol):
 class ContinuousBatch:
     """Rows of a batch, on the threads of the server: a step is a task, and the next one waits behind other tasks."""
 
-    def __init__(self, model: CompiledModel, executor: Executor, adapter: Mapping[str, Array] | None = None) -> None:
-        self._model, self._executor, self._adapter = model, executor, adapter
-        self._batch = Batch(model, adapter)
+    def __init__(self, model: CompiledModel, executor: Executor) -> None:
+        self._model, self._executor = model, executor
+        self._batch = Batch(model)
         self._rows = list[Member]()
         self._new = list[Member]()
         self._lock = threading.Lock()
@@ -71,7 +71,7 @@ class ContinuousBatch:
                 logits = self._batch.step([member.token for member in self._rows])
                 self._retire([row for row, m in enumerate(self._rows) if not _took(m, logits[row])])
         except BaseException as error:  # the requests get it
-            self._batch = Batch(self._model, self._adapter)
+            self._batch = Batch(self._model)
             rows, self._rows = self._rows, []
             for member in rows:
                 member.fail(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 from aot.frontends.adapters import read_adapter
@@ -138,9 +138,9 @@ class ServedLanguageModel:
 class _Adapted:
     """Sequences of a model with one adapter, or without: the idle ones, and those that go on together."""
 
-    def __init__(self, model: CompiledModel, adapter: Mapping[str, Array] | None, executor: Executor) -> None:
+    def __init__(self, model: CompiledModel, adapter: dict[str, Array] | None, executor: Executor) -> None:
         self.adapter, self.idle = adapter, list[Generator]()
-        self.batch = ContinuousBatch(model, executor, adapter) if has_row_lengths(model.manifest) else None
+        self.batch = ContinuousBatch(model, executor) if has_row_lengths(model.manifest) else None
 
 
 def is_language_model(served: ServedModel) -> bool:

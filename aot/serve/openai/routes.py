@@ -15,7 +15,6 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from aot.runtime.errors import AotError, InternalError
-from aot.runtime.generation.interface import ADAPTER
 from aot.serve.bodies import json_object, received
 from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError, http_status
 from aot.serve.metrics import Times
@@ -36,6 +35,7 @@ from aot.speech.speaking import is_speaking
 from aot.speech.special_tokens import is_speech_model
 from aot.text.embedding import is_encoder, is_ranker
 from aot.text.grammars import Constraint
+from aot.text.library_texts import ADAPTER
 from aot.text.tokenizers.tokenizer import Tokenizer
 
 PREFIX = "/v1/"
