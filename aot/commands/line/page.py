@@ -20,7 +20,7 @@ COMMON = (  # parameters of many commands, or of both that write texts
     *("tokenizer", "temperature", "top_k", "top_p", "stop"),
 )
 VALUES = {Path: "PATH", int: "N", float: "X", str: "TEXT"}
-LANGUAGE = ("generate", "chat", "embed", "rerank", "transcribe")  # commands of language models
+LANGUAGE = ("generate", "chat", "embed", "rerank", "transcribe", "speak")  # commands of language models
 HEAD = """# Commands
 
 Made by `aot --markdown cli`. `aot COMMAND --help` says the same, with examples. The

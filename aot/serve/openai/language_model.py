@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
@@ -14,12 +13,12 @@ from aot.runtime.generation.interface import IDS, LORA_A, LORA_B, NAMES, has_row
 from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
 from aot.runtime.model import CompiledModel
-from aot.serve.faults import QueueFullError
 from aot.serve.openai.answer import Answer
 from aot.serve.openai.completion_request import CompletionRequest
 from aot.serve.openai.continuous_batch import ContinuousBatch
 from aot.serve.openai.fields import FieldError
 from aot.serve.openai.messages import function_of
+from aot.serve.openai.places import Places
 from aot.serve.openai.token_choice import TokenChooser
 from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
@@ -43,8 +42,7 @@ class ServedLanguageModel:
         self._template: ChatTemplate | None = None
         self._grammars: Grammars | None = None
         self._adapted: dict[str, _Adapted] = {}
-        self._places = asyncio.Semaphore(settings.sequences)
-        self._waiting = 0
+        self._places = Places(served.name, settings.sequences, self._settings.queue)
         self._prefixes = (
             Prefixes(served.model, settings.prefix_cache, settings.cache) if settings.prefix_cache else None
         )
@@ -108,17 +106,9 @@ class ServedLanguageModel:
 
         `number`: of the answer among those to one request.
         """
-        if self._waiting >= self._settings.queue:
-            rule = f"at most {self._settings.queue} requests may wait"
-            raise QueueFullError(f"{self.served.name}: {rule}, got one more")
-        self._waiting += 1
-        try:
-            await self._places.acquire()
-        finally:
-            self._waiting -= 1
-        sequences = self._sequences(wanted.adapter)
-        generator = sequences.idle.pop() if sequences.idle else Generator(self.served.model, sequences.adapter)
-        try:
+        async with self._places.taken():
+            sequences = self._sequences(wanted.adapter)
+            generator = sequences.idle.pop() if sequences.idle else Generator(self.served.model, sequences.adapter)
             count = self.context - len(ids) if wanted.tokens is None else wanted.tokens
             how = wanted.rules.numbered(number)
             chooser = TokenChooser(how, ids, None if constraint is None else constraint.copy())
@@ -131,8 +121,6 @@ class ServedLanguageModel:
                 if answer.is_done:
                     generator.reset()  # an answer must not see another's tokens
                     sequences.idle.append(generator)
-        finally:
-            self._places.release()
 
 
 class _Adapted:
