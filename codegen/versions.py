@@ -21,17 +21,17 @@ from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim, select
 from aot.codegen.ir.program import (
+    Address,
     Bind,
     Call,
     Check,
     Control,
+    DataDependentSize,
     Jump,
     Label,
-    Late,
     Let,
-    Place,
     Program,
-    Rule,
+    SizeConstraint,
     Tensor,
     Version,
 )
@@ -93,13 +93,13 @@ class _Version:
     def _named(self, symbol: Var) -> Var:
         return self.names[symbol.name]
 
-    def _late(self, late: Late) -> Late:
-        return Late(self._named(late.symbol), late.capacity and self._named(late.capacity), late.initial)
+    def _late(self, late: DataDependentSize) -> DataDependentSize:
+        return DataDependentSize(self._named(late.symbol), late.capacity and self._named(late.capacity), late.initial)
 
     def _size(self, size: Size) -> Size:
         return self._expr(size) if isinstance(size, Expr) else size
 
-    def _place(self, place: Place) -> Place:
+    def _place(self, place: Address) -> Address:
         return replace(place, offset=self._size(place.offset))
 
     def _call(self, call: Call) -> Call:
@@ -111,9 +111,9 @@ class _Version:
         most = None if tensor.most is None else self._size(tensor.most)
         return replace(tensor, shape=tuple(map(self._size, tensor.shape)), most=most)
 
-    def _rule(self, rule: Rule) -> Rule:
+    def _rule(self, rule: SizeConstraint) -> SizeConstraint:
         one, other = (select(self.condition, _expr(self._size(size)), 0) for size in (rule.one, rule.other))
-        return Rule(one, other, rule.text)
+        return SizeConstraint(one, other, rule.text)
 
     def _control(self, entry: Control) -> Control:
         match entry:

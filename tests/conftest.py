@@ -114,5 +114,5 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
             patch.setattr(optimize, "EFFORT", 0)
             patch.setattr(workers, "compile_module", _compile_once)
             patch.setattr(parts, "emit", _emit_once)
-            patch.setattr(workers, "MOST_PROCESSES", 0)  # beside this one: they would not know the effort
+            patch.setattr(workers, "MAX_PROCESSES", 0)  # beside this one: they would not know the effort
         return (yield)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aot.compilation.compilation import Compilation
     from aot.compilation.search.precision import FoundPrecision
 
-MOST_KERNELS = 8  # that --time-passes names
+MAX_KERNELS = 8  # that --time-passes names
 
 
 def compile(
@@ -177,5 +177,5 @@ def _times(watch: Watch, made: Compilation) -> Iterator[str]:
         compiled: Mapping[str, float] = made.built.seconds if isinstance(made.built, Built) else {}
         names = [kernel.name for kernel in made.program.kernels]
         rows = [(n, spent, compiled.get(n, 0.0)) for n, spent in zip(names, watch.steps["emit"], strict=True)]
-        for name, text, code in sorted(rows, key=lambda row: -row[1] - row[2])[:MOST_KERNELS]:
+        for name, text, code in sorted(rows, key=lambda row: -row[1] - row[2])[:MAX_KERNELS]:
             yield f"{name}: written in {text * 1e3:.1f} ms, compiled by LLVM in {code * 1e3:.1f} ms"

@@ -21,11 +21,11 @@ from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import BudgetError, CorruptError, UnsupportedError
 from aot.runtime.regular import open_file
 
-MOST_ENTRIES = 1 << 18  # two for each tensor of the largest networks, with room
+MAX_ENTRIES = 1 << 18  # two for each tensor of the largest networks, with room
 MAX_JSON_BYTES = 1 << 28  # networks of 10 000 nodes have a few MB
 MAX_INFLATION = 64  # times as many bytes as a packed entry has; JSON shrinks to a tenth, weights hardly
 SLACK = 1 << 20  # bytes that may always be unpacked
-MOST_LETTERS = 255  # of a name without folders
+MAX_LETTERS = 255  # of a name without folders
 LOCAL_HEADER = 30  # bytes of the header before an entry, without name and extra field
 
 
@@ -116,8 +116,8 @@ def archive_of(data: memoryview, file: str, source: Path | None = None, *, is_fl
     except (BadZipFile, OSError, ValueError, NotImplementedError, RecursionError) as error:
         raise CorruptError(f"{file}: no zip archive: {error}") from error
     infos = [i for i in archive.infolist() if not i.is_dir()]
-    if not 0 < len(infos) <= MOST_ENTRIES:
-        raise CorruptError(f"{file}: an archive has 1 to {MOST_ENTRIES} entries, got {len(infos)}")
+    if not 0 < len(infos) <= MAX_ENTRIES:
+        raise CorruptError(f"{file}: an archive has 1 to {MAX_ENTRIES} entries, got {len(infos)}")
     found = Archive(file, data, archive, "" if is_flat else infos[0].filename.partition("/")[0])
     for info in infos:
         found.entries[_inner_name(info, found)] = info
@@ -153,7 +153,7 @@ def _name_in_root(info: ZipInfo, archive: Archive) -> str:
 def is_plain(name: str) -> bool:
     """True for a name that is no path and can be shown."""
     return (
-        0 < len(name) <= MOST_LETTERS and name not in (".", "..") and name.isprintable() and not set(name) & set("/\\:")
+        0 < len(name) <= MAX_LETTERS and name not in (".", "..") and name.isprintable() and not set(name) & set("/\\:")
     )
 
 

@@ -19,7 +19,7 @@ from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageEr
 from aot.runtime.loading.binary_file import FIRST_BYTES
 
 Test = Callable[[bytes, Path], bool]
-MOST_NAMES = 1 << 18  # entries of an archive that are looked at
+MAX_NAMES = 1 << 18  # entries of an archive that are looked at
 
 WEIGHTS_BESIDE = "copy the weights of the same export beside the program, NAME.pdiparams: ls '{file}'"
 
@@ -91,7 +91,7 @@ def _zipped(*parts: str) -> Test:
 def _entries(path: Path) -> list[str]:
     try:
         with ZipFile(path) as archive:
-            return archive.namelist()[:MOST_NAMES]
+            return archive.namelist()[:MAX_NAMES]
     except (BadZipFile, OSError, ValueError, NotImplementedError):
         return []
 

@@ -12,7 +12,7 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.traverse import Work
 from aot.ir.values.deferred import release
 from aot.lowering.context import Context
-from aot.lowering.ir.steps import Cycle, Steps
+from aot.lowering.ir.steps import LoopControl, Steps
 from aot.lowering.ir.verify import verify_steps
 from aot.lowering.pipeline import Lowering
 from aot.runtime.errors import AotError, InternalError
@@ -118,7 +118,7 @@ def _parts(steps: Steps) -> list[object]:
         found.append(block.layouts)
         for step in block.steps:
             found += (*step.works, *step.binds.values())
-            if isinstance(step.control, Cycle):
+            if isinstance(step.control, LoopControl):
                 found += (*step.control.enters, *step.control.leaves, *step.control.start)
     return found
 

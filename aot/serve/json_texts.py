@@ -18,7 +18,7 @@ import simdjson
 from aot.runtime.arrays.tensors import Array
 
 _BUFFERS = {"FP": ("d", np.float64), "BF": ("d", np.float64), "IN": ("i", np.int64), "UI": ("i", np.int64)}
-MOST_LEVELS = 100
+MAX_LEVELS = 100
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 
@@ -43,13 +43,13 @@ def json_tree(text: bytes | str) -> object:
 
 
 def _check_levels(text: bytes) -> None:
-    """Raise ValueError for more than MOST_LEVELS lists and objects in each other."""
-    if text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
+    """Raise ValueError for more than MAX_LEVELS lists and objects in each other."""
+    if text.count(b"[") + text.count(b"{") <= MAX_LEVELS:
         return
     brackets = np.frombuffer(_STRING.sub(b"", text).translate(None, _NO_BRACKETS), np.uint8)
     steps = np.where((brackets == ord("[")) | (brackets == ord("{")), 1, -1)
-    if (deepest := int(np.cumsum(steps).max(initial=0))) > MOST_LEVELS:
-        raise ValueError(f"lists and objects are at most {MOST_LEVELS} deep in each other, got {deepest}")
+    if (deepest := int(np.cumsum(steps).max(initial=0))) > MAX_LEVELS:
+        raise ValueError(f"lists and objects are at most {MAX_LEVELS} deep in each other, got {deepest}")
 
 
 def written(tree: object) -> bytes:

@@ -17,7 +17,7 @@ from aot.runtime.model import CompiledModel
 from aot.text.library_texts import SCALES, SPEAKER, VOICE, folder_texts, json_of
 
 BLANK = 0  # the token between characters
-MOST_RATE = 768000  # samples of a second
+MAX_RATE = 768000  # samples of a second
 VARIANTS = {"ron": str.maketrans("ț", "ţ")}  # letters that models of a language know in another form
 OF_TEXT = "phonemize", "is_uroman"  # settings of models that read what a program makes of the text
 
@@ -83,7 +83,7 @@ def voice_in(v: Values) -> Voice:
     tokens = cast("dict[str, int]", vocab)
     return Voice(
         tokens,
-        v.integer("sampling_rate", 16000, 1000, MOST_RATE),
+        v.integer("sampling_rate", 16000, 1000, MAX_RATE),
         v.find("add_blank", True) is True,
         v.find("normalize", True) is True,
         str(v.find("language", "")),

@@ -16,7 +16,7 @@ from aot.runtime.loading.manifest import Manifest
 from aot.text.library_texts import AUDIO, SPEECH, folder_texts, json_of
 
 STEP = 0.02  # seconds from one time to the next
-MOST_WORDS = 1 << 31
+MAX_WORDS = 1 << 31
 TRANSCRIBE = "transcribe"
 MAX_INITIAL, NO_TIMESTAMPS = "max_initial_timestamp_index", "no_timestamps_token_id"
 
@@ -40,7 +40,7 @@ class SpecialTokens:
     @property
     def first_timestamp(self) -> int:
         """Token of the time 0; behind all tokens of a model without timestamps."""
-        return MOST_WORDS if self.no_timestamps is None else self.no_timestamps + 1
+        return MAX_WORDS if self.no_timestamps is None else self.no_timestamps + 1
 
     def language(self, name: str) -> int:
         """Return the token of a language: de, German's code; UsageError for one that the model does not know."""
@@ -73,13 +73,13 @@ def special_tokens_in(v: Values) -> SpecialTokens:
     """Return the special tokens of a generation_config.json; CorruptError for values of another type."""
     max_initial, no_timestamps = (v.find(name) for name in (MAX_INITIAL, NO_TIMESTAMPS))
     return SpecialTokens(
-        v.integer("eos_token_id", least=0, most=MOST_WORDS),
-        None if no_timestamps is None else v.integer(NO_TIMESTAMPS, most=MOST_WORDS),
+        v.integer("eos_token_id", least=0, most=MAX_WORDS),
+        None if no_timestamps is None else v.integer(NO_TIMESTAMPS, most=MAX_WORDS),
         _numbered(v, "lang_to_id"),
         _numbered(v, "task_to_id"),
         _listed(v, "suppress_tokens"),
         _listed(v, "begin_suppress_tokens"),
-        None if max_initial is None else v.integer(MAX_INITIAL, least=0, most=MOST_WORDS),
+        None if max_initial is None else v.integer(MAX_INITIAL, least=0, most=MAX_WORDS),
     )
 
 
@@ -120,7 +120,7 @@ def _numbered(v: Values, key: str) -> Mapping[str, int]:
     if not isinstance(given, dict):
         raise v.wrong(key, "an object", given)
     found = cast("dict[str, object]", given)
-    return {name: Values(v.file, found).integer(name, least=0, most=MOST_WORDS) for name in found}
+    return {name: Values(v.file, found).integer(name, least=0, most=MAX_WORDS) for name in found}
 
 
 def _listed(v: Values, key: str) -> tuple[int, ...]:

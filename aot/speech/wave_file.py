@@ -17,7 +17,7 @@ from aot.runtime.regular import open_file
 
 BYTES = 2  # of a sample
 RULE = "audio in WAV of 16-bit PCM can be read"
-LEAST_RATE, MOST_RATE, MOST_CHANNELS = 1000, 768000, 64
+LEAST_RATE, MAX_RATE, MAX_CHANNELS = 1000, 768000, 64
 CROSSINGS = 16  # of zero on each side of the low-pass filter
 
 
@@ -46,8 +46,8 @@ def samples_of(stream: BinaryIO, name: str, rate: int) -> Array:
         raise CorruptError(f"{name}: must be audio in WAV, got a file that ends in a header") from None
     if width != BYTES:
         raise UnsupportedError(f"{name}: {RULE}, got {8 * width} bits")
-    if not (LEAST_RATE <= given <= MOST_RATE and 1 <= channels <= MOST_CHANNELS):
-        bounds = f"{LEAST_RATE} to {MOST_RATE} Hz and 1 to {MOST_CHANNELS} channels"
+    if not (LEAST_RATE <= given <= MAX_RATE and 1 <= channels <= MAX_CHANNELS):
+        bounds = f"{LEAST_RATE} to {MAX_RATE} Hz and 1 to {MAX_CHANNELS} channels"
         raise CorruptError(f"{name}: must have {bounds}, got {given} Hz and {channels}")
     whole = len(data) // (BYTES * channels)
     integers = np.frombuffer(data, "<i2", whole * channels).reshape(whole, channels)

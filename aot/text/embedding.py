@@ -19,7 +19,7 @@ from aot.runtime.model import CompiledModel
 from aot.text.library_texts import PAIR_SCORES, TOKEN_TYPES
 from aot.text.tokenizers.tokenizer import Tokenizer
 
-MOST_TOGETHER = 16  # texts of one length that are computed in one call
+MAX_TOGETHER = 16  # texts of one length that are computed in one call
 
 
 def is_encoder(manifest: Manifest) -> bool:
@@ -80,7 +80,7 @@ def batches_of(tokens: Sequence[Sequence[int]]) -> list[list[int]]:
     for n, ids in enumerate(tokens):
         by_length.setdefault(len(ids), []).append(n)
     groups = by_length.values()
-    return [group[at : at + MOST_TOGETHER] for group in groups for at in range(0, len(group), MOST_TOGETHER)]
+    return [group[at : at + MAX_TOGETHER] for group in groups for at in range(0, len(group), MAX_TOGETHER)]
 
 
 def inputs_of(tokens: Sequence[Sequence[int]]) -> dict[str, Array]:

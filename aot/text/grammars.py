@@ -21,7 +21,7 @@ from aot.text.tokenizers.tokenizer import Tokenizer, Words
 from aot.text.tokenizers.vocabulary import Vocabulary
 
 SCHEMA, REGEX, GRAMMAR = "json_schema", "regex", "gbnf"  # kinds of texts that become grammars
-MOST_TEXT = 1 << 20  # characters of one
+MAX_TEXT = 1 << 20  # characters of one
 # Between parts of JSON: a space, or a new line and how far it is indented. Any white space would let a weak model
 # write nothing else to the end.
 SPACE = {"whitespace_pattern": r"(?: ?|\n {0,40})"}
@@ -29,8 +29,8 @@ SPACE = {"whitespace_pattern": r"(?: ?|\n {0,40})"}
 
 def grammar_of(kind: str, text: str) -> str:
     """Return a grammar as the package takes it; UsageError for a text of another kind."""
-    if len(text) > MOST_TEXT:
-        raise UsageError(f"{kind}: must have at most {MOST_TEXT} characters, got {len(text)}")
+    if len(text) > MAX_TEXT:
+        raise UsageError(f"{kind}: must have at most {MAX_TEXT} characters, got {len(text)}")
     with _refused(kind):
         package = _package()
         if kind == SCHEMA:

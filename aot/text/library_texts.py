@@ -34,15 +34,15 @@ CONTEXT = ".context_length"
 WORDS, MERGES, SCORES = "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores"
 TEXTS = ("tokenizer.chat_template", "tokenizer.ggml.model", "tokenizer.ggml.pre")  # that are no JSON, whatever they say
 LISTS, BETWEEN = (WORDS, MERGES), "\0"  # lists that are kept as one text, and what is between their texts
-MOST_BYTES = 256 << 20  # of the JSON, and of a text: vocabularies of 2^18 tokens have 10 MB, tokenizers 35 MB
+MAX_BYTES = 256 << 20  # of the JSON, and of a text: vocabularies of 2^18 tokens have 10 MB, tokenizers 35 MB
 
 
 def read_text(path: Path) -> str:
-    """Return a file about a model's words; CorruptError for one that is no UTF-8, or has more than `MOST_BYTES`."""
+    """Return a file about a model's words; CorruptError for one that is no UTF-8, or has more than `MAX_BYTES`."""
     with open_file(path, "tokenizer") as stream:
-        data = stream.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise CorruptError(f"{path.name}: tokenizer: must have at most {MOST_BYTES} bytes, got more")
+        data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise CorruptError(f"{path.name}: tokenizer: must have at most {MAX_BYTES} bytes, got more")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -88,7 +88,7 @@ def metadata_in(manifest: Mapping[str, object], file: str) -> dict[str, object] 
         return None
     try:
         stream = zlib.decompressobj()
-        data = stream.decompress(base64.b64decode(str(entry), validate=True), MOST_BYTES)
+        data = stream.decompress(base64.b64decode(str(entry), validate=True), MAX_BYTES)
         tree: object = json.loads(data.decode("utf-8", "surrogatepass"))
     except (ValueError, binascii.Error, zlib.error, RecursionError) as error:
         raise CorruptError(f"{file}: tokenizer: the manifest's entry is JSON, got {str(error)[:80]}") from None

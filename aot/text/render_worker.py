@@ -24,7 +24,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MEMORY = 512 << 20  # bytes of address space
 SECONDS = 2  # of processor time of one text
-MOST_TEXT = 16 << 20  # characters of one text
+MAX_TEXT = 16 << 20  # characters of one text
 
 
 class _RefusedError(TemplateError):
@@ -102,8 +102,8 @@ def _rendered(template: Any, variables: dict[str, Any]) -> str:
     size = 0
     for part in template.generate(variables):
         size += len(part)
-        if size > MOST_TEXT:
-            raise _RefusedError(f"a text has at most {MOST_TEXT} characters, got more")
+        if size > MAX_TEXT:
+            raise _RefusedError(f"a text has at most {MAX_TEXT} characters, got more")
         parts.append(part)
     return "".join(parts)
 

@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 from aot.runtime.errors import MissingError, UsageError
 
 WORKER = Path(__file__).with_name("render_worker.py")
-MOST_SOURCE = 1 << 20  # characters of a template: known ones have less than 20000
+MAX_SOURCE = 1 << 20  # characters of a template: known ones have less than 20000
 SECONDS = 10.0  # for an answer, the time in which other processes run included
 
 SYSTEM, DEVELOPER = "system", "developer"  # roles of instructions; newer clients send the second
@@ -36,8 +36,8 @@ class ChatTemplate:
 
     def __init__(self, source: str, marks: Mapping[str, str] | None = None) -> None:
         """`marks`: texts of tokens by the names that templates have for them, `bos_token` and `eos_token`."""
-        if len(source) > MOST_SOURCE:
-            raise TemplateError(f"chat template: must have at most {MOST_SOURCE} characters, got {len(source)}")
+        if len(source) > MAX_SOURCE:
+            raise TemplateError(f"chat template: must have at most {MAX_SOURCE} characters, got {len(source)}")
         if find_spec("jinja2") is None:
             raise MissingError("chat template: needs the package jinja2: pip install 'aot[text]'")
         self._source, self._marks = source, dict(marks or {})

@@ -39,7 +39,7 @@ def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
 
 def buffer_bytes(buffer: Buffer) -> int:
     """Return the bytes of all elements of `buffer`; an estimate for dynamic sizes."""
-    return prod(map(known, buffer.shape)) * buffer.dtype.stored_bytes
+    return prod(map(typical, buffer.shape)) * buffer.dtype.stored_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Access:
         if step is not None:
             return abs(step)
         step = coefficient(self.at, axis)
-        return 0 if step is None else abs(known(step.expr()))
+        return 0 if step is None else abs(typical(step.expr()))
 
     def goes_on(self, outer: Var, inner: Var) -> bool:
         """True if `outer` continues where `inner` ends, at any size: this access moves along them as one axis."""
@@ -167,17 +167,17 @@ def unravel(axes: Sequence[Var], flat: Expr) -> dict[Expr, Expr]:
     return {**coordinates, axes[0]: rest}
 
 
-def known(size: Size) -> int:
+def typical(size: Size) -> int:
     """Return a size for estimates: a dynamic one counts as its typical value, within its range."""
     match size:
         case int():
             return size
         case Const(value):
             return int(value)
-        case Var(_, extent, low, typical):
-            return max(min(typical, extent - 1), low) if isinstance(extent, int) else max(typical, low)
+        case Var(_, extent, low, usual):
+            return max(min(usual, extent - 1), low) if isinstance(extent, int) else max(usual, low)
         case Prim(fn, (a, b)) if fn in _ESTIMATES:
-            return _ESTIMATES[fn](known(a), known(b))
+            return _ESTIMATES[fn](typical(a), typical(b))
         case _:
             return 64
 

@@ -41,7 +41,7 @@ class Region(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Address:
     """An address: `offset` bytes into a region."""
 
     region: Region
@@ -54,7 +54,7 @@ class Call:
     """One run of a kernel over all its units. A unit is one iteration of its parallel loops."""
 
     kernel: str
-    args: tuple[Place, ...]
+    args: tuple[Address, ...]
     sizes: tuple[Size, ...]
     units: Size
     layers: tuple[str, ...]  # names of the layers that it computes
@@ -120,7 +120,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SizeConstraint:
     """Two sizes over the symbols that must be equal at run time; `text`: the rule and its layer, for errors."""
 
     one: Size
@@ -129,7 +129,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class DataDependentSize:
     """A data-dependent size: a symbol whose value the inference computes."""
 
     symbol: Var
@@ -143,7 +143,7 @@ class Bind:
 
     at: int
     symbol: Var
-    place: Place
+    place: Address
     dtype: DType
 
 
@@ -182,11 +182,11 @@ class Check:
     """Before call `at`, the inference ends with an error unless `rule` holds."""
 
     at: int
-    rule: Rule
+    rule: SizeConstraint
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StateVariable:
     """A variable in the state of a request: a flag at byte `flag`, nonzero once the variable is set, then its elements.
 
     `data`: byte where the elements begin; None if a dimension varies (-1 in `shape`): then the byte where they begin
@@ -230,10 +230,10 @@ class Program:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     state_bytes: Size = 0
-    variables: tuple[Kept, ...] = ()
+    variables: tuple[StateVariable, ...] = ()
     computed: tuple[tuple[Var, Expr], ...] = ()  # sizes over symbols and earlier ones; stored behind the symbols
-    rules: tuple[Rule, ...] = ()
-    late: tuple[Late, ...] = ()
+    rules: tuple[SizeConstraint, ...] = ()
+    late: tuple[DataDependentSize, ...] = ()
     control: tuple[Control, ...] = ()
     versions: tuple[Version, ...] = ()
     denormals: int = 0  # elements of constants that kernels flush to zero

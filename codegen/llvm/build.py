@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const, Kernel, Size, Var
-from aot.codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
+from aot.codegen.ir.program import Check, ConstantBlock, Program, Region, SizeConstraint, StateVariable, Tensor, Version
 from aot.codegen.llvm.driver.module import Function as Emitted
 from aot.codegen.llvm.driver.module import fixed_memory, module, scratch_of
 from aot.codegen.llvm.driver.shape_functions import depends, made_of
@@ -325,7 +325,7 @@ def _version(version: Version) -> dict[str, object]:
     return {"sizes": dict(version.sizes), "first": version.first, "end": version.end}
 
 
-def _variable(v: Kept) -> dict[str, object]:
+def _variable(v: StateVariable) -> dict[str, object]:
     found: dict[str, object] = {"name": v.name, "dtype": v.dtype.value, "shape": list(v.shape)}
     found |= {"flag": v.flag, "data": v.data}
     return found if v.cache is None else found | {"cache": v.cache._asdict()}
@@ -350,7 +350,7 @@ def _align(program: Program, region: Region, index: int) -> int:
     )
 
 
-def _rules(program: Program) -> list[Rule]:
+def _rules(program: Program) -> list[SizeConstraint]:
     """Return the rules of the input shapes, then those that are checked while an inference runs."""
     return [*program.rules, *(c.rule for c in program.control if isinstance(c, Check))]
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from aot.codegen.ir.program import ConstantBlock
 
 LEAST_BYTES = 64 << 20  # of weights that are kept so; those of most networks are made in less than 0.1 s
-MOST_THREADS = 4  # that make pieces: NumPy holds the interpreter's lock between its loops
+MAX_THREADS = 4  # that make pieces: NumPy holds the interpreter's lock between its loops
 AHEAD_BYTES = 16 << 20  # of pieces that wait to be taken
 
 Blocks = tuple[ConstantBlock, ...]
@@ -81,7 +81,7 @@ class _Makers(AbstractContextManager["_Makers"]):
     """Threads that make pieces of large weights before they are asked for; none on one processor, or for small ones."""
 
     def __init__(self, blocks: Blocks) -> None:
-        self._threads = min(len(os.sched_getaffinity(0)), MOST_THREADS)
+        self._threads = min(len(os.sched_getaffinity(0)), MAX_THREADS)
         large = sum(b.nbytes for b in blocks if b.make is not None) >= LEAST_BYTES
         self._pool = ThreadPoolExecutor(self._threads) if large and self._threads > 1 else None
 

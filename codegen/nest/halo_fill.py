@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeGuard
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import bounds, normal
@@ -105,5 +105,7 @@ def _part(fill: HaloFill, unit: Var, units: Size) -> Stmts:
 
 def _outermost(d: Definition) -> Expr:
     """Return the output's index in the dimension of the largest stride, among those of more than one element."""
-    moving = [(i, known(step)) for i, n, step in zip(d.target, d.out.shape, d.out.strides, strict=True) if known(n) > 1]
+    moving = [
+        (i, typical(step)) for i, n, step in zip(d.target, d.out.shape, d.out.strides, strict=True) if typical(n) > 1
+    ]
     return max(moving, key=lambda pair: pair[1], default=(Const(0), 0))[0]

@@ -11,15 +11,15 @@ from aot.codegen.ir.numbers.dot_forms import (
     BLOCK_COLUMNS,
     DOT_LANES,
     dot_factors,
+    elements_per_dot,
+    has_k_paired_weights,
+    has_k_words,
     packed_field,
     packs_lanes,
     scaled_sum,
-    takes_arranged,
     takes_blocks,
     takes_columns,
     takes_rows,
-    takes_words,
-    word_elements,
 )
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, segments
 from aot.codegen.nest.sums.scaled_steps import has_equal_steps
@@ -204,7 +204,7 @@ def _dots(d: Definition, s: Schedule) -> bool:
             return False
     if not _has_fixed_fields(d, parts, s):
         return False
-    size = word_elements(factors[1].buffer.dtype) if plan is None else plan.elements(factors[1].buffer.dtype)
+    size = elements_per_dot(factors[1].buffer.dtype) if plan is None else plan.elements(factors[1].buffer.dtype)
     if plan is not None and s.in_blocks and not (takes_blocks(d, plan, s.lane) and s.lanes[1] == BLOCK_COLUMNS):
         return False
     terms, columns = s.size(s.dots), s.size(s.lanes[0])
@@ -212,12 +212,12 @@ def _dots(d: Definition, s: Schedule) -> bool:
     if Tail.BALANCE in (terms.tail, columns.tail) or not whole:
         return False
     if plan is None:
-        either = takes_rows, takes_arranged
+        either = takes_rows, has_k_paired_weights
         return len(parts) == 1 and any(f(d, parts[0], s.lanes[0]) for f in either)
     panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
     in_rows = len(parts) == 1 and takes_columns(d, parts[0], plan, s.lanes[0])
     lanes = dict(s.fuse).get(s.lanes[0], (s.lanes[0],))
-    return panels and (in_rows or takes_words(d, parts, plan, s.lane)) and packs_lanes(d, plan, lanes)
+    return panels and (in_rows or has_k_words(d, parts, plan, s.lane)) and packs_lanes(d, plan, lanes)
 
 
 def _has_fixed_fields(d: Definition, parts: tuple[Var, ...], s: Schedule) -> bool:

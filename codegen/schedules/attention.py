@@ -10,15 +10,15 @@ from dataclasses import replace
 from math import prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import fills, known, varies
+from aot.codegen.ir.access import fills, typical, varies
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
 from aot.codegen.ir.traverse import members
-from aot.codegen.schedules.request import Choice, Reasons
+from aot.codegen.schedules.request import Reasons, ScheduleChoice
 from aot.codegen.target import Target
 
-Plan = Callable[[Definition | Group, frozenset[Var]], Choice]
+Plan = Callable[[Definition | Group, frozenset[Var]], ScheduleChoice]
 
 
 def is_attention(g: Group) -> bool:
@@ -27,7 +27,7 @@ def is_attention(g: Group) -> bool:
     return 0 < len(inner) < len(g.members) and all(m.axes == g.axes for m in inner)
 
 
-def attention(g: Group, target: Target, plan: Plan) -> Choice:
+def attention(g: Group, target: Target, plan: Plan) -> ScheduleChoice:
     """Return the schedule of a group. `plan` schedules a member, given the axes around it that are points."""
     *outer, row = g.axes
     size = _size(g, row, target)
@@ -49,7 +49,7 @@ def attention(g: Group, target: Target, plan: Plan) -> Choice:
         name = next(n for n in "pqr" if n not in {a.name for a in g.axes})
         fuse = ((name, tuple(a.name for a in outer)),)
         return Schedule(fuse=fuse, tile=tile, parallel=name, members=tuple(plans)), reasons
-    shared = next((a for a in outer if known(a.extent or 1) > 1), row)
+    shared = next((a for a in outer if typical(a.extent or 1) > 1), row)
     return Schedule(tile=tile, parallel=shared.name, members=tuple(plans)), reasons
 
 
@@ -67,7 +67,7 @@ def _size(g: Group, row: Var, target: Target) -> int:
     if varies((row,)) or not all(isinstance(n, int) for t in g.temps for n in t.shape[len(g.axes) :]):
         return COSTS.dynamic_attention_rows
     large = (t for t in g.temps if len(t.shape) > len(g.axes))
-    each = sum(prod(known(n) for n in t.shape[len(g.axes) :]) * t.dtype.stored_bytes for t in large)
-    n = known(row.extent or 1)
+    each = sum(prod(typical(n) for n in t.shape[len(g.axes) :]) * t.dtype.stored_bytes for t in large)
+    n = typical(row.extent or 1)
     most = min(n, COSTS.max_attention_rows, max(COSTS.min_attention_rows, target.l2 // (2 * each)))
     return next((k for k in range(most, most // 2, -1) if n % k == 0), most)

@@ -10,14 +10,14 @@ from dataclasses import replace
 from math import prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tile
 from aot.codegen.nest.legality import check
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 
-MOST_VECTORS = 4  # of a register tile's row
+MAX_VECTORS = 4  # of a register tile's row
 
 
 def candidates(work: Definition | Group, target: Target, constants: frozenset[str]) -> tuple[Schedule, ...]:
@@ -41,7 +41,7 @@ def _tiled(work: Definition, s: Schedule, target: Target) -> Iterator[Schedule]:
     if rows is None:
         return
     count, columns = _extent(work, s, rows.axis), -(-_extent(work, s, lane) // lanes)
-    for vectors in range(1, min(MOST_VECTORS, columns) + 1) if wide is not None else (1,):
+    for vectors in range(1, min(MAX_VECTORS, columns) + 1) if wide is not None else (1,):
         highest = min(COSTS.max_tile_rows, (target.registers - 2 - vectors) // vectors)
         for most in (highest, max(1, highest // 2)):
             height = -(-count // -(-count // most))
@@ -76,7 +76,7 @@ def _is_output(work: Definition, s: Schedule, axis: str) -> bool:
 
 def _extent(work: Definition, s: Schedule, axis: str) -> int:
     parts = dict(s.fuse).get(axis, (axis,))
-    return prod(known(a.extent if a.extent is not None else 1) for a in work.axes if a.name in parts)
+    return prod(typical(a.extent if a.extent is not None else 1) for a in work.axes if a.name in parts)
 
 
 def _legal(work: Definition, s: Schedule) -> bool:

@@ -26,7 +26,7 @@ from aot.codegen.ir.traverse import members, reads, writes
 from aot.codegen.schedules.attention import attention, is_attention
 from aot.codegen.schedules.pointwise import pointwise
 from aot.codegen.schedules.products.product import product
-from aot.codegen.schedules.request import Choice, Request, texts
+from aot.codegen.schedules.request import Request, ScheduleChoice, texts
 from aot.codegen.schedules.row_strips import strips
 from aot.codegen.schedules.rows import rows, rows_together
 from aot.codegen.schedules.sequences import is_sequences, sequences
@@ -44,8 +44,8 @@ def explain(work: Definition | Group, target: Target, constants: frozenset[str])
 
 
 @lru_cache(maxsize=1 << 11)  # layers that repeat have equal works
-def _chosen(work: Definition | Group, target: Target, constants: frozenset[str]) -> Choice:
-    def plan(member: Definition | Group, points: frozenset[Var]) -> Choice:
+def _chosen(work: Definition | Group, target: Target, constants: frozenset[str]) -> ScheduleChoice:
+    def plan(member: Definition | Group, points: frozenset[Var]) -> ScheduleChoice:
         return _planned(member, target, constants, points)
 
     if isinstance(work, Group) and is_attention(work):
@@ -57,14 +57,16 @@ def _chosen(work: Definition | Group, target: Target, constants: frozenset[str])
     return plan(work, frozenset())
 
 
-def _planned(work: Definition | Group, target: Target, constants: frozenset[str], points: frozenset[Var]) -> Choice:
+def _planned(
+    work: Definition | Group, target: Target, constants: frozenset[str], points: frozenset[Var]
+) -> ScheduleChoice:
     """Return the schedule of a member. `points`: axes of the groups around it, each a single point here."""
     if isinstance(work, Group):
         return _group(work, target, constants, points)
     return _definition(Request(work, target, constants, points))
 
 
-def _definition(request: Request) -> Choice:
+def _definition(request: Request) -> ScheduleChoice:
     out = request.work.out.name
     if request.work.reduction is None:
         schedule, reasons = pointwise(request)
@@ -76,7 +78,7 @@ def _definition(request: Request) -> Choice:
     return schedule, (*why, lambda: f"{out}: no output axis serves as lanes", *reasons)
 
 
-def _group(g: Group, target: Target, constants: frozenset[str], points: frozenset[Var]) -> Choice:
+def _group(g: Group, target: Target, constants: frozenset[str], points: frozenset[Var]) -> ScheduleChoice:
     inner = points | frozenset(g.axes)
     planned = [_planned(m, target, constants, inner) for m in g.members]
     plans, reasons = tuple(replace(s, parallel=None) for s, _ in planned), tuple(r for _, more in planned for r in more)

@@ -8,15 +8,15 @@ from __future__ import annotations
 from math import lcm, prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import Access, coefficient, known, reads, runs_on, store, varies
+from aot.codegen.ir.access import Access, coefficient, reads, runs_on, store, typical, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Const, Expr, Load, Var
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from aot.codegen.schedules.request import Choice, Fused, Request
+from aot.codegen.schedules.request import Fused, Request, ScheduleChoice
 
 
-def pointwise(request: Request) -> Choice:
+def pointwise(request: Request) -> ScheduleChoice:
     """Return the schedule of a definition without a reduction."""
     d, lanes, constants, shared = request.work, request.lanes, request.constants, request.points
     axes = [a for a in d.axes if a not in shared]
@@ -42,7 +42,7 @@ def pointwise(request: Request) -> Choice:
         parallel, outer_fused = _fused("p", outer[: len(outer) - len(last)], d)
         fused += outer_fused
     head = [a.name for a in outer] if shared else [parallel, *(a.name for a in last)] if outer else []
-    extent = prod(known(a.extent if a.extent is not None else 1) for a in inner)
+    extent = prod(typical(a.extent if a.extent is not None else 1) for a in inner)
     width = min(lanes, _power(extent))
     wide = whole or width * max(1, min(1 if rows else COSTS.pointwise_vectors, extent // max(width, 1)))
     schedule = Schedule(
@@ -80,12 +80,12 @@ def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int)
     The store continues along that one. The tile is a common multiple of the axis and the lanes: each lane then reads
     from a known place, so that loads become shuffles.
     """
-    count = prod(known(a.extent if a.extent is not None else 1) for a in inner)
+    count = prod(typical(a.extent if a.extent is not None else 1) for a in inner)
     tile = lcm(count, lanes)
     if varies(inner) or not 1 < count < lanes or tile > COSTS.max_interleaved_vectors * lanes or not order:
         return 0
     outer = order[-1]
-    if known(outer.extent or 1) * count < tile or stored.steps.get(inner[-1]) != 1:
+    if typical(outer.extent or 1) * count < tile or stored.steps.get(inner[-1]) != 1:
         return 0
     return tile if stored.steps.get(outer) == count else 0
 
@@ -103,7 +103,7 @@ def _unfused_loop(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
 
     It is fused if the loops around it have too few iterations for the threads.
     """
-    enough = prod(known(a.extent or 1) for a in outer[:-1]) >= COSTS.min_parallel_iterations
+    enough = prod(typical(a.extent or 1) for a in outer[:-1]) >= COSTS.min_parallel_iterations
     return outer[-1:] if len(outer) > 1 and enough and not shared and varies(outer) else []
 
 
@@ -112,13 +112,13 @@ def _across(inner: list[Var], order: list[Var], accesses: tuple[Access, ...], co
 
     Tiles of both axes are transposed in registers.
     """
-    if prod(known(a.extent if a.extent is not None else 1) for a in inner) < COSTS.min_transposed_extent:
+    if prod(typical(a.extent if a.extent is not None else 1) for a in inner) < COSTS.min_transposed_extent:
         return None
     far = [x for x in accesses if x.buffer.name not in constants and _is_far(x, inner[-1])]
     for a in order:
         if any(x.steps.get(a) == 1 for x in far):
             row, _ = _contiguous_axes(a, [other for other in order if other is not a], accesses)
-            if prod(known(b.extent if b.extent is not None else 1) for b in row) >= COSTS.min_transposed_extent:
+            if prod(typical(b.extent if b.extent is not None else 1) for b in row) >= COSTS.min_transposed_extent:
                 return a
     return None
 
@@ -163,7 +163,7 @@ def _instructions(a: Var, accesses: tuple[Access, ...], constants: frozenset[str
     One for an access that moves by 0 or 1, else one for each lane. Loads that move by a few elements are shuffled out
     of that many vectors.
     """
-    extent, each = known(a.extent if a.extent is not None else 1), 0.0
+    extent, each = typical(a.extent if a.extent is not None else 1), 0.0
     for x in accesses:
         step = x.steps.get(a, 0)
         packable = x.load is not None and x.buffer.name in constants and a in x.load.index

@@ -16,7 +16,7 @@ from aot.codegen.target import Target
 from aot.runtime.abi import DType
 
 Reasons = tuple[Callable[[], str], ...]
-Choice = tuple[Schedule, Reasons]
+ScheduleChoice = tuple[Schedule, Reasons]
 Fused = tuple[tuple[str, tuple[str, ...]], ...]  # as in `Schedule.fuse`: a name, and the axes that it stands for
 
 

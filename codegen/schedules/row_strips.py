@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Size, Var
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
 from aot.codegen.ir.traverse import rewrite_work
 from aot.codegen.schedules.attention import Plan
 from aot.codegen.schedules.products.product_form import extent, parts
-from aot.codegen.schedules.request import Choice, Reasons
+from aot.codegen.schedules.request import Reasons, ScheduleChoice
 from aot.codegen.target import Target
 
 
-def strips(g: Group, target: Target, plan: Plan) -> Choice:
+def strips(g: Group, target: Target, plan: Plan) -> ScheduleChoice:
     """Return the schedule of strips. `plan` schedules a member, given the axes around it that are points."""
     *outer, row = g.axes
     size = rows_of(g, target)
@@ -60,6 +60,6 @@ def _bytes(g: Group, rows: int) -> int:
     spans |= {w.axis: rows * w.scale + w.size - w.scale for w in g.row_ranges}
 
     def size(n: Size) -> int:
-        return spans.get(n, 0) if isinstance(n, Var) else known(n)
+        return spans.get(n, 0) if isinstance(n, Var) else typical(n)
 
     return sum(prod(map(size, t.shape)) * t.dtype.stored_bytes for t in g.temps)

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from math import isqrt, prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import all_axes, known, reads, runs_on, store, varies
+from aot.codegen.ir.access import all_axes, reads, runs_on, store, typical, varies
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Space, Var
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable, packs
-from aot.codegen.schedules.request import Choice, Reasons, Request, widest
+from aot.codegen.schedules.request import Reasons, Request, ScheduleChoice, widest
 from aot.codegen.target import Target
 
 
-def rows(request: Request) -> Choice:
+def rows(request: Request) -> ScheduleChoice:
     """Return the schedule of a reduction: lanes along the sum, or element by element if no axis runs along memory."""
     d, target, constants, shared = request.work, request.target, request.constants, request.points
     assert d.reduction is not None
@@ -30,10 +30,10 @@ def rows(request: Request) -> Choice:
     axis = _vector_axis(d, constants)
     text = f"lanes along the sum: {axis.name}" if axis is not None else "no axis of the sum runs along memory"
     reasons: Reasons = (lambda: text,)
-    if axis is None or known(axis.extent if axis.extent is not None else 1) < 4:
+    if axis is None or typical(axis.extent if axis.extent is not None else 1) < 4:
         return Schedule(order=order, parallel=parallel), reasons
     together = _fused_sum_axes(d, axis, constants)
-    length = prod(known(a.extent if a.extent is not None else 1) for a in together)
+    length = prod(typical(a.extent if a.extent is not None else 1) for a in together)
     name = axis.name if len(together) == 1 else fresh("r", d)
     lanes = target.sum_lanes(widest(d))
     while lanes > length:
@@ -83,7 +83,7 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
             if registers > 1 and len(few) == 1 and count % 2 == 0 and _height(count, registers, target) < 2:
                 parts = 2  # so that a row of them is read twice, and the fold of more rows is waited for at once
             height = _height(count // parts, registers, target)
-            row = max(rows, key=lambda a: (known(a.extent or 1) >= height, -store(d).reach(a)))
+            row = max(rows, key=lambda a: (typical(a.extent or 1) >= height, -store(d).reach(a)))
             return Tile(row.name, height), *(Tile(a.name, _count(a) // parts) for a in few)
     sides = [[a for a in outer if alone[a] == [x.load] and a.extent != 1] for x in body]
     if not all(sides):
@@ -114,12 +114,12 @@ def _fused_sum_axes(d: Definition, axis: Var, constants: frozenset[str]) -> tupl
 
 
 def _count(a: Var) -> int:
-    return known(a.extent or 1)
+    return typical(a.extent or 1)
 
 
 def _parallel_first(axes: list[Var], enough: int) -> list[Var]:
     """Sort so that the parallel axis comes first: the first one with `enough` iterations, or the longest."""
-    sizes = [known(a.extent if a.extent is not None else 1) for a in axes]
+    sizes = [typical(a.extent if a.extent is not None else 1) for a in axes]
     best = next((a for a, n in zip(axes, sizes, strict=True) if n >= enough), None)
     if best is None and axes:
         best = axes[sizes.index(max(sizes))]
@@ -134,7 +134,7 @@ def _vector_axis(d: Definition, constants: frozenset[str]) -> Var | None:
         steps = [x.steps.get(a) for x in reads(d, body=True) if not (x.buffer.name in constants and packable(x, a))]
         if 1 in steps and {*steps} <= {0, 1}:
             found.append(a)
-    return max(found, key=lambda a: known(a.extent if a.extent is not None else 1), default=None)
+    return max(found, key=lambda a: typical(a.extent if a.extent is not None else 1), default=None)
 
 
 def rows_together(g: Group, plans: Sequence[Schedule], target: Target) -> tuple[tuple[Tile, ...], Reasons]:
@@ -148,10 +148,10 @@ def rows_together(g: Group, plans: Sequence[Schedule], target: Target) -> tuple[
     if not g.axes or not folds or len(works) < len(g.members) or not all(isinstance(n, int) for n in lengths):
         return (), ()
     each = max(
-        prod(known(a.extent or 1) for a in all_axes(m) if a not in g.axes) * m.out.dtype.compute.bytes for m in works
+        prod(typical(a.extent or 1) for a in all_axes(m) if a not in g.axes) * m.out.dtype.compute.bytes for m in works
     )
-    count = prod(known(a.extent or 1) for a in g.axes) // (COSTS.units_per_core * target.cores)
-    size = min(COSTS.row_block_bytes // each, COSTS.max_row_block, known(g.axes[-1].extent or 1), count)
+    count = prod(typical(a.extent or 1) for a in g.axes) // (COSTS.units_per_core * target.cores)
+    size = min(COSTS.row_block_bytes // each, COSTS.max_row_block, typical(g.axes[-1].extent or 1), count)
     if size < COSTS.min_row_block:
         return (), (lambda: "row by row",)
     return (Tile(g.axes[-1].name, size, Tail.SHORT),), (lambda: f"{g.name}: {size} rows of {each} bytes at a time",)

@@ -13,7 +13,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
 from aot.codegen.schedules.attention import Plan
 from aot.codegen.schedules.products.product_form import extent
-from aot.codegen.schedules.request import Choice, Reasons
+from aot.codegen.schedules.request import Reasons, ScheduleChoice
 from aot.codegen.schedules.row_strips import block
 
 
@@ -25,7 +25,7 @@ def is_sequences(g: Group) -> bool:
     return all(isinstance(m, Definition) for m in inner.members)
 
 
-def sequences(g: Group, plan: Plan) -> Choice:
+def sequences(g: Group, plan: Plan) -> ScheduleChoice:
     """Return the schedule of a group. `plan` schedules a member, given the axes around it that are points."""
     (row,), inner = g.axes, g.members[0]
     assert isinstance(inner, Group)

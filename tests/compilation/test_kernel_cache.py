@@ -81,7 +81,7 @@ def test_bytes_do_not_depend_on_what_is_kept(tmp_path: Path, change: Callable[[P
 def test_bytes_do_not_depend_on_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int) -> None:
     without = library("off", tmp_path / "m.so")
     monkeypatch.setattr(workers, "WORTH_STARTING", 0)
-    monkeypatch.setattr(workers, "MOST_PROCESSES", processes)
+    monkeypatch.setattr(workers, "MAX_PROCESSES", processes)
     monkeypatch.setattr(workers.processor, "allowed_processors", three_processors)
     assert library(tmp_path / "kernels", tmp_path / "m.so") == without
     half(tmp_path / "kernels")

@@ -24,7 +24,7 @@ from aot.runtime.errors import AotError
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("aot", "codegen", "runtime")
 GIGABYTE = 1 << 30
-MOST_TEXT = 2000
+MAX_TEXT = 2000
 LAST_WORDS = 5  # seconds from the request to write the stack until the end
 
 
@@ -91,7 +91,7 @@ REFERENCE = "reference"  # the stage in which the references compute, which are 
 def refusal(error: Exception) -> Outcome:
     """The outcome of an exception that ended a compilation or an inference."""
     place = _place(error)
-    text = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])[:MOST_TEXT]
+    text = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])[:MAX_TEXT]
     if isinstance(error, MemoryError):
         return Outcome("memory", text, place, 6)
     code = error.exit_code if isinstance(error, AotError) else 1
@@ -175,9 +175,9 @@ def _outcome(sent: bytes | None, status: int, seconds: float, log: str) -> Outco
         return Outcome("skipped", f"the {stage} failed", seconds=seconds)
     place = _first_of_ours(log)
     if sent is None or number in (signal.SIGXCPU, signal.SIGKILL):
-        return Outcome("hang", f"in stage {stage}\n{log}"[:MOST_TEXT], place or stage, 1, seconds)
+        return Outcome("hang", f"in stage {stage}\n{log}"[:MAX_TEXT], place or stage, 1, seconds)
     name = signal.Signals(number).name if number else f"status {status}"
-    return Outcome("crash", f"{name} in stage {stage}\n{log}"[:MOST_TEXT], f"{name} {place or stage}", 1, seconds)
+    return Outcome("crash", f"{name} in stage {stage}\n{log}"[:MAX_TEXT], f"{name} {place or stage}", 1, seconds)
 
 
 def _place(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any, cast
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Buffer
 from aot.codegen.ir.printer import definition_text, schedule_text
@@ -122,7 +122,7 @@ class Tuning:
         found = candidates(work, self._target, constants)
         if len(found) == 1:
             return found
-        shares = [known(units(standalone_kernel(work, s, constants))) for s in found]
+        shares = [typical(units(standalone_kernel(work, s, constants))) for s in found]
         least = min(shares[0], _UNITS_PER_CORE * self._target.cores)
         return tuple(s for s, share in zip(found, shares, strict=True) if share >= least)
 

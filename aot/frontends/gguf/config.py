@@ -8,8 +8,8 @@ from aot.codegen.dataclass import dataclass
 from aot.frontends.gguf.container import Container
 from aot.frontends.language.config import (
     ALL_TOKENS,
-    MOST_LAYERS,
-    MOST_TOKENS,
+    MAX_LAYERS,
+    MAX_TOKENS,
     SILU,
     TANH_GELU,
     Config,
@@ -63,7 +63,7 @@ def config_of(container: Container) -> Config:
     v = Values(f"{container.file}: GGUF", container.metadata, f"{name}.")
     width, heads = v.integer("embedding_length"), v.integer("attention.head_count")
     key = v.integer("attention.key_length", max(width // heads, 1))
-    layers, all_seen = v.integer("block_count", most=MOST_LAYERS), architecture.all_seen
+    layers, all_seen = v.integer("block_count", most=MAX_LAYERS), architecture.all_seen
     found = Config(
         family=architecture.family,
         layers=layers,
@@ -78,7 +78,7 @@ def config_of(container: Container) -> Config:
         base=v.real("rope.freq_base", 10000.0),
         local_base=v.real("rope.local.freq_base", 10000.0),
         stretch=_stretch(v),
-        window=v.integer("attention.sliding_window", ALL_TOKENS, most=MOST_TOKENS),
+        window=v.integer("attention.sliding_window", ALL_TOKENS, most=MAX_TOKENS),
         local=tuple((layer + 1) % all_seen != 0 for layer in range(layers)),
         activation=architecture.activation,
         factors=Factors(sqrt(width) if architecture.scaled else 1.0),

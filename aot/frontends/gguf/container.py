@@ -20,11 +20,11 @@ from aot.runtime.regular import check_file
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MOST_ENTRIES = 1 << 20  # metadata entries, and tensors: known models have less than 2000
-MOST_ELEMENTS = 1 << 22  # elements of an array of metadata: vocabularies have up to 2^18
-MOST_DEPTH = 4  # arrays inside of arrays
-MOST_DIMS = 4
-MOST_NAME = 1 << 16  # bytes of a name of a key or a tensor
+MAX_ENTRIES = 1 << 20  # metadata entries, and tensors: known models have less than 2000
+MAX_ELEMENTS = 1 << 22  # elements of an array of metadata: vocabularies have up to 2^18
+MAX_DEPTH = 4  # arrays inside of arrays
+MAX_DIMS = 4
+MAX_NAME = 1 << 16  # bytes of a name of a key or a tensor
 STRING, ARRAY, BOOL = 8, 9, 7
 NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B", 10: "Q", 11: "q", 12: "d"}
 LENGTH = struct.Struct("<Q")  # of a text
@@ -116,9 +116,9 @@ class _Cursor:
         return bool(found) if kind == BOOL else found
 
     def _array(self, depth: int) -> object:
-        if depth >= MOST_DEPTH:
-            raise self.corrupt(f"arrays of at most {MOST_DEPTH} levels", "more")
-        kind, count = int(self.number("I")), self.count(MOST_ELEMENTS, "elements of an array")
+        if depth >= MAX_DEPTH:
+            raise self.corrupt(f"arrays of at most {MAX_DEPTH} levels", "more")
+        kind, count = int(self.number("I")), self.count(MAX_ELEMENTS, "elements of an array")
         if kind in NUMBERS:
             code = NUMBERS[kind]
             return np.frombuffer(self.bytes(count * struct.calcsize(f"<{code}")).tobytes(), f"<{code}").tolist()
@@ -177,17 +177,17 @@ def _header(cursor: _Cursor) -> tuple[Metadata, list[Record]]:
     version = int(cursor.number("I"))
     if version not in VERSIONS:
         raise UnsupportedError(f"{cursor.file}: GGUF: versions 2 and 3, lowest byte first, can be read, got {version}")
-    count, entries = cursor.count(MOST_ENTRIES, "tensors"), cursor.count(MOST_ENTRIES, "entries of metadata")
+    count, entries = cursor.count(MAX_ENTRIES, "tensors"), cursor.count(MAX_ENTRIES, "entries of metadata")
     metadata: Metadata = {}
     for _ in range(entries):
-        key = cursor.text(MOST_NAME)
+        key = cursor.text(MAX_NAME)
         metadata[key] = cursor.value(int(cursor.number("I")))
     return metadata, [_record(cursor) for _ in range(count)]
 
 
 def _record(cursor: _Cursor) -> Record:
-    name = cursor.text(MOST_NAME)
-    rank = cursor.count(MOST_DIMS, f"dimensions of {name!r}", "I")
+    name = cursor.text(MAX_NAME)
+    rank = cursor.count(MAX_DIMS, f"dimensions of {name!r}", "I")
     shape = tuple(int(cursor.number("Q")) for _ in range(rank))[::-1]
     return Record(name, shape, int(cursor.number("I")), int(cursor.number("Q")))
 

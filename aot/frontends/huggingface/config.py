@@ -28,8 +28,8 @@ from aot.frontends.huggingface.quantised import Scheme, scheme_of
 from aot.frontends.language.config import (
     ALL_TOKENS,
     GELU,
-    MOST_LAYERS,
-    MOST_TOKENS,
+    MAX_LAYERS,
+    MAX_TOKENS,
     RELU,
     SILU,
     TANH_GELU,
@@ -173,7 +173,7 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     config = _config(v, architecture)
     check_heads(config, v.file)
     tied = v.find("tie_word_embeddings", architecture.tied) is True
-    places = v.integer("max_position_embeddings", 2048, most=MOST_TOKENS)
+    places = v.integer("max_position_embeddings", 2048, most=MAX_TOKENS)
     words = v.integer("vocab_size", most=1 << 31)
     return Network(config, architecture, tied, words, places, _rates(v, config), scheme_of(v))
 
@@ -191,7 +191,7 @@ def _config(v: Values, a: Architecture) -> Config:
     key_heads = heads if a.names.interleaved or a.names.transposed else v.integer("num_key_value_heads", heads)
     key = v.integer("head_dim", max(width // heads, 1))
     inner = v.integer("intermediate_size", 4 * width, most=1 << 24)
-    window = v.integer("sliding_window", ALL_TOKENS, most=MOST_TOKENS)
+    window = v.integer("sliding_window", ALL_TOKENS, most=MAX_TOKENS)
     local = _local(v, a, layers, window)
     wide, near = _rotation(v, GLOBAL), _rotation(v, LOCAL)
     if any(local):
@@ -245,7 +245,7 @@ def _experts(v: Values, a: Architecture, layers: int) -> Experts | None:
 
 
 def _layers(v: Values) -> int:
-    return v.integer("num_hidden_layers", most=MOST_LAYERS)
+    return v.integer("num_hidden_layers", most=MAX_LAYERS)
 
 
 def _base(v: Values, r: Values) -> float:
@@ -312,7 +312,7 @@ def _local(v: Values, a: Architecture, layers: int, window: int) -> tuple[bool, 
     found = [LOCAL if a.is_local(v, n) else GLOBAL for n in range(layers)] if kinds is None else _list(kinds)
     if len(found) != layers or any(one not in (LOCAL, GLOBAL) for one in found):
         raise v.wrong("layer_types", f"{LOCAL} or {GLOBAL} for each of {layers} layers", found)
-    is_short = window < v.integer("max_position_embeddings", ALL_TOKENS, most=MOST_TOKENS)
+    is_short = window < v.integer("max_position_embeddings", ALL_TOKENS, most=MAX_TOKENS)
     return tuple(is_short and one == LOCAL for one in found)
 
 

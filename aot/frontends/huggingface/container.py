@@ -23,9 +23,9 @@ from aot.runtime.errors import CorruptError, UnsupportedError
 from aot.runtime.regular import check_file, open_file
 
 ALONE, INDEX = SAFETENSORS
-MOST_HEADER = 100 << 20  # bytes, as the format's own library allows
-MOST_JSON = 64 << 20  # bytes of another file
-MOST_DIMS, MOST_SIZE = 8, 1 << 40
+MAX_HEADER = 100 << 20  # bytes, as the format's own library allows
+MAX_JSON = 64 << 20  # bytes of another file
+MAX_DIMS, MAX_SIZE = 8, 1 << 40
 WIDTHS = {
     64: "F64 I64 U64",
     32: "F32 I32 U32",
@@ -80,9 +80,9 @@ def read_list(path: Path) -> list[object]:
 
 def _read(path: Path) -> bytes:
     with open_file(path, "model") as stream:
-        data = stream.read(MOST_JSON + 1)
-    if len(data) > MOST_JSON:
-        raise CorruptError(f"{path.name}: must have at most {MOST_JSON} bytes, got more")
+        data = stream.read(MAX_JSON + 1)
+    if len(data) > MAX_JSON:
+        raise CorruptError(f"{path.name}: must have at most {MAX_JSON} bytes, got more")
     return data
 
 
@@ -112,7 +112,7 @@ def read_file_tensors(path: Path) -> dict[str, Stored]:
     check_file(path, "model")
     data: Raw = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
     size = int.from_bytes(data[:8].tobytes(), "little")
-    if len(data) < 8 or size > min(len(data) - 8, MOST_HEADER):
+    if len(data) < 8 or size > min(len(data) - 8, MAX_HEADER):
         raise CorruptError(f"{path.name}: safetensors: the header lies in the file, got {size} of {len(data)} bytes")
     header = _object(data[8 : 8 + size].tobytes(), path.name)
     body, found = data[8 + size :], dict[str, Stored]()
@@ -136,7 +136,7 @@ def _entry(name: str, entry: object, file: str) -> tuple[str, tuple[int, ...], i
     """Return type, shape and offsets of a tensor."""
     facts: Mapping[str, object] = cast("Mapping[str, object]", entry) if isinstance(entry, dict) else {}
     kind, shape, offsets = facts.get("dtype"), _sizes(facts.get("shape")), _sizes(facts.get("data_offsets"))
-    if kind not in BITS or shape is None or offsets is None or len(shape) > MOST_DIMS or len(offsets) != 2:
+    if kind not in BITS or shape is None or offsets is None or len(shape) > MAX_DIMS or len(offsets) != 2:
         rule = "has a type, a shape and two offsets"
         raise CorruptError(f"{file}: safetensors: {name[:80]!r} {rule}, got {str(cast('object', entry))[:80]}")
     begin, end = offsets
@@ -147,7 +147,7 @@ def _entry(name: str, entry: object, file: str) -> tuple[str, tuple[int, ...], i
 
 def _sizes(value: object) -> tuple[int, ...] | None:
     entries = cast("list[object]", value) if isinstance(value, list) else None
-    if entries is None or any(type(n) is not int or not 0 <= n <= MOST_SIZE for n in entries):
+    if entries is None or any(type(n) is not int or not 0 <= n <= MAX_SIZE for n in entries):
         return None
     return tuple(cast("list[int]", entries))
 

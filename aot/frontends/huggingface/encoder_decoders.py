@@ -19,7 +19,7 @@ from aot.frontends.huggingface.names import HEAD, TOKENS, Names
 from aot.frontends.huggingface.quantised import scheme_of
 from aot.frontends.huggingface.texts import GENERATION, texts_of
 from aot.frontends.huggingface.weights import LM_HEAD, FolderWeights
-from aot.frontends.language.config import ALL_TOKENS, MOST_LAYERS, MOST_TOKENS, Config, Factors, Family, Values
+from aot.frontends.language.config import ALL_TOKENS, MAX_LAYERS, MAX_TOKENS, Config, Factors, Family, Values
 from aot.frontends.language.encoder_decoder import DECODER, ENCODER, DecoderStack, EncoderStack, Facts, Places
 from aot.frontends.language.speech_encoder import STATES, SpeechEncoderStack
 from aot.ir.build import Builder
@@ -41,7 +41,7 @@ SETTINGS_OF_SPEECH = (
     "task_to_id",
 )
 LOGITS_BIAS = "logits.bias"
-MOST_WORDS, MOST_DISTANCE = 1 << 31, 1 << 16
+MAX_WORDS, MAX_DISTANCE = 1 << 31, 1 << 16
 SHOWN = 5  # names in an error
 FIRST_ROWS = 2  # of tables of positions that no token has
 WAVE_LENGTH = 10000.0  # wave of positions, as a multiple of the shortest
@@ -96,7 +96,7 @@ def _speech(folder: Path, v: Values) -> Mapping[str, object]:
 def _positions(v: Values) -> int:
     """Return the tokens that a text of the decoder may have."""
     names = ("max_target_positions", "max_position_embeddings", "n_positions")
-    return next((v.integer(name, most=MOST_TOKENS) for name in names if v.find(name) is not None), 512)
+    return next((v.integer(name, most=MAX_TOKENS) for name in names if v.find(name) is not None), 512)
 
 
 def _check_architecture(v: Values, path: Path) -> None:
@@ -113,7 +113,7 @@ def _start(folder: Path, v: Values) -> list[int]:
     """Return the tokens that begin an answer: generation_config.json's, or those of config.json."""
     path = folder / GENERATION
     g = Values(f"{folder.name}/{GENERATION}", read_json(path) if path.is_file() else {})
-    words = v.integer("vocab_size", most=MOST_WORDS) - 1
+    words = v.integer("vocab_size", most=MAX_WORDS) - 1
     usual = v.find("decoder_start_token_id", v.find("bos_token_id", v.find("pad_token_id")))
     found = [g.integer("decoder_start_token_id", usual if isinstance(usual, int) else 0, 0, words)]
     if g.find("forced_bos_token_id", v.find("forced_bos_token_id")) is not None:
@@ -142,7 +142,7 @@ def _t5_facts(v: Values) -> Facts:
     activation = str(v.find("feed_forward_proj", "relu"))
     gated, name = activation.startswith("gated-"), activation.removeprefix("gated-")
     scaled = v.find("scale_decoder_outputs", v.find("tie_word_embeddings", True)) is True
-    width, layers = v.integer("d_model"), v.integer("num_layers", most=MOST_LAYERS)
+    width, layers = v.integer("d_model"), v.integer("num_layers", most=MAX_LAYERS)
     count = v.integer("relative_attention_num_buckets", 32, 4)
 
     def config(layers: int) -> Config:
@@ -159,14 +159,14 @@ def _t5_facts(v: Values) -> Facts:
 
     return Facts(
         config(layers),
-        config(v.integer("num_decoder_layers", layers, most=MOST_LAYERS)),
-        v.integer("vocab_size", most=MOST_WORDS),
+        config(v.integer("num_decoder_layers", layers, most=MAX_LAYERS)),
+        v.integer("vocab_size", most=MAX_WORDS),
         Places(),
         Places(),
         before=True,
         ended=True,
         buckets=count,
-        farthest=v.integer("relative_attention_max_distance", 128, count, MOST_DISTANCE),
+        farthest=v.integer("relative_attention_max_distance", 128, count, MAX_DISTANCE),
     )
 
 
@@ -182,10 +182,10 @@ def bart_facts(v: Values, places: Places, *, before: bool = False, normed: bool 
         if width % heads:
             raise v.wrong("d_model", f"a multiple of {heads} heads", width)
         sizes = width, heads, v.integer(f"{part}_ffn_dim", most=1 << 24)
-        layers = v.integer(f"{part}_layers", most=MOST_LAYERS)
+        layers = v.integer(f"{part}_layers", most=MAX_LAYERS)
         return _config(Family(centred=True, gated=False, learned=True), layers, sizes, activation, factors=factors)
 
-    words = v.integer("vocab_size", most=MOST_WORDS)
+    words = v.integer("vocab_size", most=MAX_WORDS)
     return Facts(
         config("encoder"), config("decoder"), words, places, places, before=before, ended=before, normed=normed
     )
@@ -246,7 +246,7 @@ def _waves(v: Values) -> Places:
 
 def _later_waves(v: Values) -> Places:
     """Return M2M-100's positions, which begin behind the number of the token that fills up texts."""
-    offset, half = v.integer("pad_token_id", 1, 0, MOST_TOKENS) + 1, v.integer("d_model", least=4) // 2
+    offset, half = v.integer("pad_token_id", 1, 0, MAX_TOKENS) + 1, v.integer("d_model", least=4) // 2
     rows = _most(v) + offset
     return Places(rows, offset, _wave_table(rows, WAVE_LENGTH ** -(np.arange(half) / (half - 1))))
 

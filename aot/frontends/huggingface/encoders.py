@@ -21,7 +21,7 @@ from aot.frontends.huggingface.config import (
 from aot.frontends.huggingface.container import read_json, read_list, read_tensors
 from aot.frontends.huggingface.names import HEAD, NORM, POSITIONS, TOKENS, Names
 from aot.frontends.huggingface.weights import FolderWeights
-from aot.frontends.language.config import ALL_TOKENS, MOST_LAYERS, RELU, Config, Family, Values
+from aot.frontends.language.config import ALL_TOKENS, MAX_LAYERS, RELU, Config, Family, Values
 from aot.frontends.language.encoder import CLS, MEAN, MOST, TANH, Encoder, Head, Pooling, Shape
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
@@ -220,7 +220,7 @@ def _newer(name: str) -> str:
 
 def _config(v: Values, kind: Kind) -> Config:
     width, heads = v.integer("hidden_size"), v.integer("num_attention_heads")
-    layers, key = v.integer("num_hidden_layers", most=MOST_LAYERS), max(width // heads, 1)
+    layers, key = v.integer("num_hidden_layers", most=MAX_LAYERS), max(width // heads, 1)
     if width % heads:
         raise v.wrong("hidden_size", f"a multiple of {heads} heads", width)
     if v.find("position_embedding_type", "absolute") != "absolute":

@@ -11,7 +11,7 @@ import numpy as np
 
 from aot.frontends.huggingface.config import FILE, unsupported
 from aot.frontends.huggingface.container import Stored, read_json, read_tensors
-from aot.frontends.language.config import MOST_LAYERS, Values
+from aot.frontends.language.config import MAX_LAYERS, Values
 from aot.frontends.language.vits import Vits, VitsConfig
 from aot.ir.graph import Graph
 from aot.ir.types import Array
@@ -29,7 +29,7 @@ NORMED = (  # names of the length and the direction of a weight-normalised layer
     (".parametrizations.weight.original0", ".parametrizations.weight.original1"),
     ("_g", "_v"),
 )
-MOST_FLOWS, MOST_KERNEL = 64, 1 << 10
+MAX_FLOWS, MAX_KERNEL = 64, 1 << 10
 
 
 def read(path: Path, found: Mapping[str, object]) -> Graph:
@@ -118,23 +118,23 @@ def config_of(v: Values) -> VitsConfig:
     return VitsConfig(
         vocab_size=v.integer("vocab_size", 38),
         hidden_size=width,
-        num_hidden_layers=v.integer("num_hidden_layers", 6, most=MOST_LAYERS),
+        num_hidden_layers=v.integer("num_hidden_layers", 6, most=MAX_LAYERS),
         num_attention_heads=heads,
-        window_size=v.integer("window_size", 4, most=MOST_KERNEL),
+        window_size=v.integer("window_size", 4, most=MAX_KERNEL),
         ffn_dim=v.integer("ffn_dim", 768),
-        ffn_kernel_size=v.integer("ffn_kernel_size", 3, most=MOST_KERNEL),
+        ffn_kernel_size=v.integer("ffn_kernel_size", 3, most=MAX_KERNEL),
         flow_size=flow,
         layer_norm_eps=v.real("layer_norm_eps", 1e-5),
         use_stochastic_duration_prediction=v.find("use_stochastic_duration_prediction", True) is True,
-        duration_predictor_num_flows=v.integer("duration_predictor_num_flows", 4, 1, MOST_FLOWS),
-        duration_predictor_flow_bins=v.integer("duration_predictor_flow_bins", 10, 2, MOST_KERNEL),
+        duration_predictor_num_flows=v.integer("duration_predictor_num_flows", 4, 1, MAX_FLOWS),
+        duration_predictor_flow_bins=v.integer("duration_predictor_flow_bins", 10, 2, MAX_KERNEL),
         duration_predictor_tail_bound=v.real("duration_predictor_tail_bound", 5.0),
-        duration_predictor_kernel_size=v.integer("duration_predictor_kernel_size", 3, most=MOST_KERNEL),
+        duration_predictor_kernel_size=v.integer("duration_predictor_kernel_size", 3, most=MAX_KERNEL),
         duration_predictor_filter_channels=v.integer("duration_predictor_filter_channels", 256),
         depth_separable_num_layers=v.integer("depth_separable_num_layers", 3, 1, 8),
-        prior_encoder_num_flows=v.integer("prior_encoder_num_flows", 4, 1, MOST_FLOWS),
-        prior_encoder_num_wavenet_layers=v.integer("prior_encoder_num_wavenet_layers", 4, 1, MOST_FLOWS),
-        wavenet_kernel_size=v.integer("wavenet_kernel_size", 5, most=MOST_KERNEL),
+        prior_encoder_num_flows=v.integer("prior_encoder_num_flows", 4, 1, MAX_FLOWS),
+        prior_encoder_num_wavenet_layers=v.integer("prior_encoder_num_wavenet_layers", 4, 1, MAX_FLOWS),
+        wavenet_kernel_size=v.integer("wavenet_kernel_size", 5, most=MAX_KERNEL),
         wavenet_dilation_rate=v.integer("wavenet_dilation_rate", 1, 1, 8),
         upsample_initial_channel=channels,
         upsample_rates=rates,
@@ -159,6 +159,6 @@ def _lists(v: Values, key: str, default: tuple[tuple[int, ...], ...]) -> tuple[t
 
 def _checked(v: Values, key: str, given: object) -> tuple[int, ...]:
     found = cast("list[object]", given) if isinstance(given, list) else []
-    if not found or not all(type(n) is int and 1 <= n <= MOST_KERNEL for n in found):
-        raise v.wrong(key, f"a list of sizes from 1 to {MOST_KERNEL}", cast("object", given))
+    if not found or not all(type(n) is int and 1 <= n <= MAX_KERNEL for n in found):
+        raise v.wrong(key, f"a list of sizes from 1 to {MAX_KERNEL}", cast("object", given))
     return tuple(cast("list[int]", found))

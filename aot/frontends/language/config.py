@@ -10,7 +10,7 @@ from typing import cast
 from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import CorruptError
 
-MOST_LAYERS, MOST_WIDTH, MOST_TOKENS = 1 << 12, 1 << 20, 1 << 40
+MAX_LAYERS, MAX_WIDTH, MAX_TOKENS = 1 << 12, 1 << 20, 1 << 40
 ALL_TOKENS = 1 << 30  # a window that no sequence fills
 SILU, TANH_GELU, GELU, RELU = "silu", "gelu_tanh", "gelu", "relu"  # functions of the MLP
 
@@ -102,7 +102,7 @@ class Values:
         found = self.metadata.get(self.prefix + key)
         return default if found is None else found
 
-    def integer(self, key: str, default: int | None = None, least: int = 1, most: int = MOST_WIDTH) -> int:
+    def integer(self, key: str, default: int | None = None, least: int = 1, most: int = MAX_WIDTH) -> int:
         """Return an integer within bounds; of a list, one for each layer, that of all."""
         found = self.find(key, default)
         if isinstance(found, list):

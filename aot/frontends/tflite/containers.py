@@ -28,9 +28,9 @@ from aot.runtime.regular import open_file
 
 NETWORK, WEIGHTS = "TFLiteModel", "TFLiteWeights"
 KINDS = {"TOKENIZER_MODEL": "tokenizer", "METADATA": "metadata", ".txt": "text", ".binarypb": "graph"}
-MOST_SECTIONS = 256
-MOST_LEVELS = 2  # containers in containers
-MOST_INNER = 1 << 28  # bytes of a container in another, which is read whole
+MAX_SECTIONS = 256
+MAX_LEVELS = 2  # containers in containers
+MAX_INNER = 1 << 28  # bytes of a container in another, which is read whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ def open_container(path: Path) -> Container:
     with open_file(path, "model") as file:
         is_zip = file.read(len(LITERT_LM)) != LITERT_LM
     made = _of_zip(path) if is_zip else _of_litert_lm(path)
-    if len(made.sections) > MOST_SECTIONS:
-        raise BudgetError(f"{path.name}: a container has at most {MOST_SECTIONS} sections, got {len(made.sections)}")
+    if len(made.sections) > MAX_SECTIONS:
+        raise BudgetError(f"{path.name}: a container has at most {MAX_SECTIONS} sections, got {len(made.sections)}")
     return made
 
 
 def _of_zip(path: Path) -> Container:
     archive = open_archive(path, is_flat=True)
-    return Container(path.name, "MediaPipe task", sections=list(islice(_of_archive(archive, "", 1), MOST_SECTIONS + 1)))
+    return Container(path.name, "MediaPipe task", sections=list(islice(_of_archive(archive, "", 1), MAX_SECTIONS + 1)))
 
 
 def _of_litert_lm(path: Path) -> Container:
@@ -136,8 +136,8 @@ def _of_archive(archive: Archive, before: str, depth: int) -> Iterator[Section]:
     for name, info in archive.entries.items():
         head = archive.head(name, 8)
         if name.endswith(".task") and head.startswith(ZIP[:4]):
-            if depth == MOST_LEVELS or info.file_size > MOST_INNER:
-                rule = f"containers lie at most {MOST_LEVELS} deep and have at most {MOST_INNER} bytes"
+            if depth == MAX_LEVELS or info.file_size > MAX_INNER:
+                rule = f"containers lie at most {MAX_LEVELS} deep and have at most {MAX_INNER} bytes"
                 raise BudgetError(f"{archive.file}: {rule}, got {name!r} of {info.file_size}")
             inner = archive_of(archive.read(name), f"{archive.file}: {name}", is_flat=True)
             yield from _of_archive(inner, f"{before}{name}/", depth + 1)

@@ -9,8 +9,8 @@ from aot.frontends.tflite.registry import Call
 from aot.frontends.tflite.schema import BROKEN
 from aot.runtime.errors import ModelError
 
-MOST_BYTES = 1 << 16
-MOST_ENTRIES = 256  # of a map
+MAX_BYTES = 1 << 16
+MAX_ENTRIES = 256  # of a map
 
 
 def flexible(node: Call) -> dict[str, Any]:
@@ -27,8 +27,8 @@ def flexible(node: Call) -> dict[str, Any]:
         if not root.IsMap:
             raise ModelError(f"{node.kind}: options are a map of flexbuffers, got another value")
         table = root.AsMap
-        if len(table) > MOST_ENTRIES:
-            raise ModelError(f"{node.kind}: options have at most {MOST_ENTRIES} entries, got {len(table)}")
+        if len(table) > MAX_ENTRIES:
+            raise ModelError(f"{node.kind}: options have at most {MAX_ENTRIES} entries, got {len(table)}")
         found = {str(key.Value): _plain(table[i], len(raw)) for i, key in enumerate(table.Keys)}
     except (*BROKEN, AssertionError, RecursionError) as error:
         if isinstance(error, ModelError):
@@ -85,6 +85,6 @@ def numbers(node: Call, count: int) -> list[int]:
 
 def _raw(node: Call) -> bytes:
     raw = bytes(node.attrs.get("options", b""))
-    if len(raw) > MOST_BYTES:
-        raise ModelError(f"{node.kind}: options have at most {MOST_BYTES} bytes, got {len(raw)}")
+    if len(raw) > MAX_BYTES:
+        raise ModelError(f"{node.kind}: options have at most {MAX_BYTES} bytes, got {len(raw)}")
     return raw

@@ -29,7 +29,7 @@ from aot.opset.control.infrastructure import Constant
 from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
 
-MOST_NODES = 1 << 20  # once sub-graphs are walked; the largest networks have a few 10 000
+MAX_NODES = 1 << 20  # once sub-graphs are walked; the largest networks have a few 10 000
 MAX_DEPTH = 32  # sub-graphs within sub-graphs
 STATES = {
     "LSTM": (18, 19),
@@ -79,8 +79,8 @@ class Importer:
 
     def _operator(self, op: Operator, net: Net, values: dict[int, Value], scope: Scope, prefix: str) -> None:
         self.count += 1
-        if self.count > MOST_NODES:
-            raise BudgetError(f"{self.file}: at most {MOST_NODES} operators once sub-graphs are walked, got more")
+        if self.count > MAX_NODES:
+            raise BudgetError(f"{self.file}: at most {MAX_NODES} operators once sub-graphs are walked, got more")
         name = prefix + (net.tensors[op.outputs[0]].facts.name if op.outputs else "") or op.kind
         try:
             inputs = [None if n == ABSENT else self.value(net, n, values, scope, prefix) for n in op.inputs]

@@ -20,8 +20,8 @@ from aot.runtime.errors import BudgetError, CorruptError
 
 MAJOR = 1  # of the versions that are read
 START = 32  # of the flatbuffer
-MOST_HEADER = 1 << 18
-MOST_ELEMENTS = 1 << 12  # of all vectors
+MAX_HEADER = 1 << 18
+MAX_ELEMENTS = 1 << 12  # of all vectors
 MAX_TEXT = 500
 KINDS = (
     "none", "data", "deprecated data", "TFLiteModel", "SentencePiece tokenizer", "LlmMetadata",
@@ -83,7 +83,7 @@ class _Table:
         count, first = self.made.VectorLen(place - self.made.Pos), self.made.Vector(place - self.made.Pos)
         self.left[0] -= count
         if self.left[0] < 0:
-            raise BudgetError(f"a header has at most {MOST_ELEMENTS} elements, got more")
+            raise BudgetError(f"a header has at most {MAX_ELEMENTS} elements, got more")
         return [self._at(first + 4 * i) for i in range(count)]
 
     def _at(self, place: int) -> _Table:
@@ -97,15 +97,13 @@ def read(data: memoryview, file: str) -> Header:
     *version, _, end = struct.unpack_from("<4IQ", data, 8)
     if version[0] != MAJOR:
         raise CorruptError(f"{file}: version {MAJOR} of LiteRT-LM's containers can be read, got {version[0]}")
-    if not START < end <= min(len(data), MOST_HEADER):
-        raise CorruptError(
-            f"{file}: the header ends in the file, at most {MOST_HEADER} bytes from its start, got {end}"
-        )
+    if not START < end <= min(len(data), MAX_HEADER):
+        raise CorruptError(f"{file}: the header ends in the file, at most {MAX_HEADER} bytes from its start, got {end}")
     header = Header(".".join(map(str, version)))
     with corrupt(file, "the header"):
         raw = bytes(data[START:end])
         first = int.from_bytes(raw[:4], "little")
-        root = _Table(import_module("flatbuffers.table").Table(raw, first), [MOST_ELEMENTS])
+        root = _Table(import_module("flatbuffers.table").Table(raw, first), [MAX_ELEMENTS])
         own, listed = root.table(0), root.table(1)
         header.about = {} if own is None else _values(own.tables(0))
         found = [] if listed is None else [_part(table) for table in listed.tables(0)]

@@ -12,8 +12,8 @@ from zipfile import BadZipFile, ZipFile
 from aot.frontends.tflite.nets import Nets
 from aot.frontends.tflite.normalization import ENTRY, tensors_described
 
-MOST_FILES = 100  # of the archive that are named
-MOST_BYTES = 1 << 20  # of a file whose lines are counted
+MAX_FILES = 100  # of the archive that are named
+MAX_BYTES = 1 << 20  # of a file whose lines are counted
 MAX_TEXT = 500  # characters of a text
 
 
@@ -26,7 +26,7 @@ def described(nets: Nets) -> dict[str, str]:
     entries = nets.model.tables("Metadata")
     names = [entry.text("Name") for entry in entries]
     if names:
-        found["metadata"] = ", ".join(names[:MOST_FILES])[:MAX_TEXT]
+        found["metadata"] = ", ".join(names[:MAX_FILES])[:MAX_TEXT]
     for entry, name in zip(entries, names, strict=True):
         number = int(entry.number("Buffer"))
         if name == ENTRY and number < len(nets.buffers):
@@ -41,14 +41,14 @@ def packed_files(data: Any) -> list[str]:
     """Return the files packed with a model; texts with their number of lines."""
     try:
         with ZipFile(BytesIO(data)) as archive:
-            return [_named(archive, info) for info in archive.infolist()[:MOST_FILES]]
+            return [_named(archive, info) for info in archive.infolist()[:MAX_FILES]]
     except (BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError):
         return []
 
 
 def _named(archive: ZipFile, info: Any) -> str:
-    if not info.filename.endswith(".txt") or info.file_size > MOST_BYTES:
+    if not info.filename.endswith(".txt") or info.file_size > MAX_BYTES:
         return str(info.filename)
     with archive.open(info) as file:
-        lines = len(file.read(MOST_BYTES).splitlines())
+        lines = len(file.read(MAX_BYTES).splitlines())
     return f"{info.filename} ({lines} lines)"

@@ -19,7 +19,7 @@ Table = Any  # flatbuffers' own table, which has no types
 
 ENTRY = "TFLITE_METADATA"
 IDENTIFIER = b"M001"
-MOST_SHOWN = 64  # tensors, process units and channels that are shown
+MAX_SHOWN = 64  # tensors, process units and channels that are shown
 MAX_TEXT = 200  # characters of a name or a description
 
 # Numbers of fields in the schema
@@ -88,7 +88,7 @@ def _tables(table: Table, field: int) -> list[Table]:
     place = table.Offset(_slot(field))
     if not place:
         return []
-    start, count = table.Vector(place), min(table.VectorLen(place), MOST_SHOWN)
+    start, count = table.Vector(place), min(table.VectorLen(place), MAX_SHOWN)
     return [_at(table.Bytes, table.Indirect(start + 4 * i)) for i in range(count)]
 
 
@@ -96,7 +96,7 @@ def _numbers(table: Table, field: int) -> list[float]:
     place = table.Offset(_slot(field))
     if not place:
         return []
-    count = min(table.VectorLen(place), MOST_SHOWN)
+    count = min(table.VectorLen(place), MAX_SHOWN)
     found: Any = np.frombuffer(table.Bytes, "<f4", count, table.Vector(place))
     return [float(v) for v in found]
 

@@ -22,7 +22,7 @@ from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.runtime.errors import AotError, BudgetError, CorruptError
 
-MOST_READ = 1 << 22  # elements and tables; large networks have some 100 000
+MAX_READ = 1 << 22  # elements and tables; large networks have some 100 000
 BROKEN = (struct.error, ValueError, TypeError, IndexError, OverflowError, AttributeError)
 IDENTIFIER = b"TFL3"
 FIRST_SLOT, SLOT = 4, 2  # bytes before the first entry of a table's list of fields, and of an entry
@@ -44,12 +44,12 @@ class Quota:
     """Number of elements that may still be read."""
 
     file: str
-    left: int = MOST_READ
+    left: int = MAX_READ
 
     def take(self, count: int) -> None:
         self.left -= count
         if self.left < 0:
-            raise BudgetError(f"{self.file}: a model has at most {MOST_READ} tables and elements, got more")
+            raise BudgetError(f"{self.file}: a model has at most {MAX_READ} tables and elements, got more")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from aot.ir.types import Array, numpy_dtype
 from aot.runtime.abi import DType
 from aot.runtime.errors import CorruptError, UnsupportedError
 
-MOST_AXES = 32
+MAX_AXES = 32
 PACKED = (DType.I4, DType.I2, DType.U4)  # several elements in a byte
 COMPUTED = {DType.I4: DType.I8, DType.I2: DType.I8, DType.U4: DType.U8}  # types of such data at run time
 _OUTSIDE = 1  # offsets up to this mean that the data lies in the buffer itself
@@ -130,9 +130,9 @@ def read_tensor(table: Table, buffers: list[Table], data: Any) -> Stored:
     quota, name = table.quota, table.text("Name")
     size, signature = table.numbers("Shape"), table.numbers("ShapeSignature")
     file = quota.file
-    if len(size) > MOST_AXES or any(d < 0 for d in size) or prod(size) > MAX_ELEMENTS:
-        rule = f"a shape has at most {MOST_AXES} sizes, no negative one, and at most 2^48 elements"
-        raise CorruptError(f"{file}: tensor {name!r}: {rule}, got {list(size)[:MOST_AXES]}")
+    if len(size) > MAX_AXES or any(d < 0 for d in size) or prod(size) > MAX_ELEMENTS:
+        rule = f"a shape has at most {MAX_AXES} sizes, no negative one, and at most 2^48 elements"
+        raise CorruptError(f"{file}: tensor {name!r}: {rule}, got {list(size)[:MAX_AXES]}")
     number, code = int(table.number("Buffer")), int(table.number("Type"))
     if number >= max(len(buffers), 1):
         raise CorruptError(f"{file}: tensor {name!r}: its buffer is one of {len(buffers)}, got {number}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Expr, Load, Var, dense
 from aot.ir.types import Array
@@ -27,17 +27,17 @@ class LongTaps:
     @property
     def place(self) -> Expr:
         """Return the number of a tap."""
-        return self.parts * known(self.short.extent or 1) + self.short
+        return self.parts * typical(self.short.extent or 1) + self.short
 
     @property
     def room(self) -> int:
         """Return the number of taps with the zeros behind them."""
-        return known(self.parts.extent or 1) * known(self.short.extent or 1)
+        return typical(self.parts.extent or 1) * typical(self.short.extent or 1)
 
 
 def split_taps(taps: Var) -> LongTaps:
     """Split an axis into the parts that take the fewest products."""
-    count = known(taps.extent or 1)
+    count = typical(taps.extent or 1)
     size = min(PRODUCTS, key=lambda n: -(-count // n) * PRODUCTS[n])
     return LongTaps(taps, Var(f"{taps.name}.parts", -(-count // size)), Var(f"{taps.name}.short", size))
 
@@ -48,7 +48,7 @@ def split_load(w: Load, splits: tuple[LongTaps, ...]) -> Load:
     for i, n in zip(w.index, w.buffer.shape, strict=True):
         split = next((s for s in splits if s.taps == i), None)
         index += [i] if split is None else [split.parts, split.short]
-        shape += [known(a.extent or 1) for a in (split.parts, split.short)] if split is not None else [known(n)]
+        shape += [typical(a.extent or 1) for a in (split.parts, split.short)] if split is not None else [typical(n)]
     return dense(w.buffer.name, *shape, dtype=w.buffer.dtype)[tuple(index)]
 
 

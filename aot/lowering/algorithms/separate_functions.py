@@ -15,7 +15,7 @@ from functools import partial
 from math import prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import COST, coefficient, known, offset, varies
+from aot.codegen.ir.access import COST, coefficient, offset, typical, varies
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Space, Var, dense
@@ -70,8 +70,8 @@ def _in_two(step: Step, target: Target, constants: frozenset[str]) -> list[Step]
     plan = choose(d, target, constants)
     if plan.lanes is None or any(a.name == plan.lanes[0] for a in d.axes):
         return [step]
-    count = prod(map(known, d.out.shape))
-    if varies(d.axes) or prod(known(a.extent or 1) for a in d.axes) != count:
+    count = prod(map(typical, d.out.shape))
+    if varies(d.axes) or prod(typical(a.extent or 1) for a in d.axes) != count:
         return [step]
     if count < COSTS.pointwise_vectors * target.lanes(d.out.dtype):  # no longer than another call
         return [step]

@@ -16,7 +16,7 @@ from math import gcd, prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import buffer_bytes, known, varies
+from aot.codegen.ir.access import buffer_bytes, typical, varies
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import normal
@@ -27,7 +27,7 @@ from aot.codegen.ir.traverse import rewrite_work
 from aot.codegen.schedules.choose import carries, choose
 from aot.codegen.target import Target
 from aot.lowering.context import Context
-from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value
+from aot.lowering.ir.steps import BranchControl, LoopControl, Repeat, Step, Steps, Value
 from aot.runtime.abi import DType
 
 
@@ -131,7 +131,7 @@ def _where_few(step: Step, apart: Group, steps: Steps) -> None:
     other = Step((apart,), step.layers, step.kind)
     few = _is_at_most(apart.axes[0], COSTS.min_sequences - 1)
     blocks = (replace(steps, steps=[made], inputs=[], outputs=[]) for made in (replace(step), other))
-    step.control = Choice(few, *blocks)
+    step.control = BranchControl(few, *blocks)
 
 
 def _is_at_most(axis: Var, count: int) -> Expr:
@@ -153,7 +153,7 @@ def _cycle(step: Step, g: Group, members: list[Definition], n: Expr, steps: Step
         if value.region is Region.ARENA and name not in {b.name for b in renamed.values()}:
             steps.values[name] = replace(value, region=Region.SHARED)
     step.works = ()
-    step.control = Cycle(clock, n, 1, body, {clock: 0}, {clock: clock + 1}, (), ())
+    step.control = LoopControl(clock, n, 1, body, {clock: 0}, {clock: clock + 1}, (), ())
 
 
 def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
@@ -180,7 +180,7 @@ def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
         step = replace(step, schedule=plan)
     few = replace(step, schedule=replace(plan, tile=tiles, prefetch_epilogue=False))
     then, other = (replace(steps, steps=[made], inputs=[], outputs=[]) for made in (few, step))
-    return replace(step, works=(), control=Choice(_is_at_most(rows[0], most), then, other))
+    return replace(step, works=(), control=BranchControl(_is_at_most(rows[0], most), then, other))
 
 
 def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Steps) -> None:
@@ -222,7 +222,7 @@ def _weights(members: list[Definition], steps: Steps) -> int:
 def _as_value(temp: Buffer, step: Step, steps: Steps) -> Buffer:
     name = steps.unused(f"{step.layers[0]}.{temp.name}")
     made = replace(temp, name=name, space=Space.ARG)
-    steps.values[name] = Value(made, Region.ARENA, elements=prod(map(known, temp.shape)))
+    steps.values[name] = Value(made, Region.ARENA, elements=prod(map(typical, temp.shape)))
     return made
 
 

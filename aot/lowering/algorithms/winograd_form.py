@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast
@@ -88,7 +88,7 @@ class WinogradForm:
     @property
     def reaching(self) -> tuple[Var, ...]:
         """Return the axes along which zeros, added to the taps of long windows, meet elements behind the windows."""
-        beyond = {s.short for s in self.long if s.room > known(s.taps.extent or 1)}
+        beyond = {s.short for s in self.long if s.room > typical(s.taps.extent or 1)}
         return tuple(a for a, k in self.window if k in beyond)
 
     @property
@@ -102,7 +102,7 @@ class WinogradForm:
     @property
     def window_taps(self) -> tuple[int, ...]:
         """Return the number of taps in each direction."""
-        return tuple(known(k.extent or 1) for k in self.taps)
+        return tuple(typical(k.extent or 1) for k in self.taps)
 
     @property
     def is_whole(self) -> bool:
@@ -132,7 +132,7 @@ class WinogradForm:
     @property
     def terms(self) -> int:
         """Return the terms of one point of the window."""
-        return prod(known(a.extent or 1) for a in (*self.deep, self.ic))
+        return prod(typical(a.extent or 1) for a in (*self.deep, self.ic))
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -227,7 +227,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> tuple
     if not all(isinstance(a.extent, int) for a in (*groups, lanes[0], *r.axes)):
         return ()
     short = tuple(p for p in windows if p.tap.extent in TAPS)[-2:]
-    wide = x.buffer.dtype is DType.F32 and known(channels[0].extent or 1) >= COSTS.min_winograd_channels
+    wide = x.buffer.dtype is DType.F32 and typical(channels[0].extent or 1) >= COSTS.min_winograd_channels
     long = tuple(p for p in windows if p.tap.extent in TAPS or (wide and p.is_long))[-2:]
     forms: list[WinogradForm] = []
     for window in dict.fromkeys((short, long)):
@@ -317,7 +317,7 @@ def transformed(weights: NDArray[np.generic], form: WinogradForm, tiling: Tiling
 
     They get the form's type; whole numbers are multiplied by `form.factor`.
     """
-    order, weights = form.order, split_weights(weights, tuple(known(n) for n in form.w.buffer.shape))
+    order, weights = form.order, split_weights(weights, tuple(typical(n) for n in form.w.buffer.shape))
     rest = [k for k in range(weights.ndim) if k not in order]
     shape = [weights.shape[k] for k in order]
     taps, (*deep, oc) = shape[: len(form.taps)], shape[len(form.taps) :]

@@ -13,7 +13,7 @@ from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known, varies, volume
+from aot.codegen.ir.access import typical, varies, volume
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.index import normal
@@ -63,9 +63,9 @@ def winograd(
     vary = varies((*form.n, *form.outs))
     tiles = _blocks(form, tiling, target, named) if vary else _rows(form, tiling)
     ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
-    sums, outs, count = (*form.deep, ic), known(oc.extent or 1), tiling.points
-    terms = [known(a.extent or 1) for a in sums]
-    groups = [known(a.extent or 1) for a in form.groups]
+    sums, outs, count = (*form.deep, ic), typical(oc.extent or 1), tiling.points
+    terms = [typical(a.extent or 1) for a in sums]
+    groups = [typical(a.extent or 1) for a in form.groups]
     name = f"{form.w.buffer.name}.winograd{tiling.name}.{form.arrangement}{LOCAL}"
     u = dense(name, *groups, count, *terms, outs, dtype=form.dtype)
     v = dense(f"v{LOCAL}", count, *tiles.shape, *terms, space=Space.ARENA, dtype=form.dtype)
@@ -104,9 +104,9 @@ def winograd(
     group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
     if vary:
         plan = _plan(group, u.name, (starts, ends), 1, False, target)
-        return Winograd(group, plan, u, known(tiles.shared[0].extent or 1))
+        return Winograd(group, plan, u, typical(tiles.shared[0].extent or 1))
     rows = _height(form, tiles, count, target)
-    *around, high = (known(a.extent or 1) for a in tiles.shared)
+    *around, high = (typical(a.extent or 1) for a in tiles.shared)
     blocks = -(-high // rows) * prod(around)
     return Winograd(group, _plan(group, u.name, (starts, ends), rows, bool(ragged), target), u, blocks)
 
@@ -137,8 +137,8 @@ def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int
 
     In two directions so many, too, where weights that do not stay there come from afar for each block.
     """
-    rows, outs = known(tiles.shared[-1].extent or 1), known(form.oc.extent or 1)
-    beside = prod(known(a.extent or 1) for a in tiles.inside)
+    rows, outs = typical(tiles.shared[-1].extent or 1), typical(form.oc.extent or 1)
+    beside = prod(typical(a.extent or 1) for a in tiles.inside)
     held = count * (form.dtype.stored_bytes * form.terms + 4 * outs)
     if len(tiles.sides) > 1:
         passing = not target.near_l3 and form.dtype.stored_bytes * count * form.terms * outs > target.l2
@@ -168,7 +168,7 @@ def _rows(form: WinogradForm, tiling: Tiling) -> Tiles:
             found.append([tile])
             continue
         m, step = tiling.sides[d], form.steps[d]
-        at[axis] = tile = Var(f"t{name}", tiles_of(known(axis.extent or 1), m, step) // step)
+        at[axis] = tile = Var(f"t{name}", tiles_of(typical(axis.extent or 1), m, step) // step)
         found.append([tile])
         if step > 1:
             phase[axis] = apart = Var(f"p{name}", step)
@@ -177,7 +177,7 @@ def _rows(form: WinogradForm, tiling: Tiling) -> Tiles:
     inside = tuple(a for axes in others for a in axes)
     if not others:
         first, inside = [], tuple(first)
-    shape = (ty, *(known(a.extent or 1) for a in inside))
+    shape = (ty, *(typical(a.extent or 1) for a in inside))
     return Tiles(tiling.sides, (*form.n, *form.groups, *first, ty), inside, (ty, *inside), shape, at, phase)
 
 
@@ -190,7 +190,7 @@ def _blocks(form: WinogradForm, tiling: Tiling, target: Target, named: Callable[
     for axis, m, step in zip(form.outs, tiling.sides, form.steps, strict=True):
         span = m * step
         sizes.append(named((as_expr(axis.extent or 1, DType.I64) + (span - 1)) // span * step))
-    held = tiling.points * (form.dtype.stored_bytes * form.terms + 4 * known(form.oc.extent or 1))
+    held = tiling.points * (form.dtype.stored_bytes * form.terms + 4 * typical(form.oc.extent or 1))
     counts = COSTS.dynamic_winograd_tiles
     most = next((t for t in counts if t * held <= COSTS.winograd_block_bytes), counts[-1])
     count = as_expr(named(volume(sizes)), DType.I64)
@@ -323,7 +323,7 @@ def _plan(
     return Schedule(
         tile=(Tile(axes[-1].name, rows, Tail.CUT),),
         pitch=((f"v{LOCAL}", 16), (f"m{LOCAL}", 16)),
-        parallel=axes[0].name if len(axes) == 1 or known(axes[0].extent or 1) > 1 else axes[-1].name,
+        parallel=axes[0].name if len(axes) == 1 or typical(axes[0].extent or 1) > 1 else axes[-1].name,
         members=(
             _written_out(forward.axes[-1], starts, (), target.lanes(v.dtype)),
             replace(plan, parallel=None),
@@ -334,7 +334,7 @@ def _plan(
 
 def _written_out(lane: Var, transforms: tuple[Transform, ...], edges: tuple[Tile, ...], lanes: int) -> Schedule:
     """Schedule the transforms of all directions, unrolled, in vectors of up to `lanes`."""
-    lanes = width_of(known(lane.extent or 1), lanes)
+    lanes = width_of(typical(lane.extent or 1), lanes)
 
     def full(t: Transform, output: str) -> tuple[Schedule, ...]:
         parts = ("q", len(t.split)), ("j", t.inputs), (output, len(t.combine))

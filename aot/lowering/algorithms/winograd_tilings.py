@@ -6,7 +6,7 @@ from itertools import product
 from math import inf, prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Var
@@ -26,11 +26,11 @@ def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) ->
 
     `weight`: multiply-adds that take as long as reading a weight.
     """
-    sizes, oc, ic = [known(a.extent or 1) for a in form.outs], known(form.oc.extent or 1), form.terms
+    sizes, oc, ic = [typical(a.extent or 1) for a in form.outs], typical(form.oc.extent or 1), form.terms
     if ic < COSTS.min_winograd_channels or oc < COSTS.min_winograd_channels or min(sizes) < COSTS.min_winograd_outputs:
         return inf, ()
-    taps = float(prod(known(k.extent or 1) for k in form.taps))
-    zeros = prod(s.room / known(s.taps.extent or 1) for s in form.long)
+    taps = float(prod(typical(k.extent or 1) for k in form.taps))
+    zeros = prod(s.room / typical(s.taps.extent or 1) for s in form.long)
     transforms = sum(_transform_cost(form.dtype, stride) for stride in form.strides)
     each = form.x.dtype.stored_bytes / form.dtype.stored_bytes  # dots sum twice as many bytes as i16
 

@@ -16,7 +16,7 @@ from aot.codegen.ir.access import volume
 from aot.codegen.ir.definition import LOCAL, Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, dense, prim
-from aot.codegen.ir.program import Region, Rule
+from aot.codegen.ir.program import Region, SizeConstraint
 from aot.codegen.ir.traverse import Work, move_loads, reads, rewrite_work, writes
 from aot.ir.dims import can_be_negative
 from aot.ir.graph import Graph, Node, OutPort
@@ -163,7 +163,7 @@ class Definer:
                 continue
             extent = dim_text(self.steps.sizes.written_out(o.extent))
             text = f"{layer}: indices of dimension {o.dimension} are inside of it, got {extent} elements"
-            self._demand(node, [Rule(prim("min", n, 0), 0, text) for n in least if can_be_negative(n)])
+            self._demand(node, [SizeConstraint(prim("min", n, 0), 0, text) for n in least if can_be_negative(n)])
         return tuple(guarded(w, tested) for w in works) if tested else works
 
     def _outs(self, node: Node) -> list[Buffer]:
@@ -200,7 +200,7 @@ class Definer:
                     rule = (
                         "rows do not move where sizes depend on data: an inference that begins again moves them twice"
                     )
-                    self._demand(node, [Rule(_symbols(node.source(2))[MOVED], 0, rule)])
+                    self._demand(node, [SizeConstraint(_symbols(node.source(2))[MOVED], 0, rule)])
                 return self._shared(op, self._cache().append(node, out, inputs, moves), [out])
 
     def _others_are_late(self, node: Node) -> bool:
@@ -217,9 +217,9 @@ class Definer:
                 self.steps.sizes.learn(rule.one, rule.other)
         self._demand(node, found)
 
-    def _demand(self, node: Node, wanted: list[Rule]) -> None:
+    def _demand(self, node: Node, wanted: list[SizeConstraint]) -> None:
         """Add rules to the shape function, or as Check steps: those on late sizes, and of bodies, which may not run."""
-        found = {True: list[Rule](), False: list[Rule]()}
+        found = {True: list[SizeConstraint](), False: list[SizeConstraint]()}
         for rule in wanted:
             found[self.inner or any(map(self.steps.sizes.is_late, (rule.one, rule.other)))].append(rule)
         self.steps.rules += found[False]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.program import Region
-from aot.lowering.ir.steps import Cycle, Step, Steps
+from aot.lowering.ir.steps import LoopControl, Step, Steps
 
 LASTING = (Region.OUTPUT, Region.STATE)  # regions whose values outlast an inference
 
@@ -24,7 +24,7 @@ def _needed_symbols(steps: Steps) -> frozenset[Var]:
     if not steps.sizes.late:
         return frozenset()
     every = [s for b in steps.blocks() for s in b.steps]
-    inner = [(s, s.control.start if isinstance(s.control, Cycle) else ()) for s in every]
+    inner = [(s, s.control.start if isinstance(s.control, LoopControl) else ()) for s in every]
     shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
     kept = [v.at for v in steps.values.values()]
     late = steps.sizes.late_of

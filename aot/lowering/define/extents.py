@@ -15,7 +15,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import factors, normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Space, Var, as_expr, prim
-from aot.codegen.ir.program import Rule
+from aot.codegen.ir.program import SizeConstraint
 from aot.codegen.ir.traverse import Work, members
 from aot.ir.types import dim_text
 from aot.lowering.ir.greatest import greatest
@@ -25,12 +25,12 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
 
-def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Var, ...]) -> list[Rule]:
+def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Var, ...]) -> list[SizeConstraint]:
     """Derive the rules that keep the definitions among `works` from reading past the end of a dimension.
 
     ShapeError if one does so whatever the run-time sizes are.
     """
-    found: dict[tuple[Size, Size], Rule] = {}
+    found: dict[tuple[Size, Size], SizeConstraint] = {}
     for d in (d for w in works if isinstance(w, Definition | Group) for d in members(w)):
         if any(a.extent == 0 for a in d.axes):
             continue
@@ -45,7 +45,7 @@ def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Va
             text = f"{layer}: a dimension of an input must be {dim_text(one)} at least, got {dim_text(other)}"
             if isinstance(least, int) and isinstance(dim, int):
                 raise ShapeError(text)
-            found.setdefault((least, dim), Rule(prim("max", one - other, 0), 0, text))
+            found.setdefault((least, dim), SizeConstraint(prim("max", one - other, 0), 0, text))
     return list(found.values())
 
 
@@ -63,9 +63,9 @@ def _stretched_to(index: Expr, sizes: Sizes) -> Size | None:
             return None
 
 
-def _one_or_equal(layer: str, wide: Expr, dim: Expr) -> Rule:
+def _one_or_equal(layer: str, wide: Expr, dim: Expr) -> SizeConstraint:
     text = f"{layer}: a dimension of an input must be {dim_text(wide)} or 1, got {dim_text(dim)}"
-    return Rule((wide - dim) * (dim - 1), 0, text)
+    return SizeConstraint((wide - dim) * (dim - 1), 0, text)
 
 
 def _least_extent(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:

@@ -32,7 +32,7 @@ from aot.codegen.ir.loops import (
     prim,
     select,
 )
-from aot.codegen.ir.program import Kept, Region
+from aot.codegen.ir.program import Region, StateVariable
 from aot.ir.graph import Node
 from aot.ir.operand import Input
 from aot.ir.types import Shape
@@ -73,7 +73,7 @@ class Caches:
         """Count the elements of a token of the variables before one of them."""
         return sum(n * w for n, w in list(zip(self.op.runs, self.op.widths, strict=True))[:index])
 
-    def kept(self, node: Node) -> Kept:
+    def kept(self, node: Node) -> StateVariable:
         """Return the variable of an Append."""
         op = node.op
         assert isinstance(op, Append)
@@ -81,7 +81,7 @@ class Caches:
         shape = tuple(n if isinstance(n, int) else DYNAMIC for n in type.shape)
         shape = (*shape[: op.axis], DYNAMIC, *shape[op.axis + 1 :])
         cache = CacheInfo(op.axis, 0, self.data, self.row, self.before(index), op.last)
-        return Kept(op.variable_id, type.dtype, shape, LINE * (1 + index), None, cache)
+        return StateVariable(op.variable_id, type.dtype, shape, LINE * (1 + index), None, cache)
 
     # ---- CacheSizes
 

@@ -20,7 +20,7 @@ from aot.ir.graph import Node, OutPort
 from aot.ir.types import Shape
 from aot.lowering.define.define import Definer
 from aot.lowering.define.tidy import is_empty, tidy
-from aot.lowering.ir.steps import Choice, Cycle, Half, Step, Value, indices
+from aot.lowering.ir.steps import BranchControl, BufferHalf, LoopControl, Step, Value, indices
 from aot.opset.control.control_flow import BRANCHES, If, Iterating, Loop, carried_size, counter, last_size
 from aot.opset.control.port_maps import InputMap, OutputMap, first_part, in_order
 from aot.runtime.abi import DType
@@ -56,10 +56,10 @@ def _if(outer: Definer, node: Node, op: If) -> None:
     blocks = [inner.steps for inner in made]
     if required:  # the other one never runs
         blocks.insert(int(required == "then"), replace(blocks[0], steps=[]))
-    _control(outer, node, Choice(outer.steps.sizes.of(condition), *blocks))
+    _control(outer, node, BranchControl(outer.steps.sizes.of(condition), *blocks))
 
 
-def _control(outer: Definer, node: Node, control: Choice | Cycle) -> None:
+def _control(outer: Definer, node: Node, control: BranchControl | LoopControl) -> None:
     outer.steps.steps.append(Step((), node.origin.layers or (node.name,), node.type, control=control))
 
 
@@ -153,7 +153,9 @@ class _Loop:
             going = kept
         start, follow = ({s: sizes.of(n) for s, n in row.items()} for row in (self.start, self.follow))
         edges = (tuple(self.enters), tuple(self.leaves))
-        cycle = Cycle(self.counter, sizes.of(self.limit), sizes.of(going), self.inner.steps, start, follow, *edges)
+        cycle = LoopControl(
+            self.counter, sizes.of(self.limit), sizes.of(going), self.inner.steps, start, follow, *edges
+        )
         _control(self.outer, self.node, cycle)
 
     def _result(self, index: int) -> OutPort:
@@ -176,7 +178,7 @@ class _Loop:
 
         def half(what: str, shape: Shape, index: Size) -> Value:
             value = _shared(self.outer, port, shape, self.outer.unique(f"{stem}.{what}"))
-            made = self.outer.steps.values[value.name] = replace(value, half=Half(pair.name, index))
+            made = self.outer.steps.values[value.name] = replace(value, half=BufferHalf(pair.name, index))
             return made
 
         first = half("first", source.shape, 0)

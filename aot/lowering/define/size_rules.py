@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
-from aot.codegen.ir.program import Rule
+from aot.codegen.ir.program import SizeConstraint
 from aot.ir.graph import Node
 from aot.ir.operand import Operand
 from aot.ir.types import Dim, Shape, dim_text, simplify
@@ -20,7 +20,7 @@ from aot.opset.products.matmul import MatMul
 from aot.runtime.abi import DType
 
 
-def rules(node: Node) -> list[Rule]:
+def rules(node: Node) -> list[SizeConstraint]:
     """Return the rules under which a node has the shapes that inference found."""
     return [*_inputs(node), *_conditions(node), *_branches(node), *_outputs(node)]
 
@@ -35,17 +35,17 @@ def _name_in_model(node: Node) -> str:
     return f"{node.op.user_type} {_layer(node)!r}"
 
 
-def _branches(node: Node) -> list[Rule]:
+def _branches(node: Node) -> list[SizeConstraint]:
     if not isinstance(node.op, If) or not (name := node.op.required(node.regions)):
         return []
     why = "its branches give different ranks, and what follows fits the other one only"
     if node.op.only:
         why = "neither what it reads nor what follows fits the branch that its condition chooses"
     holds, wanted = prim("ne", _expr(node.op.chosen(node.input(0))), 0), int(name == "then")
-    return [Rule(select(holds, 1, 0), wanted, f"If {_layer(node)!r}: {why}")]
+    return [SizeConstraint(select(holds, 1, 0), wanted, f"If {_layer(node)!r}: {why}")]
 
 
-def _conditions(node: Node) -> list[Rule]:
+def _conditions(node: Node) -> list[SizeConstraint]:
     """Return the rules that the operation itself states."""
     return [r for a, b, rule in node.op.conditions(*_operands(node)) for r in _equal(node, rule, a, b)]
 
@@ -62,22 +62,22 @@ def _not_negative(one: Dim, other: Dim) -> list[Dim]:
     return [simplify(one.args[0])]
 
 
-def _outputs(node: Node) -> list[Rule]:
+def _outputs(node: Node) -> list[SizeConstraint]:
     """Return rules against dimensions that data or small inputs could make negative, unless a condition excludes it."""
     known = {n for p in node.sources() if p is not None for n in p.shape}
     known |= {n for a, b, _ in node.op.conditions(*_operands(node)) for n in _not_negative(a, b)}
-    found: list[Rule] = []
+    found: list[SizeConstraint] = []
     for port in node.out_ports().values():
         for k, n in enumerate(port.shape):
             if isinstance(n, int) or n in known:
                 continue
             if bounds(normal(n, {}))[0] < 0:
                 text = f"{_name_in_model(node)}: dimension {k} must not be negative, got {dim_text(n)}"
-                found.append(Rule(prim("max", n, 0), n, text))
+                found.append(SizeConstraint(prim("max", n, 0), n, text))
     return found
 
 
-def _inputs(node: Node) -> list[Rule]:
+def _inputs(node: Node) -> list[SizeConstraint]:
     """Return the rules of broadcasting, for elementwise operations and products."""
     shapes = [p.shape for p in node.sources() if p is not None]
     op, out = node.op, node.out_port(0)
@@ -94,7 +94,7 @@ def _inputs(node: Node) -> list[Rule]:
     return []
 
 
-def _as_large(node: Node, shapes: Sequence[Shape], mode: AutoBroadcast) -> list[Rule]:
+def _as_large(node: Node, shapes: Sequence[Shape], mode: AutoBroadcast) -> list[SizeConstraint]:
     """Require that every input has the shape of the result; with PDPD, all but the data broadcast at `start_axis`."""
     out = node.out_port(0).shape
     data = 1 if isinstance(node.op, Select) else 0
@@ -109,8 +109,8 @@ def _as_large(node: Node, shapes: Sequence[Shape], mode: AutoBroadcast) -> list[
     return found
 
 
-def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) -> list[Rule]:
-    found: list[Rule] = []
+def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) -> list[SizeConstraint]:
+    found: list[SizeConstraint] = []
     for shape in shapes:
         dims = shape[: len(shape) - skipped]
         for back, (n, m) in enumerate(zip_longest(reversed(dims), reversed(out[: len(out) - skipped]))):
@@ -119,21 +119,21 @@ def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) ->
             what = f"dimension {len(out) - skipped - 1 - back}"
             if can_stretch(n, m):
                 text = f"{_name_in_model(node)}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
-                found.append(Rule(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
+                found.append(SizeConstraint(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
             else:
                 text = (
                     f"{_name_in_model(node)}: {what} of its inputs must be equal, got {dim_text(n)} and {dim_text(m)}"
                 )
-                found.append(Rule(n, m, text))
+                found.append(SizeConstraint(n, m, text))
     return found
 
 
-def _equal(node: Node, rule: str, a: Dim, b: Dim) -> list[Rule]:
+def _equal(node: Node, rule: str, a: Dim, b: Dim) -> list[SizeConstraint]:
     if a == b or (isinstance(a, int) and isinstance(b, int)):
         return []
     got = " and ".join(dim_text(n) for n in _compared(a, b))
     text = f"{_name_in_model(node)}: {rule}, got {got}"
-    return [Rule(a, b, text)]
+    return [SizeConstraint(a, b, text)]
 
 
 def _compared(a: Dim, b: Dim) -> list[Dim]:

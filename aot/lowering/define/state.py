@@ -17,7 +17,7 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import volume
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Const, Expr, For, If, Load, Size, Stmt, Store, Var, as_expr, prim, select
-from aot.codegen.ir.program import Kept
+from aot.codegen.ir.program import StateVariable
 from aot.ir.graph import Node
 from aot.ir.op import Stateful
 from aot.ir.operand import Input
@@ -37,14 +37,14 @@ class Variables:
     """The variables of a model by their ids."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Kept] = {}
+        self.known: dict[str, StateVariable] = {}
         self.bytes = 0  # of all but those that vary
 
     @property
-    def varying(self) -> list[Kept]:
+    def varying(self) -> list[StateVariable]:
         return [v for v in self.known.values() if DYNAMIC in v.shape]
 
-    def of(self, node: Node) -> Kept:
+    def of(self, node: Node) -> StateVariable:
         """Return the variable that a node reads or sets."""
         op = node.op
         if not isinstance(op, Stateful):
@@ -58,12 +58,12 @@ class Variables:
             raise ModelError(f"{node.type}: variable {id!r} is {_text(self.known[id])}, got {type}")
         return self.known[id]
 
-    def _placed(self, id: str, dtype: DType, shape: tuple[int, ...]) -> Kept:
+    def _placed(self, id: str, dtype: DType, shape: tuple[int, ...]) -> StateVariable:
         flag, varies = self.bytes, DYNAMIC in shape
         head = -(-(2 + len(shape)) * ENTRY // LINE) * LINE if varies else LINE
         data = flag + head
         self.bytes = data if varies else data + room(TensorType(dtype, shape).static_shape, dtype)
-        return Kept(id, dtype, shape, flag, None if varies else data)
+        return StateVariable(id, dtype, shape, flag, None if varies else data)
 
 
 def room(shape: Sequence[int], dtype: DType) -> int:
@@ -100,7 +100,7 @@ class State:
                 value = select(self._is_set(node, variable), kept, nothing if initial is None else initial(*at))
         return Definition(out, axes, value, at)
 
-    def _is_set(self, node: Node, variable: Kept) -> Expr:
+    def _is_set(self, node: Node, variable: StateVariable) -> Expr:
         return prim("ne", Load(self.part(node, variable.flag, (1,), DType.I64), (Const(0),)), 0)
 
     def ends(self, nodes: Sequence[Node]) -> tuple[dict[str, Size], Size]:
@@ -141,7 +141,7 @@ def store(cell: Buffer, size: Size) -> tuple[Stmt, ...]:
     return (Store(cell, (Const(0),), as_expr(size, DType.I64)),)
 
 
-def _holds(variable: Kept, op: Stateful, type: TensorType) -> bool:
+def _holds(variable: StateVariable, op: Stateful, type: TensorType) -> bool:
     """True if an operation may give the value of a variable."""
     if isinstance(op, IsSet | KeptSizes):
         return True
@@ -149,5 +149,5 @@ def _holds(variable: Kept, op: Stateful, type: TensorType) -> bool:
     return fits and not any(n != DYNAMIC and differs(d, n) for d, n in zip(type.shape, variable.shape, strict=True))
 
 
-def _text(v: Kept) -> str:
+def _text(v: StateVariable) -> str:
     return f"{v.dtype.value}[{','.join('?' if n == DYNAMIC else str(n) for n in v.shape)}]"

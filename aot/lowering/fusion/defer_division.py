@@ -15,7 +15,7 @@ from dataclasses import replace
 from math import prod
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known, varies
+from aot.codegen.ir.access import typical, varies
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, dense, prim
@@ -112,7 +112,7 @@ def _is_shorter(d: Definition, r: Reduce, p: Load) -> bool:
     columns = [a for a in d.axes if a not in shared]
     if varies(r.axes) or varies(columns):
         return varies(r.axes)
-    return prod(known(a.extent or 1) for a in columns) <= prod(known(a.extent or 1) for a in r.axes)
+    return prod(typical(a.extent or 1) for a in columns) <= prod(typical(a.extent or 1) for a in r.axes)
 
 
 def _with_powers(group: Group, found: _Softmax, scale: Load) -> Group:

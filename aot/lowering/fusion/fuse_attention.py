@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import count
 from math import prod
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.index import bounds, normal
@@ -111,7 +111,7 @@ def _around(first: Step, last: Step) -> int:
 def _bytes(b: Buffer) -> int:
     """Return the bytes of a value with a typical batch and the greatest extents of other sizes."""
     batch, *others = b.shape or (1,)
-    return known(batch) * prod(map(_long, others)) * b.dtype.stored_bytes
+    return typical(batch) * prod(map(_long, others)) * b.dtype.stored_bytes
 
 
 def _long(n: Size) -> int:

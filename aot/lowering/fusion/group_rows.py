@@ -14,7 +14,7 @@ from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import coefficient, known, offset, points, unravel, volume
+from aot.codegen.ir.access import coefficient, offset, points, typical, unravel, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import Affine, bounds, normal
@@ -107,7 +107,7 @@ class _Clusters:
         """Add `step` if it reads the cluster at its own rows only, and through no other step; True if it does."""
         if len(cluster.steps) >= MEMBERS or (d.reduction is not None and not streams(d, self.constants)):
             return False
-        if not cluster.extents and known(points(d)) > COSTS.single_row_points:
+        if not cluster.extents and typical(points(d)) > COSTS.single_row_points:
             return False
         rows: tuple[Var, ...] | None = None
         for x in loads(d.value, *d.index):

@@ -11,7 +11,7 @@ from dataclasses import field
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import COST, known, unravel, volume
+from aot.codegen.ir.access import COST, typical, unravel, volume
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.index import Affine, bounds, closed, normal
@@ -74,7 +74,7 @@ def _hoisted(d: Definition) -> Group | None:
         return None
     value, best, most = closed(d.value, {}), None, 0
     for axis in d.axes:
-        enough = axis.extent is not None and known(axis.extent) >= COSTS.min_hoisted_iterations
+        enough = axis.extent is not None and typical(axis.extent) >= COSTS.min_hoisted_iterations
         if axis != lane and enough and lane.extent >= COSTS.vector_extent:
             shared = _Shared(axis, lane)
             shared.collect(value, False)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import access, buffer_bytes, known, store, volume
+from aot.codegen.ir.access import access, buffer_bytes, store, typical, volume
 from aot.codegen.ir.definition import Definition, Group, Result
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Var
@@ -133,7 +133,7 @@ def _takes(maker: Step, function: _Function, steps: Steps) -> bool:
     beside, own = _result(d, function), store(d)
     other = access(beside.out, beside.index, d.axes)
     along = [a for a in d.axes if own.step(a) == 1]
-    full = all(known(a.extent or 1) % COSTS.vector_extent == 0 for a in along)
+    full = all(typical(a.extent or 1) % COSTS.vector_extent == 0 for a in along)
     return full and along == [a for a in d.axes if other.step(a) == 1]
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from itertools import permutations
 from math import prod
 
-from aot.codegen.ir.access import coefficient, in_order, known, offset, points
+from aot.codegen.ir.access import coefficient, in_order, offset, points, typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Expr, Load, Prim, Var
 from aot.lowering.fusion.substitute import memory_loads, substitution
 
-MOST_ORDERED = 5  # dimensions whose orders are tried
+MAX_ORDERED = 5  # dimensions whose orders are tried
 
 
 def gathers_rows(reader: Definition, b: Buffer) -> bool:
     """True if the reader looks up as many rows of `b` as it has, or more, at places that data decide."""
     sites = [x for x in loads(reader.value) if x.buffer.name == b.name and gathers(x.index)]
-    often = known(points(reader)) * len(sites) >= prod(map(known, b.shape))
+    often = typical(points(reader)) * len(sites) >= prod(map(typical, b.shape))
     return often and any(isinstance(x.index[-1], Var) for x in sites)
 
 
@@ -59,7 +59,7 @@ def _through(body: list[Load], view: Definition) -> list[Load]:
 
 def _has_uniform_strides(x: Load, axes: set[Var]) -> bool:
     dims = [k for k, n in enumerate(x.buffer.shape) if n != 1]
-    if len(dims) > MOST_ORDERED:
+    if len(dims) > MAX_ORDERED:
         return True
     for order in permutations(dims):
         at = offset(in_order(x.buffer, order), x.index)
@@ -80,8 +80,8 @@ def reuses(d: Definition, name: str) -> bool:
         if x.buffer.name == name:
             used = variables(*x.index)
             spare = [a.extent for a in axes if a not in used]
-            points = prod(known(a.extent or 1) for a in axes)
-            size = prod(map(known, x.buffer.shape))
+            points = prod(typical(a.extent or 1) for a in axes)
+            size = prod(map(typical, x.buffer.shape))
             if spare or points > 1.5 * max(size, 1):
                 return True
     return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import normal
@@ -36,7 +36,7 @@ def _lane_axes(d: Definition, constants: frozenset[str]) -> tuple[tuple[bool, in
     for place, a in enumerate(d.axes):
         if dim_of(d.target, a, d.axes) is not None and _lanes_well(d, a, constants):
             packed = all(x.buffer.name in constants for x in memory_of(d) if a in variables(*x.index))
-            found.append((packed, min(known(a.extent if a.extent is not None else 1), 16), place, a))
+            found.append((packed, min(typical(a.extent if a.extent is not None else 1), 16), place, a))
     return tuple(sorted(found, key=lambda f: f[:3], reverse=True))
 
 

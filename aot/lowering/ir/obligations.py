@@ -8,7 +8,7 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.index import Affine
 from aot.codegen.ir.loops import Buffer, Expr, Size, Var, prim
 from aot.codegen.ir.printer import expr_text, size_text
-from aot.codegen.ir.program import Rule
+from aot.codegen.ir.program import SizeConstraint
 
 
 class Proof(StrEnum):
@@ -69,9 +69,9 @@ class Least:
         return False
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> SizeConstraint:
         """Return the rule that tests it."""
-        return Rule(prim("min", self.meaning - self.name.low, 0), 0, "")
+        return SizeConstraint(prim("min", self.meaning - self.name.low, 0), 0, "")
 
     def __str__(self) -> str:
         text = f"{self.name.name} = {expr_text(self.meaning)} >= {self.name.low}"

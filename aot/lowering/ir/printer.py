@@ -18,7 +18,7 @@ from aot.codegen.ir.loops import Buffer, Const, Size, Var, dense
 from aot.codegen.ir.printer import definition_text, expr_text, schedule_text, size_text, statements_text
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work
-from aot.lowering.ir.steps import Choice, Cycle, Layouts, Step, Steps, Value
+from aot.lowering.ir.steps import BranchControl, Layouts, LoopControl, Step, Steps, Value
 
 
 def steps_text(steps: Steps) -> str:
@@ -72,15 +72,15 @@ def work_text(work: Work, depth: int = 0) -> str:
     return statements_text(work, depth) if isinstance(work, tuple) else definition_text(work, depth)
 
 
-def _control(control: Choice | Cycle | None, depth: int) -> Iterator[str]:
+def _control(control: BranchControl | LoopControl | None, depth: int) -> Iterator[str]:
     pad = "  " * depth
     match control:
-        case Choice(condition, then, other):
+        case BranchControl(condition, then, other):
             yield f"{pad}if {size_text(condition)}:"
             yield from _block(then, depth + 1)
             yield f"{pad}else:"
             yield from _block(other, depth + 1)
-        case Cycle():
+        case LoopControl():
             yield f"{pad}let {_settings(control.start)}"
             yield f"{pad}while {control.counter.name} < {size_text(control.limit)} and {size_text(control.going)}:"
             yield from _block(control.body, depth + 1)

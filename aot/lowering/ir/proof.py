@@ -32,7 +32,7 @@ from aot.codegen.ir.loops import (
     as_expr,
     prim,
 )
-from aot.codegen.ir.program import Region, Rule
+from aot.codegen.ir.program import Region, SizeConstraint
 from aot.codegen.ir.proof.affine_facts import before_end
 from aot.codegen.ir.proof.facts import Facts
 from aot.codegen.ir.proof.search_state import FIRST_GOALS, MAX_WORK, PRINTED_WORK
@@ -44,7 +44,7 @@ from aot.lowering.ir.halos import halos_of
 from aot.lowering.ir.obligations import Least, Obligation, Proof
 from aot.lowering.ir.place import Place
 from aot.lowering.ir.rule_facts import either_of, facts_of
-from aot.lowering.ir.steps import Cycle, Steps, sizes_of
+from aot.lowering.ir.steps import LoopControl, Steps, sizes_of
 from aot.runtime.abi import DType
 
 KEEPING = ("CacheSizes", "CacheRoom")  # operations that compute sizes and room of a state that grows
@@ -80,7 +80,7 @@ class Prover:
         self._facts = outer._facts if outer else Facts(steps.sizes.meaning, shortest=shortest)
         self._outer = outer
         self._ruled = self._sized = 0  # rules, and names of sizes, that facts are made of
-        self._checks: list[tuple[frozenset[Var], Rule]] = [*outer._checks] if outer else []
+        self._checks: list[tuple[frozenset[Var], SizeConstraint]] = [*outer._checks] if outer else []
         self._learnt: set[tuple[Facts, Size, Size]] = set()
         self._by_late: dict[frozenset[Var], tuple[Facts, int]] = {}
         self._least: dict[Var, Affine] = {}  # what has to hold for names that are not used yet
@@ -152,7 +152,7 @@ class Prover:
             self.check(o.rule)
         return found
 
-    def check(self, rule: Rule) -> None:
+    def check(self, rule: SizeConstraint) -> None:
         """Learn a rule that is tested before the works that follow, and that have its late sizes, run."""
         late = self.steps.sizes.late_of(rule.one, rule.other)
         if late or self._outer is not None:
@@ -182,7 +182,7 @@ class Prover:
             self._learn(facts, [r for needed, r in self._checks[count:] if needed <= late])
         return facts
 
-    def _learn(self, facts: Facts, rules: Sequence[Rule]) -> None:
+    def _learn(self, facts: Facts, rules: Sequence[SizeConstraint]) -> None:
         rules = [r for r in rules if (facts, r.one, r.other) not in self._learnt]  # equal layers have equal ones
         self._learnt.update((facts, r.one, r.other) for r in rules)
         forms = [form for r in rules for form in self._forms(r)]
@@ -195,10 +195,10 @@ class Prover:
                         pass
             facts.learn([f for r in forms for f in facts_of(r)], [e for r in forms for e in either_of(r)])
 
-    def _forms(self, rule: Rule) -> list[Rule]:
+    def _forms(self, rule: SizeConstraint) -> list[SizeConstraint]:
         """Return a rule over the model's symbols, and over named sizes."""
         one, other = self.steps.sizes.named(rule.one), self.steps.sizes.named(rule.other)
-        return [rule] if (one, other) == (rule.one, rule.other) else [Rule(one, other, rule.text), rule]
+        return [rule] if (one, other) == (rule.one, rule.other) else [SizeConstraint(one, other, rule.text), rule]
 
     def block(self, plain: Facts) -> Iterator[Obligation | Least]:
         """Yield the obligations of the steps. `plain`: facts without rules."""
@@ -217,8 +217,8 @@ class Prover:
                 yield from self.work(work, Place(partial(self._of, work), plain))
             for block in step.blocks():
                 inner = Prover(block, self)
-                if isinstance(step.control, Cycle):
-                    inner.check(Rule(prim("max", step.control.counter + 1 - step.control.limit, 0), 0, ""))
+                if isinstance(step.control, LoopControl):
+                    inner.check(SizeConstraint(prim("max", step.control.counter + 1 - step.control.limit, 0), 0, ""))
                 yield from inner.block(plain)
 
     def work(self, work: Work, at: Place) -> Iterator[Obligation]:

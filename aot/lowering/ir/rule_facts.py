@@ -7,14 +7,14 @@ from math import isqrt
 
 from aot.codegen.ir.index import Affine, exactly, factors, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, as_expr, prim
-from aot.codegen.ir.program import Rule
+from aot.codegen.ir.program import SizeConstraint
 from aot.codegen.ir.proof.known_facts import Either
 from aot.runtime.abi import DType
 
 _MAX_SHIFT = 8  # of a size in a rule of broadcasting: more is not searched for
 
 
-def facts_of(rule: Rule) -> list[Affine]:
+def facts_of(rule: SizeConstraint) -> list[Affine]:
     """Return affine facts that follow from a rule."""
     one, other = (as_expr(s, DType.I64) for s in (rule.one, rule.other))
     found = [normal(one - other, {}), normal(other - one, {})]
@@ -31,7 +31,7 @@ def facts_of(rule: Rule) -> list[Affine]:
     return found
 
 
-def either_of(rule: Rule) -> list[Either]:
+def either_of(rule: SizeConstraint) -> list[Either]:
     """Return n = m or n = 1 for the rule (n - m) * (n - 1) = 0, where n is a size times a number, plus a number."""
     return _either_of(as_expr(rule.one, DType.I64) - rule.other)
 

@@ -18,7 +18,7 @@ from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, dense
-from aot.codegen.ir.program import Kept, Region, Rule
+from aot.codegen.ir.program import Region, SizeConstraint, StateVariable
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.ir.traverse import Work, expressions, local, members, reads, writes
 from aot.codegen.nest.points import free
@@ -30,7 +30,7 @@ AXES = {1: "j", 2: "ij", 3: "bij", 4: "nchw", 5: "ncdhw"}
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
+class BufferHalf:
     """Half `index`, 0 or 1, of the memory that value `pair` has."""
 
     pair: str
@@ -49,7 +49,7 @@ class Value:
     index: int = 0
     data: Array | Deferred | None = None
     elements: Size = 0
-    half: Half | None = None
+    half: BufferHalf | None = None
     arrange: Callable[[Array], Array] | None = None
     at: Size = 0  # byte of the state
     holds_bytes: bool = False  # all elements are such as a u8 can be
@@ -84,15 +84,15 @@ class Step:
     kind: str
     schedule: Schedule | None = None
     repeat: Repeat | None = None
-    control: Choice | Cycle | None = None
+    control: BranchControl | LoopControl | None = None
     binds: dict[Var, Load] = field(default_factory=dict[Var, Load])
-    checks: tuple[Rule, ...] = ()
+    checks: tuple[SizeConstraint, ...] = ()
 
     def reads(self) -> tuple[Load, ...]:
         if self.control is None and not self.binds and len(self.works) == 1:
             return reads(self.works[0])
         inner = [x for b in self.blocks() for s in b.steps for x in s.reads()]
-        if isinstance(self.control, Cycle):
+        if isinstance(self.control, LoopControl):
             inner += [Load(b, (Const(0),) * len(b.shape)) for b in self.control.enters]
         return tuple(dict.fromkeys([*inner, *self.binds.values(), *(x for w in self.works for x in reads(w))]))
 
@@ -100,14 +100,14 @@ class Step:
         if self.control is None and len(self.works) == 1:
             return writes(self.works[0])
         inner = [b for block in self.blocks() for s in block.steps for b in s.writes()]
-        if isinstance(self.control, Cycle):
+        if isinstance(self.control, LoopControl):
             inner += self.control.leaves
         return tuple(dict.fromkeys([*inner, *(b for w in self.works for b in writes(w))]))
 
     def sets(self) -> frozenset[Var]:
         """Return the symbols that have a value once the step has run."""
         inner = frozenset[Var]().union(*(s.sets() for b in self.blocks() for s in b.steps))
-        own = self.control.start if isinstance(self.control, Cycle) else self.binds
+        own = self.control.start if isinstance(self.control, LoopControl) else self.binds
         return inner | frozenset(own)
 
     def sizes(self) -> frozenset[Var]:
@@ -128,7 +128,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Choice:
+class BranchControl:
     """`then` where a size is not 0, else `other`."""
 
     condition: Size
@@ -143,7 +143,7 @@ class Choice:
 
 
 @dataclass(slots=True)
-class Cycle:
+class LoopControl:
     """`body` while `counter < limit` and, after the first time, `going` is not 0.
 
     `start`: symbols' values before the first iteration; `follow`: their values after each, all set at once. `enters`:
@@ -188,9 +188,9 @@ class Steps:
     outputs: list[str] = field(default_factory=list[str])
     symbols: tuple[Var, ...] = ()
     sizes: Sizes = field(default_factory=Sizes)
-    rules: list[Rule] = field(default_factory=list[Rule])
+    rules: list[SizeConstraint] = field(default_factory=list[SizeConstraint])
     state_bytes: Size = 0
-    variables: tuple[Kept, ...] = ()
+    variables: tuple[StateVariable, ...] = ()
     layouts: Layouts = Layouts.LOGICAL
     in_floats: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 

@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
@@ -23,7 +23,7 @@ _WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")
 LEFT = 8  # rows, for estimates: least extent after strides that are not larger than their input
 MANY = 1 << 24  # elements, more than which need not be taken for sure
-MOST_FREE = 10  # capacities that the memory of one tensor may multiply: ten begin with 4 each, and memory grows fast
+MAX_FREE = 10  # capacities that the memory of one tensor may multiply: ten begin with 4 each, and memory grows fast
 FEW_FREE, CAPACITY = 5, 64  # where it multiplies so many or fewer, each begins with 64: room for 2^30 elements
 ELEMENTS_LOG2 = 24  # where it multiplies more, they begin with room for 2^24 elements together
 SCARCE_LOG2 = 16  # where memory that is not written counts, too: 2^16 at most
@@ -93,8 +93,8 @@ class Sizes:
             least = int(low) if low > -inf else -(1 << 63)
             # a dimension made of input sizes alone is not negative, whatever its range says: rules check it
             least = max(least, 0) if is_size and not self.is_late(meaning) else least
-            typical = max(known(meaning), LEFT if isinstance(meaning, Prim) and meaning.fn == "floordiv" else 1)
-            made = Var(self._unused("s"), extent, least, typical)
+            usual = max(typical(meaning), LEFT if isinstance(meaning, Prim) and meaning.fn == "floordiv" else 1)
+            made = Var(self._unused("s"), extent, least, usual)
             self._names[meaning] = made
             self.meaning[made] = meaning
         return self._names[meaning]
@@ -138,8 +138,8 @@ class Sizes:
         if high is None:
             raise UnsupportedError(f"memory for a size that has no bound: {dim_text(plain)}")
         capacities: dict[Expr, int] = {c: 1 for c in self.late.values() if c is not None}
-        if (degree := _degree(high, capacities)) > MOST_FREE:
-            grows = f"{MOST_FREE} sizes that only run time knows may be multiplied, got a bound of {degree}"
+        if (degree := _degree(high, capacities)) > MAX_FREE:
+            grows = f"{MAX_FREE} sizes that only run time knows may be multiplied, got a bound of {degree}"
             raise UnsupportedError(f"some of the sizes must be known at compile time: {grows}")
         self.degree = max(self.degree, degree)
         return self.of(prim("max", high, 0))
@@ -187,7 +187,7 @@ class Sizes:
     def _facts(self, size: Size) -> dict[Expr, Expr]:
         """Return the facts that are checked before any value of this size is computed."""
         mine = self.late_of(size)
-        return {e: known for e, (known, symbols) in self.facts.items() if symbols <= mine}
+        return {e: typical for e, (typical, symbols) in self.facts.items() if symbols <= mine}
 
     def _spelled(self, size: Size) -> Expr:
         """Write a size over symbols and sizes without late symbols."""
@@ -231,14 +231,14 @@ def _range(symbol: Var) -> tuple[Expr | None, Expr | None]:
     return low, Const(symbol.extent - 1) if isinstance(symbol.extent, int) and symbol.extent < _WIDE else None
 
 
-def _degree(e: Expr, known: dict[Expr, int]) -> int:
+def _degree(e: Expr, typical: dict[Expr, int]) -> int:
     """Return the greatest number of capacities that a bound multiplies.
 
-    `known` has it for the capacities themselves.
+    `typical` has it for the capacities themselves.
     """
-    if e not in known:
-        known[e] = _degree_of(e, [_degree(a, known) for a in e.args]) if isinstance(e, Prim) else 0
-    return known[e]
+    if e not in typical:
+        typical[e] = _degree_of(e, [_degree(a, typical) for a in e.args]) if isinstance(e, Prim) else 0
+    return typical[e]
 
 
 def _degree_of(e: Prim, parts: list[int]) -> int:

@@ -19,7 +19,7 @@ from aot.codegen.ir.printer import size_text
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work, expressions, members, reads, writes
 from aot.codegen.nest.points import free
-from aot.lowering.ir.steps import Choice, Cycle, Layouts, Steps, Value
+from aot.lowering.ir.steps import BranchControl, Layouts, LoopControl, Steps, Value
 from aot.runtime.errors import InternalError
 
 READ_ONLY = (Region.INPUT, Region.CONSTANT)
@@ -80,8 +80,8 @@ def _block(steps: Steps, written: set[str], known: set[Var]) -> None:
             _control(step.control, steps, written, known)
 
 
-def _control(control: Choice | Cycle, steps: Steps, written: set[str], known: set[Var]) -> None:
-    if isinstance(control, Choice):
+def _control(control: BranchControl | LoopControl, steps: Steps, written: set[str], known: set[Var]) -> None:
+    if isinstance(control, BranchControl):
         ends = [(set(written), set(known)) for _ in control.blocks()]
         for block, (memory, symbols) in zip(control.blocks(), ends, strict=True):
             _block(block, memory, symbols)

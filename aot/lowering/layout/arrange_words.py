@@ -20,13 +20,13 @@ from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import access, all_axes, coefficient, known, varies
+from aot.codegen.ir.access import access, all_axes, coefficient, typical, varies
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, dense, prim, select
 from aot.codegen.ir.numbers.chains import is_chains, is_contiguous
-from aot.codegen.ir.numbers.dot_forms import dot_factors, takes_rows, word_elements
+from aot.codegen.ir.numbers.dot_forms import dot_factors, elements_per_dot, takes_rows
 from aot.codegen.ir.numbers.matrix_form import ROWS, matrix_form
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.rename_sizes import renamed
@@ -36,7 +36,7 @@ from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
-from aot.lowering.ir.steps import Choice, Step, Steps, Value
+from aot.lowering.ir.steps import BranchControl, Step, Steps, Value
 from aot.runtime.abi import DType
 
 
@@ -57,7 +57,7 @@ class Columns:
     @property
     def are_many(self) -> bool:
         """True if each column is multiplied by enough rows to pay for a copy, for all dynamic sizes."""
-        return not varies(self.rows) and prod(known(a.extent or 1) for a in self.rows) >= COSTS.min_word_rows
+        return not varies(self.rows) and prod(typical(a.extent or 1) for a in self.rows) >= COSTS.min_word_rows
 
 
 def arrange_words(steps: Steps, context: Context) -> None:
@@ -122,7 +122,7 @@ def _of_dots(d: Definition, lane: Var, dots: str | None) -> tuple[Load, Var, int
     factors = dot_factors(d.reduction, lane.name)
     if part is None or factors is None or not takes_rows(d, part, lane.name):
         return None
-    return factors[1], part, word_elements(factors[1].buffer.dtype)
+    return factors[1], part, elements_per_dot(factors[1].buffer.dtype)
 
 
 def _of_chains(d: Definition, lane: Var) -> tuple[Load, Var, int] | None:
@@ -155,12 +155,12 @@ def _by_rows(step: Step, read: list[Columns], steps: Steps) -> Step:
     are_many = select(prim("ge", rows, COSTS.min_word_rows), 1, 0)
     few = Step(step.works, step.layers, step.kind)
     then, other = (replace(steps, steps=branch, inputs=[], outputs=[]) for branch in (many, [few]))
-    return replace(step, works=(), control=Choice(are_many, then, other))
+    return replace(step, works=(), control=BranchControl(are_many, then, other))
 
 
 def _in_words(c: Columns, steps: Steps) -> tuple[tuple[Definition, ...], Load]:
     """Return the definitions of a copy in words, and the load from it."""
-    x, part, lane, size = c.load, c.part, c.lane, word_elements(c.load.buffer.dtype)
+    x, part, lane, size = c.load, c.part, c.lane, elements_per_dot(c.load.buffer.dtype)
     n, outer = part.extent or 1, tuple(a for a in c.axes if a not in (part, lane))
     whole, pairs = (steps.sizes.of(m, is_size=True) for m in (n // size, _blocks(n, c.block) * (c.block // size)))
     words, elements = _placed(c, outer, pairs, steps)
@@ -197,13 +197,13 @@ def _placed(c: Columns, outer: tuple[Var, ...], pairs: Size, steps: Steps) -> tu
     columns are left.
     """
     dtype, columns = c.load.buffer.dtype, c.lane.extent or 1
-    shape = (*(a.extent or 1 for a in outer), pairs, columns, word_elements(dtype))
-    line, row = COSTS.line_bytes // dtype.stored_bytes, columns * word_elements(dtype)
-    if c.block > word_elements(dtype) or not isinstance(row, int):
+    shape = (*(a.extent or 1 for a in outer), pairs, columns, elements_per_dot(dtype))
+    line, row = COSTS.line_bytes // dtype.stored_bytes, columns * elements_per_dot(dtype)
+    if c.block > elements_per_dot(dtype) or not isinstance(row, int):
         row = (_blocks(columns, 2 * ROWS) * 2 + 1) * line
     elif row * dtype.stored_bytes % (COSTS.page_bytes // 2) == 0:
         row += line
-    strides: list[Size] = [word_elements(dtype), 1]
+    strides: list[Size] = [elements_per_dot(dtype), 1]
     for n in (row, *reversed(shape[1:-2])):
         strides.insert(0, steps.sizes.of(n if len(strides) == 2 else strides[0] * n))
     elements = steps.sizes.of(strides[0] * shape[0])

@@ -17,7 +17,7 @@ from math import inf, prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import all_axes, coefficient, known, offset, points
+from aot.codegen.ir.access import all_axes, coefficient, offset, points, typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads
 from aot.codegen.ir.index import normal
@@ -130,14 +130,14 @@ def _unevenness(b: Buffer, sites: list[Site]) -> float:
     """
     total = 0.0
     for x in sites:
-        at, count = offset(b, x.index), float(known(points(x.d)))
+        at, count = offset(b, x.index), float(typical(points(x.d)))
         for a in all_axes(x.d):
             step = coefficient(at, a)
             row = a in x.rows
             if step is None:
-                inside = prod(known(i.extent or 1) for i in all_axes(x.d) if row and i not in x.rows)
+                inside = prod(typical(i.extent or 1) for i in all_axes(x.d) if row and i not in x.rows)
                 total += count / max(1, inside)  # a dynamic size may be typically 0: a difference of sizes
-            elif x.rows and not row and _collides(step.const * b.dtype.stored_bytes, known(a.extent or 1)):
+            elif x.rows and not row and _collides(step.const * b.dtype.stored_bytes, typical(a.extent or 1)):
                 total += count
     return total
 

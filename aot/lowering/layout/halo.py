@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known, points
+from aot.codegen.ir.access import points, typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.index import normal
@@ -80,7 +80,7 @@ def _padded_loads(work: Work) -> Iterator[tuple[_Padded, frozenset[int], int]]:
     """Yield padded loads, with the dimensions in which each needs no halo and the number of points that read it."""
     for part in (*members(work),) or (work,):
         windows = dict(_windows(part)) if isinstance(part, Definition) else {}
-        times = known(points(part)) if isinstance(part, Definition) else 1
+        times = typical(points(part)) if isinstance(part, Definition) else 1
         found = list(walk(*expressions(part)))
         inner = {e.args[2] for e in found if isinstance(e, Prim) and e.fn == "within"}
         for e in found:
@@ -101,7 +101,7 @@ def _windows(d: Definition) -> Iterator[tuple[Expr, frozenset[int]]]:
         index = padded.load.index
         down = [k for k, i in enumerate(index) if not variables(i).isdisjoint(r.axes)]
         own = (i for i in index if isinstance(i, Var) and i in d.axes)
-        channels = any(known(i.extent or 0) >= COSTS.vector_extent for i in own)
+        channels = any(typical(i.extent or 0) >= COSTS.vector_extent for i in own)
         if channels and all(_slides(index[k], r) for k in down):
             yield e, frozenset(down[:-1])
 

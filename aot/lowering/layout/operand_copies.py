@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import all_axes, known, offset, points
+from aot.codegen.ir.access import all_axes, offset, points, typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, variables, walk
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var, dense
@@ -52,7 +52,7 @@ def _across(d: Definition, constants: frozenset[str]) -> set[str]:
     """Return the buffers that a product reads repeatedly, and strided along its lanes."""
     if d.reduction is None or streams(d, constants):
         return set()
-    lane, count = lane_axis(d, constants), known(points(d))
+    lane, count = lane_axis(d, constants), typical(points(d))
     if lane is None:
         return set()
     found = [x for x in memory_of(d) if x.buffer.name not in constants and dim_of(x.index, lane) is not None]
@@ -60,7 +60,7 @@ def _across(d: Definition, constants: frozenset[str]) -> set[str]:
         x.buffer.name
         for x in found
         if offset(x.buffer, x.index).terms.get(lane) != 1
-        and count >= COSTS.copy_reads * prod(map(known, x.buffer.shape))
+        and count >= COSTS.copy_reads * prod(map(typical, x.buffer.shape))
     }
 
 
@@ -120,9 +120,11 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
     if not lanes or not all(across.values()):
         return []
     lane = wanted_lane(d, lanes, votes) if is_free(d, constants) else lanes[0]
-    often = known(points(d)) // COSTS.copy_reads
+    often = typical(points(d)) // COSTS.copy_reads
     axes = {x: [a for a in all_axes(d) if a in variables(*x.index)] for x in across[lane]}
-    return [x for x, mine in axes.items() if prod(known(a.extent or 1) for a in mine) <= often and not loads(*x.index)]
+    return [
+        x for x, mine in axes.items() if prod(typical(a.extent or 1) for a in mine) <= often and not loads(*x.index)
+    ]
 
 
 def _is_across(x: Load, lane: Var, d: Definition, steps: Steps, votes: Votes) -> bool:

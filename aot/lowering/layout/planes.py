@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import normal
@@ -47,9 +47,9 @@ def _column(d: Definition, constants: frozenset[str]) -> Var | None:
     if len(columns) != 1 or not others.isdisjoint(own & {*d.axes}) or not own & others >= {*r.axes}:
         return None
     outputs, channels, taps = (
-        prod(known(a.extent or 1) for a in axes)
+        prod(typical(a.extent or 1) for a in axes)
         for axes in (others & {*d.axes}, {a for a in r.axes if a in index}, {a for a in r.axes if a not in index})
     )
     few = outputs < COSTS.min_product_lanes and channels <= COSTS.max_plane_channels
-    wide = known(columns[0].extent or 1) >= COSTS.min_plane_columns
+    wide = typical(columns[0].extent or 1) >= COSTS.min_plane_columns
     return columns[0] if few and wide and taps * outputs >= COSTS.min_plane_reads else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import all_axes, known, points
+from aot.codegen.ir.access import all_axes, points, typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import normal
@@ -80,7 +80,7 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
     beside the sum, as by an addition behind a convolution, should lie as the result.
     """
     assert d.reduction is not None
-    weight = float(known(points(d)))
+    weight = float(typical(points(d)))
     if streams(d, constants):
         for x in loads(d.reduction.body):
             inner = [k for k, i in enumerate(x.index) if i in d.reduction.axes]
@@ -89,7 +89,7 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
         return
     if _stays(d, steps):
         return
-    results = float(prod(known(a.extent or 1) for a in d.axes))
+    results = float(prod(typical(a.extent or 1) for a in d.axes))
     if lane is not None and (dim := dim_of(d.target, lane, d.axes)) is not None:
         _add(votes, d.out, dim, COSTS.scattered_store * results)
     summed_loads = loads(d.reduction.body)
@@ -111,14 +111,14 @@ def _summed_dim(x: Load, r: Reduce) -> int | None:
     """Return the dimension of an operand along the longest axis of a sum, or, of integers, along the words."""
     if scaled_sum(r) is not None:
         return next((k for k in reversed(range(len(x.index))) if r.axes[-1] in variables(x.index[k])), None)
-    longest = sorted(r.axes, key=lambda a: known(a.extent or 1))
+    longest = sorted(r.axes, key=lambda a: typical(a.extent or 1))
     summed = [k for a in longest if (k := dim_of(x.index, a)) is not None]
     return summed[-1] if summed else None
 
 
 def _vote_for_planes(d: Definition, column: Var, votes: Votes, constants: frozenset[str]) -> None:
     """Vote for columns as innermost in the result and in the picture."""
-    weight = float(known(points(d)))
+    weight = float(typical(points(d)))
     for b, index in ((d.out, d.target), *((x.buffer, x.index) for x in memory_of(d))):
         if b.name not in constants and (dim := dim_of(index, column, all_axes(d))) is not None:
             _add(votes, b, dim, weight)

@@ -11,11 +11,11 @@ from math import inf
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.index import Affine, atom_bounds, bounds, normal
 from aot.codegen.ir.loops import Const, Expr, Size, as_expr, prim
 from aot.codegen.ir.program import Region
-from aot.lowering.ir.steps import Cycle, Steps
+from aot.lowering.ir.steps import LoopControl, Steps
 from aot.lowering.ir.symbolic_sizes import Sizes
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
@@ -65,7 +65,7 @@ def _placed(lives: dict[str, tuple[int, int]], sizes: dict[str, Size], names: Si
         offsets = place(fixed)
         return Plan(dict(offsets), max((offsets[x.name] + x.size for x in fixed), default=0))
     # An estimate may be negative, as of h - 2 k where nothing is known of both: values of no size lie in each other.
-    return _stacked([Life(n, min(max(known(s), ALIGN), LARGE), *lives[n]) for n, s in sizes.items()], sizes, names)
+    return _stacked([Life(n, min(max(typical(s), ALIGN), LARGE), *lives[n]) for n, s in sizes.items()], sizes, names)
 
 
 def _larger(a: Size, b: Size) -> Size:
@@ -113,7 +113,7 @@ class _Lives:
             start = self.at
             for inner in step.blocks():
                 self._block(inner)
-            looped = isinstance(step.control, Cycle)
+            looped = isinstance(step.control, LoopControl)
             for name in dict.fromkeys([b.name for b in step.writes()] + [x.buffer.name for x in step.reads()]):
                 value = self.values[name]
                 if value.region is Region.SHARED and looped:

@@ -13,7 +13,7 @@ from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Expr, Kernel, Size, Var, dense
 from aot.codegen.ir.numbers.denormals import denormals, flushes
 from aot.codegen.ir.printer import definition_text, schedule_text
-from aot.codegen.ir.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
+from aot.codegen.ir.program import Address, Bind, Call, DataDependentSize, Let, Program, Region, Tensor
 from aot.codegen.ir.rename_sizes import renamed
 from aot.codegen.ir.schedule import Pack, Schedule
 from aot.codegen.ir.traverse import Work, reads, writes
@@ -24,7 +24,7 @@ from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.ir.graph import Graph, Node
 from aot.ir.values.deferred import is_normal, release, value_of
-from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value, sizes_of
+from aot.lowering.ir.steps import BranchControl, LoopControl, Repeat, Step, Steps, Value, sizes_of
 from aot.lowering.program.arena import Plan, plan
 from aot.lowering.program.constant_places import Constants, Weights
 from aot.lowering.program.flow import Flow
@@ -183,14 +183,14 @@ class ProgramBuilder:
                 found.setdefault(why, {}).update(dict.fromkeys(layers))
         return tuple((why, tuple(layers)) for why, layers in found.items())
 
-    def _late(self) -> tuple[Late, ...]:
+    def _late(self) -> tuple[DataDependentSize, ...]:
         """Return the symbols that the program sets, with the capacities that memory is laid out for."""
         used = {c.symbol for c in self.flow.control if isinstance(c, Bind | Let)}
         late = {s: c for s, c in self.steps.sizes.late.items() if s in used}
         first = self.steps.sizes.first_capacity(scarce=self.target.platform.scarce_memory)
-        return tuple(Late(s, c, 0 if c is None else first) for s, c in late.items())
+        return tuple(DataDependentSize(s, c, 0 if c is None else first) for s, c in late.items())
 
-    def _computed(self, late: tuple[Late, ...]) -> tuple[tuple[Var, Expr], ...]:
+    def _computed(self, late: tuple[DataDependentSize, ...]) -> tuple[tuple[Var, Expr], ...]:
         """Return the named sizes, without those of symbols that nothing needs."""
         sizes, symbols = self.steps.sizes, {x.symbol for x in late}
         return tuple((s, m) for s, m in sizes.meaning.items() if sizes.late_of(m) <= symbols)
@@ -209,9 +209,9 @@ class ProgramBuilder:
         self._bind(step, arena)
         self.flow.check(step.checks)
         match step.control:
-            case Choice():
+            case BranchControl():
                 self.flow.choice(step, step.control, lambda block: self._block(block, arena))
-            case Cycle():
+            case LoopControl():
                 self.flow.cycle(step, step.control, lambda block: self._block(block, arena))
             case None if step.works:
                 parts = _kernel_works(step.works)
@@ -407,17 +407,17 @@ class ProgramBuilder:
         self.kernels[kernel] = name
         return name
 
-    def _place(self, name: str, packed: Pack | None, arena: Plan) -> Place:
+    def _place(self, name: str, packed: Pack | None, arena: Plan) -> Address:
         value = self.steps.values[name]
         match value.region:
             case Region.ARENA | Region.SHARED:
-                return Place(Region.ARENA, 0, arena.offsets[name])
+                return Address(Region.ARENA, 0, arena.offsets[name])
             case Region.STATE:
-                return Place(Region.STATE, 0, self.steps.sizes.of(value.at))
+                return Address(Region.STATE, 0, self.steps.sizes.of(value.at))
             case Region.CONSTANT:
-                return Place(Region.CONSTANT, 0, self.constants.add(value, packed))
+                return Address(Region.CONSTANT, 0, self.constants.add(value, packed))
             case _:
-                return Place(value.region, value.index)
+                return Address(value.region, value.index)
 
 
 def _kernel_works(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:

@@ -14,9 +14,9 @@ from dataclasses import field
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Size, Var, as_expr, prim
-from aot.codegen.ir.program import Bind, Call, Check, Control, Jump, Label, Let, Place, Rule
+from aot.codegen.ir.program import Address, Bind, Call, Check, Control, Jump, Label, Let, SizeConstraint
 from aot.ir.types import dim_text
-from aot.lowering.ir.steps import Choice, Cycle, Step, Steps
+from aot.lowering.ir.steps import BranchControl, LoopControl, Step, Steps
 from aot.lowering.ir.symbolic_sizes import Sizes
 from aot.opset.control.control_flow import UNLIMITED_ITERATIONS
 from aot.runtime.abi import DType
@@ -36,18 +36,18 @@ class Flow:
     labels: int = 0
     turns: int = 1  # product of the limits of enclosing loops, where static
 
-    def bind(self, symbol: Var, place: Place, dtype: DType) -> None:
+    def bind(self, symbol: Var, place: Address, dtype: DType) -> None:
         """Read a symbol from memory."""
         self.control.append(Bind(len(self.calls), symbol, place, dtype))
         at = f"%{place.region}{place.index or ''}+{dim_text(place.offset)}"
         self.text.append(f"bind {symbol.name} = {dtype.value} at {at}")
 
-    def check(self, rules: Sequence[Rule]) -> None:
+    def check(self, rules: Sequence[SizeConstraint]) -> None:
         for rule in rules:
             self.control.append(Check(len(self.calls), rule))
             self.text.append(f"check {rule.text}")
 
-    def choice(self, step: Step, choice: Choice, emit: Emit) -> None:
+    def choice(self, step: Step, choice: BranchControl, emit: Emit) -> None:
         """Add a choice between two blocks; `emit` adds the calls of a block."""
         otherwise, end = self._label("else"), self._label("end")
         self.text.append(f"if {dim_text(choice.condition)}: {' + '.join(step.layers)}")
@@ -60,7 +60,7 @@ class Flow:
         self.text.append("end")
         self._mark(end)
 
-    def cycle(self, step: Step, cycle: Cycle, emit: Emit) -> None:
+    def cycle(self, step: Step, cycle: LoopControl, emit: Emit) -> None:
         """Add a loop around a block; `emit` adds the calls of the block."""
         head, end = self._label("loop"), self._label("end")
         bound = "" if cycle.limit == UNLIMITED_ITERATIONS else f" in {dim_text(cycle.limit)}"

@@ -21,7 +21,7 @@ import numpy as np
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, cast, dense, prim, select
 from aot.codegen.ir.program import Region
@@ -150,7 +150,7 @@ def compress_constants(steps: Steps, context: Context) -> None:
 
 def _lower_bound(size: Size) -> int:
     """Return a lower bound of a dynamic size: for few rows, reading the weights dominates."""
-    return known(size if isinstance(size, int) else rewrite(size, {v: Const(max(v.low, 1)) for v in variables(size)}))
+    return typical(size if isinstance(size, int) else rewrite(size, {v: Const(max(v.low, 1)) for v in variables(size)}))
 
 
 def _read(made: dict[str, _Compressed], e: Expr) -> Expr | None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import known, points, reads
+from aot.codegen.ir.access import points, reads, typical
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import For, If, LoopKind, Prefetch, Size, Stmt, Store, TileOp, Var
 from aot.codegen.ir.program import Region
@@ -104,7 +104,7 @@ def _is_bf16(x: NDArray[np.float32]) -> bool:
 _HOLDS = {DType.F16: _is_f16, DType.BF16: _is_bf16}
 
 
-def uses_of(steps: Steps, size: Callable[[Size], int] = known) -> dict[str, float]:
+def uses_of(steps: Steps, size: Callable[[Size], int] = typical) -> dict[str, float]:
     """Return the loads of an element of each constant by the work that loads it most.
 
     Of statements they are unknown, but rows of vectors count as few: how often depends on data. `size`: of dynamic

@@ -25,7 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import known, varies, volume
+from aot.codegen.ir.access import typical, varies, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var, cast, dense, prim
@@ -189,7 +189,7 @@ class _Rounded:
         value = self.steps.values.get(x.buffer.name)
         if value is None or value.region not in (Region.ARENA, Region.INPUT) or x.dtype is not DType.F32:
             return GIVEN
-        lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
+        lanes = [typical(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
         return "" if max(lanes, default=0) >= COSTS.min_dot_outputs else FEW_OUTPUTS
 
     def _is_small(self, w: Load, r: Reduce) -> bool:
@@ -223,7 +223,7 @@ class _Rounded:
         (axis,) = r.axes
         parts = in_parts(data, (w.index.index(axis),))
         release(data)
-        length = 0 if parts is None else group_length(parts, known(axis.extent or 1))
+        length = 0 if parts is None else group_length(parts, typical(axis.extent or 1))
         if parts is None or not length or parts.codes is not None:
             return None
         return GroupWeights(self.steps, w, axis, parts, length, 4 if self.dtype is DType.I8 else 2, self.signs)

@@ -5,7 +5,7 @@
 
 Where the function is of one byte, a table holds its results; here it is of a sum in f32. From the range of the levels
 follows that of the function: its form is replaced if no result of it within that range is off by more than
-`MOST_ERROR` of a level. Such a result moves to another level only from near the middle of two. A sigmoid in a term of a
+`MAX_ERROR` of a level. Such a result moves to another level only from near the middle of two. A sigmoid in a term of a
 sum is replaced, too: it may be twelve times as large as the range before it is off by more.
 """
 
@@ -23,7 +23,7 @@ from aot.lowering.storage.byte_values import is_byte
 from aot.lowering.storage.precision.short_functions import ERROR, GELU_ERROR, LEVEL_ERROR, short_form
 from aot.runtime.abi import DType
 
-MOST_ERROR = 1 / 64  # of a level: so many results, or fewer, lie so near to the middle of two
+MAX_ERROR = 1 / 64  # of a level: so many results, or fewer, lie so near to the middle of two
 SIGMOID = "sigmoid_level"
 GELUS = ("gelu_short", "gelu_tanh_short")  # whose errors are absolute
 
@@ -48,7 +48,7 @@ class _Line:
         ends = max(abs((level - self.offset) / self.factor) for level in (low, high))
         few = made.fn in SHORT_FUNCTIONS and made.fn != SIGMOID
         error = GELU_ERROR if made.fn in GELUS else (ERROR if few else LEVEL_ERROR) * ends
-        return error * self.factor <= MOST_ERROR
+        return error * self.factor <= MAX_ERROR
 
 
 def shorten_levels(steps: Steps, _context: Context) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known, varies
+from aot.codegen.ir.access import typical, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
@@ -189,7 +189,7 @@ class _Dots:
             if not isinstance(w, Load) or w.buffer.name not in self.constants or len(read) != 1:
                 continue
             (x,) = read
-            lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
+            lanes = [typical(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
             ours = x.buffer.name in self.steps.values and self.steps.values[x.buffer.name].region is Region.ARENA
             enough = max(lanes, default=0) >= COSTS.min_dot_outputs or self._slides(d, r, x, w)
             if ours and enough and summed <= variables(*w.index):
@@ -198,11 +198,11 @@ class _Dots:
 
     def _slides(self, d: Definition, r: Reduce, x: Load, w: Load) -> bool:
         """True if windows slide over rows and columns of channels, and words of bytes may be made of the rows."""
-        if not self.joins or len(r.axes) != 2 or min(known(a.extent or 1) for a in r.axes) < MIN_WINDOW:
+        if not self.joins or len(r.axes) != 2 or min(typical(a.extent or 1) for a in r.axes) < MIN_WINDOW:
             return False
         outer = [i for i in w.index if variables(i) and not variables(i) & set(r.axes)]
         channels = [i for i in outer if isinstance(i, Var) and i in x.index and i in d.axes]
-        if len(channels) != 1 or outer != channels or known(channels[0].extent or 1) < COSTS.vector_extent:
+        if len(channels) != 1 or outer != channels or typical(channels[0].extent or 1) < COSTS.vector_extent:
             return False
         dims = [variables(i) for i in x.index if variables(i) & set(r.axes)]
         return len(dims) == 2 and all(len(v & set(r.axes)) == 1 and channels[0] not in v for v in dims)
@@ -321,7 +321,7 @@ def middle_of(whole: NDArray[np.int16], sums: tuple[int, ...], dtype: DType) -> 
 
 
 def _terms(r: Reduce) -> int:
-    return prod(known(a.extent or 1) for a in r.axes)
+    return prod(typical(a.extent or 1) for a in r.axes)
 
 
 def _fits(x: Quantised, w: _Weights, d: Definition) -> bool:
@@ -380,7 +380,7 @@ def _is_apart(x: Quantised, r: Reduce) -> bool:
 
 def _groups(r: Reduce) -> tuple[Var, ...]:
     """Return the outer one of two axes of a sum, if the inner one is worth sums of its own."""
-    return r.axes[:1] if len(r.axes) == 2 and known(r.axes[1].extent or 1) >= COSTS.min_scaled_terms else ()
+    return r.axes[:1] if len(r.axes) == 2 and typical(r.axes[1].extent or 1) >= COSTS.min_scaled_terms else ()
 
 
 def _divided(w: Load, r: Reduce) -> tuple[tuple[int, Expr], ...]:

@@ -22,7 +22,7 @@ from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.precision.few_channels import MAX_CHANNELS
 from aot.runtime.abi import DType
 
-MOST_ADDED = 3  # columns
+MAX_ADDED = 3  # columns
 
 
 def widen_windows(steps: Steps) -> None:
@@ -54,7 +54,7 @@ def _found(d: Definition, steps: Steps) -> tuple[Load, Load, int, Var] | None:
     few, taps = channels[0].extent, columns[0].extent
     if not isinstance(few, int) or not isinstance(taps, int) or byte_terms(few * taps):
         return None
-    wide = next((n for n in range(taps + 1, taps + MOST_ADDED + 1) if byte_terms(few * n) == few * n), 0)
+    wide = next((n for n in range(taps + 1, taps + MAX_ADDED + 1) if byte_terms(few * n) == few * n), 0)
     return (x, w, across, replace(columns[0], extent=wide)) if wide else None
 
 

@@ -26,7 +26,7 @@ from aot.runtime.errors import CorruptError
 from aot.runtime.regular import open_file
 
 KINDS = ("scope", "points", "general")
-MOST_BYTES = 1 << 26
+MAX_BYTES = 1 << 26
 _POINTS = ("start_points", "end_points")
 
 Entry = dict[str, Any]
@@ -36,9 +36,9 @@ def read_entries(path: Path) -> list[Entry]:
     """Return the entries of a file. CorruptError names the file, the entry's id and the field that is wrong."""
     try:
         with open_file(path, "transformations-config") as stream:
-            text = stream.read(MOST_BYTES + 1)
-        if len(text) > MOST_BYTES:
-            raise CorruptError(f"{path.name}: a configuration file has at most {MOST_BYTES} bytes, got more")
+            text = stream.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise CorruptError(f"{path.name}: a configuration file has at most {MAX_BYTES} bytes, got more")
         found: object = json.loads(text.decode())
     except OSError as error:
         raise Error("transformations-config: a file that can be read, got {}: {}", path, error.strerror) from error

@@ -22,7 +22,7 @@ from aot.passes.rewrite import Replacement, RuleSet, rule
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError, ShapeError
 
-MOST_LEVEL = 255  # a byte
+MAX_LEVEL = 255  # a byte
 
 
 @rule(DecomposedOp)
@@ -110,7 +110,7 @@ def quantize_in_steps(node: Node, op: FakeQuantize, build: Builder) -> Replaceme
 
     moved = build.Subtract(x, number(low)) if low.any() else x
     level = build.Clamp(build.Round(build.Divide(moved, number((high - low) / steps))), min=0.0, max=float(steps))
-    if steps <= MOST_LEVEL:
+    if steps <= MAX_LEVEL:
         level = build.Convert(build.Convert(level, destination_type=DType.U8), destination_type=DType.F32)
     step, zero = steps_of(out_low, out_high, op.levels)
     if not np.isnan(zero).any():

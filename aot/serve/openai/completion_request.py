@@ -13,9 +13,9 @@ from aot.serve.openai.messages import called_of, messages_of, tools_of
 from aot.serve.openai.token_choice import SamplingRules
 from aot.text.grammars import GRAMMAR, REGEX, SCHEMA
 
-MOST_STOPS, MOST_STOP = 4, 256  # texts that end an answer, and their characters
-MOST_ANSWERS, MOST_BIASES = 16, 1024  # to one request, and tokens of `logit_bias`
-MOST_TOP = {True: 20, False: 5}  # tokens whose probabilities are told, of a chat and of a completion, as OpenAI has it
+MAX_STOPS, MAX_STOP = 4, 256  # texts that end an answer, and their characters
+MAX_ANSWERS, MAX_BIASES = 16, 1024  # to one request, and tokens of `logit_bias`
+MAX_TOP = {True: 20, False: 5}  # tokens whose probabilities are told, of a chat and of a completion, as OpenAI has it
 DEFAULT_TOKENS = 16  # of a completion, as OpenAI has it
 # Fields that are followed in all endpoints; more of them in those of completions and chats, `prompt` or `messages` too.
 COMMON = (
@@ -96,7 +96,7 @@ def completion_request_of(tree: Mapping[str, object], *, chat: bool) -> Completi
         stops_of(tree.get("stop")),
         flag_of(tree, "stream"),
         usage_of(tree.get("stream_options")),
-        whole_of(tree, "n", 1, 1, MOST_ANSWERS + 1),
+        whole_of(tree, "n", 1, 1, MAX_ANSWERS + 1),
         tools,
         called,
         grammar_of(tree, None if form is None else schema_of(form, "response_format"), called),
@@ -135,18 +135,18 @@ def sampling_rules_of(tree: Mapping[str, object], top: int | None) -> SamplingRu
 def _top(tree: Mapping[str, object], chat: bool) -> int | None:
     """Return how many probabilities are told beside each token's, None: not even that one."""
     if chat:
-        count = whole_of(tree, "top_logprobs", 0, 0, MOST_TOP[chat] + 1)
+        count = whole_of(tree, "top_logprobs", 0, 0, MAX_TOP[chat] + 1)
         if count and not flag_of(tree, "logprobs"):
             raise FieldError("top_logprobs", "left out without logprobs", count)
         return count if flag_of(tree, "logprobs") else None
     given = tree.get("logprobs")
-    return None if given is None or given is False else whole_of(tree, "logprobs", 0, 0, MOST_TOP[chat] + 1)
+    return None if given is None or given is False else whole_of(tree, "logprobs", 0, 0, MAX_TOP[chat] + 1)
 
 
 def _bias(value: object) -> dict[int, float]:
     given = {} if value is None else object_of(value, "logit_bias")
-    rule = f"numbers from -100 to 100 for at most {MOST_BIASES} tokens"
-    if len(given) > MOST_BIASES or not all(key.isascii() and key.isdecimal() and len(key) < 10 for key in given):
+    rule = f"numbers from -100 to 100 for at most {MAX_BIASES} tokens"
+    if len(given) > MAX_BIASES or not all(key.isascii() and key.isdecimal() and len(key) < 10 for key in given):
         raise FieldError("logit_bias", rule, json.dumps(value))
     return {int(key): real_of(given, key, 0.0, -100, 100) for key in given}
 
@@ -215,7 +215,7 @@ def stops_of(value: object) -> tuple[str, ...]:
     if value is None:
         return ()
     found = [value] if isinstance(value, str) else list_of(value)
-    texts = [text for text in found if isinstance(text, str) and 0 < len(text) <= MOST_STOP]
-    if len(texts) != len(found) or not 1 <= len(texts) <= MOST_STOPS:
-        raise FieldError("stop", f"1 to {MOST_STOPS} texts of 1 to {MOST_STOP} characters", json.dumps(value))
+    texts = [text for text in found if isinstance(text, str) and 0 < len(text) <= MAX_STOP]
+    if len(texts) != len(found) or not 1 <= len(texts) <= MAX_STOPS:
+        raise FieldError("stop", f"1 to {MAX_STOPS} texts of 1 to {MAX_STOP} characters", json.dumps(value))
     return tuple(texts)

@@ -18,7 +18,7 @@ from aot.serve.served_model import ServedModel
 from aot.text.embedding import batches_of, check_encoder, inputs_of, tokens_of
 from aot.text.tokenizers.tokenizer import read_tokenizer
 
-MOST_TEXTS = 2048  # of a request, as OpenAI has it
+MAX_TEXTS = 2048  # of a request, as OpenAI has it
 FLOATS, BASE64 = "float", "base64"
 
 
@@ -39,8 +39,8 @@ def wanted_of(tree: Mapping[str, object]) -> EmbeddingRequest:
         raise FieldError("model", "the name of a model", model)
     found = [given] if isinstance(given, str) else list_of(given)
     texts = [text for text in found if isinstance(text, str)]
-    if len(texts) != len(found) or not 1 <= len(texts) <= MOST_TEXTS:
-        raise FieldError("input", f"a text, or a list of 1 to {MOST_TEXTS} texts", json.dumps(given))
+    if len(texts) != len(found) or not 1 <= len(texts) <= MAX_TEXTS:
+        raise FieldError("input", f"a text, or a list of 1 to {MAX_TEXTS} texts", json.dumps(given))
     if form not in (None, FLOATS, BASE64):
         raise FieldError("encoding_format", f"{FLOATS} or {BASE64}", json.dumps(form))
     return EmbeddingRequest(model, texts, form == BASE64)

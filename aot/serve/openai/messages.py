@@ -9,7 +9,7 @@ from typing import cast
 from aot.serve.json_texts import json_tree
 from aot.serve.openai.fields import FieldError, check_others, list_of, object_of
 
-MOST_MESSAGES, MOST_TOOLS = 4096, 128
+MAX_MESSAGES, MAX_TOOLS = 4096, 128
 ASSISTANT, TOOL = "assistant", "tool"  # roles of messages with calls, and with their results
 # Values of messages that are sent back.
 NEUTRAL: dict[str, tuple[object, ...]] = {"tool_calls": ([],), "annotations": ([],), "logprobs": ([],)}
@@ -19,8 +19,8 @@ NO_CALL, ANY_CALL, MUST_CALL = "none", "auto", "required"  # values of `tool_cho
 def messages_of(value: object) -> list[dict[str, object]]:
     """Return messages; FieldError for those that are none, or that have fields which templates do not see."""
     found = list_of(value)
-    if not 1 <= len(found) <= MOST_MESSAGES:
-        raise FieldError("messages", f"a list of 1 to {MOST_MESSAGES} messages", f"{len(found)} of them")
+    if not 1 <= len(found) <= MAX_MESSAGES:
+        raise FieldError("messages", f"a list of 1 to {MAX_MESSAGES} messages", f"{len(found)} of them")
     return [_message(n, one) for n, one in enumerate(found)]
 
 
@@ -28,8 +28,8 @@ def tools_of(tree: Mapping[str, object]) -> tuple[dict[str, object], ...]:
     """Return the functions that an answer may call; none where `tool_choice` is none."""
     value = tree.get("tools")
     found = list_of(value)
-    if value is not None and (not isinstance(value, list) or len(found) > MOST_TOOLS):
-        raise FieldError("tools", f"a list of at most {MOST_TOOLS} functions", json.dumps(value))
+    if value is not None and (not isinstance(value, list) or len(found) > MAX_TOOLS):
+        raise FieldError("tools", f"a list of at most {MAX_TOOLS} functions", json.dumps(value))
     tools = tuple(_tool(n, one) for n, one in enumerate(found))
     return () if tree.get("tool_choice") == NO_CALL else tools
 

@@ -13,7 +13,7 @@ from aot.ir.types import Array
 from aot.runtime.errors import UsageError
 from aot.serve.json_texts import written
 from aot.serve.metrics import Times
-from aot.serve.openai.embeddings import MOST_TEXTS
+from aot.serve.openai.embeddings import MAX_TEXTS
 from aot.serve.openai.fields import FieldError, check_others, flag_of, list_of, whole_of
 from aot.serve.served_model import ServedModel
 from aot.text.library_texts import PAIR_SCORES
@@ -21,7 +21,7 @@ from aot.text.ranking import check_ranker, labels_of, pairs_of, ranked
 from aot.text.tokenizers.tokenizer import read_tokenizer
 
 FIELDS = ("model", "query", "documents", "top_n", "return_documents", "user")
-MOST_READ = 1 << 26  # characters of the query, which is read again with each text
+MAX_READ = 1 << 26  # characters of the query, which is read again with each text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ def wanted_of(tree: Mapping[str, object]) -> RerankRequest:
         raise FieldError("query", "a text", json.dumps(query))
     found = [_text_of(one) for one in list_of(given)]
     texts = [text for text in found if isinstance(text, str)]
-    if len(texts) != len(found) or not 1 <= len(texts) <= MOST_TEXTS:
-        raise FieldError("documents", f"a list of 1 to {MOST_TEXTS} texts, or objects with a text", json.dumps(given))
-    if len(query) * len(texts) > MOST_READ:
-        rule = f"at most {MOST_READ // len(texts)} characters for so many documents"
+    if len(texts) != len(found) or not 1 <= len(texts) <= MAX_TEXTS:
+        raise FieldError("documents", f"a list of 1 to {MAX_TEXTS} texts, or objects with a text", json.dumps(given))
+    if len(query) * len(texts) > MAX_READ:
+        rule = f"at most {MAX_READ // len(texts)} characters for so many documents"
         raise FieldError("query", rule, len(query))
     top = whole_of(tree, "top_n", len(texts), 1, 1 << 31)
     return RerankRequest(model, query, texts, top, flag_of(tree, "return_documents"))

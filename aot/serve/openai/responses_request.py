@@ -18,7 +18,7 @@ from aot.serve.openai.completion_request import (
     usage_of,
 )
 from aot.serve.openai.fields import FieldError, check_others, flag_of, list_of, object_of
-from aot.serve.openai.messages import ASSISTANT, MOST_MESSAGES, TOOL, call_of, called_of, text_of, tools_of
+from aot.serve.openai.messages import ASSISTANT, MAX_MESSAGES, TOOL, call_of, called_of, text_of, tools_of
 
 FOLLOWED = ("input", "instructions", "max_output_tokens", "tools", "tool_choice", "text")  # and the common ones
 NEUTRAL: dict[str, tuple[object, ...]] = {  # values that ask for what is done anyway
@@ -71,8 +71,8 @@ def _messages(tree: Mapping[str, object]) -> list[dict[str, object]]:
     if said is not None and not isinstance(said, str):
         raise FieldError("instructions", "a text", json.dumps(said))
     items = [{"role": "user", "content": given}] if isinstance(given, str) else list_of(given)
-    if not 1 <= len(items) <= MOST_MESSAGES:
-        raise FieldError("input", f"a text, or a list of 1 to {MOST_MESSAGES} items", json.dumps(given))
+    if not 1 <= len(items) <= MAX_MESSAGES:
+        raise FieldError("input", f"a text, or a list of 1 to {MAX_MESSAGES} items", json.dumps(given))
     made: list[dict[str, object]] = [] if said is None else [{"role": "system", "content": said}]
     for n, item in enumerate(items):
         message = _message(f"input[{n}]", object_of(item, f"input[{n}]"))

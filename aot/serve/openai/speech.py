@@ -16,7 +16,7 @@ from aot.serve.settings import Settings
 from aot.speech.speaking import speech, voice_of
 from aot.speech.wave_file import pcm, wave_of
 
-MOST_TEXT = 4096  # characters, as OpenAI has it
+MAX_TEXT = 4096  # characters, as OpenAI has it
 WAV, PCM = "wav", "pcm"
 MEDIA = {WAV: "audio/wav", PCM: "audio/pcm"}
 FIELDS = ("model", "input", "voice", "response_format", "speed")
@@ -38,8 +38,8 @@ def speech_request_of(tree: Mapping[str, object]) -> SpeechRequest:
     """Return a request; FieldError for a field that is missing, of another type or range, or not supported."""
     check_others("", tree, (*FIELDS, *WITHOUT_EFFECT), NEUTRAL)
     text, voice, made = tree.get("input"), tree.get("voice", "0"), tree.get("response_format", WAV)
-    if not isinstance(text, str) or not 1 <= len(text) <= MOST_TEXT:
-        raise FieldError("input", f"a text of 1 to {MOST_TEXT} characters", text)
+    if not isinstance(text, str) or not 1 <= len(text) <= MAX_TEXT:
+        raise FieldError("input", f"a text of 1 to {MAX_TEXT} characters", text)
     if not isinstance(voice, str) or len(voice) > 9:
         raise FieldError("voice", "the number of a speaker, or any name for a model with one", voice)
     if made not in MEDIA:

@@ -26,7 +26,7 @@ JSON, TEXT, VERBOSE = "json", "text", "verbose_json"
 FORMS = (JSON, TEXT, VERBOSE)
 FIELDS = ("file", "model", "language", "response_format", "timestamp_granularities[]")
 NEUTRAL = {"temperature": ("0", "0.0", ""), "prompt": ("",), "stream": ("false",)}  # values that change nothing
-MOST_PARTS = 64
+MAX_PARTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ def parts_of(kind: str, body: bytes) -> dict[str, bytes]:
     if found is None:
         raise UsageError(f"request: must be multipart/form-data with a boundary, got {kind[:60]}")
     line = b"\r\n--" + (found[1] or found[2]).encode()
-    pieces = (b"\r\n" + body).split(line, MOST_PARTS + 2)
-    if len(pieces) < 2 or len(pieces) > MOST_PARTS + 2 or not pieces[-1].startswith(b"--"):
-        raise UsageError(f"request: must be a whole form of at most {MOST_PARTS} parts, got another one")
+    pieces = (b"\r\n" + body).split(line, MAX_PARTS + 2)
+    if len(pieces) < 2 or len(pieces) > MAX_PARTS + 2 or not pieces[-1].startswith(b"--"):
+        raise UsageError(f"request: must be a whole form of at most {MAX_PARTS} parts, got another one")
     parts: dict[str, bytes] = {}
     for piece in pieces[1:-1]:
         head, between, value = piece.removeprefix(b"\r\n").partition(b"\r\n\r\n")

@@ -8,7 +8,7 @@ from typing import Any
 
 from aot.runtime.errors import CorruptError, UsageError
 
-MOST_TOKENS = 1 << 32  # the package numbers tokens in 32 bits
+MAX_TOKENS = 1 << 32  # the package numbers tokens in 32 bits
 
 
 class Packaged:
@@ -57,7 +57,7 @@ class Packaged:
 
     def _text(self, ids: Sequence[int]) -> str:
         with checked("tokenizer.json"):
-            return str(self._inner.decode([n for n in ids if 0 <= n < MOST_TOKENS]))
+            return str(self._inner.decode([n for n in ids if 0 <= n < MAX_TOKENS]))
 
 
 def _check_unicode(text: str) -> None:

@@ -46,7 +46,7 @@ from aot.tools.comparing.sides import Compiled, Reference, in_order, results
 Json = dict[str, Any]
 CERTIFICATE = 1  # version of the entry of the manifest
 SAMPLES = 2  # of noise, unless the user says
-MOST_NOISE = 1000  # samples of noise that a certificate may ask for
+MAX_NOISE = 1000  # samples of noise that a certificate may ask for
 ROUNDINGS = 10  # a model rounds in each layer, where one unit in the last place of its inputs moves it once
 GRAPH, CODE = "graph", "code"  # sides that are compared with the original
 
@@ -238,7 +238,7 @@ def recheck(manifest: Manifest, model: Path, options: CompileOptions) -> list[st
     built = alone(model, asked).built
     if built.manifest["hash"] != manifest.json["hash"]:
         raise CorruptError(f"verify: compiling {model} must give the library's hash, got another: it is of other files")
-    made = certify(model, asked, built, min(int(given["noise"]), MOST_NOISE))
+    made = certify(model, asked, built, min(int(given["noise"]), MAX_NOISE))
     return list(_changes(given, made.json, ""))
 
 

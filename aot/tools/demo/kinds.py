@@ -15,7 +15,7 @@ from aot.tools.running.pictures import form_of
 
 LINES = ("A cat sleeps on the sofa.", "Stock prices fell today.", "How do I bake bread?", "The train leaves at noon.")
 TOP, TOP_BOXES = 5, 100  # scores and boxes that are shown
-MOST_BOXES = 1000  # rows of a network that has chosen its boxes; others have one for each place of the picture
+MAX_BOXES = 1000  # rows of a network that has chosen its boxes; others have one for each place of the picture
 
 
 def kind_of(manifest: Manifest) -> Kind:
@@ -108,7 +108,7 @@ def _form(boxes: TensorInfo) -> Facts:
     match sizes:
         case [0 | 1, 0 | 1, _, 7]:  # DetectionOutput of OpenVINO and Caffe
             return {"form": "detections", "columns": 7, "transposed": False}
-        case [0 | 1, rows, 6] if rows <= MOST_BOXES:  # YOLO that chooses its boxes
+        case [0 | 1, rows, 6] if rows <= MAX_BOXES:  # YOLO that chooses its boxes
             return {"form": "corners", "columns": 6, "transposed": False}
         case [0 | 1, columns, rows] if columns > 4 and (rows > columns or not rows):  # YOLO from its version 8 on
             return {"form": "centres", "columns": columns, "transposed": True}

@@ -21,17 +21,17 @@ from aot.runtime.errors import UsageError
 from aot.runtime.generation.interface import IDS, step_inputs
 from aot.runtime.model import CompiledModel
 
-MOST_BYTES = 1 << 30  # of moments that are kept together
+MAX_BYTES = 1 << 30  # of moments that are kept together
 
 Floats = NDArray[np.float64]
 
 
 def batches(ports: Iterable[OutPort]) -> Iterator[list[OutPort]]:
-    """Divide ports, in order, into batches whose moments have `MOST_BYTES`, or that are one port."""
+    """Divide ports, in order, into batches whose moments have `MAX_BYTES`, or that are one port."""
     batch, size = list[OutPort](), 0
     for port in ports:
         more = 8 * columns_of(port) ** 2
-        if batch and size + more > MOST_BYTES:
+        if batch and size + more > MAX_BYTES:
             yield batch
             batch, size = [], 0
         batch.append(port)

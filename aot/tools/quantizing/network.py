@@ -30,7 +30,7 @@ from aot.tools.quantizing.products import Product
 from aot.tools.quantizing.ranges import Seen
 
 UNKNOWN_SIZE = 256  # elements that are assumed along an axis whose size varies
-MOST_BYTES = 256 << 20  # of values of layers that are kept at once
+MAX_BYTES = 256 << 20  # of values of layers that are kept at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,11 @@ class Network:
         return product.data.node.name, product.data.idx
 
     def _batches(self, names: Sequence[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
-        """Yield tensors whose values fit into `MOST_BYTES` together."""
+        """Yield tensors whose values fit into `MAX_BYTES` together."""
         sizes = {self._source(p): 4 * _elements(p.data) for p in self.products}
         batch, size = list[tuple[str, int]](), 0
         for name in names:
-            if batch and size + sizes[name] > MOST_BYTES:
+            if batch and size + sizes[name] > MAX_BYTES:
                 yield batch
                 batch, size = [], 0
             batch.append(name)

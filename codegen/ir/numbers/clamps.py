@@ -9,7 +9,7 @@ from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Const, Expr, Prim
 from aot.runtime.abi import DType
 
-MOST_ZERO = 1 << 16  # magnitude of a zero point that f32 adds to any level exactly
+MAX_ZERO = 1 << 16  # magnitude of a zero point that f32 adds to any level exactly
 MARGIN = 0.25  # of a whole number: far more than operations in f32 round by, and not yet the next one
 
 
@@ -32,7 +32,7 @@ def rounded_of(value: Expr) -> tuple[Expr, int] | None:
         case Prim("round_even", (x,), DType.F32):
             return x, 0
         case Prim("add", (Prim("round_even", (x,), DType.F32), Const(zero))) if float(zero).is_integer():
-            return (x, int(zero)) if abs(zero) <= MOST_ZERO else None
+            return (x, int(zero)) if abs(zero) <= MAX_ZERO else None
         case _:
             return None
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import Access, access, all_axes, coefficient, known, volume
+from aot.codegen.ir.access import Access, access, all_axes, coefficient, typical, volume
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.index import normal
@@ -59,7 +59,7 @@ def packed_field_of(e: Expr) -> PackedField | None:
             return None
 
 
-def word_elements(dtype: DType) -> int:
+def elements_per_dot(dtype: DType) -> int:
     """Return the number of elements that fill 32 bits."""
     return 4 // dtype.stored_bytes
 
@@ -164,10 +164,10 @@ def _moves(x: Load, axis: str) -> bool:
     return any(v.name == axis for v in variables(*x.index))
 
 
-def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) -> bool:
+def has_k_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) -> bool:
     """True if terms along `parts`, outermost first, are contiguous: in the data now, in the weights by `plan`."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or factors[1].buffer.name != plan.operand or not lie_in_words(d, parts, factors[0]):
+    if factors is None or factors[1].buffer.name != plan.operand or not is_k_contiguous(d, parts, factors[0]):
         return False
     return tuple(factors[1].index[k] for k in plan.order[plan.place + 1 :][-len(parts) :]) == parts
 
@@ -175,7 +175,11 @@ def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) ->
 def window_factors(reduction: Reduce | None, lane: str) -> tuple[Load, Load] | None:
     """Return both factors of a sum of products of bytes that move with `lane`, data first, as in windows; else None."""
     found = small_factors(reduction) if reduction is not None and scaled_sum(reduction) is None else None
-    if found is None or packed_field(reduction) is not None or any(word_elements(x.buffer.dtype) != 4 for x in found):
+    if (
+        found is None
+        or packed_field(reduction) is not None
+        or any(elements_per_dot(x.buffer.dtype) != 4 for x in found)
+    ):
         return None
     return found if all(_moves(x, lane) for x in found) else None
 
@@ -198,17 +202,17 @@ def takes_rows(d: Definition, part: Var, lane: str) -> bool:
     return weights is not None and coefficient(weights.at, part) is not None and _step(weights, lane) == 1
 
 
-def takes_arranged(d: Definition, part: Var, lane: str) -> bool:
+def has_k_paired_weights(d: Definition, part: Var, lane: str) -> bool:
     """True if bf16 products read data that are contiguous along `part`, and weights that are arranged in words."""
     weights = _weights_of_pairs(d, part, lane)
-    if weights is None or weights.load is None or _step(weights, lane) != word_elements(DType.BF16):
+    if weights is None or weights.load is None or _step(weights, lane) != elements_per_dot(DType.BF16):
         return False
     return is_arranged(weights.load, (part,)) == part
 
 
 def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
     """Return the axis of `sums` whose terms fill words in memory: x[.., k // 2, j, k % 2] of bf16; else None."""
-    size = word_elements(DType.BF16)
+    size = elements_per_dot(DType.BF16)
     if x.buffer.dtype is not DType.BF16 or x.buffer.shape[-1:] != (size,) or x.buffer.strides[-1:] != (1,):
         return None
     last = normal(x.index[-1], {}).key
@@ -218,7 +222,7 @@ def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
 def _weights_of_pairs(d: Definition, part: Var, lane: str) -> Access | None:
     """Return the access to the weights of a sum of bf16 products if the data are contiguous along `part`; else None."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not lie_in_words(d, (part,), factors[0]):
+    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not is_k_contiguous(d, (part,), factors[0]):
         return None
     return access(factors[1].buffer, factors[1].index, all_axes(d), factors[1])
 
@@ -227,13 +231,13 @@ def _step(x: Access, axis: str) -> int | None:
     return next((step for a, step in x.steps.items() if a.name == axis), None)
 
 
-def lie_in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
+def is_k_contiguous(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
     """True if data are contiguous along `parts`, outermost first; only the outermost may have a dynamic size."""
     data, step = access(x.buffer, x.index, all_axes(d)), 1
     for a in reversed(parts):
         if data.steps.get(a) != step or not (isinstance(a.extent, int) or a == parts[0]):
             return False
-        step *= known(a.extent or 1)
+        step *= typical(a.extent or 1)
     return bool(parts)
 
 
@@ -250,7 +254,7 @@ def packs_lanes(d: Definition, plan: Pack, lanes: tuple[str, ...]) -> bool:
     packed = [w.index[k] for k in dims]
     if tuple(i.name for i in packed if isinstance(i, Var)) != lanes:
         return False
-    data, size = access(factors[0].buffer, factors[0].index, all_axes(d)).steps, word_elements(w.dtype)
+    data, size = access(factors[0].buffer, factors[0].index, all_axes(d)).steps, elements_per_dot(w.dtype)
     steps = [data[i] for i in packed[:-1] if isinstance(i, Var)]
     whole = not steps or volume([w.buffer.shape[k] for k in plan.order[len(plan.order) - plan.words :]]) % size == 0
     return whole and all(step is not None and step % size == 0 for step in steps)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from aot.codegen.ir.loops import Expr, Size, Var
-from aot.codegen.ir.program import Bind, Check, Jump, Label, Let, Program, Rule
+from aot.codegen.ir.program import Bind, Check, Jump, Label, Let, Program, SizeConstraint
 from aot.codegen.llvm.driver.places import address
 from aot.codegen.llvm.driver.plan import plan_rows
 from aot.codegen.llvm.driver.shape_functions import depends, function_text, made_of, symbol_code
@@ -196,7 +196,7 @@ class _Settings:
                     used += [rule.one, rule.other]
         return [*used, *(self.capacity[name] for name in sorted(changed & set(self.capacity)))]
 
-    def _check(self, rule: Rule) -> None:
+    def _check(self, rule: SizeConstraint) -> None:
         """Check a rule. Overflow in one of its sizes is an error, too: the wrapped number could be anything."""
         self.code.watch()
         unequal = self.code.add(f"icmp ne i64 {self.code.operand(rule.one)}, {self.code.operand(rule.other)}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from aot.codegen.ir.program import Place, Region
+from aot.codegen.ir.program import Address, Region
 from aot.codegen.llvm.driver.size_code import SizeCode
 from aot.runtime import abi
 
 _REGION_FIELD = {Region.INPUT: "inputs", Region.OUTPUT: "outputs", Region.ARENA: "arena", Region.STATE: "state"}
 
 
-def address(name: str, place: Place, code: SizeCode, tag: str) -> str:
+def address(name: str, place: Address, code: SizeCode, tag: str) -> str:
     """Return the pointer operand of a place; new values are named with the prefix `name`, and %request is defined."""
     if place.region is Region.CONSTANT:
         base = f"@{abi.WEIGHTS_PREFIX}{tag}"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aot.codegen.ir.loops import Size, Var
-from aot.codegen.ir.program import Call, Place, Program
+from aot.codegen.ir.program import Address, Call, Program
 from aot.codegen.llvm.driver.places import address
 from aot.codegen.llvm.driver.plan import traversals
 from aot.codegen.llvm.driver.shape_functions import function_text, static, symbol_code
@@ -84,14 +84,14 @@ def _word(offset: Size, program: Program) -> int:
     return program.places[offset.name] if isinstance(offset, Var) else static(offset)
 
 
-def _read_places(number: int, places: Sequence[Place], varying: Sequence[int], code: SizeCode) -> dict[int, Place]:
+def _read_places(number: int, places: Sequence[Address], varying: Sequence[int], code: SizeCode) -> dict[int, Address]:
     """Read the offsets that vary from row `@rows[%index]` of the thunk's table; return the places by argument."""
     code.lines += [
         "%row.at = getelementptr i32, ptr @rows, i64 %index",
         "%row.short = load i32, ptr %row.at, align 4",
         "%row = zext i32 %row.short to i64",
     ]
-    found: dict[int, Place] = {}
+    found: dict[int, Address] = {}
     for column, k in enumerate(varying):
         code.lines += [
             f"%w{k}.at = getelementptr [{len(varying)} x i64], ptr @words_{number}, i64 %row, i64 {column}",

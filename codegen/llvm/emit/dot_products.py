@@ -10,8 +10,8 @@ from aot.codegen.ir.numbers.dot_forms import (
     BLOCK_COLUMNS,
     CENTRES,
     PackedField,
+    elements_per_dot,
     packed_field_of,
-    word_elements,
 )
 from aot.codegen.llvm.emit.address import Access, moved
 from aot.codegen.llvm.emit.arithmetic.convert import MEMORY
@@ -105,7 +105,7 @@ class DotEmitter:
 
     def _added(self, dtype: DType, total: Value, one: Value, other: Value) -> Value:
         """Return `total` + products of words; of bytes, `one` are the unsigned ones."""
-        f, lanes, size = self.values.f, lanes_of(total.type), word_elements(dtype)
+        f, lanes, size = self.values.f, lanes_of(total.type), elements_per_dot(dtype)
         if lanes < SHORTEST:
             total, one, other = (_widened(f, v) for v in (total, one, other))
             return f.part(self._added(dtype, total, one, other), 0, lanes)
@@ -195,7 +195,7 @@ class DotEmitter:
     def _data(self, x: Load, n: int) -> Value:
         """Return the word at `x` in every lane, or one for each lane."""
         values, one = self.values, self.values.at.access(x.buffer, x.index)
-        if one.step == word_elements(x.buffer.dtype):
+        if one.step == elements_per_dot(x.buffer.dtype):
             return self._weights(x)
         if one.step is None:
             return self._spread(x, one)
@@ -210,7 +210,7 @@ class DotEmitter:
 
     def _spread(self, x: Load, a: Access) -> Value:
         """Return a word for each lane, where several lanes have one: words that other loads share, chosen by lane."""
-        values, at, size = self.values, self.values.at, word_elements(x.buffer.dtype)
+        values, at, size = self.values, self.values.at, elements_per_dot(x.buffer.dtype)
         places = values.places(a.whole)
         if places is None or values.mixed or any(p % size for p in places):
             raise InternalError(f"dot: lanes have whole words of data, got {x.buffer.name} by {places}")
@@ -245,7 +245,7 @@ class DotEmitter:
     def _weights(self, w: Load, rows: Sequence[Expr] = ()) -> Value:
         """Return a word for each lane."""
         values, each = self.values, self.values.at.access(w.buffer, w.index)
-        size = word_elements(w.buffer.dtype)
+        size = elements_per_dot(w.buffer.dtype)
         if values.width > 1 and (each.step != (1 if rows else size) or values.mixed):
             raise InternalError(f"dot: words of weights lie side by side, got {w.buffer.name} by {each.step}")
         count = 1 + sum(isinstance(row, Load) for row in rows) if rows else size
@@ -262,7 +262,7 @@ class DotEmitter:
         pointer, size = values.at.pointer(a), a.buffer.dtype.stored_bytes
         if values.inside is not None:
             pointer = values.f.select(values.inside, pointer, values.nothing())
-        if n == word_elements(a.buffer.dtype):
+        if n == elements_per_dot(a.buffer.dtype):
             return values.f.load("i32", pointer, size)
         found, element = integer(0, "i32"), MEMORY[a.buffer.dtype]
         for k in range(n):
@@ -288,7 +288,7 @@ class DotEmitter:
         whole = vector("i32", lanes)
         if lanes > 1:
             filler = found[0] if a.buffer.dtype.stored_bytes == 1 else Value(element, "zeroinitializer")
-            found += [filler] * (word_elements(a.buffer.dtype) - len(found))
+            found += [filler] * (elements_per_dot(a.buffer.dtype) - len(found))
             return f.op(whole, f"bitcast {_interleaved(f, found)} to {whole}")
         words = f.cast("zext", found[0], "i32")
         for n, row in enumerate(found[1:], 1):

@@ -16,7 +16,7 @@ from typing import TypeVar
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import Affine, exactly, normal
 from aot.codegen.ir.loops import Buffer, Expr, Load, Space, Var
-from aot.codegen.ir.numbers.dot_forms import word_elements
+from aot.codegen.ir.numbers.dot_forms import elements_per_dot
 from aot.codegen.llvm.emit.address import Access, Addresses, fixed, moved, reads_memory
 from aot.codegen.llvm.emit.arithmetic.convert import MEMORY, REGISTER, constant, from_memory, to_memory
 from aot.codegen.llvm.emit.arithmetic.lookup import (
@@ -171,7 +171,7 @@ class Memory(Lanes):
         Without `spread`, one word is a number.
         """
         a = self.at.access(x.buffer, x.index)
-        lanes = {0: 1, word_elements(x.buffer.dtype): self.width}.get(-1 if a.step is None else a.step)
+        lanes = {0: 1, elements_per_dot(x.buffer.dtype): self.width}.get(-1 if a.step is None else a.step)
         if lanes is None or self.mixed:
             raise InternalError(f"word: words lie side by side, got {x.buffer.name} by {a.step}")
         width = self.width if spread else lanes
@@ -187,7 +187,7 @@ class Memory(Lanes):
 
     def row_words(self, x: Load, n: int) -> Value:
         """Return a word for each lane: the `n` bytes from `x` on, then zeros. Nothing behind them is read."""
-        a, f, size = self.at.access(x.buffer, x.index), self.f, word_elements(x.buffer.dtype)
+        a, f, size = self.at.access(x.buffer, x.index), self.f, elements_per_dot(x.buffer.dtype)
         pointer = self.at.pointer(a)
         if self.inside is not None:
             pointer = f.select(self.inside, pointer, self.nothing())

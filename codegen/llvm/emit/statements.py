@@ -45,7 +45,7 @@ from aot.codegen.llvm.emit.lane_index import lane_of
 from aot.codegen.llvm.emit.registers import Cells, fits_registers
 from aot.codegen.llvm.emit.stacks import Stacks
 from aot.codegen.llvm.emit.tile_registers import TileRegisters
-from aot.codegen.llvm.emit.unrolled_stores import MOST_LOOPS, Leaf, Loop, Part, Room, Steps, UnrolledStores
+from aot.codegen.llvm.emit.unrolled_stores import MAX_LOOPS, Leaf, Loop, Part, Room, Steps, UnrolledStores
 from aot.codegen.llvm.emit.values import ZERO, Values
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
@@ -167,7 +167,7 @@ class StatementEmitter:
         if not isinstance(var.extent, int):
             raise InternalError(f"{var.name}: an unrolled loop has a static extent, got {var.extent}")
         if self.at.lane is None and self.values.inside is None and (stores := self.stores.find(loop)) is not None:
-            return self.written_out(stores, [0] * MOST_LOOPS)
+            return self.written_out(stores, [0] * MAX_LOOPS)
         self.tiles.read_blocks(loop)
         outer, self.tiles.kept = self.tiles.kept, {} if self.tiles.keeps_stores(loop) else None
         saved = self.at.env.get(var)

@@ -24,7 +24,7 @@ from aot.codegen.llvm.emit.blocks import vectors
 from aot.codegen.llvm.emit.lane_index import lane_of
 from aot.codegen.llvm.emit.registers import fits_registers
 
-MOST_LOOPS = 16  # unrolled and vector loops around a store
+MAX_LOOPS = 16  # unrolled and vector loops around a store
 
 
 class Range(NamedTuple):
@@ -192,7 +192,7 @@ class UnrolledStores:
 
     def _prepared(self, body: tuple[Stmt, ...], ranges: list[Range]) -> list[Part] | None:
         """Return statements below loops that are written out; None if the lanes of an access are far apart."""
-        if len(ranges) > MOST_LOOPS:
+        if len(ranges) > MAX_LOOPS:
             return None
         at, env, made = self._at, self._at.env, list[Part]()
         for stmt in body:

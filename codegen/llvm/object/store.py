@@ -23,7 +23,7 @@ import llvmlite.binding as llvm
 
 from aot.codegen.dataclass import dataclass
 
-MOST_BYTES = 1 << 30  # of all entries
+MAX_BYTES = 1 << 30  # of all entries
 SHARES = 256  # folders, by the first byte of the key
 _SWEPT = 16  # one of so many new entries makes its folder forget those that were not used for longest
 _ABANDONED = 3600.0  # seconds after which a temporary file has no owner any more
@@ -52,7 +52,7 @@ class Stored:
 class Store:
     """A folder with entries, of `most_bytes` bytes in all; each is as large as its folder's share at most."""
 
-    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, folder: Path, most_bytes: int = MAX_BYTES) -> None:
         self.folder, self._share = folder, max(1, most_bytes // SHARES)
         self._writes = True  # False once the disk was full
 

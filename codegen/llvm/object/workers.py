@@ -25,7 +25,7 @@ from aot.runtime.errors import InternalError
 from aot.runtime.systems import processor
 
 WORTH_STARTING = 1 << 20  # bytes of text, whose compilation takes three times as long as starting a process
-MOST_PROCESSES = 8
+MAX_PROCESSES = 8
 POLL = 0.1  # seconds
 _Task = tuple[int, str, int | None, "Future[bytes]"]
 
@@ -38,10 +38,10 @@ class Workers:
     """`submit` modules, then `finish`; the results are in the order of submission."""
 
     def __init__(self, target: Target, processes: int | None = None) -> None:
-        """`processes` besides the calling one; by default one less than may run at once, `MOST_PROCESSES` at most."""
+        """`processes` besides the calling one; by default one less than may run at once, `MAX_PROCESSES` at most."""
         self._target = target
         self._processes = (
-            min(len(processor.allowed_processors()) - 1, MOST_PROCESSES) if processes is None else processes
+            min(len(processor.allowed_processors()) - 1, MAX_PROCESSES) if processes is None else processes
         )
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._results: list[Future[bytes]] = []

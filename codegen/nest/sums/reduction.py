@@ -35,6 +35,7 @@ from aot.codegen.ir.numbers.dot_forms import (
     centred,
     dot,
     dot_factors,
+    elements_per_dot,
     halved_factors,
     is_arranged,
     is_centred,
@@ -43,7 +44,6 @@ from aot.codegen.ir.numbers.dot_forms import (
     scaled_sum,
     terms_in_rows,
     window_factors,
-    word_elements,
 )
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.nest.points import Points, Span, Spans, Stmts, size_of, unrolled
@@ -249,7 +249,7 @@ def _part_terms(axis: Var, w: Load, schedule: Schedule) -> int:
     Loads behind prefetches of many lines at a time wait for them.
     """
     step, extent = schedule.size(axis.name).size, size_of(axis.extent)
-    least = -(-COSTS.fetch_words * word_elements(w.buffer.dtype) // step) * step
+    least = -(-COSTS.fetch_words * elements_per_dot(w.buffer.dtype) // step) * step
     if not isinstance(extent, int):
         return least
     return next((n for n in range(least, extent, step) if extent % n == 0), extent)
@@ -282,7 +282,7 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
     words |= {f.buffer.name for f in factors if is_arranged(f, (axis,)) is not None}
     if w.buffer.name in words and window_factors(reduction, lane) is not None:
         x, w = w, x  # words of weights, and rows of data
-    size = word_elements(w.buffer.dtype)
+    size = elements_per_dot(w.buffer.dtype)
     found: list[tuple[Expr, Spans]] = []
     sums, few = halved_factors(reduction), packed_field(reduction)
     for n in range(0, extent, size):

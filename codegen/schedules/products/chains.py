@@ -20,14 +20,14 @@ from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, width_of
 from aot.codegen.schedules.products.product_loops import tiled_rows
 from aot.codegen.schedules.products.product_prefetch import operand_across_pages, prefetch_level
-from aot.codegen.schedules.request import Choice, Request
+from aot.codegen.schedules.request import Request, ScheduleChoice
 from aot.codegen.target import Target
 
 MAX_FEW_ROWS = 3  # rows of the tile whose accumulators, of four vectors, the registers of AVX-512 hold
 PANEL = 16  # columns of a panel of the weights: those of a tile register
 
 
-def chained(request: Request, form: MatmulShape) -> Choice:
+def chained(request: Request, form: MatmulShape) -> ScheduleChoice:
     """Return the schedule of a product whose sum has a fixed order."""
     d, target, constants = request.work, request.target, request.constants
     assert d.reduction is not None

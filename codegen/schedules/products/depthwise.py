@@ -18,17 +18,17 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Var
-from aot.codegen.ir.numbers.dot_forms import takes_columns, window_factors, word_elements
+from aot.codegen.ir.numbers.dot_forms import elements_per_dot, takes_columns, window_factors
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.sums.padding_terms import padding_terms
 from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
-from aot.codegen.schedules.request import Choice, Request
+from aot.codegen.schedules.request import Request, ScheduleChoice
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 
 
-def window(request: Request, form: MatmulShape) -> Choice:
+def window(request: Request, form: MatmulShape) -> ScheduleChoice:
     """Return the schedule of a window: a vector of channels times a tile of pixels, the window unrolled.
 
     Only some rows of a large window are unrolled: neighbouring taps share most of their loads, which stay in registers.
@@ -50,7 +50,7 @@ def window(request: Request, form: MatmulShape) -> Choice:
     if form.rows:
         tile.append(row_tile(form.rows[-1:], rows[-1], height))
     if down is not None:
-        tile += [Tile(form.lane.name, width, Tail.CUT), Tile(down.name, word_elements(DType.U8), Tail.CUT)]
+        tile += [Tile(form.lane.name, width, Tail.CUT), Tile(down.name, elements_per_dot(DType.U8), Tail.CUT)]
     elif height == 1 and not alone:
         vectors = max(1, min(COSTS.latency_chains, extent(form.lane) // width))
         tile.append(Tile(form.lane.name, width * vectors, Tail.CUT))

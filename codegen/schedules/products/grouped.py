@@ -19,21 +19,21 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.dot_forms import (
     dot_factors,
+    elements_per_dot,
+    has_k_words,
     is_guarded,
     packed_field,
     packs_lanes,
     scaled_sum,
-    takes_words,
-    word_elements,
 )
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, row_tile
-from aot.codegen.schedules.request import Choice, Fused, Request
+from aot.codegen.schedules.request import Fused, Request, ScheduleChoice
 from aot.codegen.target import Target
 
 
-def grouped(request: Request, form: MatmulShape) -> Choice | None:
+def grouped(request: Request, form: MatmulShape) -> ScheduleChoice | None:
     """Return the schedule of a product in groups; None if groups are not adjacent in memory.
 
     Groups that fill vectors alone have such a schedule with dots only.
@@ -92,8 +92,8 @@ def _words(d: Definition, form: MatmulShape, group: Var, inner: list[Var], plan:
         or (kind.is_float and is_guarded(d.reduction))
     ):
         return 0
-    lies = takes_words(d, (inner[0],), plan, form.lane.name)
-    return word_elements(kind) if lies and packs_lanes(d, plan, (group.name, form.lane.name)) else 0
+    lies = has_k_words(d, (inner[0],), plan, form.lane.name)
+    return elements_per_dot(kind) if lies and packs_lanes(d, plan, (group.name, form.lane.name)) else 0
 
 
 def _packed(w: Access, form: MatmulShape, group: Var, constants: frozenset[str]) -> bool:

@@ -18,7 +18,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Prim, Var
 from aot.codegen.ir.numbers.chains import block_tile, is_chains, is_contiguous
-from aot.codegen.ir.numbers.dot_forms import dot_factors, is_arranged, lie_in_words, scaled_sum, word_elements
+from aot.codegen.ir.numbers.dot_forms import dot_factors, elements_per_dot, is_arranged, is_k_contiguous, scaled_sum
 from aot.codegen.ir.numbers.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_height, matrix_form
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.sums.padding_terms import PaddingTerms, padding_terms
@@ -28,13 +28,13 @@ from aot.codegen.schedules.products.chains import word_panels
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
 from aot.codegen.schedules.products.product_loops import tiled_rows
 from aot.codegen.schedules.products.scaled import field_axes, step_axis
-from aot.codegen.schedules.request import Choice, Fused, Request
+from aot.codegen.schedules.request import Fused, Request, ScheduleChoice
 from aot.codegen.target import Target
 
 PANEL_BYTES = 256 << 10  # of columns that are arranged in words: an eighth of L2 of these processors; estimated
 
 
-def in_tiles(request: Request, form: MatmulShape) -> Choice | None:
+def in_tiles(request: Request, form: MatmulShape) -> ScheduleChoice | None:
     """Return the schedule of a product that the target's tile registers can sum; None for others."""
     d, target, constants, shared = request.work, request.target, request.constants, request.points
     r = d.reduction
@@ -120,7 +120,7 @@ def _are_fetched(form: MatmulShape, target: Target) -> bool:
     return not target.near_l3 and not varies(form.rows) and rows > 2 * ROWS
 
 
-def _scaled(request: Request, form: MatmulShape) -> Choice | None:
+def _scaled(request: Request, form: MatmulShape) -> ScheduleChoice | None:
     """Return the schedule of a sum of scaled bytes; None if steps have few terms, or rows are few."""
     d, target, constants = request.work, request.target, request.constants
     r, steps = d.reduction, step_axis(d, form)
@@ -128,7 +128,7 @@ def _scaled(request: Request, form: MatmulShape) -> Choice | None:
     if not target.abilities.tiles or r.init is not None or varies(form.sums) or not _is_large(form) or steps is None:
         return None
     found, factors, inner = matrix_form(r, form.lane, steps), dot_factors(r, form.lane.name), form.sums[1:]
-    if found is None or factors is None or not has_equal_steps(r, steps) or not lie_in_words(d, inner, factors[0]):
+    if found is None or factors is None or not has_equal_steps(r, steps) or not is_k_contiguous(d, inner, factors[0]):
         return None
     few, plans = field_axes(d, form), word_panels(d, form, constants, form.sums)
     if not any(p.operand == found.w.buffer.name and p.words for p in plans):
@@ -139,7 +139,7 @@ def _scaled(request: Request, form: MatmulShape) -> Choice | None:
     loops, outside_fused = loops_of(d, form.outer, row_fused)
     tiled = [a for a in form.rows if a.name in dict(row_fused).get(row, (row,))]
     tail = Tail.CUT if varies(form.rows) else Tail.LAP
-    terms = Tile(inner[-1].name, word_elements(found.w.dtype) if few else found.terms, Tail.CUT)
+    terms = Tile(inner[-1].name, elements_per_dot(found.w.dtype) if few else found.terms, Tail.CUT)
     schedule = Schedule(
         fuse=row_fused + outside_fused,
         order=(*loops, form.lane.name, *around, row, *(a.name for a in form.sums)),

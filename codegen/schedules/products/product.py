@@ -22,15 +22,15 @@ from aot.codegen.ir.numbers.dot_forms import (
     BLOCK_BYTES,
     BLOCK_COLUMNS,
     dot_factors,
+    elements_per_dot,
+    has_k_paired_weights,
+    has_k_words,
     is_centred,
     is_guarded,
     packed_field,
     scaled_sum,
-    takes_arranged,
     takes_blocks,
     takes_rows,
-    takes_words,
-    word_elements,
 )
 from aot.codegen.ir.schedule import WORD_BYTES, Pack, Schedule, Tail, Tile
 from aot.codegen.nest.sums.scaled_steps import has_equal_steps
@@ -65,7 +65,7 @@ from aot.codegen.schedules.products.register_tile import (
     tile_text,
 )
 from aot.codegen.schedules.products.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
-from aot.codegen.schedules.request import Choice, Reasons, Request
+from aot.codegen.schedules.request import Reasons, Request, ScheduleChoice
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 
@@ -101,7 +101,7 @@ def _shape_text(d: Definition, form: MatmulShape) -> str:
     return f"{d.out.name}: {kind}: lanes {form.lane.name}:{extent(form.lane)}, {', '.join(parts)}"
 
 
-def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
+def in_register_tiles(request: Request, form: MatmulShape) -> ScheduleChoice:
     """Return the schedule of a product in register tiles of rows by vectors of columns."""
     d, target, constants, shared = request.work, request.target, request.constants, request.points
     halves = takes_halves(d, form, target)
@@ -174,7 +174,7 @@ def _row_words(request: Request, form: MatmulShape, inner: tuple[Var, ...]) -> i
     if d.reduction is None or not (abilities.multiplies_blocks or is_centred(d.reduction)):
         return 0
     plans = _packs(d, form, request.constants, BLOCK_COLUMNS)
-    if len(plans) != 1 or not takes_words(d, inner, plans[0], form.lane.name) or scaled_sum(d.reduction) is not None:
+    if len(plans) != 1 or not has_k_words(d, inner, plans[0], form.lane.name) or scaled_sum(d.reduction) is not None:
         return 0
     if is_centred(d.reduction):
         return WORD_BYTES
@@ -289,18 +289,18 @@ def _dots(
         if steps is None or steps in inner or not has_equal_steps(d.reduction, steps):
             return 0, plans
     plan = next((p for p in plans if p.operand == factors[1].buffer.name), None) if factors is not None else None
-    if plan is not None and takes_words(d, inner, plan, form.lane.name):
+    if plan is not None and has_k_words(d, inner, plan, form.lane.name):
         few = (
             packed_field(d.reduction) is not None
         )  # elements of a word alone, since their loop is inside of that of fields
-        terms = word_elements(kind) if few else UNROLLED_DOT_TERMS[kind]
+        terms = elements_per_dot(kind) if few else UNROLLED_DOT_TERMS[kind]
         return terms, tuple(replace(p, words=len(inner)) if p == plan else p for p in plans)
     if plans or len(inner) != 1:
         return 0, plans
     if takes_rows(d, inner[0], form.lane.name):
         several = varies((*form.rows, form.lane, *inner))  # a loop for each size of the tile: little code for each
-        return word_elements(kind) if several else UNROLLED_DOT_TERMS[kind], plans
-    return UNROLLED_DOT_TERMS[kind] if takes_arranged(d, inner[0], form.lane.name) else 0, plans
+        return elements_per_dot(kind) if several else UNROLLED_DOT_TERMS[kind], plans
+    return UNROLLED_DOT_TERMS[kind] if has_k_paired_weights(d, inner[0], form.lane.name) else 0, plans
 
 
 def _packs(d: Definition, form: MatmulShape, constants: frozenset[str], width: int) -> tuple[Pack, ...]:

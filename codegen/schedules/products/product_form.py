@@ -7,11 +7,11 @@ from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import Access, fills, known, reads, store, varies
+from aot.codegen.ir.access import Access, fills, reads, store, typical, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.chains import chain_factors, is_chains
-from aot.codegen.ir.numbers.dot_forms import dot_factors, is_arranged, scaled_sum, small_factors, word_elements
+from aot.codegen.ir.numbers.dot_forms import dot_factors, elements_per_dot, is_arranged, scaled_sum, small_factors
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
 from aot.codegen.schedules.request import Fused
@@ -32,7 +32,7 @@ class MatmulShape:
 
 def extent(a: Var) -> int:
     assert a.extent is not None, f"axis {a.name} has no extent"
-    return known(a.extent)
+    return typical(a.extent)
 
 
 def matmul_shape(
@@ -75,7 +75,7 @@ def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozense
 def _has_words(x: Access, a: Var, d: Definition) -> bool:
     """True if words of terms of the sum lie side by side along `a`."""
     assert d.reduction is not None
-    if x.load is None or x.steps[a] != word_elements(DType.BF16):
+    if x.load is None or x.steps[a] != elements_per_dot(DType.BF16):
         return False
     return is_arranged(x.load, d.reduction.axes) is not None
 

@@ -9,7 +9,7 @@ import pytest
 
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Reduce, Var, cast, dense
-from aot.codegen.ir.numbers.dot_forms import centred, word_elements
+from aot.codegen.ir.numbers.dot_forms import centred, elements_per_dot
 from aot.codegen.ir.printer import kernel_text, schedule_text
 from aot.codegen.ir.schedule import Pack, Tail, Tile
 from aot.codegen.llvm.emit.kernel import emit
@@ -56,7 +56,7 @@ INSTRUCTIONS = [
     ("kind", "instruction", "rows", "lanes", "words"), INSTRUCTIONS, ids=["avx512", "avx", "avx512-i16", "avx-i16"]
 )
 def test_a_tile_stays_in_registers(kind: Kind, instruction: str, rows: int, lanes: int, words: int) -> None:
-    target, terms = kind.target, words * word_elements(kind.w)
+    target, terms = kind.target, words * elements_per_dot(kind.w)
     tiles = (Tile("i", rows), Tile("j", 2 * lanes, Tail.CUT), Tile("k", terms, Tail.CUT))
     plan = replace(PLAN, tile=tiles, lanes=("j", lanes), pack=(Pack("w", (1, 0), 1, 2 * lanes, 1),))
     work, (x, w, _, y) = product(rows * 8, 256, 128, kind=kind)

@@ -123,7 +123,7 @@ def test_the_number_of_processes_changes_nothing(program: Program, monkeypatch: 
     monkeypatch.setattr(workers.processor, "allowed_processors", lambda: {0, 1, 2})
     made: list[bytes] = []
     for processes in (0, 1, 2):
-        monkeypatch.setattr(workers, "MOST_PROCESSES", processes)
+        monkeypatch.setattr(workers, "MAX_PROCESSES", processes)
         made.append(build(program, NATIVE).code)
     assert made[0] == made[1] == made[2]
 

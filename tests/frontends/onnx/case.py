@@ -27,7 +27,7 @@ OPSETS = {"": 26, "ai.onnx.ml": 5, "com.microsoft": 1, "ai.onnx.preview.training
 FAMILIES = sorted(p.stem for p in (Path(__file__).parent / "op_cases").glob("[a-z]*.py"))
 BOUNDS = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-11}  # relative; tenths absolute
 SHOWN = 24  # elements in a text about a difference
-MOST_APART = 0.02  # of the elements of a quantised tensor, as a share
+MAX_APART = 0.02  # of the elements of a quantised tensor, as a share
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def _difference(found: Array, wanted: Array, one: Case) -> str:
         return f"{found.dtype}{found.shape} instead of {wanted.dtype}{wanted.shape}"
     if str(wanted.dtype) not in BOUNDS and wanted.dtype.kind in "biu":
         apart = np.abs(found.astype(np.int64) - wanted.astype(np.int64))
-        is_close = apart.max(initial=0) <= one.levels and apart.sum() <= MOST_APART * apart.size
+        is_close = apart.max(initial=0) <= one.levels and apart.sum() <= MAX_APART * apart.size
     elif str(wanted.dtype) in BOUNDS:
         bound = one.tolerance or BOUNDS[str(wanted.dtype)]
         wide = (a.astype(np.float64) for a in (found, wanted))

@@ -208,7 +208,7 @@ def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
 
 
 def test_large_assets_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aot.frontends.tf.files.assets.MOST_BYTES", 3)
+    monkeypatch.setattr("aot.frontends.tf.files.assets.MAX_BYTES", 3)
     with pytest.raises(BudgetError, match="at most 3 bytes, got 7"):
         aot.read_model(filled_from(tmp_path / "m", LINES))
 

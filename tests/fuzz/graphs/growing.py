@@ -19,7 +19,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, InternalError
 from tests.properties.drawing import Draw
 
-MOST_ELEMENTS = 4096
+MAX_ELEMENTS = 4096
 LARGE = 30.0  # floats beyond it are clamped, so that sums stay finite
 
 
@@ -90,7 +90,7 @@ class Growing:
             raise
         except (AotError, ValueError, IndexError, ZeroDivisionError) as error:
             raise Refused(str(error)) from error
-        if any(r is None or r.size > MOST_ELEMENTS for r in results):
+        if any(r is None or r.size > MAX_ELEMENTS for r in results):
             raise Refused("too large")
         node = self.graph.add(op, *(None if v is None else v.port for v in inputs), outputs=outputs or len(results))
         node.regions = regions or {}

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from aot.ir.types import Array
-from tests.fuzz.graphs.growing import LARGE, MOST_ELEMENTS, Refused
+from tests.fuzz.graphs.growing import LARGE, MAX_ELEMENTS, Refused
 from tests.properties.drawing import Draw
 
 OPSETS = (18, 20, 21)
@@ -75,7 +75,7 @@ class OnnxGrowing:
         made = [self.names.new(kind) for _ in range(outputs)]
         node = helper.make_node(kind, inputs, made, **attributes)
         results = self._evaluated(node)
-        if any(not isinstance(r, np.ndarray | np.generic) or r.size > MOST_ELEMENTS for r in results):
+        if any(not isinstance(r, np.ndarray | np.generic) or r.size > MAX_ELEMENTS for r in results):
             raise Refused("too large")
         self.nodes.append(node)
         self.values |= {n: np.asarray(r) for n, r in zip(made, results, strict=True)}

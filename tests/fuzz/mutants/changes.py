@@ -64,7 +64,7 @@ MODELS = (
     "model.pdmodel",
 )
 ALLOWED = (3, 4, 6)  # exit codes of a refusal
-MOST_ELEMENTS = 1 << 26
+MAX_ELEMENTS = 1 << 26
 
 
 def drawn_changes(d: Draw) -> list[int]:
@@ -115,7 +115,7 @@ def compile_and_run(case: Case) -> Outcome:
             return found if allowed or found.finding else Outcome("bug", found.text, found.place, found.code)
         STAGE.enter("infer")
         sizes = [[max(1, n.low) if isinstance(n, Dim) else n for n in i.shape] for i in model.inputs]
-        if sum(map(prod, sizes)) > MOST_ELEMENTS:
+        if sum(map(prod, sizes)) > MAX_ELEMENTS:
             return Outcome("fine", "inputs too large to make up")
         inputs = example_inputs(model.inputs)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.loops import Var, dense
 from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
@@ -22,7 +22,7 @@ from tests.passes.check import graph_of
 def parts_of(made: Compilation) -> set[tuple[int, ...]]:
     """Products of a tile, and parts of its windows."""
     shapes = [v.buffer.shape for name, v in made.steps.values.items() if ".winograd" in name]
-    return {tuple(known(n) for n in shape[:-2]) for shape in shapes}
+    return {tuple(typical(n) for n in shape[:-2]) for shape in shapes}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_one_direction(taps: int, pad: int) -> None:
         w = weights(b, 48, 32, taps)
         return b.Relu(b.Convolution(x, w, strides=(1,), dilations=(1,), pads_begin=(pad,), pads_end=(pad // 2,)))
 
-    assert parts_of(compiled(make, (2, 32, 75))) == {(6, *(known(split_taps(Var("k", taps)).parts.extent or 1),))}
+    assert parts_of(compiled(make, (2, 32, 75))) == {(6, *(typical(split_taps(Var("k", taps)).parts.extent or 1),))}
 
 
 def test_taps_that_lie_apart_and_groups() -> None:

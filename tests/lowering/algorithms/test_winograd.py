@@ -10,7 +10,7 @@ import pytest
 import aot.compilation.session
 import aot.lowering.algorithms.use_winograd
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Group
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.index import normal
@@ -33,7 +33,7 @@ MOST = {4: 4e-6, 5: 1e-5, 6: 1.2e-5}
 
 def points_of(made: Compilation) -> int:
     """Products of a tile, in all directions; 0 for a plain convolution."""
-    points = {known(v.buffer.shape[0]) for name, v in made.steps.values.items() if ".winograd" in name}
+    points = {typical(v.buffer.shape[0]) for name, v in made.steps.values.items() if ".winograd" in name}
     return points.pop() if points else 0
 
 
@@ -213,7 +213,7 @@ def test_groups_of_channels(
         return b.Relu(y)
 
     made = compiled(make, (2, groups * channels, *size))
-    assert any(known(v.buffer.shape[1]) >= 6 for name, v in made.steps.values.items() if ".winograd" in name)
+    assert any(typical(v.buffer.shape[1]) >= 6 for name, v in made.steps.values.items() if ".winograd" in name)
 
 
 def test_groups_of_a_few_channels_are_summed_plainly() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
@@ -41,7 +41,7 @@ def test_taps_that_lie_apart(taps: tuple[int, int], steps: tuple[int, int], size
 
 def short_phases(made: Compilation) -> set[int]:
     """Return the products of the tiles that are phases."""
-    return {known(v.buffer.shape[-3]) for name, v in made.steps.values.items() if "_finite" in name}
+    return {typical(v.buffer.shape[-3]) for name, v in made.steps.values.items() if "_finite" in name}
 
 
 def dilated(b: Builder, x: OutPort, steps: tuple[int, ...], pads: tuple[int, ...]) -> OutPort:

@@ -28,7 +28,7 @@ from aot.codegen.ir.loops import (
     prim,
     select,
 )
-from aot.codegen.ir.program import Region, Rule
+from aot.codegen.ir.program import Region, SizeConstraint
 from aot.codegen.ir.traverse import reads
 from aot.compilation.compilation import Compilation
 from aot.compilation.sources import as_file
@@ -98,7 +98,7 @@ def test_counters_have_no_data_in_them(stored: Expr, has_data: bool) -> None:
     work = (Alloc(PLACE, (Store(PLACE, (), Const(0)), Store(PLACE, (), stored), For(j, (copy,)))),)
     assert Counters([work]).make(HERE) != has_data
     prover = Prover(Steps("one", values={b.name: Value(b, Region.INPUT) for b in (X, IDS)}))
-    prover.check(Rule(prim("max", 1 - N, 0), 0, "n >= 1"))
+    prover.check(SizeConstraint(prim("max", 1 - N, 0), 0, "n >= 1"))
     unproven = prover.unproven([work])
     assert [o.dimension for o in unproven] == ([0] if has_data else [])
     clamped = prim("max", prim("min", HERE, N - 1), 0)

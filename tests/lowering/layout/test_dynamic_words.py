@@ -16,7 +16,7 @@ from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
-from aot.lowering.ir.steps import Choice
+from aot.lowering.ir.steps import BranchControl
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
@@ -91,7 +91,7 @@ def test_many_rows_read_words(name: str) -> None:
     """Without instructions for words of two terms columns are read where they lie; with them, by the number of rows."""
     compilation = made(name)
     words = [n for n in compilation.steps.values if n.endswith(".words")]
-    choices = [s for s in compilation.steps.steps if isinstance(s.control, Choice)]
+    choices = [s for s in compilation.steps.steps if isinstance(s.control, BranchControl)]
     assert len(words) == (2 if name in (FAST, "x86-64-v4-amx") else 0)
     assert bool(choices) == bool(words)
     assert ("matrix=" in compilation.groups) == (name == "x86-64-v4-amx")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.expressions import walk
 from aot.codegen.ir.loops import Buffer, Expr, Prim
 from aot.codegen.ir.program import Region
@@ -307,7 +307,7 @@ def test_depthwise_convolutions(channels: int) -> None:
 
 def rows_around(made: Compilation) -> list[int]:
     """Of each picture with a halo those above its first one."""
-    return [known(b.origin) // known(b.strides[2]) for b in buffers(made) if b.halo is not None]
+    return [typical(b.origin) // typical(b.strides[2]) for b in buffers(made) if b.halo is not None]
 
 
 @pytest.mark.parametrize(

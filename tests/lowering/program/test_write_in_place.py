@@ -7,7 +7,7 @@ import pytest
 
 import aot.lowering.program.write_in_place as write_in_place
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.program import Place, Region
+from aot.codegen.ir.program import Address, Region
 from aot.codegen.target import Target
 from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
@@ -21,7 +21,7 @@ from tests.lowering.quantised import convolution, data, quantised
 from tests.passes.check import graph_of
 
 
-def places(made: Compilation) -> list[tuple[Place, ...]]:
+def places(made: Compilation) -> list[tuple[Address, ...]]:
     """Where the arguments of each call lie that are no weights."""
     return [tuple(p for p in c.args if p.region is not Region.CONSTANT) for c in made.program.calls]
 

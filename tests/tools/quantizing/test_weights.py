@@ -164,10 +164,10 @@ def test_wider_integers_are_rounded(tmp_path: Path) -> None:
     assert sorted(x.bits for x in found) == [4] * 7 + [8] * 2
 
 
-@pytest.mark.parametrize("most", [moments.MOST_BYTES, 0], ids=["together", "one by one"])
+@pytest.mark.parametrize("most", [moments.MAX_BYTES, 0], ids=["together", "one by one"])
 def test_data_lessen_the_error_of_results(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors of weights that multiply zeros in all samples do not count, and others make up for each other."""
-    monkeypatch.setattr(moments, "MOST_BYTES", most)
+    monkeypatch.setattr(moments, "MAX_BYTES", most)
     n = models.Numbers(4)
     x, weights = n.f32(8, 64), n.f32(64, 32)
     x[:, 4:] *= 0.01

@@ -12,7 +12,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.runtime.abi import DType
 
-MOST_ELEMENTS = 1 << 24  # of a window that is a constant
+MAX_ELEMENTS = 1 << 24  # of a window that is a constant
 
 
 def _cosines(node: Call, length: Size, periodic: bool, factors: Sequence[float]) -> OutPort:
@@ -68,5 +68,5 @@ def kaiser_window(
 
 def _constant(node: Call, window: Callable[[int], Array], length: int, periodic: bool) -> OutPort:
     """Return a window [length] that is computed now, symmetric ones by `window`; 1 for a window of one element."""
-    node.refuse(not 0 <= length <= MOST_ELEMENTS, f"windows have up to {MOST_ELEMENTS} elements, got {length}")
+    node.refuse(not 0 <= length <= MAX_ELEMENTS, f"windows have up to {MAX_ELEMENTS} elements, got {length}")
     return node.build.const(np.ones(1) if length == 1 else window(length + periodic)[:length], node.dtype())

@@ -18,7 +18,7 @@ from aot.ir.values.estimate import check_table
 from aot.runtime.errors import CorruptError, UnsupportedError
 
 STRIDED = 7
-MOST_AXES = 64  # as many as PyTorch has
+MAX_AXES = 64  # as many as PyTorch has
 FOLDERS = ("weights", "constants")
 
 COMPLEX_TYPES = {10: np.dtype(np.complex64), 11: np.dtype(np.complex128)}  # by the numbers of element types
@@ -77,8 +77,8 @@ def sizes_of(meta: Table, name: str) -> tuple[int, ...]:
         found.append(whole(number, meta.place(name)))
         if found[-1] < 0:
             raise CorruptError(f"{meta.place(name)}: must not be negative, got {found[-1]}")
-    if len(found) > MOST_AXES:
-        raise CorruptError(f"{meta.place(name)}: at most {MOST_AXES} axes, got {len(found)}")
+    if len(found) > MAX_AXES:
+        raise CorruptError(f"{meta.place(name)}: at most {MAX_AXES} axes, got {len(found)}")
     return tuple(found)
 
 

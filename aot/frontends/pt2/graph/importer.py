@@ -25,7 +25,7 @@ from aot.opset.control.infrastructure import Constant
 from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
 
-MOST_NODES = 1 << 20
+MAX_NODES = 1 << 20
 MAX_DEPTH = 32  # sub-graphs within sub-graphs
 GRAPH = "as_graph"  # the tag of an argument that is a sub-graph
 OPERATIONS = "torch.ops."
@@ -109,8 +109,8 @@ class Walk:
 
     def _item(self, table: Table) -> Item:
         self.counter.count += 1
-        if self.counter.count > MOST_NODES:
-            raise BudgetError(f"{self.file}: at most {MOST_NODES} nodes, got more")
+        if self.counter.count > MAX_NODES:
+            raise BudgetError(f"{self.file}: at most {MAX_NODES} nodes, got more")
         outputs = [n for value in table.list("outputs") for n in output_names(value, table.place("outputs"))]
         facts = table.table("metadata")
         own = table.text("name") if "name" in table else (outputs or [f"node{self.counter.count}"])[0]

@@ -19,7 +19,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import BudgetError, CorruptError, UnsupportedError
 
 FOLDER = "assets"
-MOST_BYTES = 1 << 28  # of one file; vocabularies have a few megabytes
+MAX_BYTES = 1 << 28  # of one file; vocabularies have a few megabytes
 WHOLE_LINE, LINE_NUMBER = -2, -1  # columns that are none
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 _FLOAT = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.I | re.A)
@@ -57,8 +57,8 @@ def read_lines(folder: Path, name: str) -> list[str]:
     if not path.is_relative_to(root) or not path.is_file():
         raise CorruptError(f"{folder.name}: the asset {name!r} is a file in the folder {FOLDER}, got none")
     size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise BudgetError(f"{folder.name}: the asset {name!r} has at most {MOST_BYTES} bytes, got {size}")
+    if size > MAX_BYTES:
+        raise BudgetError(f"{folder.name}: the asset {name!r} has at most {MAX_BYTES} bytes, got {size}")
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     lines = text.split("\n")
     lines[-1:] = [lines[-1]] if lines[-1] else []

@@ -9,12 +9,12 @@ from aot.runtime.errors import BudgetError
 
 Message = Any
 
-MOST_NODES = 1 << 20  # once functions are inlined; the largest networks have a few 10 000
+MAX_NODES = 1 << 20  # once functions are inlined; the largest networks have a few 10 000
 _TWICE = "cond"  # of While: walked before the loop and in its body
 
 
 def check_inlined(nodes: Iterable[Message], functions: Mapping[str, Message], file: str) -> None:
-    """BudgetError for more nodes than `MOST_NODES` once all functions are inlined.
+    """BudgetError for more nodes than `MAX_NODES` once all functions are inlined.
 
     A function that calls itself counts once: the walk refuses it where it is called.
     """
@@ -23,8 +23,8 @@ def check_inlined(nodes: Iterable[Message], functions: Mapping[str, Message], fi
         _count(root, functions, sizes)
     top = list(nodes)
     total = len(top) + sum(times * sizes[name] for name, times in _calls(top, functions))
-    if total > MOST_NODES:
-        raise BudgetError(f"{file}: at most {MOST_NODES} nodes once functions are inlined, got {total}")
+    if total > MAX_NODES:
+        raise BudgetError(f"{file}: at most {MAX_NODES} nodes once functions are inlined, got {total}")
 
 
 def _count(root: str, functions: Mapping[str, Message], sizes: dict[str, int]) -> None:

@@ -19,7 +19,7 @@ from aot.frontends.conversion.table import decorator
 from aot.frontends.tf.files.element_types import COMPLEX
 from aot.frontends.tf.files.tensors import array, attributes, complex_parts
 from aot.frontends.tf.graph.frames import functional
-from aot.frontends.tf.graph.functions import MOST_NODES
+from aot.frontends.tf.graph.functions import MAX_NODES
 from aot.frontends.tf.graph.nets import ARGUMENT, Item, Net, Output, function_net, output_count
 from aot.ir.graph import OutPort
 from aot.ir.op import Foreign
@@ -86,8 +86,8 @@ class Importer:
             if item.kind == ARGUMENT or (item, 0) in env:
                 continue
             self.count += 1
-            if self.count > MOST_NODES:
-                raise BudgetError(f"{self.file}: at most {MOST_NODES} nodes once functions are inlined, got more")
+            if self.count > MAX_NODES:
+                raise BudgetError(f"{self.file}: at most {MAX_NODES} nodes once functions are inlined, got more")
             inputs = [self.get(env, output, item.name) for output in item.inputs]
             try:
                 found = self._item(item, scope, inputs, prefix)

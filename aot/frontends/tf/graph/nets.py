@@ -22,7 +22,7 @@ Message = Any
 Attributes = Mapping[str, Message]  # AttrValue by name
 Output = tuple["Item", int]
 
-MOST_OUTPUTS = 1 << 16  # of one operation
+MAX_OUTPUTS = 1 << 16  # of one operation
 ARGUMENT = "_Arg"
 
 
@@ -87,8 +87,8 @@ def _length(item: Item, number: str) -> int:
     if value is None:
         return 0
     count = value.i if value.WhichOneof("value") == "i" else len(value.list.type)
-    if not 0 <= count <= MOST_OUTPUTS:
-        raise CorruptError(f"{item.kind}: {number} is 0 to {MOST_OUTPUTS}, got {count}")
+    if not 0 <= count <= MAX_OUTPUTS:
+        raise CorruptError(f"{item.kind}: {number} is 0 to {MAX_OUTPUTS}, got {count}")
     return int(count)
 
 

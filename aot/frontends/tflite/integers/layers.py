@@ -15,8 +15,8 @@ from aot.ir.types import Dim
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
-MOST_TAPS = 1 << 8  # products of 16 and 8 bits whose sum, with a bias, fits 32 bits for certain
-MOST_EXACT = 1 << 8  # products of 8 bits whose sum is below 2^24: exact in f32, whose products are faster than of i32
+MAX_TAPS = 1 << 8  # products of 16 and 8 bits whose sum, with a bias, fits 32 bits for certain
+MAX_EXACT = 1 << 8  # products of 8 bits whose sum is below 2^24: exact in f32, whose products are faster than of i32
 REDUCED = 15  # bits of the factor for data of 16 bits
 
 
@@ -59,9 +59,9 @@ def _operands(node: Call, x: OutPort, w: OutPort, taps: Sequence[Dim]) -> tuple[
     """Data and weights without their zero points; in i64 if sums of so many products may need it."""
     plain, weights = shifted(node, x, of_input(node, 0)), shifted(node, w, of_input(node, 1))
     count = prod(n for n in taps if isinstance(n, int))
-    if x.type.dtype is DType.I16 and count >= MOST_TAPS:
+    if x.type.dtype is DType.I16 and count >= MAX_TAPS:
         plain, weights = node.cast(plain, DType.I64), node.cast(weights, DType.I64)
-    elif node.kind == "DEPTHWISE_CONV_2D" and x.type.dtype is not DType.I16 and count < MOST_EXACT:
+    elif node.kind == "DEPTHWISE_CONV_2D" and x.type.dtype is not DType.I16 and count < MAX_EXACT:
         plain, weights = node.cast(plain, DType.F32), node.cast(weights, DType.F32)
     return plain, weights
 

@@ -19,7 +19,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 SAME, VALID = 1, 2
-MOST_PIXELS = 1 << 16  # of a stride or a window
+MAX_PIXELS = 1 << 16  # of a stride or a window
 POOLING = ("stride_w", "stride_h", "filter_width", "filter_height")
 
 
@@ -32,8 +32,8 @@ def padding(node: Call, kind: int) -> int:
 def pooling(node: Call) -> Call:
     """Return the call with the options of pooling as attributes of MAX_POOL_2D."""
     kind, *sizes, activation = numbers(node, 6)
-    if not all(0 < size < MOST_PIXELS for size in sizes):
-        raise ModelError(f"{node.kind}: strides and windows are 1 to {MOST_PIXELS - 1}, got {sizes}")
+    if not all(0 < size < MAX_PIXELS for size in sizes):
+        raise ModelError(f"{node.kind}: strides and windows are 1 to {MAX_PIXELS - 1}, got {sizes}")
     read: dict[str, Any] = dict(zip(POOLING, sizes, strict=True))
     read |= {"padding": padding(node, kind), "fused_activation_function": activation}
     return replace(node, attrs={**node.attrs, **read})
@@ -85,8 +85,8 @@ def transpose_conv_with_bias(node: Call, x: OutPort, w: OutPort, bias: OutPort) 
     """TRANSPOSE_CONV with a bias, weights [outputs, .., inputs]; with SAME, a result that strides x makes of it."""
     kind, across, down = numbers(node, 3)
     name = ("SAME", "VALID")[padding(node, kind)]
-    if not 0 < across < MOST_PIXELS or not 0 < down < MOST_PIXELS:
-        raise ModelError(f"{node.kind}: strides are 1 to {MOST_PIXELS - 1}, got {down} and {across}")
+    if not 0 < across < MAX_PIXELS or not 0 < down < MAX_PIXELS:
+        raise ModelError(f"{node.kind}: strides are 1 to {MAX_PIXELS - 1}, got {down} and {across}")
     build, strides = node.build, (down, across)
     extents = [node.extent(node.image(x), a, "the size of images") for a in (1, 2)]
     kernel = [node.extent(node.image(w), a, "the size of windows") for a in (1, 2)]

@@ -38,11 +38,11 @@ def product(node: Call, x: OutPort, w: OutPort) -> OutPort:
 def steps(node: Call, x: OutPort, axis: int) -> list[OutPort]:
     """Return the slices of a sequence, whose length must be known."""
     count = node.extent(x, axis, "the length of the sequence")
-    node.refuse(not 0 < count <= MOST_STEPS, f"sequences of 1 to {MOST_STEPS} steps are supported, got {count}")
+    node.refuse(not 0 < count <= MAX_STEPS, f"sequences of 1 to {MAX_STEPS} steps are supported, got {count}")
     return [node.build.Gather(x, node.scalar(k), node.scalar(axis)) for k in range(count)]
 
 
-MOST_STEPS = 512
+MAX_STEPS = 512
 
 
 def stacked(node: Call, parts: Sequence[OutPort], axis: int) -> OutPort:

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Buffer, Const, Load, Reduce, Size, Space, Var, dense
@@ -102,7 +102,7 @@ class ChainedProducts:
         axes = [a for a in r.axes if a in both and self._fills_words(a.extent or 1)]
         if not axes and self.chains:
             axes = [a for a in r.axes if can_fill(a, r, self.types.constants)]
-        axis = max(axes, key=lambda a: (a in x.index, known(a.extent or 1)), default=None)
+        axis = max(axes, key=lambda a: (a in x.index, typical(a.extent or 1)), default=None)
         return _Product(x, w, axis) if axis is not None else None
 
     def _factors(self, d: Definition) -> tuple[Load, Load] | None:
@@ -112,14 +112,14 @@ class ChainedProducts:
             return None
         factors = chain_factors(r)
         lane = lane_axis(d, self.types.constants)
-        if factors is None or lane is None or known(lane.extent or 1) < MIN_COLUMNS:
+        if factors is None or lane is None or typical(lane.extent or 1) < MIN_COLUMNS:
             return None
         x, w = factors if lane in variables(*factors[1].index) else factors[::-1]
         if lane in variables(*x.index) or lane not in variables(*w.index):
             return None
         if not all(f.buffer.space is Space.ARG and self._can_round(f.buffer) for f in factors):
             return None
-        rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
+        rows = prod(typical(a.extent or 1) for a in d.axes if a not in variables(*w.index))
         return (x, w) if rows >= MIN_ROWS else None
 
     def _can_round(self, b: Buffer) -> bool:

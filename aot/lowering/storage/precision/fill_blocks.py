@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Expr, Load, Reduce, Var, dense, prim
@@ -39,8 +39,8 @@ def dim_along(x: Load, axis: Var) -> int | None:
 
 def _is_repeated(x: Load) -> bool:
     """True if a dimension for each axis would repeat elements, as those of windows."""
-    found = prod(known(a.extent or 1) for a in variables(*x.index))
-    return bool(loads(*x.index)) or found > prod(map(known, x.buffer.shape))
+    found = prod(typical(a.extent or 1) for a in variables(*x.index))
+    return bool(loads(*x.index)) or found > prod(map(typical, x.buffer.shape))
 
 
 def laid_out(x: Load, axis: Var, name: str) -> Definition:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from aot.codegen.ir.access import all_axes, known
+from aot.codegen.ir.access import all_axes, typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.loops import Load, Var
@@ -28,7 +28,7 @@ def loads_together(steps: Steps) -> dict[str, float]:
         for d in members(work):
             for x in loads(d.value):
                 again = (a for a in all_axes(d) if a not in shared and a not in variables(*x.index))
-                times = prod(known(a.extent or 1) for a in again)
+                times = prod(typical(a.extent or 1) for a in again)
                 found[x.buffer.name] = max(found.get(x.buffer.name, 0), times)
     return found
 
@@ -51,4 +51,4 @@ def _is_window(d: Definition, factors: tuple[Load, Load]) -> bool:
     axes = d.reduction.axes
     indices = [variables(i) for x in factors for i in x.index]
     sliding = {a for moving in indices if not moving.isdisjoint(d.axes) for a in moving}
-    return sliding.issuperset(axes) and prod(known(a.extent or 1) for a in axes) >= MIN_WINDOW
+    return sliding.issuperset(axes) and prod(typical(a.extent or 1) for a in axes) >= MIN_WINDOW

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim
@@ -14,7 +14,7 @@ from aot.codegen.ir.numbers.chains import chain_factors
 from aot.codegen.ir.numbers.dot_forms import multiplies_small, scaled_sum
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work
-from aot.lowering.ir.steps import Cycle, Step, Value
+from aot.lowering.ir.steps import LoopControl, Step, Value
 from aot.lowering.storage.precision.residual_sums import residual_sums
 from aot.lowering.storage.precision.short_types import ShortTypes
 from aot.lowering.storage.precision.statistics import is_statistic
@@ -50,7 +50,7 @@ def _kept_in_f32(types: ShortTypes, step: Step) -> Iterator[str]:
     plain = step.control is None and all(not isinstance(w, tuple) for w in step.works)
     if not plain or types.kind(step) is None:
         yield from reads | writes
-        if isinstance(step.control, Cycle):
+        if isinstance(step.control, LoopControl):
             yield from (b.name for b in (*step.control.enters, *step.control.leaves))
         return
     if step.definition is None:
@@ -76,7 +76,7 @@ def _is_worth_it(value: Value) -> bool:
     b = value.buffer
     if value.region is not Region.ARENA or b.dtype is not DType.F32 or value.half is not None or value.holds_bytes:
         return False
-    return not all(isinstance(n, int) for n in b.shape) or prod(map(known, b.shape)) >= MIN_ELEMENTS
+    return not all(isinstance(n, int) for n in b.shape) or prod(map(typical, b.shape)) >= MIN_ELEMENTS
 
 
 def _without_product(d: Definition) -> Expr:

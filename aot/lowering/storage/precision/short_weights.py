@@ -8,7 +8,7 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Buffer, Load, Reduce, Var
@@ -72,7 +72,7 @@ class ShortWeights:
         if kind in self.types.sums.plain:
             return self.small or not self.types.is_loaded_often(w.buffer.name)
         rows = (a for a in d.axes if a not in around and a not in variables(*w.index))
-        return prod(known(a.extent or 1) for a in rows) < MIN_ROWS
+        return prod(typical(a.extent or 1) for a in rows) < MIN_ROWS
 
     def _round(self, w: Load, r: Reduce, kind: DType) -> None:
         name = w.buffer.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from aot.codegen.ir.access import known
+from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.numbers.chains import chain_factors
 from aot.codegen.ir.numbers.dot_forms import multiplies_small
@@ -20,4 +20,4 @@ def is_statistic(d: Definition) -> bool:
     factors = chain_factors(r)
     if factors is not None and factors[0].buffer != factors[1].buffer:
         return False
-    return prod(known(a.extent or 1) for a in r.axes) > MAX_WINDOW
+    return prod(typical(a.extent or 1) for a in r.axes) > MAX_WINDOW

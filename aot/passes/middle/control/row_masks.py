@@ -3,7 +3,7 @@
     hidden = columns <= past + i - window        past: of the longest row
 
 Comparisons that do not depend on data must give the same for a row alone and beside a longer one. It is
-computed for both, for one token and lengths up to `MOST_TOKENS`.
+computed for both, for one token and lengths up to `MAX_TOKENS`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from aot.runtime.generation.interface import MASK, PLACES
 from aot.runtime.generation.interface import ROWS as ORDER
 
 COMPARISONS = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
-MOST_TOKENS = 1 << 18  # tokens of the longest row that is tried
+MAX_TOKENS = 1 << 18  # tokens of the longest row that is tried
 
 
 def differs_by_longest(graph: Graph, context: int) -> Node | None:
     """Return a comparison that depends on the longest row, of up to `context` tokens (0: any number), or None."""
     compared = [n for n in graph.order() if n.type in COMPARISONS]
-    most = min(context or MOST_TOKENS, MOST_TOKENS)
+    most = min(context or MAX_TOKENS, MAX_TOKENS)
     for longest in (*(1 << k for k in range(1, most.bit_length()) if 1 << k < most), most):
         count = (longest + 1) // 2
         beside, alone = _Row(graph, count, longest), _Row(graph, count, count)
@@ -82,7 +82,7 @@ class _Row:
 
     def _evaluated(self, node: Node) -> Sequence[Array] | None:
         if node.held is not None:
-            return [value_of(node.held)] if node.held.size <= MOST_TOKENS else None
+            return [value_of(node.held)] if node.held.size <= MAX_TOKENS else None
         if node.type == "ShapeOf":
             shape = [d if isinstance(d, int) else normal(d, self._sizes) for d in node.source().type.shape]
             numbers = [d if isinstance(d, int) else d.const for d in shape if isinstance(d, int) or d.is_const]

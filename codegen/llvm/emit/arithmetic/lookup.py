@@ -13,9 +13,9 @@ from aot.codegen.llvm.emit.function_text import Function, Value, constants, inte
 from aot.codegen.machines import Abilities
 from aot.runtime.abi import DType
 
-MOST_NUMBERS = 16  # numbers of a table
+MAX_NUMBERS = 16  # numbers of a table
 LEAST_LANES = 8  # lanes of the shortest permutation
-MOST_PERMUTED = 128  # bytes among which VPERMI2B chooses
+MAX_PERMUTED = 128  # bytes among which VPERMI2B chooses
 SHORTEST_BYTES = 16  # bytes of the shortest vector that VPSHUFB looks up: of fewer, loads one by one are faster
 LONGEST_BYTES = 32  # bytes of the longest one
 WORDS = 16  # numbers of 32 bits in a vector of AVX-512, two of which VPERMI2D chooses from
@@ -23,7 +23,7 @@ HALF = 28  # shift that moves bit 3 of an index, which chooses between two permu
 
 
 def is_short_table(buffer: Buffer) -> bool:
-    return buffer.space is Space.TABLE and buffer.dtype is DType.F32 and len(buffer.values) <= MOST_NUMBERS
+    return buffer.space is Space.TABLE and buffer.dtype is DType.F32 and len(buffer.values) <= MAX_NUMBERS
 
 
 def looked_up(f: Function, values: Sequence[float], index: Value, abilities: Abilities) -> Value:
@@ -49,7 +49,7 @@ def looks_up_bytes(lanes: int, abilities: Abilities) -> bool:
 
 def bytes_looked_up(f: Function, table: bytes, index: Value, abilities: Abilities) -> Value:
     """Return `table[i]` of 256 bytes for each u8 i of a vector."""
-    if abilities.permutes_bytes == MOST_PERMUTED:
+    if abilities.permutes_bytes == MAX_PERMUTED:
         width, look = 64, _by_halves
     elif abilities.permutes == WORDS:
         width, look = WORDS, _by_words
@@ -123,7 +123,7 @@ def without_mask(index: Expr) -> Expr:
 
 def _unmasked(e: Expr) -> Expr | None:
     match e:
-        case Prim("and", (x, Const(value))) if value == MOST_NUMBERS - 1:
+        case Prim("and", (x, Const(value))) if value == MAX_NUMBERS - 1:
             return x
         case Prim("cast" | "select"):
             return None

@@ -16,8 +16,8 @@ from functools import lru_cache
 from math import frexp, ldexp
 
 DIGITS = 24  # of an f32
-MOST_EXPONENT = 60  # of divisors: no factor is denormal
-MOST_DISTANCE = 8  # from the middle of two floats, in units of 1 / (2^s d)
+MAX_EXPONENT = 60  # of divisors: no factor is denormal
+MAX_DISTANCE = 8  # from the middle of two floats, in units of 1 / (2^s d)
 
 
 @lru_cache(maxsize=1 << 10)
@@ -27,7 +27,7 @@ def reciprocal(divisor: float) -> tuple[float, float] | None:
     Both have the same sign, so that infinities stay. Quotients below 2^-60 may differ by rounding. None for powers of
     two, too: LLVM multiplies by theirs.
     """
-    if not 2.0**-MOST_EXPONENT < abs(divisor) < 2.0**MOST_EXPONENT:
+    if not 2.0**-MAX_EXPONENT < abs(divisor) < 2.0**MAX_EXPONENT:
         return None
     mantissa, exponent = frexp(abs(divisor))
     whole = round(ldexp(mantissa, DIGITS))
@@ -47,7 +47,7 @@ def reciprocal(divisor: float) -> tuple[float, float] | None:
 def _near_middles(divisor: int) -> Iterator[int]:
     """Yield the dividends of `DIGITS` bits whose quotients are next to the middle of two floats."""
     power = (divisor & -divisor).bit_length() - 1
-    distances = [e for e in range(-MOST_DISTANCE, MOST_DISTANCE + 1) if e and e % (1 << power) == 0]
+    distances = [e for e in range(-MAX_DISTANCE, MAX_DISTANCE + 1) if e and e % (1 << power) == 0]
     for bits in (DIGITS, DIGITS + 1):
         modulus = 1 << bits - power
         inverse = pow(divisor >> power, -1, modulus) if distances else 0
