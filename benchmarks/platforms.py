@@ -4,7 +4,7 @@
 
 Runs what the file lacks, adds it, and prints a table: networks of each kind, and every `STEP`th operation case of
 `tests.cases` whose results are whole bytes, as C programs with 1, 2 and 5 threads. It needs qemu-user, wine, musl-gcc
-and a processor with AVX-512.
+and a processor with AVX-512; with --networks, which has more of them, on Arm only, a QEMU that has a Neoverse V1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from aot.options import CompileOptions
 from aot.runtime.abi import QUERY_PREFIX
 from aot.runtime.arrays.strings import encode
 from aot.runtime.arrays.tensors import Array
+from benchmarks.networks.kinds import kinds
 from tests.cases import Case
 from tests.codegen.llvm import test_windows as windows
 from tests.codegen.llvm.test_cross import DIGITS, RUNNER, one_of, packed
@@ -95,6 +96,10 @@ MACHINES = {
         for bits in (128, 256)
     },
 }
+ARM = {
+    f"{cpu}, -{level}": Machine(f"aarch64-{level}", AARCH64[0], (*AARCH64[1], cpu))
+    for cpu, level in (("cortex-a76", "v8.2"), ("max", "v8.6"), ("neoverse-v1", "v8.6"))
+}
 
 
 @dataclass(frozen=True)
@@ -110,13 +115,16 @@ class Job:
         return stages(self.make(), replace(self.options, target=target)).built
 
 
+Rows = Callable[[Path], Iterator[tuple[str, Job]]]
+
+
 def is_run(case: Case) -> bool:
     """True if no result has a packed type, which NumPy's arrays do not have, and the emulators run the case."""
     return case.name != ENDS_QEMU and not any(r.dtype.bits % 8 for r in case.op.outputs(*case.operands()))
 
 
-def jobs(folder: Path) -> Iterator[tuple[str, Job]]:
-    """Yield rows by name."""
+def networks(folder: Path) -> Iterator[tuple[str, Job]]:
+    """Yield networks by name."""
     for name, (graph, inputs) in windows.MODELS.items():
         yield name, Job(graph, inputs, CompileOptions(precision=windows.PRECISION.get(name, "f32")))
     yield "digits", Job(lambda: DIGITS, [np.load(DIGITS.parent / "seven.npy")])
@@ -135,12 +143,24 @@ def jobs(folder: Path) -> Iterator[tuple[str, Job]]:
     yield "strings", Job(lambda: strings.graph_of(Gather(), words, [np.array(0)]), words)
     story = Network("llama", "Q4_0").write(folder / "story.gguf")
     yield "language model", Job(lambda: story, ())
+
+
+def jobs(folder: Path) -> Iterator[tuple[str, Job]]:
+    """Yield rows by name."""
+    yield from networks(folder)
     every = [case for module in cases.MODULES for case in cases.cases_of(module, False)][::STEP]
     for first in range(0, len(every), CASES):
         some = [case for case in every[first : first + CASES] if is_run(case)]
         labels = [c.name for c in some for _ in c.op.outputs(*c.operands())]
         fed = [array for case in some for array in cases.fed(case)]
         yield f"cases {first}", Job(lambda some=some: cases.network(some)[0], fed, CompileOptions(level=None), labels)
+
+
+def more_networks(folder: Path) -> Iterator[tuple[str, Job]]:
+    """Yield networks by name, those of `kinds` behind the others."""
+    yield from networks(folder)
+    for name, make, inputs, options in kinds(folder):
+        yield name, Job(make, inputs, options)
 
 
 def parts(arrays: Sequence[Array]) -> list[Array]:
@@ -215,15 +235,15 @@ def differences(found: bytes, expected: Sequence[Array], labels: Sequence[str]) 
     return wrong
 
 
-def measure(path: Path) -> dict[str, dict[str, dict[str, float | None]]]:
+def measure(path: Path, machines: Mapping[str, Machine], rows: Rows) -> dict[str, dict[str, dict[str, float | None]]]:
     """Run what the file lacks; differences by job and machine."""
     found = json.loads(path.read_text()) if path.exists() else {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         place = Path(folder) / "program"
         place.mkdir()
-        for name, job in jobs(place):
+        for name, job in rows(place):
             mine, made, expected = found.setdefault(name, {}), dict[str, Built | Levels](), list[Array]()
-            for label, machine in MACHINES.items():
+            for label, machine in machines.items():
                 if label in mine:
                     continue
                 expected = expected or reference(job, place)
@@ -238,16 +258,16 @@ def measure(path: Path) -> dict[str, dict[str, dict[str, float | None]]]:
     return found
 
 
-def table(found: dict[str, dict[str, dict[str, float | None]]]) -> Iterator[str]:
+def table(found: dict[str, dict[str, dict[str, float | None]]], machines: Collection[str]) -> Iterator[str]:
     """Yield the lines of a table in Markdown."""
-    yield "| | " + " | ".join(MACHINES) + " |"
-    yield "|--" * (1 + len(MACHINES)) + "|"
-    counts = dict.fromkeys(MACHINES, 0)
+    yield "| | " + " | ".join(machines) + " |"
+    yield "|--" * (1 + len(machines)) + "|"
+    counts = dict.fromkeys(machines, 0)
     for name, mine in found.items():
         if name.startswith("cases "):
-            counts = {label: counts[label] + len(mine[label]) for label in MACHINES}
+            counts = {label: counts[label] + len(mine[label]) for label in machines}
         else:
-            yield f"| {name} | " + " | ".join(_cell(mine[label]) for label in MACHINES) + " |"
+            yield f"| {name} | " + " | ".join(_cell(mine[label]) for label in machines) + " |"
     yield "| operation cases that differ | " + " | ".join(map(str, counts.values())) + " |"
 
 
@@ -262,7 +282,10 @@ def main() -> None:
         prog="python -m benchmarks.platforms", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("file", type=Path, help="differences as JSON: read, and written as they are found")
-    print("\n".join(table(measure(parser.parse_args().file))))
+    parser.add_argument("--networks", action="store_true", help="more networks, on three processors of Arm")
+    options = parser.parse_args()
+    machines, rows = (ARM, more_networks) if options.networks else (MACHINES, jobs)
+    print("\n".join(table(measure(options.file, machines, rows), machines)))
 
 
 if __name__ == "__main__":
