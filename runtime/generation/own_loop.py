@@ -1,4 +1,4 @@
-"""The loop over tokens that lies inside of a library: Python takes part where a token is told, and nowhere else."""
+"""The loop over tokens that is compiled into a library: Python is called for each new token, and nothing else."""
 
 from __future__ import annotations
 

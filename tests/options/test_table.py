@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +27,14 @@ from tests.mo.test_loading import HEAD, REPLACE, X, folder, network
 from tests.options.samples import ROWS, sample
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_each_option_is_read() -> None:
+    """A row that nothing reads would be recorded and have no effect."""
+    paths = [path for path in (ROOT / "aot").rglob("*.py") if path.parent.name != "options"]
+    text = "\n".join(path.read_text() for path in paths)
+    unread = [name for name in ROWS if not re.search(rf"\.{name}\b|[\"']{name}[\"']", text)]
+    assert not unread
 
 
 def given(name: str) -> CompileOptions:

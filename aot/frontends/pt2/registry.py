@@ -294,7 +294,7 @@ def _of_complex(node: Call) -> Any:
 def of_complex_only(node: Call, *inputs: Value) -> Any:
     """Return the outputs of an operation that real numbers do not have."""
     if not any(isinstance(x, Complex) for x in inputs):
-        raise ModelError(f"{node.kind}: the input is complex, got real numbers")
+        raise ModelError(f"{node.kind}: the input must be complex, got real numbers")
     return _of_complex(node)
 
 

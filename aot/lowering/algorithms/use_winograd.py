@@ -34,7 +34,7 @@ def use_winograd(steps: Steps, context: Context) -> None:
     # Products of bytes in tile registers are faster still, and those of i16 without dots are slower.
     plain = target.abilities.tiles or not target.abilities.dot_terms(DType.I16)
     held = {n for n, v in steps.values.items() if (not plain if v.buffer.dtype is DType.U8 else v.holds_bytes)}
-    read = {name for block in steps.blocks() for name in block.touched()}  # weights that bytes replaced are no longer
+    read = {name for block in steps.blocks() for name in block.touched()}  # without constants that bytes have replaced
     weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants & read)
     far = weights > COSTS.evicted_weight_bytes and not target.near_l3 and not target.same_sums
     each = COSTS.winograd_far_weight if far else COSTS.winograd_weight

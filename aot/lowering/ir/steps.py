@@ -52,7 +52,7 @@ class Value:
     half: BufferHalf | None = None
     arrange: Callable[[Array], Array] | None = None
     at: Size = 0  # byte of the state
-    holds_bytes: bool = False  # all elements are such as a u8 can be
+    holds_bytes: bool = False  # all elements are integers from 0 to 255
 
     @property
     def name(self) -> str:

@@ -57,9 +57,9 @@ class Sizes:
         return made
 
     def of(self, dim: Dim, is_size: bool = False) -> Dim:
-        """Return `dim` as sums of products of symbols and named sizes; `is_size`.
+        """Return `dim` in normal form: sums of products of symbols and named sizes.
 
-        It is a dimension, so not negative.
+        `is_size`: it is a dimension, hence not negative.
         """
         if isinstance(dim, int):
             return dim

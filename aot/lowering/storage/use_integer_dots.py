@@ -49,8 +49,8 @@ MAX_DOT_TERMS = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32
 def use_integer_dots(steps: Steps, context: Context) -> None:
     """Use dot instructions in products of constant weights and data that are bytes or are computed from bytes.
 
-    Also in depthwise windows, where the target joins bytes and bits may depend on it: they are sums of f32 on other
-    targets, whose results may be rounded to another level.
+    Depthwise windows use them only where the target interleaves bytes, and results may differ between targets: others
+    sum such windows in f32, which may round to another level.
     """
     target = context.target
     if target.abilities.dots:

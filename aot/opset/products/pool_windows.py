@@ -156,7 +156,7 @@ def windows(
     result = Windows(extents, kernel, steps, spread, before, after, rounding)
     for n, count in zip(extents, result.counts, strict=True):
         if isinstance(count, int) and count < 1:
-            raise ShapeError(f"{what}: the kernel is larger than the padded input, got {dim_text(n)}")
+            raise ShapeError(f"{what}: the kernel must fit into the padded input, got an input of {dim_text(n)}")
     return result
 
 

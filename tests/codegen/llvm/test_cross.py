@@ -35,6 +35,7 @@ from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import PlatformError
 from aot.runtime.loading.elf import ElfFile
 from aot.runtime.loading.library import read_manifest
+from aot.runtime.machines.aarch64 import AARCH64
 from tests.compilers import compiler
 from tests.lowering.check import conv
 from tests.lowering.check import weights as plain
@@ -156,7 +157,12 @@ int main(void) {
     return model ? !fwrite(model->manifest, (size_t)model->manifest_bytes, 1, stdout) : 2;
 }
 """
-LEVELS = ("aarch64-v8", "aarch64-v8.2", "aarch64-v8.6")
+PROCESSORS = {"aarch64-v8": "cortex-a53", "aarch64-v8.2": "cortex-a76", "aarch64-v8.6": "max"}  # emulated, by level
+LEVELS = tuple(PROCESSORS)
+
+
+def test_each_level_runs_on_a_processor() -> None:
+    assert tuple(AARCH64.levels) == LEVELS
 
 
 @pytest.mark.slow
@@ -165,7 +171,7 @@ def test_the_processor_is_asked_for_its_level(tmp_path: Path) -> None:
     made = [build(chain(), Target.parse(name), options={"target": name}) for name in LEVELS]
     (tmp_path / "told.c").write_text(TOLD)
     run = program(join(LEVELS, made), tmp_path, tmp_path / "told.c")
-    for cpu, level in zip(("cortex-a53", "cortex-a76", "max"), LEVELS, strict=True):
+    for level, cpu in PROCESSORS.items():
         assert json.loads(run(cpu).stdout)["options"]["target"] == level
     upper = program(join(LEVELS[1:], made[1:]), tmp_path, tmp_path / "told.c")
     assert (upper("cortex-a53").returncode, upper("cortex-a76").returncode) == (2, 0)
@@ -175,7 +181,7 @@ def test_the_processor_is_asked_for_its_level(tmp_path: Path) -> None:
 def test_levels_compute_the_same_bytes(tmp_path: Path) -> None:
     image = np.load(DIGITS.parent / "seven.npy")
     made = stages(DIGITS, CompileOptions(target=",".join(LEVELS))).built
-    found = {cpu: emulated(made, tmp_path, [image], cpu) for cpu in ("cortex-a53", "cortex-a76", "max")}
+    found = {cpu: emulated(made, tmp_path, [image], cpu) for cpu in PROCESSORS.values()}
     assert len(set(found.values())) == 1
 
 

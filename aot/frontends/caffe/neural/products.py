@@ -16,7 +16,7 @@ def inner_product(
     build, first = node.build, node.axis(axis, x.type.rank)
     rows, columns = (w.shape[-2], w.shape[-1]) if w.type.rank > 1 else (num_output, -1)
     if num_output not in (rows, columns):
-        raise ModelError(f"{node.kind}: weights have {num_output} outputs, got {list(w.shape)}")
+        raise ModelError(f"{node.kind}: weights must have {num_output} outputs, got {list(w.shape)}")
     matrix = w if w.type.rank == 2 else node.reshape(w, (rows, columns))
     flat = x
     if first != x.type.rank - 1:
