@@ -319,6 +319,7 @@ def test_settings_by_model() -> None:
         "prefix_cache": "0",
         "batch_wait": None,
         "max_batch": None,
+        "lora": None,
     }
     given |= {"queue": None}
     found = settings_of(given | {"max_batch": ["a=4", "8"], "queue": ["a=2"], "batch_wait": ["a=5", "b=6"]})

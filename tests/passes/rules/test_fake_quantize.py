@@ -27,7 +27,7 @@ def pooled(b: Builder, x: OutPort, times: int = 3) -> OutPort:
     """Return a tensor and its maxima over wider and wider windows, joined."""
     parts = [x]
     for _ in range(times):
-        parts.append(windows(b, parts[-1], 1))
+        parts.append(b.MaxPool(parts[-1], kernel=(3, 3), strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1)))
     return b.Concat(*parts, axis=1)
 
 
