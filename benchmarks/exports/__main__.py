@@ -8,6 +8,7 @@
     python -m benchmarks.exports RESULTS quantised [NAME ..]        the same with torchao
     python -m benchmarks.exports RESULTS keras [NAME ..]            needs tensorflow instead
     python -m benchmarks.exports RESULTS kerashub [NAME ..]         the same with keras-hub
+    python -m benchmarks.exports RESULTS tflite [NAME ..]           the same with Keras, quantised as TensorFlow Lite
     python -m benchmarks.exports RESULTS paddle [NAME ..]           needs paddlepaddle instead
     python -m benchmarks.exports RESULTS --table                    the table of what is in RESULTS
 
@@ -38,7 +39,7 @@ SECONDS = 900  # of one network, unless --seconds says otherwise
 # Families, and the largest difference of a right network: f32 sums in another order; where they are rounded to 8 bits,
 # a number in the middle of two levels may become either one.
 NEAR = dict.fromkeys(
-    ("transformers", "timm", "torchvision", "diffusers", "torchaudio", "keras", "kerashub", "paddle"), 1e-4
+    ("transformers", "timm", "torchvision", "diffusers", "torchaudio", "keras", "kerashub", "paddle", "tflite"), 1e-4
 )
 NEAR["quantised"] = 1e-2
 LEVELS = 1e-3  # the share of numbers of a quantised network that may have the next level, each layer alone
