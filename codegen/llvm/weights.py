@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-import os
 import tempfile
 from collections import deque
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.codegen.ir.program import ConstantBlock
+from aot.runtime.systems import processor
 
 LEAST_BYTES = 64 << 20  # of weights that are kept so; those of most networks are made in less than 0.1 s
 MAX_THREADS = 4  # that make pieces: NumPy holds the interpreter's lock between its loops
@@ -81,7 +81,7 @@ class _Makers(AbstractContextManager["_Makers"]):
     """Threads that make pieces of large weights before they are asked for; none on one processor, or for small ones."""
 
     def __init__(self, blocks: Blocks) -> None:
-        self._threads = min(len(os.sched_getaffinity(0)), MAX_THREADS)
+        self._threads = min(len(processor.allowed_processors()), MAX_THREADS)
         large = sum(b.nbytes for b in blocks if b.make is not None) >= LEAST_BYTES
         self._pool = ThreadPoolExecutor(self._threads) if large and self._threads > 1 else None
 
