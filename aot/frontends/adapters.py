@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from math import sqrt
 from pathlib import Path
 from typing import cast
@@ -73,6 +74,15 @@ def read_adapter(path: Path, manifest: Manifest) -> dict[str, Array]:
             b[: len(pair.a), row : row + rows] = pair.b.T
         column, row = column + columns, row + rows
     return {LORA_A: a, LORA_B: b}
+
+
+def digest_of(adapter: Mapping[str, Array]) -> bytes:
+    """Return a digest of the inputs for an adapter: another file of the same name has another one."""
+    found = blake2b(digest_size=16)
+    for name in sorted(adapter):
+        array = np.ascontiguousarray(adapter[name])
+        found.update(f"{name}{array.shape}".encode() + array.tobytes())
+    return found.digest()
 
 
 def _most(manifest: Manifest) -> int:

@@ -54,10 +54,10 @@ class Prefixes:
         """Bytes of all blocks."""
         return self._bytes
 
-    def begin(self, generator: Generator, ids: Sequence[int], adapter: str = "") -> int:
+    def begin(self, generator: Generator, ids: Sequence[int], adapter: bytes = b"") -> int:
         """Replace a generator's tokens by the longest known beginning of `ids`, and return its number of tokens.
 
-        `adapter`: the name of the generator's; keys and values of others differ.
+        `adapter`: a digest of the generator's; keys and values of others differ.
         One token at least is left to feed, whose logits are needed.
         """
         keys = list(_hashes(ids[:-1], adapter))
@@ -72,7 +72,7 @@ class Prefixes:
             generator.replace(ids[:count], [np.concatenate(arrays, axis) for arrays, axis in parts])
         return count
 
-    def keep(self, generator: Generator, adapter: str = "") -> None:
+    def keep(self, generator: Generator, adapter: bytes = b"") -> None:
         """Keep the whole blocks of a generator's tokens, as many of the first ones as there is room for."""
         keys = list(_hashes(generator.tokens, adapter)) if self._most else []
         if not keys:
@@ -126,9 +126,9 @@ def _empty(info: VariableInfo, axis: int) -> Array:
     return np.empty(sizes, numpy_dtype(info.tensor))
 
 
-def _hashes(ids: Sequence[int], adapter: str) -> Iterator[bytes]:
+def _hashes(ids: Sequence[int], adapter: bytes) -> Iterator[bytes]:
     """Yield the hash of each whole block and all tokens before it."""
-    found = adapter.encode()
+    found = adapter
     for at in range(0, len(ids) // BLOCK * BLOCK, BLOCK):
         found = blake2b(found + np.array(ids[at : at + BLOCK], np.int64).tobytes(), digest_size=_HASH_BYTES).digest()
         yield found

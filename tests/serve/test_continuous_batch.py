@@ -30,13 +30,17 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return talking.library(tmp_path_factory.mktemp("together"), row_lengths=True, lora_rank=2)
 
 
-@pytest.fixture(scope="module")
-def adapter(library: Path) -> Path:
-    """An adapter in GGUF of one matrix, which changes all answers."""
-    made = np.random.default_rng(1).standard_normal((2, WIDTH)).astype(np.float32)
+def adapter_of(path: Path, seed: int) -> Path:
+    """Write an adapter in GGUF of one matrix, which changes all answers."""
+    made = np.random.default_rng(seed).standard_normal((2, WIDTH)).astype(np.float32)
     matrices = {"a": made, "b": np.ascontiguousarray(made.T)}
     parts = {f"blk.0.ffn_down.weight.lora_{n}": ("F32", m.shape, m.tobytes()) for n, m in matrices.items()}
-    return write(library.with_name("a.gguf"), {"adapter.type": "lora", "adapter.lora.alpha": 9.0}, parts)
+    return write(path, {"adapter.type": "lora", "adapter.lora.alpha": 9.0}, parts)
+
+
+@pytest.fixture(scope="module")
+def adapter(library: Path) -> Path:
+    return adapter_of(library.with_name("a.gguf"), 1)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +82,18 @@ def test_requests_choose_an_adapter(url: str, library: Path, adapter: Path) -> N
     known = [one["usage"]["prompt_tokens_details"]["cached_tokens"] for one in told]
     assert known == [0, 0, 32, 32]
     assert post(url, "completions", model="talk:others", prompt="1").status_code == 404
+
+
+def test_kept_beginnings_are_those_of_an_adapter_not_of_its_name(library: Path, tmp_path: Path) -> None:
+    def cached(path: Path) -> int:
+        options = {"grpc_port": None, "max_context": 100, "cache": tmp_path}
+        with listening(library, lora={"signs": path}, **options) as server:
+            url = f"http://127.0.0.1:{server.port}/v1"
+            told = post(url, "completions", model="talk:signs", prompt="1" * 40, max_tokens=2).json()
+        return told["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+    one, other = (adapter_of(tmp_path / f"{seed}.gguf", seed) for seed in (1, 2))
+    assert [cached(one), cached(one), cached(other)] == [0, 32, 0]
 
 
 def test_a_client_that_goes_leaves_the_others_alone(url: str, library: Path) -> None:

@@ -53,11 +53,11 @@ class Answer:
         *,
         batch: ContinuousBatch | None = None,
         prefixes: Prefixes | None = None,
-        adapter: str = "",
+        adapter: bytes = b"",
     ) -> None:
         """`ids`: the prompt. `made`: gets the answer's tokens, of `chooser`. `stop`: texts that end it.
 
-        `prefixes`: beginnings of prompts that were computed before; `adapter`: the name of the generator's.
+        `prefixes`: beginnings of prompts that were computed before; `adapter`: a digest of the generator's.
         """
         self.generator, self._executor, self._batch, self._prefixes = generator, executor, batch, prefixes
         self._adapter = adapter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from aot.frontends.adapters import read_adapter
+from aot.frontends.adapters import digest_of, read_adapter
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import UsageError
 from aot.runtime.generation.generator import Generator
@@ -114,7 +114,7 @@ class ServedLanguageModel:
             chooser = TokenChooser(how, ids, None if constraint is None else constraint.copy())
             made = Continuation(count, how.sampling, frozenset(self.tokenizer.stop))
             given = (generator, self.tokenizer, self._executor, ids, made, wanted.stop, chooser)
-            answer = Answer(*given, batch=sequences.batch, prefixes=self._prefixes, adapter=wanted.adapter)
+            answer = Answer(*given, batch=sequences.batch, prefixes=self._prefixes, adapter=sequences.digest)
             try:
                 yield answer
             finally:
@@ -128,6 +128,7 @@ class _Adapted:
 
     def __init__(self, model: CompiledModel, adapter: dict[str, Array] | None, executor: Executor) -> None:
         self.adapter, self.idle = adapter, list[Generator]()
+        self.digest = b"" if adapter is None else digest_of(adapter)
         self.batch = ContinuousBatch(model, executor) if has_row_lengths(model.manifest) else None
 
 
