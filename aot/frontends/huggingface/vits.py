@@ -12,7 +12,8 @@ import numpy as np
 from aot.frontends.huggingface.config import FILE, unsupported
 from aot.frontends.huggingface.container import Stored, read_json, read_tensors
 from aot.frontends.language.config import MAX_LAYERS, Values
-from aot.frontends.language.vits import Vits, VitsConfig
+from aot.frontends.language.vits.layers import VitsConfig
+from aot.frontends.language.vits.network import Vits
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from aot.runtime.errors import CorruptError, UnsupportedError

@@ -1,0 +1,1 @@
+"""The network VITS, which reads a text and speaks it."""
