@@ -40,7 +40,8 @@ COMPLETES = "_AOT_COMPLETE"  # the variable by which a shell asks typer for comp
 INTERRUPTED = 130  # exit code
 COMMANDS = {  # in the order of the help, with the modules of their functions
     **{name: f"aot.commands.{name}" for name in ("compile", "run", "generate", "chat", "embed", "rerank")},
-    **{name: f"aot.commands.{name}" for name in ("transcribe", "speak", "quantize", "serve")},
+    **dict.fromkeys(("transcribe", "speak"), "aot.commands.speech"),
+    **{name: f"aot.commands.{name}" for name in ("quantize", "serve")},
     **{name: f"aot.commands.{name}" for name in ("bench", "compare", "info", "report", "demo")},
     **dict.fromkeys(("dump", "rewrite", "convert", "cache", "config", "check", "ops"), "aot.cli"),
     **dict.fromkeys(("sign", "verify", "sbom", "provenance"), "aot.commands.supply"),

@@ -14,7 +14,7 @@ from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.generation.interface import IDS
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.model import CompiledModel
-from aot.text.library_texts import SCALES, SPEAKER, VOICE, folder_texts, json_of
+from aot.text.library_texts import SCALES, SPEAKER, VOICE, folder_object
 
 BLANK = 0  # the token between characters
 MAX_RATE = 768000  # samples of a second
@@ -67,11 +67,10 @@ def voice_of(manifest: Manifest) -> Voice:
     if not is_speaking(manifest):
         got = ", ".join(tensor.name for tensor in manifest.inputs)
         raise UsageError(f"{name}: must be a model of text to speech, with the input {SCALES}, got one with {got}")
-    given = folder_texts(manifest.json, name).get(VOICE)
-    if given is None:
+    settings = folder_object(manifest.json, name, VOICE)
+    if settings is None:
         raise UsageError(f"{name}: must keep a vocabulary of characters, got none: give tokens by --ids")
-    tree = json_of(given)
-    return voice_in(Values(name, cast("dict[str, object]", tree) if isinstance(tree, dict) else {}))
+    return voice_in(Values(name, settings))
 
 
 def voice_in(v: Values) -> Voice:

@@ -13,7 +13,7 @@ from aot.frontends.language.config import Values
 from aot.ir.types import Array
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.manifest import Manifest
-from aot.text.library_texts import AUDIO, SPEECH, folder_texts, json_of
+from aot.text.library_texts import AUDIO, SPEECH, folder_object
 
 STEP = 0.02  # seconds from one time to the next
 MAX_WORDS = 1 << 31
@@ -62,11 +62,10 @@ def special_tokens_of(manifest: Manifest) -> SpecialTokens:
     if not is_speech_model(manifest):
         got = ", ".join(tensor.name for tensor in manifest.inputs)
         raise UsageError(f"{name}: must be a model of speech, with the input {AUDIO}, got one with {got}")
-    given = folder_texts(manifest.json, name).get(SPEECH)
-    if given is None:
+    settings = folder_object(manifest.json, name, SPEECH)
+    if settings is None:
         raise UsageError(f"{name}: must keep a tokenizer and settings of speech, got none")
-    tree = json_of(given)
-    return special_tokens_in(Values(name, cast("dict[str, object]", tree) if isinstance(tree, dict) else {}))
+    return special_tokens_in(Values(name, settings))
 
 
 def special_tokens_in(v: Values) -> SpecialTokens:

@@ -105,6 +105,13 @@ def folder_texts(manifest: Mapping[str, object], name: str) -> Mapping[str, obje
     return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}
 
 
+def folder_object(manifest: Mapping[str, object], name: str, key: str) -> dict[str, object] | None:
+    """Return the object that one of these texts holds as JSON, an empty one for other JSON; None without the text."""
+    text = folder_texts(manifest, name).get(key)
+    tree = None if text is None else json_of(text)
+    return None if text is None else cast("dict[str, object]", tree) if isinstance(tree, dict) else {}
+
+
 def json_of(text: object) -> object:
     """Return what a text that is kept says in JSON; None for what is no JSON."""
     try:

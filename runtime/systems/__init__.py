@@ -12,12 +12,14 @@ import sys
 from aot.runtime.errors import PlatformError
 
 if sys.platform == "win32":
-    from aot.runtime.systems.windows import loading, memory, processor
+    from aot.runtime.systems import defaults as memory
+    from aot.runtime.systems.windows import loading, processor
 
     SYSTEM = "windows"
 elif sys.platform == "darwin":
+    from aot.runtime.systems import defaults as memory
     from aot.runtime.systems.linux import loading
-    from aot.runtime.systems.macos import memory, processor
+    from aot.runtime.systems.macos import processor
 
     SYSTEM = "macos"
 elif sys.platform == "linux":

@@ -24,7 +24,7 @@ def translated(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rows_written(p, x, n):  # type: ignore[no-untyped-def]
-    """As SLANet's head: a state, and a row of the result in each step."""
+    """Write a row of the result in each step from a state that is carried on, as the head of SLANet does."""
     rows, state = p.zeros([2, 5, 4]), p.zeros([2, 4])
     for i in range(n[0]):
         state = p.tanh(x + state)
