@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf, prod
 from pathlib import Path
 
 from aot.codegen.target import Target
 from aot.compilation.compilation import Compilation
 from aot.compilation.search.precision import PRODUCTS
-from aot.ir.graph import Graph
+from aot.ir.graph import Graph, Node
 from aot.ir.values.small_weights import rounds_data
 from aot.options.rules import AUTO, EXACT, ROUNDED
 from aot.runtime.machine import refused_tiles
@@ -17,11 +18,12 @@ Options = Mapping[str, object]  # fields of CompileOptions
 BF16: Options = {"precision": "bf16"}
 INT8: Options = {"activations": ROUNDED}
 F32: Options = {"activations": EXACT}
+SMALL = 1_000_000  # numbers that products read and write in an inference that takes well below a millisecond
 
 
 def faster_lines(made: Compilation, model: Path) -> list[str]:
-    """Return a line that names faster options than those of a compilation; none if there are none."""
-    found = flags(faster(made))
+    """Return a line that names faster options than those of a compilation; none if there are none, or it is small."""
+    found = flags(faster(made)) if _numbers_of_products(made.optimized) >= SMALL else ""
     how = f"aot bench {model} --precisions measures it"
     return [f"products may be faster on this target, with larger errors, by {found}: {how}"] if found else []
 
@@ -35,7 +37,7 @@ def faster(made: Compilation) -> Options:
         return {}
     if made.decided.activations == ROUNDED:
         return {}
-    if not _has_products(made.optimized) or rounds_data(made.optimized):
+    if not _products(made.optimized) or rounds_data(made.optimized):
         return {}
     if made.weight_bits is not None:
         return INT8 if made.target.abilities.dots else {}
@@ -55,6 +57,11 @@ def flags(options: Options) -> str:
     return " ".join(parts)
 
 
-def _has_products(graph: Graph) -> bool:
-    nodes = graph.nodes.values()
-    return any(isinstance(n.op, PRODUCTS) or any(map(_has_products, n.regions.values())) for n in nodes)
+def _products(graph: Graph) -> list[Node]:
+    return [node for node in graph.all_nodes() if isinstance(node.op, PRODUCTS)]
+
+
+def _numbers_of_products(graph: Graph) -> float:
+    """Return how many numbers the products of an inference read and write; infinite if a size of one varies."""
+    types = [p.type for n in _products(graph) for p in (n.source(0), n.source(1), n.out_port(0))]
+    return sum(prod(type.static_shape) if type.is_static else inf for type in types)

@@ -31,7 +31,7 @@ from aot.codegen.llvm.object.kept_kernels import keeping
 from aot.codegen.versions import join_versions
 from aot.compilation.about import about
 from aot.compilation.graph_passes import run_all, run_front, run_later_extensions
-from aot.compilation.limits.budget import file_bytes, nodes_of, run_within
+from aot.compilation.limits.budget import file_bytes, run_within
 from aot.compilation.recorded_options import recorded_options
 from aot.compilation.search.timing import timed
 from aot.compilation.search.tuning import Tuning
@@ -131,7 +131,7 @@ def read(session: Session, model: str | Path | Graph) -> Imported:
     if is_graph:
         size = sum(n.held.nbytes for n in graph.nodes.values() if n.held is not None)
     programs = len(session.levels) * session.versions
-    budget.allow(size, nodes_of(graph) * programs, session.options.tune or 0.0)
+    budget.allow(size, len(list(graph.all_nodes())) * programs, session.options.tune or 0.0)
     session.event("read", 1, 1)
     return Imported(graph, weight_bits(graph))
 

@@ -10,18 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import chain
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.connection import Connection
-from aot.ir.inference import (
-    MAX_FOLD_ELEMENTS,
-    Inferred,
-    Named,
-    has_few_integers,
-    has_other_symbols,
-    infer_outputs,
-    name_outputs,
-)
+from aot.ir.inference import Inferred, Named, has_few_integers, has_other_symbols, infer_outputs, name_outputs
 from aot.ir.op import Foreign, Op
 from aot.ir.operand import Operand
 from aot.ir.origin import Origin
@@ -30,7 +23,7 @@ from aot.ir.types import Array, Shape, TensorType
 from aot.ir.values.deferred import Deferred, value_of
 from aot.runtime.errors import AotError, InternalError, ModelError, UnsupportedError, UsageError
 
-__all__ = ["MAX_FOLD_ELEMENTS", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort"]
+__all__ = ["Connection", "Graph", "InPort", "Node", "Origin", "OutPort"]
 
 
 class InPort:
@@ -475,6 +468,10 @@ class Graph:
     def forget_order(self) -> None:
         """Find the order anew when it is asked for: links or nodes have changed."""
         self._order = None
+
+    def all_nodes(self) -> Iterator[Node]:
+        """Yield the nodes, then those of bodies."""
+        return chain(self.nodes.values(), *(b.all_nodes() for n in self.nodes.values() for b in n.regions.values()))
 
     def above(self, node: Node) -> Iterator[Node]:
         """Yield the nodes without inferred types that `node` needs, producers first, `node` last."""

@@ -209,11 +209,10 @@ def _options(framework: str, keep_layout: bool, stays: bool) -> Namespace:
 
 def _has_channels_last(graph: IrGraph) -> bool:
     """True if a convolution of a TensorFlow graph, or of a body, has its channels last."""
-    ops = [(n.op, n.regions) for n in graph.nodes.values()]
+    ops = [n.op for n in graph.all_nodes()]
     return any(
-        (isinstance(op, Foreign) and op.kind in CONVOLUTIONS and dict(op.attrs).get("data_format", "NHWC")[-1] == "C")
-        or any(_has_channels_last(body) for body in regions.values())
-        for op, regions in ops
+        isinstance(op, Foreign) and op.kind in CONVOLUTIONS and dict(op.attrs).get("data_format", "NHWC")[-1] == "C"
+        for op in ops
     )
 
 

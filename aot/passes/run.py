@@ -192,8 +192,7 @@ def legal(graph: Graph) -> None:
 
 
 def _has_foreign(graph: Graph) -> bool:
-    nodes = graph.nodes.values()
-    return any(isinstance(n.op, Foreign) or any(map(_has_foreign, n.regions.values())) for n in nodes)
+    return any(isinstance(node.op, Foreign) for node in graph.all_nodes())
 
 
 def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:

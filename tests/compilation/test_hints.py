@@ -16,7 +16,7 @@ from aot.compilation.driver import stages
 from aot.compilation.hints import Options, faster, faster_lines, flags
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
-from aot.ir.types import numpy_dtype
+from aot.ir.types import Dim, numpy_dtype
 from aot.ir.values.small_weights import rounded_products, weight_bits
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions
@@ -26,16 +26,17 @@ from aot.writers.openvino import write
 from tests.lowering.quantised import HAS
 
 LARGE = 2048  # outputs with which weights are large
+ROWS = Var("n", None, 1)
 BF16, FAST, INT8 = {"precision": "bf16"}, {"precision": "bf16", "fast_math": True}, {"activations": "int8"}
 
 
-def network(kind: str, outputs: int = 32) -> Graph:
+def network(kind: str, outputs: int = 32, rows: Dim = ROWS) -> Graph:
     """Return a product, or none: of `plain` weights, of weights in `i8` or `i4` with scales, with `rounded` data.
 
     `i32`: numbers of 8 bits that are converted by way of i32.
     """
     graph, rng = Graph(kind), np.random.default_rng(0)
-    b, x = Builder(graph), graph.add(Parameter(DType.F32, (Var("n", None, 1), 64)), name="x").out_port(0)
+    b, x = Builder(graph), graph.add(Parameter(DType.F32, (rows, 64)), name="x").out_port(0)
     if kind == "no product":
         graph.add(Result(), b.Relu(x), name="y")
         return graph
@@ -76,6 +77,12 @@ def test_a_faster_precision_is_named_where_there_is_one(kind: str, target: str, 
     made = stages(network(kind.removeprefix("large "), LARGE if "large" in kind else 32), CompileOptions(target=target))
     assert faster(made) == found
     assert len(faster_lines(made, Path("m.xml"))) == bool(found)
+
+
+@pytest.mark.parametrize(("rows", "lines"), [(64, 0), (64_000, 1)])
+def test_small_products_are_not_worth_a_line(rows: int, lines: int) -> None:
+    made = stages(network("plain", 32, rows), CompileOptions(target="x86-64-v4-amx"))
+    assert len(faster_lines(made, Path("m.xml"))) == lines
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from aot.codegen.ir.loops import Kernel
 from aot.compilation.cache import files_of
 from aot.compilation.limits.clock import Clock
 from aot.compilation.limits.garbage import FEWER_COLLECTIONS, return_free_memory
-from aot.ir.graph import Graph, Node
+from aot.ir.graph import Node
 from aot.lowering.ir.steps import Step
 from aot.runtime.describe import size_text
 from aot.runtime.errors import BudgetError
@@ -263,8 +263,3 @@ def file_bytes(model: Path) -> int:
         return size if size > LARGE else sum(path.stat().st_size for path in files_of(model))
     except OSError:
         return 0
-
-
-def nodes_of(graph: Graph) -> int:
-    """Count the nodes of a graph and of the bodies in it."""
-    return len(graph.nodes) + sum(nodes_of(body) for n in graph.nodes.values() for body in n.regions.values())

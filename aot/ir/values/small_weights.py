@@ -23,8 +23,7 @@ _DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # 
 def weight_bits(graph: Graph) -> int | None:
     """Return the fewest bits in which matrices of constants lie; None if all have more than 8, or are booleans."""
     found: list[int] = []
-    for node in graph.nodes.values():
-        found += [n for body in node.regions.values() if (n := weight_bits(body)) is not None]
+    for node in graph.all_nodes():
         if node.held is not None and node.out_ports() and node.out_port().destinations:
             kind = node.out_port().type
             if 0 < kind.dtype.bits <= WIDEST and kind.dtype is not DType.BOOL and len(kind.dims or ()) > 1:
@@ -52,8 +51,7 @@ def rounded_products(graph: Graph, least: int = LEAST_ELEMENTS) -> int:
 
 def rounds_data(graph: Graph) -> bool:
     """True if data are rounded to integers of 8 bits or fewer."""
-    nodes = graph.nodes.values()
-    return any(_is_rounding(n) or any(map(rounds_data, n.regions.values())) for n in nodes)
+    return any(map(_is_rounding, graph.all_nodes()))
 
 
 def _is_rounding(node: Node) -> bool:
@@ -64,8 +62,8 @@ def _is_rounding(node: Node) -> bool:
 
 
 def _plain_products(graph: Graph, least: int) -> int:
-    found = sum(_plain_products(body, least) for node in graph.nodes.values() for body in node.regions.values())
-    for node in graph.nodes.values():
+    found = 0
+    for node in graph.all_nodes():
         places, sources = _PRODUCTS.get(node.type) or RECURRENT.get(node.type, ()), node.sources()
         ports = [p for p in (sources[k] for k in places if k < len(sources)) if p is not None]
         held = [_integers(p) for p in ports] if all(p.type.dtype.is_float for p in ports) else []

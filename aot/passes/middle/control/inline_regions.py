@@ -88,8 +88,7 @@ def _iterated(node: Node, op: Iterating) -> list[OutPort] | None:
 
 def _size(graph: Graph) -> int:
     """Return the number of nodes that compute."""
-    inner = sum(_size(body) for node in graph.nodes.values() for body in node.regions.values())
-    return inner + sum(n.held is None and n.type not in ("Parameter", "Result") for n in graph.nodes.values())
+    return sum(n.held is None and n.type not in ("Parameter", "Result") for n in graph.all_nodes())
 
 
 class _Unrolled:
