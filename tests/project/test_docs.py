@@ -1,10 +1,10 @@
 """The pages of README and docs: their snippets run, what they print is what the page shows, and no page is long.
 
 ```sh, ```python             run, in the order of the page, in one folder that holds `examples` and one namespace
-```text after one of these   its lines are in the output, in this order; a line `…` stands for any number of lines
+```text after one of these   its lines follow one another in the output; a line `…` stands for any number of lines
 <!-- not run: REASON -->     before a block that no test can run
-<!-- excerpt: FILE -->       before a block whose lines are in FILE, in this order
-<!-- golden: PASS -->        before lines of a golden of `tests/lowering`; a line may be cut by ` …`
+<!-- excerpt: FILE -->       before a block whose lines follow one another in FILE, but for `…`
+<!-- golden: PASS -->        before some lines of a golden of `tests/lowering`, in its order; a line may be cut by ` …`
 <!-- file: PATH -->          before a block that is a file of the page's folder
 """
 
@@ -58,14 +58,21 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def missing(shown: str, output: str) -> str | None:
-    """The first line of `shown` that does not follow the lines before it in `output`."""
-    lines = iter(line.rstrip() for line in output.splitlines())
-    for line in shown.splitlines():
-        cut = line.endswith(" …")
-        wanted = line.removesuffix(" …").rstrip()
-        if line.strip() != "…" and not any(o.startswith(wanted) if cut else o == wanted for o in lines):
-            return line
+    """The first lines of `shown`, up to a line `…`, that do not follow one another in `output`, behind those before."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    for part in re.split(r"(?m)^ *…$", shown):
+        wanted = [line.rstrip() for line in part.splitlines() if line.strip()]
+        starts = range(len(lines) - len(wanted) + 1)
+        start = next((n for n in starts if all(map(_shows, wanted, lines[n:]))), None)
+        if start is None:
+            return part
+        lines = lines[start + len(wanted) :]
     return None
+
+
+def _shows(wanted: str, line: str) -> bool:
+    """True if a line of a page is one of an output; ` …` at its end stands for the rest."""
+    return line.startswith(wanted.removesuffix(" …")) if wanted.endswith(" …") else line == wanted
 
 
 @pytest.fixture
@@ -134,9 +141,11 @@ def test_snippets_run(name: str, folder: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_excerpts_are_up_to_date(name: str) -> None:
     for block in blocks(ROOT / name):
-        sources = {"excerpt": ROOT / block.say, "golden": ROOT / f"tests/lowering/goldens/{block.say}.txt"}
-        if block.mark in sources:
-            assert missing(block.text, sources[block.mark].read_text()) is None, f"{name}:{block.line}"
+        if block.mark == "excerpt":
+            assert missing(block.text, (ROOT / block.say).read_text()) is None, f"{name}:{block.line}"
+        elif block.mark == "golden":
+            golden = (ROOT / f"tests/lowering/goldens/{block.say}.txt").read_text()
+            assert missing("…\n".join(block.text.splitlines(keepends=True)), golden) is None, f"{name}:{block.line}"
 
 
 @pytest.mark.parametrize("name", NAMES)
