@@ -39,5 +39,5 @@ def in_range(rule: str, size: Dim, low: Dim, high: Dim) -> Condition:
 def axis_of(axis: int, rank: int, what: str) -> int:
     """Return `axis` counted from the front; ShapeError if it is out of range."""
     if not -rank <= axis < max(rank, 1):
-        raise ShapeError(f"{what}: axis {axis} is out of range for rank {rank}")
+        raise ShapeError(f"{what}: axis must be within rank {rank}, got {axis}")
     return axis + rank if axis < 0 else axis

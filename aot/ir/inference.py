@@ -89,7 +89,7 @@ def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None
         raise ModelError(f"{name}: elements must be of type {op.elements.value}, got {data.dtype.value}")
     alike = [o.dtype for i, o in enumerate(inputs) if o is not None and i in op.uniform]
     if len(set(alike)) > 1:
-        raise ShapeError(f"{name}: element types differ: {', '.join(t.value for t in alike)}")
+        raise ShapeError(f"{name}: element types must be equal, got {', '.join(t.value for t in alike)}")
 
 
 def _check_count(cls: type[Op], count: int, name: str) -> None:

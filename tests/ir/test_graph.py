@@ -47,7 +47,7 @@ def test_types_follow_changes() -> None:
     node(graph, "x").op = all_operations()["Parameter"](shape=(5, 3))
     assert str(node(graph, "r").out_port(0).type) == "f32[5,1]"
     node(graph, "b").in_port(0).connect(node(graph, "c").out_port(0))
-    with pytest.raises(ModelError, match=r"MatMul: inner dimensions differ: 1 and 4"):
+    with pytest.raises(ModelError, match=r"MatMul: inner dimensions must be equal, got 1 and 4"):
         node(graph, "r").out_port(0).type  # noqa: B018
 
 

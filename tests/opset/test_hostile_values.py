@@ -226,7 +226,7 @@ def test_states_that_do_not_fit(op: Op, shapes: Shapes) -> None:
 
 
 def test_element_types_that_differ() -> None:
-    with pytest.raises(ShapeError, match="PSROIPooling: element types differ: f32, f64"):
+    with pytest.raises(ShapeError, match="PSROIPooling: element types must be equal, got f32, f64"):
         compile_model(all_constant(PSROIPooling(2, 1.0, 1), *IMAGES, np.zeros((1, 5))), FAST)
 
 

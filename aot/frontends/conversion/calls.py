@@ -172,7 +172,7 @@ class Call:
     def axis(self, axis: int, rank: int) -> int:
         """`axis` counted from the front."""
         if not -rank <= axis < max(rank, 1):
-            raise ModelError(f"{self.kind}: axis {axis} is out of range for rank {rank}")
+            raise ModelError(f"{self.kind}: axis must be within rank {rank}, got {axis}")
         return axis + rank if axis < 0 else axis
 
     def present(self, value: T | None, name: str) -> T:
@@ -226,7 +226,7 @@ class Call:
     def dims(self, x: OutPort, axes: Sequence[int]) -> OutPort:
         """Some dimensions of `x` as an i64 vector."""
         if any(not -x.type.rank <= a < x.type.rank for a in axes):
-            raise ModelError(f"{self.kind}: axes {list(axes)} are out of range for rank {x.type.rank}")
+            raise ModelError(f"{self.kind}: axes must be within rank {x.type.rank}, got {list(axes)}")
         found = [x.shape[a] for a in axes]
         numbers = [d for d in found if isinstance(d, int)]
         if len(numbers) == len(found):

@@ -132,7 +132,7 @@ class Elementwise(ComputeOp):
         first = xs[0].dtype
         for x in xs[1:]:
             if x.dtype is not first:
-                raise ShapeError(f"{self.type}: element types differ: {first.value} and {x.dtype.value}")
+                raise ShapeError(f"{self.type}: element types must be equal, got {first.value} and {x.dtype.value}")
         return TensorType(first, broadcast(*(x.shape for x in xs), what=self.type))
 
     def compute(self, out: TensorType, *xs: Input) -> Element:

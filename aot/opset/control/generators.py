@@ -79,7 +79,7 @@ class Range_1(Sequence):
     def infer(self, start: Operand, stop: Operand, step: Operand) -> TensorType:
         if not start.dtype is stop.dtype is step.dtype:
             types = ", ".join(o.dtype.value for o in (start, stop, step))
-            raise ShapeError(f"Range: element types differ: {types}")
+            raise ShapeError(f"Range: element types must be equal, got {types}")
         return TensorType(start.dtype, (self.length(start.dtype, start, stop, step),))
 
     def reference(self, start: Array, stop: Array, step: Array) -> Array:

@@ -51,7 +51,7 @@ class AutoBroadcast(StrEnum):
     def _same(a: Shape, b: Shape, what: str) -> Shape:
         differ = any(isinstance(m, int) and isinstance(n, int) and m != n for m, n in zip(a, b, strict=False))
         if len(a) != len(b) or differ:
-            raise ShapeError(f"{what}: shapes differ without broadcasting: {list(a)} and {list(b)}")
+            raise ShapeError(f"{what}: shapes must be equal without broadcasting, got {list(a)} and {list(b)}")
         return tuple(m if isinstance(m, int) else n for m, n in zip(a, b, strict=True))
 
 
@@ -80,7 +80,7 @@ class Binary(Elementwise):
 
     def infer(self, a: Operand, b: Operand) -> TensorType:
         if a.dtype is not b.dtype:
-            raise ShapeError(f"{self.type}: element types differ: {a.dtype.value} and {b.dtype.value}")
+            raise ShapeError(f"{self.type}: element types must be equal, got {a.dtype.value} and {b.dtype.value}")
         return TensorType(self.result(a.dtype), self.auto_broadcast.shape(a.shape, b.shape, self.start_axis, self.type))
 
     def result(self, dtype: DType) -> DType:

@@ -259,7 +259,7 @@ class Select(Elementwise):
         if condition.dtype is not DType.BOOL:
             raise ShapeError(f"Select: the condition must be boolean, got {condition.dtype.value}")
         if a.dtype is not b.dtype:
-            raise ShapeError(f"Select: element types differ: {a.dtype.value} and {b.dtype.value}")
+            raise ShapeError(f"Select: element types must be equal, got {a.dtype.value} and {b.dtype.value}")
         both = self.auto_broadcast.shape(a.shape, b.shape, self.start_axis, "Select")
         return TensorType(a.dtype, self.auto_broadcast.shape(both, condition.shape, self.start_axis, "Select"))
 

@@ -71,7 +71,9 @@ class FakeQuantize(ComputeOp):
         shape = x.shape
         for limit in limits:
             if limit.dtype is not x.dtype:
-                raise ShapeError(f"FakeQuantize: element types differ: {x.dtype.value} and {limit.dtype.value}")
+                raise ShapeError(
+                    f"FakeQuantize: element types must be equal, got {x.dtype.value} and {limit.dtype.value}"
+                )
             shape = self.auto_broadcast.shape(shape, limit.shape, self.start_axis, "FakeQuantize")
         return TensorType(x.dtype, shape)
 

@@ -150,7 +150,7 @@ class GatherElements(ComputeOp):
     def infer(self, data: Operand, indices: Operand) -> TensorType:
         axis_of(self.axis, data.rank, "GatherElements")
         if data.rank != indices.rank:
-            raise ShapeError(f"GatherElements: ranks differ: {data.rank} and {indices.rank}")
+            raise ShapeError(f"GatherElements: ranks must be equal, got {data.rank} and {indices.rank}")
         return TensorType(data.dtype, indices.shape)
 
     def conditions(self, data: Operand, indices: Operand) -> Sequence[Condition]:
@@ -264,7 +264,7 @@ class GatherTree(LoopOp):
             raise ShapeError(f"GatherTree: inputs must have rank 3, got {steps.rank} and {parents.rank}")
         if any(o.dtype is not steps.dtype for o in (parents, lengths, end)):
             types = ", ".join(o.dtype.value for o in (steps, parents, lengths, end))
-            raise ShapeError(f"GatherTree: element types differ: {types}")
+            raise ShapeError(f"GatherTree: element types must be equal, got {types}")
         return steps.type
 
     def conditions(self, steps: Operand, parents: Operand, lengths: Operand, end: Operand) -> Sequence[Condition]:
@@ -345,7 +345,7 @@ class Marking(ComputeOp):
 
     def infer(self, indices: Operand, depth: Operand, on: Operand, off: Operand) -> TensorType:
         if on.dtype is not off.dtype:
-            raise ShapeError(f"OneHot: element types differ: {on.dtype.value} and {off.dtype.value}")
+            raise ShapeError(f"OneHot: element types must be equal, got {on.dtype.value} and {off.dtype.value}")
         along = axis_of(self.axis, indices.rank + 1, "OneHot")
         return TensorType(on.dtype, (*indices.shape[:along], depth.dims("OneHot: depth")[0], *indices.shape[along:]))
 

@@ -90,10 +90,10 @@ class Concat(ViewOp):
         total: Dim = 0
         for x in xs:
             if x.rank != first.rank or x.dtype is not first.dtype:
-                raise ShapeError(f"Concat: inputs differ in rank or element type: {first.type} and {x.type}")
+                raise ShapeError(f"Concat: inputs must have one rank and element type, got {first.type} and {x.type}")
             for k, (m, n) in enumerate(zip(first.shape, x.shape, strict=True)):
                 if k != axis and m != n and isinstance(m, int) and isinstance(n, int):
-                    raise ShapeError(f"Concat: inputs differ in dimension {k}: {m} and {n}")
+                    raise ShapeError(f"Concat: inputs must have one size in dimension {k}, got {m} and {n}")
             total = total + x.shape[axis]
         known = [min((x.shape[k] for x in xs), key=lambda n: not isinstance(n, int)) for k in range(first.rank)]
         known[axis] = total

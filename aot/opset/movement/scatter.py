@@ -143,7 +143,7 @@ class ScatterElementsUpdate(LoopOp):
     def infer(self, data: Operand, indices: Operand, updates: Operand, axis: Operand) -> TensorType:
         axis_of(axis.ints("ScatterElementsUpdate: axis")[0], data.rank, "ScatterElementsUpdate")
         if indices.rank != data.rank:
-            raise ShapeError(f"ScatterElementsUpdate: ranks differ: {data.type} and {indices.type}")
+            raise ShapeError(f"ScatterElementsUpdate: ranks must be equal, got {data.type} and {indices.type}")
         if self.reduction is Combination.SUB or (self.reduction is Combination.MEAN and data.dtype is DType.BOOL):
             raise ModelError(f"ScatterElementsUpdate: {data.dtype.value} has no reduction {self.reduction}")
         check_updates("ScatterElementsUpdate", data, updates, indices.shape)
@@ -320,7 +320,7 @@ def _tuples(
 def check_updates(what: str, data: Operand, updates: Operand, wanted: Shape) -> None:
     """Raise ShapeError if the updates do not fit; a single element may have any rank."""
     if data.dtype is not updates.dtype:
-        raise ShapeError(f"{what}: element types differ: {data.dtype.value} and {updates.dtype.value}")
+        raise ShapeError(f"{what}: element types must be equal, got {data.dtype.value} and {updates.dtype.value}")
     if updates.rank != len(wanted) and not all(n == 1 for n in (*updates.shape, *wanted)):
         raise ShapeError(f"{what}: updates of shape {TensorType(data.dtype, wanted)} are needed, got {updates.type}")
 

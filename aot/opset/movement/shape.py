@@ -77,7 +77,7 @@ class Reshape(Renaming):
                 raise ShapeError(f"Reshape: {total} elements do not divide by {rest}")
             wanted[open_[0]] = 0 if rest == 0 else simplify(total // rest)
         elif isinstance(total, int) and isinstance(rest, int) and (have := volume(shape)) != (want := volume(wanted)):
-            raise ShapeError(f"Reshape: element counts differ: {dim_text(have)} and {dim_text(want)}")
+            raise ShapeError(f"Reshape: numbers of elements must be equal, got {dim_text(have)} and {dim_text(want)}")
         return tuple(wanted)
 
     def reference(self, x: Array, target: Array) -> Array:

@@ -43,7 +43,9 @@ class ScaledDotProductAttention(DecomposedOp):
                 raise ShapeError(f"{self.type}: {name} must have at least 2 axes, got {x.rank}")
         for what, a, b in (("query and key", q.shape[-1], k.shape[-1]), ("key and value", k.shape[-2], v.shape[-2])):
             if isinstance(a, int) and isinstance(b, int) and a != b:
-                raise ShapeError(f"{self.type}: dimensions of {what} differ: {dim_text(a)} and {dim_text(b)}")
+                raise ShapeError(
+                    f"{self.type}: dimensions of {what} must be equal, got {dim_text(a)} and {dim_text(b)}"
+                )
         batch = [x.shape[:-2] for x in (q, k, v)]
         return TensorType(q.dtype, (*broadcast(*batch, what=self.type), q.shape[-2], v.shape[-1]))
 

@@ -162,7 +162,7 @@ def _known(what: str, n: Dim) -> int:
 def check_data(what: str, x: Operand, w: Operand, weight_rank: int) -> None:
     """Raise ShapeError unless element types are equal and ranks fit."""
     if x.dtype is not w.dtype:
-        raise ShapeError(f"{what}: element types differ: {x.dtype.value} and {w.dtype.value}")
+        raise ShapeError(f"{what}: element types must be equal, got {x.dtype.value} and {w.dtype.value}")
     if not 3 <= x.rank <= 5:
         raise ShapeError(f"{what}: the data's rank must be 3, 4 or 5, got {x.rank}")
     if w.rank != weight_rank:

@@ -54,7 +54,7 @@ class Einsum(DecomposedOp):
         dims: dict[str, Dim] = {}
         for x, labels in zip(xs, inputs, strict=True):
             if x.dtype is not xs[0].dtype:
-                raise ShapeError(f"Einsum: element types differ: {xs[0].dtype.value} and {x.dtype.value}")
+                raise ShapeError(f"Einsum: element types must be equal, got {xs[0].dtype.value} and {x.dtype.value}")
             for label, n in zip(labels, x.shape, strict=True):
                 (dims[label],) = broadcast((dims.get(label, 1),), (n,), what=f"Einsum: axis {label}")
         return TensorType(xs[0].dtype, tuple(dims[label] for label in output))

@@ -23,10 +23,12 @@ class MatMul(ComputeOp):
 
     def infer(self, a: Operand, b: Operand) -> TensorType:
         if a.dtype is not b.dtype:
-            raise ShapeError(f"MatMul: element types differ: {a.dtype.value} and {b.dtype.value}")
+            raise ShapeError(f"MatMul: element types must be equal, got {a.dtype.value} and {b.dtype.value}")
         rows, columns = self._matrix(a.shape, self.transpose_a, False), self._matrix(b.shape, self.transpose_b, True)
         if rows[-1] != columns[-2] and isinstance(rows[-1], int) and isinstance(columns[-2], int):
-            raise ShapeError(f"MatMul: inner dimensions differ: {dim_text(rows[-1])} and {dim_text(columns[-2])}")
+            raise ShapeError(
+                f"MatMul: inner dimensions must be equal, got {dim_text(rows[-1])} and {dim_text(columns[-2])}"
+            )
         batch = broadcast(rows[:-2], columns[:-2], what="MatMul") if a.rank > 2 or b.rank > 2 else ()
         own = ([rows[-2]] if a.rank > 1 else []) + ([columns[-1]] if b.rank > 1 else [])
         return TensorType(a.dtype, (*batch, *own))

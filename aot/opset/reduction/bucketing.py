@@ -73,9 +73,11 @@ class SearchSorted(LoopOp):
 
     def infer(self, rows: Operand, values: Operand) -> TensorType:
         if rows.dtype is not values.dtype:
-            raise ShapeError(f"SearchSorted: element types differ: {rows.dtype.value} and {values.dtype.value}")
+            raise ShapeError(
+                f"SearchSorted: element types must be equal, got {rows.dtype.value} and {values.dtype.value}"
+            )
         if rows.rank not in (1, values.rank):
-            raise ShapeError(f"SearchSorted: ranks differ: {rows.type} and {values.type}")
+            raise ShapeError(f"SearchSorted: ranks must be equal, got {rows.type} and {values.type}")
         return TensorType(self.output_type, values.shape)
 
     def conditions(self, rows: Operand, values: Operand) -> Sequence[Condition]:
