@@ -9,7 +9,7 @@ from importlib import import_module
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.caffe.registry import CONVERSIONS as CAFFE
-from aot.frontends.conversion.calls import Conversion
+from aot.frontends.conversion.node_context import Conversion
 from aot.frontends.onnx.registry import CONVERSIONS as ONNX
 from aot.frontends.paddle.older import rows as paddle_rows
 from aot.frontends.paddle.registry import CONVERSIONS as PADDLE

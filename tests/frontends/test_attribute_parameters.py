@@ -11,8 +11,8 @@ import pytest
 from onnx import helper
 
 from aot.frontends.conversion.attributes import with_attributes
-from aot.frontends.conversion.calls import Call
 from aot.frontends.conversion.dialect import rule_of_inputs
+from aot.frontends.conversion.node_context import NodeContext
 from aot.runtime.errors import ModelError, UsageError
 from tests.frontends.onnx.models import converted, model, save
 
@@ -28,7 +28,7 @@ class Node:
         self.attrs, self.kind = attrs, "Kept"
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(Call, name).__get__(self)
+        return getattr(NodeContext, name).__get__(self)
 
 
 def test_attributes_are_read_by_their_annotations() -> None:

@@ -1,12 +1,12 @@
 """The table of conversions of Caffe's layers.
 
     @caffe("Softmax", param="softmax_param")
-    def softmax(node: Call, x: OutPort, *, axis: int) -> OutPort:
+    def softmax(node: CaffeNode, x: OutPort, *, axis: int) -> OutPort:
         return node.build.Softmax(x, axis=axis)
 
-`aot/frontends/conversion/calls.py` says what a conversion gets and gives: the bottoms of the layer, then its blobs.
-Attributes are the fields of `param`, the layer's message of parameters, with the defaults of Caffe, and those of other
-messages that the layer has; fields of a message in it have its name in front: `shape.dim`.
+`aot/frontends/conversion/node_context.py` says what a conversion gets and returns. Inputs are the bottoms of the
+layer, then its blobs. Attributes are the fields of `param`, the layer's message of parameters, with the defaults of
+Caffe, and those of other messages that the layer has; fields of a message in it have its name in front: `shape.dim`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import Call as AnyCall
-from aot.frontends.conversion.calls import Value
+from aot.frontends.conversion.node_context import NodeContext, Value
 from aot.frontends.conversion.table import Table
 from aot.frontends.onnx.registry import CONVERSIONS as ONNX_CONVERSIONS
-from aot.frontends.onnx.registry import Call as OnnxCall
+from aot.frontends.onnx.registry import OnnxNode
 from aot.ir.graph import OutPort
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -41,12 +40,12 @@ def caffe(*kinds: str, param: str = "") -> Callable[[C], C]:
 
 
 @dataclass(frozen=True, slots=True)
-class Call(AnyCall):
+class CaffeNode(NodeContext):
     """A layer of Caffe being converted."""
 
     def onnx(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
         """Convert as an operation of ONNX, with attributes by ONNX's names."""
-        view = partial(OnnxCall, opset=ONNX_OPSET)
+        view = partial(OnnxNode, opset=ONNX_OPSET)
         return self.converted_as(view, ONNX_CONVERSIONS.of(kind), kind, inputs, attrs)
 
     def along(self, value: OutPort, axis: int, rank: int) -> OutPort:

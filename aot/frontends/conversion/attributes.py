@@ -1,6 +1,6 @@
 """Attributes as parameters: those of a conversion behind the `*`, with the defaults of the operation.
 
-    def celu(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort: ...
+    def celu(node: NodeContext, x: OutPort, *, alpha: float = 1.0) -> OutPort: ...
 
 `alpha` is `node.number("alpha", 1.0)`. An annotation with None is of an attribute that may be left out.
 """
@@ -12,19 +12,19 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from aot.frontends.conversion.calls import Call
+from aot.frontends.conversion.node_context import NodeContext
 from aot.runtime.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 READERS: dict[str, Callable[..., Any]] = {
-    "int": Call.integer,
-    "float": Call.number,
-    "bool": Call.flag,
-    "str": Call.text,
-    "Sequence[int]": Call.integers,
-    "Sequence[float]": Call.numbers,
-    "Sequence[str]": Call.texts,
+    "int": NodeContext.integer,
+    "float": NodeContext.number,
+    "bool": NodeContext.flag,
+    "str": NodeContext.text,
+    "Sequence[int]": NodeContext.integers,
+    "Sequence[float]": NodeContext.numbers,
+    "Sequence[str]": NodeContext.texts,
 }
 
 
@@ -37,14 +37,14 @@ def with_attributes(function: F) -> F:
         return function
 
     @wraps(function)
-    def converted(node: Call, *given: Any) -> Any:
+    def converted(node: NodeContext, *given: Any) -> Any:
         return function(node, *given, **{name: value(node) for name, value in read})
 
     setattr(converted, "__signature__", signature.replace(parameters=inputs))  # noqa: B010  (it is checked)
     return cast(F, converted)
 
 
-def _reader(parameter: inspect.Parameter) -> tuple[str, Callable[[Call], Any]]:
+def _reader(parameter: inspect.Parameter) -> tuple[str, Callable[[NodeContext], Any]]:
     """Return the name of a parameter, and what reads its attribute; UsageError for a type that no attribute has."""
     name, given = parameter.name, parameter.annotation
     annotation = given if isinstance(given, str) else getattr(given, "__name__", str(given))

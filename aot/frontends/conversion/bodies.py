@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from aot.codegen.ir.loops import Var
-from aot.frontends.conversion.calls import Call, Outputs, Packed, Value, Whole
-from aot.frontends.conversion.forks import joined
+from aot.frontends.conversion.node_context import CompositeTensor, NodeContext, Outputs, PresentValue, Value
+from aot.frontends.conversion.rank_branches import joined
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Dim, TensorType
 from aot.opset.control.control_flow import If
@@ -17,12 +17,12 @@ from aot.runtime.errors import ModelError, UnsupportedError
 BRANCHES = ("then_branch", "else_branch")
 
 
-def region_of(node: Call, name: str) -> Graph:
+def region_of(node: NodeContext, name: str) -> Graph:
     node.refuse(name not in node.regions, f"it has no sub-graph {name}")
     return node.regions[name]
 
 
-def inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
+def inlined(node: NodeContext, name: str, inputs: Sequence[Value]) -> list[Value]:
     """Return the results of a region for its formal inputs; captured values are added."""
     region = region_of(node, name)
     given: list[Value] = [None] * len(region.parameters)
@@ -36,7 +36,7 @@ def inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
     return node.bodies.inline(region, given)
 
 
-def branched(node: Call, condition: OutPort) -> Outputs:
+def branched(node: NodeContext, condition: OutPort) -> Outputs:
     """Return the results of one branch where the condition is known, else of the opset's If.
 
     If a branch does not fit the shapes of the inputs, the other one must run, which the library checks.
@@ -46,7 +46,7 @@ def branched(node: Call, condition: OutPort) -> Outputs:
         return Outputs(inlined(node, "then_branch" if value.reshape(-1)[0] else "else_branch", ()))
     ports: list[OutPort] = [condition]
     maps: list[tuple[InputMap, ...]] = []
-    regions: list[tuple[Graph, list[Whole]]] = []
+    regions: list[tuple[Graph, list[PresentValue]]] = []
     for name in BRANCHES:
         values = [whole(v) for _, v in sorted(node.captures[name], key=lambda pair: pair[0])]
         given = [port for value in values for port in ports_of(value)]
@@ -54,10 +54,10 @@ def branched(node: Call, condition: OutPort) -> Outputs:
         ports += given
         regions.append((region_of(node, name), values))
     made = node.build.node(If(maps[0], (), maps[1], ()), *ports, outputs=0)
-    return Outputs(node.bodies.fork(node, made, regions))
+    return Outputs(node.bodies.branch_outputs(node, made, regions))
 
 
-def ports_of(value: Whole) -> tuple[OutPort, ...]:
+def ports_of(value: PresentValue) -> tuple[OutPort, ...]:
     """Return the tensors that a value is made of, each of which is one parameter of a region."""
     if isinstance(value, tuple):
         return value
@@ -77,16 +77,16 @@ def tensor(value: Value) -> OutPort:
     return value
 
 
-def whole(value: Value) -> Whole:
+def whole(value: Value) -> PresentValue:
     """Return a value in the form in which a region takes it: a tensor, or made of tensors."""
     if isinstance(value, tuple):
         return tuple(tensor(part) for part in value)
     found = joined(value)
-    return found if isinstance(found, Packed) else tensor(found)
+    return found if isinstance(found, CompositeTensor) else tensor(found)
 
 
 def stable_region(
-    node: Call, body: Graph, values: list[Whole], known: Sequence[bool], carried: Mapping[int, int]
+    node: NodeContext, body: Graph, values: list[PresentValue], known: Sequence[bool], carried: Mapping[int, int]
 ) -> tuple[Graph, list[Value]]:
     """Return a body for types that hold in every iteration, and the values that its results would have.
 
@@ -109,22 +109,22 @@ def stable_region(
                 raise UnsupportedError(f"{node.kind}: a list that a loop carries keeps its elements, got it without")
             wider = [_wider(node, types, i, a, b) for a, b in zip(ports_of(before), ports_of(after), strict=True)]
             if any(a is not b for a, b in zip(wider, ports_of(before), strict=True)):
-                given[i] = before.with_ports(wider) if isinstance(before, Packed) else wider[0]
+                given[i] = before.with_ports(wider) if isinstance(before, CompositeTensor) else wider[0]
                 changed = True
         if not changed:
             return graph, results
 
 
-def after_loop(inside: Value, ports: Iterator[OutPort]) -> Whole:
+def after_loop(inside: Value, ports: Iterator[OutPort]) -> PresentValue:
     """Return a carried value after the loop, made of the next of its outputs `ports`, in place of the body's."""
     found = whole(inside)
     outside = [next(ports) for _ in ports_of(found)]
-    return found.with_ports(outside) if isinstance(found, Packed) else outside[0]
+    return found.with_ports(outside) if isinstance(found, CompositeTensor) else outside[0]
 
 
-def _fitting(node: Call, before: Whole, result: Value) -> Whole:
+def _fitting(node: NodeContext, before: PresentValue, result: Value) -> PresentValue:
     after = whole(result)
-    if isinstance(before, Packed) and isinstance(after, tuple):
+    if isinstance(before, CompositeTensor) and isinstance(after, tuple):
         rule = "a sequence that a loop carries is changed by inserting and erasing, got another one in its place"
         raise UnsupportedError(f"{node.kind}: {rule}")
     if type(before) is not type(after):
@@ -132,15 +132,15 @@ def _fitting(node: Call, before: Whole, result: Value) -> Whole:
     return after
 
 
-def _formed(node: Call, values: Sequence[Whole], i: int, after: Whole) -> Whole:
+def _formed(node: NodeContext, values: Sequence[PresentValue], i: int, after: PresentValue) -> PresentValue:
     """Return value `i` before the loop in the form that the body gives it."""
     value = values[i]
-    if not isinstance(value, Packed) or not isinstance(after, Packed):
+    if not isinstance(value, CompositeTensor) or not isinstance(after, CompositeTensor):
         return value
     return value.like(after, node.build, lambda dim: _outside(node, dim, values))
 
 
-def _outside(node: Call, dim: Dim, values: Sequence[Whole]) -> OutPort | None:
+def _outside(node: NodeContext, dim: Dim, values: Sequence[PresentValue]) -> OutPort | None:
     """Return a size of the body as a vector outside: the size of a value that goes in; None if none has it."""
     for value in values:
         for port in ports_of(value):
@@ -150,7 +150,7 @@ def _outside(node: Call, dim: Dim, values: Sequence[Whole]) -> OutPort | None:
     return None
 
 
-def _wider(node: Call, types: Graph, i: int, before: OutPort, after: OutPort) -> OutPort:
+def _wider(node: NodeContext, types: Graph, i: int, before: OutPort, after: OutPort) -> OutPort:
     """Return a port of a type that fits a carried value before and after an iteration; `before` if its own does."""
     if before.type.dtype is not after.type.dtype:
         raise ModelError(f"{node.kind}: a carried value keeps its type, got {before.type} and then {after.type}")

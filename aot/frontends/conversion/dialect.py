@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import Call, Conversion
+from aot.frontends.conversion.node_context import Conversion, NodeContext
 from aot.frontends.conversion.table import Table
 from aot.frontends.unsupported import Problem
 from aot.ir.graph import Graph, Node
@@ -23,14 +23,14 @@ class Dialect:
     name: str
     framework: str
     table: Table
-    view: type[Call]  # of a node, which its conversion gets
+    view: type[NodeContext]  # of a node, which its conversion gets
 
     def conversion(self, kind: str, attrs: Facts) -> Conversion | None:
         """Return the conversion of an operation; None if there is none."""
         del attrs
         return self.table.of(kind)
 
-    def call(self, attrs: Facts, *parts: Any) -> Call:
+    def context(self, attrs: Facts, *parts: Any) -> NodeContext:
         """Return the view of a node."""
         del attrs
         return self.view(*parts)
@@ -69,11 +69,11 @@ def given_inputs(inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
     return given
 
 
-def rule_of_inputs(function: Conversion, call: Any, given: Sequence[Any]) -> str:
+def rule_of_inputs(function: Conversion, context: Any, given: Sequence[Any]) -> str:
     """Return the rule that too few or too many inputs break, or one left out that the operation needs."""
     signature = inspect.signature(function)
     try:
-        bound = signature.bind(call, *given)
+        bound = signature.bind(context, *given)
     except TypeError as error:
         return f"{len(given)} inputs do not fit it ({error})"
     for name, value in bound.arguments.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.frontends.conversion.calls import Call
+from aot.frontends.conversion.node_context import NodeContext
 from aot.frontends.conversion.texts import parts_of
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, numpy_dtype
@@ -13,7 +13,7 @@ from aot.runtime.abi import DType
 from aot.runtime.arrays.strings import ENCODING, encode
 
 
-def place_of(node: Call, x: OutPort, keys: Array, equal_nan: bool = False) -> OutPort:
+def place_of(node: NodeContext, x: OutPort, keys: Array, equal_nan: bool = False) -> OutPort:
     """Return the place of the first key that each element of `x` equals, the number of keys where there is none (i64).
 
     `equal_nan`: a NaN equals the key that is NaN.
@@ -35,7 +35,7 @@ def place_of(node: Call, x: OutPort, keys: Array, equal_nan: bool = False) -> Ou
     return place
 
 
-def _place_of_text(node: Call, x: OutPort, keys: Array) -> OutPort:
+def _place_of_text(node: NodeContext, x: OutPort, keys: Array) -> OutPort:
     places: dict[bytes, int] = {}
     for i, key in enumerate(keys.reshape(-1).tolist()):
         places.setdefault(str(key).encode(*ENCODING), i)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from aot.frontends.conversion.calls import Call
+from aot.frontends.conversion.node_context import NodeContext
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.runtime.abi import DType
@@ -33,7 +33,7 @@ BESSEL_SPLIT = 8.0  # below, a polynomial of x, above, of 1 / x
 BESSEL_DEGREE = 29
 
 
-def log_gamma(node: Call, x: OutPort) -> OutPort:
+def log_gamma(node: NodeContext, x: OutPort) -> OutPort:
     """Return ln |gamma(x)| by Lanczos; below 1/2 by gamma(x) gamma(1 - x) = pi / sin(pi x)."""
     build = node.build
     small = build.Less(x, 0.5)
@@ -49,7 +49,7 @@ def log_gamma(node: Call, x: OutPort) -> OutPort:
     return build.Select(small, turned, found)
 
 
-def digamma(node: Call, x: OutPort) -> OutPort:
+def digamma(node: NodeContext, x: OutPort) -> OutPort:
     """Return the derivative of ln gamma; below 1/2 by that of 1 - x, less pi / tan(pi x)."""
     build, one = node.build, node.like(1, x)
     small = build.Less(x, 0.5)
@@ -70,7 +70,7 @@ def digamma(node: Call, x: OutPort) -> OutPort:
     return build.Select(pole, node.like(math.nan, x), found)
 
 
-def incomplete_gamma(node: Call, a: OutPort, x: OutPort) -> OutPort:
+def incomplete_gamma(node: NodeContext, a: OutPort, x: OutPort) -> OutPort:
     """Return the regularised lower function P(a, x): the sum of x^(a + n) e^-x / gamma(a + n + 1)."""
     build = node.build
     rank = max(a.type.rank, x.type.rank)
@@ -86,13 +86,13 @@ def incomplete_gamma(node: Call, a: OutPort, x: OutPort) -> OutPort:
     return build.Select(wrong, node.like(math.nan, x), found)
 
 
-def _last_axis(node: Call, x: OutPort, rank: int) -> OutPort:
+def _last_axis(node: NodeContext, x: OutPort, rank: int) -> OutPort:
     """Return `x` with `rank` axes and one more, behind."""
     before = node.build.Unsqueeze(x, node.list(range(rank - x.type.rank))) if x.type.rank < rank else x
     return node.build.Unsqueeze(before, node.list([rank]))
 
 
-def scaled_bessel_i(node: Call, x: OutPort, order: int) -> OutPort:
+def scaled_bessel_i(node: NodeContext, x: OutPort, order: int) -> OutPort:
     """Return I0(x) e^-|x| or I1(x) e^-|x|, by Chebyshev polynomials up to 8 and above."""
     build, size = node.build, node.build.Abs(x)
     low, high = _bessel_polynomials(order)
@@ -104,7 +104,7 @@ def scaled_bessel_i(node: Call, x: OutPort, order: int) -> OutPort:
     return build.Multiply(build.Sign(x), found) if order else found
 
 
-def _polynomial(node: Call, t: OutPort, coefficients: Array) -> OutPort:
+def _polynomial(node: NodeContext, t: OutPort, coefficients: Array) -> OutPort:
     """Return a sum of Chebyshev polynomials of `t`, by Clenshaw."""
     build = node.build
     first, second = node.like(0, t), node.like(0, t)

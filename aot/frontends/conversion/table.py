@@ -3,7 +3,7 @@
 CONVERSIONS = Table("onnx", __name__, FAMILIES)
 
 @CONVERSIONS.register("Celu")
-def celu(node: Call, x: OutPort) -> OutPort: ...
+def celu(node: NodeContext, x: OutPort) -> OutPort: ...
 
 CONVERSIONS.of("Celu")          celu, or the conversion of an extension that takes part in the compilation
 """
@@ -17,7 +17,7 @@ from pkgutil import walk_packages
 from typing import Any, TypeVar
 
 from aot.frontends.conversion.attributes import with_attributes
-from aot.frontends.conversion.calls import Conversion
+from aot.frontends.conversion.node_context import Conversion
 from aot.ir.scope import current, scope_for
 from aot.runtime.abi import DType
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from aot.frontends.conversion.automata import match_table
-from aot.frontends.conversion.calls import Call
+from aot.frontends.conversion.node_context import NodeContext
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.opset.control.strings import StringTensorPack, StringTensorUnpack
@@ -20,23 +20,23 @@ from aot.runtime.arrays.strings import ENCODING
 SURROGATES = range(0xD800, 0xE000)  # code points that are no characters
 
 
-def parts_of(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def parts_of(node: NodeContext, x: OutPort) -> tuple[OutPort, ...]:
     """Return begins and ends of strings [..], i32, and the bytes of all of them [bytes], u8."""
     return tuple(node.build.node(StringTensorUnpack(), x, outputs=3).out_ports().values())
 
 
-def texts_of(node: Call, values: list[str]) -> OutPort:
+def texts_of(node: NodeContext, values: list[str]) -> OutPort:
     """Return a constant vector of strings."""
     return node.build.const(np.array([*values, ""], object)[:-1], DType.STRING)
 
 
-def broadcast_together(node: Call, a: OutPort, b: OutPort) -> tuple[OutPort, OutPort]:
+def broadcast_together(node: NodeContext, a: OutPort, b: OutPort) -> tuple[OutPort, OutPort]:
     """Return two tensors of strings with one shape."""
     build, mode = node.build, BroadcastMode.BIDIRECTIONAL
     return build.Broadcast(a, build.ShapeOf(b), mode=mode), build.Broadcast(b, build.ShapeOf(a), mode=mode)
 
 
-def equal_texts(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def equal_texts(node: NodeContext, a: OutPort, b: OutPort) -> OutPort:
     """Return where strings are equal, broadcast as numbers are; UnsupportedError for strings beside numbers."""
     if a.type.dtype is not b.type.dtype:
         node.refuse(True, f"strings are compared with strings, got {a.type} and {b.type}")
@@ -44,7 +44,7 @@ def equal_texts(node: Call, a: OutPort, b: OutPort) -> OutPort:
     return node.build(StringEqual(), *parts_of(node, one), *parts_of(node, other))
 
 
-def joined_texts(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def joined_texts(node: NodeContext, a: OutPort, b: OutPort) -> OutPort:
     """Return each string of `a` with that of `b` behind it: side by side, the bytes of both lie together."""
     build = node.build
     one, other = broadcast_together(node, a, b)
@@ -55,7 +55,7 @@ def joined_texts(node: Call, a: OutPort, b: OutPort) -> OutPort:
     return build(StringTensorPack(), begins, build.Reshape(ends, build.ShapeOf(begins)), symbols)
 
 
-def in_letters(node: Call, x: OutPort, change: Callable[[str], str]) -> OutPort:
+def in_letters(node: NodeContext, x: OutPort, change: Callable[[str], str]) -> OutPort:
     """Return strings with each character changed; those that would take more or fewer bytes stay."""
     begins, ends, symbols = parts_of(node, x)
     table = node.build.const(_letters(change), DType.I32)
@@ -72,14 +72,14 @@ def _letters(change: Callable[[str], str]) -> Array:
     return points
 
 
-def matching_texts(node: Call, x: OutPort, pattern: str) -> OutPort:
+def matching_texts(node: NodeContext, x: OutPort, pattern: str) -> OutPort:
     """Return where a regular expression matches the whole string; UnsupportedError: see `match_table`."""
     table, accepts = match_table(pattern)
     build = node.build
     return build(StringMatch(), *parts_of(node, x), build.const(table, DType.I32), build.const(accepts, DType.I32))
 
 
-def words_of(node: Call, x: OutPort, separator: str, most_splits: int) -> tuple[OutPort, OutPort]:
+def words_of(node: NodeContext, x: OutPort, separator: str, most_splits: int) -> tuple[OutPort, OutPort]:
     """Return the words of each string [.., most words], "" behind the last, and their counts.
 
     Without a separator, words lie between white space.

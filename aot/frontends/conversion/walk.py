@@ -13,21 +13,21 @@ from dataclasses import field
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import Call, Outputs, Packed, Value, Whole
 from aot.frontends.conversion.dialect import Dialect, Dialects, foreign, given_inputs, rule_of_inputs
-from aot.frontends.conversion.forks import (
+from aot.frontends.conversion.node_context import CompositeTensor, NodeContext, Outputs, PresentValue, Value
+from aot.frontends.conversion.rank_branches import (
     FAILED,
-    Fork,
-    Forked,
-    Made,
-    Side,
-    forks_of,
+    Branch,
+    Branching,
+    BranchValues,
+    ConvertedNode,
+    ValueOrigin,
+    branchings_of,
+    innermost_branching,
     joined,
-    open_fork,
-    open_ranks,
+    ranks_differ,
     tensors_in,
 )
-from aot.frontends.conversion.forks import Call as CallOf
 from aot.frontends.conversion.ruled_out import rule_out_branches
 from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.build import Builder
@@ -40,7 +40,7 @@ from aot.opset.control.infrastructure import Parameter, Result
 from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
-MAX_FORKS = 256
+MAX_BRANCHINGS = 256
 DECLARED = "declared"  # of a Result until it is converted: the output's type in the file
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of their framework
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, StopIteration)
@@ -85,16 +85,17 @@ def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
     nodes = [n for n in graph.order() if foreign(n, dialects) is not None]
     if not nodes:
         return bool(sum(_convert_bodies(node, dialects, seed) for node in graph.nodes.values()))  # all of them
-    work = _Work(graph, dialects, seed)
-    values = work.results(graph, {})
-    problems = list(dict.fromkeys(work.problems))
+    converter = _Converter(graph, dialects, seed)
+    values = converter.results(graph, {})
+    problems = list(dict.fromkeys(converter.problems))
     if problems:
         raise unconverted(graph.file or graph.name, problems)
-    rule_out_branches(list(zip(values, ranks, strict=True)), work.forks)
+    rule_out_branches(list(zip(values, ranks, strict=True)), converter.branchings)
     for node, pair in zip(list(graph.results), values, strict=True):
         value = joined(pair)
         if not _connect(graph, node, value):
-            what = "none" if value is None else value.label if isinstance(value, Packed) else Packed.label
+            label = value.label if isinstance(value, CompositeTensor) else CompositeTensor.label
+            what = "none" if value is None else label
             raise unconverted(graph.file or graph.name, [_output_problem(node, what)])
     for node in reversed(nodes):
         for port in node.out_ports().values():
@@ -105,7 +106,7 @@ def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
 
 def _tensors(graph: Graph, value: Value) -> Mapping[str, OutPort]:
     """Return the tensors of an output, by what follows its name; a sequence of equal types has one axis more."""
-    if isinstance(value, Packed):
+    if isinstance(value, CompositeTensor):
         return value.tensors()
     if not isinstance(value, tuple):
         return {} if value is None else {"": value}
@@ -165,15 +166,16 @@ Environment = dict[OutPort, Any]
 
 
 @dataclass(slots=True)
-class _Work:
+class _Converter:
     """Converts nodes into `graph`, which need not be the graph they are in."""
 
     graph: Graph
     dialects: Dialects
     seed: int | None
     problems: list[Problem] = field(default_factory=list[Problem])
-    made: dict[OutPort, Made] = field(default_factory=dict[OutPort, Made])  # values that depend on forks
-    forks: list[Fork] = field(default_factory=list[Fork])  # of this graph and of those inside
+    # of values that depend on data-dependent branches
+    origins: dict[OutPort, ValueOrigin] = field(default_factory=dict[OutPort, ValueOrigin])
+    branchings: list[Branching] = field(default_factory=list[Branching])  # of this graph and of those inside
 
     def results(self, source: Graph, env: Environment) -> list[Any]:
         """Return the values of a graph's results; FAILED for those that could not be made."""
@@ -229,7 +231,7 @@ class _Work:
             env[port] = value
             if node.graph is not self.graph:
                 continue
-            if isinstance(value, Forked):
+            if isinstance(value, BranchValues):
                 value.names = port.names
             elif isinstance(value, OutPort) and not isinstance(value.node.op, Parameter):
                 value.add_tensor_names(port.names)  # an input keeps its own name alone
@@ -252,8 +254,8 @@ class _Work:
             return failed
         before = len(self.problems)
         try:
-            fork = open_fork(inputs)
-            return self._closed(node, attrs, inputs) if fork is None else fork.evaluate(node, inputs)
+            branching = innermost_branching(inputs)
+            return self._closed(node, attrs, inputs) if branching is None else branching.evaluate(node, inputs)
         except UnsupportedError as error:
             if len(self.problems) == before:  # else it lies in a body, and is listed
                 self._refuse(node, op, attrs, str(error))
@@ -265,12 +267,12 @@ class _Work:
     def _closed(self, node: Node, attrs: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
         """Return the outputs of a node none of whose inputs is an open pair."""
         values = list(self._called(node, attrs, [joined(v) for v in inputs]))
-        forks = frozenset[Fork]().union(*(forks_of(self, v) for v in inputs))
-        if forks:
-            call = CallOf(node, tuple(inputs))
+        branchings = frozenset[Branching]().union(*(branchings_of(self, v) for v in inputs))
+        if branchings:
+            producer = ConvertedNode(node, tuple(inputs))
             for i, value in enumerate(values):
                 if isinstance(value, OutPort):
-                    self.made.setdefault(value, Made(forks, call, i))
+                    self.origins.setdefault(value, ValueOrigin(branchings, producer, i))
         return values
 
     def _refuse(self, node: Node, op: Foreign, attrs: dict[str, Any], reason: str) -> None:
@@ -291,12 +293,12 @@ class _Work:
         read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())
         build = Builder(self.graph, node.origin)
         made = (op.kind, attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
-        call = dialect.call(attrs, *made)
+        context = dialect.context(attrs, *made)
         given = given_inputs(inputs, attrs)
-        if rule := rule_of_inputs(function, call, given):
+        if rule := rule_of_inputs(function, context, given):
             raise ModelError(f"{op.kind}: {rule}")
         try:
-            found = function(call, *given)
+            found = function(context, *given)
         except BROKEN as error:
             raise ModelError(f"{op.kind}: its inputs and attributes do not fit each other: {error}") from error
         parts = found.values if isinstance(found, Outputs) else found
@@ -321,15 +323,15 @@ class _Work:
                 self.graph.remove(node)
             raise
 
-    def region(self, region: Graph, inputs: Sequence[Whole], known: Sequence[bool]) -> tuple[Graph, list[Value]]:
+    def region(self, region: Graph, inputs: Sequence[PresentValue], known: Sequence[bool]) -> tuple[Graph, list[Value]]:
         inner = self._inner(region)
-        return inner.graph, [joined(v) for v in inner.branch(region, inputs, known)]
+        return inner.graph, [joined(v) for v in inner.region_results(region, inputs, known)]
 
-    def _inner(self, region: Graph) -> _Work:
+    def _inner(self, region: Graph) -> _Converter:
         graph = Graph(name=region.name, file=region.file, scope=f"{region.name}.")
-        return _Work(graph, self.dialects, self.seed, self.problems, forks=self.forks)
+        return _Converter(graph, self.dialects, self.seed, self.problems, branchings=self.branchings)
 
-    def branch(self, region: Graph, inputs: Sequence[Whole], known: Sequence[bool]) -> list[Value]:
+    def region_results(self, region: Graph, inputs: Sequence[PresentValue], known: Sequence[bool]) -> list[Value]:
         """Return the results of a region in the graph of this work, which gets parameters like `inputs`."""
         env: Environment = {}
         for node, value, fixed in zip(region.parameters, inputs, known, strict=True):
@@ -349,39 +351,39 @@ class _Work:
             made = Builder(self.graph).const(value, port.type.dtype, f"{name}.known")
         return made
 
-    def fork(
+    def branch_outputs(
         self,
-        node: Call,
+        node: NodeContext,
         made: Node,
-        regions: Sequence[tuple[Graph, Sequence[Whole]]],
+        regions: Sequence[tuple[Graph, Sequence[PresentValue]]],
         size: Dim | None = None,
     ) -> list[Any]:
         """Return the outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
         op = made.op
         assert isinstance(op, If)
-        sides: list[Side] = []
+        branches: list[Branch] = []
         found: list[list[Value]] = []
         for name, (region, ports) in zip(BRANCHES, regions, strict=True):
             inner = self._inner(region)
             made.regions[name] = inner.graph
-            sides.append(Side(inner, list(op.maps(name)[0])))
+            branches.append(Branch(inner, list(op.maps(name)[0])))
             try:
-                found.append(inner.branch(region, ports, [True] * len(ports)))
+                found.append(inner.region_results(region, ports, [True] * len(ports)))
             except ModelError as error:
-                sides[-1].error = error
+                branches[-1].error = error
                 found.append([None] * len(region.results))
-        errors = [side.error for side in sides if side.error is not None]
-        if len(errors) == len(sides):
+        errors = [branch.error for branch in branches if branch.error is not None]
+        if len(errors) == len(branches):
             raise errors[0]
         node.refuse(len(found[0]) != len(found[1]), "its branches have different numbers of outputs")
-        call = CallOf(node.node, tuple(node.inputs))
-        fork = Fork(self, made, (sides[0], sides[1]), size, call)
-        pairs = fork.pairs(found[0], found[1], call)
-        if not open_ranks(pairs):
+        producer = ConvertedNode(node.node, tuple(node.inputs))
+        branching = Branching(self, made, (branches[0], branches[1]), size, producer)
+        pairs = branching.pairs(found[0], found[1], producer)
+        if not ranks_differ(pairs):
             return [joined(p) for p in pairs]
-        self.forks.append(fork)
-        if len(self.forks) > MAX_FORKS:
-            rule = f"at most {MAX_FORKS} conditions decide ranks, counted in each branch that reads them, got more"
+        self.branchings.append(branching)
+        if len(self.branchings) > MAX_BRANCHINGS:
+            rule = f"at most {MAX_BRANCHINGS} conditions decide ranks, counted in each branch that reads them, got more"
             raise BudgetError(f"{node.kind}: {rule}: fix the sizes that decide (--dim, --shape)")
         return pairs
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aot.frontends.conversion.calls import Conversion
 from aot.frontends.conversion.dialect import Dialect, Facts
-from aot.frontends.onnx.registry import CONVERSIONS, Call, conversion_of
+from aot.frontends.conversion.node_context import Conversion
+from aot.frontends.onnx.registry import CONVERSIONS, OnnxNode, conversion_of
 from aot.frontends.unsupported import Problem
 
 
@@ -16,11 +16,11 @@ class _Onnx(Dialect):
     def conversion(self, kind: str, attrs: Facts) -> Conversion | None:
         return conversion_of(attrs["domain"], kind)
 
-    def call(self, attrs: Facts, *parts: Any) -> Call:
-        return Call(*parts, opset=attrs["opset"])
+    def context(self, attrs: Facts, *parts: Any) -> OnnxNode:
+        return OnnxNode(*parts, opset=attrs["opset"])
 
     def problem(self, node: str, kind: str, attrs: Facts, reason: str) -> Problem:
         return Problem(node, kind, attrs["domain"], attrs["opset"], reason)
 
 
-ONNX = _Onnx("onnx", "ONNX", CONVERSIONS, Call)
+ONNX = _Onnx("onnx", "ONNX", CONVERSIONS, OnnxNode)

@@ -1,9 +1,9 @@
 """The table of conversions of ONNX's operations.
 
     @onnx("Celu")
-    def celu(node: Call, x: OutPort) -> OutPort: ...
+    def celu(node: OnnxNode, x: OutPort) -> OutPort: ...
 
-Inputs and outputs of conversions: `aot/frontends/conversion/calls.py`.
+Inputs and outputs of conversions: `aot/frontends/conversion/node_context.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
-from aot.frontends.conversion.calls import Call as AnyCall
+from aot.frontends.conversion.node_context import (
+    SHORT_FLOATS,
+    Bodies,
+    Conversion,
+    NodeContext,
+    Outputs,
+    StaticSequence,
+    Value,
+)
 from aot.frontends.conversion.table import Table
 from aot.frontends.onnx.element_types import element_type
 from aot.ir.graph import OutPort
@@ -23,12 +30,12 @@ from aot.runtime.errors import UnsupportedError
 __all__ = [
     "CONVERSIONS",
     "INTERFACE",
-    "SHORT",
+    "SHORT_FLOATS",
     "Bodies",
-    "Call",
     "Conversion",
+    "OnnxNode",
     "Outputs",
-    "Sequenced",
+    "StaticSequence",
     "Value",
     "conversion_of",
     "extension",
@@ -63,7 +70,7 @@ def conversion_of(domain: str, kind: str) -> Conversion | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call(AnyCall):
+class OnnxNode(NodeContext):
     """A node of ONNX being converted. `opset` is the version of its domain."""
 
     opset: int = 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aot.frontends.conversion.calls import Conversion
 from aot.frontends.conversion.dialect import Dialect, Facts
-from aot.frontends.paddle.registry import CONVERSIONS, Call
+from aot.frontends.conversion.node_context import Conversion
+from aot.frontends.paddle.registry import CONVERSIONS, PaddleNode
 
 
 class _Paddle(Dialect):
@@ -15,4 +15,4 @@ class _Paddle(Dialect):
         return self.table.of(kind) or self.table.of(kind.rstrip("_"))
 
 
-PADDLE = _Paddle("paddle", "PaddlePaddle", CONVERSIONS, Call)
+PADDLE = _Paddle("paddle", "PaddlePaddle", CONVERSIONS, PaddleNode)

@@ -1,11 +1,12 @@
 """The table of conversions of PaddlePaddle's operations.
 
     @paddle("softmax")
-    def softmax(node: Call, x: OutPort, *, axis: int = -1) -> OutPort:
+    def softmax(node: PaddleNode, x: OutPort, *, axis: int = -1) -> OutPort:
         return node.build.Softmax(x, axis=node.axis(axis, x.type.rank))
 
-`aot/frontends/conversion/calls.py` says what a conversion gets and gives. Names, inputs and attributes are those of
-version 3; `older.py` brings operations of version 2 to them. An operation in place, `relu_`, is the one without `_`.
+`aot/frontends/conversion/node_context.py` says what a conversion gets and returns. Names, inputs and attributes are
+those of version 3; `older.py` brings operations of version 2 to them. An operation in place, `relu_`, is the one
+without `_`.
 """
 
 from __future__ import annotations
@@ -17,18 +18,17 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import Call as AnyCall
-from aot.frontends.conversion.calls import Sequenced, Value
+from aot.frontends.conversion.node_context import NodeContext, StaticSequence, Value
 from aot.frontends.conversion.table import Table
 from aot.frontends.onnx.registry import CONVERSIONS as ONNX_CONVERSIONS
-from aot.frontends.onnx.registry import Call as OnnxCall
+from aot.frontends.onnx.registry import OnnxNode
 from aot.frontends.paddle.program import element_type
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 F = TypeVar("F", bound=Callable[..., Any])
-Integers = OutPort | Sequenced  # a vector, or tensors of one element each
+Integers = OutPort | StaticSequence  # a vector, or tensors of one element each
 
 FAMILIES = ("arrays", "control", "detection", "math", "neural")  # folders of conversions
 ONNX_OPSET = 22  # whose meaning conversions by ONNX's operations have
@@ -39,12 +39,12 @@ extension = CONVERSIONS.register  # of extensions' conversions
 
 
 @dataclass(frozen=True, slots=True)
-class Call(AnyCall):
+class PaddleNode(NodeContext):
     """An operation of PaddlePaddle being converted."""
 
     def onnx(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
         """Convert as an operation of ONNX, with attributes by ONNX's names."""
-        view = partial(OnnxCall, opset=ONNX_OPSET)
+        view = partial(OnnxNode, opset=ONNX_OPSET)
         return self.converted_as(view, ONNX_CONVERSIONS.of(kind), kind, inputs, attrs)
 
     def dtype(self, name: str = "dtype", default: DType = DType.F32) -> DType:

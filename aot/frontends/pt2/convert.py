@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from aot.frontends.conversion.calls import Conversion
 from aot.frontends.conversion.dialect import Dialect, Facts
-from aot.frontends.pt2.registry import CONVERSIONS, Call, conversion_of
+from aot.frontends.conversion.node_context import Conversion
+from aot.frontends.pt2.registry import CONVERSIONS, AtenNode, conversion_of
 from aot.frontends.unsupported import Problem
 
 
@@ -18,10 +18,10 @@ class _Aten(Dialect):
         del attrs
         return conversion_of(kind)
 
-    def call(self, attrs: Facts, *parts: Any) -> Call:
-        """Return the call of a node, with those outputs read that have destinations."""
+    def context(self, attrs: Facts, *parts: Any) -> AtenNode:
+        """Return the context of a node, with those outputs read that have destinations."""
         del attrs
-        made = Call(*parts)
+        made = AtenNode(*parts)
         return replace(made, outputs=tuple(bool(p.destinations) for p in made.node.out_ports().values()))
 
     def problem(self, node: str, kind: str, attrs: Facts, reason: str) -> Problem:
@@ -29,4 +29,4 @@ class _Aten(Dialect):
         return Problem(node, kind, "", 0, f"{reason}; from {trace}" if trace else reason)
 
 
-ATEN = _Aten("aten", "PyTorch", CONVERSIONS, Call)
+ATEN = _Aten("aten", "PyTorch", CONVERSIONS, AtenNode)

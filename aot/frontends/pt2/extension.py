@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from aot.frontends.pt2.registry import CONVERSIONS, Argument, Call, Symbol, Value, resolved, typed
+from aot.frontends.pt2.registry import CONVERSIONS, Argument, AtenNode, Symbol, Value, resolved, typed
 from aot.runtime.errors import UnsupportedError
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -37,7 +37,7 @@ class _Extension:
         self.placed = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         self.takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
-    def __call__(self, node: Call, *inputs: Value) -> Any:
+    def __call__(self, node: AtenNode, *inputs: Value) -> Any:
         given, constants, tensors = dict[str, Any](), dict[str, Any](), list[Any]()
         for name, value in node.arguments.items():
             found = resolved(node, value)

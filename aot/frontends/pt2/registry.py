@@ -1,7 +1,7 @@
 """The table of conversions of PyTorch's operations.
 
     @aten("leaky_relu.default")
-    def leaky_relu(node: Call, x: OutPort, negative_slope: float = 0.01) -> OutPort:
+    def leaky_relu(node: AtenNode, x: OutPort, negative_slope: float = 0.01) -> OutPort:
         return node.build.PRelu(x, node.like(negative_slope, x))
 
 Kinds are `packet.overload` for the name space aten (`add.Tensor`), `space::packet.overload` for others
@@ -29,25 +29,24 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr
-from aot.frontends.conversion.calls import SHORT, Conversion, Outputs, Packed, Value
-from aot.frontends.conversion.calls import Call as AnyCall
+from aot.frontends.conversion.node_context import SHORT_FLOATS, CompositeTensor, Conversion, NodeContext, Outputs, Value
 from aot.frontends.conversion.table import Table, decorator
 from aot.frontends.onnx.registry import CONVERSIONS as ONNX_CONVERSIONS
-from aot.frontends.onnx.registry import Call as OnnxCall
+from aot.frontends.onnx.registry import OnnxNode
 from aot.frontends.pt2.files.element_types import COMPLEX
 from aot.frontends.pt2.promotion import Kind, promoted_type
 from aot.frontends.tf.math.complex_numbers import Complex
 from aot.frontends.tf.registry import CONVERSIONS as TF_CONVERSIONS
-from aot.frontends.tf.registry import Call as TfCall
+from aot.frontends.tf.registry import TfNode
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError, UnsupportedError
 
 __all__ = [
     "CONVERSIONS",
-    "SHORT",
+    "SHORT_FLOATS",
     "Argument",
-    "Call",
+    "AtenNode",
     "Complex",
     "Conversion",
     "Number",
@@ -131,7 +130,7 @@ def conversion_of(kind: str) -> Conversion | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call(AnyCall):
+class AtenNode(NodeContext):
     """A node of PyTorch being converted."""
 
     @property
@@ -176,7 +175,7 @@ class Call(AnyCall):
 
     def wide(self, x: OutPort) -> OutPort:
         """Return `x` as f32 if it has short floats, to be rounded once at the end."""
-        return self.cast(x, DType.F32) if x.type.dtype in SHORT else x
+        return self.cast(x, DType.F32) if x.type.dtype in SHORT_FLOATS else x
 
     def vector(self, sizes: Sequence[Size]) -> OutPort:
         """Return sizes as an i64 vector."""
@@ -198,11 +197,11 @@ class Call(AnyCall):
 
     def tf(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
         """Convert as an operation of TensorFlow, with attributes by TensorFlow's names."""
-        return self.converted_as(TfCall, TF_CONVERSIONS.of(kind), kind, inputs, attrs)
+        return self.converted_as(TfNode, TF_CONVERSIONS.of(kind), kind, inputs, attrs)
 
     def onnx(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
         """Convert as an operation of ONNX, with attributes by ONNX's names."""
-        view = partial(OnnxCall, opset=ONNX_OPSET)
+        view = partial(OnnxNode, opset=ONNX_OPSET)
         return self.converted_as(view, ONNX_CONVERSIONS.of(kind), kind, inputs, attrs)
 
     def operand(self, *values: OutPort | None) -> OutPort:
@@ -260,7 +259,7 @@ class ByName:
         self.first = parameters[0].name if parameters else ""
         self.names |= {f"#{i}": p.name for i, p in enumerate(parameters)}  # of an argument without a name
 
-    def __call__(self, node: Call, *inputs: Value) -> Any:
+    def __call__(self, node: AtenNode, *inputs: Value) -> Any:
         if _is_complex(node, inputs):
             return _of_complex(node)
         given = dict[str, Any]()
@@ -274,14 +273,14 @@ class ByName:
         return typed(node, self.function(node, **given))
 
 
-def _is_complex(node: Call, inputs: Sequence[Value]) -> bool:
+def _is_complex(node: AtenNode, inputs: Sequence[Value]) -> bool:
     """True if an input or an argument is a complex number, or the type that is asked for is."""
     return any(isinstance(x, Complex) for x in inputs) or any(
         isinstance(v, complex) or (name == "dtype" and v in COMPLEX.values()) for name, v in node.arguments.items()
     )
 
 
-def _of_complex(node: Call) -> Any:
+def _of_complex(node: AtenNode) -> Any:
     """Return the outputs of a node with complex inputs."""
     function = OF_COMPLEX.get(node.kind)
     if function is None:
@@ -291,7 +290,7 @@ def _of_complex(node: Call) -> Any:
     return typed(node, function(node, resolved(node, first[1]), **named))
 
 
-def of_complex_only(node: Call, *inputs: Value) -> Any:
+def of_complex_only(node: AtenNode, *inputs: Value) -> Any:
     """Return the outputs of an operation that real numbers do not have."""
     if not any(isinstance(x, Complex) for x in inputs):
         raise ModelError(f"{node.kind}: the input must be complex, got real numbers")
@@ -303,7 +302,7 @@ def _is_default(value: Any) -> bool:
     return value is None or value is False or value in ((), "")
 
 
-def resolved(node: Call, value: Any) -> Any:
+def resolved(node: AtenNode, value: Any) -> Any:
     """Return an argument with values of the graph in it."""
     if isinstance(value, tuple):
         return tuple(resolved(node, v) for v in cast("tuple[Any, ...]", value))
@@ -320,7 +319,7 @@ def resolved(node: Call, value: Any) -> Any:
     return Symbol(found, value.kind)
 
 
-def _as_tensor(node: Call, value: Any, annotation: str) -> Any:
+def _as_tensor(node: AtenNode, value: Any, annotation: str) -> Any:
     """Return a number as a tensor where a conversion takes tensors only, in the type that both are computed in."""
     if not isinstance(value, int | float | Symbol) or {*annotation.split(" | ")} - {"OutPort", "None"}:
         return value
@@ -330,7 +329,7 @@ def _as_tensor(node: Call, value: Any, annotation: str) -> Any:
 
 PLAIN: dict[str, type[Any] | tuple[type[Any], ...]] = {
     "OutPort": OutPort,
-    "Packed": Packed,
+    "CompositeTensor": CompositeTensor,
     "int": int,
     "float": (float, int),
     "bool": bool,
@@ -342,7 +341,7 @@ PLAIN: dict[str, type[Any] | tuple[type[Any], ...]] = {
 }
 
 
-def _checked(node: Call, name: str, value: Any, annotation: str) -> Any:
+def _checked(node: AtenNode, name: str, value: Any, annotation: str) -> Any:
     """Return the value of an argument. ModelError if its annotation forbids it; UnsupportedError for run-time numbers.
 
     A list of one kind may be given as one element.
@@ -372,7 +371,7 @@ def _allows(value: Any, annotation: str) -> bool:
     return "Any" in plain or any(isinstance(value, PLAIN[p]) for p in plain if p in PLAIN)
 
 
-def typed(node: Call, found: Any) -> Any:
+def typed(node: AtenNode, found: Any) -> Any:
     """Return outputs in the element types of the archive."""
     values = found.values if isinstance(found, Outputs) else found
     parts: list[Any] = list(cast("Sequence[Any]", values)) if isinstance(values, Sequence) else [values]

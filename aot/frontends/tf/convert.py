@@ -6,7 +6,7 @@ from typing import Any
 
 from aot.frontends.conversion.dialect import Dialect, Facts
 from aot.frontends.tf.math.complex_numbers import refuse_complex
-from aot.frontends.tf.registry import CONVERSIONS, Call
+from aot.frontends.tf.registry import CONVERSIONS, TfNode
 from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.graph import Graph
 from aot.opset.control.infrastructure import Parameter
@@ -15,10 +15,10 @@ from aot.opset.control.infrastructure import Parameter
 class _TensorFlow(Dialect):
     """Nodes may have complex inputs, which few conversions take."""
 
-    def call(self, attrs: Facts, *parts: Any) -> Call:
-        call = Call(*parts)
-        refuse_complex(call, self.conversion(call.kind, attrs))
-        return call
+    def context(self, attrs: Facts, *parts: Any) -> TfNode:
+        context = TfNode(*parts)
+        refuse_complex(context, self.conversion(context.kind, attrs))
+        return context
 
     def check(self, graph: Graph) -> None:
         inputs = [n for n in graph.parameters if n.out_port(0).destinations]
@@ -29,4 +29,4 @@ class _TensorFlow(Dialect):
             raise unconverted(graph.file or graph.name, problems)
 
 
-TENSORFLOW = _TensorFlow("tf", "TensorFlow", CONVERSIONS, Call)
+TENSORFLOW = _TensorFlow("tf", "TensorFlow", CONVERSIONS, TfNode)

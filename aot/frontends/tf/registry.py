@@ -1,13 +1,13 @@
 """The table of conversions of TensorFlow's operations.
 
     @tf("Relu6")
-    def relu6(node: Call, features: OutPort) -> OutPort:
+    def relu6(node: TfNode, features: OutPort) -> OutPort:
         return node.build.Clamp(features, min=0, max=6)
 
-`aot/frontends/conversion/calls.py` says what a conversion gets and gives. Inputs are the data inputs in the order of
-the operation's definition, lists spread out; control inputs are left out. Files leave attributes out that have their
-default: those of TensorFlow's operations are in `defaults.txt`. A default in a conversion is for operations without
-the attribute. Attributes of types are names: `node.dtype("T", DType.F32)`.
+`aot/frontends/conversion/node_context.py` says what a conversion gets and returns. Inputs are the data inputs in the
+order of the operation's definition, lists spread out; control inputs are left out. Files leave attributes out that have
+their default: those of TensorFlow's operations are in `defaults.txt`. A default in a conversion is for operations
+without the attribute. Attributes of types are names: `node.dtype("T", DType.F32)`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,33 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
-from aot.frontends.conversion.calls import Call as AnyCall
+from aot.frontends.conversion.node_context import (
+    SHORT_FLOATS,
+    Bodies,
+    Conversion,
+    NodeContext,
+    Outputs,
+    StaticSequence,
+    Value,
+)
 from aot.frontends.conversion.table import Table
 from aot.frontends.tf.defaults import defaults_of
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
 
-__all__ = ["CONVERSIONS", "SHORT", "Bodies", "Call", "Conversion", "Outputs", "Sequenced", "Value", "extension", "tf"]
+__all__ = [
+    "CONVERSIONS",
+    "SHORT_FLOATS",
+    "Bodies",
+    "Conversion",
+    "Outputs",
+    "StaticSequence",
+    "TfNode",
+    "Value",
+    "extension",
+    "tf",
+]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -59,11 +77,11 @@ extension = CONVERSIONS.register  # of extensions' conversions
 
 
 @dataclass(frozen=True, slots=True)
-class Call(AnyCall):
+class TfNode(NodeContext):
     """A node of TensorFlow being converted."""
 
     def _get(self, name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
-        return AnyCall._get(self, name, kinds, defaults_of(self.kind).get(name, default))
+        return NodeContext._get(self, name, kinds, defaults_of(self.kind).get(name, default))
 
     def dtype(self, name: str, default: DType | None = None) -> DType:
         """Return the element type that an attribute names; UnsupportedError for complex types, resources, variants."""

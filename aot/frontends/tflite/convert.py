@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from aot.frontends.conversion.calls import Conversion
 from aot.frontends.conversion.dialect import Dialect, Facts
+from aot.frontends.conversion.node_context import Conversion
 from aot.frontends.tf.math.complex_numbers import refuse_complex
-from aot.frontends.tflite.registry import CONVERSIONS, Call, conversion_of
+from aot.frontends.tflite.registry import CONVERSIONS, TfliteNode, conversion_of
 from aot.frontends.unsupported import Problem
 
 PROCESSORS = {
@@ -28,10 +28,10 @@ class _TensorFlowLite(Dialect):
         in_blocks = any(q is not None and q.blocks is not None for side in sides for q in side)
         return conversion_of(kind, not in_blocks and all(any(q is not None for q in side) for side in sides))
 
-    def call(self, attrs: Facts, *parts: Any) -> Call:
-        call = Call(*parts)
-        refuse_complex(call, self.conversion(call.kind, attrs))
-        return call
+    def context(self, attrs: Facts, *parts: Any) -> TfliteNode:
+        context = TfliteNode(*parts)
+        refuse_complex(context, self.conversion(context.kind, attrs))
+        return context
 
     def problem(self, node: str, kind: str, attrs: Facts, reason: str) -> Problem:
         del attrs
@@ -39,4 +39,4 @@ class _TensorFlowLite(Dialect):
         return Problem(node, kind, "", 0, reason if made is None else f"{made}: compile the file that it was made of")
 
 
-TFLITE = _TensorFlowLite("tflite", "TensorFlow Lite", CONVERSIONS, Call)
+TFLITE = _TensorFlowLite("tflite", "TensorFlow Lite", CONVERSIONS, TfliteNode)

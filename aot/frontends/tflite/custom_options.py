@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, cast
 
-from aot.frontends.tflite.registry import Call
+from aot.frontends.tflite.registry import TfliteNode
 from aot.frontends.tflite.schema import BROKEN
 from aot.runtime.errors import ModelError
 
@@ -13,7 +13,7 @@ MAX_BYTES = 1 << 16
 MAX_ENTRIES = 256  # of a map
 
 
-def flexible(node: Call) -> dict[str, Any]:
+def flexible(node: TfliteNode) -> dict[str, Any]:
     """Return options that are a map of flexbuffers: numbers, texts, and vectors of numbers as tuples.
 
     Other values are left out. No value is followed into another map: vectors that share their elements could be larger
@@ -51,7 +51,7 @@ def _plain(value: Any, most: int) -> Any:
     return None
 
 
-def whole(node: Call, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> int:
+def whole(node: TfliteNode, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> int:
     """Return the option `name`, which is a whole number from `least` to `most`."""
     found = facts.get(name)
     if not isinstance(found, int) or not least <= found <= most:
@@ -59,7 +59,7 @@ def whole(node: Call, facts: dict[str, Any], name: str, least: int = 0, most: in
     return found
 
 
-def wholes(node: Call, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> list[int]:
+def wholes(node: TfliteNode, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> list[int]:
     """Return the option `name`, which is one whole number from `least` to `most`, or more of them."""
     found: Any = facts.get(name)
     if not isinstance(found, tuple) or not found:
@@ -67,7 +67,7 @@ def wholes(node: Call, facts: dict[str, Any], name: str, least: int = 0, most: i
     return [whole(node, {name: number}, name, least, most) for number in cast("tuple[Any, ...]", found)]
 
 
-def real(node: Call, facts: dict[str, Any], name: str) -> float:
+def real(node: TfliteNode, facts: dict[str, Any], name: str) -> float:
     """Return the option `name`, which is a finite number."""
     found = facts.get(name)
     if not isinstance(found, int | float) or not abs(found) < float("inf"):
@@ -75,7 +75,7 @@ def real(node: Call, facts: dict[str, Any], name: str) -> float:
     return float(found)
 
 
-def numbers(node: Call, count: int) -> list[int]:
+def numbers(node: TfliteNode, count: int) -> list[int]:
     """Return options that are a structure of C: the first `count` numbers of 4 bytes, and maybe others."""
     raw = _raw(node)
     if len(raw) < 4 * count:
@@ -83,7 +83,7 @@ def numbers(node: Call, count: int) -> list[int]:
     return [int.from_bytes(raw[4 * i : 4 * i + 4], "little", signed=True) for i in range(count)]
 
 
-def _raw(node: Call) -> bytes:
+def _raw(node: TfliteNode) -> bytes:
     raw = bytes(node.attrs.get("options", b""))
     if len(raw) > MAX_BYTES:
         raise ModelError(f"{node.kind}: options have at most {MAX_BYTES} bytes, got {len(raw)}")

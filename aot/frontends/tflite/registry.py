@@ -1,10 +1,10 @@
 """The table of conversions of TensorFlow Lite's operations.
 
     @tflite("RELU6")
-    def relu6(node: Call, x: OutPort) -> OutPort:
+    def relu6(node: TfliteNode, x: OutPort) -> OutPort:
         return node.build.Clamp(x, min=0.0, max=6.0)
 
-`aot/frontends/conversion/calls.py` says what a conversion gets and gives. Kinds are the names of the schema's
+`aot/frontends/conversion/node_context.py` says what a conversion gets and returns. Kinds are the names of the schema's
 BuiltinOperator, `CUSTOM.name` for custom operations; attributes are the fields of the options in small letters.
 
 Tensors may be quantised. A conversion says how it treats them:
@@ -28,12 +28,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import Call as AnyCall
-from aot.frontends.conversion.calls import Conversion, Outputs, Value
+from aot.frontends.conversion.node_context import Conversion, NodeContext, Outputs, Value
 from aot.frontends.conversion.table import Table, decorator
 from aot.frontends.tf.registry import CONVERSIONS as TF_CONVERSIONS
-from aot.frontends.tf.registry import Call as TfCall
-from aot.frontends.tf.registry import mark_complex
+from aot.frontends.tf.registry import TfNode, mark_complex
 from aot.frontends.tflite.tensors import COMPUTED, Blocks, Quantization, Tensor
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, dtype_of
@@ -44,9 +42,9 @@ from aot.runtime.errors import ModelError, UnsupportedError
 __all__ = [
     "CONVERSIONS",
     "EXACT",
-    "Call",
     "Conversion",
     "Outputs",
+    "TfliteNode",
     "Value",
     "conversion_of",
     "exact",
@@ -96,7 +94,7 @@ def conversion_of(kind: str, is_quantised: bool) -> Conversion | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call(AnyCall):
+class TfliteNode(NodeContext):
     """A node of TensorFlow Lite being converted."""
 
     @property
@@ -202,14 +200,14 @@ class Call(AnyCall):
 
     def tf(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
         """Convert as an operation of TensorFlow, with attributes by TensorFlow's names."""
-        return self.converted_as(TfCall, TF_CONVERSIONS.of(kind), kind, inputs, attrs)
+        return self.converted_as(TfNode, TF_CONVERSIONS.of(kind), kind, inputs, attrs)
 
 
 def _numbers(function: C, activates: bool) -> C:
     """Return a conversion of real numbers for tensors that may be quantised."""
 
     @wraps(function)
-    def converted(node: Call, *inputs: Any) -> Any:
+    def converted(node: TfliteNode, *inputs: Any) -> Any:
         values = [node.real(x, node.quantization(i)) if isinstance(x, OutPort) else x for i, x in enumerate(inputs)]
         found = function(node, *values)
         if isinstance(found, Outputs):

@@ -11,14 +11,14 @@ from aot.opset.movement.shape import Reshape
 from aot.passes.rewrite import Replacement, RuleSet, rule
 from aot.runtime.abi import DType
 
-SHORT = (DType.F16, DType.BF16)
+SHORT_FLOATS = (DType.F16, DType.BF16)
 
 
 @rule(Convert)
 def decompress_in_single(node: Node, op: Convert, build: Builder) -> Replacement:
     """f32((f16(n) - f16(z)) s) -> (f32(n) - f32(z)) f32(s), where n, z and s are constants and n has 8 bits or less"""
     weights = node.source(0)
-    if op.destination_type is not DType.F32 or weights.type.dtype not in SHORT or not _is_compressed(weights):
+    if op.destination_type is not DType.F32 or weights.type.dtype not in SHORT_FLOATS or not _is_compressed(weights):
         return None
     return _widened(weights, build)
 

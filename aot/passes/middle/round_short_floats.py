@@ -19,14 +19,14 @@ from aot.opset.control.infrastructure import Constant, Parameter
 from aot.opset.elementwise.conversion import Rounded
 from aot.runtime.abi import DType
 
-SHORT = (DType.F16, DType.BF16)
+SHORT_FLOATS = (DType.F16, DType.BF16)
 STORED = (Parameter, Constant, Rounded, RegionOp, Stateful)
 
 
 def round_short_floats(graph: Graph) -> bool:
     """Insert `Rounded` before discontinuous operations, and between the elementwise operations that lead to them."""
     order = graph.order()
-    if not any(p.type.dtype in SHORT for n in order for p in n.out_ports().values()):
+    if not any(p.type.dtype in SHORT_FLOATS for n in order for p in n.out_ports().values()):
         return False
     stored = _stored(order)
     open_ = [n for n in order if _jumps(n)]
@@ -38,7 +38,7 @@ def round_short_floats(graph: Graph) -> bool:
             source = port.get_source()
             if source is None or source.node.id in stored:
                 continue
-            if source.type.dtype in SHORT and not _is_inside(source.node, node):
+            if source.type.dtype in SHORT_FLOATS and not _is_inside(source.node, node):
                 found[port] = None
             leads = isinstance(source.node.op, Elementwise | ViewOp)
             if leads and source.node.id not in seen and source.type.dtype.is_float:

@@ -16,7 +16,7 @@ from tests.frontends.tf.graphs import graph, written
 X = np.array([0.5, -2], np.float32)
 OWN = """
 from aot.frontends.tf.registry import tf
-from aot.frontends.conversion.calls import Value
+from aot.frontends.conversion.node_context import Value
 
 @tf("Own"{mark})
 def own(node, x{annotation}):

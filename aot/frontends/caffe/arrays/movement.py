@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.caffe.registry import Call, caffe
+from aot.frontends.caffe.registry import CaffeNode, caffe
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim
 from aot.runtime.abi import DType
@@ -12,13 +12,13 @@ from aot.runtime.errors import ModelError
 
 
 @caffe("Concat", param="concat_param")
-def concat(node: Call, *xs: OutPort, axis: int, concat_dim: int) -> OutPort:
+def concat(node: CaffeNode, *xs: OutPort, axis: int, concat_dim: int) -> OutPort:
     axis = concat_dim if axis == 1 else axis  # the older field
     return node.build.Concat(*xs, axis=node.axis(axis, xs[0].type.rank))
 
 
 @caffe("Slice", param="slice_param")
-def slice_(node: Call, x: OutPort, *, axis: int, slice_dim: int) -> tuple[OutPort, ...]:
+def slice_(node: CaffeNode, x: OutPort, *, axis: int, slice_dim: int) -> tuple[OutPort, ...]:
     """Cut at the points of `slice_point`, or into equal parts."""
     axis, points = node.axis(slice_dim if axis == 1 else axis, x.type.rank), node.integers("slice_point", ())
     count = len(node.outputs)
@@ -35,13 +35,13 @@ def slice_(node: Call, x: OutPort, *, axis: int, slice_dim: int) -> tuple[OutPor
 
 
 @caffe("Flatten", param="flatten_param")
-def flatten(node: Call, x: OutPort, *, axis: int, end_axis: int) -> OutPort:
+def flatten(node: CaffeNode, x: OutPort, *, axis: int, end_axis: int) -> OutPort:
     first, last = node.axis(axis, x.type.rank), node.axis(end_axis, x.type.rank)
     return _reshaped(node, x, first, last + 1, [-1])
 
 
 @caffe("Reshape", param="reshape_param")
-def reshape(node: Call, x: OutPort, *, axis: int, num_axes: int) -> OutPort:
+def reshape(node: CaffeNode, x: OutPort, *, axis: int, num_axes: int) -> OutPort:
     """Replace axes by those of `shape`: 0 keeps the size of the axis there, -1 takes what is left."""
     rank = x.type.rank
     first = axis if axis >= 0 else axis + rank + 1
@@ -51,7 +51,7 @@ def reshape(node: Call, x: OutPort, *, axis: int, num_axes: int) -> OutPort:
     return _reshaped(node, x, first, end, node.integers("shape.dim", ()))
 
 
-def _reshaped(node: Call, x: OutPort, first: int, end: int, sizes: Sequence[int]) -> OutPort:
+def _reshaped(node: CaffeNode, x: OutPort, first: int, end: int, sizes: Sequence[int]) -> OutPort:
     """Replace the axes `first` .. `end` - 1 by others."""
     if any(n == 0 and first + i >= x.type.rank for i, n in enumerate(sizes)):
         raise ModelError(f"{node.kind}: 0 keeps the size of an axis that the data have, got {list(sizes)}")
@@ -66,7 +66,7 @@ def _reshaped(node: Call, x: OutPort, first: int, end: int, sizes: Sequence[int]
 
 
 @caffe("Permute", param="permute_param")
-def permute(node: Call, x: OutPort) -> OutPort:
+def permute(node: CaffeNode, x: OutPort) -> OutPort:
     """Order the axes; those that are not named follow."""
     named = node.integers("order", ())
     order = [*named, *(a for a in range(x.type.rank) if a not in named)]
@@ -74,13 +74,13 @@ def permute(node: Call, x: OutPort) -> OutPort:
 
 
 @caffe("Tile", param="tile_param")
-def tile(node: Call, x: OutPort, *, axis: int, tiles: int) -> OutPort:
+def tile(node: CaffeNode, x: OutPort, *, axis: int, tiles: int) -> OutPort:
     along = node.axis(axis, x.type.rank)
     return node.build.Tile(x, node.list([tiles if a == along else 1 for a in range(x.type.rank)]))
 
 
 @caffe("Crop", param="crop_param")
-def crop(node: Call, x: OutPort, like: OutPort, *, axis: int) -> OutPort:
+def crop(node: CaffeNode, x: OutPort, like: OutPort, *, axis: int) -> OutPort:
     """Cut from `axis` on to the sizes of the second bottom, behind offsets."""
     first, rank = node.axis(axis, x.type.rank), x.type.rank
     given = node.integers("offset", (0,))
@@ -94,26 +94,26 @@ def crop(node: Call, x: OutPort, like: OutPort, *, axis: int) -> OutPort:
 
 
 @caffe("Reverse", param="reverse_param")
-def reverse(node: Call, x: OutPort, *, axis: int) -> OutPort:
+def reverse(node: CaffeNode, x: OutPort, *, axis: int) -> OutPort:
     return node.build.Reverse(x, node.list([node.axis(axis, x.type.rank)]))
 
 
 @caffe("BatchReindex")
-def batch_reindex(node: Call, x: OutPort, places: OutPort) -> OutPort:
+def batch_reindex(node: CaffeNode, x: OutPort, places: OutPort) -> OutPort:
     return node.build.Gather(x, node.cast(places, DType.I64), node.scalar(0))
 
 
 @caffe("ShuffleChannel", param="shuffle_channel_param")
-def shuffle_channel(node: Call, x: OutPort, *, group: int) -> OutPort:
+def shuffle_channel(node: CaffeNode, x: OutPort, *, group: int) -> OutPort:
     return node.build.ShuffleChannels(x, axis=1, group=group)
 
 
 @caffe("ReorgYolo", param="reorg_yolo_param")
-def reorg_yolo(node: Call, x: OutPort, *, stride: int) -> OutPort:
+def reorg_yolo(node: CaffeNode, x: OutPort, *, stride: int) -> OutPort:
     return node.build.ReorgYolo(x, stride=(stride,))
 
 
 @caffe("Parameter", param="parameter_param")
-def parameter(node: Call, blob: OutPort) -> OutPort:
+def parameter(node: CaffeNode, blob: OutPort) -> OutPort:
     del node
     return blob

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.caffe.registry import Call, caffe
+from aot.frontends.caffe.registry import CaffeNode, caffe
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -10,13 +10,13 @@ from aot.runtime.errors import ModelError
 RESAMPLED = {"NEAREST": "nearest", "LINEAR": "linear", "CUBIC": "cubic"}
 
 
-def _resized(node: Call, x: OutPort, sizes: OutPort, **attrs: str) -> OutPort:
+def _resized(node: CaffeNode, x: OutPort, sizes: OutPort, **attrs: str) -> OutPort:
     return node.onnx("Resize", x, None, None, sizes, axes=[2, 3], **attrs)
 
 
 @caffe("Interp", param="interp_param")
 def interp(
-    node: Call,
+    node: CaffeNode,
     x: OutPort,
     like: OutPort | None = None,
     *,
@@ -49,7 +49,7 @@ def interp(
 
 
 @caffe("Resample", param="resample_param")
-def resample(node: Call, x: OutPort, like: OutPort | None = None, *, type: str, factor: float) -> OutPort:
+def resample(node: CaffeNode, x: OutPort, like: OutPort | None = None, *, type: str, factor: float) -> OutPort:
     """FlowNet's, to sizes, those of another bottom, or by a factor."""
     mode = node.choice("type", RESAMPLED)
     given = [node.integer(name, 0) for name in ("height", "width")]
@@ -68,7 +68,7 @@ def resample(node: Call, x: OutPort, like: OutPort | None = None, *, type: str, 
 
 
 @caffe("Upsample", "Upsampling", param="upsample_param")
-def upsample(node: Call, x: OutPort, *, scale: int) -> OutPort:
+def upsample(node: CaffeNode, x: OutPort, *, scale: int) -> OutPort:
     """YOLO's: each element becomes a square. SegNet's has places of a pooling as a second bottom."""
     factors = [node.integer(f"scale_{letter}", 0) or scale for letter in "hw"]
     sizes = node.build.Multiply(node.dims(x, [2, 3]), node.list(factors))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any, cast
 
-from aot.frontends.caffe.registry import Call, caffe
+from aot.frontends.caffe.registry import CaffeNode, caffe
 from aot.ir.graph import OutPort
 from aot.opset.detection.detection_output import Code
 from aot.runtime.errors import ModelError
@@ -25,14 +25,14 @@ ANCHORS: dict[str, Any] = {
 }
 
 
-def _sizes(node: Call, features: OutPort, image: OutPort) -> tuple[OutPort, OutPort]:
+def _sizes(node: CaffeNode, features: OutPort, image: OutPort) -> tuple[OutPort, OutPort]:
     """Return the sizes of a map of features, and those of the image, which the parameters may give."""
     given = [node.integer(f"img_{letter}", node.integer("img_size", 0)) for letter in "hw"]
     return node.dims(features, [2, 3]), node.list(given) if all(given) else node.dims(image, [2, 3])
 
 
 @caffe("PriorBox", param="prior_box_param")
-def prior_box(node: Call, features: OutPort, image: OutPort, *, flip: bool, clip: bool, offset: float) -> OutPort:
+def prior_box(node: CaffeNode, features: OutPort, image: OutPort, *, flip: bool, clip: bool, offset: float) -> OutPort:
     """Boxes of several sizes and ratios around each cell: [1, 2, boxes * 4], and their variances."""
     steps = {node.number(f"step_{letter}", 0.0) or node.number("step", 0.0) for letter in "hw"}
     node.refuse(len(steps) > 1, "steps are the same in both directions")
@@ -46,7 +46,7 @@ def prior_box(node: Call, features: OutPort, image: OutPort, *, flip: bool, clip
 
 
 @caffe("PriorBoxClustered", param="prior_box_param")
-def prior_box_clustered(node: Call, features: OutPort, image: OutPort, *, clip: bool, offset: float) -> OutPort:
+def prior_box_clustered(node: CaffeNode, features: OutPort, image: OutPort, *, clip: bool, offset: float) -> OutPort:
     """Boxes of the sizes `width` and `height` around each cell."""
     sizes = {name: node.numbers(name, ()) for name in ("width", "height")}
     steps = {f"step{name}": node.number(f"step{name}", 0.0) for name in ("", "_w", "_h")}
@@ -56,7 +56,9 @@ def prior_box_clustered(node: Call, features: OutPort, image: OutPort, *, clip: 
 
 
 @caffe("DetectionOutput", param="detection_output_param")
-def detection_output(node: Call, locations: OutPort, scores: OutPort, priors: OutPort, *others: OutPort) -> OutPort:
+def detection_output(
+    node: CaffeNode, locations: OutPort, scores: OutPort, priors: OutPort, *others: OutPort
+) -> OutPort:
     """Rows (image, label, score, x0, y0, x1, y1); after the last one a row with image -1, then zeros."""
     node.refuse(node.number("nms_param.eta", 1.0) != 1, "nms_param.eta is 1")
     tops = {"keep_top_k": (node.integer("keep_top_k"),), "top_k": node.integer("nms_param.top_k", 0) or -1}
@@ -83,38 +85,38 @@ def detection_output(node: Call, locations: OutPort, scores: OutPort, priors: Ou
 
 
 @caffe("RegionYolo", param="region_yolo_param")
-def region_yolo(node: Call, x: OutPort, *, coords: int, classes: int, num: int, do_softmax: bool) -> OutPort:
+def region_yolo(node: CaffeNode, x: OutPort, *, coords: int, classes: int, num: int, do_softmax: bool) -> OutPort:
     axes = {"axis": node.integer("axis", 1), "end_axis": node.axis(node.integer("end_axis", -1), x.type.rank)}
     lists: dict[str, Any] = {"anchors": node.numbers("anchors", ()), "mask": node.integers("mask", ())}
     return node.build.RegionYolo(x, coords=coords, classes=classes, num=num, do_softmax=do_softmax, **axes, **lists)
 
 
 @caffe("ROIPooling", param="roi_pooling_param")
-def roi_pooling(node: Call, x: OutPort, rois: OutPort, *, spatial_scale: float) -> OutPort:
+def roi_pooling(node: CaffeNode, x: OutPort, rois: OutPort, *, spatial_scale: float) -> OutPort:
     cells = {name: node.integer(name) for name in ("pooled_h", "pooled_w")}
     return node.build.ROIPooling(x, _boxes(node, rois), spatial_scale=spatial_scale, **cells)
 
 
-def _boxes(node: Call, rois: OutPort) -> OutPort:
+def _boxes(node: CaffeNode, rois: OutPort) -> OutPort:
     """Return boxes as rows of five numbers."""
     return rois if rois.type.rank == 2 else node.reshape(rois, (-1, 5))
 
 
 @caffe("PSROIPooling", param="psroi_pooling_param")
 def psroi_pooling(
-    node: Call, x: OutPort, rois: OutPort, *, spatial_scale: float, output_dim: int, group_size: int
+    node: CaffeNode, x: OutPort, rois: OutPort, *, spatial_scale: float, output_dim: int, group_size: int
 ) -> OutPort:
     fields = {"spatial_scale": spatial_scale, "output_dim": output_dim, "group_size": group_size}
     return node.build.PSROIPooling(x, _boxes(node, rois), **fields)
 
 
 @caffe("Proposal", param="proposal_param")
-def proposal(node: Call, scores: OutPort, deltas: OutPort, image: OutPort) -> tuple[OutPort, ...]:
+def proposal(node: CaffeNode, scores: OutPort, deltas: OutPort, image: OutPort) -> tuple[OutPort, ...]:
     return _proposals(node, scores, deltas, image, node.attrs)
 
 
 def _proposals(
-    node: Call, scores: OutPort, deltas: OutPort, image: OutPort, given: Mapping[str, Any]
+    node: CaffeNode, scores: OutPort, deltas: OutPort, image: OutPort, given: Mapping[str, Any]
 ) -> tuple[OutPort, ...]:
     names = (*ANCHORS, "pre_nms_topn", "post_nms_topn", "nms_thresh")
     fields = {name: given[name] for name in names if name in given}
@@ -124,7 +126,7 @@ def _proposals(
 
 
 @caffe("Python", param="python_param")
-def python(node: Call, *xs: OutPort, module: str, layer: str, param_str: str) -> tuple[OutPort, ...]:
+def python(node: CaffeNode, *xs: OutPort, module: str, layer: str, param_str: str) -> tuple[OutPort, ...]:
     """Convert the Python layers that make proposals; others need an extension."""
     name = f"{module}.{layer}"
     rule = f"the Python layer {name} needs an extension, whose extractor derives from CaffePythonFrontExtractorOp"

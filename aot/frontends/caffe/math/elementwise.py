@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from aot.frontends.caffe.registry import Call, caffe
+from aot.frontends.caffe.registry import CaffeNode, caffe
 from aot.ir.graph import OutPort
 from aot.runtime.errors import ModelError
 
@@ -13,69 +13,69 @@ ELTWISE = {"PROD": "Multiply", "SUM": "Add", "MAX": "Maximum"}
 
 
 @caffe(*SAME)
-def same(node: Call, x: OutPort) -> OutPort:
+def same(node: CaffeNode, x: OutPort) -> OutPort:
     return getattr(node.build, SAME[node.kind])(x)
 
 
 @caffe("ReLU", param="relu_param")
-def relu(node: Call, x: OutPort, *, negative_slope: float) -> OutPort:
+def relu(node: CaffeNode, x: OutPort, *, negative_slope: float) -> OutPort:
     return node.onnx("LeakyRelu", x, alpha=negative_slope) if negative_slope else node.build.Relu(x)
 
 
 @caffe("ReLU6", param="relu6_param")
-def relu6(node: Call, x: OutPort, *, n: float) -> OutPort:
+def relu6(node: CaffeNode, x: OutPort, *, n: float) -> OutPort:
     return node.build.Clamp(x, min=0.0, max=n)
 
 
 @caffe("Clip", param="clip_param")
-def clip(node: Call, x: OutPort, *, min: float, max: float) -> OutPort:
+def clip(node: CaffeNode, x: OutPort, *, min: float, max: float) -> OutPort:
     return node.build.Clamp(x, min=min, max=max)
 
 
 @caffe("ELU", param="elu_param")
-def elu(node: Call, x: OutPort, *, alpha: float) -> OutPort:
+def elu(node: CaffeNode, x: OutPort, *, alpha: float) -> OutPort:
     return node.build.Elu(x, alpha=alpha)
 
 
 @caffe("Swish", param="swish_param")
-def swish(node: Call, x: OutPort, *, beta: float) -> OutPort:
+def swish(node: CaffeNode, x: OutPort, *, beta: float) -> OutPort:
     return node.build.Swish(x, beta)
 
 
 @caffe("PReLU", param="prelu_param")
-def prelu(node: Call, x: OutPort, slope: OutPort) -> OutPort:
+def prelu(node: CaffeNode, x: OutPort, slope: OutPort) -> OutPort:
     """Multiply numbers below 0 by the slope of their channel, or by the one of all channels."""
     flat = node.flat(slope)
     return node.build.PRelu(x, flat if flat.shape == (1,) else node.along(flat, 1, x.type.rank))
 
 
 @caffe("Power", param="power_param")
-def power(node: Call, x: OutPort, *, power: float, scale: float, shift: float) -> OutPort:
+def power(node: CaffeNode, x: OutPort, *, power: float, scale: float, shift: float) -> OutPort:
     """(scale x + shift)^power"""
     y = _affine(node, x, scale, shift)
     return y if power == 1 else node.build.Power(y, power)
 
 
-def _affine(node: Call, x: OutPort, scale: float, shift: float) -> OutPort:
+def _affine(node: CaffeNode, x: OutPort, scale: float, shift: float) -> OutPort:
     y = x if scale == 1 else node.build.Multiply(x, scale)
     return y if shift == 0 else node.build.Add(y, shift)
 
 
 @caffe("Exp", param="exp_param")
-def exp(node: Call, x: OutPort, *, base: float, scale: float, shift: float) -> OutPort:
+def exp(node: CaffeNode, x: OutPort, *, base: float, scale: float, shift: float) -> OutPort:
     """base^(scale x + shift); base -1 is e."""
     factor = _logarithm(node, base)
     return node.build.Exp(_affine(node, x, scale * factor, shift * factor))
 
 
 @caffe("Log", param="log_param")
-def log(node: Call, x: OutPort, *, base: float, scale: float, shift: float) -> OutPort:
+def log(node: CaffeNode, x: OutPort, *, base: float, scale: float, shift: float) -> OutPort:
     """Take the logarithm of scale x + shift to a base; -1 is e."""
     y = node.build.Log(_affine(node, x, scale, shift))
     return y if base == -1 else node.build.Divide(y, _logarithm(node, base))
 
 
-def _logarithm(node: Call, base: float) -> float:
+def _logarithm(node: CaffeNode, base: float) -> float:
     if base == -1:
         return 1.0
     if base <= 0 or base == 1:
@@ -84,12 +84,12 @@ def _logarithm(node: Call, base: float) -> float:
 
 
 @caffe("Threshold", param="threshold_param")
-def threshold(node: Call, x: OutPort, *, threshold: float) -> OutPort:
+def threshold(node: CaffeNode, x: OutPort, *, threshold: float) -> OutPort:
     return node.cast(node.build.Greater(x, threshold), x.type.dtype)
 
 
 @caffe("Eltwise", param="eltwise_param")
-def eltwise(node: Call, *xs: OutPort, operation: str) -> OutPort:
+def eltwise(node: CaffeNode, *xs: OutPort, operation: str) -> OutPort:
     """Multiply, add with the factors `coeff`, or take the maximum."""
     factors = node.numbers("coeff", ())
     if factors and (len(factors) != len(xs) or operation != "SUM"):
@@ -102,7 +102,7 @@ def eltwise(node: Call, *xs: OutPort, operation: str) -> OutPort:
 
 
 @caffe("Reduction", param="reduction_param")
-def reduction(node: Call, x: OutPort, *, operation: str, axis: int, coeff: float) -> OutPort:
+def reduction(node: CaffeNode, x: OutPort, *, operation: str, axis: int, coeff: float) -> OutPort:
     """Sum what is behind `axis`: x, |x| or x^2, or its mean, times `coeff`."""
     build = node.build
     data = build.Abs(x) if operation == "ASUM" else build.Multiply(x, x) if operation == "SUMSQ" else x

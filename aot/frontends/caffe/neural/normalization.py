@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from aot.frontends.caffe.registry import Call, caffe
+from aot.frontends.caffe.registry import CaffeNode, caffe
 from aot.ir.graph import OutPort
 from aot.opset.reduction.normalization import Inside
 from aot.runtime.abi import DType
 
 
 @caffe("BatchNorm", param="batch_norm_param")
-def batch_norm(node: Call, x: OutPort, mean: OutPort, variance: OutPort, count: OutPort | None = None) -> OutPort:
+def batch_norm(node: CaffeNode, x: OutPort, mean: OutPort, variance: OutPort, count: OutPort | None = None) -> OutPort:
     """(x - mean / count) / sqrt(variance / count + eps)"""
     node.refuse(not node.flag("use_global_stats", True), "statistics are those of the file, got use_global_stats false")
     mean, variance = node.flat(mean), node.flat(variance)
@@ -23,14 +23,16 @@ def batch_norm(node: Call, x: OutPort, mean: OutPort, variance: OutPort, count: 
 
 
 @caffe("BN", param="bn_param")
-def bn(node: Call, x: OutPort, scale: OutPort, shift: OutPort, mean: OutPort, variance: OutPort) -> OutPort:
+def bn(node: CaffeNode, x: OutPort, scale: OutPort, shift: OutPort, mean: OutPort, variance: OutPort) -> OutPort:
     """SegNet's and PSPNet's: scale (x - mean) / sqrt(variance + eps) + shift"""
     given = (node.flat(p) for p in (scale, shift, mean, variance))
     return node.build.BatchNormInference(x, *given, epsilon=node.number("eps"))
 
 
 @caffe("LRN", param="lrn_param")
-def lrn(node: Call, x: OutPort, *, local_size: int, alpha: float, beta: float, k: float, norm_region: str) -> OutPort:
+def lrn(
+    node: CaffeNode, x: OutPort, *, local_size: int, alpha: float, beta: float, k: float, norm_region: str
+) -> OutPort:
     """x / (k + alpha / n sum of squares)^beta over channels; within one: x / (1 + alpha mean of squares)^beta"""
     if norm_region == "ACROSS_CHANNELS":
         return node.onnx("LRN", x, size=local_size, alpha=alpha, beta=beta, bias=k)
@@ -42,14 +44,14 @@ def lrn(node: Call, x: OutPort, *, local_size: int, alpha: float, beta: float, k
 
 
 @caffe("MVN", param="mvn_param")
-def mvn(node: Call, x: OutPort, *, normalize_variance: bool, across_channels: bool, eps: float) -> OutPort:
+def mvn(node: CaffeNode, x: OutPort, *, normalize_variance: bool, across_channels: bool, eps: float) -> OutPort:
     axes = node.list(range(1 if across_channels else 2, x.type.rank))
     mode = Inside.OUTSIDE_SQRT
     return node.build.MVN(x, axes, normalize_variance=normalize_variance, eps=eps, eps_mode=mode)
 
 
 @caffe("Normalize", param="norm_param")
-def normalize(node: Call, x: OutPort, scale: OutPort, *, across_spatial: bool, eps: float) -> OutPort:
+def normalize(node: CaffeNode, x: OutPort, scale: OutPort, *, across_spatial: bool, eps: float) -> OutPort:
     """scale x / sqrt(sum of squares + eps), the sum over channels, or over all of an image."""
     axes = node.list(range(1, x.type.rank) if across_spatial else [1])
     y = node.build.NormalizeL2(x, axes, eps=eps)
@@ -58,24 +60,24 @@ def normalize(node: Call, x: OutPort, scale: OutPort, *, across_spatial: bool, e
 
 
 @caffe("GRN", param="grn_param")
-def grn(node: Call, x: OutPort, *, bias: float) -> OutPort:
+def grn(node: CaffeNode, x: OutPort, *, bias: float) -> OutPort:
     return node.build.GRN(x, bias=bias)
 
 
 @caffe("Softmax", param="softmax_param")
-def softmax(node: Call, x: OutPort, *, axis: int) -> OutPort:
+def softmax(node: CaffeNode, x: OutPort, *, axis: int) -> OutPort:
     return node.build.Softmax(x, axis=node.axis(axis, x.type.rank))
 
 
 @caffe("Dropout", param="dropout_param")
-def dropout(node: Call, x: OutPort) -> OutPort:
+def dropout(node: CaffeNode, x: OutPort) -> OutPort:
     """Drop nothing: it is for training."""
     del node
     return x
 
 
 @caffe("ArgMax", param="argmax_param")
-def arg_max(node: Call, x: OutPort, *, out_max_val: bool, top_k: int, axis: int | None = None) -> OutPort:
+def arg_max(node: CaffeNode, x: OutPort, *, out_max_val: bool, top_k: int, axis: int | None = None) -> OutPort:
     """Find the largest elements of an axis, or of an image: places, values, or both in two rows.
 
     Of equal ones the last counts: the axis is reversed before the search.

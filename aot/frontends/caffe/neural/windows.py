@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from aot.frontends.caffe.registry import Call, caffe
+from aot.frontends.caffe.registry import CaffeNode, caffe
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -14,7 +14,7 @@ DEPTHWISE = ("ConvolutionDepthwise", "DepthwiseConvolution")  # of other branche
 POOLS = {"MAX": "MaxPool", "AVE": "AveragePool"}
 
 
-def spatial(node: Call, name: str, field: str, rank: int, default: int) -> tuple[int, ...]:
+def spatial(node: CaffeNode, name: str, field: str, rank: int, default: int) -> tuple[int, ...]:
     """Return a number for each spatial axis: those of `name_h` and `name_w`, or the one or several of `field`."""
     height, width = (node.attrs.get(f"{name}_{letter}") for letter in "hw")
     if height or width:
@@ -26,7 +26,7 @@ def spatial(node: Call, name: str, field: str, rank: int, default: int) -> tuple
     return several * rank if len(several) == 1 else several
 
 
-def _windows(node: Call, x: OutPort) -> dict[str, Any]:
+def _windows(node: CaffeNode, x: OutPort) -> dict[str, Any]:
     """Return the windows as attributes of ONNX. ModelError for windows that are empty."""
     rank = x.type.rank - 2
     kernel = spatial(node, "kernel", "kernel_size", rank, 0)
@@ -37,7 +37,7 @@ def _windows(node: Call, x: OutPort) -> dict[str, Any]:
 
 
 @caffe("Convolution", "Deconvolution", *DEPTHWISE, param="convolution_param")
-def convolution(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
+def convolution(node: CaffeNode, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
     """Weights are [outputs, inputs of a group, ..], of a Deconvolution [inputs, outputs of a group, ..]."""
     node.refuse(node.integer("axis") not in (1, 1 - x.type.rank), f"channels are axis 1, got {node.integer('axis')}")
     attrs = _windows(node, x)
@@ -48,7 +48,7 @@ def convolution(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) ->
 
 
 @caffe("Pooling", param="pooling_param")
-def pooling(node: Call, x: OutPort, *, global_pooling: bool) -> OutPort | tuple[OutPort, ...]:
+def pooling(node: CaffeNode, x: OutPort, *, global_pooling: bool) -> OutPort | tuple[OutPort, ...]:
     """Sizes are rounded up; a mean counts the padding, but not what is beyond it."""
     kind = node.choice("pool", POOLS)
     if global_pooling:
@@ -56,7 +56,7 @@ def pooling(node: Call, x: OutPort, *, global_pooling: bool) -> OutPort | tuple[
     return _pooled(node, x, kind, _windows(node, x))
 
 
-def _pooled(node: Call, x: OutPort, kind: str, attrs: dict[str, Any]) -> OutPort | tuple[OutPort, ...]:
+def _pooled(node: CaffeNode, x: OutPort, kind: str, attrs: dict[str, Any]) -> OutPort | tuple[OutPort, ...]:
     up = node.flag("ceil_mode", True) and node.text("round_mode", "CEIL") == "CEIL"
     if up and not any(attrs["pads"]):
         for n, k, s in zip(x.shape[2:], attrs["kernel_shape"], attrs["strides"], strict=True):
@@ -72,7 +72,7 @@ def _pooled(node: Call, x: OutPort, kind: str, attrs: dict[str, Any]) -> OutPort
 
 
 @caffe("SPP", param="spp_param")
-def pyramid(node: Call, x: OutPort, *, pyramid_height: int) -> OutPort:
+def pyramid(node: CaffeNode, x: OutPort, *, pyramid_height: int) -> OutPort:
     """Pool with 1, 2, 4 .. windows an axis, flattened, one behind the other."""
     kind, levels = node.choice("pool", POOLS), list[OutPort]()
     for bins in (1 << level for level in range(pyramid_height)):

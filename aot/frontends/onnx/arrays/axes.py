@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from aot.frontends.conversion.calls import Call
+from aot.frontends.conversion.node_context import NodeContext
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
 from aot.runtime.abi import DType
@@ -16,14 +16,14 @@ from aot.runtime.abi import DType
 OPEN_END = 2**63 - 1  # end of a slice: above any size
 
 
-def count_of(node: Call, axes: OutPort) -> int:
+def count_of(node: NodeContext, axes: OutPort) -> int:
     """Return the number of axes."""
     count = 1 if axes.type.rank == 0 else axes.shape[0]
     node.refuse(not isinstance(count, int), "the number of axes must be known at compile time")
     return count if isinstance(count, int) else 0
 
 
-def _chosen(node: Call, axes: OutPort, rank: int) -> OutPort:
+def _chosen(node: NodeContext, axes: OutPort, rank: int) -> OutPort:
     """Return a mask [rank] of booleans: true for each of the axes."""
     build = node.build
     axes = node.axes_within(axes, rank)
@@ -31,7 +31,7 @@ def _chosen(node: Call, axes: OutPort, rank: int) -> OutPort:
     return build.ReduceLogicalOr(build.Equal(places, node.list(range(rank))), node.list([0]))
 
 
-def spread(node: Call, values: OutPort, axes: OutPort, rest: OutPort, rank: int) -> OutPort:
+def spread(node: NodeContext, values: OutPort, axes: OutPort, rest: OutPort, rank: int) -> OutPort:
     """Return a number for each of `rank` axes: that of `values` for those in `axes`, else that of `rest`."""
     build = node.build
     if axes.value is not None:  # sizes stay symbolic expressions
@@ -46,7 +46,7 @@ def spread(node: Call, values: OutPort, axes: OutPort, rest: OutPort, rank: int)
     return build.Select(chosen, build.ReduceSum(numbers, node.list([0])), rest)
 
 
-def _others(node: Call, x: OutPort, chosen: OutPort, count: int) -> OutPort:
+def _others(node: NodeContext, x: OutPort, chosen: OutPort, count: int) -> OutPort:
     """Return the sizes of the `count` axes that are not chosen."""
     build, rank = node.build, x.type.rank
     keys = build.Add(build.Multiply(node.cast(chosen, DType.I64), rank), node.list(range(rank)))
@@ -56,7 +56,7 @@ def _others(node: Call, x: OutPort, chosen: OutPort, count: int) -> OutPort:
     return bounded(node, x, build.Gather(node.dims(x, range(rank)), first.node.out_port(1), node.scalar(0)))
 
 
-def bounded(node: Call, x: OutPort, sizes: OutPort) -> OutPort:
+def bounded(node: NodeContext, x: OutPort, sizes: OutPort) -> OutPort:
     """Clamp sizes to bound memory: at least 0, at most the number of elements of `x` or its largest dimension."""
     sizes = node.build.Maximum(sizes, 0)
     if not x.type.is_static:
@@ -65,7 +65,7 @@ def bounded(node: Call, x: OutPort, sizes: OutPort) -> OutPort:
 
 
 def reduced_at(
-    node: Call, x: OutPort, axes: OutPort, keep: bool, reduce: Callable[[OutPort, OutPort], OutPort]
+    node: NodeContext, x: OutPort, axes: OutPort, keep: bool, reduce: Callable[[OutPort, OutPort], OutPort]
 ) -> OutPort:
     """Reduce over data-dependent axes: `reduce(y, axes)` drops the axes that it is given, which are constants."""
     build, rank, one = node.build, x.type.rank, node.list([1])
@@ -77,7 +77,7 @@ def reduced_at(
     return y if keep else build.Reshape(y, _others(node, x, chosen, rank - count_of(node, axes)))
 
 
-def squeezed_at(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+def squeezed_at(node: NodeContext, x: OutPort, axes: OutPort) -> OutPort:
     rank, count = x.type.rank, count_of(node, axes)
     chosen, ones = _chosen(node, axes, rank), [i for i, n in enumerate(x.shape) if n == 1]
     if len(ones) == count and x.type.is_static:
@@ -86,7 +86,7 @@ def squeezed_at(node: Call, x: OutPort, axes: OutPort) -> OutPort:
     return node.build.Reshape(x, _others(node, x, chosen, rank - count))
 
 
-def unsqueezed_at(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+def unsqueezed_at(node: NodeContext, x: OutPort, axes: OutPort) -> OutPort:
     build, rank, count = node.build, x.type.rank, count_of(node, axes)
     chosen = _chosen(node, axes, rank + count)
     if rank == 0:

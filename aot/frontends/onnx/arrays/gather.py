@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.frontends.onnx.arrays.axes import bounded
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.detection.suppression.corners import Encoding
 from aot.opset.movement.gather import NegativeIndices
@@ -14,12 +14,12 @@ from aot.runtime.abi import DType
 
 
 @onnx("Gather")
-def gather(node: Call, x: OutPort, indices: OutPort, *, axis: int = 0) -> OutPort:
+def gather(node: OnnxNode, x: OutPort, indices: OutPort, *, axis: int = 0) -> OutPort:
     return node.build.Gather(x, indices, node.scalar(axis))
 
 
 @onnx("GatherElements")
-def gather_elements(node: Call, x: OutPort, indices: OutPort, *, axis: int = 0) -> OutPort:
+def gather_elements(node: OnnxNode, x: OutPort, indices: OutPort, *, axis: int = 0) -> OutPort:
     """Convert to GatherElements. Other dimensions than the axis may be smaller than those of `x`, which is sliced."""
     build, axis = node.build, node.axis(axis, x.type.rank)
     if x.type.rank == indices.type.rank:
@@ -32,12 +32,12 @@ def gather_elements(node: Call, x: OutPort, indices: OutPort, *, axis: int = 0) 
 
 
 @onnx("GatherND")
-def gather_nd(node: Call, x: OutPort, indices: OutPort, *, batch_dims: int = 0) -> OutPort:
+def gather_nd(node: OnnxNode, x: OutPort, indices: OutPort, *, batch_dims: int = 0) -> OutPort:
     return node.build.GatherND(x, indices, batch_dims=batch_dims)
 
 
 @onnx("OneHot")
-def one_hot(node: Call, indices: OutPort, depth: OutPort, values: OutPort, *, axis: int = -1) -> OutPort:
+def one_hot(node: OnnxNode, indices: OutPort, depth: OutPort, values: OutPort, *, axis: int = -1) -> OutPort:
     """values[1] at the index, values[0] elsewhere; a negative index counts from the end."""
     build = node.build
     off, on = (build.Gather(values, node.scalar(i), node.scalar(0)) for i in (0, 1))
@@ -47,7 +47,7 @@ def one_hot(node: Call, indices: OutPort, depth: OutPort, values: OutPort, *, ax
 
 
 @onnx("TopK")
-def top_k(node: Call, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, ...]:
+def top_k(node: OnnxNode, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, ...]:
     """Convert to TopK; k is an attribute before opset 10."""
     if k is None:
         node.refuse(not node.has("k"), "k must be given")
@@ -68,7 +68,7 @@ def top_k(node: Call, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, ..
 
 
 @onnx("Compress")
-def compress(node: Call, x: OutPort, condition: OutPort) -> OutPort:
+def compress(node: OnnxNode, x: OutPort, condition: OutPort) -> OutPort:
     """Convert to Gather; the condition may be shorter than the axis, but not longer."""
     axis = node.axis(node.integer("axis"), x.type.rank) if node.has("axis") else 0
     x = x if node.has("axis") else node.reshape(x, (-1,))
@@ -79,11 +79,11 @@ def compress(node: Call, x: OutPort, condition: OutPort) -> OutPort:
 
 
 @onnx("NonZero")
-def non_zero(node: Call, x: OutPort) -> OutPort:
+def non_zero(node: OnnxNode, x: OutPort) -> OutPort:
     return _places(node, x)
 
 
-def _places(node: Call, x: OutPort) -> OutPort:
+def _places(node: OnnxNode, x: OutPort) -> OutPort:
     """Return the indices [rank, count] of the elements that are not zero; a constant if `x` is known."""
     if x.value is not None and x.value.dtype != object:
         places = np.array(np.nonzero(np.atleast_1d(x.value)))  # a scalar has one dimension here
@@ -92,7 +92,7 @@ def _places(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("Unique")
-def unique(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def unique(node: OnnxNode, x: OutPort) -> tuple[OutPort, ...]:
     """Convert to Unique: the distinct elements or slices, their first indices, the inverse indices, and the counts."""
     axis = (node.list([node.axis(node.integer("axis"), x.type.rank)]),) if node.has("axis") else ()
     first = node.build.Unique(x, *axis, sorted=node.flag("sorted", True), outputs=4)
@@ -101,7 +101,7 @@ def unique(node: Call, x: OutPort) -> tuple[OutPort, ...]:
 
 @onnx("NonMaxSuppression")
 def non_max_suppression(
-    node: Call,
+    node: OnnxNode,
     boxes: OutPort,
     scores: OutPort,
     most: OutPort | None = None,
@@ -123,7 +123,7 @@ def non_max_suppression(
 
 
 @onnx("CumSum", "CumProd")
-def cumulate(node: Call, x: OutPort, axis: OutPort) -> OutPort:
+def cumulate(node: OnnxNode, x: OutPort, axis: OutPort) -> OutPort:
     """Accumulate along an axis; `x` is reshaped to [before, axis, behind] if the axis is data-dependent."""
     build, flags = node.build, {"exclusive": node.flag("exclusive"), "reverse": node.flag("reverse")}
     along = node.single(axis)

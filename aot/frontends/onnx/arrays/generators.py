@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from aot.frontends.onnx.arrays.axes import OPEN_END
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.ir.values.estimate import check_table
 from aot.runtime.abi import DType
 
 
 @onnx("Range")
-def range_(node: Call, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
+def range_(node: OnnxNode, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
     plain = (node.single(p) for p in (start, limit, step))
     return node.build.Range(*plain, output_type=start.type.dtype)
 
 
 @onnx("EyeLike")
-def eye_like(node: Call, x: OutPort, *, k: int = 0) -> OutPort:
+def eye_like(node: OnnxNode, x: OutPort, *, k: int = 0) -> OutPort:
     rows, columns = x.type.static_shape
     dtype = node.dtype("dtype", x.type.dtype)
     check_table("EyeLike", rows, columns)
@@ -32,7 +32,7 @@ WINDOWS = {
 
 
 @onnx(*WINDOWS)
-def window(node: Call, size: OutPort, *, periodic: bool = True) -> OutPort:
+def window(node: OnnxNode, size: OutPort, *, periodic: bool = True) -> OutPort:
     """a - b cos(t) + c cos(2 t) for t from 0 to 2 pi, which is the last element, or the one after it if periodic."""
     build = node.build
     count = node.within(single(node, size), 0, OPEN_END, "the size must not be negative")
@@ -44,25 +44,25 @@ def window(node: Call, size: OutPort, *, periodic: bool = True) -> OutPort:
     return node.cast(build.Add(waves, a), node.dtype("output_datatype", DType.F32))
 
 
-def single(node: Call, x: OutPort) -> OutPort:
+def single(node: OnnxNode, x: OutPort) -> OutPort:
     """Return a number as an i64 scalar."""
     x = node.cast(x, DType.I64)
     return node.single(x)
 
 
-def indices(node: Call, count: OutPort) -> OutPort:
+def indices(node: OnnxNode, count: OutPort) -> OutPort:
     """Return 0, 1, 2, .. below an i64 scalar."""
     return node.build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
 
 
-def counted(node: Call, count: OutPort) -> OutPort:
+def counted(node: OnnxNode, count: OutPort) -> OutPort:
     """Return 0, 1, 2, .. below an i64 scalar, as f64."""
     return node.cast(indices(node, count), DType.F64)
 
 
 @onnx("MelWeightMatrix")
 def mel_weight_matrix(
-    node: Call, bins: OutPort, length: OutPort, rate: OutPort, low: OutPort, high: OutPort
+    node: OnnxNode, bins: OutPort, length: OutPort, rate: OutPort, low: OutPort, high: OutPort
 ) -> OutPort:
     """Triangles of equal width in mel: column i rises from element edge[i] to edge[i + 1] and falls to edge[i + 2]."""
     build = node.build
@@ -92,14 +92,14 @@ def mel_weight_matrix(
     return node.cast(weights, node.dtype("output_datatype", DType.F32))
 
 
-def _mel(node: Call, hertz: OutPort) -> OutPort:
+def _mel(node: OnnxNode, hertz: OutPort) -> OutPort:
     """Return 2595 log10(1 + f / 700), a scalar."""
     build = node.build
     wide = node.cast(node.single(hertz), DType.F64)
     return build.Multiply(build.Log(build.Add(build.Divide(wide, 700.0), 1.0)), 2595 / np.log(10))
 
 
-def _share(node: Call, end: OutPort, place: OutPort, top: OutPort) -> OutPort:
+def _share(node: OnnxNode, end: OutPort, place: OutPort, top: OutPort) -> OutPort:
     """Return a ramp from 0 at the end to 1 at the top; 1 if both are the same position."""
     build = node.build
     span = build.Subtract(top, end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.onnx.arrays.axes import OPEN_END, spread
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.movement.blocks import DepthMode
 from aot.opset.movement.padding import PadMode
@@ -12,17 +12,17 @@ from aot.runtime.errors import ModelError
 
 
 @onnx("Transpose")
-def transpose(node: Call, x: OutPort) -> OutPort:
+def transpose(node: OnnxNode, x: OutPort) -> OutPort:
     return node.build.Transpose(x, node.list(node.integers("perm", tuple(reversed(range(x.type.rank))))))
 
 
 @onnx("Concat")
-def concat(node: Call, *xs: OutPort, axis: int) -> OutPort:
+def concat(node: OnnxNode, *xs: OutPort, axis: int) -> OutPort:
     return xs[0] if len(xs) == 1 else node.build.Concat(*xs, axis=axis)
 
 
 @onnx("Split")
-def split(node: Call, x: OutPort, lengths: OutPort | None = None) -> tuple[OutPort, ...]:
+def split(node: OnnxNode, x: OutPort, lengths: OutPort | None = None) -> tuple[OutPort, ...]:
     """Cut `x` into parts of given or equal length; from opset 18 on the last part may be shorter."""
     build, axis, count = node.build, node.axis(node.integer("axis", 0), x.type.rank), len(node.outputs)
     if node.has("num_outputs") and node.integer("num_outputs") != count:
@@ -43,7 +43,7 @@ def split(node: Call, x: OutPort, lengths: OutPort | None = None) -> tuple[OutPo
 
 @onnx("Slice")
 def slice(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     starts: OutPort | None = None,
     ends: OutPort | None = None,
@@ -73,7 +73,7 @@ def slice(
     return node.build.Slice(x, *(node.cast(p, DType.I64) for p in (starts, ends, steps, axes)))
 
 
-def _pinned(node: Call, bound: OutPort | None) -> OutPort | None:
+def _pinned(node: OnnxNode, bound: OutPort | None) -> OutPort | None:
     """Return a bound of a slice as one number, checked, if its size is not known."""
     if bound is None or bound.type.rank != 1 or isinstance(bound.shape[0], int):
         return bound
@@ -86,7 +86,7 @@ PAD_MODES = {"constant": PadMode.CONSTANT, "edge": PadMode.EDGE, "reflect": PadM
 
 @onnx("Pad")
 def pad(
-    node: Call, x: OutPort, pads: OutPort | None = None, value: OutPort | None = None, axes: OutPort | None = None
+    node: OnnxNode, x: OutPort, pads: OutPort | None = None, value: OutPort | None = None, axes: OutPort | None = None
 ) -> OutPort:
     """Convert to Pad; pads are an attribute before opset 11."""
     build, rank, mode = node.build, x.type.rank, node.text("mode", "constant")
@@ -101,7 +101,7 @@ def pad(
     return build.Pad(x, begins, ends, node.cast(fill, x.type.dtype), pad_mode=chosen)
 
 
-def _pads(node: Call, pads: OutPort, axes: OutPort | None, rank: int) -> tuple[OutPort, OutPort]:
+def _pads(node: OnnxNode, pads: OutPort, axes: OutPort | None, rank: int) -> tuple[OutPort, OutPort]:
     axes = node.list(range(rank)) if axes is None else axes
     halves = node.build.Split(node.cast(pads, DType.I64), node.scalar(0), num_splits=2, outputs=2)
     if pads.type.is_static and axes.type.is_static and pads.type.static_shape[0] != 2 * axes.type.static_shape[0]:
@@ -111,7 +111,7 @@ def _pads(node: Call, pads: OutPort, axes: OutPort | None, rank: int) -> tuple[O
     return begins, ends
 
 
-def _wrapped(node: Call, x: OutPort, pads: OutPort | None, axes: OutPort | None) -> OutPort:
+def _wrapped(node: OnnxNode, x: OutPort, pads: OutPort | None, axes: OutPort | None) -> OutPort:
     """Pad cyclically: gather each axis modulo its size, after negative pads have cut off elements."""
     build, rank = node.build, x.type.rank
     begins, ends = _pads(node, node.list(node.integers("pads")) if pads is None else pads, axes, rank)
@@ -126,41 +126,43 @@ def _wrapped(node: Call, x: OutPort, pads: OutPort | None, axes: OutPort | None)
     return x
 
 
-def _element(node: Call, values: OutPort, place: int) -> OutPort:
+def _element(node: OnnxNode, values: OutPort, place: int) -> OutPort:
     return node.build.Gather(values, node.scalar(place), node.scalar(0))
 
 
 @onnx("Tile")
-def tile(node: Call, x: OutPort, repeats: OutPort) -> OutPort:
+def tile(node: OnnxNode, x: OutPort, repeats: OutPort) -> OutPort:
     return node.build.Tile(x, repeats)
 
 
 @onnx("DepthToSpace")
-def depth_to_space(node: Call, x: OutPort, *, blocksize: int) -> OutPort:
+def depth_to_space(node: OnnxNode, x: OutPort, *, blocksize: int) -> OutPort:
     mode = node.choice("mode", {"DCR": DepthMode.BLOCKS_FIRST, "CRD": DepthMode.DEPTH_FIRST}, "DCR")
     return node.build.DepthToSpace(x, block_size=blocksize, mode=mode)
 
 
 @onnx("SpaceToDepth")
-def space_to_depth(node: Call, x: OutPort, *, blocksize: int) -> OutPort:
+def space_to_depth(node: OnnxNode, x: OutPort, *, blocksize: int) -> OutPort:
     mode = node.choice("mode", {"DCR": DepthMode.BLOCKS_FIRST, "CRD": DepthMode.DEPTH_FIRST}, "DCR")
     return node.build.SpaceToDepth(x, block_size=blocksize, mode=mode)
 
 
 @onnx("ReverseSequence")
-def reverse_sequence(node: Call, x: OutPort, lengths: OutPort, *, batch_axis: int = 1, time_axis: int = 0) -> OutPort:
+def reverse_sequence(
+    node: OnnxNode, x: OutPort, lengths: OutPort, *, batch_axis: int = 1, time_axis: int = 0
+) -> OutPort:
     return node.build.ReverseSequence(x, lengths, batch_axis=batch_axis, seq_axis=time_axis)
 
 
 @onnx("Trilu")
-def trilu(node: Call, x: OutPort, k: OutPort | None = None, *, upper: bool = True) -> OutPort:
+def trilu(node: OnnxNode, x: OutPort, k: OutPort | None = None, *, upper: bool = True) -> OutPort:
     """x where row + k <= column (upper), or row + k >= column (lower); 0 elsewhere."""
     build, rank = node.build, x.type.rank
     mask = triangle(node, x, node.scalar(0) if k is None else k, upper)
     return build.Select(mask, x, node.like(0, x)) if rank else x
 
 
-def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:
+def triangle(node: OnnxNode, x: OutPort, k: OutPort, upper: bool) -> OutPort:
     """Return a mask [rows, columns] of booleans for the last two axes of `x`."""
     build, zero, one = node.build, node.scalar(0), node.scalar(1)
 
@@ -175,7 +177,7 @@ def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:
 
 
 @onnx("CenterCropPad")
-def center_crop_pad(node: Call, x: OutPort, size: OutPort) -> OutPort:
+def center_crop_pad(node: OnnxNode, x: OutPort, size: OutPort) -> OutPort:
     """Crop the middle of `x`, or pad it with zeros on both sides."""
     build, rank = node.build, x.type.rank
     sizes, axes = node.dims(x, range(rank)), node.list(node.integers("axes", range(rank)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
 from aot.runtime.abi import DType
@@ -17,19 +17,19 @@ REDUCTIONS = {
 
 
 @onnx("Scatter", "ScatterElements")
-def scatter_elements(node: Call, x: OutPort, indices: OutPort, updates: OutPort, *, axis: int = 0) -> OutPort:
+def scatter_elements(node: OnnxNode, x: OutPort, indices: OutPort, updates: OutPort, *, axis: int = 0) -> OutPort:
     how = node.choice("reduction", REDUCTIONS, "none")
     return node.build.ScatterElementsUpdate(x, indices, updates, node.scalar(axis), reduction=how)
 
 
 @onnx("ScatterND")
-def scatter_nd(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
+def scatter_nd(node: OnnxNode, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
     return node.build.ScatterNDUpdate(x, indices, updates, reduction=node.choice("reduction", REDUCTIONS, "none"))
 
 
 @onnx("TensorScatter")
 def tensor_scatter(
-    node: Call, x: OutPort, update: OutPort, starts: OutPort | None = None, *, axis: int = -2
+    node: OnnxNode, x: OutPort, update: OutPort, starts: OutPort | None = None, *, axis: int = -2
 ) -> OutPort:
     """Write `update` into `x` from a start index for each batch on, which may wrap around the end."""
     build, rank = node.build, x.type.rank

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from aot.frontends.onnx.arrays.axes import squeezed_at, unsqueezed_at
-from aot.frontends.onnx.registry import Call, Outputs, Value, onnx
+from aot.frontends.onnx.registry import OnnxNode, Outputs, Value, onnx
 from aot.ir.graph import Graph, OutPort
 from aot.ir.one_rank import can_be_one, which_are_one
 from aot.ir.op import Foreign
@@ -21,12 +21,12 @@ MAX_FORKED_DIMS = 2  # dimensions of a tensor that may be 1: each doubles the fo
 
 
 @onnx("Identity")
-def identity(node: Call, x: Value) -> Outputs:
+def identity(node: OnnxNode, x: Value) -> Outputs:
     return Outputs([x])
 
 
 @onnx("Shape")
-def shape(node: Call, x: OutPort) -> OutPort:
+def shape(node: OnnxNode, x: OutPort) -> OutPort:
     rank = x.type.rank
     bounds = (node.integer("start", 0), node.integer("end", rank))
     start, end = (min(max(v + rank if v < 0 else v, 0), rank) for v in bounds)
@@ -37,20 +37,20 @@ def shape(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("Size")
-def size(node: Call, x: OutPort) -> OutPort:
+def size(node: OnnxNode, x: OutPort) -> OutPort:
     if x.type.is_static:
         return node.scalar(prod(x.type.static_shape))
     return node.build.ReduceProd(node.build.ShapeOf(x), node.list([0]))
 
 
 @onnx("Reshape")
-def reshape(node: Call, x: OutPort, target: OutPort, *, allowzero: bool = False) -> OutPort:
+def reshape(node: OnnxNode, x: OutPort, target: OutPort, *, allowzero: bool = False) -> OutPort:
     """Convert to Reshape; 0 keeps a dimension unless `allowzero` is set."""
     return node.build.Reshape(x, target, special_zero=not allowzero)
 
 
 @onnx("Flatten")
-def flatten(node: Call, x: OutPort, *, axis: int = 1) -> OutPort:
+def flatten(node: OnnxNode, x: OutPort, *, axis: int = 1) -> OutPort:
     axis = axis + x.type.rank if axis < 0 else axis
     build, one, along = node.build, node.list([1]), node.list([0])
     parts = [node.dims(x, axes) for axes in (range(axis), range(axis, x.type.rank))]
@@ -62,7 +62,7 @@ def flatten(node: Call, x: OutPort, *, axis: int = 1) -> OutPort:
 
 
 @onnx("Squeeze")
-def squeeze(node: Call, x: OutPort, axes: OutPort | None = None) -> Value:
+def squeeze(node: OnnxNode, x: OutPort, axes: OutPort | None = None) -> Value:
     if axes is None and node.has("axes"):
         axes = node.list(node.integers("axes"))
     if axes is not None and axes.value is None:
@@ -70,7 +70,7 @@ def squeeze(node: Call, x: OutPort, axes: OutPort | None = None) -> Value:
     return _without_ones(node, x) if axes is None else node.build.Squeeze(x, axes)
 
 
-def _without_ones(node: Call, x: OutPort) -> Value:
+def _without_ones(node: OnnxNode, x: OutPort) -> Value:
     """Drop all dimensions of size 1, with a fork for each that may be 1. `kept`: dimensions not 1 in this branch."""
     known = node.integers("kept", ())
     may_be = [k for k, n in enumerate(x.shape) if k not in known and can_be_one(n)]
@@ -85,10 +85,10 @@ def _without_ones(node: Call, x: OutPort) -> Value:
     one = _foreign(gone, node, gone.add(Parameter(x.type.dtype, None)).out_port(0), axes=(place,))
     _result(gone, _foreign(gone, node, one, kept=tuple(k - (k > place) for k in known)))
     _result(stays, _foreign(stays, node, stays.add(Parameter(x.type.dtype, None)).out_port(0), kept=(*known, place)))
-    return node.bodies.fork(node, fork, [(gone, [x]), (stays, [x])], x.shape[place])[0]
+    return node.bodies.branch_outputs(node, fork, [(gone, [x]), (stays, [x])], x.shape[place])[0]
 
 
-def _foreign(graph: Graph, node: Call, x: OutPort, **attrs: tuple[int, ...]) -> OutPort:
+def _foreign(graph: Graph, node: OnnxNode, x: OutPort, **attrs: tuple[int, ...]) -> OutPort:
     """Return a Squeeze of opset 11, whose axes are an attribute."""
     op = Foreign("onnx", "Squeeze", (("domain", ""), ("opset", 11), *attrs.items()))
     return graph.add(op, x, name=node.node.name, origin=node.node.origin).out_port(0)
@@ -99,7 +99,7 @@ def _result(graph: Graph, port: OutPort) -> None:
 
 
 @onnx("Unsqueeze")
-def unsqueeze(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
+def unsqueeze(node: OnnxNode, x: OutPort, axes: OutPort | None = None) -> OutPort:
     if axes is not None and axes.value is None:
         return unsqueezed_at(node, x, axes)
     chosen = node.integers("axes") if axes is None else node.ints(axes, "axes")
@@ -108,11 +108,11 @@ def unsqueeze(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
 
 
 @onnx("Expand")
-def expand(node: Call, x: OutPort, target: OutPort) -> OutPort:
+def expand(node: OnnxNode, x: OutPort, target: OutPort) -> OutPort:
     return node.build.Broadcast(x, target, mode=BroadcastMode.BIDIRECTIONAL)
 
 
 @onnx("ConstantOfShape")
-def constant_of_shape(node: Call, target: OutPort) -> OutPort:
+def constant_of_shape(node: OnnxNode, target: OutPort) -> OutPort:
     value = node.tensor("value").reshape(-1)[0] if node.has("value") else np.float32(0)
     return node.build.Broadcast(node.build.const(value, dtype_of(np.asarray(value))), target)

@@ -23,9 +23,9 @@ from aot.frontends.conversion.bodies import (
     tensor,
     whole,
 )
-from aot.frontends.conversion.calls import Whole
+from aot.frontends.conversion.node_context import PresentValue
 from aot.frontends.onnx.control.tensor_sequence import in_one
-from aot.frontends.onnx.registry import Call, Outputs, Value, onnx
+from aot.frontends.onnx.registry import OnnxNode, Outputs, Value, onnx
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.scope import current
@@ -39,13 +39,13 @@ UNROLLED = 1 << 10  # nodes that unrolling may make
 
 
 @onnx("If")
-def if_(node: Call, condition: OutPort) -> Outputs:
+def if_(node: OnnxNode, condition: OutPort) -> Outputs:
     is_one = all(isinstance(n, int) for n in condition.shape)
     return branched(node, condition if is_one else node.single(condition))
 
 
 @onnx("Loop")
-def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None, *states: Value) -> Outputs:
+def loop(node: OnnxNode, trips: OutPort | None = None, going: OutPort | None = None, *states: Value) -> Outputs:
     """Unrolled where that is moderate, because more is then known; else the opset's Loop."""
     body = region_of(node, "body")
     count, first = number(trips), number(going)
@@ -73,14 +73,14 @@ def _unrolls(steps: int, body: Graph) -> bool:
     return steps * len(body.nodes) <= UNROLLED and not current().keeps_loops
 
 
-def _stacked(node: Call, parts: Sequence[OutPort], axis: int = 0) -> OutPort:
+def _stacked(node: OnnxNode, parts: Sequence[OutPort], axis: int = 0) -> OutPort:
     node.refuse(not parts, "a loop that collects outputs and never runs is not supported")
     each = [node.build.Unsqueeze(p, node.list([axis])) for p in parts]
     return each[0] if len(each) == 1 else node.build.Concat(*each, axis=axis)
 
 
 def _at_run_time(
-    node: Call, body: Graph, trips: OutPort | None, going: OutPort | None, states: Sequence[Value]
+    node: OnnxNode, body: Graph, trips: OutPort | None, going: OutPort | None, states: Sequence[Value]
 ) -> Outputs:
     """Add a Loop: input 0 the number of steps (-1: no limit), input 1 the condition, then states and captures."""
     build = node.build
@@ -92,7 +92,7 @@ def _at_run_time(
     places = range(len(body.parameters))
     free = [i for i in places if i not in captured]
     node.refuse(len(free) != len(first), f"body has {len(free)} inputs, got {len(first)}")
-    values: list[Whole] = [_captured(node, captured[i]) if i in captured else next(outer) for i in places]
+    values: list[PresentValue] = [_captured(node, captured[i]) if i in captured else next(outer) for i in places]
     carried = {i: r for r, i in enumerate(free[2:], 1)}
     made, results = stable_region(node, body, values, [i in captured for i in places], carried)
     sources = [port for value in values for port in ports_of(value)]
@@ -115,7 +115,9 @@ def _at_run_time(
     return Outputs([*(after_loop(r, ports) for r in results[1 : 1 + len(states)]), *ports])
 
 
-def _back_edges(values: Sequence[Whole], results: Sequence[Value], carried: Mapping[int, int]) -> Iterator[BackEdge]:
+def _back_edges(
+    values: Sequence[PresentValue], results: Sequence[Value], carried: Mapping[int, int]
+) -> Iterator[BackEdge]:
     """Yield the edges of carried values, one for each tensor that they are made of."""
     firsts = list(accumulate((len(ports_of(v)) for v in values), initial=0))
     ends = list(accumulate((len(ports_of(whole(r))) for r in results), initial=0))
@@ -124,7 +126,7 @@ def _back_edges(values: Sequence[Whole], results: Sequence[Value], carried: Mapp
             yield BackEdge(result=ends[r] + n, parameter=firsts[i] + n)
 
 
-def _add_results(node: Call, body: Graph, results: Sequence[Value], held: int, outside: frozenset[Var]) -> int:
+def _add_results(node: OnnxNode, body: Graph, results: Sequence[Value], held: int, outside: frozenset[Var]) -> int:
     """Give a body its results: the first `held` values, then those that are collected. Return where these begin.
 
     `node`: as it builds in the body that is made. `outside`: variables that are the same in each iteration.
@@ -140,7 +142,7 @@ def _add_results(node: Call, body: Graph, results: Sequence[Value], held: int, o
     return begin
 
 
-def _as_declared(node: Call, result: Node, part: OutPort, outside: frozenset[Var]) -> OutPort:
+def _as_declared(node: OnnxNode, result: Node, part: OutPort, outside: frozenset[Var]) -> OutPort:
     """Return a part that a loop collects, with the sizes that the file gives it where iterations may differ.
 
     That it has them is checked in each iteration.
@@ -159,13 +161,13 @@ def _as_declared(node: Call, result: Node, part: OutPort, outside: frozenset[Var
     return node.reshape(held, sizes)
 
 
-def _in_one(node: Call, value: Value) -> Whole:
+def _in_one(node: OnnxNode, value: Value) -> PresentValue:
     """Return a value that a loop carries: sequences lie in one tensor."""
     found = whole(value)
     return in_one(node.build, found) if isinstance(found, tuple) else found
 
 
-def _captured(node: Call, value: Value) -> Whole:
+def _captured(node: OnnxNode, value: Value) -> PresentValue:
     """Return a value that a loop reads: a sequence lies in one tensor, if it can, for reads at a counter."""
     try:
         return _in_one(node, value)
@@ -173,20 +175,20 @@ def _captured(node: Call, value: Value) -> Whole:
         return whole(value)
 
 
-def _trips(node: Call, trips: OutPort) -> OutPort:
+def _trips(node: OnnxNode, trips: OutPort) -> OutPort:
     """Return the number of iterations as a scalar; ONNX takes a negative one for 0, the opset for no limit."""
     return node.build.Maximum(node.single(trips), node.build.const(0, trips.type.dtype))
 
 
 @onnx("Scan")
-def scan(node: Call, *inputs: OutPort | None) -> Outputs:
+def scan(node: OnnxNode, *inputs: OutPort | None) -> Outputs:
     """Unrolled where that is moderate, else a TensorIterator; before opset 9, one for each row of a batch."""
     if node.opset < 9:
         return _each_row(node, *inputs)
     return _scan(node, [node.present(x, "of a state or of a scan") for x in inputs])
 
 
-def _each_row(node: Call, lengths: OutPort | None, *inputs: OutPort | None) -> Outputs:
+def _each_row(node: OnnxNode, lengths: OutPort | None, *inputs: OutPort | None) -> Outputs:
     """Scan each row of a batch, along the first axis behind that of the batch."""
     node.refuse(lengths is not None, "sequence_lens of opset 8 are not supported: convert the model to opset 9")
     given = [node.present(x, "of a state or of a scan") for x in inputs]
@@ -200,12 +202,12 @@ def _each_row(node: Call, lengths: OutPort | None, *inputs: OutPort | None) -> O
     return Outputs([_stacked(node, column) for column in zip(*parts, strict=True)])
 
 
-def _input_directions(node: Call, count: int) -> Sequence[int]:
+def _input_directions(node: OnnxNode, count: int) -> Sequence[int]:
     """Return 1 for each scanned input that is read from its end, else 0; the attribute has another name in opset 8."""
     return node.integers("scan_input_directions", node.integers("directions", (0,) * count))
 
 
-def _scan(node: Call, inputs: Sequence[OutPort]) -> Outputs:
+def _scan(node: OnnxNode, inputs: Sequence[OutPort]) -> Outputs:
     body, count = region_of(node, "body"), node.integer("num_scan_inputs")
     node.refuse(not 0 < count <= len(inputs), f"num_scan_inputs must be in 1..{len(inputs)}, got {count}")
     scanned = inputs[len(inputs) - count :]
@@ -229,13 +231,13 @@ def _scan(node: Call, inputs: Sequence[OutPort]) -> Outputs:
     return Outputs([*states, *stacked])
 
 
-def _output_axes(node: Call, count: int) -> list[tuple[int, int]]:
+def _output_axes(node: OnnxNode, count: int) -> list[tuple[int, int]]:
     """Return the axis of each collected output, and 1 if it is filled from its end, else 0."""
     axes = node.integers("scan_output_axes", (0,) * count)
     return list(zip(axes, node.integers("scan_output_directions", (0,) * count), strict=True))
 
 
-def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequence[tuple[OutPort, int]]) -> Outputs:
+def _scanned(node: OnnxNode, body: Graph, states: Sequence[OutPort], scanned: Sequence[tuple[OutPort, int]]) -> Outputs:
     """Add a TensorIterator: inputs are states, scanned tensors, captures; parts keep their axis outside."""
     build, captured = node.build, dict(node.captures["body"])
     first = [build.Gather(p, node.scalar(0), node.scalar(a)) for p, a in scanned]

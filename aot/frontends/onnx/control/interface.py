@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import Packed
+from aot.frontends.conversion.node_context import CompositeTensor
 from aot.frontends.onnx.control.tensor_sequence import TensorSequence, count_of, element, joined_elements
-from aot.frontends.onnx.registry import INTERFACE, Call, Outputs, Value, onnx
+from aot.frontends.onnx.registry import INTERFACE, OnnxNode, Outputs, Value, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OptionalValue(Packed):
+class OptionalValue(CompositeTensor):
     """An optional whose presence only run time knows: a sequence of no element or one, or with elements if present."""
 
     label = "an optional"
@@ -36,29 +36,29 @@ class OptionalValue(Packed):
 
 
 @onnx("Sequence", domain=INTERFACE)
-def sequence(node: Call, x: OutPort, lengths: OutPort | None = None) -> Outputs:
+def sequence(node: OnnxNode, x: OutPort, lengths: OutPort | None = None) -> Outputs:
     return Outputs([_elements(node, x, lengths)])
 
 
 @onnx("Optional", domain=INTERFACE)
-def optional_input(node: Call, x: OutPort, lengths: OutPort | None = None, *, is_sequence: bool) -> Outputs:
+def optional_input(node: OnnxNode, x: OutPort, lengths: OutPort | None = None, *, is_sequence: bool) -> Outputs:
     """A tensor is at most one element; a sequence is present if it has elements."""
     if not is_sequence:
         x = node.within(node.dims(x, [0]), 0, 1, "an optional has at most one element", x)
     return Outputs([OptionalValue(_elements(node, x, lengths), is_sequence)])
 
 
-def _elements(node: Call, x: OutPort, lengths: OutPort | None) -> TensorSequence:
+def _elements(node: OnnxNode, x: OutPort, lengths: OutPort | None) -> TensorSequence:
     return TensorSequence(x) if lengths is None else joined_elements(node, x, lengths)
 
 
 @onnx("Optional")
-def optional(node: Call, x: Value = None) -> Outputs:
+def optional(node: OnnxNode, x: Value = None) -> Outputs:
     return Outputs([x])
 
 
 @onnx("OptionalGetElement")
-def optional_get_element(node: Call, x: Value) -> Outputs:
+def optional_get_element(node: OnnxNode, x: Value) -> Outputs:
     if not isinstance(x, OptionalValue) or x.is_sequence:
         return Outputs([x.elements if isinstance(x, OptionalValue) else x])
     count = count_of(node.build, x.elements)
@@ -67,7 +67,7 @@ def optional_get_element(node: Call, x: Value) -> Outputs:
 
 
 @onnx("OptionalHasElement")
-def optional_has_element(node: Call, x: Value = None) -> OutPort:
+def optional_has_element(node: OnnxNode, x: Value = None) -> OutPort:
     build = node.build
     if isinstance(x, OptionalValue):
         return build.Greater(build.Squeeze(count_of(build, x.elements), node.list([0])), 0)

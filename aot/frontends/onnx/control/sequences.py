@@ -15,24 +15,24 @@ from aot.frontends.onnx.control.tensor_sequence import (
     merged,
     span,
 )
-from aot.frontends.onnx.registry import Call, Outputs, Sequenced, onnx
+from aot.frontends.onnx.registry import OnnxNode, Outputs, StaticSequence, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
-Parts = Sequenced | TensorSequence
+Parts = StaticSequence | TensorSequence
 
 
 @onnx("SequenceConstruct")
-def sequence_construct(node: Call, *xs: OutPort) -> Outputs:
+def sequence_construct(node: OnnxNode, *xs: OutPort) -> Outputs:
     return Outputs([xs])
 
 
 @onnx("SequenceEmpty")
-def sequence_empty(node: Call) -> Outputs:
+def sequence_empty(node: OnnxNode) -> Outputs:
     return Outputs([()])
 
 
-def _known_position(node: Call, parts: Parts, position: OutPort | None) -> int | None:
+def _known_position(node: OnnxNode, parts: Parts, position: OutPort | None) -> int | None:
     """Return a position in a sequence of known length, counted from its begin; None if run time knows it."""
     if not isinstance(parts, tuple) or position is None or position.value is None or position.value.dtype == object:
         return None
@@ -40,7 +40,7 @@ def _known_position(node: Call, parts: Parts, position: OutPort | None) -> int |
     return at + len(parts) if at < 0 else at
 
 
-def _position(node: Call, xs: TensorSequence, position: OutPort, last: int) -> OutPort:
+def _position(node: OnnxNode, xs: TensorSequence, position: OutPort, last: int) -> OutPort:
     """Return a position from the begin, an i64 vector of one number, checked to be in -count..count + `last`."""
     build, count = node.build, count_of(node.build, xs)
     given = node.cast(build.Reshape(position, node.list([1])), DType.I64)
@@ -50,7 +50,7 @@ def _position(node: Call, xs: TensorSequence, position: OutPort, last: int) -> O
 
 
 @onnx("SequenceInsert")
-def sequence_insert(node: Call, parts: Parts, x: OutPort, position: OutPort | None = None) -> Outputs:
+def sequence_insert(node: OnnxNode, parts: Parts, x: OutPort, position: OutPort | None = None) -> Outputs:
     if isinstance(parts, tuple):
         at = len(parts) if position is None else _known_position(node, parts, position)
         if at is not None:
@@ -66,7 +66,7 @@ def sequence_insert(node: Call, parts: Parts, x: OutPort, position: OutPort | No
 
 
 @onnx("SequenceErase")
-def sequence_erase(node: Call, parts: Parts, position: OutPort | None = None) -> Outputs:
+def sequence_erase(node: OnnxNode, parts: Parts, position: OutPort | None = None) -> Outputs:
     position = node.scalar(-1) if position is None else position
     at = _known_position(node, parts, position)
     if isinstance(parts, tuple) and at is not None:
@@ -78,12 +78,12 @@ def sequence_erase(node: Call, parts: Parts, position: OutPort | None = None) ->
     return Outputs([followed(build, head, tail)])
 
 
-def _refuse_outside(node: Call, at: int, parts: Sequenced) -> None:
+def _refuse_outside(node: OnnxNode, at: int, parts: StaticSequence) -> None:
     node.refuse(not 0 <= at < len(parts), f"position must be in 0..{len(parts) - 1}, got {at}")
 
 
 @onnx("SequenceAt")
-def sequence_at(node: Call, parts: Parts, position: OutPort) -> OutPort:
+def sequence_at(node: OnnxNode, parts: Parts, position: OutPort) -> OutPort:
     at = _known_position(node, parts, position)
     if isinstance(parts, tuple) and at is not None:
         _refuse_outside(node, at, parts)
@@ -93,19 +93,19 @@ def sequence_at(node: Call, parts: Parts, position: OutPort) -> OutPort:
     return element(node.build, xs, _position(node, xs, position, -1))
 
 
-def _refuse_empty(node: Call, xs: TensorSequence) -> None:
+def _refuse_empty(node: OnnxNode, xs: TensorSequence) -> None:
     node.refuse(xs.data is None, "a sequence must have an element, got none")
 
 
 @onnx("SequenceLength")
-def sequence_length(node: Call, parts: Parts) -> OutPort:
+def sequence_length(node: OnnxNode, parts: Parts) -> OutPort:
     if isinstance(parts, tuple):
         return node.scalar(len(parts))
     return node.build.Squeeze(count_of(node.build, parts), node.list([0]))
 
 
 @onnx("SplitToSequence")
-def split_to_sequence(node: Call, x: OutPort, split: OutPort | None = None) -> Outputs:
+def split_to_sequence(node: OnnxNode, x: OutPort, split: OutPort | None = None) -> Outputs:
     axis, keep = node.axis(node.integer("axis", 0), x.type.rank), node.flag("keepdims", True)
     extent = x.shape[axis]
     fixed = split is None or (split.value is not None and split.value.dtype != object)
@@ -125,7 +125,7 @@ def split_to_sequence(node: Call, x: OutPort, split: OutPort | None = None) -> O
     return Outputs([tuple(node.build.Squeeze(p, node.list([axis])) if dropped else p for p in ports)])
 
 
-def _split(node: Call, x: OutPort, axis: int, split: OutPort | None, dropped: bool) -> TensorSequence:
+def _split(node: OnnxNode, x: OutPort, axis: int, split: OutPort | None, dropped: bool) -> TensorSequence:
     """Return parts whose number or lengths only run time knows: single rows, or parts along the first axis.
 
     `dropped`: rows come without the axis.
@@ -143,7 +143,7 @@ def _split(node: Call, x: OutPort, axis: int, split: OutPort | None, dropped: bo
     return TensorSequence(x, build.Minimum(build.Subtract(extent, firsts), part))
 
 
-def _moved(node: Call, x: OutPort, source: int, to: int) -> OutPort:
+def _moved(node: OnnxNode, x: OutPort, source: int, to: int) -> OutPort:
     """Return a tensor whose axis `source` is axis `to`."""
     order = [a for a in range(x.type.rank) if a != source]
     order.insert(to, source)
@@ -151,7 +151,7 @@ def _moved(node: Call, x: OutPort, source: int, to: int) -> OutPort:
 
 
 @onnx("ConcatFromSequence")
-def concat_from_sequence(node: Call, parts: Parts, *, axis: int, new_axis: bool = False) -> OutPort:
+def concat_from_sequence(node: OnnxNode, parts: Parts, *, axis: int, new_axis: bool = False) -> OutPort:
     build = node.build
     if isinstance(parts, tuple) and not new_axis:
         node.refuse(not parts, "a sequence must have an element, got none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import Call, Packed, Sequenced, Size
+from aot.frontends.conversion.node_context import CompositeTensor, NodeContext, SizeLookup, StaticSequence
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, Shape, differs, dim_text
@@ -16,7 +16,7 @@ ENDLESS = 2**63 - 1  # end of a slice that goes to the end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorSequence(Packed):
+class TensorSequence(CompositeTensor):
     """A sequence in one of three forms.
 
     Empty: neither tensor; no element has told its type yet. Stacked: `data` [count, *element]. Joined: elements that
@@ -36,7 +36,7 @@ class TensorSequence(Packed):
     def tensors(self) -> Mapping[str, OutPort]:
         return dict(zip(("", ".lengths"), self.ports, strict=False))
 
-    def like(self, other: Packed, build: Builder, size: Size) -> TensorSequence:
+    def like(self, other: CompositeTensor, build: Builder, size: SizeLookup) -> TensorSequence:
         if not isinstance(other, TensorSequence) or other.data is None or len(self.ports) >= len(other.ports):
             return self
         if self.data is not None:
@@ -89,7 +89,7 @@ def merged(build: Builder, x: OutPort, axis: int) -> OutPort:
     return build.Reshape(x, build.Concat(*shape, axis=0) if len(shape) > 1 else both)
 
 
-def in_one(build: Builder, parts: Sequenced | TensorSequence) -> TensorSequence:
+def in_one(build: Builder, parts: StaticSequence | TensorSequence) -> TensorSequence:
     """Return a sequence in one tensor. UnsupportedError if ranks, types or sizes behind the first axis differ."""
     if isinstance(parts, TensorSequence):
         return parts
@@ -107,7 +107,7 @@ def as_sequence(build: Builder, x: OutPort) -> TensorSequence:
     return TensorSequence(build.Unsqueeze(x, vector(build, [0])))
 
 
-def joined_elements(node: Call, data: OutPort, lengths: OutPort) -> TensorSequence:
+def joined_elements(node: NodeContext, data: OutPort, lengths: OutPort) -> TensorSequence:
     """Return a sequence of parts of a tensor, whose lengths must add up to its first axis."""
     extent, rule = node.size(data, 0), "the lengths must add up to the size"
     given = node.cast(lengths, DType.I64)

@@ -6,14 +6,14 @@ from aot.frontends.conversion.windowing import Windowing
 from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.onnx.arrays.generators import indices
 from aot.frontends.onnx.neural.convolution import windowing
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
 from aot.runtime.abi import DType
 
 
 @onnx("Col2Im")
-def col2im(node: Call, x: OutPort, size: OutPort, block: OutPort) -> OutPort:
+def col2im(node: OnnxNode, x: OutPort, size: OutPort, block: OutPort) -> OutPort:
     """[batch, channels * block, patches] -> [batch, channels, *size]; overlapping elements are summed."""
     rank = node.extent(size, 0, "the number of spatial axes")
     windows = windowing(node, rank)
@@ -24,7 +24,7 @@ def col2im(node: Call, x: OutPort, size: OutPort, block: OutPort) -> OutPort:
     return _added(node, x, size, block, windows)
 
 
-def _added(node: Call, x: OutPort, size: OutPort, block: OutPort, windows: Windowing) -> OutPort:
+def _added(node: OnnxNode, x: OutPort, size: OutPort, block: OutPort, windows: Windowing) -> OutPort:
     """Sum over any number of axes, whose sizes may be dynamic. The last element collects cut off elements."""
     build, rank, zero, first = node.build, len(windows.strides), node.scalar(0), node.list([0])
     places, inside = _places(node, size, block, windows)
@@ -41,7 +41,7 @@ def _added(node: Call, x: OutPort, size: OutPort, block: OutPort, windows: Windo
     return build.Reshape(whole, build.Concat(lead, *sizes, axis=0))
 
 
-def _places(node: Call, size: OutPort, block: OutPort, windows: Windowing) -> tuple[OutPort, OutPort]:
+def _places(node: OnnxNode, size: OutPort, block: OutPort, windows: Windowing) -> tuple[OutPort, OutPort]:
     """Return the flat indices of [*block, *patches] in the image, and the mask of those inside of it."""
     build, rank = node.build, len(windows.strides)
     places: OutPort | None = None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aot.frontends.onnx.arrays.axes import OPEN_END
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.image.resize import ShapeFrom
 from aot.opset.image.resize_taps import Sampling, axes_of, resampled
@@ -20,7 +20,7 @@ NEAREST_MODES = {r.value: r for r in Rounding if r is not Rounding.SIMPLE}
 
 
 @onnx("Upsample")
-def upsample(node: Call, x: OutPort, scales: OutPort | None = None) -> OutPort:
+def upsample(node: OnnxNode, x: OutPort, scales: OutPort | None = None) -> OutPort:
     """Convert like Resize of opset 10; scales are an attribute before opset 9."""
     if scales is None:
         scales = node.build.const(np.array(node.numbers("scales"), np.float32), DType.F32)
@@ -29,7 +29,7 @@ def upsample(node: Call, x: OutPort, scales: OutPort | None = None) -> OutPort:
 
 @onnx("Resize")
 def resize(
-    node: Call, x: OutPort, roi: OutPort | None = None, scales: OutPort | None = None, sizes: OutPort | None = None
+    node: OnnxNode, x: OutPort, roi: OutPort | None = None, scales: OutPort | None = None, sizes: OutPort | None = None
 ) -> OutPort:
     if node.opset == 10 and roi is not None:
         return _old(node, x, roi)
@@ -58,7 +58,7 @@ def resize(
     return _interpolated(node, x, axes, wanted, kind, fields)
 
 
-def _demanded(node: Call, wanted: OutPort, by_size: bool) -> OutPort:
+def _demanded(node: OnnxNode, wanted: OutPort, by_size: bool) -> OutPort:
     """Return dynamic sizes or scales, checked."""
     if wanted.value is not None:
         return wanted
@@ -69,7 +69,7 @@ def _demanded(node: Call, wanted: OutPort, by_size: bool) -> OutPort:
     return node.demand(positive, "scales must be positive and finite", wanted)
 
 
-def _needs_taps(node: Call, wanted: OutPort) -> bool:
+def _needs_taps(node: OnnxNode, wanted: OutPort) -> bool:
     """True for weights that Interpolate does not have, for invalid sizes, and for dynamic scales."""
     if wanted.value is None or wanted.value.dtype == object:
         return True
@@ -78,7 +78,7 @@ def _needs_taps(node: Call, wanted: OutPort) -> bool:
     return places not in COORDINATE_MODES or (smooth and (node.flag("exclude_outside") or node.flag("antialias")))
 
 
-def _sampling(node: Call) -> Sampling:
+def _sampling(node: OnnxNode) -> Sampling:
     return Sampling(
         node.text("mode", "nearest"),
         node.text("coordinate_transformation_mode", "half_pixel"),
@@ -91,7 +91,7 @@ def _sampling(node: Call) -> Sampling:
 
 
 def _interpolated(
-    node: Call, x: OutPort, axes: list[int], wanted: OutPort, kind: ShapeFrom, fields: dict[str, Any]
+    node: OnnxNode, x: OutPort, axes: list[int], wanted: OutPort, kind: ShapeFrom, fields: dict[str, Any]
 ) -> OutPort:
     """Build Interpolate over the axes whose size changes."""
     value = wanted.value
@@ -105,7 +105,7 @@ def _interpolated(
     return node.build.Interpolate_11(x, wanted, node.list(axes), shape_calculation_mode=kind, **fields)
 
 
-def _kept_aspect(node: Call, x: OutPort, sizes: OutPort, axes: list[int]) -> tuple[OutPort, OutPort, bool]:
+def _kept_aspect(node: OnnxNode, x: OutPort, sizes: OutPort, axes: list[int]) -> tuple[OutPort, OutPort, bool]:
     """Return sizes by one scale for all axes, that scale [1] in f64, and True if sizes are exactly scale * extent."""
     build = node.build
     own = node.cast(node.dims(x, axes), DType.F64)
@@ -118,7 +118,7 @@ def _kept_aspect(node: Call, x: OutPort, sizes: OutPort, axes: list[int]) -> tup
     return node.cast(rounded, DType.I64), scale, exact
 
 
-def _old(node: Call, x: OutPort, scales: OutPort) -> OutPort:
+def _old(node: OnnxNode, x: OutPort, scales: OutPort) -> OutPort:
     """Build a resize with asymmetric coordinates: element i is at i / scale, the nearest one is rounded down."""
     if scales.value is None:
         scales = _demanded(node, scales, False)

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from aot.frontends.onnx.arrays.generators import counted
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.image.grid import Outside, SampleMode
 from aot.runtime.abi import DType
@@ -24,7 +24,7 @@ PADDING_MODES = {"zeros": Outside.ZEROS, "border": Outside.BORDER, "reflection":
 
 
 @onnx("GridSample")
-def grid_sample(node: Call, x: OutPort, grid: OutPort) -> OutPort:
+def grid_sample(node: OnnxNode, x: OutPort, grid: OutPort) -> OutPort:
     mode, outside = node.choice("mode", MODES, "linear"), node.choice("padding_mode", PADDING_MODES, "zeros")
     if x.type.rank == 4:
         aligned = node.flag("align_corners")
@@ -33,7 +33,7 @@ def grid_sample(node: Call, x: OutPort, grid: OutPort) -> OutPort:
     return _sampled(node, x, grid, mode, outside)
 
 
-def _sampled(node: Call, x: OutPort, grid: OutPort, mode: SampleMode, outside: Outside) -> OutPort:
+def _sampled(node: OnnxNode, x: OutPort, grid: OutPort, mode: SampleMode, outside: Outside) -> OutPort:
     """Return [N, C, ..] at [N, points, axes]: the weighted sum of the corners around each coordinate."""
     build, sizes = node.build, x.type.static_shape
     batch, channels, *extents = sizes
@@ -50,7 +50,7 @@ def _sampled(node: Call, x: OutPort, grid: OutPort, mode: SampleMode, outside: O
     return node.reshape(total, (batch, channels, *shape[1:-1]))
 
 
-def _place(node: Call, points: OutPort, k: int, extent: int, outside: Outside) -> OutPort:
+def _place(node: OnnxNode, points: OutPort, k: int, extent: int, outside: Outside) -> OutPort:
     """Return coordinate `k`, mapped from -1..1 to elements; the grid has the last axis first."""
     build, aligned = node.build, node.flag("align_corners")
     value = build.Squeeze(build.Gather(points, node.list([k]), node.scalar(2)), node.list([2]))
@@ -71,7 +71,7 @@ def _place(node: Call, points: OutPort, k: int, extent: int, outside: Outside) -
 
 
 def _corners(
-    node: Call, places: list[OutPort], extents: list[int], mode: SampleMode
+    node: OnnxNode, places: list[OutPort], extents: list[int], mode: SampleMode
 ) -> Iterator[tuple[OutPort, OutPort]]:
     """Yield flat indices and weights of the corners; a corner outside of the image has weight 0."""
     build = node.build
@@ -93,7 +93,7 @@ def _corners(
 
 
 @onnx("AffineGrid")
-def affine_grid(node: Call, theta: OutPort, size: OutPort) -> OutPort:
+def affine_grid(node: OnnxNode, theta: OutPort, size: OutPort) -> OutPort:
     """Coordinates in -1..1 of each output element, times the matrices."""
     build, rank = node.build, size.type.static_shape[0]
     axes = rank - 2
@@ -109,7 +109,7 @@ def affine_grid(node: Call, theta: OutPort, size: OutPort) -> OutPort:
     return total
 
 
-def _steps(node: Call, size: OutPort, axis: int, like: OutPort) -> OutPort:
+def _steps(node: OnnxNode, size: OutPort, axis: int, like: OutPort) -> OutPort:
     """Return the coordinates in -1..1 along an axis: from the first element to the last, or the elements' centres."""
     build = node.build
     count = build.Gather(node.cast(size, DType.I64), node.scalar(axis), node.scalar(0))

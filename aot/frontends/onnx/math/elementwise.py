@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.frontends.conversion.table import renames
 from aot.frontends.conversion.texts import equal_texts
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
 from aot.opset.elementwise.conversion import SMALL_FLOATS
@@ -32,30 +32,30 @@ POWER_ERROR = 1e-12  # relative error of powers, so that 2^3 does not become 7
 
 
 @onnx(*SAME)
-def one(node: Call, x: OutPort) -> OutPort:
+def one(node: OnnxNode, x: OutPort) -> OutPort:
     return getattr(node.build, SAME[node.kind])(x)
 
 
 @onnx("Equal")
-def equal(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def equal(node: OnnxNode, a: OutPort, b: OutPort) -> OutPort:
     if DType.STRING in (a.type.dtype, b.type.dtype):
         return equal_texts(node, a, b)
     return node.build.Equal(a, node.aligned(b, a.type.rank))
 
 
 @onnx(*SAME_TWO)
-def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def two(node: OnnxNode, a: OutPort, b: OutPort) -> OutPort:
     return getattr(node.build, SAME_TWO[node.kind])(a, node.aligned(b, a.type.rank))
 
 
 @onnx("Div")
-def div(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def div(node: OnnxNode, a: OutPort, b: OutPort) -> OutPort:
     """Convert to Divide; integers are truncated."""
     return node.build.Divide(a, node.aligned(b, a.type.rank), m_pythondiv=False)
 
 
 @onnx("Pow")
-def pow(node: Call, x: OutPort, y: OutPort) -> OutPort:
+def pow(node: OnnxNode, x: OutPort, y: OutPort) -> OutPort:
     """Convert to Power; the result has the type of the base."""
     y = node.aligned(y, x.type.rank)
     dtype, exponent = x.type.dtype, y.type.dtype
@@ -66,28 +66,28 @@ def pow(node: Call, x: OutPort, y: OutPort) -> OutPort:
 
 
 @onnx("Mod")
-def mod(node: Call, a: OutPort, b: OutPort, *, fmod: bool = False) -> OutPort:
+def mod(node: OnnxNode, a: OutPort, b: OutPort, *, fmod: bool = False) -> OutPort:
     return node.build.Mod(a, b) if fmod else node.build.FloorMod(a, b)
 
 
 @onnx("Reciprocal")
-def reciprocal(node: Call, x: OutPort) -> OutPort:
+def reciprocal(node: OnnxNode, x: OutPort) -> OutPort:
     return node.build.Divide(node.like(1, x), x)
 
 
 @onnx("Max", "Min", "Sum")
-def variadic(node: Call, *xs: OutPort) -> OutPort:
+def variadic(node: OnnxNode, *xs: OutPort) -> OutPort:
     step = {"Max": node.build.Maximum, "Min": node.build.Minimum, "Sum": node.build.Add}[node.kind]
     return reduce(step, xs)
 
 
 @onnx("Mean")
-def mean(node: Call, *xs: OutPort) -> OutPort:
+def mean(node: OnnxNode, *xs: OutPort) -> OutPort:
     return node.build.Divide(reduce(node.build.Add, xs), float(len(xs)))
 
 
 @onnx("Clip")
-def clip(node: Call, x: OutPort, low: OutPort | None = None, high: OutPort | None = None) -> OutPort:
+def clip(node: OnnxNode, x: OutPort, low: OutPort | None = None, high: OutPort | None = None) -> OutPort:
     """min(max(x, low), high); before opset 11 the limits are attributes."""
     if node.opset < 11:
         low = node.like(node.number("min"), x) if node.has("min") else None
@@ -102,12 +102,12 @@ def clip(node: Call, x: OutPort, low: OutPort | None = None, high: OutPort | Non
 
 
 @onnx("Elu")
-def elu(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort:
+def elu(node: OnnxNode, x: OutPort, *, alpha: float = 1.0) -> OutPort:
     return node.build.Elu(x, alpha=alpha)
 
 
 @onnx("Celu")
-def celu(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort:
+def celu(node: OnnxNode, x: OutPort, *, alpha: float = 1.0) -> OutPort:
     """max(0, x) + min(0, alpha (exp(x / alpha) - 1))"""
     build = node.build
     below = build.Multiply(build.Subtract(build.Exp(build.Divide(x, alpha)), 1.0), alpha)
@@ -115,17 +115,19 @@ def celu(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort:
 
 
 @onnx("Selu")
-def selu(node: Call, x: OutPort, *, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> OutPort:
+def selu(
+    node: OnnxNode, x: OutPort, *, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805
+) -> OutPort:
     return node.build.Selu(x, node.like(alpha, x), node.like(gamma, x))
 
 
 @onnx("LeakyRelu")
-def leaky_relu(node: Call, x: OutPort, *, alpha: float = 0.01) -> OutPort:
+def leaky_relu(node: OnnxNode, x: OutPort, *, alpha: float = 0.01) -> OutPort:
     return node.build.PRelu(x, node.like(alpha, x))
 
 
 @onnx("PRelu")
-def prelu(node: Call, x: OutPort, slope: OutPort) -> OutPort:
+def prelu(node: OnnxNode, x: OutPort, slope: OutPort) -> OutPort:
     """Convert to PRelu; the slope broadcasts by NumPy's rule, but before opset 7 a vector is one of channels."""
     build = node.build
     if node.opset < 7 and slope.type.rank == 1 and slope.shape[0] != 1:
@@ -134,18 +136,18 @@ def prelu(node: Call, x: OutPort, slope: OutPort) -> OutPort:
 
 
 @onnx("HardSigmoid")
-def hard_sigmoid(node: Call, x: OutPort, *, alpha: float = 0.2, beta: float = 0.5) -> OutPort:
+def hard_sigmoid(node: OnnxNode, x: OutPort, *, alpha: float = 0.2, beta: float = 0.5) -> OutPort:
     return node.build.HardSigmoid(x, node.like(alpha, x), node.like(beta, x))
 
 
 @onnx("ThresholdedRelu")
-def thresholded_relu(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort:
+def thresholded_relu(node: OnnxNode, x: OutPort, *, alpha: float = 1.0) -> OutPort:
     build = node.build
     return build.Select(build.Greater(x, alpha), x, node.like(0, x))
 
 
 @onnx("Shrink")
-def shrink(node: Call, x: OutPort, *, bias: float = 0.0, lambd: float = 0.5) -> OutPort:
+def shrink(node: OnnxNode, x: OutPort, *, bias: float = 0.0, lambd: float = 0.5) -> OutPort:
     """x + bias below -lambd, x - bias above lambd, 0 between."""
     build = node.build
     above = build.Select(build.Greater(x, node.like(lambd, x)), build.Subtract(x, node.like(bias, x)), node.like(0, x))
@@ -153,18 +155,18 @@ def shrink(node: Call, x: OutPort, *, bias: float = 0.0, lambd: float = 0.5) -> 
 
 
 @onnx("Gelu")
-def gelu(node: Call, x: OutPort) -> OutPort:
+def gelu(node: OnnxNode, x: OutPort) -> OutPort:
     mode = node.choice("approximate", {"none": Approximation.ERF, "tanh": Approximation.TANH}, "none")
     return node.build.Gelu(x, approximation_mode=mode)
 
 
 @onnx("Swish")
-def swish(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort:
+def swish(node: OnnxNode, x: OutPort, *, alpha: float = 1.0) -> OutPort:
     return node.build.Swish(x) if alpha == 1 else node.build.Swish(x, node.like(alpha, x))
 
 
 @onnx("BitShift")
-def bit_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
+def bit_shift(node: OnnxNode, x: OutPort, by: OutPort) -> OutPort:
     """Convert to shifts; shifts by less than 0 or by all bits and more give 0, or all sign bits."""
     build, dtype = node.build, x.type.dtype
     zero, inside = node.like(0, by), build.Less(by, node.like(dtype.bits, by))
@@ -178,16 +180,16 @@ def bit_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
 
 
 @onnx("Cast")
-def cast(node: Call, x: OutPort) -> OutPort:
+def cast(node: OnnxNode, x: OutPort) -> OutPort:
     return converted(node, x, node.dtype("to"))
 
 
 @onnx("CastLike")
-def cast_like(node: Call, x: OutPort, like: OutPort) -> OutPort:
+def cast_like(node: OnnxNode, x: OutPort, like: OutPort) -> OutPort:
     return converted(node, x, like.type.dtype)
 
 
-def converted(node: Call, x: OutPort, to: DType) -> OutPort:
+def converted(node: OnnxNode, x: OutPort, to: DType) -> OutPort:
     """Convert the element type: floats of 8 bits saturate if `saturate` is set, infinities too.
 
     Floats become integers of fewer than 8 bits by rounding, halves to even, of which the low bits stay; NaN gives 0.
@@ -207,7 +209,7 @@ def converted(node: Call, x: OutPort, to: DType) -> OutPort:
     return node.cast(x, to)
 
 
-def _for_inference(node: Call, x: OutPort, ratio: OutPort | None, training: OutPort) -> OutPort:
+def _for_inference(node: OnnxNode, x: OutPort, ratio: OutPort | None, training: OutPort) -> OutPort:
     """Return `x`; training mode with a ratio that is not 0 is refused, where inputs decide by each inference."""
     build, rule = node.build, "training mode is not supported: export the model for inference"
     rate = node.like(0.5, x) if ratio is None else ratio
@@ -221,7 +223,7 @@ def _for_inference(node: Call, x: OutPort, ratio: OutPort | None, training: OutP
 ROUNDING_BITS = {"up": 0x7FFFFF, "down": 0, "nearest": 0x400000}  # added to the mantissa before it is cut off
 
 
-def _power_of_two(node: Call, x: OutPort) -> OutPort:
+def _power_of_two(node: OnnxNode, x: OutPort) -> OutPort:
     """Return the power of two above, below or nearest to |x|, from the exponent's bits."""
     build, wide = node.build, node.cast(x, DType.F32)
     bits = build.BitCast(wide, destination_type=DType.I32)
@@ -232,30 +234,30 @@ def _power_of_two(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("BitCast")
-def bit_cast(node: Call, x: OutPort) -> OutPort:
+def bit_cast(node: OnnxNode, x: OutPort) -> OutPort:
     to = node.dtype("to")
     node.refuse(x.type.dtype.bits != to.bits, f"types must have equal sizes, got {x.type.dtype.value} and {to.value}")
     return node.build.BitCast(x, destination_type=to)
 
 
 @onnx("IsNaN")
-def is_nan(node: Call, x: OutPort) -> OutPort:
+def is_nan(node: OnnxNode, x: OutPort) -> OutPort:
     return node.build.IsNaN(x)
 
 
 @onnx("IsInf")
-def is_inf(node: Call, x: OutPort, *, detect_negative: bool = True, detect_positive: bool = True) -> OutPort:
+def is_inf(node: OnnxNode, x: OutPort, *, detect_negative: bool = True, detect_positive: bool = True) -> OutPort:
     return node.build.IsInf(x, detect_negative=detect_negative, detect_positive=detect_positive)
 
 
 @onnx("Where")
-def where(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
+def where(node: OnnxNode, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
     return node.build.Select(condition, a, b)
 
 
 @onnx("Dropout")
 def dropout(
-    node: Call, x: OutPort, ratio: OutPort | None = None, training: OutPort | None = None
+    node: OnnxNode, x: OutPort, ratio: OutPort | None = None, training: OutPort | None = None
 ) -> tuple[OutPort, ...]:
     """At inference: the identity, and a mask of ones, which has the data's type before opset 10."""
     if training is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.frontends.onnx.arrays.axes import OPEN_END, bounded
 from aot.frontends.onnx.arrays.generators import single
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.ir.values.estimate import check_table
@@ -22,7 +22,7 @@ MAX_MATRIX_LENGTH, MAX_PRIME_MATRIX_LENGTH = 16, 256
 
 
 @onnx("DFT")
-def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | None = None) -> OutPort:
+def dft(node: OnnxNode, x: OutPort, length: OutPort | None = None, axis: OutPort | None = None) -> OutPort:
     """Convert to a transform; the axis is an attribute before opset 20."""
     rank = x.type.rank
     if (axis is not None and axis.value is None) or (length is not None and length.value is None):
@@ -48,7 +48,7 @@ def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | N
     return _by_transform(node, x, along, real, None if length is None else node.list([size or 0]))
 
 
-def _by_sums(node: Call, x: OutPort, along: OutPort, length: OutPort | None) -> OutPort:
+def _by_sums(node: OnnxNode, x: OutPort, along: OutPort, length: OutPort | None) -> OutPort:
     """Transform along a dynamic axis or to dynamic sizes: [before, n, after] times a matrix built at run time."""
     build, rank = node.build, x.type.rank
     sizes, numbers = node.dims(x, range(rank)), node.list(range(rank))
@@ -77,7 +77,7 @@ def _by_sums(node: Call, x: OutPort, along: OutPort, length: OutPort | None) -> 
     return node.cast(build.Reshape(result, build.Maximum(shape, 0)), x.type.dtype)
 
 
-def _transformed(node: Call, x: OutPort, size: OutPort, onesided: bool, inverse: bool) -> OutPort:
+def _transformed(node: OnnxNode, x: OutPort, size: OutPort, onesided: bool, inverse: bool) -> OutPort:
     """Transform [before, n, after, parts] in f64 to [before, frequencies, after, parts]; inputs beyond `size` are 0."""
     build, zero, one = node.build, node.scalar(0), node.scalar(1)
     half = build.Add(build.Divide(size, 2), 1)
@@ -105,14 +105,14 @@ def _transformed(node: Call, x: OutPort, size: OutPort, onesided: bool, inverse:
     return planes[0] if len(planes) == 1 else build.Concat(*planes, axis=3)
 
 
-def _halves(node: Call, x: OutPort) -> list[OutPort]:
+def _halves(node: OnnxNode, x: OutPort) -> list[OutPort]:
     """Return the real part and, if there is one, the imaginary part."""
     if x.shape[3] == 1:
         return [x]
     return list(node.build.Split(x, node.scalar(3), num_splits=2, outputs=2).node.out_ports().values())
 
 
-def _by_transform(node: Call, x: OutPort, along: int, real: bool, length: OutPort | None) -> OutPort:
+def _by_transform(node: OnnxNode, x: OutPort, along: int, real: bool, length: OutPort | None) -> OutPort:
     build, rank, axes = node.build, x.type.rank, node.list([along])
     size = () if length is None else (length,)
     inverse = node.flag("inverse")
@@ -125,7 +125,7 @@ def _by_transform(node: Call, x: OutPort, along: int, real: bool, length: OutPor
     return (build.IDFT if inverse else build.DFT)(x, axes, *size)
 
 
-def _by_matrix(node: Call, x: OutPort, along: int, size: int) -> OutPort:
+def _by_matrix(node: OnnxNode, x: OutPort, along: int, size: int) -> OutPort:
     """Transform [.., n, .., parts] as rows of n * parts numbers, times a matrix."""
     build, rank, dtype = node.build, x.type.rank, x.type.dtype
     extent, parts = x.type.shape[along], x.type.shape[-1]
@@ -163,7 +163,7 @@ def _matrix(extent: int, parts: int, size: int, inverse: bool, onesided: bool) -
 
 @onnx("STFT")
 def stft(
-    node: Call, signal: OutPort, step: OutPort, window: OutPort | None = None, length: OutPort | None = None
+    node: OnnxNode, signal: OutPort, step: OutPort, window: OutPort | None = None, length: OutPort | None = None
 ) -> OutPort:
     """Spectra of windows `step` apart; sizes may be dynamic."""
     build, onesided = node.build, node.flag("onesided", True)

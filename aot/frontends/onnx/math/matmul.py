@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.errors import ModelError
 
 
 @onnx("MatMul")
-def matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def matmul(node: OnnxNode, a: OutPort, b: OutPort) -> OutPort:
     return node.build.MatMul(a, b)
 
 
 @onnx("Gemm")
-def gemm(node: Call, a: OutPort, b: OutPort, c: OutPort | None = None) -> OutPort:
+def gemm(node: OnnxNode, a: OutPort, b: OutPort, c: OutPort | None = None) -> OutPort:
     """alpha a b + beta c"""
     if a.type.rank != 2 or b.type.rank != 2:
         raise ModelError(f"Gemm: inputs have rank 2, got {a.type} and {b.type}")
@@ -27,10 +27,10 @@ def gemm(node: Call, a: OutPort, b: OutPort, c: OutPort | None = None) -> OutPor
 
 
 @onnx("Det")
-def det(node: Call, x: OutPort) -> OutPort:
+def det(node: OnnxNode, x: OutPort) -> OutPort:
     return node.build.Det(x)
 
 
 @onnx("Einsum")
-def einsum(node: Call, *xs: OutPort, equation: str) -> OutPort:
+def einsum(node: OnnxNode, *xs: OutPort, equation: str) -> OutPort:
     return node.build.Einsum(*xs, equation=equation.replace(" ", ""))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from aot.frontends.onnx.math.elementwise import converted
 from aot.frontends.onnx.neural.convolution import convolved
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
@@ -16,7 +16,7 @@ def limits(dtype: DType) -> tuple[float, float]:
     return (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1) if dtype.is_signed else (0.0, 2.0**bits - 1)
 
 
-def quantized(node: Call, x: OutPort, zero: OutPort | None, dtype: DType) -> OutPort:
+def quantized(node: OnnxNode, x: OutPort, zero: OutPort | None, dtype: DType) -> OutPort:
     """Return saturate(round(x) + zero), halves to even; floats of 8 bits are converted."""
     build = node.build
     if dtype.is_float:
@@ -28,13 +28,13 @@ def quantized(node: Call, x: OutPort, zero: OutPort | None, dtype: DType) -> Out
     return node.cast(build.Clamp(x, min=low, max=high), dtype)
 
 
-def shifted(node: Call, x: OutPort, zero: OutPort | None) -> OutPort:
+def shifted(node: OnnxNode, x: OutPort, zero: OutPort | None) -> OutPort:
     """Return x - zero in i32."""
     wide = node.cast(x, DType.I32)
     return wide if zero is None else node.build.Subtract(wide, node.cast(zero, DType.I32))
 
 
-def fitted(node: Call, p: OutPort, x: OutPort, axis: int, block: int = 0) -> OutPort:
+def fitted(node: OnnxNode, p: OutPort, x: OutPort, axis: int, block: int = 0) -> OutPort:
     """Return a scale or zero point that broadcasts to `x`: per tensor, per slice of an axis, or per block of slices."""
     if block:
         build, shape = node.build, p.type.static_shape
@@ -48,14 +48,14 @@ def fitted(node: Call, p: OutPort, x: OutPort, axis: int, block: int = 0) -> Out
     return node.reshape(p, ()) if p.type.rank else p
 
 
-def _axis(node: Call, x: OutPort) -> int:
+def _axis(node: OnnxNode, x: OutPort) -> int:
     axis = node.integer("axis", 1)
     return node.axis(axis, x.type.rank) if x.type.rank > axis else 0
 
 
 @onnx("QuantizeLinear")
 @onnx("QuantizeLinear", domain="com.microsoft")
-def quantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
+def quantize_linear(node: OnnxNode, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
     dtype = node.dtype("output_dtype", DType.U8) if zero is None else zero.type.dtype
     axis, block = _axis(node, x), node.integer("block_size", 0)
     floats = DType.F32 if x.type.dtype is DType.I32 else node.float_type("precision", DType.F32)
@@ -66,7 +66,7 @@ def quantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None
 
 @onnx("DequantizeLinear")
 @onnx("DequantizeLinear", domain="com.microsoft")
-def dequantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
+def dequantize_linear(node: OnnxNode, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
     """(x - zero) scale"""
     axis, block = _axis(node, x), node.integer("block_size", 0)
     result_type = node.float_type("output_dtype", scale.type.dtype)
@@ -81,7 +81,7 @@ def dequantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | No
 
 
 def _dequantized(
-    node: Call, x: OutPort, scale: OutPort, zero: OutPort | None, fit: Callable[[OutPort], OutPort]
+    node: OnnxNode, x: OutPort, scale: OutPort, zero: OutPort | None, fit: Callable[[OutPort], OutPort]
 ) -> OutPort:
     """Return (x - zero) scale in f32; `fit` makes scale and zero point broadcast to x."""
     zero = None if zero is None else fit(zero)
@@ -94,7 +94,7 @@ def _dequantized(
 
 
 @onnx("DynamicQuantizeLinear")
-def dynamic_quantize_linear(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def dynamic_quantize_linear(node: OnnxNode, x: OutPort) -> tuple[OutPort, ...]:
     """Quantise to u8, by the range of the data and zero; the scale of zeros is 1."""
     build, axes = node.build, node.list(range(x.type.rank))
     low = build.Minimum(build.ReduceMin(x, axes), 0.0)
@@ -108,13 +108,13 @@ def dynamic_quantize_linear(node: Call, x: OutPort) -> tuple[OutPort, ...]:
 
 @onnx("MatMulInteger")
 def matmul_integer(
-    node: Call, a: OutPort, b: OutPort, a_zero: OutPort | None = None, b_zero: OutPort | None = None
+    node: OnnxNode, a: OutPort, b: OutPort, a_zero: OutPort | None = None, b_zero: OutPort | None = None
 ) -> OutPort:
     """Product in i32; zero points are per tensor, per row of a, or per column of b."""
     return node.build.MatMul(shifted(node, a, _row(node, a_zero, a)), shifted(node, b, b_zero))
 
 
-def _row(node: Call, p: OutPort | None, a: OutPort) -> OutPort | None:
+def _row(node: OnnxNode, p: OutPort | None, a: OutPort) -> OutPort | None:
     """Reshape a vector with one entry for each row to a column."""
     if p is None or p.type.rank != 1 or p.shape[0] == 1 or a.type.rank < 2:
         return p
@@ -123,7 +123,7 @@ def _row(node: Call, p: OutPort | None, a: OutPort) -> OutPort | None:
 
 @onnx("QLinearMatMul")
 def qlinear_matmul(
-    node: Call,
+    node: OnnxNode,
     a: OutPort,
     a_scale: OutPort,
     a_zero: OutPort,
@@ -140,13 +140,13 @@ def qlinear_matmul(
     return _requantized(node, total, scale, y_scale, y_zero)
 
 
-def _requantized(node: Call, total: OutPort, scale: OutPort, y_scale: OutPort, y_zero: OutPort) -> OutPort:
+def _requantized(node: OnnxNode, total: OutPort, scale: OutPort, y_scale: OutPort, y_zero: OutPort) -> OutPort:
     build = node.build
     factor = build.Divide(node.cast(scale, DType.F32), node.cast(y_scale, DType.F32))
     return quantized(node, build.Multiply(node.cast(total, DType.F32), factor), y_zero, y_zero.type.dtype)
 
 
-def _per_filter(node: Call, p: OutPort, rank: int) -> OutPort:
+def _per_filter(node: OnnxNode, p: OutPort, rank: int) -> OutPort:
     """Reshape a vector along the first axis of the weights to broadcast; a scalar stays."""
     if p.type.rank == 1 and p.shape[0] != 1:
         return node.reshape(p, (p.shape[0], *[1] * (rank - 1)))
@@ -155,7 +155,7 @@ def _per_filter(node: Call, p: OutPort, rank: int) -> OutPort:
 
 @onnx("ConvInteger")
 def conv_integer(
-    node: Call, x: OutPort, w: OutPort, x_zero: OutPort | None = None, w_zero: OutPort | None = None
+    node: OnnxNode, x: OutPort, w: OutPort, x_zero: OutPort | None = None, w_zero: OutPort | None = None
 ) -> OutPort:
     w_point = None if w_zero is None else _per_filter(node, w_zero, w.type.rank)
     x_point = None if x_zero is None else _per_filter(node, x_zero, x.type.rank)
@@ -164,7 +164,7 @@ def conv_integer(
 
 @onnx("QLinearConv")
 def qlinear_conv(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     x_scale: OutPort,
     x_zero: OutPort,

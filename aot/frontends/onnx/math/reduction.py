@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.frontends.conversion.table import renames
 from aot.frontends.onnx.arrays.axes import count_of, reduced_at
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
 from aot.runtime.abi import DType
@@ -14,7 +14,7 @@ KINDS = (*SAME, "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
 
 
 @onnx(*KINDS)
-def reduce(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
+def reduce(node: OnnxNode, x: OutPort, axes: OutPort | None = None) -> OutPort:
     """Convert a reduction; axes are an attribute before opset 18 (ReduceSum: 13). No axes: all axes, or none."""
     rank, keep = x.type.rank, node.flag("keepdims", True)
     if axes is None or axes.type.dims == (0,):
@@ -29,7 +29,7 @@ def reduce(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
     return reduced_at(node, x, axes, keep, lambda y, inner: reduced(node, y, inner, False))
 
 
-def reduced(node: Call, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
+def reduced(node: OnnxNode, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
     build = node.build
     match node.kind:
         case "ReduceSumSquare":
@@ -45,7 +45,7 @@ def reduced(node: Call, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
             return getattr(build, SAME[node.kind])(x, axes, keep_dims=keep)
 
 
-def _log_sum_exp(node: Call, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
+def _log_sum_exp(node: OnnxNode, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
     """Return top + log(sum(exp(x - top))), where an infinite top counts as 0."""
     build = node.build
     if not x.type.dtype.is_float:
@@ -57,7 +57,7 @@ def _log_sum_exp(node: Call, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
     return result if keep else build.Squeeze(result, axes)
 
 
-def _elementwise(node: Call, x: OutPort) -> OutPort:
+def _elementwise(node: OnnxNode, x: OutPort) -> OutPort:
     """Return the reduction over no axes: the result for each element alone."""
     build = node.build
     match node.kind:
@@ -73,7 +73,7 @@ def _elementwise(node: Call, x: OutPort) -> OutPort:
 
 @onnx("ArgMax", "ArgMin")
 def arg_extreme(
-    node: Call, x: OutPort, *, axis: int = 0, select_last_index: bool = False, keepdims: bool = True
+    node: OnnxNode, x: OutPort, *, axis: int = 0, select_last_index: bool = False, keepdims: bool = True
 ) -> OutPort:
     """Index of the first extreme, or of the last one: the first of the reversed tensor."""
     build, axis = node.build, node.axis(axis, x.type.rank)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from aot.frontends.onnx.arrays.generators import indices
 from aot.frontends.onnx.microsoft.operations import MS
 from aot.frontends.onnx.neural.attention import factor, heads_first, heads_last, rotated
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
 @onnx("Attention", domain=MS)
 def attention(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     w: OutPort,
     bias: OutPort | None = None,
@@ -26,7 +26,7 @@ def attention(
 
 
 def attended_with_past(
-    node: Call, total: OutPort, mask: OutPort | None, past: OutPort | None, score_bias: OutPort | None
+    node: OnnxNode, total: OutPort, mask: OutPort | None, past: OutPort | None, score_bias: OutPort | None
 ) -> tuple[OutPort, ...]:
     """Attend to [batch, length, q + k + v]; `past`, result 1: [2 (keys, values), batch, heads, rows, size]."""
     node.refuse(node.flag("past_present_share_buffer"), "one buffer for past and present is not supported")
@@ -49,7 +49,7 @@ def attended_with_past(
 
 
 def attended(
-    node: Call, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None, score_bias: OutPort | None
+    node: OnnxNode, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None, score_bias: OutPort | None
 ) -> OutPort:
     """Return attention [batch, heads, length, size]."""
     build = node.build
@@ -64,7 +64,7 @@ def attended(
     return build.MatMul(build.Softmax(scores, axis=-1), v)
 
 
-def _causal(node: Call, q: OutPort, k: OutPort) -> OutPort:
+def _causal(node: OnnxNode, q: OutPort, k: OutPort) -> OutPort:
     """Return a mask [queries, keys]: the last query sees all keys, each one before it one key fewer."""
     build, ends = node.build, [node.size(p, 2) for p in (q, k)]
     rows, columns = (indices(node, n) for n in ends)
@@ -72,7 +72,7 @@ def _causal(node: Call, q: OutPort, k: OutPort) -> OutPort:
     return build.GreaterEqual(build.Unsqueeze(own, node.list([1])), columns)
 
 
-def _valid(node: Call, mask: OutPort, q: OutPort, k: OutPort) -> OutPort:
+def _valid(node: OnnxNode, mask: OutPort, q: OutPort, k: OutPort) -> OutPort:
     """Return a mask of the valid keys that broadcasts to scores [batch, heads, queries, keys]."""
     build, rank = node.build, mask.type.rank
     match rank:
@@ -88,7 +88,7 @@ def _valid(node: Call, mask: OutPort, q: OutPort, k: OutPort) -> OutPort:
             return build.Slice(mask, starts, ends, node.list([1, 1]), node.list([2, 3]))
 
 
-def _between(node: Call, mask: OutPort, k: OutPort) -> OutPort:
+def _between(node: OnnxNode, mask: OutPort, k: OutPort) -> OutPort:
     """Return a mask from the ends, or ends and starts, of the keys of each sequence."""
     build, batch, have = node.build, k.shape[0], mask.shape[0]
     keys, mask = indices(node, node.size(k, 2)), build.Unsqueeze(node.cast(mask, DType.I64), node.list([1, 2, 3]))
@@ -101,7 +101,7 @@ def _between(node: Call, mask: OutPort, k: OutPort) -> OutPort:
 
 @onnx("MultiHeadAttention", domain=MS)
 def multi_head_attention(
-    node: Call,
+    node: OnnxNode,
     q: OutPort,
     k: OutPort | None = None,
     v: OutPort | None = None,
@@ -122,7 +122,7 @@ def multi_head_attention(
     return heads_last(node, attended(node, q, k, v, mask, score_bias)), k, v
 
 
-def _unpacked(node: Call, q: OutPort, k: OutPort | None) -> list[OutPort]:
+def _unpacked(node: OnnxNode, q: OutPort, k: OutPort | None) -> list[OutPort]:
     """Split [batch, length, heads, 3, size] into three, or [batch, length, heads, 2, size] into keys and values."""
     build, packed = node.build, q if k is None else k
     node.refuse(packed.type.rank != 5, f"keys without values must be packed in 5 axes, got {packed.type.rank}")
@@ -132,7 +132,7 @@ def _unpacked(node: Call, q: OutPort, k: OutPort | None) -> list[OutPort]:
     return flat if k is None else [q, *flat]
 
 
-def _with_bias(node: Call, parts: list[OutPort], bias: OutPort) -> list[OutPort]:
+def _with_bias(node: OnnxNode, parts: list[OutPort], bias: OutPort) -> list[OutPort]:
     """Add the bias of queries, keys and values, one after another; keys that come with heads have none."""
     build, axes = node.build, node.list([0])
     sizes = [build.ReduceProd(node.dims(p, [2] if p.type.rank == 3 else [1, 3]), axes, keep_dims=True) for p in parts]
@@ -142,7 +142,7 @@ def _with_bias(node: Call, parts: list[OutPort], bias: OutPort) -> list[OutPort]
 
 
 @onnx("RotaryEmbedding", domain=MS)
-def rotary_embedding(node: Call, x: OutPort, positions: OutPort, cos: OutPort, sin: OutPort) -> OutPort:
+def rotary_embedding(node: OnnxNode, x: OutPort, positions: OutPort, cos: OutPort, sin: OutPort) -> OutPort:
     """Rotate; `positions` is [batch, length], or the first position; the input has heads first, or is [.., hidden]."""
     build = node.build
     node.refuse(node.number("scale", 1.0) != 1, "a scale is not supported")

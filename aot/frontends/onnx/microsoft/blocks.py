@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.frontends.onnx.microsoft.operations import MS
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.runtime.abi import DType
@@ -14,7 +14,7 @@ from aot.runtime.errors import ModelError
 
 @onnx("MatMulNBits", domain=MS)
 def matmul_nbits(
-    node: Call,
+    node: OnnxNode,
     a: OutPort,
     b: OutPort,
     scales: OutPort,
@@ -51,7 +51,7 @@ def matmul_nbits(
     return y if bias is None else node.build.Add(y, bias)
 
 
-def _compressed(node: Call, levels: Array, points: Array, factors: Array) -> OutPort:
+def _compressed(node: OnnxNode, levels: Array, points: Array, factors: Array) -> OutPort:
     """Return (levels - points) factors as operations, so that the numbers stay small until they are packed."""
     build = node.build
     whole = build.Subtract(node.cast(build.const(levels, DType.U8), DType.F32), build.const(points, DType.F32))
@@ -70,7 +70,7 @@ def unpacked(
 
 @onnx("GatherBlockQuantized", domain=MS)
 def gather_block_quantized(
-    node: Call, x: OutPort, indices: OutPort, scales: OutPort, zeros: OutPort | None = None
+    node: OnnxNode, x: OutPort, indices: OutPort, scales: OutPort, zeros: OutPort | None = None
 ) -> OutPort:
     """(x[indices] - zero) scale, block by block along the last axis. The table stays packed."""
     build, rank, packed = node.build, x.type.rank, x.type.dtype is DType.U8
@@ -96,7 +96,7 @@ def gather_block_quantized(
     return node.cast(build.Multiply(value, factor), scales.type.dtype)
 
 
-def _apart(node: Call, x: OutPort, bits: int) -> OutPort:
+def _apart(node: OnnxNode, x: OutPort, bits: int) -> OutPort:
     """Unpack 8 / bits numbers from each byte, lowest bits first, along the last axis."""
     build, rank = node.build, x.type.rank
     shifted = [x if by == 0 else build.BitwiseRightShift(x, by) for by in range(0, 8, bits)]

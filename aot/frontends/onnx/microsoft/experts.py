@@ -12,7 +12,7 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.frontends.onnx.microsoft.blocks import unpacked
 from aot.frontends.onnx.microsoft.operations import MS
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.opset.elementwise.activation import Approximation
@@ -31,7 +31,7 @@ class Layer:
 
 @onnx("MoE", domain=MS)
 def experts(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     router: OutPort,
     first: OutPort,
@@ -51,7 +51,7 @@ def experts(
 
 @onnx("QMoE", domain=MS)
 def quantised_experts(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     router: OutPort,
     first: OutPort,
@@ -92,7 +92,7 @@ def quantised_experts(
     return _mixed(node, x, (shares, chosen), layers, third)
 
 
-def _chosen(node: Call, router: OutPort) -> tuple[OutPort, OutPort]:
+def _chosen(node: OnnxNode, router: OutPort) -> tuple[OutPort, OutPort]:
     """Return the k largest values of each row, and their experts."""
     node.refuse(node.flag("use_sparse_mixer"), "use_sparse_mixer is not supported")
     count = node.scalar(node.integer("k", 1))
@@ -100,7 +100,7 @@ def _chosen(node: Call, router: OutPort) -> tuple[OutPort, OutPort]:
     return best, best.node.out_port(1)
 
 
-def _matrices(node: Call, layer: str, parts: tuple[OutPort, OutPort, OutPort | None], dtype: DType) -> OutPort:
+def _matrices(node: OnnxNode, layer: str, parts: tuple[OutPort, OutPort, OutPort | None], dtype: DType) -> OutPort:
     """Return the matrices of a layer, (number - zero) scale; a scale belongs to a row or to a block of one."""
     bits = node.integer(f"{layer}_expert_weight_bits", node.integer("expert_weight_bits", 4))
     node.refuse(bits not in (2, 4, 8), f"weights of 2, 4 and 8 bits are supported, got {bits}")
@@ -122,7 +122,7 @@ def _matrices(node: Call, layer: str, parts: tuple[OutPort, OutPort, OutPort | N
 
 
 def _mixed(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     routes: tuple[OutPort, OutPort],
     layers: tuple[Layer, Layer],
@@ -149,7 +149,7 @@ def _mixed(
     return build.Reshape(build.ReduceSum(weighted, node.list([1])), node.dims(x, range(x.type.rank)))
 
 
-def _sorted(node: Call, numbers: OutPort) -> tuple[OutPort, OutPort]:
+def _sorted(node: OnnxNode, numbers: OutPort) -> tuple[OutPort, OutPort]:
     """Return the elements of a vector in ascending order, and their places."""
     made = node.build.TopK(
         numbers,
@@ -164,7 +164,7 @@ def _sorted(node: Call, numbers: OutPort) -> tuple[OutPort, OutPort]:
     return made, made.node.out_port(1)
 
 
-def _activated(node: Call, y: OutPort, gate: OutPort | None) -> OutPort:
+def _activated(node: OnnxNode, y: OutPort, gate: OutPort | None) -> OutPort:
     """Return the activation of `y`; times the linear layer `gate`, where there is one."""
     build, name = node.build, node.text("activation_type", "relu")
     plain: dict[str, Callable[[OutPort], OutPort]] = {
@@ -182,7 +182,7 @@ def _activated(node: Call, y: OutPort, gate: OutPort | None) -> OutPort:
     return _swiglu(node, y, linear)
 
 
-def _halves(node: Call, y: OutPort) -> tuple[OutPort, OutPort]:
+def _halves(node: OnnxNode, y: OutPort) -> tuple[OutPort, OutPort]:
     """Return the gates and the linear parts of rows that hold both."""
     fusion, build = node.integer("swiglu_fusion", 0), node.build
     half = node.extent(y, 1, "the size of rows") // 2
@@ -197,7 +197,7 @@ def _halves(node: Call, y: OutPort) -> tuple[OutPort, OutPort]:
     return parts, parts.node.out_port(1)
 
 
-def _swiglu(node: Call, gate: OutPort, linear: OutPort) -> OutPort:
+def _swiglu(node: OnnxNode, gate: OutPort, linear: OutPort) -> OutPort:
     """g sigmoid(alpha g) (l + beta), with g and l bounded."""
     build, limit = node.build, node.number("swiglu_limit", float("inf"))
     if np.isfinite(limit):

@@ -13,7 +13,7 @@ from aot.frontends.onnx.arrays.generators import indices, single
 from aot.frontends.onnx.microsoft.operations import MS
 from aot.frontends.onnx.neural.attention import factor, heads_last, repeated, rotated
 from aot.frontends.onnx.neural.normalization import rms_normalized
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.base.decomposition import softmax_with_sink
 from aot.runtime.abi import DType
@@ -21,7 +21,7 @@ from aot.runtime.abi import DType
 
 @onnx("GroupQueryAttention", domain=MS)
 def group_query_attention(
-    node: Call,
+    node: OnnxNode,
     q: OutPort,
     k: OutPort | None,
     v: OutPort | None,
@@ -62,7 +62,7 @@ def group_query_attention(
     return heads_last(node, build.MatMul(weights, repeated(node, values, q))), present_key, present_value
 
 
-def _heads(node: Call, q: OutPort, k: OutPort | None, v: OutPort | None) -> list[OutPort]:
+def _heads(node: OnnxNode, q: OutPort, k: OutPort | None, v: OutPort | None) -> list[OutPort]:
     """Return [batch, length, heads, size] of queries, keys and values, which may come packed in one tensor."""
     build, heads, groups = node.build, node.integer("num_heads"), node.integer("kv_num_heads")
     node.refuse(min(heads, groups) < 1, f"heads must be 1 or more, got {heads} and {groups}")
@@ -79,11 +79,13 @@ def _heads(node: Call, q: OutPort, k: OutPort | None, v: OutPort | None) -> list
     ]
 
 
-def _normalised(node: Call, x: OutPort, weight: OutPort | None) -> OutPort:
+def _normalised(node: OnnxNode, x: OutPort, weight: OutPort | None) -> OutPort:
     return x if weight is None else rms_normalized(node, x, weight, 3, node.number("qk_norm_epsilon", 1e-6))
 
 
-def _cached(node: Call, held: OutPort | None, new: OutPort, past: OutPort, count: OutPort) -> tuple[OutPort, OutPort]:
+def _cached(
+    node: OnnxNode, held: OutPort | None, new: OutPort, past: OutPort, count: OutPort
+) -> tuple[OutPort, OutPort]:
     """Return the first `count` rows of each head with the new ones written, and the whole cache."""
     if held is None:
         return new, new
@@ -97,7 +99,7 @@ def _cached(node: Call, held: OutPort | None, new: OutPort, past: OutPort, count
     return build.Slice(present, node.list([0]), build.Unsqueeze(count, node.list([0])), one, node.list([2])), present
 
 
-def _hidden(node: Call, rows: OutPort, ends: OutPort, count: OutPort) -> OutPort:
+def _hidden(node: OnnxNode, rows: OutPort, ends: OutPort, count: OutPort) -> OutPort:
     """Return a mask [batch, 1, queries, keys], true for the keys that a query does not see."""
     build, columns, window = node.build, indices(node, count), node.integer("local_window_size", -1)
     if not node.flag("causal", True):
@@ -110,7 +112,7 @@ def _hidden(node: Call, rows: OutPort, ends: OutPort, count: OutPort) -> OutPort
 
 
 def _weights(
-    node: Call, q: OutPort, k: OutPort, hidden: OutPort, bias: OutPort | None, sink: OutPort | None
+    node: OnnxNode, q: OutPort, k: OutPort, hidden: OutPort, bias: OutPort | None, sink: OutPort | None
 ) -> OutPort:
     """Return the softmax of the scores; a sink is one more score, of a key without a value."""
     build, cap = node.build, node.number("softcap", 0.0)

@@ -15,7 +15,7 @@ from aot.frontends.onnx.neural.normalization import (
     rms_normalization,
     rms_normalized,
 )
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
 from aot.runtime.abi import DType
@@ -24,23 +24,23 @@ MS = "com.microsoft"
 
 
 @onnx("Gelu", domain=MS)
-def gelu(node: Call, x: OutPort) -> OutPort:
+def gelu(node: OnnxNode, x: OutPort) -> OutPort:
     return node.build.Gelu(x)
 
 
 @onnx("FastGelu", domain=MS)
-def fast_gelu(node: Call, x: OutPort, bias: OutPort | None = None) -> OutPort:
+def fast_gelu(node: OnnxNode, x: OutPort, bias: OutPort | None = None) -> OutPort:
     x = x if bias is None else node.build.Add(x, bias)
     return node.build.Gelu(x, approximation_mode=Approximation.TANH)
 
 
 @onnx("BiasGelu", domain=MS)
-def bias_gelu(node: Call, x: OutPort, bias: OutPort) -> OutPort:
+def bias_gelu(node: OnnxNode, x: OutPort, bias: OutPort) -> OutPort:
     return node.build.Gelu(node.build.Add(x, bias))
 
 
 @onnx("QuickGelu", domain=MS)
-def quick_gelu(node: Call, x: OutPort, *, alpha: float = 1.702) -> OutPort:
+def quick_gelu(node: OnnxNode, x: OutPort, *, alpha: float = 1.702) -> OutPort:
     """x sigmoid(alpha x)"""
     return node.build.Swish(x, node.like(alpha, x))
 
@@ -52,7 +52,7 @@ onnx("SimplifiedLayerNormalization", domain=MS)(rms_normalization)
 
 @onnx("SkipLayerNormalization", domain=MS)
 def skip_layer_normalization(
-    node: Call, x: OutPort, skip: OutPort, gamma: OutPort, beta: OutPort | None = None, bias: OutPort | None = None
+    node: OnnxNode, x: OutPort, skip: OutPort, gamma: OutPort, beta: OutPort | None = None, bias: OutPort | None = None
 ) -> tuple[OutPort | None, ...]:
     """Normalise the sum of both inputs, which is output 3."""
     total = _summed(node, x, skip, bias)
@@ -62,21 +62,21 @@ def skip_layer_normalization(
 
 @onnx("SkipSimplifiedLayerNormalization", domain=MS)
 def skip_simplified_layer_normalization(
-    node: Call, x: OutPort, skip: OutPort, gamma: OutPort, bias: OutPort | None = None
+    node: OnnxNode, x: OutPort, skip: OutPort, gamma: OutPort, bias: OutPort | None = None
 ) -> tuple[OutPort | None, ...]:
     total = _summed(node, x, skip, bias)
     y = rms_normalized(node, total, gamma, total.type.rank - 1, node.number("epsilon", 1e-12))
     return y, None, None, total
 
 
-def _summed(node: Call, x: OutPort, skip: OutPort, bias: OutPort | None) -> OutPort:
+def _summed(node: OnnxNode, x: OutPort, skip: OutPort, bias: OutPort | None) -> OutPort:
     total = node.build.Add(x, skip)
     return total if bias is None else node.build.Add(total, bias)
 
 
 @onnx("EmbedLayerNormalization", domain=MS)
 def embed_layer_normalization(
-    node: Call,
+    node: OnnxNode,
     ids: OutPort,
     segments: OutPort | None,
     words: OutPort,
@@ -95,7 +95,7 @@ def embed_layer_normalization(
 
 
 def embedded(
-    node: Call, ids: OutPort, rows: Sequence[OutPort], gamma: OutPort, beta: OutPort, mask: OutPort | None
+    node: OnnxNode, ids: OutPort, rows: Sequence[OutPort], gamma: OutPort, beta: OutPort, mask: OutPort | None
 ) -> tuple[OutPort, ...]:
     """Return rows of tables, added and normalised; the numbers of valid tokens; and the sum."""
     build, total = node.build, reduce(node.build.Add, rows)
@@ -107,13 +107,13 @@ def embedded(
     return y, valid, total
 
 
-def _rows_behind(node: Call, x: OutPort) -> OutPort:
+def _rows_behind(node: OnnxNode, x: OutPort) -> OutPort:
     """Transpose [rows, .., columns] to [.., rows, columns]."""
     return node.build.Transpose(x, node.list([*range(1, x.type.rank - 1), 0, x.type.rank - 1]))
 
 
 @onnx("FusedMatMul", "TransposeMatMul", domain=MS)
-def fused_matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def fused_matmul(node: OnnxNode, a: OutPort, b: OutPort) -> OutPort:
     """alpha a b; an input with a transposed batch has its rows first."""
     if node.flag("transBatchA"):
         a = _rows_behind(node, a)
@@ -125,11 +125,11 @@ def fused_matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 
 @onnx("FusedGemm", domain=MS)
-def fused_gemm(node: Call, a: OutPort, b: OutPort, c: OutPort | None = None) -> OutPort:
+def fused_gemm(node: OnnxNode, a: OutPort, b: OutPort, c: OutPort | None = None) -> OutPort:
     return _activated(node, gemm(node, a, b, c))
 
 
-def _activated(node: Call, y: OutPort) -> OutPort:
+def _activated(node: OnnxNode, y: OutPort) -> OutPort:
     build, name = node.build, node.text("activation", "")
     parameters = node.numbers("activation_params", ())
     slope = node.number("activation_alpha", parameters[0] if parameters else 0.01)
@@ -148,7 +148,7 @@ def _activated(node: Call, y: OutPort) -> OutPort:
 
 @onnx("MatMulIntegerToFloat", domain=MS)
 def matmul_integer_to_float(
-    node: Call,
+    node: OnnxNode,
     a: OutPort,
     b: OutPort,
     a_scale: OutPort,
@@ -166,13 +166,15 @@ def matmul_integer_to_float(
 
 @onnx("DynamicQuantizeMatMul", domain=MS)
 def dynamic_quantize_matmul(
-    node: Call, a: OutPort, b: OutPort, b_scale: OutPort, b_zero: OutPort | None = None, bias: OutPort | None = None
+    node: OnnxNode, a: OutPort, b: OutPort, b_scale: OutPort, b_zero: OutPort | None = None, bias: OutPort | None = None
 ) -> OutPort:
     quantised, scale, zero = dynamic_quantize_linear(node, a)
     return matmul_integer_to_float(node, quantised, b, scale, b_scale, zero, b_zero, bias)
 
 
 @onnx("FusedConv", domain=MS)
-def fused_conv(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None, added: OutPort | None = None) -> OutPort:
+def fused_conv(
+    node: OnnxNode, x: OutPort, w: OutPort, b: OutPort | None = None, added: OutPort | None = None
+) -> OutPort:
     y = conv(node, x, w, b)
     return _activated(node, y if added is None else node.build.Add(y, added))

@@ -7,7 +7,7 @@ import numpy as np
 from aot.frontends.onnx.math.quantization import dynamic_quantize_linear, shifted
 from aot.frontends.onnx.microsoft.operations import MS
 from aot.frontends.onnx.neural.recurrent import RecurrentLayer, lstm, ports_of
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.opset.recurrent.quantised import QuantisedLSTMRecurrence
@@ -20,7 +20,7 @@ GATES = "2031"  # f i c o among i o f c
 
 @onnx("DynamicQuantizeLSTM", domain=MS)
 def dynamic_quantize_lstm(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     w: OutPort,
     r: OutPort,
@@ -73,13 +73,13 @@ def dynamic_quantize_lstm(
     return layer.arranged(joined)
 
 
-def _check_types(node: Call, weights: OutPort, zero: OutPort) -> None:
+def _check_types(node: OnnxNode, weights: OutPort, zero: OutPort) -> None:
     if weights.type.dtype not in (DType.I8, DType.U8) or zero.type.dtype is not weights.type.dtype:
         rule = "weights are i8 or u8, and their zero points are of the same type"
         raise ModelError(f"{node.kind}: {rule}, got {weights.type} and {zero.type}")
 
 
-def _by_direction(node: Call, layer: RecurrentLayer, q: OutPort) -> list[OutPort]:
+def _by_direction(node: OnnxNode, layer: RecurrentLayer, q: OutPort) -> list[OutPort]:
     """Return the gates of each direction of scales [directions] or [directions, gates]."""
     rows, build = 4 * layer.hidden, node.build
     if q.type.rank != 2:
@@ -98,12 +98,12 @@ def _small(r: OutPort, zero: OutPort) -> Array | None:
     return numbers.astype(np.int8) if numbers.min(initial=0) >= -128 and numbers.max(initial=0) <= 127 else None
 
 
-def _column(node: Call, p: OutPort) -> OutPort:
+def _column(node: OnnxNode, p: OutPort) -> OutPort:
     """Reshape [directions] or [directions, gates] to broadcast to [directions, gates, inputs]."""
     return node.build.Unsqueeze(p, node.list([2] if p.type.rank == 2 else [1, 2]))
 
 
-def _dequantised(node: Call, q: OutPort, scale: OutPort, zero: OutPort) -> OutPort:
+def _dequantised(node: OnnxNode, q: OutPort, scale: OutPort, zero: OutPort) -> OutPort:
     """Return [directions, gates, inputs] in f32."""
     rows = node.build.Transpose(q, node.list([0, 2, 1]))
     whole = node.cast(shifted(node, rows, _column(node, zero)), DType.F32)

@@ -13,24 +13,24 @@ from aot.frontends.onnx.microsoft.attention import attended_with_past
 from aot.frontends.onnx.microsoft.operations import MS, embedded
 from aot.frontends.onnx.neural.pooling import average_pool, max_pool
 from aot.frontends.onnx.neural.softmax import weights
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
-def numbers(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None, axis: int = 0) -> OutPort:
+def numbers(node: OnnxNode, x: OutPort, scale: OutPort, zero: OutPort | None, axis: int = 0) -> OutPort:
     """Return (x - zero) scale in f32; a vector is along an axis."""
     point = None if zero is None else fitted(node, zero, x, axis)
     return node.build.Multiply(node.cast(shifted(node, x, point), DType.F32), fitted(node, scale, x, axis))
 
 
-def again(node: Call, y: OutPort, scale: OutPort, zero: OutPort | None, dtype: DType) -> OutPort:
+def again(node: OnnxNode, y: OutPort, scale: OutPort, zero: OutPort | None, dtype: DType) -> OutPort:
     return quantized(node, node.build.Divide(y, scale), zero, dtype)
 
 
 @onnx("QLinearAdd", "QLinearMul", domain=MS)
 def qlinear_two(
-    node: Call,
+    node: OnnxNode,
     a: OutPort,
     a_scale: OutPort,
     a_zero: OutPort | None,
@@ -47,7 +47,12 @@ def qlinear_two(
 
 @onnx("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", domain=MS)
 def qlinear_one(
-    node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort | None, y_scale: OutPort, y_zero: OutPort | None = None
+    node: OnnxNode,
+    x: OutPort,
+    x_scale: OutPort,
+    x_zero: OutPort | None,
+    y_scale: OutPort,
+    y_zero: OutPort | None = None,
 ) -> OutPort:
     build, wide = node.build, numbers(node, x, x_scale, x_zero)
     if node.kind == "QLinearSigmoid":
@@ -63,7 +68,12 @@ def qlinear_one(
 
 @onnx("QLinearAveragePool", "QLinearGlobalAveragePool", domain=MS)
 def qlinear_average_pool(
-    node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort | None, y_scale: OutPort, y_zero: OutPort | None = None
+    node: OnnxNode,
+    x: OutPort,
+    x_scale: OutPort,
+    x_zero: OutPort | None,
+    y_scale: OutPort,
+    y_zero: OutPort | None = None,
 ) -> OutPort:
     """Average pooling; channels may be the last axis instead of the second."""
     rank, last = x.type.rank, node.flag("channels_last")
@@ -81,13 +91,13 @@ def qlinear_average_pool(
 
 
 @onnx("NhwcMaxPool", domain=MS)
-def nhwc_max_pool(node: Call, x: OutPort) -> OutPort:
+def nhwc_max_pool(node: OnnxNode, x: OutPort) -> OutPort:
     return node.to_channels_last(max_pool(node, node.to_channels_first(x))[0])
 
 
 @onnx("QLinearConv", domain=MS)
 def qlinear_conv_nhwc(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     x_scale: OutPort,
     x_zero: OutPort,
@@ -106,7 +116,7 @@ def qlinear_conv_nhwc(
 
 @onnx("QEmbedLayerNormalization", domain=MS)
 def qembed_layer_normalization(
-    node: Call,
+    node: OnnxNode,
     ids: OutPort,
     segments: OutPort | None,
     words: OutPort,
@@ -132,7 +142,7 @@ def qembed_layer_normalization(
 
 
 @onnx("QLinearConcat", domain=MS)
-def qlinear_concat(node: Call, y_scale: OutPort, y_zero: OutPort, *parts: OutPort) -> OutPort:
+def qlinear_concat(node: OnnxNode, y_scale: OutPort, y_zero: OutPort, *parts: OutPort) -> OutPort:
     """`parts`: tensor, scale, zero point; tensor, scale, ..; a part with the result's parameters is not requantised."""
     inputs: list[OutPort] = []
     for x, scale, zero in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
@@ -146,7 +156,7 @@ def qlinear_concat(node: Call, y_scale: OutPort, y_zero: OutPort, *parts: OutPor
 
 @onnx("QLinearWhere", domain=MS)
 def qlinear_where(
-    node: Call,
+    node: OnnxNode,
     condition: OutPort,
     a: OutPort,
     a_scale: OutPort,
@@ -163,7 +173,7 @@ def qlinear_where(
 
 @onnx("QGemm", domain=MS)
 def qgemm(
-    node: Call,
+    node: OnnxNode,
     a: OutPort,
     a_scale: OutPort,
     a_zero: OutPort | None,
@@ -187,7 +197,7 @@ def qgemm(
 
 @onnx("QAttention", domain=MS)
 def qattention(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     w: OutPort,
     bias: OutPort,

@@ -9,7 +9,7 @@ import numpy as np
 from aot.frontends.onnx.arrays.generators import indices
 from aot.frontends.onnx.control.tensor_sequence import ENDLESS
 from aot.frontends.onnx.neural.softmax import weights
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
@@ -17,7 +17,7 @@ from aot.runtime.abi import DType
 QK_PLAIN, QK_CAPPED, QK_BIASED, QK_SOFTMAX = range(4)
 
 
-def heads_first(node: Call, x: OutPort, heads: int) -> OutPort:
+def heads_first(node: OnnxNode, x: OutPort, heads: int) -> OutPort:
     """Reshape [batch, length, heads * size] to [batch, heads, length, size]."""
     if x.type.rank == 4:
         return x
@@ -25,13 +25,13 @@ def heads_first(node: Call, x: OutPort, heads: int) -> OutPort:
     return node.build.Transpose(split, node.list([0, 2, 1, 3]))
 
 
-def heads_last(node: Call, x: OutPort) -> OutPort:
+def heads_last(node: OnnxNode, x: OutPort) -> OutPort:
     """Reshape [batch, heads, length, size] to [batch, length, heads * size]."""
     turned = node.build.Transpose(x, node.list([0, 2, 1, 3]))
     return node.build.Reshape(turned, node.list([0, 0, -1]), special_zero=True)
 
 
-def repeated(node: Call, x: OutPort, q: OutPort) -> OutPort:
+def repeated(node: OnnxNode, x: OutPort, q: OutPort) -> OutPort:
     """Repeat each head of keys or values for the heads of queries that share it: h0 h0 h1 h1 .."""
     own, heads, build = x.shape[1], q.shape[1], node.build
     if own == heads:
@@ -48,7 +48,7 @@ def repeated(node: Call, x: OutPort, q: OutPort) -> OutPort:
 
 @onnx("Attention")
 def attention(
-    node: Call,
+    node: OnnxNode,
     q: OutPort,
     k: OutPort,
     v: OutPort,
@@ -74,7 +74,7 @@ def attention(
     return heads_last(node, result) if flat else result, k, v, shown
 
 
-def factor(node: Call, q: OutPort, power: float = 1.0) -> OutPort:
+def factor(node: OnnxNode, q: OutPort, power: float = 1.0) -> OutPort:
     """Return the factor of the scores to a power: 1 / sqrt(size of a head) by default."""
     scale, size, build = node.number("scale", 0.0), q.shape[3], node.build
     if scale or isinstance(size, int):
@@ -84,7 +84,7 @@ def factor(node: Call, q: OutPort, power: float = 1.0) -> OutPort:
 
 
 def _attended(
-    node: Call, q: OutPort, k: OutPort, v: OutPort, bias: OutPort | None, kind: int
+    node: OnnxNode, q: OutPort, k: OutPort, v: OutPort, bias: OutPort | None, kind: int
 ) -> tuple[OutPort, OutPort]:
     """Return the result, and the scores at the requested stage; each step is rounded to the type of the inputs."""
     build, dtype = node.build, q.type.dtype
@@ -105,7 +105,7 @@ def _attended(
     return build.MatMul(node.cast(probabilities, dtype), v), node.cast(shown, dtype)
 
 
-def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[OutPort, OutPort]:
+def _positions(node: OnnxNode, q: OutPort, k: OutPort, offset: OutPort) -> tuple[OutPort, OutPort]:
     """Return the positions of queries, as a column, and of keys."""
     build = node.build
     rows, columns = (indices(node, node.size(x, 2)) for x in (q, k))
@@ -113,7 +113,7 @@ def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[Out
 
 
 def _bias(
-    node: Call, q: OutPort, k: OutPort, mask: OutPort | None, offset: OutPort, lengths: OutPort | None
+    node: OnnxNode, q: OutPort, k: OutPort, mask: OutPort | None, offset: OutPort, lengths: OutPort | None
 ) -> OutPort | None:
     """Return the bias added to the scores: -inf where a query must not see a key; None without a mask."""
     build = node.build
@@ -137,12 +137,12 @@ def _bias(
     return total
 
 
-def _hidden(node: Call, hidden: OutPort) -> OutPort:
+def _hidden(node: OnnxNode, hidden: OutPort) -> OutPort:
     build = node.build
     return build.Select(hidden, build.const(-math.inf, DType.F32), build.const(0.0, DType.F32))
 
 
-def _mask(node: Call, mask: OutPort, k: OutPort) -> OutPort:
+def _mask(node: OnnxNode, mask: OutPort, k: OutPort) -> OutPort:
     """Return the mask as a bias; keys beyond the mask's end are masked."""
     build, boolean = node.build, mask.type.dtype is DType.BOOL
     hidden = _hidden(node, build.LogicalNot(mask)) if boolean else node.cast(mask, DType.F32)
@@ -154,7 +154,9 @@ def _mask(node: Call, mask: OutPort, k: OutPort) -> OutPort:
 
 
 @onnx("RotaryEmbedding")
-def rotary_embedding(node: Call, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None = None) -> OutPort:
+def rotary_embedding(
+    node: OnnxNode, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None = None
+) -> OutPort:
     build, flat = node.build, x.type.rank == 3
     if flat:
         split = build.Reshape(x, node.list([0, 0, node.integer("num_heads"), -1]), special_zero=True)
@@ -167,7 +169,7 @@ def rotary_embedding(node: Call, x: OutPort, cos: OutPort, sin: OutPort, positio
 
 
 def rotated(
-    node: Call, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None, near: bool, some: int = 0
+    node: OnnxNode, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None, near: bool, some: int = 0
 ) -> OutPort:
     """Rotate pairs of [batch, length, heads, size]: (x1, x2) -> (cos x1 - sin x2, sin x1 + cos x2).
 

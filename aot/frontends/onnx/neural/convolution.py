@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.conversion.windowing import Windowing
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, simplify
 from aot.opset.products.pool_windows import AutoPad
@@ -17,7 +17,7 @@ AUTO_PAD = {
 }
 
 
-def windowing(node: Call, rank: int) -> Windowing:
+def windowing(node: OnnxNode, rank: int) -> Windowing:
     """Return the attributes; ModelError for lists of a wrong length. An empty `auto_pad` is none."""
     auto = node.choice("auto_pad", AUTO_PAD, "NOTSET") if node.text("auto_pad", "") else AutoPad.EXPLICIT
     strides = node.integers("strides", (1,) * rank)
@@ -31,7 +31,7 @@ def windowing(node: Call, rank: int) -> Windowing:
     return Windowing(strides, dilations, pads[:rank], pads[rank:], auto)
 
 
-def spatial_rank(node: Call, x: OutPort) -> int:
+def spatial_rank(node: OnnxNode, x: OutPort) -> int:
     rank = x.type.rank - 2
     if rank < 1:
         raise ModelError(f"{node.kind}: inputs have a batch, channels and spatial axes, got {x.type}")
@@ -39,7 +39,7 @@ def spatial_rank(node: Call, x: OutPort) -> int:
     return rank
 
 
-def weights_of_kernel(node: Call, w: OutPort) -> OutPort:
+def weights_of_kernel(node: OnnxNode, w: OutPort) -> OutPort:
     """Weights [.., .., *kernel] whose spatial sizes are attribute `kernel_shape`; ModelError for other ones.
 
     Sizes that vary are checked at run time. Without the attribute the weights say what the kernel is.
@@ -57,11 +57,11 @@ def weights_of_kernel(node: Call, w: OutPort) -> OutPort:
 
 
 @onnx("Conv")
-def conv(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
+def conv(node: OnnxNode, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
     return node.biased(convolved(node, x, w), b)
 
 
-def convolved(node: Call, x: OutPort, w: OutPort) -> OutPort:
+def convolved(node: OnnxNode, x: OutPort, w: OutPort) -> OutPort:
     fields, w = windowing(node, spatial_rank(node, x)).fields(), weights_of_kernel(node, w)
     groups = node.integer("group", 1)
     if groups == 1:
@@ -69,7 +69,7 @@ def convolved(node: Call, x: OutPort, w: OutPort) -> OutPort:
     return node.build.GroupConvolution(x, grouped(node, w, groups), **fields)
 
 
-def grouped(node: Call, w: OutPort, groups: int) -> OutPort:
+def grouped(node: OnnxNode, w: OutPort, groups: int) -> OutPort:
     """Reshape [a, b, ..] to [groups, a / groups, b, ..]."""
     first = w.shape[0]
     if groups < 1 or (isinstance(first, int) and first % groups):
@@ -78,7 +78,7 @@ def grouped(node: Call, w: OutPort, groups: int) -> OutPort:
 
 
 @onnx("ConvTranspose")
-def conv_transpose(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
+def conv_transpose(node: OnnxNode, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
     rank, w = spatial_rank(node, x), weights_of_kernel(node, w)
     windows, extra = windowing(node, rank), node.integers("output_padding", (0,) * rank)
     wanted = _transposed_size(node, windows, x, extra)
@@ -101,7 +101,7 @@ def conv_transpose(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None)
     return node.biased(y, b)
 
 
-def _transposed_size(node: Call, windows: Windowing, x: OutPort, extra: tuple[int, ...]) -> tuple[Dim, ...] | None:
+def _transposed_size(node: OnnxNode, windows: Windowing, x: OutPort, extra: tuple[int, ...]) -> tuple[Dim, ...] | None:
     """Return the requested spatial size; None if the node has none."""
     if node.has("output_shape"):
         return node.integers("output_shape")[-len(extra) :]
@@ -133,7 +133,7 @@ def _transposed_pads(
 
 @onnx("DeformConv")
 def deform_conv(
-    node: Call, x: OutPort, w: OutPort, offset: OutPort, b: OutPort | None = None, mask: OutPort | None = None
+    node: OnnxNode, x: OutPort, w: OutPort, offset: OutPort, b: OutPort | None = None, mask: OutPort | None = None
 ) -> OutPort:
     fields = windowing(node, 2).fields() | {
         "group": node.integer("group", 1),

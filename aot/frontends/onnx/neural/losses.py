@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
 @onnx("NegativeLogLikelihoodLoss")
-def negative_log_likelihood_loss(node: Call, x: OutPort, target: OutPort, weight: OutPort | None = None) -> OutPort:
+def negative_log_likelihood_loss(node: OnnxNode, x: OutPort, target: OutPort, weight: OutPort | None = None) -> OutPort:
     return _loss(node, x, target, weight)
 
 
 @onnx("SoftmaxCrossEntropyLoss")
 def softmax_cross_entropy_loss(
-    node: Call, scores: OutPort, labels: OutPort, weights: OutPort | None = None
+    node: OnnxNode, scores: OutPort, labels: OutPort, weights: OutPort | None = None
 ) -> tuple[OutPort, ...]:
     """The loss, and the log-probabilities."""
     logs = node.build.LogSoftmax(scores, axis=1)
     return _loss(node, logs, labels, weights), logs
 
 
-def _loss(node: Call, logs: OutPort, target: OutPort, weight: OutPort | None) -> OutPort:
+def _loss(node: OnnxNode, logs: OutPort, target: OutPort, weight: OutPort | None) -> OutPort:
     """Return -logs[target] weight[target]; the mean is over the weights."""
     build, one, dtype = node.build, node.list([1]), logs.type.dtype
     ignored = node.has("ignore_index")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
-def along(node: Call, v: OutPort, x: OutPort, axis: int = 1) -> OutPort:
+def along(node: OnnxNode, v: OutPort, x: OutPort, axis: int = 1) -> OutPort:
     """Reshape a vector to broadcast along one axis of `x`."""
     return node.reshape(v, (v.shape[0], *[1] * (x.type.rank - axis - 1))) if v.type.rank == 1 else v
 
 
 @onnx("BatchNormalization")
 def batch_normalization(
-    node: Call, x: OutPort, scale: OutPort, bias: OutPort, mean: OutPort, variance: OutPort
+    node: OnnxNode, x: OutPort, scale: OutPort, bias: OutPort, mean: OutPort, variance: OutPort
 ) -> tuple[OutPort, ...]:
     """Normalise by the given statistics, or in training mode by those of the batch."""
     build, eps, dtype = node.build, node.number("epsilon", 1e-5), x.type.dtype
@@ -41,7 +41,7 @@ def batch_normalization(
     return y, running(mean, batch_mean), running(variance, spread)
 
 
-def _per_feature(node: Call, x: OutPort, parameters: Sequence[OutPort], eps: float) -> OutPort:
+def _per_feature(node: OnnxNode, x: OutPort, parameters: Sequence[OutPort], eps: float) -> OutPort:
     """Normalise with spatial=0, before opset 9: scale, bias, mean and variance [C, D1, ...] per feature of a sample."""
     build, rank = node.build, x.type.rank - 1
     for p in parameters:
@@ -52,7 +52,9 @@ def _per_feature(node: Call, x: OutPort, parameters: Sequence[OutPort], eps: flo
 
 
 @onnx("InstanceNormalization")
-def instance_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort, *, epsilon: float = 1e-5) -> OutPort:
+def instance_normalization(
+    node: OnnxNode, x: OutPort, scale: OutPort, bias: OutPort, *, epsilon: float = 1e-5
+) -> OutPort:
     build = node.build
     y = build.MVN(x, node.list(range(2, x.type.rank)), eps=epsilon)
     return build.Add(build.Multiply(y, along(node, scale, x)), along(node, bias, x))
@@ -60,14 +62,14 @@ def instance_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort
 
 @onnx("LayerNormalization")
 def layer_normalization(
-    node: Call, x: OutPort, scale: OutPort, bias: OutPort | None = None, *, axis: int = -1, epsilon: float = 1e-5
+    node: OnnxNode, x: OutPort, scale: OutPort, bias: OutPort | None = None, *, axis: int = -1, epsilon: float = 1e-5
 ) -> tuple[OutPort, ...]:
     """The normalised tensor, the mean, and 1 / deviation in the type of `stash_type`."""
     return layer_normalized(node, x, scale, bias, node.axis(axis, x.type.rank), epsilon)
 
 
 def layer_normalized(
-    node: Call, x: OutPort, scale: OutPort, bias: OutPort | None, first: int, eps: float
+    node: OnnxNode, x: OutPort, scale: OutPort, bias: OutPort | None, first: int, eps: float
 ) -> tuple[OutPort, ...]:
     build, dtype, axes = node.build, x.type.dtype, node.list(range(first, x.type.rank))
     y = build.Multiply(build.MVN(x, axes, eps=eps), scale)
@@ -82,11 +84,11 @@ def layer_normalized(
 
 
 @onnx("RMSNormalization")
-def rms_normalization(node: Call, x: OutPort, scale: OutPort, *, axis: int = -1, epsilon: float = 1e-5) -> OutPort:
+def rms_normalization(node: OnnxNode, x: OutPort, scale: OutPort, *, axis: int = -1, epsilon: float = 1e-5) -> OutPort:
     return rms_normalized(node, x, scale, node.axis(axis, x.type.rank), epsilon)
 
 
-def rms_normalized(node: Call, x: OutPort, scale: OutPort, first: int, eps: float) -> OutPort:
+def rms_normalized(node: OnnxNode, x: OutPort, scale: OutPort, first: int, eps: float) -> OutPort:
     """Return x / sqrt(mean(x x) + eps) scale."""
     build, dtype, axes = node.build, x.type.dtype, node.list(range(first, x.type.rank))
     wide = node.cast(x, DType.F32) if dtype in (DType.F16, DType.BF16) else x
@@ -97,7 +99,7 @@ def rms_normalized(node: Call, x: OutPort, scale: OutPort, first: int, eps: floa
 
 @onnx("GroupNormalization")
 def group_normalization(
-    node: Call, x: OutPort, scale: OutPort, bias: OutPort, *, num_groups: int, epsilon: float = 1e-5
+    node: OnnxNode, x: OutPort, scale: OutPort, bias: OutPort, *, num_groups: int, epsilon: float = 1e-5
 ) -> OutPort:
     """Normalise groups; scales are per channel, before opset 21 per group."""
     build = node.build
@@ -108,13 +110,15 @@ def group_normalization(
     return build.GroupNormalization(x, scale, bias, num_groups=num_groups, epsilon=epsilon)
 
 
-def _int(node: Call, dim: object) -> int:
+def _int(node: OnnxNode, dim: object) -> int:
     node.refuse(not isinstance(dim, int), "channels must be known at compile time")
     return dim if isinstance(dim, int) else 0
 
 
 @onnx("LRN")
-def lrn(node: Call, x: OutPort, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> OutPort:
+def lrn(
+    node: OnnxNode, x: OutPort, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+) -> OutPort:
     """x / (bias + alpha / size * sum of squares of `size` channels)^beta; of an even number, one more behind."""
     build = node.build
     if size % 2 or size < 1:
@@ -129,7 +133,7 @@ def lrn(node: Call, x: OutPort, *, size: int, alpha: float = 1e-4, beta: float =
 
 
 @onnx("LpNormalization")
-def lp_normalization(node: Call, x: OutPort, *, axis: int = -1, p: int = 2) -> OutPort:
+def lp_normalization(node: OnnxNode, x: OutPort, *, axis: int = -1, p: int = 2) -> OutPort:
     """x / |x|_p; 0 where the norm is 0."""
     build, axes = node.build, node.list([axis])
     norm = build.ReduceL1 if p == 1 else build.ReduceL2
@@ -139,6 +143,6 @@ def lp_normalization(node: Call, x: OutPort, *, axis: int = -1, p: int = 2) -> O
 
 
 @onnx("MeanVarianceNormalization")
-def mean_variance_normalization(node: Call, x: OutPort, *, axes: Sequence[int] = (0, 2, 3)) -> OutPort:
+def mean_variance_normalization(node: OnnxNode, x: OutPort, *, axes: Sequence[int] = (0, 2, 3)) -> OutPort:
     """(x - mean) / (sqrt(variance) + 1e-9)"""
     return node.build.MVN(x, node.list(axes), eps=1e-9)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aot.frontends.onnx.registry import Call, Outputs, onnx
+from aot.frontends.onnx.registry import OnnxNode, Outputs, onnx
 from aot.ir.graph import OutPort
 
 TRAINING = "ai.onnx.preview.training"
 
 
-def _weights(node: Call, tensors: Sequence[OutPort], kinds: int) -> Iterator[tuple[OutPort, ...]]:
+def _weights(node: OnnxNode, tensors: Sequence[OutPort], kinds: int) -> Iterator[tuple[OutPort, ...]]:
     """Yield the weight, its gradient and its states for each of the weights."""
     count, rest = divmod(len(tensors), kinds)
     node.refuse(bool(rest) or not count, f"there must be {kinds} tensors for each weight, got {len(tensors)} in all")
@@ -25,14 +25,14 @@ def _together(rows: Sequence[tuple[OutPort, ...]]) -> Outputs:
     return Outputs([port for column in zip(*rows, strict=True) for port in column])
 
 
-def _regularised(node: Call, x: OutPort, gradient: OutPort) -> OutPort:
+def _regularised(node: OnnxNode, x: OutPort, gradient: OutPort) -> OutPort:
     """Return the gradient of the loss with the square of the weights added to it."""
     return node.build.Add(node.build.Multiply(x, node.number("norm_coefficient", 0.0)), gradient)
 
 
 @onnx("Adagrad", domain=TRAINING)
 def adagrad(
-    node: Call, rate: OutPort, time: OutPort, *tensors: OutPort, decay_factor: float = 0.0, epsilon: float = 0.0
+    node: OnnxNode, rate: OutPort, time: OutPort, *tensors: OutPort, decay_factor: float = 0.0, epsilon: float = 0.0
 ) -> Outputs:
     """x - rate / (1 + time decay) g / (sqrt(h) + epsilon), h the sum of all g^2."""
     build = node.build
@@ -49,7 +49,7 @@ def adagrad(
 
 @onnx("Adam", domain=TRAINING)
 def adam(
-    node: Call,
+    node: OnnxNode,
     rate: OutPort,
     time: OutPort,
     *tensors: OutPort,
@@ -76,7 +76,7 @@ def adam(
 
 @onnx("Momentum", domain=TRAINING)
 def momentum(
-    node: Call, rate: OutPort, time: OutPort, *tensors: OutPort, alpha: float, beta: float, mode: str
+    node: OnnxNode, rate: OutPort, time: OutPort, *tensors: OutPort, alpha: float, beta: float, mode: str
 ) -> Outputs:
     """x - rate v, v = alpha v + beta g, beta 1 at time 0; Nesterov's: x - rate (g + alpha v)."""
     build = node.build

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from aot.frontends.onnx.neural.convolution import spatial_rank, windowing
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.detection.roi_align import Aligned
 from aot.opset.products.pool_windows import Rounding
@@ -15,13 +15,13 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 
-def _rounding(node: Call) -> Rounding:
+def _rounding(node: OnnxNode) -> Rounding:
     """Return the rounding of the number of windows; no window starts in the padding at the end."""
     return Rounding.CEIL_TORCH if node.flag("ceil_mode") else Rounding.FLOOR
 
 
 @onnx("MaxPool")
-def max_pool(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def max_pool(node: OnnxNode, x: OutPort) -> tuple[OutPort, ...]:
     fields = windowing(node, spatial_rank(node, x)).fields()
     indexed = len(node.outputs) > 1 and node.outputs[1]
     kernel, rounding = node.integers("kernel_shape"), _rounding(node)
@@ -32,7 +32,7 @@ def max_pool(node: Call, x: OutPort) -> tuple[OutPort, ...]:
     return pool, _columns_first(node, places, x) if node.flag("storage_order") else places
 
 
-def _columns_first(node: Call, places: OutPort, x: OutPort) -> OutPort:
+def _columns_first(node: OnnxNode, places: OutPort, x: OutPort) -> OutPort:
     """Transpose flat indices to a tensor whose last axes are stored in reverse order."""
     build, sizes = node.build, x.type.static_shape[2:]
     outside = build.Multiply(build.Divide(places, prod(sizes)), prod(sizes))
@@ -45,11 +45,11 @@ def _columns_first(node: Call, places: OutPort, x: OutPort) -> OutPort:
 
 
 @onnx("AveragePool")
-def average_pool(node: Call, x: OutPort, *, count_include_pad: bool = False) -> OutPort:
+def average_pool(node: OnnxNode, x: OutPort, *, count_include_pad: bool = False) -> OutPort:
     return _averaged(node, x, not count_include_pad)
 
 
-def _averaged(node: Call, x: OutPort, exclude_pad: bool) -> OutPort:
+def _averaged(node: OnnxNode, x: OutPort, exclude_pad: bool) -> OutPort:
     fields = windowing(node, spatial_rank(node, x)).fields()
     fields |= {"kernel": node.integers("kernel_shape"), "rounding_type": _rounding(node)}
     if not exclude_pad and fields["rounding_type"] is not Rounding.FLOOR:
@@ -62,17 +62,17 @@ def _averaged(node: Call, x: OutPort, exclude_pad: bool) -> OutPort:
 
 
 @onnx("GlobalAveragePool")
-def global_average_pool(node: Call, x: OutPort) -> OutPort:
+def global_average_pool(node: OnnxNode, x: OutPort) -> OutPort:
     return node.build.ReduceMean(x, node.list(range(2, x.type.rank)), keep_dims=True)
 
 
 @onnx("GlobalMaxPool")
-def global_max_pool(node: Call, x: OutPort) -> OutPort:
+def global_max_pool(node: OnnxNode, x: OutPort) -> OutPort:
     return node.build.ReduceMax(x, node.list(range(2, x.type.rank)), keep_dims=True)
 
 
 @onnx("LpPool")
-def lp_pool(node: Call, x: OutPort) -> OutPort:
+def lp_pool(node: OnnxNode, x: OutPort) -> OutPort:
     """(sum |x|^p)^(1/p): the mean that counts padding, times the size of the kernel."""
     build, p = node.build, float(node.integer("p", 2))
     powers = build.Multiply(x, x) if p == 2 else build.Power(build.Abs(x), p)
@@ -87,14 +87,14 @@ def lp_pool(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("GlobalLpPool")
-def global_lp_pool(node: Call, x: OutPort, *, p: int = 2) -> OutPort:
+def global_lp_pool(node: OnnxNode, x: OutPort, *, p: int = 2) -> OutPort:
     build = node.build
     total = build.ReduceSum(build.Power(build.Abs(x), float(p)), node.list(range(2, x.type.rank)), keep_dims=True)
     return build.Power(total, 1 / p)
 
 
 @onnx("MaxUnpool")
-def max_unpool(node: Call, x: OutPort, indices: OutPort, size: OutPort | None = None) -> OutPort:
+def max_unpool(node: OnnxNode, x: OutPort, indices: OutPort, size: OutPort | None = None) -> OutPort:
     """Write elements back to their indices in the flat tensor."""
     build, rank = node.build, x.type.rank - 2
     windows, kernel = windowing(node, rank), node.integers("kernel_shape")
@@ -114,7 +114,7 @@ def max_unpool(node: Call, x: OutPort, indices: OutPort, size: OutPort | None = 
     return build.Reshape(out, shape)
 
 
-def _moved(node: Call, rest: OutPort, old: tuple[int, ...], new: OutPort) -> OutPort:
+def _moved(node: OnnxNode, rest: OutPort, old: tuple[int, ...], new: OutPort) -> OutPort:
     """Convert flat indices into shape `old` to flat indices into shape `new`."""
     build, total, step = node.build, node.list([0]), node.scalar(1)
     for a in reversed(range(len(old))):
@@ -126,14 +126,14 @@ def _moved(node: Call, rest: OutPort, old: tuple[int, ...], new: OutPort) -> Out
 
 @onnx("MaxRoiPool")
 def max_roi_pool(
-    node: Call, x: OutPort, rois: OutPort, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0
+    node: OnnxNode, x: OutPort, rois: OutPort, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0
 ) -> OutPort:
     height, width = pooled_shape
     return node.build.ROIPooling(x, rois, pooled_h=height, pooled_w=width, spatial_scale=spatial_scale)
 
 
 @onnx("RoiAlign")
-def roi_align(node: Call, x: OutPort, rois: OutPort, batches: OutPort) -> OutPort:
+def roi_align(node: OnnxNode, x: OutPort, rois: OutPort, batches: OutPort) -> OutPort:
     default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
     table = {"half_pixel": Aligned.HALF_PIXEL_FOR_NN, "output_half_pixel": Aligned.ASYMMETRIC}
     is_mean = node.choice("mode", {"avg": True, "max": False}, "avg")

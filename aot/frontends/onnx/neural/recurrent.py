@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.recurrent.cell_activations import usual_parameters
 from aot.opset.recurrent.recurrent import Direction
@@ -22,7 +22,7 @@ MAX_UNROLLED_CELLS = 64  # steps at most that are unrolled; beyond, there is too
 class RecurrentLayer:
     """Base of the conversions of RNN, GRU and LSTM."""
 
-    def __init__(self, node: Call, x: OutPort, w: OutPort, r: OutPort, gates: int) -> None:
+    def __init__(self, node: OnnxNode, x: OutPort, w: OutPort, r: OutPort, gates: int) -> None:
         self.node, self.build, self.gates = node, node.build, gates
         self.direction = node.choice("direction", DIRECTIONS, "forward")
         self.directions = 2 if self.direction is Direction.BIDIRECTIONAL else 1
@@ -107,7 +107,7 @@ def ports_of(first: OutPort) -> list[OutPort]:
 
 @onnx("RNN")
 def rnn(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     w: OutPort,
     r: OutPort,
@@ -123,7 +123,7 @@ def rnn(
 
 @onnx("GRU")
 def gru(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     w: OutPort,
     r: OutPort,
@@ -148,7 +148,7 @@ def gru(
 
 @onnx("LSTM")
 def lstm(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     w: OutPort,
     r: OutPort,
@@ -215,7 +215,7 @@ def _with_peepholes(
 
 
 def _while(
-    node: Call, alive: OutPort | None, after: tuple[OutPort, OutPort], before: tuple[OutPort, OutPort]
+    node: OnnxNode, alive: OutPort | None, after: tuple[OutPort, OutPort], before: tuple[OutPort, OutPort]
 ) -> tuple[OutPort, OutPort, OutPort]:
     """Return a step's output and states; a sequence that has ended has output 0 and the states `before` the step."""
     if alive is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from aot.frontends.onnx.registry import SHORT, Call, onnx
+from aot.frontends.onnx.registry import SHORT_FLOATS, OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
 from aot.runtime.abi import DType
@@ -16,7 +16,7 @@ MAX_SERIAL_TERMS = 16  # elements at most that are summed in bf16; of more, the 
 
 
 @onnx("Softmax", "LogSoftmax", "Hardmax")
-def softmax(node: Call, x: OutPort) -> OutPort:
+def softmax(node: OnnxNode, x: OutPort) -> OutPort:
     """Softmax along one axis; before opset 13 over all axes from `axis` on."""
     axis = node.axis(node.integer("axis", -1 if node.opset >= 13 else 1), x.type.rank)
     if node.opset >= 13 or axis == x.type.rank - 1:
@@ -29,7 +29,7 @@ def softmax(node: Call, x: OutPort) -> OutPort:
     return node.build.Reshape(_soft(node, flat, axis), node.dims(x, range(x.type.rank)))
 
 
-def _soft(node: Call, x: OutPort, axis: int) -> OutPort:
+def _soft(node: OnnxNode, x: OutPort, axis: int) -> OutPort:
     build = node.build
     if node.kind == "Softmax":
         return weights(node, x, axis)
@@ -41,17 +41,17 @@ def _soft(node: Call, x: OutPort, axis: int) -> OutPort:
     return build.OneHot(place, depth, node.like(1, x), node.like(0, x), axis=axis)
 
 
-def weights(node: Call, x: OutPort, axis: int) -> OutPort:
+def weights(node: OnnxNode, x: OutPort, axis: int) -> OutPort:
     """Return the softmax along an axis, in the type of `x`."""
     build = node.build
-    if x.type.dtype not in SHORT or not x.type.rank:
+    if x.type.dtype not in SHORT_FLOATS or not x.type.rank:
         return build.Softmax(x, axis=axis)
     top = build.ReduceMax(x, node.list([axis]), keep_dims=True)
     powers = node.rounded(build.Exp(node.rounded(build.Subtract(x, top))))
     return node.rounded(build.Divide(powers, _total(node, powers, axis)))
 
 
-def _total(node: Call, x: OutPort, axis: int) -> OutPort:
+def _total(node: OnnxNode, x: OutPort, axis: int) -> OutPort:
     """Return the sum along an axis; a few numbers of bf16 are summed in sequence and rounded each time, as in ONNX."""
     build, count = node.build, x.shape[axis]
     if x.type.dtype is not DType.BF16 or not isinstance(count, int) or not 1 < count <= MAX_SERIAL_TERMS:

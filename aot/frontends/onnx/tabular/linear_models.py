@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.frontends.onnx.tabular.scores import (
     ML,
     first_largest,
@@ -30,7 +30,7 @@ MAX_PAIR_ELEMENTS = 1 << 26  # elements at most of the matrix from support vecto
 
 
 @onnx("LinearRegressor", domain=ML)
-def linear_regressor(node: Call, x: OutPort) -> OutPort:
+def linear_regressor(node: OnnxNode, x: OutPort) -> OutPort:
     """x coefficients^T + intercepts [rows, targets]. One target is transformed by PROBIT only, as ONNX Runtime does."""
     targets, transform = node.integer("targets", 1), transform_of(node)
     scores = _linear(node, rows_of(node, x, DType.F32), "coefficients", targets, node.numbers("intercepts", ()))
@@ -38,7 +38,7 @@ def linear_regressor(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("LinearClassifier", domain=ML)
-def linear_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
+def linear_classifier(node: OnnxNode, x: OutPort) -> tuple[OutPort, OutPort]:
     """Labels [rows] and scores [rows, classes]; one score with two labels becomes 1 - s and s."""
     names, transform = label_names(node, "classlabels_strings", "classlabels_ints"), transform_of(node)
     rows, intercepts = rows_of(node, x, DType.F32), node.numbers("intercepts", ())
@@ -53,7 +53,7 @@ def linear_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
     return one_of_two(node, names, scores, 0.0), pair_of(node, scores, transform, mixed=False)
 
 
-def _matrix(node: Call, name: str, rows: int, columns: int) -> Array:
+def _matrix(node: OnnxNode, name: str, rows: int, columns: int) -> Array:
     """Return a matrix that an attribute lists row by row; ModelError for another number of elements."""
     matrix = np.array(node.numbers(name), np.float32)
     if rows < 1 or matrix.size != rows * columns:
@@ -61,7 +61,7 @@ def _matrix(node: Call, name: str, rows: int, columns: int) -> Array:
     return matrix.reshape(rows, columns)
 
 
-def _linear(node: Call, x: OutPort, name: str, count: int, offsets: Sequence[float]) -> OutPort:
+def _linear(node: OnnxNode, x: OutPort, name: str, count: int, offsets: Sequence[float]) -> OutPort:
     """Return x [rows, features] times a matrix [count, features], plus an offset for all results or one for each."""
     matrix = _matrix(node, name, count, node.extent(x, 1, "the number of features"))
     if len(offsets) not in (0, 1, count):
@@ -71,7 +71,7 @@ def _linear(node: Call, x: OutPort, name: str, count: int, offsets: Sequence[flo
 
 
 @onnx("SVMRegressor", domain=ML)
-def svm_regressor(node: Call, x: OutPort) -> OutPort:
+def svm_regressor(node: OnnxNode, x: OutPort) -> OutPort:
     """kernel(x, vectors) coefficients + rho [rows, 1]; its sign, 1 or -1, for `one_class`."""
     build, rows, count = node.build, rows_of(node, x, DType.F32), node.integer("n_supports", 0)
     rho = node.numbers("rho")[:1]
@@ -85,7 +85,7 @@ def svm_regressor(node: Call, x: OutPort) -> OutPort:
     return scores
 
 
-def _kernel(node: Call, x: OutPort, count: int) -> OutPort:
+def _kernel(node: OnnxNode, x: OutPort, count: int) -> OutPort:
     """Return the kernel of each row with each support vector [rows, count]."""
     build = node.build
     vectors = build.const(_matrix(node, "support_vectors", count, node.extent(x, 1, "the features")), DType.F32)
@@ -103,7 +103,7 @@ def _kernel(node: Call, x: OutPort, count: int) -> OutPort:
 
 
 @onnx("SVMClassifier", domain=ML)
-def svm_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
+def svm_classifier(node: OnnxNode, x: OutPort) -> tuple[OutPort, OutPort]:
     """Labels [rows]; scores [rows, n]: a probability for each class, or a score for each pair of classes."""
     names, transform = label_names(node, "classlabels_strings", "classlabels_ints"), transform_of(node)
     rows, sizes = rows_of(node, x, DType.F32), node.integers("vectors_per_class", ())
@@ -135,7 +135,7 @@ def svm_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
     return label, pair_of(node, scores, transform, mixed=transform == "NONE")
 
 
-def _pair_scores(node: Call, rows: OutPort, sizes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> OutPort:
+def _pair_scores(node: OnnxNode, rows: OutPort, sizes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> OutPort:
     """Return a score for each pair of classes [rows, pairs], above 0 for the first; f64, since signs choose labels."""
     build, count = node.build, sum(sizes)
     coefficients = _matrix(node, "coefficients", len(sizes) - 1, count)
@@ -156,7 +156,7 @@ def _pair_scores(node: Call, rows: OutPort, sizes: Sequence[int], pairs: Sequenc
 
 
 def _probabilities(
-    node: Call, scores: OutPort, slopes: Array, shifts: Array, pairs: Sequence[tuple[int, int]], classes: int
+    node: OnnxNode, scores: OutPort, slopes: Array, shifts: Array, pairs: Sequence[tuple[int, int]], classes: int
 ) -> OutPort:
     """Return probabilities of classes [rows, classes], from a logistic function of the score of each pair."""
     build, count = node.build, len(pairs)
@@ -172,7 +172,7 @@ def _probabilities(
 
 
 def _linear_svm(
-    node: Call, rows: OutPort, names: Sequence[str] | Sequence[int], transform: str
+    node: OnnxNode, rows: OutPort, names: Sequence[str] | Sequence[int], transform: str
 ) -> tuple[OutPort, OutPort]:
     """Return labels and scores without support vectors, by a row of coefficients for each class."""
     build, rho = node.build, node.numbers("rho")[:1]

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.lookup import place_of
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -17,13 +17,13 @@ ML = "ai.onnx.ml"
 
 
 @onnx("Binarizer", domain=ML)
-def binarizer(node: Call, x: OutPort, *, threshold: float = 0.0) -> OutPort:
+def binarizer(node: OnnxNode, x: OutPort, *, threshold: float = 0.0) -> OutPort:
     above = node.build.Greater(x, node.like(threshold, x))
     return node.cast(above, x.type.dtype)
 
 
 @onnx("ArrayFeatureExtractor", domain=ML)
-def array_feature_extractor(node: Call, x: OutPort, places: OutPort) -> OutPort:
+def array_feature_extractor(node: OnnxNode, x: OutPort, places: OutPort) -> OutPort:
     """Gather elements of the last axis."""
     elements = node.build.Gather(x, node.reshape(places, (-1,)), node.scalar(x.type.rank - 1))
     return node.build.Unsqueeze(elements, node.list([0])) if x.type.rank == 1 else elements
@@ -37,7 +37,7 @@ class _Grams:
     columns: Sequence[int]
 
 
-def _grams(node: Call, pool: Sequence[int]) -> list[_Grams]:
+def _grams(node: OnnxNode, pool: Sequence[int]) -> list[_Grams]:
     """Return the n-grams by length; ModelError if the pool is no whole number of n-grams."""
     starts, columns = node.integers("ngram_counts"), node.integers("ngram_indexes")
     grams: list[_Grams] = []
@@ -53,7 +53,7 @@ def _grams(node: Call, pool: Sequence[int]) -> list[_Grams]:
 
 
 @onnx("TfIdfVectorizer")
-def tf_idf_vectorizer(node: Call, x: OutPort) -> OutPort:
+def tf_idf_vectorizer(node: OnnxNode, x: OutPort) -> OutPort:
     """Count the pool's n-grams, with gaps of up to `max_skip_count` elements between their elements."""
     build, rank = node.build, x.type.rank
     mode, length = node.text("mode"), x.type.static_shape[-1]
@@ -86,7 +86,9 @@ def tf_idf_vectorizer(node: Call, x: OutPort) -> OutPort:
     return build.Broadcast(total, node.list([*x.type.static_shape[:-1], width])) if rank > 1 else total
 
 
-def _counted(node: Call, x: OutPort, places: np.ndarray[tuple[int, int], np.dtype[np.int64]], grams: _Grams) -> OutPort:
+def _counted(
+    node: OnnxNode, x: OutPort, places: np.ndarray[tuple[int, int], np.dtype[np.int64]], grams: _Grams
+) -> OutPort:
     """Count the windows that equal each n-gram: [.., grams]."""
     build, rank = node.build, x.type.rank
     windows = build.Gather(x, build.const(places, DType.I64), node.scalar(rank - 1))

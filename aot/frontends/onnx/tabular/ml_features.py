@@ -8,7 +8,7 @@ from math import isnan
 import numpy as np
 
 from aot.frontends.conversion.lookup import place_of
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.frontends.onnx.tabular.scores import ML, named
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, dtype_of
@@ -19,7 +19,7 @@ DEFAULT_TEXT = "_Unused"  # default of attributes that are texts
 
 
 @onnx("Scaler", domain=ML)
-def scaler(node: Call, x: OutPort) -> OutPort:
+def scaler(node: OnnxNode, x: OutPort) -> OutPort:
     """(x - offset) scale, as f32; one number for all features, or one for each."""
     wide = node.cast(x, DType.F64 if x.type.dtype is DType.F64 else DType.F32)
     offset, scale = node.numbers("offset", [0.0]), node.numbers("scale", [1.0])
@@ -27,7 +27,7 @@ def scaler(node: Call, x: OutPort) -> OutPort:
     return node.cast(node.build.Multiply(moved, _each(node, wide, scale, "scale")), DType.F32)
 
 
-def _each(node: Call, x: OutPort, values: Sequence[float], name: str) -> OutPort:
+def _each(node: OnnxNode, x: OutPort, values: Sequence[float], name: str) -> OutPort:
     """Return one number for all features, or one for each along the last axis, checked."""
     count = x.shape[-1] if x.type.rank else 1
     if len(values) != 1 and isinstance(count, int) and len(values) != count:
@@ -36,7 +36,7 @@ def _each(node: Call, x: OutPort, values: Sequence[float], name: str) -> OutPort
 
 
 @onnx("Normalizer", domain=ML)
-def normalizer(node: Call, x: OutPort) -> OutPort:
+def normalizer(node: OnnxNode, x: OutPort) -> OutPort:
     """Rows divided by their maximum, by the sum of their absolute values, or by their length; rows of zeros stay."""
     build, norm = node.build, node.choice("norm", {n: n for n in ("MAX", "L1", "L2")}, "MAX")
     x = node.cast(x, DType.F32)
@@ -52,7 +52,7 @@ def normalizer(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("Imputer", domain=ML)
-def imputer(node: Call, x: OutPort) -> OutPort:
+def imputer(node: OnnxNode, x: OutPort) -> OutPort:
     """Replace missing values by one number, or by one for each feature."""
     build = node.build
     if x.type.dtype.is_float:
@@ -66,7 +66,7 @@ def imputer(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("FeatureVectorizer", domain=ML)
-def feature_vectorizer(node: Call, *parts: OutPort) -> OutPort:
+def feature_vectorizer(node: OnnxNode, *parts: OutPort) -> OutPort:
     """Features of several inputs, concatenated as f32."""
     sizes = node.integers("inputdimensions", ())
     if not parts or (sizes and len(sizes) != len(parts)):
@@ -80,7 +80,7 @@ def feature_vectorizer(node: Call, *parts: OutPort) -> OutPort:
 
 
 @onnx("OneHotEncoder", domain=ML)
-def one_hot_encoder(node: Call, x: OutPort) -> OutPort:
+def one_hot_encoder(node: OnnxNode, x: OutPort) -> OutPort:
     """1 where x equals a category [.., categories], as f32; all zeros for other values."""
     if x.type.dtype is DType.STRING:
         texts = node.texts("cats_strings")
@@ -93,7 +93,7 @@ def one_hot_encoder(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("LabelEncoder", domain=ML)
-def label_encoder(node: Call, x: OutPort) -> OutPort:
+def label_encoder(node: OnnxNode, x: OutPort) -> OutPort:
     """The value for each key, or the default; keys and values are numbers or texts."""
     if node.has("classes_strings"):
         return _between(node, x, np.arange(len(node.texts("classes_strings"))), node.texts("classes_strings"))
@@ -110,7 +110,7 @@ def label_encoder(node: Call, x: OutPort) -> OutPort:
     return _mapped(node, x, keys, values, default)
 
 
-def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
+def _pairs(node: OnnxNode, name: str) -> Array | tuple[str, ...]:
     """Return the keys, or the values, of whichever type the node has."""
     if node.has(f"{name}_tensor"):
         values = node.tensor(f"{name}_tensor").reshape(-1)
@@ -121,11 +121,11 @@ def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
 
 
 @onnx("CategoryMapper", domain=ML)
-def category_mapper(node: Call, x: OutPort) -> OutPort:
+def category_mapper(node: OnnxNode, x: OutPort) -> OutPort:
     return _between(node, x, np.array(node.integers("cats_int64s"), np.int64), node.texts("cats_strings"))
 
 
-def _between(node: Call, x: OutPort, numbers: Array, texts: tuple[str, ...]) -> OutPort:
+def _between(node: OnnxNode, x: OutPort, numbers: Array, texts: tuple[str, ...]) -> OutPort:
     """Map numbers to texts, or texts to numbers."""
     if x.type.dtype is DType.STRING:
         return _mapped(node, x, texts, numbers, node.integer("default_int64", -1))
@@ -133,7 +133,7 @@ def _between(node: Call, x: OutPort, numbers: Array, texts: tuple[str, ...]) -> 
 
 
 def _mapped(
-    node: Call, x: OutPort, keys: Array | tuple[str, ...], values: Array | tuple[str, ...], default: str | float
+    node: OnnxNode, x: OutPort, keys: Array | tuple[str, ...], values: Array | tuple[str, ...], default: str | float
 ) -> OutPort:
     """Return values[i] where x is keys[i], else the default. The first of equal keys counts.
 
@@ -148,7 +148,7 @@ def _mapped(
     return node.build.Gather(_table(node, values, default), place, node.scalar(0))
 
 
-def _table(node: Call, values: Array | tuple[str, ...], default: str | float) -> OutPort:
+def _table(node: OnnxNode, values: Array | tuple[str, ...], default: str | float) -> OutPort:
     """Return the values, followed by the default."""
     if isinstance(values, tuple):
         return named(node, (*values, str(default)))
@@ -157,6 +157,6 @@ def _table(node: Call, values: Array | tuple[str, ...], default: str | float) ->
 
 
 @onnx("ZipMap", domain=ML)
-def zip_map(node: Call, x: OutPort) -> OutPort:
+def zip_map(node: OnnxNode, x: OutPort) -> OutPort:
     """The scores [rows, classes] unchanged: outputs are tensors, not lists of dictionaries."""
     return x

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.frontends.onnx.registry import Call
+from aot.frontends.onnx.registry import OnnxNode
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -19,11 +19,11 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # in the
 MAX_ZERO_SCORE = 1e-7  # SOFTMAX_ZERO treats smaller scores as 0
 
 
-def transform_of(node: Call) -> str:
+def transform_of(node: OnnxNode) -> str:
     return node.choice("post_transform", {t: t for t in TRANSFORMS}, "NONE")
 
 
-def rows_of(node: Call, x: OutPort, dtype: DType) -> OutPort:
+def rows_of(node: OnnxNode, x: OutPort, dtype: DType) -> OutPort:
     """Return features as rows of floats; a vector is one row."""
     if x.type.rank not in (1, 2) or x.type.dtype in (DType.STRING, DType.BOOL):
         raise ModelError(f"{node.kind}: features must be numbers with 1 or 2 dimensions, got {x.type}")
@@ -31,7 +31,7 @@ def rows_of(node: Call, x: OutPort, dtype: DType) -> OutPort:
     return node.build.Unsqueeze(x, node.list([0])) if x.type.rank == 1 else x
 
 
-def transformed(node: Call, scores: OutPort, transform: str) -> OutPort:
+def transformed(node: OnnxNode, scores: OutPort, transform: str) -> OutPort:
     """Return scores [rows, n] transformed by `post_transform`."""
     build = node.build
     match transform:
@@ -52,7 +52,7 @@ def transformed(node: Call, scores: OutPort, transform: str) -> OutPort:
             return scores
 
 
-def _probit(node: Call, scores: OutPort) -> OutPort:
+def _probit(node: OnnxNode, scores: OutPort) -> OutPort:
     """Return sqrt 2 erfinv(2 s - 1), by the approximation with 0.147 that ONNX Runtime uses."""
     build = node.build
     x = build.Subtract(build.Multiply(scores, node.like(2, scores)), node.like(1, scores))
@@ -64,7 +64,7 @@ def _probit(node: Call, scores: OutPort) -> OutPort:
     return build.Multiply(signed, node.like(1.41421356, x))
 
 
-def pair_of(node: Call, score: OutPort, transform: str, mixed: bool) -> OutPort:
+def pair_of(node: OnnxNode, score: OutPort, transform: str, mixed: bool) -> OutPort:
     """Return the scores of two classes from one [rows, 1]: -s and s if weights have `mixed` signs, else 1 - s and s.
 
     UnsupportedError for PROBIT, for which ONNX Runtime leaves the second score undefined.
@@ -76,13 +76,13 @@ def pair_of(node: Call, score: OutPort, transform: str, mixed: bool) -> OutPort:
     return build.Concat(negative if mixed else build.Subtract(node.like(1, score), score), score, axis=1)
 
 
-def first_largest(node: Call, scores: OutPort) -> OutPort:
+def first_largest(node: OnnxNode, scores: OutPort) -> OutPort:
     """Return the index of the largest score of each row [rows], the first of equal ones."""
     best = node.build.TopK(scores, node.scalar(1), axis=1, index_element_type=DType.I64, outputs=2)
     return node.build.Squeeze(best.node.out_port(1), node.list([1]))
 
 
-def label_names(node: Call, texts: str, integers: str) -> tuple[str, ...] | tuple[int, ...]:
+def label_names(node: OnnxNode, texts: str, integers: str) -> tuple[str, ...] | tuple[int, ...]:
     """Return the class labels; ModelError unless one of the two attributes has some."""
     names = node.texts(texts, ()) or node.integers(integers, ())
     if not names:
@@ -90,20 +90,20 @@ def label_names(node: Call, texts: str, integers: str) -> tuple[str, ...] | tupl
     return names
 
 
-def labels(node: Call, names: Sequence[str] | Sequence[int], place: OutPort) -> OutPort:
+def labels(node: OnnxNode, names: Sequence[str] | Sequence[int], place: OutPort) -> OutPort:
     """Return the labels at indices [rows]: texts or i64."""
     table = named(node, names)
     return node.build.Gather(table, place, node.scalar(0))
 
 
-def named(node: Call, names: Sequence[str] | Sequence[int]) -> OutPort:
+def named(node: OnnxNode, names: Sequence[str] | Sequence[int]) -> OutPort:
     """Return a constant of texts or i64."""
     if names and isinstance(names[0], str):
         return node.build.const(np.array(names, object), DType.STRING)
     return node.build.const(np.array(names, np.int64), DType.I64)
 
 
-def one_of_two(node: Call, names: Sequence[str] | Sequence[int], score: OutPort, least: float) -> OutPort:
+def one_of_two(node: OnnxNode, names: Sequence[str] | Sequence[int], score: OutPort, least: float) -> OutPort:
     """Return the second label where a score [rows, 1] is above `least`, else the first."""
     above = node.build.Greater(score, node.like(least, score))
     return labels(node, names, node.build.Squeeze(node.cast(above, DType.I64), node.list([1])))

@@ -8,32 +8,32 @@ import numpy as np
 
 from aot.frontends.conversion.lookup import place_of
 from aot.frontends.conversion.texts import in_letters, joined_texts, matching_texts, texts_of, words_of
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 
 CHANGES = {"LOWER": str.lower, "UPPER": str.upper}
 
 
 @onnx("StringConcat")
-def string_concat(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def string_concat(node: OnnxNode, a: OutPort, b: OutPort) -> OutPort:
     return joined_texts(node, a, b)
 
 
 @onnx("StringSplit")
 def string_split(
-    node: Call, x: OutPort, *, delimiter: str = "", maxsplit: int | None = None
+    node: OnnxNode, x: OutPort, *, delimiter: str = "", maxsplit: int | None = None
 ) -> tuple[OutPort, OutPort]:
     return words_of(node, x, delimiter, -1 if maxsplit is None else maxsplit)
 
 
 @onnx("RegexFullMatch")
-def regex_full_match(node: Call, x: OutPort, *, pattern: str) -> OutPort:
+def regex_full_match(node: OnnxNode, x: OutPort, *, pattern: str) -> OutPort:
     return matching_texts(node, x, pattern)
 
 
 @onnx("StringNormalizer")
 def string_normalizer(
-    node: Call,
+    node: OnnxNode,
     x: OutPort,
     *,
     case_change_action: str = "NONE",
@@ -47,7 +47,7 @@ def string_normalizer(
     return in_letters(node, kept, CHANGES[case_change_action]) if case_change_action in CHANGES else kept
 
 
-def _without(node: Call, x: OutPort, stopwords: Sequence[str], sensitive: bool) -> OutPort:
+def _without(node: OnnxNode, x: OutPort, stopwords: Sequence[str], sensitive: bool) -> OutPort:
     """Return the strings that are no stop words, one empty string if all are."""
     build, rank, zero = node.build, x.type.rank, node.list([0])
     flat = build.Reshape(x, node.list([-1]))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.frontends.onnx.tabular.scores import (
     ML,
     TRANSFORMS,
@@ -41,7 +41,7 @@ NAMES = {
 
 
 @onnx("TreeEnsembleRegressor", domain=ML)
-def tree_ensemble_regressor(node: Call, x: OutPort) -> OutPort:
+def tree_ensemble_regressor(node: OnnxNode, x: OutPort) -> OutPort:
     """Scores [rows, n_targets] of f32. One target is transformed by PROBIT only, as in ONNX Runtime."""
     targets, dtype = node.integer("n_targets"), _compared_type(x)
     branches, weights = _listed(node, "target", dtype)
@@ -54,7 +54,7 @@ def tree_ensemble_regressor(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("TreeEnsemble", domain=ML)
-def tree_ensemble(node: Call, x: OutPort) -> OutPort:
+def tree_ensemble(node: OnnxNode, x: OutPort) -> OutPort:
     """Scores [rows, n_targets] of x's type; f16 is computed in f32."""
     node.refuse(x.type.dtype not in (DType.F16, DType.F32, DType.F64), f"features are floats, got {x.type.dtype.value}")
     targets, dtype = node.integer("n_targets", 1), _compared_type(x)
@@ -68,7 +68,7 @@ def tree_ensemble(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("TreeEnsembleClassifier", domain=ML)
-def tree_ensemble_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
+def tree_ensemble_classifier(node: OnnxNode, x: OutPort) -> tuple[OutPort, OutPort]:
     """Labels [rows] and scores [rows, classes] of f32."""
     names, dtype = label_names(node, "classlabels_strings", "classlabels_int64s"), _compared_type(x)
     branches, weights = _listed(node, "class", dtype)
@@ -86,7 +86,7 @@ def tree_ensemble_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
 
 
 def _two_classes(
-    node: Call, scores: OutPort, names: Sequence[str] | Sequence[int], weights: Weights, base: Array
+    node: OnnxNode, scores: OutPort, names: Sequence[str] | Sequence[int], weights: Weights, base: Array
 ) -> tuple[OutPort, OutPort]:
     """Return labels and scores of one or two classes; leaves may have one score for both, or one for each."""
     build, transform, used = node.build, transform_of(node), set(weights.targets.tolist())
@@ -116,7 +116,9 @@ def _two_classes(
     return one_of_two(node, names, second, least), pair
 
 
-def _eligible(node: Call, scores: OutPort, rows: OutPort, branches: Branches, weights: Weights, base: Array) -> OutPort:
+def _eligible(
+    node: OnnxNode, scores: OutPort, rows: OutPort, branches: Branches, weights: Weights, base: Array
+) -> OutPort:
     """Return scores, -inf for classes to which no leaf of a row contributes: they are no candidates for the label."""
     classes, trees = scores.shape[1], len(branches.roots)
     assert isinstance(classes, int)
@@ -131,7 +133,9 @@ def _eligible(node: Call, scores: OutPort, rows: OutPort, branches: Branches, we
     return node.build.Select(node.build.Greater(known, node.like(0, known)), scores, node.like(-np.inf, scores))
 
 
-def _scores(node: Call, rows: OutPort, branches: Branches, weights: Weights, targets: int, aggregate: str) -> OutPort:
+def _scores(
+    node: OnnxNode, rows: OutPort, branches: Branches, weights: Weights, targets: int, aggregate: str
+) -> OutPort:
     """Return sums, minima or maxima [rows, targets]; 0 where no leaf of a row contributes to a target."""
     kind = {"MIN": Aggregate.MIN, "MAX": Aggregate.MAX}.get(aggregate, Aggregate.SUM)
     _within(node, "nodes_featureids", branches.features, node.extent(rows, 1, "the number of features"))
@@ -152,7 +156,7 @@ def _scores(node: Call, rows: OutPort, branches: Branches, weights: Weights, tar
     return build.Select(build.Equal(totals, node.like(kind.identity, totals)), node.like(0, totals), totals)
 
 
-def _finished(node: Call, scores: OutPort, aggregate: str, trees: int, base: Array) -> OutPort:
+def _finished(node: OnnxNode, scores: OutPort, aggregate: str, trees: int, base: Array) -> OutPort:
     """Apply averages and base values: one for all targets or one for each."""
     targets = scores.shape[1]
     if len(base) not in (0, 1, targets):
@@ -163,7 +167,7 @@ def _finished(node: Call, scores: OutPort, aggregate: str, trees: int, base: Arr
     return _plus(node, scores, base)
 
 
-def _plus(node: Call, scores: OutPort, base: Array) -> OutPort:
+def _plus(node: OnnxNode, scores: OutPort, base: Array) -> OutPort:
     return node.build.Add(scores, node.build.const(base, scores.type.dtype)) if len(base) else scores
 
 
@@ -172,21 +176,21 @@ def _compared_type(x: OutPort) -> DType:
     return DType.F64 if x.type.dtype is DType.F64 else DType.F32
 
 
-def _attribute(node: Call, name: str, dtype: DType) -> Array:
+def _attribute(node: OnnxNode, name: str, dtype: DType) -> Array:
     """Return the numbers of an attribute, or of the tensor that replaces it."""
     if node.has(f"{name}_as_tensor"):
         return node.tensor(f"{name}_as_tensor").reshape(-1).astype(numpy_dtype(dtype))
     return np.array(node.numbers(name, ()), np.float32).astype(numpy_dtype(dtype))
 
 
-def _numbered(node: Call, name: str, names: Sequence[str], default: int) -> str:
+def _numbered(node: OnnxNode, name: str, names: Sequence[str], default: int) -> str:
     number = node.integer(name, default)
     if not 0 <= number < len(names):
         raise ModelError(f"{node.kind}: {name} must be in 0..{len(names) - 1}, got {number}")
     return names[number]
 
 
-def _equally_long(node: Call, tables: dict[str, Array]) -> None:
+def _equally_long(node: OnnxNode, tables: dict[str, Array]) -> None:
     """Raise ModelError for attributes that describe different numbers of nodes or leaves."""
     sizes = {name: len(table) for name, table in tables.items()}
     if len(set(sizes.values())) > 1:
@@ -194,7 +198,7 @@ def _equally_long(node: Call, tables: dict[str, Array]) -> None:
         raise ModelError(f"{node.kind}: attributes must have equal lengths, got {listed}")
 
 
-def _listed(node: Call, prefix: str, dtype: DType) -> tuple[Branches, Weights]:
+def _listed(node: OnnxNode, prefix: str, dtype: DType) -> tuple[Branches, Weights]:
     """Return nodes and weights of attributes that number trees and nodes; the first node of a tree is its root."""
     integers = ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids")
     nodes: dict[str, Array] = {f"nodes_{name}": np.array(node.integers(f"nodes_{name}"), np.int64) for name in integers}
@@ -228,7 +232,7 @@ def _listed(node: Call, prefix: str, dtype: DType) -> tuple[Branches, Weights]:
 
 
 def _leaves(
-    node: Call, prefix: str, dtype: DType, places: dict[tuple[int, int], int], numbers: Array, trees: Array
+    node: OnnxNode, prefix: str, dtype: DType, places: dict[tuple[int, int], int], numbers: Array, trees: Array
 ) -> Weights:
     """Return the weights of leaves; those of inner nodes have no effect."""
     names = [f"{prefix}_{name}" for name in ("treeids", "nodeids", "ids")]
@@ -241,7 +245,7 @@ def _leaves(
     return Weights(~at[leaf], target[leaf], value[leaf], len(trees), trees)
 
 
-def _found(node: Call, places: dict[tuple[int, int], int], trees: Array, names: Array) -> Array:
+def _found(node: OnnxNode, places: dict[tuple[int, int], int], trees: Array, names: Array) -> Array:
     """Return the indices of nodes in the list."""
     pairs = list(zip(trees.tolist(), names.tolist(), strict=True))
     indices = [places.get(pair, -1) for pair in pairs]
@@ -251,13 +255,13 @@ def _found(node: Call, places: dict[tuple[int, int], int], trees: Array, names: 
     return np.array(indices, np.int64)
 
 
-def _mode(node: Call, name: str) -> int:
+def _mode(node: OnnxNode, name: str) -> int:
     if name not in NAMES:
         raise ModelError(f"{node.kind}: nodes_modes must be of {', '.join(NAMES)}, got {name!r}")
     return NAMES[name]
 
 
-def _indexed(node: Call, dtype: DType) -> tuple[Branches, Weights]:
+def _indexed(node: OnnxNode, dtype: DType) -> tuple[Branches, Weights]:
     """Return nodes and weights of attributes that refer to nodes and leaves by index."""
     wide = numpy_dtype(dtype)
     integers = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")
@@ -284,7 +288,7 @@ def _indexed(node: Call, dtype: DType) -> tuple[Branches, Weights]:
     return branches, Weights(leaves, np.array(targets, np.int64), values, len(values), np.zeros_like(leaves))
 
 
-def _members(node: Call, nodes: Array, dtype: np.dtype[np.generic]) -> dict[int, Array]:
+def _members(node: OnnxNode, nodes: Array, dtype: np.dtype[np.generic]) -> dict[int, Array]:
     """Return the sets of MEMBER nodes, in order; NaN ends each of them."""
     values = node.tensor("membership_values").reshape(-1).astype(dtype) if len(nodes) else np.zeros(0)
     ends = np.flatnonzero(np.isnan(values))
@@ -294,7 +298,7 @@ def _members(node: Call, nodes: Array, dtype: np.dtype[np.generic]) -> dict[int,
     return {int(i): values[a:b] for i, a, b in zip(nodes, starts, ends, strict=False)}
 
 
-def _within(node: Call, what: str, indices: Array, count: int) -> None:
+def _within(node: OnnxNode, what: str, indices: Array, count: int) -> None:
     wrong = indices[(indices < 0) | (indices >= count)]
     if len(wrong):
         raise ModelError(f"{node.kind}: {what} must be in 0..{count - 1}, got {wrong[0]}")

@@ -5,33 +5,33 @@ ys = create_array(); while(..) {array_write(ys, y, array_length(ys))}; array_to_
 
 from __future__ import annotations
 
-from aot.frontends.conversion.calls import Outputs, Sequenced, Value
+from aot.frontends.conversion.node_context import Outputs, StaticSequence, Value
 from aot.frontends.onnx.control.tensor_sequence import TensorSequence
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
 
-Parts = Sequenced | TensorSequence
+Parts = StaticSequence | TensorSequence
 
 
 @paddle("create_array")
-def create_array(node: Call) -> Outputs:
+def create_array(node: PaddleNode) -> Outputs:
     return node.onnx("SequenceEmpty")
 
 
 @paddle("array_length")
-def array_length(node: Call, parts: Value) -> OutPort:
+def array_length(node: PaddleNode, parts: Value) -> OutPort:
     return node.build.Unsqueeze(node.onnx("SequenceLength", parts), node.list([0]))
 
 
 @paddle("array_read")
-def array_read(node: Call, parts: Value, position: OutPort) -> OutPort:
+def array_read(node: PaddleNode, parts: Value, position: OutPort) -> OutPort:
     return node.onnx("SequenceAt", parts, node.single(position))
 
 
 @paddle("array_write")
-def array_write(node: Call, parts: Parts, x: OutPort, position: OutPort) -> Outputs:
+def array_write(node: PaddleNode, parts: Parts, x: OutPort, position: OutPort) -> Outputs:
     """Put a tensor behind the last one, or in the place of another where compile time knows it."""
     at, known = node.single(node.cast(position, DType.I64)), position.value is not None
     if isinstance(parts, tuple) and known:
@@ -44,7 +44,7 @@ def array_write(node: Call, parts: Parts, x: OutPort, position: OutPort) -> Outp
 
 
 @paddle("array_to_tensor")
-def array_to_tensor(node: Call, parts: Parts, *, axis: int, use_stack: bool = False) -> tuple[OutPort, OutPort]:
+def array_to_tensor(node: PaddleNode, parts: Parts, *, axis: int, use_stack: bool = False) -> tuple[OutPort, OutPort]:
     """Return the tensors of an array as one, and the size of each along the axis."""
     joined: OutPort = node.onnx("ConcatFromSequence", parts, axis=axis, new_axis=use_stack)
     if isinstance(parts, tuple):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.frontends.conversion.calls import Value
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.conversion.node_context import Value
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, numpy_dtype
 from aot.ir.values.estimate import check_table
@@ -18,7 +18,7 @@ VALUES = ("values", "fp32_values", "int32_values", "int64_values", "bool_values"
 
 
 @paddle("full")
-def full(node: Call, value: OutPort | None = None, sizes: Value = None, *, shape: Sequence[int] = ()) -> OutPort:
+def full(node: PaddleNode, value: OutPort | None = None, sizes: Value = None, *, shape: Sequence[int] = ()) -> OutPort:
     """Fill a tensor with a number, which is an attribute or a tensor, as its sizes are."""
     dtype = node.dtype()
     if value is None:
@@ -31,7 +31,7 @@ def full(node: Call, value: OutPort | None = None, sizes: Value = None, *, shape
     return node.build.Broadcast(node.single(node.cast(value, dtype)), wanted)
 
 
-def _number(node: Call, value: float, dtype: DType) -> OutPort:
+def _number(node: PaddleNode, value: float, dtype: DType) -> OutPort:
     try:
         data = np.asarray(value).astype(numpy_dtype(dtype))
     except (ValueError, OverflowError) as error:
@@ -40,25 +40,25 @@ def _number(node: Call, value: float, dtype: DType) -> OutPort:
 
 
 @paddle("full_int_array")
-def full_int_array(node: Call, *, value: Sequence[int]) -> OutPort:
+def full_int_array(node: PaddleNode, *, value: Sequence[int]) -> OutPort:
     return node.list(value)
 
 
 @paddle("full_like")
-def full_like(node: Call, x: OutPort, value: OutPort | None = None) -> OutPort:
+def full_like(node: PaddleNode, x: OutPort, value: OutPort | None = None) -> OutPort:
     dtype = node.dtype(default=x.type.dtype)
     number = node.build.const(0, dtype) if value is None else node.single(node.cast(value, dtype))
     return node.build.Broadcast(number, node.build.ShapeOf(x))
 
 
 @paddle("full_with_tensor")
-def full_with_tensor(node: Call, value: OutPort, sizes: Value) -> OutPort:
+def full_with_tensor(node: PaddleNode, value: OutPort, sizes: Value) -> OutPort:
     return node.build.Broadcast(node.single(node.cast(value, node.dtype())), node.vector(sizes))
 
 
 @paddle("full_batch_size_like")
 def full_batch_size_like(
-    node: Call,
+    node: PaddleNode,
     like: OutPort,
     *,
     shape: Sequence[int],
@@ -74,7 +74,7 @@ def full_batch_size_like(
 
 
 @paddle("assign_value")
-def assign_value(node: Call, output: OutPort | None = None, *, shape: Sequence[int]) -> OutPort:
+def assign_value(node: PaddleNode, output: OutPort | None = None, *, shape: Sequence[int]) -> OutPort:
     """Make a tensor of the numbers in the file."""
     del output
     dtype = node.dtype()
@@ -87,14 +87,14 @@ def assign_value(node: Call, output: OutPort | None = None, *, shape: Sequence[i
 
 
 @paddle("arange")
-def arange(node: Call, start: OutPort, end: OutPort, step: OutPort) -> OutPort:
+def arange(node: PaddleNode, start: OutPort, end: OutPort, step: OutPort) -> OutPort:
     dtype = node.dtype(default=start.type.dtype)
     first, last, by = (node.single(v) for v in (start, end, step))
     return node.build.Range(first, last, by, output_type=dtype)
 
 
 @paddle("linspace")
-def linspace(node: Call, start: OutPort, stop: OutPort, number: OutPort) -> OutPort:
+def linspace(node: PaddleNode, start: OutPort, stop: OutPort, number: OutPort) -> OutPort:
     """Make numbers at equal distances, both ends among them."""
     build, count = node.build, int(node.one(number, "the number of elements"))
     low, high = (node.cast(node.single(v), DType.F32) for v in (start, stop))
@@ -104,7 +104,7 @@ def linspace(node: Call, start: OutPort, stop: OutPort, number: OutPort) -> OutP
 
 
 @paddle("eye")
-def eye(node: Call, rows: OutPort, columns: OutPort) -> OutPort:
+def eye(node: PaddleNode, rows: OutPort, columns: OutPort) -> OutPort:
     """Make a matrix with ones on its diagonal."""
     height, width = (int(node.one(v, "sizes")) for v in (rows, columns))
     width = height if width < 0 else width
@@ -113,13 +113,13 @@ def eye(node: Call, rows: OutPort, columns: OutPort) -> OutPort:
 
 
 @paddle("one_hot")
-def one_hot(node: Call, x: OutPort, depth: OutPort) -> OutPort:
+def one_hot(node: PaddleNode, x: OutPort, depth: OutPort) -> OutPort:
     count = int(node.one(depth, "the number of classes"))
     return node.build.OneHot(x, node.scalar(count), node.build.const(1, DType.F32), node.build.const(0, DType.F32))
 
 
 @paddle("tril", "triu", "tril_triu")
-def triangle(node: Call, x: OutPort, *, diagonal: int = 0, lower: bool = True) -> OutPort:
+def triangle(node: PaddleNode, x: OutPort, *, diagonal: int = 0, lower: bool = True) -> OutPort:
     """Keep the elements below or above a diagonal."""
     upper = node.kind.startswith("triu") or (node.kind == "tril_triu" and not lower)
     return node.onnx("Trilu", x, node.scalar(diagonal), upper=int(upper))

@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from aot.frontends.conversion.calls import Sequenced, Value
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.conversion.node_context import StaticSequence, Value
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -18,7 +18,7 @@ LIMIT = 2**31 - 1  # an end beyond the last element
 
 @paddle("slice", "strided_slice")
 def slice_(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     starts: Value,
     ends: Value,
@@ -47,42 +47,42 @@ def slice_(
     return node.build.Squeeze(y, node.list(removed)) if removed else y
 
 
-def _is_last(node: Call, starts: OutPort, over: Sequence[int], axis: int) -> bool:
+def _is_last(node: PaddleNode, starts: OutPort, over: Sequence[int], axis: int) -> bool:
     """True if the slice of an axis begins at its last element, by -1."""
     known = starts.value
     return known is not None and axis in over and known.tolist()[over.index(axis)] == -1
 
 
 @paddle("gather")
-def gather(node: Call, x: OutPort, places: OutPort, axis: OutPort | None = None) -> OutPort:
+def gather(node: PaddleNode, x: OutPort, places: OutPort, axis: OutPort | None = None) -> OutPort:
     along = 0 if axis is None else node.axis(int(node.one(axis, "axis")), x.type.rank)
     flat = node.reshape(places, (-1,)) if places.type.rank > 1 else places
     return node.build.Gather(x, flat, node.scalar(along))
 
 
 @paddle("index_select")
-def index_select(node: Call, x: OutPort, places: OutPort, *, axis: int = 0) -> OutPort:
+def index_select(node: PaddleNode, x: OutPort, places: OutPort, *, axis: int = 0) -> OutPort:
     return node.build.Gather(x, places, node.scalar(node.axis(axis, x.type.rank)))
 
 
 @paddle("gather_nd")
-def gather_nd(node: Call, x: OutPort, places: OutPort) -> OutPort:
+def gather_nd(node: PaddleNode, x: OutPort, places: OutPort) -> OutPort:
     return node.build.GatherND(x, places)
 
 
 @paddle("index_sample")
-def index_sample(node: Call, x: OutPort, places: OutPort) -> OutPort:
+def index_sample(node: PaddleNode, x: OutPort, places: OutPort) -> OutPort:
     return node.build.GatherElements(x, places, axis=1)
 
 
 @paddle("take_along_axis")
-def take_along_axis(node: Call, x: OutPort, places: OutPort, *, axis: int) -> OutPort:
+def take_along_axis(node: PaddleNode, x: OutPort, places: OutPort, *, axis: int) -> OutPort:
     return node.build.GatherElements(x, places, axis=node.axis(axis, x.type.rank))
 
 
 @paddle("put_along_axis")
 def put_along_axis(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     places: OutPort,
     values: OutPort,
@@ -100,7 +100,7 @@ def put_along_axis(
 
 
 @paddle("embedding")
-def embedding(node: Call, places: OutPort, table: OutPort, *, padding_idx: int = -1) -> OutPort:
+def embedding(node: PaddleNode, places: OutPort, table: OutPort, *, padding_idx: int = -1) -> OutPort:
     """Take rows of a table; that of the padding is zeros."""
     build = node.build
     y = build.Gather(table, places, node.scalar(0))
@@ -112,7 +112,7 @@ def embedding(node: Call, places: OutPort, table: OutPort, *, padding_idx: int =
 
 
 @paddle("scatter")
-def scatter(node: Call, x: OutPort, places: OutPort, updates: OutPort, *, overwrite: bool = True) -> OutPort:
+def scatter(node: PaddleNode, x: OutPort, places: OutPort, updates: OutPort, *, overwrite: bool = True) -> OutPort:
     """Write rows, or add them up on zeros where they replace what is there."""
     build = node.build
     rows = build.Reshape(node.cast(places, DType.I64), node.list([-1, 1]))
@@ -123,19 +123,19 @@ def scatter(node: Call, x: OutPort, places: OutPort, updates: OutPort, *, overwr
 
 
 @paddle("scatter_nd_add")
-def scatter_nd_add(node: Call, x: OutPort, places: OutPort, updates: OutPort) -> OutPort:
+def scatter_nd_add(node: PaddleNode, x: OutPort, places: OutPort, updates: OutPort) -> OutPort:
     return node.onnx("ScatterND", x, places, updates, reduction="add")
 
 
 @paddle("nonzero")
-def nonzero(node: Call, x: OutPort) -> OutPort:
+def nonzero(node: PaddleNode, x: OutPort) -> OutPort:
     """Find the places of elements that are not 0, a row for each."""
     return node.build.Transpose(node.build.NonZero(x), node.list([1, 0]))
 
 
 @paddle("topk")
 def topk(
-    node: Call, x: OutPort, k: OutPort, *, axis: int = -1, largest: bool = True, sorted: bool = True
+    node: PaddleNode, x: OutPort, k: OutPort, *, axis: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[OutPort, ...]:
     count = node.cast(node.reshape(k, (-1,)), DType.I64)
     along = node.axis(axis, x.type.rank)
@@ -143,13 +143,13 @@ def topk(
 
 
 @paddle("argsort")
-def argsort(node: Call, x: OutPort, *, axis: int = -1, descending: bool = False) -> tuple[OutPort, ...]:
+def argsort(node: PaddleNode, x: OutPort, *, axis: int = -1, descending: bool = False) -> tuple[OutPort, ...]:
     along = node.axis(axis, x.type.rank)
     return node.onnx("TopK", x, node.dims(x, [along]), axis=along, largest=int(descending), sorted=1)
 
 
 @paddle("set_value", "set_value_with_tensor")
-def set_value(node: Call, x: OutPort, *inputs: OutPort | Sequenced, axes: Sequence[int]) -> OutPort:
+def set_value(node: PaddleNode, x: OutPort, *inputs: OutPort | StaticSequence, axes: Sequence[int]) -> OutPort:
     """Write a part of a tensor: numbers of the file, or a tensor in front of starts, ends and steps."""
     node.refuse(bool(node.integers("none_axes", ())), "parts have no new axes, got none_axes")
     build, shape, dtype = node.build, node.dims(x, range(x.type.rank)), x.type.dtype
@@ -173,14 +173,14 @@ def set_value(node: Call, x: OutPort, *inputs: OutPort | Sequenced, axes: Sequen
 
 
 @paddle("masked_select")
-def masked_select(node: Call, x: OutPort, mask: OutPort) -> OutPort:
+def masked_select(node: PaddleNode, x: OutPort, mask: OutPort) -> OutPort:
     """Take the elements that a mask marks, in a vector."""
     places = node.build.Transpose(node.build.NonZero(mask), node.list([1, 0]))
     return node.build.GatherND(x, places)
 
 
 @paddle("repeat_interleave")
-def repeat_interleave(node: Call, x: OutPort, *, repeats: int, axis: int) -> OutPort:
+def repeat_interleave(node: PaddleNode, x: OutPort, *, repeats: int, axis: int) -> OutPort:
     """Repeat each slice of an axis, one copy behind the other."""
     along = node.axis(axis, x.type.rank)
     count = node.build.Multiply(node.size(x, along), node.scalar(repeats))

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from aot.frontends.conversion.calls import Outputs, Sequenced, Value
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.conversion.node_context import Outputs, StaticSequence, Value
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.runtime.errors import ModelError
 
 
 @paddle("builtin.combine")
-def combine(node: Call, *xs: OutPort) -> Outputs:
+def combine(node: PaddleNode, *xs: OutPort) -> Outputs:
     """Make a list of tensors."""
     del node
     return Outputs([xs])
 
 
 @paddle("builtin.split")
-def take_apart(node: Call, xs: OutPort | Sequenced) -> tuple[OutPort, ...]:
+def take_apart(node: PaddleNode, xs: OutPort | StaticSequence) -> tuple[OutPort, ...]:
     """Take a list apart."""
     if not isinstance(xs, tuple) or len(xs) < len(node.outputs):
         raise ModelError(f"{node.kind}: a list of {len(node.outputs)} tensors, got {xs}")
     return xs
 
 
-def _listed(xs: OutPort | Sequenced) -> Sequenced:
+def _listed(xs: OutPort | StaticSequence) -> StaticSequence:
     return xs if isinstance(xs, tuple) else (xs,)
 
 
 @paddle("concat")
-def concat(node: Call, xs: OutPort | Sequenced, axis: OutPort) -> OutPort:
+def concat(node: PaddleNode, xs: OutPort | StaticSequence, axis: OutPort) -> OutPort:
     parts = _listed(xs)
     return node.build.Concat(*parts, axis=node.axis(int(node.one(axis, "axis")), parts[0].type.rank))
 
 
 @paddle("stack")
-def stack(node: Call, xs: OutPort | Sequenced, *, axis: int = 0) -> OutPort:
+def stack(node: PaddleNode, xs: OutPort | StaticSequence, *, axis: int = 0) -> OutPort:
     parts = _listed(xs)
     along = node.axis(axis, parts[0].type.rank + 1)
     rows = [node.build.Unsqueeze(p, node.list([along])) for p in parts]
@@ -42,7 +42,7 @@ def stack(node: Call, xs: OutPort | Sequenced, *, axis: int = 0) -> OutPort:
 
 
 @paddle("split")
-def split(node: Call, x: OutPort, sections: Value, axis: OutPort, *, num: int = 0) -> Outputs:
+def split(node: PaddleNode, x: OutPort, sections: Value, axis: OutPort, *, num: int = 0) -> Outputs:
     """Cut into parts of given lengths, of which one may be -1; in version 2 also into equal ones."""
     along = node.axis(int(node.one(axis, "axis")), x.type.rank)
     lengths = () if sections is None else node.ints(node.vector(sections), "the lengths of parts")
@@ -53,11 +53,11 @@ def split(node: Call, x: OutPort, sections: Value, axis: OutPort, *, num: int = 
 
 
 @paddle("split_with_num")
-def split_with_num(node: Call, x: OutPort, axis: OutPort, *, num: int) -> Outputs:
+def split_with_num(node: PaddleNode, x: OutPort, axis: OutPort, *, num: int) -> Outputs:
     return _equal(node, x, node.axis(int(node.one(axis, "axis")), x.type.rank), num)
 
 
-def _equal(node: Call, x: OutPort, axis: int, count: int) -> Outputs:
+def _equal(node: PaddleNode, x: OutPort, axis: int, count: int) -> Outputs:
     if count < 1:
         raise ModelError(f"{node.kind}: there are parts, got {count}")
     made = node.build.Split(x, node.scalar(axis), num_splits=count, outputs=count).node
@@ -65,7 +65,7 @@ def _equal(node: Call, x: OutPort, axis: int, count: int) -> Outputs:
 
 
 @paddle("unbind", "unstack")
-def unbind(node: Call, x: OutPort, *, axis: int = 0) -> Outputs:
+def unbind(node: PaddleNode, x: OutPort, *, axis: int = 0) -> Outputs:
     """Cut into slices of one element of an axis, without this axis."""
     along = node.axis(axis, x.type.rank)
     count = node.extent(x, along, "the number of slices")
@@ -75,7 +75,7 @@ def unbind(node: Call, x: OutPort, *, axis: int = 0) -> Outputs:
 
 
 @paddle("meshgrid")
-def meshgrid(node: Call, xs: OutPort | Sequenced) -> Outputs:
+def meshgrid(node: PaddleNode, xs: OutPort | StaticSequence) -> Outputs:
     """Repeat each vector along the axes of the others."""
     build, parts = node.build, _listed(xs)
     flat = [node.reshape(p, (-1,)) for p in parts]

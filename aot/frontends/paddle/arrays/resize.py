@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.frontends.conversion.calls import Value
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.conversion.node_context import Value
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -19,7 +19,7 @@ PADDED = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "ci
 
 @paddle("nearest_interp", "linear_interp", "bilinear_interp", "trilinear_interp", "bicubic_interp")
 def interp(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     size: OutPort | None = None,
     sizes: Value = None,
@@ -44,7 +44,9 @@ def interp(
     return node.back(node.onnx("Resize", data, None, scales, wanted, **attrs), last)
 
 
-def _wanted(node: Call, sizes: Value, factor: OutPort | None, count: int) -> tuple[OutPort | None, OutPort | None]:
+def _wanted(
+    node: PaddleNode, sizes: Value, factor: OutPort | None, count: int
+) -> tuple[OutPort | None, OutPort | None]:
     """Return sizes, or else factors, of the spatial axes."""
     build = node.build
     if sizes is not None:
@@ -64,28 +66,30 @@ def _wanted(node: Call, sizes: Value, factor: OutPort | None, count: int) -> tup
 
 
 @paddle("pad3d")
-def pad3d(node: Call, x: OutPort, pads: Value, *, mode: str = "constant", pad_value: float = 0.0) -> OutPort:
+def pad3d(node: PaddleNode, x: OutPort, pads: Value, *, mode: str = "constant", pad_value: float = 0.0) -> OutPort:
     """Pad the spatial axes: numbers before and behind, the last axis first."""
     data, last = node.first(x, 5)
     before, behind = _spatial_pads(node, pads, 3)
     return node.back(_padded(node, data, [0, 0, *before], [0, 0, *behind], mode, pad_value), last)
 
 
-def _spatial_pads(node: Call, pads: Value, rank: int) -> tuple[list[int], list[int]]:
+def _spatial_pads(node: PaddleNode, pads: Value, rank: int) -> tuple[list[int], list[int]]:
     given = list(node.ints(node.vector(pads), "paddings"))
     if len(given) != 2 * rank:
         raise ModelError(f"{node.kind}: {rank} axes have {2 * rank} paddings, got {given}")
     return given[-2::-2], given[-1::-2]
 
 
-def _padded(node: Call, x: OutPort, before: Sequence[int], behind: Sequence[int], mode: str, value: float) -> OutPort:
+def _padded(
+    node: PaddleNode, x: OutPort, before: Sequence[int], behind: Sequence[int], mode: str, value: float
+) -> OutPort:
     kind = PADDED.get(mode)
     node.refuse(kind is None, f"mode must be one of {', '.join(PADDED)}, got {mode}")
     return node.onnx("Pad", x, node.list([*before, *behind]), node.like(value, x), mode=kind or "")
 
 
 @paddle("pad")
-def pad(node: Call, x: OutPort, value: OutPort | None = None, *, paddings: Sequence[int]) -> OutPort:
+def pad(node: PaddleNode, x: OutPort, value: OutPort | None = None, *, paddings: Sequence[int]) -> OutPort:
     """Pad all axes: numbers before and behind the first axis, then of the others."""
     if len(paddings) != 2 * x.type.rank:
         raise ModelError(f"{node.kind}: {x.type.rank} axes have twice as many paddings, got {list(paddings)}")
@@ -95,7 +99,7 @@ def pad(node: Call, x: OutPort, value: OutPort | None = None, *, paddings: Seque
 
 @paddle("grid_sample")
 def grid_sample(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     grid: OutPort,
     *,

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.conversion.calls import Value
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.conversion.node_context import Value
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.opset.movement.blocks import DepthMode
 from aot.runtime.abi import DType
 
 
 @paddle("shape", "shape64")
-def shape(node: Call, x: OutPort) -> OutPort:
+def shape(node: PaddleNode, x: OutPort) -> OutPort:
     """Return the sizes, in i32, or in i64 for `shape64`."""
     return node.build.ShapeOf(x, output_type=DType.I64 if node.kind == "shape64" else DType.I32)
 
 
 @paddle("numel")
-def numel(node: Call, x: OutPort) -> OutPort:
+def numel(node: PaddleNode, x: OutPort) -> OutPort:
     return node.build.ReduceProd(node.dims(x, range(x.type.rank)), node.list([0]))
 
 
 @paddle("assign", "share_data")
-def assign(node: Call, x: OutPort) -> OutPort:
+def assign(node: PaddleNode, x: OutPort) -> OutPort:
     del node
     return x
 
 
 @paddle("reshape")
-def reshape(node: Call, x: OutPort, sizes: Value) -> OutPort:
+def reshape(node: PaddleNode, x: OutPort, sizes: Value) -> OutPort:
     """Change the shape: 0 keeps the size of the axis there, -1 takes what is left."""
     return node.build.Reshape(x, node.vector(sizes), special_zero=True)
 
 
 @paddle("flatten")
-def flatten(node: Call, x: OutPort, *, start_axis: int = 1, stop_axis: int = 1) -> OutPort:
+def flatten(node: PaddleNode, x: OutPort, *, start_axis: int = 1, stop_axis: int = 1) -> OutPort:
     """Join the axes from one to another."""
     rank = x.type.rank
     if not rank:
@@ -48,13 +48,13 @@ def flatten(node: Call, x: OutPort, *, start_axis: int = 1, stop_axis: int = 1) 
 
 
 @paddle("flatten_to_matrix")
-def flatten_to_matrix(node: Call, x: OutPort, *, axis: int = 1) -> OutPort:
+def flatten_to_matrix(node: PaddleNode, x: OutPort, *, axis: int = 1) -> OutPort:
     """Join the axes before one, and those from it on: `flatten2` of version 2."""
     return node.onnx("Flatten", x, axis=axis)
 
 
 @paddle("squeeze")
-def squeeze(node: Call, x: OutPort, axes: Value = None) -> OutPort:
+def squeeze(node: PaddleNode, x: OutPort, axes: Value = None) -> OutPort:
     """Remove axes of size 1: those that are named and have it, or all."""
     given = () if axes is None else node.axes(axes, x.type.rank)
     over = [a for a in given or range(x.type.rank) if x.shape[a] == 1]
@@ -62,7 +62,7 @@ def squeeze(node: Call, x: OutPort, axes: Value = None) -> OutPort:
 
 
 @paddle("unsqueeze")
-def unsqueeze(node: Call, x: OutPort, axes: Value) -> OutPort:
+def unsqueeze(node: PaddleNode, x: OutPort, axes: Value) -> OutPort:
     """Add axes of size 1, one after the other."""
     for axis in node.ints(node.vector(axes), "axes"):
         x = node.build.Unsqueeze(x, node.list([node.axis(axis, x.type.rank + 1)]))
@@ -70,12 +70,12 @@ def unsqueeze(node: Call, x: OutPort, axes: Value) -> OutPort:
 
 
 @paddle("transpose")
-def transpose(node: Call, x: OutPort, *, perm: Sequence[int]) -> OutPort:
+def transpose(node: PaddleNode, x: OutPort, *, perm: Sequence[int]) -> OutPort:
     return node.build.Transpose(x, node.list([node.axis(a, x.type.rank) for a in perm])) if perm else x
 
 
 @paddle("expand")
-def expand(node: Call, x: OutPort, sizes: Value) -> OutPort:
+def expand(node: PaddleNode, x: OutPort, sizes: Value) -> OutPort:
     """Repeat axes of size 1; -1 keeps the size of an axis."""
     build, wanted = node.build, node.vector(sizes)
     least = build.Maximum(wanted, 1) if wanted.value is None else node.list([max(n, 1) for n in node.ints(wanted, "")])
@@ -83,23 +83,25 @@ def expand(node: Call, x: OutPort, sizes: Value) -> OutPort:
 
 
 @paddle("expand_as")
-def expand_as(node: Call, x: OutPort, like: OutPort | None = None, *, target_shape: Sequence[int] = ()) -> OutPort:
+def expand_as(
+    node: PaddleNode, x: OutPort, like: OutPort | None = None, *, target_shape: Sequence[int] = ()
+) -> OutPort:
     shape = node.list(target_shape) if like is None else node.dims(like, range(like.type.rank))
     return node.build.Broadcast(x, shape)
 
 
 @paddle("tile")
-def tile(node: Call, x: OutPort, times: Value) -> OutPort:
+def tile(node: PaddleNode, x: OutPort, times: Value) -> OutPort:
     return node.build.Tile(x, node.vector(times))
 
 
 @paddle("flip")
-def flip(node: Call, x: OutPort, *, axis: Sequence[int]) -> OutPort:
+def flip(node: PaddleNode, x: OutPort, *, axis: Sequence[int]) -> OutPort:
     return node.build.Reverse(x, node.list([node.axis(a, x.type.rank) for a in axis])) if axis else x
 
 
 @paddle("roll")
-def roll(node: Call, x: OutPort, shifts: Value, *, axis: Sequence[int] = ()) -> OutPort:
+def roll(node: PaddleNode, x: OutPort, shifts: Value, *, axis: Sequence[int] = ()) -> OutPort:
     """Move elements along axes, or along the flat tensor; those that leave come in at the other end."""
     steps = node.vector(shifts)
     if axis:
@@ -109,19 +111,19 @@ def roll(node: Call, x: OutPort, shifts: Value, *, axis: Sequence[int] = ()) -> 
 
 
 @paddle("pixel_shuffle")
-def pixel_shuffle(node: Call, x: OutPort, *, upscale_factor: int = 1) -> OutPort:
+def pixel_shuffle(node: PaddleNode, x: OutPort, *, upscale_factor: int = 1) -> OutPort:
     data, last = node.first(x)
     return node.back(node.onnx("DepthToSpace", data, blocksize=upscale_factor, mode="CRD"), last)
 
 
 @paddle("channel_shuffle")
-def channel_shuffle(node: Call, x: OutPort, *, groups: int = 1) -> OutPort:
+def channel_shuffle(node: PaddleNode, x: OutPort, *, groups: int = 1) -> OutPort:
     data, last = node.first(x)
     return node.back(node.build.ShuffleChannels(data, axis=1, group=groups), last)
 
 
 @paddle("unfold")
-def unfold(node: Call, x: OutPort) -> OutPort:
+def unfold(node: PaddleNode, x: OutPort) -> OutPort:
     """Make a column of each window: [N, C k k, windows]"""
     kernel, strides, dilations = (node.paired(n, 2) for n in ("kernel_sizes", "strides", "dilations"))
     given = node.integers("paddings")
@@ -139,6 +141,6 @@ def unfold(node: Call, x: OutPort) -> OutPort:
 
 
 @paddle("pixel_unshuffle")
-def pixel_unshuffle(node: Call, x: OutPort, *, downscale_factor: int = 1) -> OutPort:
+def pixel_unshuffle(node: PaddleNode, x: OutPort, *, downscale_factor: int = 1) -> OutPort:
     data, last = node.first(x)
     return node.back(node.build.SpaceToDepth(data, mode=DepthMode.DEPTH_FIRST, block_size=downscale_factor), last)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.opset.detection.suppression.class_suppression import Decay
 from aot.opset.detection.suppression.selection import Sorting
@@ -15,7 +15,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 
-def _chosen(node: Call, sorting: Sorting) -> dict[str, Any]:
+def _chosen(node: PaddleNode, sorting: Sorting) -> dict[str, Any]:
     """Return the rules for choosing among boxes, and the order of those that are left."""
     return {
         "sort_result_type": sorting,
@@ -30,7 +30,7 @@ def _chosen(node: Call, sorting: Sorting) -> dict[str, Any]:
 
 @paddle("multiclass_nms3")
 def multiclass_nms(
-    node: Call,
+    node: PaddleNode,
     boxes: OutPort,
     scores: OutPort,
     counts: OutPort | None = None,
@@ -46,7 +46,7 @@ def multiclass_nms(
 
 @paddle("matrix_nms")
 def matrix_nms(
-    node: Call,
+    node: PaddleNode,
     boxes: OutPort,
     scores: OutPort,
     *,
@@ -63,7 +63,7 @@ def matrix_nms(
 
 @paddle("roi_align")
 def roi_align(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     boxes: OutPort,
     counts: OutPort | None = None,
@@ -98,7 +98,7 @@ def roi_align(
 
 @paddle("yolo_box")
 def yolo_box(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     images: OutPort,
     *,
@@ -153,7 +153,7 @@ def yolo_box(
 
 
 @paddle("nms")
-def nms(node: Call, boxes: OutPort, *, threshold: float = 1.0) -> OutPort:
+def nms(node: PaddleNode, boxes: OutPort, *, threshold: float = 1.0) -> OutPort:
     """Find the places of boxes, the best ones first, that do not overlap a box before them."""
     build = node.build
     count = node.dims(boxes, [0])
@@ -174,7 +174,7 @@ def nms(node: Call, boxes: OutPort, *, threshold: float = 1.0) -> OutPort:
 
 @paddle("box_coder")
 def box_coder(
-    node: Call,
+    node: PaddleNode,
     priors: OutPort,
     variances: OutPort | None,
     x: OutPort,

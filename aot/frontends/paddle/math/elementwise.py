@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from functools import reduce
 
-from aot.frontends.conversion.calls import Sequenced
+from aot.frontends.conversion.node_context import StaticSequence
 from aot.frontends.conversion.table import renames
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
 from aot.runtime.abi import DType
@@ -30,11 +30,11 @@ SAME_TWO = renames(
 
 
 @paddle(*SAME)
-def one(node: Call, x: OutPort) -> OutPort:
+def one(node: PaddleNode, x: OutPort) -> OutPort:
     return getattr(node.build, SAME[node.kind.rstrip("_")])(x)
 
 
-def aligned(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def aligned(node: PaddleNode, a: OutPort, b: OutPort) -> OutPort:
     """Return `b` with its first axis at the axis of `a` that version 2 names."""
     axis = node.integer("axis", -1)
     if axis == -1 or b.type.rank >= a.type.rank:
@@ -44,24 +44,24 @@ def aligned(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 
 @paddle(*SAME_TWO)
-def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def two(node: PaddleNode, a: OutPort, b: OutPort) -> OutPort:
     return getattr(node.build, SAME_TWO[node.kind.rstrip("_")])(a, aligned(node, a, b))
 
 
 @paddle("divide")
-def divide(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def divide(node: PaddleNode, a: OutPort, b: OutPort) -> OutPort:
     """Convert to Divide; of integers version 3 makes floats."""
     return node.build.Divide(a, aligned(node, a, b), m_pythondiv=False)
 
 
 @paddle("floor_divide")
-def floor_divide(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def floor_divide(node: PaddleNode, a: OutPort, b: OutPort) -> OutPort:
     y = aligned(node, a, b)
     return node.build.Floor(node.build.Divide(a, y)) if a.type.dtype.is_float else node.build.Divide(a, y)
 
 
 @paddle("atan2")
-def atan2(node: Call, y: OutPort, x: OutPort) -> OutPort:
+def atan2(node: PaddleNode, y: OutPort, x: OutPort) -> OutPort:
     """Take the arc tangent of y / x in the quadrant of the point."""
     build = node.build
     angle = build.Atan(build.Divide(y, x))
@@ -73,13 +73,13 @@ def atan2(node: Call, y: OutPort, x: OutPort) -> OutPort:
 
 
 @paddle("add_n")
-def add_n(node: Call, xs: OutPort | Sequenced) -> OutPort:
+def add_n(node: PaddleNode, xs: OutPort | StaticSequence) -> OutPort:
     return reduce(node.build.Add, xs) if isinstance(xs, tuple) else xs
 
 
 @paddle("scale")
 def scale(
-    node: Call, x: OutPort, factor: OutPort | None = None, *, bias: float = 0.0, bias_after_scale: bool = True
+    node: PaddleNode, x: OutPort, factor: OutPort | None = None, *, bias: float = 0.0, bias_after_scale: bool = True
 ) -> OutPort:
     """Return factor x + bias, or factor (x + bias)."""
     build, dtype = node.build, x.type.dtype
@@ -104,13 +104,13 @@ def scale(
 
 
 @paddle("increment")
-def increment(node: Call, x: OutPort, *, value: float = 1.0) -> OutPort:
+def increment(node: PaddleNode, x: OutPort, *, value: float = 1.0) -> OutPort:
     return node.build.Add(x, node.like(value, x))
 
 
 @paddle("clip", "hardtanh")
 def clip(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     low: OutPort | None = None,
     high: OutPort | None = None,
@@ -129,7 +129,7 @@ def clip(
 
 
 @paddle("pow")
-def pow(node: Call, x: OutPort, exponent: OutPort | None = None, *, y: float = 1.0) -> OutPort:
+def pow(node: PaddleNode, x: OutPort, exponent: OutPort | None = None, *, y: float = 1.0) -> OutPort:
     """Raise to a power, which is an attribute in version 3."""
     if exponent is not None:
         return node.build.Power(x, node.cast(node.single(exponent), x.type.dtype))
@@ -139,38 +139,38 @@ def pow(node: Call, x: OutPort, exponent: OutPort | None = None, *, y: float = 1
 
 
 @paddle("square")
-def square(node: Call, x: OutPort) -> OutPort:
+def square(node: PaddleNode, x: OutPort) -> OutPort:
     return node.build.Multiply(x, x)
 
 
 @paddle("rsqrt")
-def rsqrt(node: Call, x: OutPort) -> OutPort:
+def rsqrt(node: PaddleNode, x: OutPort) -> OutPort:
     return node.build.Divide(node.like(1, x), node.build.Sqrt(x))
 
 
 @paddle("reciprocal")
-def reciprocal(node: Call, x: OutPort) -> OutPort:
+def reciprocal(node: PaddleNode, x: OutPort) -> OutPort:
     return node.build.Divide(node.like(1, x), x)
 
 
 @paddle("expm1")
-def expm1(node: Call, x: OutPort) -> OutPort:
+def expm1(node: PaddleNode, x: OutPort) -> OutPort:
     return node.build.Subtract(node.build.Exp(x), node.like(1, x))
 
 
 @paddle("log1p")
-def log1p(node: Call, x: OutPort) -> OutPort:
+def log1p(node: PaddleNode, x: OutPort) -> OutPort:
     return node.build.Log(node.build.Add(x, node.like(1, x)))
 
 
 @paddle("log2", "log10")
-def log_to_a_base(node: Call, x: OutPort) -> OutPort:
+def log_to_a_base(node: PaddleNode, x: OutPort) -> OutPort:
     base = 2 if node.kind.startswith("log2") else 10
     return node.build.Multiply(node.build.Log(x), node.like(1 / math.log(base), x))
 
 
 @paddle("round")
-def round(node: Call, x: OutPort, *, decimals: int = 0) -> OutPort:
+def round(node: PaddleNode, x: OutPort, *, decimals: int = 0) -> OutPort:
     """Round, halves away from zero."""
     factor = node.like(10.0**decimals, x)
     wide = node.build.Multiply(x, factor) if decimals else x
@@ -179,34 +179,34 @@ def round(node: Call, x: OutPort, *, decimals: int = 0) -> OutPort:
 
 
 @paddle("trunc")
-def trunc(node: Call, x: OutPort) -> OutPort:
+def trunc(node: PaddleNode, x: OutPort) -> OutPort:
     if not x.type.dtype.is_float:
         return x
     return node.build.Multiply(node.build.Sign(x), node.build.Floor(node.build.Abs(x)))
 
 
 @paddle("where")
-def where(node: Call, condition: OutPort, x: OutPort, y: OutPort) -> OutPort:
+def where(node: PaddleNode, condition: OutPort, x: OutPort, y: OutPort) -> OutPort:
     return node.build.Select(condition, x, y)
 
 
 @paddle("cast")
-def cast(node: Call, x: OutPort) -> OutPort:
+def cast(node: PaddleNode, x: OutPort) -> OutPort:
     return node.cast(x, node.dtype())
 
 
 @paddle("lerp")
-def lerp(node: Call, x: OutPort, y: OutPort, weight: OutPort) -> OutPort:
+def lerp(node: PaddleNode, x: OutPort, y: OutPort, weight: OutPort) -> OutPort:
     return node.build.Add(x, node.build.Multiply(node.build.Subtract(y, x), weight))
 
 
 @paddle("logit")
-def logit(node: Call, x: OutPort, *, eps: float = 1e-6) -> OutPort:
+def logit(node: PaddleNode, x: OutPort, *, eps: float = 1e-6) -> OutPort:
     """Return ln(x / (1 - x)) of what is at least eps from 0 and 1."""
     inside = node.build.Clamp(x, min=eps, max=1 - eps) if eps else x
     return node.build.Log(node.build.Divide(inside, node.build.Subtract(node.like(1, x), inside)))
 
 
 @paddle("masked_fill")
-def masked_fill(node: Call, x: OutPort, mask: OutPort, value: OutPort) -> OutPort:
+def masked_fill(node: PaddleNode, x: OutPort, mask: OutPort, value: OutPort) -> OutPort:
     return node.build.Select(mask, value, x)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from aot.frontends.conversion.calls import Sequenced
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.conversion.node_context import StaticSequence
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 
 
 @paddle("matmul")
 def matmul(
-    node: Call, x: OutPort, y: OutPort, *, transpose_x: bool = False, transpose_y: bool = False, alpha: float = 1.0
+    node: PaddleNode,
+    x: OutPort,
+    y: OutPort,
+    *,
+    transpose_x: bool = False,
+    transpose_y: bool = False,
+    alpha: float = 1.0,
 ) -> OutPort:
     product = node.build.MatMul(x, y, transpose_a=transpose_x, transpose_b=transpose_y)
     return product if alpha == 1 else node.build.Multiply(product, node.like(alpha, product))
 
 
 @paddle("matrix_product")
-def matrix_product(node: Call, x: OutPort, y: OutPort, *, x_num_col_dims: int = 1, y_num_col_dims: int = 1) -> OutPort:
+def matrix_product(
+    node: PaddleNode, x: OutPort, y: OutPort, *, x_num_col_dims: int = 1, y_num_col_dims: int = 1
+) -> OutPort:
     """Multiply matrices that the first axes and the others are flattened to: `mul` of version 2."""
     build = node.build
     node.refuse(y.type.rank != 2 or y_num_col_dims != 1, f"weights are a matrix, got {y.type}")
@@ -27,12 +35,12 @@ def matrix_product(node: Call, x: OutPort, y: OutPort, *, x_num_col_dims: int = 
 
 
 @paddle("bmm")
-def bmm(node: Call, x: OutPort, y: OutPort) -> OutPort:
+def bmm(node: PaddleNode, x: OutPort, y: OutPort) -> OutPort:
     return node.build.MatMul(x, y)
 
 
 @paddle("addmm")
-def addmm(node: Call, c: OutPort, x: OutPort, y: OutPort, *, alpha: float = 1.0, beta: float = 1.0) -> OutPort:
+def addmm(node: PaddleNode, c: OutPort, x: OutPort, y: OutPort, *, alpha: float = 1.0, beta: float = 1.0) -> OutPort:
     """Return beta c + alpha x y."""
     build, product = node.build, node.build.MatMul(x, y)
     product = product if alpha == 1 else build.Multiply(product, node.like(alpha, product))
@@ -40,15 +48,15 @@ def addmm(node: Call, c: OutPort, x: OutPort, y: OutPort, *, alpha: float = 1.0,
 
 
 @paddle("dot")
-def dot(node: Call, x: OutPort, y: OutPort) -> OutPort:
+def dot(node: PaddleNode, x: OutPort, y: OutPort) -> OutPort:
     return node.build.ReduceSum(node.build.Multiply(x, y), node.list([x.type.rank - 1]))
 
 
 @paddle("mv")
-def mv(node: Call, x: OutPort, vector: OutPort) -> OutPort:
+def mv(node: PaddleNode, x: OutPort, vector: OutPort) -> OutPort:
     return node.build.MatMul(x, vector)
 
 
 @paddle("einsum")
-def einsum(node: Call, xs: OutPort | Sequenced, *, equation: str) -> OutPort:
+def einsum(node: PaddleNode, xs: OutPort | StaticSequence, *, equation: str) -> OutPort:
     return node.onnx("Einsum", *(xs if isinstance(xs, tuple) else (xs,)), equation=equation)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.conversion.calls import Sequenced
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.conversion.node_context import StaticSequence
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
@@ -18,41 +18,41 @@ TYPES = {8: DType.I8, 16: DType.I16}
 SMALLEST = 1e-30  # scale: that of zeros
 
 
-def _levels(node: Call, bits: int) -> int:
+def _levels(node: PaddleNode, bits: int) -> int:
     node.refuse(bits not in TYPES, f"numbers of 8 or 16 bits, got {bits}")
     return (1 << (bits - 1)) - 1
 
 
-def _step(node: Call, scale: OutPort, bits: int, axis: int) -> OutPort:
+def _step(node: PaddleNode, scale: OutPort, bits: int, axis: int) -> OutPort:
     """Return the distance of two levels: one, or one for each slice of an axis that is not negative."""
     one = node.single(scale) if axis < 0 else node.reshape(scale, (-1,))
     return node.build.Divide(node.build.Maximum(one, SMALLEST), float(_levels(node, bits)))
 
 
-def _quantised(node: Call, x: OutPort, scale: OutPort, bits: int, axis: int) -> OutPort:
+def _quantised(node: PaddleNode, x: OutPort, scale: OutPort, bits: int, axis: int) -> OutPort:
     step = _step(node, scale, bits, axis)
     return node.onnx("QuantizeLinear", x, step, node.build.const(0, TYPES[bits]), axis=max(axis, 0))
 
 
-def _dequantised(node: Call, x: OutPort, scale: OutPort, bits: int, axis: int) -> OutPort:
+def _dequantised(node: PaddleNode, x: OutPort, scale: OutPort, bits: int, axis: int) -> OutPort:
     return node.onnx("DequantizeLinear", x, _step(node, scale, bits, axis), axis=max(axis, 0))
 
 
 @paddle("quantize_linear")
 def quantize_linear(
-    node: Call, x: OutPort, scale: OutPort, *rest: object, quant_axis: int = -1, bit_length: int = 8
+    node: PaddleNode, x: OutPort, scale: OutPort, *rest: object, quant_axis: int = -1, bit_length: int = 8
 ) -> OutPort:
     return _quantised(node, x, scale, bit_length, quant_axis)
 
 
 @paddle("dequantize_linear")
 def dequantize_linear(
-    node: Call, x: OutPort, scale: OutPort, *rest: object, quant_axis: int = -1, bit_length: int = 8
+    node: PaddleNode, x: OutPort, scale: OutPort, *rest: object, quant_axis: int = -1, bit_length: int = 8
 ) -> OutPort:
     return _dequantised(node, x, scale, bit_length, quant_axis)
 
 
-def _rounded(node: Call, x: OutPort, scale: OutPort, axis: int = -1, *, is_scaled: bool = True) -> OutPort:
+def _rounded(node: PaddleNode, x: OutPort, scale: OutPort, axis: int = -1, *, is_scaled: bool = True) -> OutPort:
     """Return numbers rounded to levels; the levels themselves, as floats, unless they are scaled."""
     build, most = node.build, _levels(node, node.integer("bit_length", 8))
     is_even = node.integer("round_type", 1) == 0  # then there is one level more below zero
@@ -64,40 +64,40 @@ def _rounded(node: Call, x: OutPort, scale: OutPort, axis: int = -1, *, is_scale
 
 
 @paddle("fake_quantize_dequantize_moving_average_abs_max")
-def rounded(node: Call, x: OutPort, scale: OutPort, *rest: object) -> tuple[OutPort, OutPort]:
+def rounded(node: PaddleNode, x: OutPort, scale: OutPort, *rest: object) -> tuple[OutPort, OutPort]:
     return _rounded(node, x, scale), scale
 
 
 @paddle("fake_quantize_dequantize_abs_max")
-def rounded_by_itself(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
+def rounded_by_itself(node: PaddleNode, x: OutPort) -> tuple[OutPort, OutPort]:
     scale = node.reshape(_largest(node, x, range(x.type.rank)), (1,))
     return _rounded(node, x, scale), scale
 
 
 @paddle("fake_channel_wise_quantize_dequantize_abs_max")
-def rounded_by_channels(node: Call, x: OutPort, *, quant_axis: int = 0) -> tuple[OutPort, OutPort]:
+def rounded_by_channels(node: PaddleNode, x: OutPort, *, quant_axis: int = 0) -> tuple[OutPort, OutPort]:
     scale = _largest(node, x, [a for a in range(x.type.rank) if a != quant_axis])
     return _rounded(node, x, scale, quant_axis), scale
 
 
-def _largest(node: Call, x: OutPort, axes: Sequence[int]) -> OutPort:
+def _largest(node: PaddleNode, x: OutPort, axes: Sequence[int]) -> OutPort:
     return node.build.ReduceMax(node.build.Abs(x), node.list(axes))
 
 
 @paddle("fake_quantize_moving_average_abs_max", "fake_quantize_range_abs_max")
-def levels_of(node: Call, x: OutPort, scale: OutPort, *rest: object) -> tuple[OutPort, OutPort]:
+def levels_of(node: PaddleNode, x: OutPort, scale: OutPort, *rest: object) -> tuple[OutPort, OutPort]:
     """Return integers as floats."""
     return _rounded(node, x, scale, is_scaled=False), scale
 
 
 @paddle("fake_dequantize_max_abs")
-def scaled(node: Call, x: OutPort, scale: OutPort, *, max_range: float) -> OutPort:
+def scaled(node: PaddleNode, x: OutPort, scale: OutPort, *, max_range: float) -> OutPort:
     return node.build.Multiply(x, node.build.Divide(node.single(scale), max_range))
 
 
 @paddle("fake_channel_wise_dequantize_max_abs")
 def scaled_by_channels(
-    node: Call, x: OutPort, scales: OutPort | Sequenced, *, quant_axis: int = 0, x_num_col_dims: int = 1
+    node: PaddleNode, x: OutPort, scales: OutPort | StaticSequence, *, quant_axis: int = 0, x_num_col_dims: int = 1
 ) -> OutPort:
     """Multiply the integers of weights, or of sums, which have the scale of the data, too."""
     given = scales if isinstance(scales, tuple) else (scales,)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.conversion.calls import Value
+from aot.frontends.conversion.node_context import Value
 from aot.frontends.conversion.table import renames
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
@@ -20,7 +20,7 @@ REDUCED = renames(
 
 @paddle(*REDUCED)
 def reduced(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     axes: Value = None,
     *,
@@ -40,13 +40,13 @@ def reduced(
 
 
 @paddle("mean_all")
-def mean_all(node: Call, x: OutPort) -> OutPort:
+def mean_all(node: PaddleNode, x: OutPort) -> OutPort:
     return node.build.ReduceMean(x, node.list(range(x.type.rank)))
 
 
 @paddle("logsumexp")
 def logsumexp(
-    node: Call, x: OutPort, *, axis: Sequence[int] = (), keepdim: bool = False, reduce_all: bool = False
+    node: PaddleNode, x: OutPort, *, axis: Sequence[int] = (), keepdim: bool = False, reduce_all: bool = False
 ) -> OutPort:
     given = tuple(node.axis(a, x.type.rank) for a in axis)
     over = list(range(x.type.rank) if reduce_all or not given else given)
@@ -54,14 +54,14 @@ def logsumexp(
 
 
 @paddle("squared_l2_norm")
-def squared_l2_norm(node: Call, x: OutPort) -> OutPort:
+def squared_l2_norm(node: PaddleNode, x: OutPort) -> OutPort:
     flat = node.reshape(x, (-1,))
     return node.build.ReduceSum(node.build.Multiply(flat, flat), node.list([0]), keep_dims=True)
 
 
 @paddle("p_norm")
 def p_norm(
-    node: Call, x: OutPort, *, porder: float = 2.0, axis: int = -1, keepdim: bool = False, asvector: bool = False
+    node: PaddleNode, x: OutPort, *, porder: float = 2.0, axis: int = -1, keepdim: bool = False, asvector: bool = False
 ) -> OutPort:
     """Take the norm (sum |x|^p)^(1/p) along an axis, or of all elements."""
     build = node.build
@@ -79,7 +79,7 @@ def p_norm(
 
 
 @paddle("norm")
-def norm(node: Call, x: OutPort, *, axis: int = -1, epsilon: float = 1e-10) -> tuple[OutPort, OutPort]:
+def norm(node: PaddleNode, x: OutPort, *, axis: int = -1, epsilon: float = 1e-10) -> tuple[OutPort, OutPort]:
     """Return x / sqrt(sum of squares + eps), and this square root."""
     build, axes = node.build, node.list([node.axis(axis, x.type.rank)])
     total = build.ReduceSum(build.Multiply(x, x), axes, keep_dims=True)
@@ -89,7 +89,7 @@ def norm(node: Call, x: OutPort, *, axis: int = -1, epsilon: float = 1e-10) -> t
 
 @paddle("argmax", "argmin")
 def arg_extreme(
-    node: Call, x: OutPort, axis: OutPort | None = None, *, keepdims: bool = False, flatten: bool = False
+    node: PaddleNode, x: OutPort, axis: OutPort | None = None, *, keepdims: bool = False, flatten: bool = False
 ) -> OutPort:
     """Find the place of the first of the largest or smallest elements."""
     dtype = node.dtype(default=DType.I64)
@@ -105,7 +105,7 @@ def arg_extreme(
 
 @paddle("cumsum")
 def cumsum(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     axis: OutPort | None = None,
     *,
@@ -119,6 +119,6 @@ def cumsum(
 
 
 @paddle("cumprod")
-def cumprod(node: Call, x: OutPort, *, dim: int, exclusive: bool = False, reverse: bool = False) -> OutPort:
+def cumprod(node: PaddleNode, x: OutPort, *, dim: int, exclusive: bool = False, reverse: bool = False) -> OutPort:
     axis = node.scalar(node.axis(dim, x.type.rank))
     return node.build.CumProd(x, axis, exclusive=exclusive, reverse=reverse)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.conversion.table import renames
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
 
@@ -11,22 +11,22 @@ SAME = renames("relu=Relu silu=Swish softsign=SoftSign")
 
 
 @paddle(*SAME)
-def one(node: Call, x: OutPort) -> OutPort:
+def one(node: PaddleNode, x: OutPort) -> OutPort:
     return getattr(node.build, SAME[node.kind.rstrip("_")])(x)
 
 
 @paddle("relu6")
-def relu6(node: Call, x: OutPort) -> OutPort:
+def relu6(node: PaddleNode, x: OutPort) -> OutPort:
     return node.build.Clamp(x, min=0.0, max=6.0)
 
 
 @paddle("leaky_relu")
-def leaky_relu(node: Call, x: OutPort, *, negative_slope: float = 0.02) -> OutPort:
+def leaky_relu(node: PaddleNode, x: OutPort, *, negative_slope: float = 0.02) -> OutPort:
     return node.build.PRelu(x, node.like(negative_slope, x))
 
 
 @paddle("prelu")
-def prelu(node: Call, x: OutPort, slope: OutPort, *, mode: str = "all", data_format: str = "NCHW") -> OutPort:
+def prelu(node: PaddleNode, x: OutPort, slope: OutPort, *, mode: str = "all", data_format: str = "NCHW") -> OutPort:
     """Multiply negative elements by a slope: one for all, one for each channel, or one for each element."""
     if mode == "channel" and data_format == "NCHW":
         slope = node.reshape(slope, (-1, *[1] * (x.type.rank - 2)))
@@ -36,29 +36,35 @@ def prelu(node: Call, x: OutPort, slope: OutPort, *, mode: str = "all", data_for
 
 
 @paddle("elu", "celu")
-def elu(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort:
+def elu(node: PaddleNode, x: OutPort, *, alpha: float = 1.0) -> OutPort:
     return node.onnx("Elu" if node.kind.startswith("elu") else "Celu", x, alpha=alpha)
 
 
 @paddle("selu")
 def selu(
-    node: Call, x: OutPort, *, scale: float = 1.0507009873554804934193349852946, alpha: float = 1.67326324235437728481
+    node: PaddleNode,
+    x: OutPort,
+    *,
+    scale: float = 1.0507009873554804934193349852946,
+    alpha: float = 1.67326324235437728481,
 ) -> OutPort:
     return node.onnx("Selu", x, alpha=alpha, gamma=scale)
 
 
 @paddle("gelu")
-def gelu(node: Call, x: OutPort, *, approximate: bool = False) -> OutPort:
+def gelu(node: PaddleNode, x: OutPort, *, approximate: bool = False) -> OutPort:
     return node.build.Gelu(x, approximation_mode=Approximation.TANH if approximate else Approximation.ERF)
 
 
 @paddle("swish")
-def swish(node: Call, x: OutPort, *, beta: float = 1.0) -> OutPort:
+def swish(node: PaddleNode, x: OutPort, *, beta: float = 1.0) -> OutPort:
     return node.build.Swish(x) if beta == 1 else node.build.Swish(x, node.like(beta, x))
 
 
 @paddle("hardswish")
-def hardswish(node: Call, x: OutPort, *, threshold: float = 6.0, scale: float = 6.0, offset: float = 3.0) -> OutPort:
+def hardswish(
+    node: PaddleNode, x: OutPort, *, threshold: float = 6.0, scale: float = 6.0, offset: float = 3.0
+) -> OutPort:
     """Return x min(max(x + offset, 0), threshold) / scale."""
     if (threshold, scale, offset) == (6, 6, 3):
         return node.build.HSwish(x)
@@ -67,18 +73,18 @@ def hardswish(node: Call, x: OutPort, *, threshold: float = 6.0, scale: float = 
 
 
 @paddle("hardsigmoid")
-def hardsigmoid(node: Call, x: OutPort, *, slope: float = 0.2, offset: float = 0.5) -> OutPort:
+def hardsigmoid(node: PaddleNode, x: OutPort, *, slope: float = 0.2, offset: float = 0.5) -> OutPort:
     return node.onnx("HardSigmoid", x, alpha=slope, beta=offset)
 
 
 @paddle("mish")
-def mish(node: Call, x: OutPort) -> OutPort:
+def mish(node: PaddleNode, x: OutPort) -> OutPort:
     """Return x tanh(ln(1 + e^x)); beyond its threshold x is the softplus of x to the last bit."""
     return node.build.Mish(x)
 
 
 @paddle("softplus")
-def softplus(node: Call, x: OutPort, *, beta: float = 1.0, threshold: float = 20.0) -> OutPort:
+def softplus(node: PaddleNode, x: OutPort, *, beta: float = 1.0, threshold: float = 20.0) -> OutPort:
     """Return ln(1 + e^(beta x)) / beta, and x where beta x is beyond the threshold."""
     build = node.build
     wide = x if beta == 1 else build.Multiply(x, node.like(beta, x))
@@ -88,41 +94,41 @@ def softplus(node: Call, x: OutPort, *, beta: float = 1.0, threshold: float = 20
 
 
 @paddle("softshrink", "hardshrink")
-def shrink(node: Call, x: OutPort, *, threshold: float = 0.5) -> OutPort:
+def shrink(node: PaddleNode, x: OutPort, *, threshold: float = 0.5) -> OutPort:
     """Clear elements near 0, and bring others nearer by the threshold if the operation is soft."""
     return node.onnx("Shrink", x, lambd=threshold, bias=threshold if node.kind.startswith("soft") else 0.0)
 
 
 @paddle("tanh_shrink")
-def tanh_shrink(node: Call, x: OutPort) -> OutPort:
+def tanh_shrink(node: PaddleNode, x: OutPort) -> OutPort:
     return node.build.Subtract(x, node.build.Tanh(x))
 
 
 @paddle("stanh")
-def stanh(node: Call, x: OutPort, *, scale_a: float = 0.67, scale_b: float = 1.7159) -> OutPort:
+def stanh(node: PaddleNode, x: OutPort, *, scale_a: float = 0.67, scale_b: float = 1.7159) -> OutPort:
     """Return b tanh(a x)."""
     return node.build.Multiply(node.build.Tanh(node.build.Multiply(x, node.like(scale_a, x))), node.like(scale_b, x))
 
 
 @paddle("thresholded_relu")
-def thresholded_relu(node: Call, x: OutPort, *, threshold: float = 1.0, value: float = 0.0) -> OutPort:
+def thresholded_relu(node: PaddleNode, x: OutPort, *, threshold: float = 1.0, value: float = 0.0) -> OutPort:
     return node.build.Select(node.build.Greater(x, node.like(threshold, x)), x, node.like(value, x))
 
 
 @paddle("logsigmoid")
-def logsigmoid(node: Call, x: OutPort) -> OutPort:
+def logsigmoid(node: PaddleNode, x: OutPort) -> OutPort:
     return node.build.Negative(node.build.SoftPlus(node.build.Negative(x)))
 
 
 @paddle("softmax", "log_softmax")
-def softmax(node: Call, x: OutPort, *, axis: int = -1) -> OutPort:
+def softmax(node: PaddleNode, x: OutPort, *, axis: int = -1) -> OutPort:
     make = node.build.Softmax if node.kind.startswith("softmax") else node.build.LogSoftmax
     return make(x, axis=node.axis(axis, x.type.rank)) if x.type.rank else node.build.Subtract(x, x)
 
 
 @paddle("dropout")
 def dropout(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     seed: OutPort | None = None,
     p: OutPort | None = None,
@@ -139,7 +145,7 @@ def dropout(
 
 
 @paddle("maxout")
-def maxout(node: Call, x: OutPort, *, groups: int, axis: int = 1) -> OutPort:
+def maxout(node: PaddleNode, x: OutPort, *, groups: int, axis: int = 1) -> OutPort:
     """Take the largest of each group of channels."""
     along = node.axis(axis, x.type.rank)
     count = node.extent(x, along, "the number of channels")
@@ -153,7 +159,7 @@ def maxout(node: Call, x: OutPort, *, groups: int, axis: int = 1) -> OutPort:
 
 
 @paddle("swiglu")
-def swiglu(node: Call, x: OutPort, y: OutPort | None = None) -> OutPort:
+def swiglu(node: PaddleNode, x: OutPort, y: OutPort | None = None) -> OutPort:
     """Return swish(x) y; both are halves of one tensor if there is none."""
     if y is None:
         halves = node.build.Split(x, node.scalar(x.type.rank - 1), num_splits=2, outputs=2).node

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.opset.reduction.normalization import Inside
 
 
 @paddle("batch_norm")
 def batch_norm(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     mean: OutPort,
     variance: OutPort,
@@ -35,7 +35,7 @@ def batch_norm(
 
 @paddle("layer_norm")
 def layer_norm(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     scale: OutPort | None = None,
     bias: OutPort | None = None,
@@ -56,7 +56,7 @@ def layer_norm(
 
 @paddle("group_norm")
 def group_norm(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     scale: OutPort | None = None,
     bias: OutPort | None = None,
@@ -74,7 +74,7 @@ def group_norm(
 
 @paddle("instance_norm")
 def instance_norm(
-    node: Call, x: OutPort, scale: OutPort | None = None, bias: OutPort | None = None, *, epsilon: float = 1e-5
+    node: PaddleNode, x: OutPort, scale: OutPort | None = None, bias: OutPort | None = None, *, epsilon: float = 1e-5
 ) -> OutPort:
     build = node.build
     ones, zeros = (build.Broadcast(node.like(n, x), node.dims(x, [1])) for n in (1, 0))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.conversion.calls import Outputs, Sequenced
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.conversion.node_context import Outputs, StaticSequence
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -15,10 +15,10 @@ GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,), "RNN_RELU": (
 
 @paddle("rnn")
 def rnn(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
-    states: OutPort | Sequenced,
-    weights: Sequenced,
+    states: OutPort | StaticSequence,
+    weights: StaticSequence,
     lengths: OutPort | None = None,
     dropout: OutPort | None = None,
     *,
@@ -70,7 +70,7 @@ def rnn(
     return Outputs([x, None, joined])
 
 
-def _gates(node: Call, weights: Sequence[OutPort], mode: str) -> list[OutPort]:
+def _gates(node: PaddleNode, weights: Sequence[OutPort], mode: str) -> list[OutPort]:
     """Return weights whose rows, a block for each gate, are in the order of ONNX."""
     order = GATES[mode]
     if len(order) == 1:
@@ -83,10 +83,10 @@ def _gates(node: Call, weights: Sequence[OutPort], mode: str) -> list[OutPort]:
     return made
 
 
-def _stacked(node: Call, parts: Sequence[OutPort]) -> OutPort:
+def _stacked(node: PaddleNode, parts: Sequence[OutPort]) -> OutPort:
     rows = [node.build.Unsqueeze(p, node.list([0])) for p in parts]
     return rows[0] if len(rows) == 1 else node.build.Concat(*rows, axis=0)
 
 
-def _rows(node: Call, x: OutPort, first: int, count: int) -> OutPort:
+def _rows(node: PaddleNode, x: OutPort, first: int, count: int) -> OutPort:
     return node.build.Slice(x, node.list([first]), node.list([first + count]), node.list([1]), node.list([0]))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from aot.frontends.conversion.calls import Value
-from aot.frontends.paddle.registry import Call, paddle
+from aot.frontends.conversion.node_context import Value
+from aot.frontends.paddle.registry import PaddleNode, paddle
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 
-def _fields(node: Call, rank: int) -> dict[str, Any]:
+def _fields(node: PaddleNode, rank: int) -> dict[str, Any]:
     """Return strides, dilations and padding as attributes of ONNX."""
     fields: dict[str, Any] = node.pads(rank)
     if "auto_pad" not in fields or fields["auto_pad"] == "VALID":
@@ -20,14 +20,14 @@ def _fields(node: Call, rank: int) -> dict[str, Any]:
 
 
 @paddle("conv2d", "depthwise_conv2d", "conv3d")
-def convolution(node: Call, x: OutPort, w: OutPort) -> OutPort:
+def convolution(node: PaddleNode, x: OutPort, w: OutPort) -> OutPort:
     rank = 3 if node.kind.startswith("conv3d") else 2
     data, last = node.first(x, rank + 2)
     return node.back(node.onnx("Conv", data, w, **_fields(node, rank)), last)
 
 
 @paddle("conv2d_transpose", "depthwise_conv2d_transpose")
-def transposed(node: Call, x: OutPort, w: OutPort, size: Value = None) -> OutPort:
+def transposed(node: PaddleNode, x: OutPort, w: OutPort, size: Value = None) -> OutPort:
     """Convolve backwards; `output_size` says how many elements lie beyond the last window."""
     data, last = node.first(x)
     fields = _fields(node, 2)
@@ -44,7 +44,7 @@ def transposed(node: Call, x: OutPort, w: OutPort, size: Value = None) -> OutPor
 
 @paddle("pool2d", "pool3d")
 def pooling(
-    node: Call,
+    node: PaddleNode,
     x: OutPort,
     kernel: Value = None,
     *,
@@ -77,7 +77,7 @@ def pooling(
 
 @paddle("max_pool2d_with_index")
 def max_pool_with_index(
-    node: Call, x: OutPort, *, global_pooling: bool = False, adaptive: bool = False, ceil_mode: bool = False
+    node: PaddleNode, x: OutPort, *, global_pooling: bool = False, adaptive: bool = False, ceil_mode: bool = False
 ) -> tuple[OutPort, ...]:
     """Pool windows, and give the place of each maximum in its plane."""
     kernel = node.paired("kernel_size", 2)
@@ -94,6 +94,6 @@ def max_pool_with_index(
 
 
 @paddle("deformable_conv")
-def deformable_conv(node: Call, x: OutPort, offset: OutPort, w: OutPort, mask: OutPort | None = None) -> OutPort:
+def deformable_conv(node: PaddleNode, x: OutPort, offset: OutPort, w: OutPort, mask: OutPort | None = None) -> OutPort:
     fields = _fields(node, 2) | {"offset_group": node.integer("deformable_groups", 1)}
     return node.onnx("DeformConv", x, w, offset, None, mask, **fields)

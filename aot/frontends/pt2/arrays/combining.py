@@ -23,7 +23,7 @@ from aot.frontends.pt2.arrays.movement import (
 )
 from aot.frontends.pt2.arrays.shape import broadcast_tensors, view
 from aot.frontends.pt2.arrays.sorting import ranked, sort
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 from aot.ir.values.estimate import check_table
 from aot.runtime.abi import DType
@@ -34,12 +34,12 @@ aten("unsafe_split_with_sizes.default")(split_with_sizes)
 
 
 @aten("view_copy.default")
-def view_copy(node: Call, x: OutPort, size: Sequence[Size]) -> OutPort:
+def view_copy(node: AtenNode, x: OutPort, size: Sequence[Size]) -> OutPort:
     return view(node, x, size)
 
 
 @aten("resize.default")
-def resize(node: Call, x: OutPort, size: Sequence[Size]) -> OutPort:
+def resize(node: AtenNode, x: OutPort, size: Sequence[Size]) -> OutPort:
     """The first elements, as many as the new shape has."""
     build = node.build
     sizes = node.vector(size)
@@ -51,7 +51,7 @@ def resize(node: Call, x: OutPort, size: Sequence[Size]) -> OutPort:
 
 
 @aten("atleast_1d.default", "atleast_2d.default", "atleast_3d.default")
-def atleast(node: Call, x: OutPort) -> OutPort:
+def atleast(node: AtenNode, x: OutPort) -> OutPort:
     """Axes of size 1 are added: in front, the third one behind."""
     rank, wanted = x.type.rank, int(node.kind[len("atleast_")])
     if rank >= wanted:
@@ -61,18 +61,18 @@ def atleast(node: Call, x: OutPort) -> OutPort:
 
 
 @aten(*(f"{name}.{form}" for name in ("hsplit", "vsplit", "dsplit") for form in ("int", "array")))
-def split_along(node: Call, x: OutPort, sections: int = 0, indices: Sequence[int] = ()) -> tuple[OutPort, ...]:
+def split_along(node: AtenNode, x: OutPort, sections: int = 0, indices: Sequence[int] = ()) -> tuple[OutPort, ...]:
     axis = {"h": 1 if x.type.rank > 1 else 0, "v": 0, "d": 2}[node.kind[0]]
     return tensor_split(node, x, sections, indices, axis)
 
 
 @aten("fliplr.default", "flipud.default")
-def flip_side(node: Call, x: OutPort) -> OutPort:
+def flip_side(node: AtenNode, x: OutPort) -> OutPort:
     return flip(node, x, [1 if node.kind.startswith("fliplr") else 0])
 
 
 @aten("rot90.default")
-def rot90(node: Call, x: OutPort, k: int = 1, dims: Sequence[int] = (0, 1)) -> OutPort:
+def rot90(node: AtenNode, x: OutPort, k: int = 1, dims: Sequence[int] = (0, 1)) -> OutPort:
     """A plane turned by k quarters, from its first axis to its second."""
     a, b = node.axes(dims, x.type.rank)
     order = list(range(x.type.rank))
@@ -89,7 +89,7 @@ def rot90(node: Call, x: OutPort, k: int = 1, dims: Sequence[int] = (0, 1)) -> O
 
 
 @aten("block_diag.default")
-def block_diag(node: Call, tensors: Sequence[OutPort]) -> OutPort:
+def block_diag(node: AtenNode, tensors: Sequence[OutPort]) -> OutPort:
     """Matrices along the diagonal of one that is 0 elsewhere."""
     build = node.build
     blocks = [build.Reshape(t, node.list([1, -1])) if t.type.rank < 2 else t for t in node.promoted(*tensors)]
@@ -102,12 +102,12 @@ def block_diag(node: Call, tensors: Sequence[OutPort]) -> OutPort:
     return build.Concat(*rows, axis=0)
 
 
-def _total(node: Call, sizes: Sequence[OutPort]) -> OutPort:
+def _total(node: AtenNode, sizes: Sequence[OutPort]) -> OutPort:
     return node.chain("Add", [node.list([0]), *sizes])
 
 
 @aten("cartesian_prod.default")
-def cartesian_prod(node: Call, tensors: Sequence[OutPort]) -> OutPort:
+def cartesian_prod(node: AtenNode, tensors: Sequence[OutPort]) -> OutPort:
     """All tuples of elements, as rows."""
     build, count = node.build, len(tensors)
     if count == 1:
@@ -118,7 +118,7 @@ def cartesian_prod(node: Call, tensors: Sequence[OutPort]) -> OutPort:
 
 
 @aten("combinations.default")
-def combinations(node: Call, x: OutPort, r: int = 2, with_replacement: bool = False) -> OutPort:
+def combinations(node: AtenNode, x: OutPort, r: int = 2, with_replacement: bool = False) -> OutPort:
     """All selections of r elements, as rows."""
     n = node.extent(x, 0, "the number of elements")
     check_table(node.kind, *[n] * r)
@@ -128,7 +128,7 @@ def combinations(node: Call, x: OutPort, r: int = 2, with_replacement: bool = Fa
 
 
 @aten("sum_to_size.default")
-def sum_to_size(node: Call, x: OutPort, size: Sequence[int]) -> OutPort:
+def sum_to_size(node: AtenNode, x: OutPort, size: Sequence[int]) -> OutPort:
     """The sum over axes that `size` lacks, or where it is 1."""
     build, lead = node.build, x.type.rank - len(size)
     x = node.cast(x, node.dtype())  # booleans are counted
@@ -139,7 +139,7 @@ def sum_to_size(node: Call, x: OutPort, size: Sequence[int]) -> OutPort:
 
 @aten("isin.Tensor_Tensor", "isin.Tensor_Scalar")
 def isin(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     test_elements: OutPort | None = None,
     test_element: Size | float | None = None,
@@ -156,7 +156,7 @@ def isin(
 
 @aten("_unique2.default", "_unique.default", "unique_dim.default")
 def unique(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     dim: int | None = None,
     sorted: bool = True,
@@ -174,7 +174,7 @@ def unique(
     return (values, inverse, counts)[: len(node.outputs)]
 
 
-def _unique_floats(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def _unique_floats(node: AtenNode, x: OutPort) -> tuple[OutPort, ...]:
     """Return the runs of the sorted elements: each NaN is a run of its own."""
     build, first = node.build, node.list([-1])
     flat = build.Reshape(x, first)
@@ -186,7 +186,7 @@ def _unique_floats(node: Call, x: OutPort) -> tuple[OutPort, ...]:
 
 @aten("unique_consecutive.default")
 def unique_consecutive(
-    node: Call, x: OutPort, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    node: AtenNode, x: OutPort, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[OutPort, ...]:
     """Elements that differ from the one before them, the number of their run for all, and the lengths of runs."""
     if dim is not None:
@@ -195,7 +195,7 @@ def unique_consecutive(
     return (values, node.build.Reshape(inverse, node.dims(x, range(x.type.rank))), counts)[: len(node.outputs)]
 
 
-def _runs(node: Call, rows: OutPort, axis: int) -> tuple[OutPort, OutPort, OutPort]:
+def _runs(node: AtenNode, rows: OutPort, axis: int) -> tuple[OutPort, OutPort, OutPort]:
     """Return the first slices of runs of equal ones along an axis, the number of the run of each, and lengths."""
     build, along, one = node.build, node.scalar(axis), node.scalar(1)
     place = build.Range(node.scalar(0), node.size(rows, axis), one)
@@ -211,27 +211,27 @@ def _runs(node: Call, rows: OutPort, axis: int) -> tuple[OutPort, OutPort, OutPo
 
 
 @aten("argwhere.default")
-def argwhere(node: Call, x: OutPort) -> OutPort:
+def argwhere(node: AtenNode, x: OutPort) -> OutPort:
     return nonzero(node, x)
 
 
 @aten("diagflat.default")
-def diagflat(node: Call, x: OutPort, offset: int = 0) -> OutPort:
+def diagflat(node: AtenNode, x: OutPort, offset: int = 0) -> OutPort:
     return diag_embed(node, node.build.Reshape(x, node.list([-1])), offset)
 
 
 @aten("linalg_diagonal.default")
-def linalg_diagonal(node: Call, x: OutPort, offset: int = 0, dim1: int = -2, dim2: int = -1) -> OutPort:
+def linalg_diagonal(node: AtenNode, x: OutPort, offset: int = 0, dim1: int = -2, dim2: int = -1) -> OutPort:
     return diagonal(node, x, offset, dim1, dim2)
 
 
 @aten("msort.default")
-def msort(node: Call, x: OutPort) -> OutPort:
+def msort(node: AtenNode, x: OutPort) -> OutPort:
     return sort(node, x, 0)[0]
 
 
 @aten("one_hot.default")
-def one_hot(node: Call, x: OutPort, num_classes: int = -1) -> OutPort:
+def one_hot(node: AtenNode, x: OutPort, num_classes: int = -1) -> OutPort:
     """1 at the place of each number; the largest number is that of the last class unless classes are counted."""
     build = node.build
     count = node.scalar(num_classes)
@@ -242,7 +242,7 @@ def one_hot(node: Call, x: OutPort, num_classes: int = -1) -> OutPort:
 
 
 @aten("nonzero_static.default")
-def nonzero_static(node: Call, x: OutPort, size: Size, fill_value: int = -1) -> OutPort:
+def nonzero_static(node: AtenNode, x: OutPort, size: Size, fill_value: int = -1) -> OutPort:
     """The first rows of places, filled up."""
     build = node.build
     found = nonzero(node, x)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.frontends.pt2.registry import Call, Number, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Number, Size, aten
 from aot.ir.graph import OutPort
 from aot.ir.values.estimate import check_table
 from aot.runtime.abi import DType
@@ -18,7 +18,7 @@ TENSOR_ENDS = ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
 NEW = ("new_zeros.default", "new_ones.default", "new_empty.default", "new_full.default")
 
 
-def value_of(node: Call, fill_value: OutPort | Number | None) -> OutPort | Number:
+def value_of(node: AtenNode, fill_value: OutPort | Number | None) -> OutPort | Number:
     """Return the number that a tensor is filled with; `empty` tensors hold 0."""
     name = node.kind.partition(".")[0].removeprefix("new_").removesuffix("_like")
     return CONSTANTS.get(name, 0) if fill_value is None else fill_value
@@ -26,14 +26,14 @@ def value_of(node: Call, fill_value: OutPort | Number | None) -> OutPort | Numbe
 
 @aten(*FACTORIES)
 def filled(
-    node: Call, size: Sequence[Size], fill_value: OutPort | Number | None = None, dtype: DType | None = None
+    node: AtenNode, size: Sequence[Size], fill_value: OutPort | Number | None = None, dtype: DType | None = None
 ) -> OutPort:
     return node.build.Broadcast(node.port(value_of(node, fill_value), node.dtype()), node.vector(size))
 
 
 @aten("empty_strided.default", "new_empty_strided.default", "empty_permuted.default")
 def empty_strided(
-    node: Call,
+    node: AtenNode,
     x: OutPort | Sequence[Size],
     size: Sequence[Size] = (),
     stride: Sequence[Size] = (),
@@ -46,14 +46,18 @@ def empty_strided(
 
 @aten(*NEW)
 def new_filled(
-    node: Call, x: OutPort, size: Sequence[Size], fill_value: OutPort | Number | None = None, dtype: DType | None = None
+    node: AtenNode,
+    x: OutPort,
+    size: Sequence[Size],
+    fill_value: OutPort | Number | None = None,
+    dtype: DType | None = None,
 ) -> OutPort:
     return filled(node, size, fill_value)
 
 
 @aten(*LIKES, "fill.Scalar", "fill.Tensor", "zero.default")
 def filled_like(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     fill_value: OutPort | Number | None = None,
     value: OutPort | Number | None = None,
@@ -63,20 +67,20 @@ def filled_like(
     return node.build.Broadcast(node.port(number, dtype or node_type(node, x)), node.dims(x, range(x.type.rank)))
 
 
-def node_type(node: Call, x: OutPort) -> DType:
+def node_type(node: AtenNode, x: OutPort) -> DType:
     """Return the element type of the output, that of `x` for operations that no file has."""
     given = node.attrs.get("given", ())
     return x.type.dtype if not given or given[0] is None else node.dtype()
 
 
 @aten("scalar_tensor.default", "prims::scalar_tensor.default")
-def scalar_tensor(node: Call, s: Number, dtype: DType | None = None) -> OutPort:
+def scalar_tensor(node: AtenNode, s: Number, dtype: DType | None = None) -> OutPort:
     return node.port(s, node.dtype())
 
 
 @aten("arange.default", "arange.start", "arange.start_step")
 def arange(
-    node: Call, start: Number = 0, end: Number | None = None, step: Number = 1, dtype: DType | None = None
+    node: AtenNode, start: Number = 0, end: Number | None = None, step: Number = 1, dtype: DType | None = None
 ) -> OutPort:
     """start, start + step, ... before end; with one number that is the end."""
     if end is None:
@@ -89,7 +93,7 @@ def arange(
 @aten("linspace.default", "logspace.default")
 @aten(*(f"{name}.{form}" for name in ("linspace", "logspace") for form in TENSOR_ENDS))
 def linspace(
-    node: Call,
+    node: AtenNode,
     start: OutPort | Number,
     end: OutPort | Number,
     steps: int,
@@ -107,12 +111,12 @@ def linspace(
 
 
 @aten("eye.default", "eye.m")
-def eye(node: Call, n: Size, m: Size | None = None, dtype: DType | None = None) -> OutPort:
+def eye(node: AtenNode, n: Size, m: Size | None = None, dtype: DType | None = None) -> OutPort:
     rows, columns = node.port(n), node.port(n if m is None else m)
     return node.cast(node.build.Eye(rows, columns, node.scalar(0), output_type=DType.I32), node.dtype())
 
 
-def triangle(node: Call, x: OutPort, diagonal: Size, upper: bool) -> OutPort:
+def triangle(node: AtenNode, x: OutPort, diagonal: Size, upper: bool) -> OutPort:
     """True at the places [row, column] of a triangle of the last two axes."""
     build = node.build
     rows, columns = (build.Range(node.scalar(0), node.size(x, x.type.rank - 2 + k), node.scalar(1)) for k in range(2))
@@ -121,20 +125,20 @@ def triangle(node: Call, x: OutPort, diagonal: Size, upper: bool) -> OutPort:
 
 
 @aten("tril.default", "triu.default")
-def tri(node: Call, x: OutPort, diagonal: Size = 0) -> OutPort:
+def tri(node: AtenNode, x: OutPort, diagonal: Size = 0) -> OutPort:
     inside = triangle(node, x, diagonal, node.kind.startswith("triu"))
     return node.build.Select(inside, x, node.like(0, x))
 
 
 @aten("tril_indices.default", "triu_indices.default")
-def tri_indices(node: Call, row: int, col: int, offset: int = 0, dtype: DType | None = None) -> OutPort:
+def tri_indices(node: AtenNode, row: int, col: int, offset: int = 0, dtype: DType | None = None) -> OutPort:
     check_table(node.kind, 2, row, col)
     found = (np.tril_indices if node.kind.startswith("tril") else np.triu_indices)(row, offset, col)
     return node.build.const(np.stack(found), node.dtype())
 
 
 @aten("diagonal.default", "diagonal_copy.default", "diag.default")
-def diagonal(node: Call, x: OutPort, offset: int = 0, dim1: int = 0, dim2: int = 1, diagonal: int = 0) -> OutPort:
+def diagonal(node: AtenNode, x: OutPort, offset: int = 0, dim1: int = 0, dim2: int = 1, diagonal: int = 0) -> OutPort:
     """The diagonal of two axes as the last axis; `diag` of a vector is a matrix."""
     build, rank = node.build, x.type.rank
     if node.kind.startswith("diag.") and rank == 1:
@@ -151,7 +155,7 @@ def diagonal(node: Call, x: OutPort, offset: int = 0, dim1: int = 0, dim2: int =
 
 
 @aten("diag_embed.default")
-def diag_embed(node: Call, x: OutPort, offset: int = 0, dim1: int = -2, dim2: int = -1) -> OutPort:
+def diag_embed(node: AtenNode, x: OutPort, offset: int = 0, dim1: int = -2, dim2: int = -1) -> OutPort:
     """The last axis as the diagonal of two new ones."""
     build, rank = node.build, x.type.rank
     size = node.extent(x, rank - 1, "the size of a diagonal")
@@ -171,7 +175,9 @@ def diag_embed(node: Call, x: OutPort, offset: int = 0, dim1: int = -2, dim2: in
 
 
 @aten("diagonal_scatter.default")
-def diagonal_scatter(node: Call, x: OutPort, src: OutPort, offset: int = 0, dim1: int = 0, dim2: int = 1) -> OutPort:
+def diagonal_scatter(
+    node: AtenNode, x: OutPort, src: OutPort, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> OutPort:
     """`x` with another diagonal."""
     build, rank = node.build, x.type.rank
     a, b = node.axes([dim1, dim2], rank)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.pt2.arrays.movement import transposed
-from aot.frontends.pt2.registry import Call, Number, aten
+from aot.frontends.pt2.registry import AtenNode, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
 from aot.runtime.abi import DType
@@ -26,7 +26,7 @@ REDUCTIONS = {
 }
 
 
-def cut(node: Call, x: OutPort, like: OutPort, axis: int | None) -> OutPort:
+def cut(node: AtenNode, x: OutPort, like: OutPort, axis: int | None) -> OutPort:
     """`x` cut to the sizes of `like` along all axes but one."""
     axes = [k for k in range(x.type.rank) if k != axis and x.shape[k] != like.shape[k]]
     if not axes:
@@ -36,7 +36,7 @@ def cut(node: Call, x: OutPort, like: OutPort, axis: int | None) -> OutPort:
 
 
 @aten("take_along_dim.default")
-def take_along_dim(node: Call, x: OutPort, indices: OutPort, dim: int | None = None) -> OutPort:
+def take_along_dim(node: AtenNode, x: OutPort, indices: OutPort, dim: int | None = None) -> OutPort:
     """Other axes are stretched; the flattened tensor without an axis."""
     build = node.build
     if dim is None:
@@ -55,7 +55,7 @@ def take_along_dim(node: Call, x: OutPort, indices: OutPort, dim: int | None = N
 
 
 @aten("gather.default")
-def gather(node: Call, x: OutPort, dim: int, index: OutPort, sparse_grad: bool = False) -> OutPort:
+def gather(node: AtenNode, x: OutPort, dim: int, index: OutPort, sparse_grad: bool = False) -> OutPort:
     if not x.type.rank:
         return x if not index.type.rank else node.build.Broadcast(x, node.dims(index, range(index.type.rank)))
     axis = node.axis(dim, x.type.rank)
@@ -66,14 +66,14 @@ def gather(node: Call, x: OutPort, dim: int, index: OutPort, sparse_grad: bool =
 
 
 @aten("take.default")
-def take(node: Call, x: OutPort, index: OutPort) -> OutPort:
+def take(node: AtenNode, x: OutPort, index: OutPort) -> OutPort:
     return node.build.Gather(node.build.Reshape(x, node.list([-1])), index, node.scalar(0))
 
 
 @aten("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_add.default")
 @aten("scatter_reduce.two")
 def scatter(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     dim: int,
     index: OutPort,
@@ -122,7 +122,7 @@ class Places:
         return self.tuples.type.rank - 1
 
 
-def _expanded(node: Call, indices: Sequence[OutPort | None]) -> list[OutPort | None]:
+def _expanded(node: AtenNode, indices: Sequence[OutPort | None]) -> list[OutPort | None]:
     """Indices with masks replaced by the places where they are true."""
     found: list[OutPort | None] = []
     for index in indices:
@@ -134,7 +134,7 @@ def _expanded(node: Call, indices: Sequence[OutPort | None]) -> list[OutPort | N
     return found
 
 
-def places_of(node: Call, x: OutPort, indices: Sequence[OutPort | None]) -> Places:
+def places_of(node: AtenNode, x: OutPort, indices: Sequence[OutPort | None]) -> Places:
     """Return the places that indices name. Neighbouring axes give way to those of indices, others put these first."""
     build = node.build
     found = _expanded(node, indices)
@@ -167,7 +167,7 @@ def _settled(places: Places, rest: int) -> list[int]:
 
 
 @aten("index.Tensor", "_unsafe_index.Tensor")
-def index(node: Call, x: OutPort, indices: Sequence[OutPort | None]) -> OutPort:
+def index(node: AtenNode, x: OutPort, indices: Sequence[OutPort | None]) -> OutPort:
     given = [(k, i) for k, i in enumerate(indices) if i is not None]
     if len(given) == 1 and given[0][1].type.dtype is not DType.BOOL:
         axis, places = given[0]
@@ -179,7 +179,7 @@ def index(node: Call, x: OutPort, indices: Sequence[OutPort | None]) -> OutPort:
 
 @aten("index_put.default", "_unsafe_index_put.default")
 def index_put(
-    node: Call, x: OutPort, indices: Sequence[OutPort | None], values: OutPort, accumulate: bool = False
+    node: AtenNode, x: OutPort, indices: Sequence[OutPort | None], values: OutPort, accumulate: bool = False
 ) -> OutPort:
     build = node.build
     values = node.cast(values, x.type.dtype)
@@ -206,7 +206,7 @@ def _is_single(x: OutPort) -> bool:
 
 
 @aten("masked_select.default")
-def masked_select(node: Call, x: OutPort, mask: OutPort) -> OutPort:
+def masked_select(node: AtenNode, x: OutPort, mask: OutPort) -> OutPort:
     """The elements where the mask is true, after both are stretched to one shape."""
     build = node.build
     whole = build.Select(mask, x, x)
@@ -217,7 +217,7 @@ def masked_select(node: Call, x: OutPort, mask: OutPort) -> OutPort:
 
 
 @aten("masked_scatter.default")
-def masked_scatter(node: Call, x: OutPort, mask: OutPort, source: OutPort) -> OutPort:
+def masked_scatter(node: AtenNode, x: OutPort, mask: OutPort, source: OutPort) -> OutPort:
     """The elements of `source`, in order, where the mask is true."""
     build = node.build
     whole = build.Select(mask, x, x)
@@ -230,7 +230,7 @@ def masked_scatter(node: Call, x: OutPort, mask: OutPort, source: OutPort) -> Ou
 
 
 @aten("nonzero.default")
-def nonzero(node: Call, x: OutPort) -> OutPort:
+def nonzero(node: AtenNode, x: OutPort) -> OutPort:
     """Places as rows."""
     found = node.build.NonZero(x, output_type=DType.I64)
     if not x.type.rank:
@@ -239,7 +239,7 @@ def nonzero(node: Call, x: OutPort) -> OutPort:
 
 
 @aten("nonzero_numpy.default", "where.default")
-def nonzero_numpy(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def nonzero_numpy(node: AtenNode, x: OutPort) -> tuple[OutPort, ...]:
     """Places as one vector an axis; a scalar has one axis here."""
     x = x if x.type.rank else node.build.Unsqueeze(x, node.list([0]))
     found = node.build.NonZero(x, output_type=DType.I64)
@@ -248,7 +248,7 @@ def nonzero_numpy(node: Call, x: OutPort) -> tuple[OutPort, ...]:
 
 @aten("bucketize.Tensor", "bucketize.Scalar", "searchsorted.Tensor", "searchsorted.Scalar")
 def bucketize(
-    node: Call,
+    node: AtenNode,
     x: OutPort | Number,
     boundaries: OutPort | None = None,
     self: OutPort | Number | None = None,

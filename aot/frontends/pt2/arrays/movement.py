@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from aot.frontends.pt2.registry import Call, Number, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Number, Size, aten
 from aot.ir.graph import OutPort
 from aot.ir.types import simplify
 from aot.opset.movement.movement import VariadicSplit
 from aot.opset.movement.scatter import Combination
 
 
-def transposed(node: Call, x: OutPort, order: Sequence[int]) -> OutPort:
+def transposed(node: AtenNode, x: OutPort, order: Sequence[int]) -> OutPort:
     return x if list(order) == list(range(x.type.rank)) else node.build.Transpose(x, node.list(order))
 
 
 @aten("permute.default", "permute_copy.default")
-def permute(node: Call, x: OutPort, dims: Sequence[int]) -> OutPort:
+def permute(node: AtenNode, x: OutPort, dims: Sequence[int]) -> OutPort:
     return transposed(node, x, node.axes(dims, x.type.rank))
 
 
 @aten("transpose.int", "swapaxes.default", "swapdims.default", "transpose_copy.int")
 def transpose(
-    node: Call, x: OutPort, dim0: int = 0, dim1: int = 1, axis0: int | None = None, axis1: int | None = None
+    node: AtenNode, x: OutPort, dim0: int = 0, dim1: int = 1, axis0: int | None = None, axis1: int | None = None
 ) -> OutPort:
     rank = x.type.rank
     order = list(range(rank))
@@ -37,7 +37,7 @@ def transpose(
 @aten(
     "t.default", "numpy_T.default", "mT.default", "adjoint.default", "t_copy.default", "matrix_H.default", "mH.default"
 )
-def t(node: Call, x: OutPort) -> OutPort:
+def t(node: AtenNode, x: OutPort) -> OutPort:
     """All axes in reverse order for `numpy_T`, else the last two swapped."""
     order = list(range(x.type.rank))
     if node.kind.startswith("numpy_T"):
@@ -48,7 +48,7 @@ def t(node: Call, x: OutPort) -> OutPort:
 
 
 @aten("movedim.int", "movedim.intlist", "moveaxis.int", "moveaxis.intlist")
-def movedim(node: Call, x: OutPort, source: int | Sequence[int], destination: int | Sequence[int]) -> OutPort:
+def movedim(node: AtenNode, x: OutPort, source: int | Sequence[int], destination: int | Sequence[int]) -> OutPort:
     rank = x.type.rank
     places = dict(zip(node.axes(destination, rank), node.axes(source, rank), strict=True))
     rest = iter([k for k in range(rank) if k not in places.values()])
@@ -56,11 +56,11 @@ def movedim(node: Call, x: OutPort, source: int | Sequence[int], destination: in
 
 
 @aten("select.int", "select_copy.int")
-def select(node: Call, x: OutPort, dim: int, index: Size) -> OutPort:
+def select(node: AtenNode, x: OutPort, dim: int, index: Size) -> OutPort:
     return node.build.Gather(x, node.port(index), node.scalar(node.axis(dim, x.type.rank)))
 
 
-def sliced(node: Call, x: OutPort, axis: int, start: Size, end: Size, step: int = 1) -> OutPort:
+def sliced(node: AtenNode, x: OutPort, axis: int, start: Size, end: Size, step: int = 1) -> OutPort:
     bounds = (node.vector([v]) for v in (start, end, step))
     return node.build.Slice(x, *bounds, node.list([axis]))
 
@@ -70,7 +70,7 @@ LAST = (1 << 63) - 1
 
 @aten("slice.Tensor", "slice_copy.Tensor")
 def slice_(
-    node: Call, x: OutPort, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
+    node: AtenNode, x: OutPort, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
 ) -> OutPort:
     if start in (None, 0) and end in (None, LAST) and step == 1:
         return x
@@ -79,7 +79,7 @@ def slice_(
 
 
 @aten("narrow.default", "narrow_copy.default")
-def narrow(node: Call, x: OutPort, dim: int, start: Size, length: Size) -> OutPort:
+def narrow(node: AtenNode, x: OutPort, dim: int, start: Size, length: Size) -> OutPort:
     axis = node.axis(dim, x.type.rank)
     first = node.vector([start])
     if isinstance(start, int) and start < 0:
@@ -90,7 +90,7 @@ def narrow(node: Call, x: OutPort, dim: int, start: Size, length: Size) -> OutPo
 
 @aten("slice_scatter.default")
 def slice_scatter(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     src: OutPort,
     dim: int = 0,
@@ -104,19 +104,19 @@ def slice_scatter(
 
 
 @aten("select_scatter.default")
-def select_scatter(node: Call, x: OutPort, src: OutPort, dim: int, index: Size) -> OutPort:
+def select_scatter(node: AtenNode, x: OutPort, src: OutPort, dim: int, index: Size) -> OutPort:
     axis = node.axis(dim, x.type.rank)
     part = node.build.Unsqueeze(node.cast(src, x.type.dtype), node.list([axis]))
     return node.build.ScatterUpdate(x, node.vector([index]), part, node.scalar(axis))
 
 
-def divided(node: Call, x: OutPort, axis: int, lengths: OutPort, count: int) -> tuple[OutPort, ...]:
+def divided(node: AtenNode, x: OutPort, axis: int, lengths: OutPort, count: int) -> tuple[OutPort, ...]:
     made = node.build.node(VariadicSplit(), x, node.scalar(axis), lengths, outputs=count)
     return tuple(made.out_ports().values())
 
 
 @aten("chunk.default")
-def chunk(node: Call, x: OutPort, chunks: int, dim: int = 0) -> tuple[OutPort, ...]:
+def chunk(node: AtenNode, x: OutPort, chunks: int, dim: int = 0) -> tuple[OutPort, ...]:
     """Parts of equal size, but the last one; the export has fixed how many there are."""
     axis, count = node.axis(dim, x.type.rank), len(node.outputs)
     step = simplify((x.shape[axis] + chunks - 1) // chunks)
@@ -130,14 +130,14 @@ def chunk(node: Call, x: OutPort, chunks: int, dim: int = 0) -> tuple[OutPort, .
 
 
 @aten("split.Tensor", "split_copy.Tensor")
-def split(node: Call, x: OutPort, split_size: Size, dim: int = 0) -> tuple[OutPort, ...]:
+def split(node: AtenNode, x: OutPort, split_size: Size, dim: int = 0) -> tuple[OutPort, ...]:
     count = len(node.outputs)
     return divided(node, x, node.axis(dim, x.type.rank), node.vector([*[split_size] * (count - 1), -1]), count)
 
 
 @aten("split_with_sizes.default", "split.sizes", "split_with_sizes_copy.default")
 def split_with_sizes(
-    node: Call, x: OutPort, split_sizes: Sequence[Size] = (), split_size: Sequence[Size] = (), dim: int = 0
+    node: AtenNode, x: OutPort, split_sizes: Sequence[Size] = (), split_size: Sequence[Size] = (), dim: int = 0
 ) -> tuple[OutPort, ...]:
     sizes = split_sizes or split_size
     return divided(node, x, node.axis(dim, x.type.rank), node.vector(sizes), len(sizes))
@@ -145,7 +145,7 @@ def split_with_sizes(
 
 @aten("tensor_split.sections", "tensor_split.indices")
 def tensor_split(
-    node: Call, x: OutPort, sections: int = 0, indices: Sequence[int] = (), dim: int = 0
+    node: AtenNode, x: OutPort, sections: int = 0, indices: Sequence[int] = (), dim: int = 0
 ) -> tuple[OutPort, ...]:
     """Cut into `sections` parts, the first ones longer by 1; or into parts that end at indices."""
     axis = node.axis(dim, x.type.rank)
@@ -158,14 +158,14 @@ def tensor_split(
 
 
 @aten("unbind.int", "unbind_copy.int")
-def unbind(node: Call, x: OutPort, dim: int = 0) -> tuple[OutPort, ...]:
+def unbind(node: AtenNode, x: OutPort, dim: int = 0) -> tuple[OutPort, ...]:
     axis, count = node.axis(dim, x.type.rank), len(node.outputs)
     parts = divided(node, x, axis, node.list([1] * count), count)
     return tuple(node.build.Squeeze(p, node.list([axis])) for p in parts)
 
 
 @aten("cat.default", "concat.default", "concatenate.default")
-def cat(node: Call, tensors: Sequence[OutPort], dim: int = 0) -> OutPort:
+def cat(node: AtenNode, tensors: Sequence[OutPort], dim: int = 0) -> OutPort:
     """Tensors in their common type; empty vectors among others count for nothing."""
     most = max((t.type.rank for t in tensors), default=0)
     kept = [t for t in tensors if t.type.rank == most or t.shape != (0,)]
@@ -174,14 +174,14 @@ def cat(node: Call, tensors: Sequence[OutPort], dim: int = 0) -> OutPort:
 
 
 @aten("stack.default")
-def stack(node: Call, tensors: Sequence[OutPort], dim: int = 0) -> OutPort:
+def stack(node: AtenNode, tensors: Sequence[OutPort], dim: int = 0) -> OutPort:
     axis = node.axis(dim, tensors[0].type.rank + 1)
     parts = [node.build.Unsqueeze(t, node.list([axis])) for t in node.promoted(*tensors)]
     return parts[0] if len(parts) == 1 else node.build.Concat(*parts, axis=axis)
 
 
 @aten("hstack.default", "vstack.default", "column_stack.default", "dstack.default")
-def along_first(node: Call, tensors: Sequence[OutPort]) -> OutPort:
+def along_first(node: AtenNode, tensors: Sequence[OutPort]) -> OutPort:
     """Side by side: vectors along axis 0 for `hstack`, as rows for `vstack`, as columns for `column_stack`."""
     build, rank = node.build, tensors[0].type.rank
     if node.kind.startswith("vstack"):
@@ -196,12 +196,12 @@ def along_first(node: Call, tensors: Sequence[OutPort]) -> OutPort:
 
 
 @aten("flip.default")
-def flip(node: Call, x: OutPort, dims: Sequence[int]) -> OutPort:
+def flip(node: AtenNode, x: OutPort, dims: Sequence[int]) -> OutPort:
     return node.build.Reverse(x, node.list(node.axes(dims, x.type.rank))) if dims else x
 
 
 @aten("roll.default")
-def roll(node: Call, x: OutPort, shifts: Size | Sequence[Size], dims: int | Sequence[int] = ()) -> OutPort:
+def roll(node: AtenNode, x: OutPort, shifts: Size | Sequence[Size], dims: int | Sequence[int] = ()) -> OutPort:
     """Shift along axes; the flattened tensor where there are none."""
     build = node.build
     moves = node.vector(shifts if isinstance(shifts, Sequence) else [shifts])
@@ -212,7 +212,7 @@ def roll(node: Call, x: OutPort, shifts: Size | Sequence[Size], dims: int | Sequ
     return build.Roll(x, moves, node.list(axes))
 
 
-def windows(node: Call, x: OutPort, axis: int, size: int, step: int, gap: int = 1) -> OutPort:
+def windows(node: AtenNode, x: OutPort, axis: int, size: int, step: int, gap: int = 1) -> OutPort:
     """Windows of `size` elements, `gap` apart, along an axis, every `step`; elements of a window are the last axis."""
     build, rank = node.build, x.type.rank
     room = build.Subtract(node.size(x, axis), node.scalar(gap * (size - 1) + 1))
@@ -224,7 +224,7 @@ def windows(node: Call, x: OutPort, axis: int, size: int, step: int, gap: int = 
 
 
 @aten("unfold.default", "unfold_copy.default")
-def unfold(node: Call, x: OutPort, dimension: int, size: int, step: int) -> OutPort:
+def unfold(node: AtenNode, x: OutPort, dimension: int, size: int, step: int) -> OutPort:
     if not x.type.rank:
         x = node.build.Reshape(x, node.list([1]))
         return x if size else node.build.Slice(x, node.list([0]), node.list([0]), node.list([1]))
@@ -235,7 +235,7 @@ SUM = Combination.SUM
 
 
 @aten("index_select.default")
-def index_select(node: Call, x: OutPort, dim: int, index: OutPort) -> OutPort:
+def index_select(node: AtenNode, x: OutPort, dim: int, index: OutPort) -> OutPort:
     if not x.type.rank:
         return x
     at = node.build.Reshape(index, node.list([-1]))
@@ -243,7 +243,7 @@ def index_select(node: Call, x: OutPort, dim: int, index: OutPort) -> OutPort:
 
 
 @aten("index_copy.default", "index_add.default")
-def index_update(node: Call, x: OutPort, dim: int, index: OutPort, source: OutPort, alpha: Number = 1) -> OutPort:
+def index_update(node: AtenNode, x: OutPort, dim: int, index: OutPort, source: OutPort, alpha: Number = 1) -> OutPort:
     """Slices at indices replaced by those of `source`, or added to."""
     build = node.build
     if not x.type.rank:
@@ -260,7 +260,7 @@ def index_update(node: Call, x: OutPort, dim: int, index: OutPort, source: OutPo
 
 
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")
-def index_fill(node: Call, x: OutPort, dim: int, index: OutPort, value: OutPort | Number) -> OutPort:
+def index_fill(node: AtenNode, x: OutPort, dim: int, index: OutPort, value: OutPort | Number) -> OutPort:
     if not x.type.rank:
         return node.same(value, x)
     build, axis = node.build, node.axis(dim, x.type.rank)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.pt2.registry import Call, Number, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Number, Size, aten
 from aot.ir.graph import OutPort
 from aot.opset.movement.padding import PadMode
 from aot.runtime.errors import ModelError
@@ -12,7 +12,7 @@ from aot.runtime.errors import ModelError
 MODES = {"constant": PadMode.CONSTANT, "reflect": PadMode.REFLECT, "replicate": PadMode.EDGE}
 
 
-def padded(node: Call, x: OutPort, pad: Sequence[Size], mode: PadMode, value: Number = 0) -> OutPort:
+def padded(node: AtenNode, x: OutPort, pad: Sequence[Size], mode: PadMode, value: Number = 0) -> OutPort:
     """`pad`: before and behind of the last axis, then of the one before it, and so on."""
     rank = x.type.rank
     if len(pad) % 2 or len(pad) > 2 * rank:
@@ -23,12 +23,14 @@ def padded(node: Call, x: OutPort, pad: Sequence[Size], mode: PadMode, value: Nu
 
 
 @aten("constant_pad_nd.default")
-def constant_pad(node: Call, x: OutPort, pad: Sequence[Size], value: Number = 0) -> OutPort:
+def constant_pad(node: AtenNode, x: OutPort, pad: Sequence[Size], value: Number = 0) -> OutPort:
     return padded(node, x, pad, PadMode.CONSTANT, value)
 
 
 @aten("pad.default")
-def pad(node: Call, x: OutPort, pad: Sequence[Size], mode: str = "constant", value: Number | None = None) -> OutPort:
+def pad(
+    node: AtenNode, x: OutPort, pad: Sequence[Size], mode: str = "constant", value: Number | None = None
+) -> OutPort:
     if mode == "circular":
         return circular(node, x, pad)
     node.refuse(mode not in MODES, f"mode is {', '.join(MODES)} or circular, got {mode!r}")
@@ -36,11 +38,11 @@ def pad(node: Call, x: OutPort, pad: Sequence[Size], mode: str = "constant", val
 
 
 @aten(*(f"{kind}_pad{n}d.default" for kind in ("reflection", "replication") for n in (1, 2, 3)))
-def edge_pad(node: Call, x: OutPort, padding: Sequence[Size]) -> OutPort:
+def edge_pad(node: AtenNode, x: OutPort, padding: Sequence[Size]) -> OutPort:
     return padded(node, x, padding, PadMode.REFLECT if node.kind.startswith("reflection") else PadMode.EDGE)
 
 
-def circular(node: Call, x: OutPort, pad: Sequence[Size]) -> OutPort:
+def circular(node: AtenNode, x: OutPort, pad: Sequence[Size]) -> OutPort:
     """Pad each axis with elements of its other end."""
     build, rank = node.build, x.type.rank
     for k in range(len(pad) // 2):

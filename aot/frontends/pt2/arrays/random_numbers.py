@@ -6,39 +6,39 @@ from collections.abc import Sequence
 
 from aot.frontends.pt2.arrays.generators import node_type
 from aot.frontends.pt2.arrays.sorting import ranked
-from aot.frontends.pt2.registry import SHORT, Call, Number, Size, aten
+from aot.frontends.pt2.registry import SHORT_FLOATS, AtenNode, Number, Size, aten
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
-DRAWN = (*SHORT, DType.F32, DType.F64)
+DRAWN = (*SHORT_FLOATS, DType.F32, DType.F64)
 
 
-def drawn(node: Call, sizes: OutPort, normal: bool = False, dtype: DType = DType.F32) -> OutPort:
+def drawn(node: AtenNode, sizes: OutPort, normal: bool = False, dtype: DType = DType.F32) -> OutPort:
     """Uniform numbers in 0..1, 1 excluded, or normal ones of mean 0 and deviation 1."""
     like = node.build.Broadcast(node.build.const(0, dtype), sizes)
     return node.onnx("RandomNormalLike" if normal else "RandomUniformLike", like)
 
 
-def shape_of(node: Call, x: OutPort) -> OutPort:
+def shape_of(node: AtenNode, x: OutPort) -> OutPort:
     return node.dims(x, range(x.type.rank))
 
 
-def _of_type(node: Call, sizes: OutPort, normal: bool, dtype: DType) -> OutPort:
+def _of_type(node: AtenNode, sizes: OutPort, normal: bool, dtype: DType) -> OutPort:
     node.refuse(dtype not in DRAWN, f"numbers of floating point are drawn, got {dtype.value}")
     return drawn(node, sizes, normal, dtype)
 
 
 @aten("rand.default", "randn.default")
-def rand(node: Call, size: Sequence[Size], dtype: DType | None = None) -> OutPort:
+def rand(node: AtenNode, size: Sequence[Size], dtype: DType | None = None) -> OutPort:
     return _of_type(node, node.vector(size), node.kind.startswith("randn."), node.dtype())
 
 
 @aten("rand_like.default", "randn_like.default")
-def rand_like(node: Call, x: OutPort, dtype: DType | None = None) -> OutPort:
+def rand_like(node: AtenNode, x: OutPort, dtype: DType | None = None) -> OutPort:
     return _of_type(node, shape_of(node, x), node.kind.startswith("randn_"), node.dtype())
 
 
-def whole(node: Call, sizes: OutPort, low: Number, high: Number) -> OutPort:
+def whole(node: AtenNode, sizes: OutPort, low: Number, high: Number) -> OutPort:
     """Integers from `low` to below `high`, all as likely."""
     build = node.build
     unit = drawn(node, sizes, dtype=DType.F64)
@@ -48,7 +48,7 @@ def whole(node: Call, sizes: OutPort, low: Number, high: Number) -> OutPort:
 
 @aten("randint.default", "randint.low")
 def randint(
-    node: Call, low: Size = 0, high: Size | None = None, size: Sequence[Size] = (), dtype: DType | None = None
+    node: AtenNode, low: Size = 0, high: Size | None = None, size: Sequence[Size] = (), dtype: DType | None = None
 ) -> OutPort:
     """Integers from `low` to below `high`; one number alone is the end."""
     ends = (0, low) if high is None else (low, high)
@@ -56,38 +56,38 @@ def randint(
 
 
 @aten("randint_like.default", "randint_like.low_dtype")
-def randint_like(node: Call, x: OutPort, high: Size, low: Size = 0, dtype: DType | None = None) -> OutPort:
+def randint_like(node: AtenNode, x: OutPort, high: Size, low: Size = 0, dtype: DType | None = None) -> OutPort:
     return whole(node, shape_of(node, x), low, high)
 
 
 @aten("randperm.default")
-def randperm(node: Call, n: Size, dtype: DType | None = None) -> OutPort:
+def randperm(node: AtenNode, n: Size, dtype: DType | None = None) -> OutPort:
     """The order of random numbers."""
     keys = drawn(node, node.vector([n]), dtype=DType.F64)
     return ranked(node, keys, node.port(n), 0, False)[1]
 
 
 @aten("bernoulli.default", "bernoulli.p", "bernoulli.Tensor")
-def bernoulli(node: Call, x: OutPort, p: OutPort | float | None = None) -> OutPort:
+def bernoulli(node: AtenNode, x: OutPort, p: OutPort | float | None = None) -> OutPort:
     """1 with a probability, that in `x` unless one is given."""
     chance = x if p is None else node.port(p, DType.F32)
     return node.build.Less(drawn(node, shape_of(node, x)), node.cast(chance, DType.F32))
 
 
 @aten("uniform.default")
-def uniform(node: Call, x: OutPort, from_: float = 0.0, to: float = 1.0) -> OutPort:
+def uniform(node: AtenNode, x: OutPort, from_: float = 0.0, to: float = 1.0) -> OutPort:
     unit = _of_type(node, shape_of(node, x), False, node_type(node, x))
     return node.build.Add(node.build.Multiply(unit, node.like(to - from_, unit)), node.like(from_, unit))
 
 
 @aten("normal.default", "normal_functional.default")
-def normal(node: Call, x: OutPort, mean: float = 0.0, std: float = 1.0) -> OutPort:
+def normal(node: AtenNode, x: OutPort, mean: float = 0.0, std: float = 1.0) -> OutPort:
     unit = _of_type(node, shape_of(node, x), True, node_type(node, x))
     return node.build.Add(node.build.Multiply(unit, node.like(std, unit)), node.like(mean, unit))
 
 
 @aten("normal.Tensor_Tensor", "normal.Tensor_float", "normal.float_Tensor")
-def normal_of(node: Call, x: OutPort | float, std: OutPort | float = 1.0) -> OutPort:
+def normal_of(node: AtenNode, x: OutPort | float, std: OutPort | float = 1.0) -> OutPort:
     """Means, deviations or both are tensors."""
     build, dtype = node.build, node.dtype()
     mean, spread = node.port(x, dtype), node.port(std, dtype)
@@ -96,7 +96,7 @@ def normal_of(node: Call, x: OutPort | float, std: OutPort | float = 1.0) -> Out
 
 
 @aten("exponential.default")
-def exponential(node: Call, x: OutPort, lambd: float = 1.0) -> OutPort:
+def exponential(node: AtenNode, x: OutPort, lambd: float = 1.0) -> OutPort:
     """-log(1 - u) / lambd"""
     unit = _of_type(node, shape_of(node, x), False, node_type(node, x))
     build = node.build
@@ -104,7 +104,7 @@ def exponential(node: Call, x: OutPort, lambd: float = 1.0) -> OutPort:
 
 
 @aten("multinomial.default")
-def multinomial(node: Call, x: OutPort, num_samples: int, replacement: bool = False) -> OutPort:
+def multinomial(node: AtenNode, x: OutPort, num_samples: int, replacement: bool = False) -> OutPort:
     """Classes by their weights; without replacement the largest of u^(1 / weight), Efraimidis and Spirakis 2006."""
     build = node.build
     if not replacement:

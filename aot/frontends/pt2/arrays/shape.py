@@ -7,31 +7,31 @@ from collections.abc import Sequence
 import numpy as np
 
 from aot.frontends.pt2.files.element_types import COMPLEX
-from aot.frontends.pt2.registry import Call, Complex, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Complex, Size, aten
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 
-def sized(node: Call, *parts: OutPort) -> OutPort:
+def sized(node: AtenNode, *parts: OutPort) -> OutPort:
     """Vectors of sizes, one after the other."""
     return parts[0] if len(parts) == 1 else node.build.Concat(*parts, axis=0)
 
 
 @aten("view.default", "_unsafe_view.default", "reshape.default", "_reshape_alias.default")
 def view(
-    node: Call, x: OutPort, size: Sequence[Size] = (), shape: Sequence[Size] = (), stride: Sequence[Size] = ()
+    node: AtenNode, x: OutPort, size: Sequence[Size] = (), shape: Sequence[Size] = (), stride: Sequence[Size] = ()
 ) -> OutPort:
     return node.build.Reshape(x, node.vector(size or shape))
 
 
 @aten("view_as.default", "reshape_as.default")
-def view_as(node: Call, x: OutPort, other: OutPort) -> OutPort:
+def view_as(node: AtenNode, x: OutPort, other: OutPort) -> OutPort:
     return node.build.Reshape(x, node.dims(other, range(other.type.rank)))
 
 
 @aten("flatten.using_ints")
-def flatten(node: Call, x: OutPort, start_dim: int = 0, end_dim: int = -1) -> OutPort:
+def flatten(node: AtenNode, x: OutPort, start_dim: int = 0, end_dim: int = -1) -> OutPort:
     rank = x.type.rank
     if not rank:
         return node.build.Reshape(x, node.list([1]))
@@ -41,12 +41,12 @@ def flatten(node: Call, x: OutPort, start_dim: int = 0, end_dim: int = -1) -> Ou
 
 
 @aten("ravel.default")
-def ravel(node: Call, x: OutPort) -> OutPort:
+def ravel(node: AtenNode, x: OutPort) -> OutPort:
     return node.build.Reshape(x, node.list([-1]))
 
 
 @aten("unflatten.int")
-def unflatten(node: Call, x: OutPort, dim: int, sizes: Sequence[Size]) -> OutPort:
+def unflatten(node: AtenNode, x: OutPort, dim: int, sizes: Sequence[Size]) -> OutPort:
     rank = x.type.rank
     axis = node.axis(dim, rank)
     parts = [node.dims(x, range(axis)), node.vector(sizes), node.dims(x, range(axis + 1, rank))]
@@ -54,13 +54,13 @@ def unflatten(node: Call, x: OutPort, dim: int, sizes: Sequence[Size]) -> OutPor
 
 
 @aten("unsqueeze.default", "unsqueeze_copy.default")
-def unsqueeze(node: Call, x: OutPort, dim: int) -> OutPort:
+def unsqueeze(node: AtenNode, x: OutPort, dim: int) -> OutPort:
     return node.build.Unsqueeze(x, node.list([node.axis(dim, x.type.rank + 1)]))
 
 
 @aten("squeeze.default", "squeeze.dim", "squeeze.dims")
 @aten("squeeze_copy.default", "squeeze_copy.dim", "squeeze_copy.dims")
-def squeeze(node: Call, x: OutPort, dim: int | Sequence[int] | None = None) -> OutPort:
+def squeeze(node: AtenNode, x: OutPort, dim: int | Sequence[int] | None = None) -> OutPort:
     """Axes of size 1 are dropped; a size that varies counts as another one."""
     axes = [a for a in node.axes(dim, x.type.rank) if x.shape[a] == 1]
     return node.build.Squeeze(x, node.list(axes)) if axes else x
@@ -68,12 +68,12 @@ def squeeze(node: Call, x: OutPort, dim: int | Sequence[int] | None = None) -> O
 
 @aten("alias.default", "clone.default", "contiguous.default", "detach.default", "lift_fresh_copy.default")
 @aten("lift_fresh.default", "alias_copy.default", "detach_copy.default", "lift.default")
-def alias(node: Call, x: OutPort) -> OutPort:
+def alias(node: AtenNode, x: OutPort) -> OutPort:
     return x
 
 
 @aten("expand.default", "broadcast_to.default", "expand_copy.default")
-def expand(node: Call, x: OutPort, size: Sequence[Size], implicit: bool = False) -> OutPort:
+def expand(node: AtenNode, x: OutPort, size: Sequence[Size], implicit: bool = False) -> OutPort:
     """A size of -1 is that of `x`; further axes are in front."""
     more = len(size) - x.type.rank
     if more < 0:
@@ -86,12 +86,12 @@ def expand(node: Call, x: OutPort, size: Sequence[Size], implicit: bool = False)
 
 
 @aten("expand_as.default")
-def expand_as(node: Call, x: OutPort, other: OutPort) -> OutPort:
+def expand_as(node: AtenNode, x: OutPort, other: OutPort) -> OutPort:
     return node.build.Broadcast(x, node.dims(other, range(other.type.rank)))
 
 
 @aten("broadcast_tensors.default", "meshgrid.default", "meshgrid.indexing")
-def broadcast_tensors(node: Call, tensors: Sequence[OutPort], indexing: str = "ij") -> tuple[OutPort, ...]:
+def broadcast_tensors(node: AtenNode, tensors: Sequence[OutPort], indexing: str = "ij") -> tuple[OutPort, ...]:
     """All tensors in their common shape; a grid has an axis for each of them, the first two swapped for `xy`."""
     build, count = node.build, len(tensors)
     if node.kind.startswith("meshgrid"):
@@ -104,7 +104,7 @@ def broadcast_tensors(node: Call, tensors: Sequence[OutPort], indexing: str = "i
 
 
 @aten("repeat.default", "tile.default")
-def repeat(node: Call, x: OutPort, repeats: Sequence[Size] = (), dims: Sequence[Size] = ()) -> OutPort:
+def repeat(node: AtenNode, x: OutPort, repeats: Sequence[Size] = (), dims: Sequence[Size] = ()) -> OutPort:
     times = repeats or dims
     short = x.type.rank - len(times)
     return node.build.Tile(x, node.vector([*[1] * max(short, 0), *times])) if times else x
@@ -112,7 +112,7 @@ def repeat(node: Call, x: OutPort, repeats: Sequence[Size] = (), dims: Sequence[
 
 @aten("repeat_interleave.self_int", "repeat_interleave.self_Tensor")
 def repeat_interleave(
-    node: Call, x: OutPort, repeats: Size | OutPort, dim: int | None = None, output_size: Size | None = None
+    node: AtenNode, x: OutPort, repeats: Size | OutPort, dim: int | None = None, output_size: Size | None = None
 ) -> OutPort:
     """Each element `repeats` times; of the flattened tensor without an axis."""
     build = node.build
@@ -128,7 +128,7 @@ def repeat_interleave(
     return build.Reshape(tiled, sized(node, *rest))
 
 
-def _repeated_places(node: Call, repeats: OutPort) -> OutPort:
+def _repeated_places(node: AtenNode, repeats: OutPort) -> OutPort:
     """Place k, repeats[k] times: how many ends of repetitions are not behind each position."""
     build = node.build
     ends = build.CumSum(node.cast(repeats, DType.I64), node.scalar(0))
@@ -139,7 +139,7 @@ def _repeated_places(node: Call, repeats: OutPort) -> OutPort:
 
 @aten("to.dtype", "to.device", "to.other", "to.dtype_layout", "to.prim_Device", "_to_copy.default", "type_as.default")
 def to(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     other: OutPort | DType | str | None = None,
     dtype: DType | str | None = None,
@@ -154,7 +154,7 @@ def to(
 
 
 @aten("view.dtype")
-def view_dtype(node: Call, x: OutPort, dtype: DType) -> OutPort:
+def view_dtype(node: AtenNode, x: OutPort, dtype: DType) -> OutPort:
     """The bits of `x` [.., n] as another type; where that has k times the bits, [.., n / k], where 1 / k, [.., n k]."""
     build, (old, new) = node.build, (x.type.dtype.bits, dtype.bits)
     if old == new:
@@ -180,7 +180,7 @@ def view_dtype(node: Call, x: OutPort, dtype: DType) -> OutPort:
 
 @aten("as_strided.default", "as_strided_copy.default")
 def as_strided(
-    node: Call, x: OutPort, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+    node: AtenNode, x: OutPort, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> OutPort:
     """Elements by their places in the storage of a tensor without gaps."""
     build = node.build
@@ -193,7 +193,7 @@ def as_strided(
 
 @aten("pixel_shuffle.default", "pixel_unshuffle.default")
 def pixel_shuffle(
-    node: Call, x: OutPort, upscale_factor: int | None = None, downscale_factor: int | None = None
+    node: AtenNode, x: OutPort, upscale_factor: int | None = None, downscale_factor: int | None = None
 ) -> OutPort:
     """[.., C r r, H, W] and [.., C, H r, W r]."""
     build, rank = node.build, x.type.rank
@@ -222,5 +222,5 @@ def pixel_shuffle(
 
 
 @aten("channel_shuffle.default", "native_channel_shuffle.default")
-def channel_shuffle(node: Call, x: OutPort, groups: int) -> OutPort:
+def channel_shuffle(node: AtenNode, x: OutPort, groups: int) -> OutPort:
     return node.build.ShuffleChannels(x, axis=1, group=groups)

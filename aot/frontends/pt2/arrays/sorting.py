@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from aot.frontends.pt2.math.reduction import best
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
 from aot.runtime.abi import DType
 
 
-def ranked(node: Call, x: OutPort, count: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPort]:
+def ranked(node: AtenNode, x: OutPort, count: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPort]:
     """Return the best elements along an axis and their places; equal ones keep their order."""
     numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     made = node.build.TopK(
@@ -27,7 +27,7 @@ def ranked(node: Call, x: OutPort, count: OutPort, axis: int, above: bool) -> tu
 
 @aten("topk.default")
 def topk(
-    node: Call, x: OutPort, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
+    node: AtenNode, x: OutPort, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[OutPort, OutPort]:
     if not x.type.rank:
         return x, node.scalar(0)
@@ -36,7 +36,7 @@ def topk(
 
 @aten("sort.default", "sort.stable")
 def sort(
-    node: Call, x: OutPort, dim: int = -1, descending: bool = False, stable: bool | None = None
+    node: AtenNode, x: OutPort, dim: int = -1, descending: bool = False, stable: bool | None = None
 ) -> tuple[OutPort, OutPort]:
     if not x.type.rank:
         return x, node.scalar(0)
@@ -45,12 +45,12 @@ def sort(
 
 
 @aten("argsort.default", "argsort.stable")
-def argsort(node: Call, x: OutPort, dim: int = -1, descending: bool = False, stable: bool | None = None) -> OutPort:
+def argsort(node: AtenNode, x: OutPort, dim: int = -1, descending: bool = False, stable: bool | None = None) -> OutPort:
     return sort(node, x, dim, descending)[1]
 
 
 @aten("kthvalue.default")
-def kthvalue(node: Call, x: OutPort, k: int, dim: int = -1, keepdim: bool = False) -> tuple[OutPort, OutPort]:
+def kthvalue(node: AtenNode, x: OutPort, k: int, dim: int = -1, keepdim: bool = False) -> tuple[OutPort, OutPort]:
     """The k-th smallest element, counted from 1."""
     if not x.type.rank:
         return x, node.scalar(0)
@@ -61,7 +61,7 @@ def kthvalue(node: Call, x: OutPort, k: int, dim: int = -1, keepdim: bool = Fals
 
 
 @aten("median.dim", "median.default")
-def median(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = False) -> tuple[OutPort, ...]:
+def median(node: AtenNode, x: OutPort, dim: int | None = None, keepdim: bool = False) -> tuple[OutPort, ...]:
     """The lower one of the two in the middle; the first NaN if there is one."""
     build = node.build
     if dim is None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from aot.frontends.conversion.bodies import branched
 from aot.frontends.onnx.control.control_flow import scan as onnx_scan
-from aot.frontends.onnx.registry import Call as OnnxCall
-from aot.frontends.pt2.registry import Call, Outputs, aten_node
+from aot.frontends.onnx.registry import OnnxNode
+from aot.frontends.pt2.registry import AtenNode, Outputs, aten_node
 from aot.frontends.tf.control.loops import while_
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
@@ -15,25 +15,25 @@ from aot.runtime.errors import ModelError
 
 
 @aten_node("cond")
-def cond(node: Call, condition: OutPort) -> Outputs:
+def cond(node: AtenNode, condition: OutPort) -> Outputs:
     return branched(node, node.cast(node.single(condition), DType.BOOL))
 
 
 @aten_node("while_loop")
-def while_loop(node: Call, going: OutPort, *states: OutPort) -> Any:
+def while_loop(node: AtenNode, going: OutPort, *states: OutPort) -> Any:
     return while_(node, node.cast(node.single(going), DType.BOOL), *states)  # pyright: ignore[reportArgumentType]
 
 
 @aten_node("scan")
-def scan(node: Call, *inputs: OutPort) -> Any:
+def scan(node: AtenNode, *inputs: OutPort) -> Any:
     """Steps along axis 0 of the last `rows` inputs; results of the body behind the carried values are stacked."""
     attrs = {"num_scan_inputs": node.integer("rows")}
     made = (node.kind, attrs, node.build, node.outputs, node.regions, node.captures, node.bodies, node.seed)
-    return onnx_scan(OnnxCall(*made, node.node, node.inputs, opset=21), *inputs)
+    return onnx_scan(OnnxNode(*made, node.node, node.inputs, opset=21), *inputs)
 
 
 @aten_node("assert")
-def checked(node: Call, x: OutPort, *conditions: OutPort) -> OutPort:
+def checked(node: AtenNode, x: OutPort, *conditions: OutPort) -> OutPort:
     """`x` where all conditions hold, which is checked in each inference that could break one."""
     for condition, rule in zip(conditions, node.texts("rules"), strict=True):
         value = condition.value

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from aot.frontends.pt2.registry import Call, aten
+from aot.frontends.pt2.registry import AtenNode, aten
 from aot.ir.graph import OutPort
 from aot.opset.detection.roi_align import Aligned
 from aot.runtime.abi import DType
 
 
 @aten("torchvision::nms.default")
-def nms(node: Call, boxes: OutPort, scores: OutPort, iou_threshold: float) -> OutPort:
+def nms(node: AtenNode, boxes: OutPort, scores: OutPort, iou_threshold: float) -> OutPort:
     """The places of the boxes that are kept, in order of score; boxes (x0, y0, x1, y1)."""
     build = node.build
     boxes, scores = build.Unsqueeze(boxes, node.list([0])), build.Unsqueeze(scores, node.list([0, 1]))
@@ -19,7 +19,7 @@ def nms(node: Call, boxes: OutPort, scores: OutPort, iou_threshold: float) -> Ou
     return build.Gather(rows, node.scalar(2), node.scalar(1))
 
 
-def _regions(node: Call, rois: OutPort) -> tuple[OutPort, OutPort]:
+def _regions(node: AtenNode, rois: OutPort) -> tuple[OutPort, OutPort]:
     """Boxes [K, 4], and the numbers of their images [K], of rows (image, x0, y0, x1, y1)."""
     build, one = node.build, node.list([1])
     boxes = build.Slice(rois, one, node.list([5]), one, one)
@@ -28,7 +28,7 @@ def _regions(node: Call, rois: OutPort) -> tuple[OutPort, OutPort]:
 
 @aten("torchvision::roi_align.default")
 def roi_align(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     rois: OutPort,
     spatial_scale: float,
@@ -44,7 +44,7 @@ def roi_align(
 
 @aten("torchvision::deform_conv2d.default")
 def deform_conv2d(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     weight: OutPort,
     offset: OutPort,

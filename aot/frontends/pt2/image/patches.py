@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aot.frontends.pt2.arrays.movement import windows
 from aot.frontends.pt2.arrays.padding import padded
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 from aot.opset.movement.padding import PadMode
 
@@ -19,7 +19,7 @@ def pair(values: int | Sequence[int]) -> tuple[int, int]:
 
 @aten("im2col.default")
 def im2col(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     kernel_size: int | Sequence[int],
     dilation: int | Sequence[int],
@@ -44,7 +44,7 @@ def im2col(
 
 @aten("col2im.default")
 def col2im(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     output_size: Sequence[Size],
     kernel_size: int | Sequence[int],

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 from aot.opset.image.resize import ShapeFrom
 from aot.opset.image.resize_weights import Coordinates, Mode, Rounding
@@ -36,7 +36,7 @@ AREAS = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
 
 
 def resized(
-    node: Call, x: OutPort, sizes: Sequence[Size] | None, scales: Sequence[float | None] | None, how: dict[str, Any]
+    node: AtenNode, x: OutPort, sizes: Sequence[Size] | None, scales: Sequence[float | None] | None, how: dict[str, Any]
 ) -> OutPort:
     """Resize the spatial axes of `x` [N, C, ..]. Scales, where all are given, place the elements."""
     build, rank = node.build, x.type.rank
@@ -54,7 +54,7 @@ def resized(
     return build.Interpolate_11(x, wanted, node.list(axes), shape_calculation_mode=kind, **how)
 
 
-def _whole(node: Call, x: OutPort, scales: Sequence[float]) -> OutPort:
+def _whole(node: AtenNode, x: OutPort, scales: Sequence[float]) -> OutPort:
     """Return sizes by scales; they must come out even, since antialiased weights are by the sizes."""
     found: list[int] = []
     for k, scale in enumerate(scales):
@@ -67,7 +67,7 @@ def _whole(node: Call, x: OutPort, scales: Sequence[float]) -> OutPort:
 @aten(*(f"upsample_nearest{n}d.{form}" for n in (1, 2, 3) for form in ("vec", "default")))
 @aten(*(f"_upsample_nearest_exact{n}d.{form}" for n in (1, 2, 3) for form in ("vec", "default")))
 def upsample_nearest(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     output_size: Sequence[Size] | None = None,
     scale_factors: Sequence[float] | None = None,
@@ -82,7 +82,7 @@ def upsample_nearest(
 
 @aten(*(f"{name}.{form}" for name in SMOOTH for form in ("vec", "default")))
 def upsample(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     output_size: Sequence[Size] | None = None,
     align_corners: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 
 MODES = ("linear", "nearest", "cubic")  # by PyTorch's numbers
@@ -13,7 +13,7 @@ OUTSIDE = ("zeros", "border", "reflection")
 
 @aten("grid_sampler.default", "grid_sampler_2d.default", "grid_sampler_3d.default")
 def grid_sampler(
-    node: Call, x: OutPort, grid: OutPort, interpolation_mode: int, padding_mode: int, align_corners: bool
+    node: AtenNode, x: OutPort, grid: OutPort, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> OutPort:
     node.refuse(interpolation_mode not in range(3), f"interpolation_mode is 0 to 2, got {interpolation_mode}")
     node.refuse(padding_mode not in range(3), f"padding_mode is 0 to 2, got {padding_mode}")
@@ -22,13 +22,13 @@ def grid_sampler(
 
 
 @aten("affine_grid_generator.default")
-def affine_grid(node: Call, theta: OutPort, size: Sequence[Size], align_corners: bool) -> OutPort:
+def affine_grid(node: AtenNode, theta: OutPort, size: Sequence[Size], align_corners: bool) -> OutPort:
     return node.onnx("AffineGrid", theta, node.vector(size), align_corners=int(align_corners))
 
 
 @aten("max_unpool2d.default", "max_unpool3d.default")
 def max_unpool(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     indices: OutPort,
     output_size: Sequence[Size],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError, UnsupportedError
@@ -22,7 +22,7 @@ SMALLEST = {DType.F32: 2.0**-126, DType.BF16: 2.0**-126, DType.F16: 2.0**-14, DT
 class Blocks:
     """A tensor whose axes are cut where a block is a part of one. `inner`: the axes that lie in a block."""
 
-    node: Call
+    node: AtenNode
     sizes: tuple[OutPort, ...]  # of the axes, in vectors
     inner: tuple[int, ...]
     rank: int
@@ -51,7 +51,7 @@ class Blocks:
         return parts[0] if len(parts) == 1 else self.node.build.Concat(*parts, axis=0)
 
 
-def blocks_of(node: Call, x: OutPort, block: Sequence[Size]) -> Blocks:
+def blocks_of(node: AtenNode, x: OutPort, block: Sequence[Size]) -> Blocks:
     """Return the blocks of a tensor. ModelError for a block that does not divide it."""
     if len(block) != x.type.rank or not block:
         raise ModelError(f"{node.kind}: a block has a size for each of {x.type.rank} axes, got {len(block)}")
@@ -72,7 +72,7 @@ def blocks_of(node: Call, x: OutPort, block: Sequence[Size]) -> Blocks:
     return Blocks(node, tuple(sizes), tuple(inner), axis, is_cut)
 
 
-def _ends(node: Call, dtype: DType, low: int | None, high: int | None) -> tuple[int, int]:
+def _ends(node: AtenNode, dtype: DType, low: int | None, high: int | None) -> tuple[int, int]:
     """Return the least and the greatest integer, those of the type if none are given."""
     node.refuse(not dtype.is_integer, f"integers are supported, got {dtype.value}")
     first = 0 if dtype.value.startswith("u") else -(1 << (dtype.bits - 1))
@@ -81,7 +81,7 @@ def _ends(node: Call, dtype: DType, low: int | None, high: int | None) -> tuple[
 
 @aten(SPACE + "dequantize_affine.default")
 def dequantize(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     block_size: Sequence[Size],
     scale: OutPort,
@@ -101,7 +101,7 @@ def dequantize(
 
 @aten(SPACE + "quantize_affine.default")
 def quantize(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     block_size: Sequence[Size],
     scale: OutPort,
@@ -122,7 +122,7 @@ def quantize(
 
 @aten(SPACE + "choose_qparams_affine.default")
 def choose_parameters(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     mapping_type: str,
     block_size: Sequence[Size],
@@ -154,7 +154,7 @@ def choose_parameters(
     return scale, zero
 
 
-def _symmetric_scale(node: Call, mapping: str, ranged: tuple[OutPort, OutPort], ends: tuple[int, int]) -> OutPort:
+def _symmetric_scale(node: AtenNode, mapping: str, ranged: tuple[OutPort, OutPort], ends: tuple[int, int]) -> OutPort:
     """Return the scale of a range whose zero point is the middle of the integers."""
     build, (low, high), (first, last) = node.build, ranged, ends
     if mapping == "SYMMETRIC":
@@ -165,6 +165,6 @@ def _symmetric_scale(node: Call, mapping: str, ranged: tuple[OutPort, OutPort], 
 
 
 @aten("_int_mm.default")
-def int_matmul(node: Call, x: OutPort, mat2: OutPort) -> OutPort:
+def int_matmul(node: AtenNode, x: OutPort, mat2: OutPort) -> OutPort:
     """The product of matrices of i8, in i32."""
     return node.onnx("MatMulInteger", x, mat2)

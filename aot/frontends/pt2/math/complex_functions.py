@@ -24,7 +24,7 @@ from aot.frontends.pt2.math.complex_numbers import (
     scaled,
     times,
 )
-from aot.frontends.pt2.registry import Call, Complex, Number, aten_complex
+from aot.frontends.pt2.registry import AtenNode, Complex, Number, aten_complex
 from aot.frontends.tf.math.complex_numbers import product
 from aot.ir.graph import OutPort
 
@@ -43,15 +43,15 @@ SPREADS = (
 )
 
 
-def _times_i(node: Call, z: Complex) -> Complex:
+def _times_i(node: AtenNode, z: Complex) -> Complex:
     return Complex(node.build.Negative(z.imag), z.real)
 
 
-def _over_i(node: Call, z: Complex) -> Complex:
+def _over_i(node: AtenNode, z: Complex) -> Complex:
     return Complex(z.imag, node.build.Negative(z.real))
 
 
-def _size(node: Call, z: Complex) -> OutPort:
+def _size(node: AtenNode, z: Complex) -> OutPort:
     return hypotenuse(node, z.real, z.imag)
 
 
@@ -59,42 +59,42 @@ def _size(node: Call, z: Complex) -> OutPort:
 
 
 @aten_complex("exp.default")
-def exp(node: Call, z: Complex) -> Complex:
+def exp(node: AtenNode, z: Complex) -> Complex:
     """e^(a + bi) = e^a (cos b + i sin b)"""
     return polar(node, node.build.Exp(z.real), z.imag)
 
 
 @aten_complex("exp2.default", "special_exp2.default")
-def exp2(node: Call, z: Complex) -> Complex:
+def exp2(node: AtenNode, z: Complex) -> Complex:
     return exp(node, scaled(node, z, math.log(2)))
 
 
 @aten_complex("expm1.default", "special_expm1.default")
-def expm1(node: Call, z: Complex) -> Complex:
+def expm1(node: AtenNode, z: Complex) -> Complex:
     return _plus(node, exp(node, z), -1)
 
 
 @aten_complex("log.default")
-def log(node: Call, z: Complex) -> Complex:
+def log(node: AtenNode, z: Complex) -> Complex:
     return Complex(node.build.Log(_size(node, z)), angle(node, z))
 
 
 @aten_complex("log2.default", "log10.default")
-def log_of_base(node: Call, z: Complex) -> Complex:
+def log_of_base(node: AtenNode, z: Complex) -> Complex:
     return scaled(node, log(node, z), 1 / math.log(2 if node.kind.startswith("log2") else 10))
 
 
 @aten_complex("log1p.default", "special_log1p.default")
-def log1p(node: Call, z: Complex) -> Complex:
+def log1p(node: AtenNode, z: Complex) -> Complex:
     return log(node, _plus(node, z, 1))
 
 
-def _plus(node: Call, z: Complex, number: float) -> Complex:
+def _plus(node: AtenNode, z: Complex, number: float) -> Complex:
     return Complex(node.build.Add(z.real, node.like(number, z.real)), z.imag)
 
 
 @aten_complex("logaddexp.default")
-def logaddexp(node: Call, x: Operand, other: Operand) -> Complex:
+def logaddexp(node: AtenNode, x: Operand, other: Operand) -> Complex:
     """log(e^x + e^y) as x + log(1 + e^(y - x)), where x has the larger real part; its imaginary part is not reduced."""
     build, (a, b) = node.build, paired_up(node, x, other)
     first = build.GreaterEqual(a.real, b.real)
@@ -108,7 +108,7 @@ def _zip(a: Complex, b: Complex) -> list[tuple[OutPort, OutPort]]:
 
 
 @aten_complex("ldexp.Tensor")
-def ldexp(node: Call, x: Operand, other: Complex | OutPort) -> Complex:
+def ldexp(node: AtenNode, x: Operand, other: Complex | OutPort) -> Complex:
     if isinstance(other, Complex):
         return times(node, x, exp2(node, other))
     power = node.same(other, parts_of(node, x).real)
@@ -116,11 +116,11 @@ def ldexp(node: Call, x: Operand, other: Complex | OutPort) -> Complex:
 
 
 @aten_complex("sqrt.default")
-def sqrt(node: Call, z: Complex) -> Complex:
+def sqrt(node: AtenNode, z: Complex) -> Complex:
     return _root(node, z, node.build.Less(z.imag, node.like(0, z.imag)))
 
 
-def _root(node: Call, z: Complex, below: OutPort) -> Complex:
+def _root(node: AtenNode, z: Complex, below: OutPort) -> Complex:
     """Return the root whose real part is not negative: the sum |a| + |z| never cancels.
 
     `below`: true where the imaginary part is negative, or a zero that counts as negative.
@@ -134,12 +134,12 @@ def _root(node: Call, z: Complex, below: OutPort) -> Complex:
 
 
 @aten_complex("rsqrt.default")
-def rsqrt(node: Call, z: Complex) -> Complex:
+def rsqrt(node: AtenNode, z: Complex) -> Complex:
     return quotient(node, 1, sqrt(node, z))
 
 
 @aten_complex("pow.Tensor_Scalar", "pow.Scalar", "pow.Tensor_Tensor")
-def power(node: Call, x: Operand, exponent: Operand) -> Complex:
+def power(node: AtenNode, x: Operand, exponent: Operand) -> Complex:
     """x^y = e^(y log x); squares are products. 0^0 is 1, 0 to another power 0."""
     if isinstance(x, Complex) and exponent == 2:
         return product(node, x, x)
@@ -155,18 +155,18 @@ def power(node: Call, x: Operand, exponent: Operand) -> Complex:
 
 
 @aten_complex("sigmoid.default")
-def sigmoid(node: Call, z: Complex) -> Complex:
+def sigmoid(node: AtenNode, z: Complex) -> Complex:
     build = node.build
     return quotient(node, 1, _plus(node, exp(node, Complex(build.Negative(z.real), build.Negative(z.imag))), 1))
 
 
 @aten_complex("silu.default")
-def silu(node: Call, z: Complex) -> Complex:
+def silu(node: AtenNode, z: Complex) -> Complex:
     return product(node, z, sigmoid(node, z))
 
 
 @aten_complex("sgn.default")
-def sgn(node: Call, z: Complex) -> Complex:
+def sgn(node: AtenNode, z: Complex) -> Complex:
     size = _size(node, z)
     return quotient(node, z, node.build.Select(node.build.Equal(size, node.like(0, size)), node.like(1, size), size))
 
@@ -175,21 +175,21 @@ def sgn(node: Call, z: Complex) -> Complex:
 
 
 @aten_complex("sinh.default")
-def sinh(node: Call, z: Complex) -> Complex:
+def sinh(node: AtenNode, z: Complex) -> Complex:
     build = node.build
     real = build.Multiply(build.Sinh(z.real), build.Cos(z.imag))
     return Complex(real, build.Multiply(build.Cosh(z.real), build.Sin(z.imag)))
 
 
 @aten_complex("cosh.default")
-def cosh(node: Call, z: Complex) -> Complex:
+def cosh(node: AtenNode, z: Complex) -> Complex:
     build = node.build
     real = build.Multiply(build.Cosh(z.real), build.Cos(z.imag))
     return Complex(real, build.Multiply(build.Sinh(z.real), build.Sin(z.imag)))
 
 
 @aten_complex("tanh.default")
-def tanh(node: Call, z: Complex) -> Complex:
+def tanh(node: AtenNode, z: Complex) -> Complex:
     """(sinh 2a + i sin 2b) / (cosh 2a + cos 2b), in a range where nothing overflows."""
     build, two = node.build, node.like(2, z.real)
     a = build.Multiply(build.Clamp(z.real, min=-SATURATION, max=SATURATION), two)
@@ -199,20 +199,20 @@ def tanh(node: Call, z: Complex) -> Complex:
 
 
 @aten_complex("asin.default")
-def asin(node: Call, z: Complex) -> Complex:
+def asin(node: AtenNode, z: Complex) -> Complex:
     build, (less, more) = node.build, _roots(node, z)
     real = node.tf("Atan2", z.real, product(node, less, more).real)
     return Complex(real, build.Asinh(product(node, conj(node, less), more).imag))
 
 
 @aten_complex("acos.default")
-def acos(node: Call, z: Complex) -> Complex:
+def acos(node: AtenNode, z: Complex) -> Complex:
     build, (less, more) = node.build, _roots(node, z)
     real = build.Multiply(node.tf("Atan2", less.real, more.real), node.like(2, z.real))
     return Complex(real, build.Asinh(product(node, conj(node, more), less).imag))
 
 
-def _roots(node: Call, z: Complex) -> tuple[Complex, Complex]:
+def _roots(node: AtenNode, z: Complex) -> tuple[Complex, Complex]:
     """Return the roots of 1 - z and 1 + z. The imaginary part of 1 - z counts as negative where that of z is 0."""
     build = node.build
     opposite = Complex(build.Subtract(node.like(1, z.real), z.real), build.Negative(z.imag))
@@ -221,7 +221,7 @@ def _roots(node: Call, z: Complex) -> tuple[Complex, Complex]:
 
 
 @aten_complex("acosh.default")
-def acosh(node: Call, z: Complex) -> Complex:
+def acosh(node: AtenNode, z: Complex) -> Complex:
     build = node.build
     less, more = sqrt(node, _plus(node, z, -1)), sqrt(node, _plus(node, z, 1))
     imag = build.Multiply(node.tf("Atan2", less.imag, more.real), node.like(2, z.real))
@@ -229,7 +229,7 @@ def acosh(node: Call, z: Complex) -> Complex:
 
 
 @aten_complex("atanh.default")
-def atanh(node: Call, z: Complex) -> Complex:
+def atanh(node: AtenNode, z: Complex) -> Complex:
     """log((1 + z) / (1 - z)) / 2"""
     build, x, y = node.build, z.real, z.imag
     one, square = node.like(1, x), build.Multiply(y, y)
@@ -241,10 +241,10 @@ def atanh(node: Call, z: Complex) -> Complex:
     return Complex(real, build.Multiply(turned, node.like(0.5, x)))
 
 
-def _of_rotated(function: Callable[[Call, Complex], Complex]) -> Callable[[Call, Complex], Complex]:
+def _of_rotated(function: Callable[[AtenNode, Complex], Complex]) -> Callable[[AtenNode, Complex], Complex]:
     """f(iz) / i: sin from sinh, tan from tanh, asinh from asin, atan from atanh."""
 
-    def turned(node: Call, z: Complex) -> Complex:
+    def turned(node: AtenNode, z: Complex) -> Complex:
         return _over_i(node, function(node, _times_i(node, z)))
 
     return turned
@@ -255,38 +255,38 @@ for name, partner in {"sin": sinh, "tan": tanh, "asinh": asin, "atan": atanh}.it
 
 
 @aten_complex("cos.default")
-def cos(node: Call, z: Complex) -> Complex:
+def cos(node: AtenNode, z: Complex) -> Complex:
     return cosh(node, _times_i(node, z))
 
 
 # ---- tests, norms, statistics
 
 
-def _is_not_zero(node: Call, z: Complex) -> OutPort:
+def _is_not_zero(node: AtenNode, z: Complex) -> OutPort:
     build, zero = node.build, node.like(0, z.real)
     return build.LogicalOr(build.NotEqual(z.real, zero), build.NotEqual(z.imag, zero))
 
 
 @aten_complex(*kinds(TRUTH))
-def of_truth(node: Call, *arguments: Any, **named: Any) -> Any:
+def of_truth(node: AtenNode, *arguments: Any, **named: Any) -> Any:
     """Operations that ask of a number whether it is 0."""
     return on_real(node, [_is_not_zero(node, x) if isinstance(x, Complex) else x for x in node.inputs])
 
 
 @aten_complex("isnan.default", "isinf.default", "isfinite.default")
-def tested(node: Call, z: Complex) -> OutPort:
+def tested(node: AtenNode, z: Complex) -> OutPort:
     (a,), (b,) = (on_real(node, [part]) for part in z.ports)
     return (node.build.LogicalAnd if node.kind.startswith("isfinite") else node.build.LogicalOr)(a, b)
 
 
 @aten_complex("isreal.default")
-def isreal(node: Call, z: Complex) -> OutPort:
+def isreal(node: AtenNode, z: Complex) -> OutPort:
     return node.build.Equal(z.imag, node.like(0, z.imag))
 
 
 @aten_complex("isclose.default")
 def isclose(
-    node: Call, x: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    node: AtenNode, x: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> OutPort:
     """|x - y| <= atol + rtol |y|, or equal, as infinite numbers are."""
     build, (a, b) = node.build, paired_up(node, x, other)
@@ -303,19 +303,19 @@ def isclose(
 
 
 @aten_complex(*kinds(NORMS))
-def norm(node: Call, z: Complex, *rest: Any, **named: Any) -> Any:
+def norm(node: AtenNode, z: Complex, *rest: Any, **named: Any) -> Any:
     return on_real(node, [_size(node, z)])
 
 
 @aten_complex("dist.default")
-def dist(node: Call, x: Operand, other: Operand, p: Number = 2) -> Any:
+def dist(node: AtenNode, x: Operand, other: Operand, p: Number = 2) -> Any:
     a, b = paired_up(node, x, other)
     gap = _size(node, Complex(node.build.Subtract(a.real, b.real), node.build.Subtract(a.imag, b.imag)))
     return on_real(node, [gap, node.like(0, gap)])
 
 
 @aten_complex(*kinds(SPREADS))
-def spread(node: Call, z: Complex, *rest: Any, **named: Any) -> tuple[OutPort | Complex, ...]:
+def spread(node: AtenNode, z: Complex, *rest: Any, **named: Any) -> tuple[OutPort | Complex, ...]:
     """Variances are the sums of those of the parts; means are complex."""
     build = node.build
     (a, *means), (b, *imags) = (on_real(node, [part]) for part in z.ports)
@@ -327,6 +327,6 @@ def spread(node: Call, z: Complex, *rest: Any, **named: Any) -> tuple[OutPort | 
 
 
 @aten_complex("softmax.int", "log_softmax.int")
-def softmax(node: Call, z: Complex, *rest: Any, **named: Any) -> Any:
+def softmax(node: AtenNode, z: Complex, *rest: Any, **named: Any) -> Any:
     """Softmax of the real part: PyTorch has it for real results only."""
     return on_real(node, [z.real])

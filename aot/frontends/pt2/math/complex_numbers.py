@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from aot.frontends.conversion.calls import Packed, Value
+from aot.frontends.conversion.node_context import CompositeTensor, Value
 from aot.frontends.pt2.files.element_types import COMPLEX, PARTS
 from aot.frontends.pt2.math.arithmetic import hypotenuse
-from aot.frontends.pt2.registry import Call, Complex, Number, Outputs, Symbol, aten, aten_complex, conversion_of
+from aot.frontends.pt2.registry import AtenNode, Complex, Number, Outputs, Symbol, aten, aten_complex, conversion_of
 from aot.frontends.tf.math.complex_numbers import product, zeros
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
@@ -72,19 +72,19 @@ Scalar = Number | complex
 Operand = Complex | OutPort | Scalar
 
 
-def parts_of(node: Call, x: Operand | Value) -> Complex:
+def parts_of(node: AtenNode, x: Operand | Value) -> Complex:
     """Return a value as a complex number."""
     if isinstance(x, Complex):
         return x
     if isinstance(x, complex):
         return Complex(node.port(x.real), node.port(x.imag))
-    if isinstance(x, Packed | tuple) or x is None:
+    if isinstance(x, CompositeTensor | tuple) or x is None:
         raise ModelError(f"{node.kind}: operands are tensors and numbers, got another value")
     port = node.real(node.port(x))
     return Complex(port, zeros(node, port))
 
 
-def paired_up(node: Call, *values: Operand) -> list[Complex]:
+def paired_up(node: AtenNode, *values: Operand) -> list[Complex]:
     """Return values as complex numbers of the type that the widest of their parts has."""
     parts = [parts_of(node, x) for x in values]
     dtype = max((p.real.type.dtype for p, x in zip(parts, values, strict=True) if _counts(x)), key=lambda t: t.bits)
@@ -96,12 +96,12 @@ def _counts(x: Operand) -> bool:
     return isinstance(x, Complex | OutPort)
 
 
-def _given(node: Call) -> tuple[DType | None, ...]:
+def _given(node: AtenNode) -> tuple[DType | None, ...]:
     """Return element types of the outputs, those of the parts for complex ones."""
     return tuple(PART_TYPES.get(t, t) for t in node.attrs.get("given", ()))
 
 
-def _part(node: Call, name: str) -> Sequence[Any]:
+def _part(node: AtenNode, name: str) -> Sequence[Any]:
     """Return the outputs of an operation on one part of its complex inputs."""
     mixed = node.kind.partition(".")[0] in MIXED or not any(isinstance(x, Complex) for x in node.inputs)
 
@@ -116,7 +116,7 @@ def _part(node: Call, name: str) -> Sequence[Any]:
     return on_real(node, [of(x) for x in node.inputs], numbers)
 
 
-def on_real(node: Call, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> Sequence[Any]:
+def on_real(node: AtenNode, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> Sequence[Any]:
     """Return the outputs of a node's operation of real numbers, on real inputs in place of its own.
 
     `named`: arguments in place of the node's.
@@ -148,12 +148,12 @@ def kinds(names: str | Sequence[str]) -> list[str]:
 
 
 @aten_complex(*kinds(BY_PARTS))
-def by_parts(node: Call, *arguments: Any, **named: Any) -> tuple[Complex, ...]:
+def by_parts(node: AtenNode, *arguments: Any, **named: Any) -> tuple[Complex, ...]:
     return tuple(Complex(a, b) for a, b in zip(_part(node, "real"), _part(node, "imag"), strict=True))
 
 
 @aten_complex(*kinds(ONES))
-def of_real_numbers(node: Call, *arguments: Any, **named: Any) -> Complex:
+def of_real_numbers(node: AtenNode, *arguments: Any, **named: Any) -> Complex:
     """Complex numbers whose imaginary parts are 0."""
     inputs = [x.real if isinstance(x, Complex) else x for x in node.inputs]
     (found,) = on_real(node, inputs)
@@ -164,68 +164,68 @@ def of_real_numbers(node: Call, *arguments: Any, **named: Any) -> Complex:
 
 
 @aten("complex.default")
-def complex_(node: Call, x: OutPort, imag: OutPort) -> Complex:
+def complex_(node: AtenNode, x: OutPort, imag: OutPort) -> Complex:
     shape = node.build.Add(x, imag)
     sizes = node.dims(shape, range(shape.type.rank))
     return Complex(node.build.Broadcast(x, sizes), node.build.Broadcast(imag, sizes))
 
 
 @aten("polar.default")
-def polar(node: Call, x: OutPort, angle: OutPort) -> Complex:
+def polar(node: AtenNode, x: OutPort, angle: OutPort) -> Complex:
     build = node.build
     return Complex(build.Multiply(x, build.Cos(angle)), build.Multiply(x, build.Sin(angle)))
 
 
 @aten("view_as_complex.default")
-def view_as_complex(node: Call, x: OutPort) -> Complex:
+def view_as_complex(node: AtenNode, x: OutPort) -> Complex:
     """[.., 2]"""
     parts = (node.build.Gather(x, node.scalar(k), node.scalar(-1)) for k in range(2))
     return Complex(*parts)
 
 
-def paired(node: Call, x: Complex) -> OutPort:
+def paired(node: AtenNode, x: Complex) -> OutPort:
     """[.., 2]"""
     rank = x.real.type.rank
     return node.build.Concat(*(node.build.Unsqueeze(p, node.list([rank])) for p in x.ports), axis=rank)
 
 
 @aten_complex("view_as_real.default")
-def view_as_real(node: Call, x: Complex) -> OutPort:
+def view_as_real(node: AtenNode, x: Complex) -> OutPort:
     return paired(node, x)
 
 
 @aten_complex("real.default", "imag.default")
-def part(node: Call, x: Complex) -> OutPort:
+def part(node: AtenNode, x: Complex) -> OutPort:
     return x.real if node.kind.startswith("real") else x.imag
 
 
 @aten("real.default")
-def real(node: Call, x: OutPort) -> OutPort:
+def real(node: AtenNode, x: OutPort) -> OutPort:
     return x
 
 
 @aten_complex("_conj.default", "conj.default", "conj_physical.default", "_conj_physical.default")
-def conj(node: Call, x: Complex) -> Complex:
+def conj(node: AtenNode, x: Complex) -> Complex:
     return Complex(x.real, node.build.Negative(x.imag))
 
 
 @aten("conj_physical.default", "_conj_physical.default", "conj_physical_copy.default")
-def conj_physical(node: Call, x: OutPort) -> OutPort:
+def conj_physical(node: AtenNode, x: OutPort) -> OutPort:
     return x
 
 
 @aten_complex("abs.default")
-def magnitude(node: Call, x: Complex) -> OutPort:
+def magnitude(node: AtenNode, x: Complex) -> OutPort:
     return hypotenuse(node, x.real, x.imag)
 
 
 @aten_complex("angle.default")
-def angle(node: Call, x: Complex) -> OutPort:
+def angle(node: AtenNode, x: Complex) -> OutPort:
     return node.tf("Atan2", x.imag, x.real)
 
 
 @aten("angle.default")
-def angle_of_real(node: Call, x: OutPort) -> OutPort:
+def angle_of_real(node: AtenNode, x: OutPort) -> OutPort:
     """0 for positive numbers, pi for negative ones."""
     build, x = node.build, node.real(x)
     found = build.Select(build.Less(x, node.like(0, x)), node.like(3.141592653589793, x), node.like(0, x))
@@ -235,17 +235,17 @@ def angle_of_real(node: Call, x: OutPort) -> OutPort:
 # ---- arithmetic
 
 
-def scaled(node: Call, x: Complex, factor: OutPort | Number) -> Complex:
+def scaled(node: AtenNode, x: Complex, factor: OutPort | Number) -> Complex:
     """Return a complex number times a real one."""
     factor = node.same(factor, x.real)
     return Complex(node.build.Multiply(x.real, factor), node.build.Multiply(x.imag, factor))
 
 
-def added(node: Call, x: Complex, y: Complex) -> Complex:
+def added(node: AtenNode, x: Complex, y: Complex) -> Complex:
     return Complex(node.build.Add(x.real, y.real), node.build.Add(x.imag, y.imag))
 
 
-def times(node: Call, x: Operand, y: Operand) -> Complex:
+def times(node: AtenNode, x: Operand, y: Operand) -> Complex:
     """Return the product of two numbers, at least one of which is complex."""
     if isinstance(x, Complex) and isinstance(y, OutPort | int | float | Symbol):
         return scaled(node, x, y)
@@ -254,7 +254,7 @@ def times(node: Call, x: Operand, y: Operand) -> Complex:
     return product(node, *paired_up(node, x, y))
 
 
-def quotient(node: Call, x: Operand, y: Operand) -> Complex:
+def quotient(node: AtenNode, x: Operand, y: Operand) -> Complex:
     """Return the quotient of two numbers, one of which is complex. The larger part of `y` is divided by first."""
     build = node.build
     if isinstance(x, Complex) and isinstance(y, OutPort | int | float | Symbol):
@@ -270,34 +270,34 @@ def quotient(node: Call, x: Operand, y: Operand) -> Complex:
 
 
 @aten_complex("mul.Tensor", "mul.Scalar", "multiply.Tensor")
-def mul(node: Call, x: Operand, other: Operand) -> Complex:
+def mul(node: AtenNode, x: Operand, other: Operand) -> Complex:
     return times(node, x, other)
 
 
 @aten_complex("div.Tensor", "div.Scalar", "true_divide.Tensor", "divide.Tensor")
-def div(node: Call, x: Operand, other: Operand) -> Complex:
+def div(node: AtenNode, x: Operand, other: Operand) -> Complex:
     return quotient(node, x, other)
 
 
 @aten_complex("reciprocal.default")
-def reciprocal(node: Call, x: Complex) -> Complex:
+def reciprocal(node: AtenNode, x: Complex) -> Complex:
     return quotient(node, 1, x)
 
 
 @aten_complex("square.default")
-def square(node: Call, x: Complex) -> Complex:
+def square(node: AtenNode, x: Complex) -> Complex:
     return product(node, x, x)
 
 
 @aten_complex("eq.Tensor", "ne.Tensor", "eq.Scalar", "ne.Scalar")
-def equal(node: Call, x: Operand, other: Operand) -> OutPort:
+def equal(node: AtenNode, x: Operand, other: Operand) -> OutPort:
     build, (a, b) = node.build, paired_up(node, x, other)
     same = build.LogicalAnd(build.Equal(a.real, b.real), build.Equal(a.imag, b.imag))
     return same if node.kind.startswith("eq") else build.LogicalNot(same)
 
 
 @aten_complex(*kinds("_to_copy to.dtype to.dtype_layout to.other to.device to.prim_Device type_as copy"))
-def converted(node: Call, x: Complex | OutPort, *rest: Any, **named: Any) -> Complex | OutPort:
+def converted(node: AtenNode, x: Complex | OutPort, *rest: Any, **named: Any) -> Complex | OutPort:
     """Another type: complex numbers keep their parts, real ones are the real parts of complex ones."""
     if node.kind.startswith("copy"):
         x = named["src"]
@@ -308,10 +308,10 @@ def converted(node: Call, x: Complex | OutPort, *rest: Any, **named: Any) -> Com
 
 
 @aten_complex("sym_size.int")
-def sym_size(node: Call, x: Complex, dim: int) -> OutPort:
+def sym_size(node: AtenNode, x: Complex, dim: int) -> OutPort:
     return node.size(x.real, node.axis(dim, x.real.type.rank))
 
 
 @aten("is_complex.default")
-def is_complex(node: Call, x: OutPort) -> OutPort:
+def is_complex(node: AtenNode, x: OutPort) -> OutPort:
     return node.build.const(False, DType.BOOL)

@@ -21,7 +21,7 @@ from aot.frontends.pt2.math.complex_numbers import (
 )
 from aot.frontends.pt2.math.products import einsum
 from aot.frontends.pt2.math.products import matmul as real_matmul
-from aot.frontends.pt2.registry import Argument, Call, Complex, aten_complex
+from aot.frontends.pt2.registry import Argument, AtenNode, Complex, aten_complex
 from aot.ir.graph import OutPort
 
 PRODUCTS = (
@@ -32,7 +32,7 @@ PRODUCTS = (
 SCALED_SUMS = "addmm addmv addbmm baddbmm"
 
 
-def of_parts(node: Call, a: Complex, b: Complex, multiply: Callable[[OutPort, OutPort], OutPort]) -> Complex:
+def of_parts(node: AtenNode, a: Complex, b: Complex, multiply: Callable[[OutPort, OutPort], OutPort]) -> Complex:
     """Return a product that is linear in both operands."""
     build = node.build
     real = build.Subtract(multiply(a.real, b.real), multiply(a.imag, b.imag))
@@ -40,7 +40,7 @@ def of_parts(node: Call, a: Complex, b: Complex, multiply: Callable[[OutPort, Ou
 
 
 @aten_complex(*kinds(PRODUCTS))
-def bilinear(node: Call, *arguments: Any, **named: Any) -> Complex:
+def bilinear(node: AtenNode, *arguments: Any, **named: Any) -> Complex:
     """The first two inputs are multiplied; a third one is added along the axis of channels or features."""
     a, b, *bias = (parts_of(node, x) for x in node.inputs)
     without = {n: None for n, v in node.arguments.items() if isinstance(v, Argument) and v.index > 1}
@@ -55,7 +55,7 @@ def bilinear(node: Call, *arguments: Any, **named: Any) -> Complex:
 
 
 @aten_complex("vdot.default", "linalg_vecdot.default")
-def of_conjugate(node: Call, x: Operand, *arguments: Any, **named: Any) -> Complex:
+def of_conjugate(node: AtenNode, x: Operand, *arguments: Any, **named: Any) -> Complex:
     first, second = (parts_of(node, v) for v in node.inputs)
 
     def run(p: OutPort, q: OutPort) -> OutPort:
@@ -67,7 +67,7 @@ def of_conjugate(node: Call, x: Operand, *arguments: Any, **named: Any) -> Compl
 
 @aten_complex("einsum.default")
 def complex_einsum(
-    node: Call, equation: str, tensors: Sequence[Complex | OutPort], path: Sequence[int] | None = None
+    node: AtenNode, equation: str, tensors: Sequence[Complex | OutPort], path: Sequence[int] | None = None
 ) -> Complex:
     node.refuse(len(tensors) != 2, "sums of products of two complex tensors are supported")
     a, b = (parts_of(node, t) for t in tensors)
@@ -79,7 +79,9 @@ def complex_einsum(
 
 
 @aten_complex(*kinds(SCALED_SUMS), "addr.default")
-def scaled_sum(node: Call, x: Operand, *factors: Operand, beta: Scalar = 1, alpha: Scalar = 1, **named: Any) -> Complex:
+def scaled_sum(
+    node: AtenNode, x: Operand, *factors: Operand, beta: Scalar = 1, alpha: Scalar = 1, **named: Any
+) -> Complex:
     """beta x + alpha a b; beta 0: `x` counts for nothing."""
     build = node.build
     _, a, b = (parts_of(node, v) for v in node.inputs)
@@ -96,6 +98,6 @@ def scaled_sum(node: Call, x: Operand, *factors: Operand, beta: Scalar = 1, alph
 
 
 @aten_complex("addcmul.default", "addcdiv.default")
-def addcmul(node: Call, x: Operand, tensor1: Operand, tensor2: Operand, value: Scalar = 1) -> Complex:
+def addcmul(node: AtenNode, x: Operand, tensor1: Operand, tensor2: Operand, value: Scalar = 1) -> Complex:
     part = (times if node.kind.startswith("addcmul") else quotient)(node, tensor1, tensor2)
     return added(node, parts_of(node, x), part if value == 1 else times(node, value, part))

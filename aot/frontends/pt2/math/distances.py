@@ -6,14 +6,14 @@ import numpy as np
 
 from aot.frontends.pt2.math.products import cdist
 from aot.frontends.pt2.math.reduction import norm
-from aot.frontends.pt2.registry import Call, Number, aten
+from aot.frontends.pt2.registry import AtenNode, Number, aten
 from aot.ir.graph import OutPort
 from aot.ir.values.estimate import check_table
 from aot.runtime.abi import DType
 
 
 @aten("_pdist_forward.default", "pdist.default")
-def pdist(node: Call, x: OutPort, p: float = 2.0) -> OutPort:
+def pdist(node: AtenNode, x: OutPort, p: float = 2.0) -> OutPort:
     """Distances of row i from row j of x [n, k], for all i < j."""
     n = node.extent(x, 0, "the number of rows")
     check_table(node.kind, n, n)
@@ -23,14 +23,14 @@ def pdist(node: Call, x: OutPort, p: float = 2.0) -> OutPort:
 
 
 @aten("dist.default")
-def dist(node: Call, x: OutPort, other: OutPort, p: Number = 2) -> OutPort:
+def dist(node: AtenNode, x: OutPort, other: OutPort, p: Number = 2) -> OutPort:
     a, b = node.promoted(x, other, floats=True)
     return norm(node, node.build.Subtract(a, b), p)
 
 
 @aten("pairwise_distance.default")
 def pairwise_distance(
-    node: Call, x: OutPort, x2: OutPort, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+    node: AtenNode, x: OutPort, x2: OutPort, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> OutPort:
     gap = node.real(node.build.Subtract(*node.promoted(x, x2)))
     gap = node.build.Add(gap, node.like(eps, gap))
@@ -38,7 +38,7 @@ def pairwise_distance(
 
 
 @aten("cosine_similarity.default")
-def cosine_similarity(node: Call, x: OutPort, x2: OutPort, dim: int = 1, eps: float = 1e-8) -> OutPort:
+def cosine_similarity(node: AtenNode, x: OutPort, x2: OutPort, dim: int = 1, eps: float = 1e-8) -> OutPort:
     """The product of vectors divided by their lengths, each at least `eps`."""
     build = node.build
     a, b = node.promoted(x, x2, floats=True)
@@ -53,7 +53,7 @@ def cosine_similarity(node: Call, x: OutPort, x2: OutPort, dim: int = 1, eps: fl
 
 
 @aten("_weight_norm.default", "_weight_norm_interface.default")
-def weight_norm(node: Call, v: OutPort, g: OutPort, dim: int = 0) -> tuple[OutPort, ...]:
+def weight_norm(node: AtenNode, v: OutPort, g: OutPort, dim: int = 0) -> tuple[OutPort, ...]:
     """`v` with the norms `g` of its slices along an axis, and the norms that they have."""
     axis = node.axis(dim, v.type.rank)
     size = node.build.ReduceL2(v, node.list([k for k in range(v.type.rank) if k != axis]), keep_dims=True)

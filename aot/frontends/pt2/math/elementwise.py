@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from aot.frontends.conversion.table import renames
-from aot.frontends.pt2.registry import Call, Number, aten
+from aot.frontends.pt2.registry import AtenNode, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
 from aot.runtime.abi import DType
@@ -23,12 +23,12 @@ BASES = {"log2": 2.0, "log10": 10.0}
 TESTS = {"isnan": "IsNaN", "isinf": "IsInf", "isfinite": "IsFinite"}
 
 
-def _name(node: Call) -> str:
+def _name(node: AtenNode) -> str:
     return node.kind.partition(".")[0].removeprefix("special_")
 
 
 @aten(*(f"{name}.default" for name in KEEPING))
-def keeping(node: Call, x: OutPort) -> OutPort:
+def keeping(node: AtenNode, x: OutPort) -> OutPort:
     """The sign of NaN is 0."""
     if x.type.dtype is DType.BOOL:
         return x
@@ -39,51 +39,51 @@ def keeping(node: Call, x: OutPort) -> OutPort:
 
 
 @aten(*(f"{name}.default" for name in ROUNDING))
-def rounding(node: Call, x: OutPort) -> OutPort:
+def rounding(node: AtenNode, x: OutPort) -> OutPort:
     return getattr(node.build, ROUNDING[_name(node)])(x) if x.type.dtype.is_float else x
 
 
 @aten(*(f"{name}.default" for name in REAL), "special_erfinv.default", "special_erf.default")
-def real(node: Call, x: OutPort) -> OutPort:
+def real(node: AtenNode, x: OutPort) -> OutPort:
     return getattr(node.build, REAL[_name(node)])(node.real(x))
 
 
 @aten(*(f"{name}.default" for name in AS_TF), "special_expm1.default", "special_log1p.default", "special_erfc.default")
-def as_tf(node: Call, x: OutPort) -> OutPort:
+def as_tf(node: AtenNode, x: OutPort) -> OutPort:
     return node.tf(AS_TF[_name(node)], node.real(x))
 
 
 @aten(*(f"{name}.default" for name in BASES))
-def log_of_base(node: Call, x: OutPort) -> OutPort:
+def log_of_base(node: AtenNode, x: OutPort) -> OutPort:
     x = node.real(x)
     return node.build.Multiply(node.build.Log(x), node.like(1 / math.log(BASES[_name(node)]), x))
 
 
 @aten("exp2.default", "special_exp2.default")
-def exp2(node: Call, x: OutPort) -> OutPort:
+def exp2(node: AtenNode, x: OutPort) -> OutPort:
     x = node.real(x)
     return node.build.Power(node.like(2, x), x)
 
 
 @aten("reciprocal.default")
-def reciprocal(node: Call, x: OutPort) -> OutPort:
+def reciprocal(node: AtenNode, x: OutPort) -> OutPort:
     x = node.real(x)
     return node.build.Divide(node.like(1, x), x)
 
 
 @aten("rsqrt.default")
-def rsqrt(node: Call, x: OutPort) -> OutPort:
+def rsqrt(node: AtenNode, x: OutPort) -> OutPort:
     x = node.real(x)
     return node.build.Divide(node.like(1, x), node.build.Sqrt(x))
 
 
 @aten("square.default")
-def square(node: Call, x: OutPort) -> OutPort:
+def square(node: AtenNode, x: OutPort) -> OutPort:
     return x if x.type.dtype is DType.BOOL else node.build.Multiply(x, x)
 
 
 @aten("round.default", "round.decimals")
-def round_(node: Call, x: OutPort, decimals: int = 0) -> OutPort:
+def round_(node: AtenNode, x: OutPort, decimals: int = 0) -> OutPort:
     """The nearest number with so many decimals; halves go to even ones."""
     if not x.type.dtype.is_float:
         return x
@@ -95,7 +95,7 @@ def round_(node: Call, x: OutPort, decimals: int = 0) -> OutPort:
 
 
 @aten("trunc.default", "fix.default")
-def trunc(node: Call, x: OutPort) -> OutPort:
+def trunc(node: AtenNode, x: OutPort) -> OutPort:
     build = node.build
     if not x.type.dtype.is_float:
         return x
@@ -103,28 +103,28 @@ def trunc(node: Call, x: OutPort) -> OutPort:
 
 
 @aten("frac.default")
-def frac(node: Call, x: OutPort) -> OutPort:
+def frac(node: AtenNode, x: OutPort) -> OutPort:
     return node.build.Subtract(x, trunc(node, x))
 
 
 @aten(*(f"{name}.default" for name in TESTS))
-def tested(node: Call, x: OutPort) -> OutPort:
+def tested(node: AtenNode, x: OutPort) -> OutPort:
     return getattr(node.build, TESTS[_name(node)])(node.real(x))
 
 
 @aten("isposinf.default", "isneginf.default")
-def infinite(node: Call, x: OutPort) -> OutPort:
+def infinite(node: AtenNode, x: OutPort) -> OutPort:
     above = "pos" in node.kind
     return node.build.IsInf(node.real(x), detect_positive=above, detect_negative=not above)
 
 
 @aten("signbit.default")
-def signbit(node: Call, x: OutPort) -> OutPort:
+def signbit(node: AtenNode, x: OutPort) -> OutPort:
     return node.build.Less(x, node.like(0, x))
 
 
 @aten("logit.default", "special_logit.default")
-def logit(node: Call, x: OutPort, eps: float | None = None) -> OutPort:
+def logit(node: AtenNode, x: OutPort, eps: float | None = None) -> OutPort:
     build, x = node.build, node.real(x)
     if eps is not None:
         x = build.Maximum(build.Minimum(x, node.like(1.0 - eps, x)), node.like(eps, x))
@@ -132,14 +132,14 @@ def logit(node: Call, x: OutPort, eps: float | None = None) -> OutPort:
 
 
 @aten("sinc.default", "special_sinc.default")
-def sinc(node: Call, x: OutPort) -> OutPort:
+def sinc(node: AtenNode, x: OutPort) -> OutPort:
     build, x = node.build, node.real(x)
     angle = build.Multiply(x, node.like(math.pi, x))
     return build.Select(build.Equal(x, node.like(0, x)), node.like(1, x), build.Divide(build.Sin(angle), angle))
 
 
 @aten("deg2rad.default", "rad2deg.default")
-def angle(node: Call, x: OutPort) -> OutPort:
+def angle(node: AtenNode, x: OutPort) -> OutPort:
     x = node.real(x)
     factor = math.pi / 180 if node.kind.startswith("deg") else 180 / math.pi
     return node.build.Multiply(x, node.like(factor, x))
@@ -147,7 +147,7 @@ def angle(node: Call, x: OutPort) -> OutPort:
 
 @aten("nan_to_num.default")
 def nan_to_num(
-    node: Call, x: OutPort, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    node: AtenNode, x: OutPort, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> OutPort:
     """NaN and infinities replaced; without numbers, by 0 and the ends of the type."""
     build, dtype = node.build, x.type.dtype
@@ -163,12 +163,14 @@ def nan_to_num(
 
 
 @aten("positive.default", "conj.default", "resolve_conj.default", "resolve_neg.default", "_conj.default")
-def positive(node: Call, x: OutPort) -> OutPort:
+def positive(node: AtenNode, x: OutPort) -> OutPort:
     return x
 
 
 @aten("clamp.default", "clamp.Tensor", "clip.default", "clip.Tensor")
-def clamp(node: Call, x: OutPort, min: OutPort | Number | None = None, max: OutPort | Number | None = None) -> OutPort:
+def clamp(
+    node: AtenNode, x: OutPort, min: OutPort | Number | None = None, max: OutPort | Number | None = None
+) -> OutPort:
     """The upper bound wins."""
     low, high = min, max
     dtype = node.dtype()
@@ -183,6 +185,6 @@ def clamp(node: Call, x: OutPort, min: OutPort | Number | None = None, max: OutP
 
 @aten("clamp_min.default", "clamp_min.Tensor", "clamp_max.default", "clamp_max.Tensor")
 def clamp_one(
-    node: Call, x: OutPort, min: OutPort | Number | None = None, max: OutPort | Number | None = None
+    node: AtenNode, x: OutPort, min: OutPort | Number | None = None, max: OutPort | Number | None = None
 ) -> OutPort:
     return clamp(node, x, min, max)

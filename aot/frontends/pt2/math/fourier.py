@@ -15,7 +15,7 @@ import numpy as np
 
 from aot.frontends.pt2.arrays.movement import transposed, windows
 from aot.frontends.pt2.math.complex_numbers import conj, paired, parts_of, view_as_complex
-from aot.frontends.pt2.registry import Call, Complex, Size, aten, aten_complex
+from aot.frontends.pt2.registry import AtenNode, Complex, Size, aten, aten_complex
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -30,7 +30,7 @@ def rank_of(x: Signal) -> int:
     return (x.real if isinstance(x, Complex) else x).type.rank
 
 
-def _scaled(node: Call, y: OutPort, sizes: OutPort, exponent: float) -> OutPort:
+def _scaled(node: AtenNode, y: OutPort, sizes: OutPort, exponent: float) -> OutPort:
     """`y` divided by the product of sizes to a power."""
     if not exponent:
         return y
@@ -39,7 +39,7 @@ def _scaled(node: Call, y: OutPort, sizes: OutPort, exponent: float) -> OutPort:
     return (node.build.Divide if exponent > 0 else node.build.Multiply)(y, divisor)
 
 
-def _lengths(node: Call, x: OutPort, axes: Sequence[int], sizes: Sequence[Size] | None) -> OutPort:
+def _lengths(node: AtenNode, x: OutPort, axes: Sequence[int], sizes: Sequence[Size] | None) -> OutPort:
     """Return the lengths of a transform as a vector; -1 and no sizes stand for those of `x`."""
     if not sizes:
         return node.dims(x, axes)
@@ -48,7 +48,12 @@ def _lengths(node: Call, x: OutPort, axes: Sequence[int], sizes: Sequence[Size] 
 
 
 def c2c(
-    node: Call, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, inverse: bool, exponent: float
+    node: AtenNode,
+    x: OutPort | Complex,
+    axes: Sequence[int],
+    sizes: Sequence[Size] | None,
+    inverse: bool,
+    exponent: float,
 ) -> Complex:
     whole = parts_of(node, x)
     lengths = _lengths(node, whole.real, axes, sizes)
@@ -58,7 +63,7 @@ def c2c(
 
 
 def r2c(
-    node: Call, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, exponent: float
+    node: AtenNode, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, exponent: float
 ) -> Complex:
     if isinstance(x, Complex):
         raise ModelError(f"{node.kind}: a real signal, got a complex one")
@@ -69,7 +74,7 @@ def r2c(
 
 
 def c2r(
-    node: Call, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, exponent: float
+    node: AtenNode, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, exponent: float
 ) -> OutPort:
     """Return the inverse of r2c; without sizes, the last one is even."""
     whole = parts_of(node, x)
@@ -93,7 +98,7 @@ def both(*kinds: str) -> Any:
 
 
 def run(
-    node: Call, kind: str, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, norm: str | None
+    node: AtenNode, kind: str, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, norm: str | None
 ) -> Signal:
     node.refuse(norm not in EXPONENTS, f"norm is backward, ortho or forward, got {norm!r}")
     power = EXPONENTS[norm]
@@ -113,14 +118,14 @@ def run(
 
 
 @both(*(f"fft_{k}.default" for k in KINDS))
-def fft(node: Call, x: OutPort | Complex, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Signal:
+def fft(node: AtenNode, x: OutPort | Complex, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Signal:
     kind = node.kind.removeprefix("fft_").removesuffix(".default")
     return run(node, kind, x, [node.axis(dim, rank_of(x))], None if n is None else [n], norm)
 
 
 @both(*(f"fft_{k}{n}.default" for k in KINDS for n in ("2", "n")))
 def fftn(
-    node: Call,
+    node: AtenNode,
     x: OutPort | Complex,
     s: Size | Sequence[Size] | None = None,
     dim: int | Sequence[int] | None = None,
@@ -138,29 +143,31 @@ def fftn(
 
 
 @both("_fft_c2c.default")
-def fft_c2c(node: Call, x: OutPort | Complex, dim: Sequence[int], normalization: int, forward: bool) -> Complex:
+def fft_c2c(node: AtenNode, x: OutPort | Complex, dim: Sequence[int], normalization: int, forward: bool) -> Complex:
     return c2c(node, x, node.axes(dim, rank_of(x)), None, not forward, _numbered(node, normalization))
 
 
 @aten("_fft_r2c.default")
-def fft_r2c(node: Call, x: OutPort, dim: Sequence[int], normalization: int, onesided: bool) -> Complex:
+def fft_r2c(node: AtenNode, x: OutPort, dim: Sequence[int], normalization: int, onesided: bool) -> Complex:
     axes, power = node.axes(dim, x.type.rank), _numbered(node, normalization)
     return r2c(node, x, axes, None, power) if onesided else c2c(node, x, axes, None, False, power)
 
 
 @both("_fft_c2r.default")
-def fft_c2r(node: Call, x: OutPort | Complex, dim: Sequence[int], normalization: int, last_dim_size: Size) -> OutPort:
+def fft_c2r(
+    node: AtenNode, x: OutPort | Complex, dim: Sequence[int], normalization: int, last_dim_size: Size
+) -> OutPort:
     axes = node.axes(dim, rank_of(x))
     return c2r(node, x, axes, [*[-1] * (len(axes) - 1), last_dim_size], _numbered(node, normalization))
 
 
-def _numbered(node: Call, normalization: int) -> float:
+def _numbered(node: AtenNode, normalization: int) -> float:
     node.refuse(normalization not in range(3), f"normalization is 0 to 2, got {normalization}")
     return BY_NUMBER[normalization]
 
 
 @aten("fft_fftshift.default", "fft_ifftshift.default")
-def fftshift(node: Call, x: OutPort, dim: int | Sequence[int] | None = None) -> OutPort:
+def fftshift(node: AtenNode, x: OutPort, dim: int | Sequence[int] | None = None) -> OutPort:
     """The zero frequency moves to the middle, or back."""
     build, axes = node.build, node.axes(dim, x.type.rank)
     sizes = node.dims(x, axes)
@@ -170,7 +177,7 @@ def fftshift(node: Call, x: OutPort, dim: int | Sequence[int] | None = None) -> 
 
 
 @aten("fft_fftfreq.default", "fft_rfftfreq.default")
-def fftfreq(node: Call, n: int, d: float = 1.0, dtype: DType | None = None) -> OutPort:
+def fftfreq(node: AtenNode, n: int, d: float = 1.0, dtype: DType | None = None) -> OutPort:
     made = np.fft.rfftfreq if "rfft" in node.kind else np.fft.fftfreq
     return node.build.const(made(n, d), node.dtype())
 
@@ -181,7 +188,7 @@ def fftfreq(node: Call, n: int, d: float = 1.0, dtype: DType | None = None) -> O
 @aten_complex("stft.default")
 @aten("stft.default")
 def stft(
-    node: Call,
+    node: AtenNode,
     x: OutPort | Complex,
     n_fft: int,
     hop_length: int | None = None,
@@ -208,7 +215,7 @@ def stft(
     return turned if given else paired(node, turned)
 
 
-def _weighted(node: Call, frames: OutPort, size: int, length: int, window: OutPort | None) -> OutPort:
+def _weighted(node: AtenNode, frames: OutPort, size: int, length: int, window: OutPort | None) -> OutPort:
     """Frames times a window."""
     build = node.build
     if window is None:
@@ -222,7 +229,7 @@ def _weighted(node: Call, frames: OutPort, size: int, length: int, window: OutPo
 
 @aten_complex("istft.default")
 def istft(
-    node: Call,
+    node: AtenNode,
     x: Complex,
     n_fft: int,
     hop_length: int | None = None,

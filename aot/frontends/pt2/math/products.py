@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aot.frontends.pt2.math.arithmetic import combined, times
-from aot.frontends.pt2.registry import Call, Number, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Number, Size, aten
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
@@ -13,7 +13,7 @@ from aot.runtime.abi import DType
 @aten("mm.default", "bmm.default", "mv.default", "dot.default", "vdot.default", "inner.default")
 @aten("matmul.default", "linalg_matmul.default")
 def matmul(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     mat2: OutPort | None = None,
     other: OutPort | None = None,
@@ -29,14 +29,14 @@ def matmul(
 
 
 @aten("linear.default")
-def linear(node: Call, x: OutPort, weight: OutPort, bias: OutPort | None = None) -> OutPort:
+def linear(node: AtenNode, x: OutPort, weight: OutPort, bias: OutPort | None = None) -> OutPort:
     y = node.build.MatMul(x, weight, transpose_b=weight.type.rank > 1)
     return y if bias is None else node.build.Add(y, bias)
 
 
 @aten("addmm.default", "baddbmm.default", "addmv.default", "addbmm.default")
 def addmm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     mat1: OutPort | None = None,
     mat2: OutPort | None = None,
@@ -57,13 +57,13 @@ def addmm(
 
 
 @aten("outer.default", "ger.default")
-def outer(node: Call, x: OutPort, vec2: OutPort) -> OutPort:
+def outer(node: AtenNode, x: OutPort, vec2: OutPort) -> OutPort:
     a, b = node.promoted(x, vec2)
     return combined(node, "Multiply", node.build.Unsqueeze(a, node.list([1])), b)
 
 
 @aten("einsum.default")
-def einsum(node: Call, equation: str, tensors: Sequence[OutPort], path: Sequence[int] | None = None) -> OutPort:
+def einsum(node: AtenNode, equation: str, tensors: Sequence[OutPort], path: Sequence[int] | None = None) -> OutPort:
     """Axes of `...` that the result does not have are summed up."""
     build, equation = node.build, equation.replace(" ", "")
     front, arrow, result = equation.partition("->")
@@ -74,21 +74,21 @@ def einsum(node: Call, equation: str, tensors: Sequence[OutPort], path: Sequence
 
 
 @aten("bilinear.default")
-def bilinear(node: Call, x: OutPort, input2: OutPort, weight: OutPort, bias: OutPort | None = None) -> OutPort:
+def bilinear(node: AtenNode, x: OutPort, input2: OutPort, weight: OutPort, bias: OutPort | None = None) -> OutPort:
     """out[.., o] = sum of x[.., i] weight[o, i, j] input2[.., j]"""
     y = node.build.Einsum(x, weight, input2, equation="...i,oij,...j->...o")
     return y if bias is None else node.build.Add(y, bias)
 
 
 @aten("linalg_vecdot.default")
-def vecdot(node: Call, x: OutPort, y: OutPort, dim: int = -1) -> OutPort:
+def vecdot(node: AtenNode, x: OutPort, y: OutPort, dim: int = -1) -> OutPort:
     a, b = node.promoted(x, y)
     product = node.build.Multiply(a, b)
     return node.build.ReduceSum(product, node.list([node.axis(dim, product.type.rank)]))
 
 
 @aten("linalg_cross.default", "cross.default")
-def cross(node: Call, x: OutPort, other: OutPort, dim: int | None = -1) -> OutPort:
+def cross(node: AtenNode, x: OutPort, other: OutPort, dim: int | None = -1) -> OutPort:
     """The cross product along an axis of size 3."""
     build = node.build
     a, b = node.promoted(x, other)
@@ -102,20 +102,20 @@ def cross(node: Call, x: OutPort, other: OutPort, dim: int | None = -1) -> OutPo
 
 
 @aten("linalg_det.default", "_linalg_det.default")
-def det(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def det(node: AtenNode, x: OutPort) -> tuple[OutPort, ...]:
     node.refuse(any(node.outputs[1:]), "outputs behind the determinant are not supported")
     return (node.build.Det(x),)
 
 
 @aten("linalg_inv.default", "inverse.default", "linalg_inv_ex.default")
-def inverse(node: Call, x: OutPort, check_errors: bool = False) -> tuple[OutPort, ...]:
+def inverse(node: AtenNode, x: OutPort, check_errors: bool = False) -> tuple[OutPort, ...]:
     """The inverse; the second output, 0 for a matrix that has one, is not read."""
     node.refuse(any(node.outputs[1:]), "the test for a singular matrix is not supported")
     return (node.build.Inverse(x, adjoint=False),)
 
 
 @aten("_cdist_forward.default", "cdist.default")
-def cdist(node: Call, x: OutPort, x2: OutPort, p: float = 2.0, compute_mode: Size | None = None) -> OutPort:
+def cdist(node: AtenNode, x: OutPort, x2: OutPort, p: float = 2.0, compute_mode: Size | None = None) -> OutPort:
     """Distances of all pairs of rows of x [.., n, k] and x2 [.., m, k]."""
     build = node.build
     rank = x.type.rank
@@ -136,7 +136,7 @@ def cdist(node: Call, x: OutPort, x2: OutPort, p: float = 2.0, compute_mode: Siz
 
 @aten("transformers::grouped_mm_fallback.default", "_grouped_mm.default")
 def grouped_mm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     weight: OutPort | None = None,
     mat2: OutPort | None = None,

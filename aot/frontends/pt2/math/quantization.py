@@ -5,7 +5,7 @@ dequantize_per_tensor(q, s, z)     ->     (q - z) s, the difference in i32
 
 from __future__ import annotations
 
-from aot.frontends.pt2.registry import Call, Number, aten
+from aot.frontends.pt2.registry import AtenNode, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.conversion import Convert
 from aot.runtime.abi import DType
@@ -15,7 +15,7 @@ BYTES = (DType.U8, DType.I8)
 PER_TENSOR = ("default", "tensor", "tensor2")
 
 
-def along(node: Call, p: OutPort | Number, x: OutPort, axis: int | None, dtype: DType) -> OutPort:
+def along(node: AtenNode, p: OutPort | Number, x: OutPort, axis: int | None, dtype: DType) -> OutPort:
     """Return a scale or zero point that broadcasts to `x`: a number, or one for each slice of an axis."""
     port = node.port(p, dtype)
     if axis is None:
@@ -25,7 +25,7 @@ def along(node: Call, p: OutPort | Number, x: OutPort, axis: int | None, dtype: 
 
 @aten(*(f"{SPACE}quantize_per_tensor.{o}" for o in PER_TENSOR), f"{SPACE}quantize_per_channel.default")
 def quantize(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     scale: OutPort | Number = 1.0,
     zero_point: OutPort | Number = 0,
@@ -49,7 +49,7 @@ def quantize(
 
 @aten(*(f"{SPACE}dequantize_per_tensor.{o}" for o in PER_TENSOR), f"{SPACE}dequantize_per_channel.default")
 def dequantize(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     scale: OutPort | Number = 1.0,
     zero_point: OutPort | Number = 0,
@@ -80,7 +80,7 @@ def _byte_of(p: OutPort | Number) -> OutPort | Number:
 
 @aten(SPACE + "quantize_per_token.default")
 def quantize_per_token(
-    node: Call, x: OutPort, scales: OutPort, zero_points: OutPort, quant_min: int, quant_max: int, dtype: DType
+    node: AtenNode, x: OutPort, scales: OutPort, zero_points: OutPort, quant_min: int, quant_max: int, dtype: DType
 ) -> OutPort:
     build = node.build
     scaled = build.Divide(node.cast(x, DType.F32), node.cast(scales, DType.F32))
@@ -90,7 +90,7 @@ def quantize_per_token(
 
 @aten(SPACE + "dequantize_per_token.default")
 def dequantize_per_token(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     scales: OutPort,
     zero_points: OutPort,
@@ -106,14 +106,16 @@ def dequantize_per_token(
 # ---- scales by the range of the data
 
 
-def _ranges(node: Call, x: OutPort, axes: list[int], keep: bool) -> tuple[OutPort, OutPort]:
+def _ranges(node: AtenNode, x: OutPort, axes: list[int], keep: bool) -> tuple[OutPort, OutPort]:
     """Return the least and the largest element, at most and at least 0."""
     build, wide, at = node.build, node.cast(x, DType.F32), node.list(axes)
     low = build.Minimum(build.ReduceMin(wide, at, keep_dims=keep), 0.0)
     return low, build.Maximum(build.ReduceMax(wide, at, keep_dims=keep), 0.0)
 
 
-def _parameters(node: Call, low: OutPort, high: OutPort, ends: tuple[int, int], eps: float) -> tuple[OutPort, OutPort]:
+def _parameters(
+    node: AtenNode, low: OutPort, high: OutPort, ends: tuple[int, int], eps: float
+) -> tuple[OutPort, OutPort]:
     """Return the scale and the zero point that spread a range over integers."""
     build = node.build
     first, last = ends
@@ -125,7 +127,7 @@ def _parameters(node: Call, low: OutPort, high: OutPort, ends: tuple[int, int], 
 
 @aten(SPACE + "choose_qparams.tensor")
 def choose_qparams(
-    node: Call, x: OutPort, quant_min: int, quant_max: int, eps: float, dtype: DType
+    node: AtenNode, x: OutPort, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[OutPort, OutPort]:
     low, high = _ranges(node, x, list(range(x.type.rank)), False)
     scale, zero = _parameters(node, low, high, (quant_min, quant_max), eps)
@@ -135,7 +137,7 @@ def choose_qparams(
 
 
 @aten(SPACE + "choose_qparams_per_token_asymmetric.default")
-def choose_qparams_per_token(node: Call, x: OutPort, dtype: DType) -> tuple[OutPort, OutPort]:
+def choose_qparams_per_token(node: AtenNode, x: OutPort, dtype: DType) -> tuple[OutPort, OutPort]:
     """Parameters of i8; the zero point is the one with the smaller error at the ends."""
     build, first, last = node.build, -128.0, 127.0
     low, high = _ranges(node, x, [-1], True)
@@ -154,21 +156,21 @@ def choose_qparams_per_token(node: Call, x: OutPort, dtype: DType) -> tuple[OutP
 
 @aten("fake_quantize_per_tensor_affine.default", "fake_quantize_per_tensor_affine.tensor_qparams")
 def fake_quantize(
-    node: Call, x: OutPort, scale: OutPort | float, zero_point: OutPort | int, quant_min: int, quant_max: int
+    node: AtenNode, x: OutPort, scale: OutPort | float, zero_point: OutPort | int, quant_min: int, quant_max: int
 ) -> OutPort:
     return _faked(node, x, node.port(scale, DType.F32), node.port(zero_point, DType.F32), (quant_min, quant_max))
 
 
 @aten("fake_quantize_per_channel_affine.default")
 def fake_quantize_per_channel(
-    node: Call, x: OutPort, scale: OutPort, zero_point: OutPort, axis: int, quant_min: int, quant_max: int
+    node: AtenNode, x: OutPort, scale: OutPort, zero_point: OutPort, axis: int, quant_min: int, quant_max: int
 ) -> OutPort:
     shape = node.list([-1, *[1] * (x.type.rank - 1 - node.axis(axis, x.type.rank))])
     parts = [node.build.Reshape(node.cast(v, DType.F32), shape) for v in (scale, zero_point)]
     return _faked(node, x, parts[0], parts[1], (quant_min, quant_max))
 
 
-def _faked(node: Call, x: OutPort, scale: OutPort, zero: OutPort, ends: tuple[int, int]) -> OutPort:
+def _faked(node: AtenNode, x: OutPort, scale: OutPort, zero: OutPort, ends: tuple[int, int]) -> OutPort:
     build = node.build
     whole = build.Add(build.Round(build.Divide(node.cast(x, DType.F32), scale)), zero)
     whole = build.Clamp(whole, min=float(ends[0]), max=float(ends[1]))

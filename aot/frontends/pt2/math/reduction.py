@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.pt2.registry import Call, Number, aten
+from aot.frontends.pt2.registry import AtenNode, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
 from aot.runtime.abi import DType
@@ -12,14 +12,18 @@ from aot.runtime.abi import DType
 INFINITY = float("inf")
 
 
-def axes_of(node: Call, x: OutPort, dim: int | Sequence[int] | None) -> OutPort:
+def axes_of(node: AtenNode, x: OutPort, dim: int | Sequence[int] | None) -> OutPort:
     """Return the axes of a reduction; no axes, `[]`, are all of them."""
     return node.list(node.axes(None if dim == () else dim, x.type.rank))
 
 
 @aten("sum.default", "sum.dim_IntList", "mean.default", "mean.dim", "prod.default", "prod.dim_int")
 def reduced(
-    node: Call, x: OutPort, dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: DType | None = None
+    node: AtenNode,
+    x: OutPort,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
 ) -> OutPort:
     """Elements are converted first; integers are summed in i64."""
     kind = {"sum": "ReduceSum", "mean": "ReduceMean", "prod": "ReduceProd"}[node.kind.partition(".")[0]]
@@ -29,7 +33,11 @@ def reduced(
 
 @aten("nansum.default")
 def nansum(
-    node: Call, x: OutPort, dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: DType | None = None
+    node: AtenNode,
+    x: OutPort,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
 ) -> OutPort:
     if x.type.dtype.is_float:
         x = node.build.Select(node.build.IsNaN(x), node.like(0, x), x)
@@ -38,7 +46,7 @@ def nansum(
 
 
 @aten("amax.default", "max.default", "amin.default", "min.default")
-def extreme(node: Call, x: OutPort, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> OutPort:
+def extreme(node: AtenNode, x: OutPort, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> OutPort:
     above, axes = "max" in node.kind, axes_of(node, x, dim)
     if x.type.dtype is DType.BOOL:
         name = "ReduceLogicalOr" if above else "ReduceLogicalAnd"
@@ -47,12 +55,12 @@ def extreme(node: Call, x: OutPort, dim: int | Sequence[int] | None = None, keep
 
 
 @aten("aminmax.default")
-def aminmax(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = False) -> tuple[OutPort, OutPort]:
+def aminmax(node: AtenNode, x: OutPort, dim: int | None = None, keepdim: bool = False) -> tuple[OutPort, OutPort]:
     axes, x = axes_of(node, x, dim), node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     return node.build.ReduceMin(x, axes, keep_dims=keepdim), node.build.ReduceMax(x, axes, keep_dims=keepdim)
 
 
-def best(node: Call, x: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPort]:
+def best(node: AtenNode, x: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPort]:
     """Return the largest or smallest element along an axis, and its place, with the axis; the first one of equals.
 
     The first NaN is both: it is the largest one in TopK, so the smallest number is the largest one of the opposites.
@@ -76,7 +84,7 @@ def best(node: Call, x: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPo
 
 
 @aten("max.dim", "min.dim")
-def extreme_along(node: Call, x: OutPort, dim: int, keepdim: bool = False) -> tuple[OutPort, OutPort]:
+def extreme_along(node: AtenNode, x: OutPort, dim: int, keepdim: bool = False) -> tuple[OutPort, OutPort]:
     if not x.type.rank:
         return x, node.scalar(0)
     axis = node.axis(dim, x.type.rank)
@@ -88,7 +96,7 @@ def extreme_along(node: Call, x: OutPort, dim: int, keepdim: bool = False) -> tu
 
 
 @aten("argmax.default", "argmin.default")
-def arg_extreme(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = False) -> OutPort:
+def arg_extreme(node: AtenNode, x: OutPort, dim: int | None = None, keepdim: bool = False) -> OutPort:
     """The place of an extreme; in the flattened tensor where there is no axis."""
     build, rank = node.build, x.type.rank
     if not rank:
@@ -104,13 +112,13 @@ def arg_extreme(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = 
 
 @aten("any.default", "any.dim", "any.dims", "_is_any_true.default")
 @aten("all.default", "all.dim", "all.dims", "_is_all_true.default")
-def logical(node: Call, x: OutPort, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> OutPort:
+def logical(node: AtenNode, x: OutPort, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> OutPort:
     name = "ReduceLogicalOr" if "any" in node.kind else "ReduceLogicalAnd"
     return getattr(node.build, name)(node.cast(x, DType.BOOL), axes_of(node, x, dim), keep_dims=keepdim)
 
 
 @aten("count_nonzero.default", "count_nonzero.dim_IntList")
-def count_nonzero(node: Call, x: OutPort, dim: int | Sequence[int] | None = None) -> OutPort:
+def count_nonzero(node: AtenNode, x: OutPort, dim: int | Sequence[int] | None = None) -> OutPort:
     marks = node.cast(node.cast(x, DType.BOOL), DType.I64)
     return node.build.ReduceSum(marks, axes_of(node, x, dim))
 
@@ -119,7 +127,7 @@ def count_nonzero(node: Call, x: OutPort, dim: int | Sequence[int] | None = None
 
 
 def spread(
-    node: Call, x: OutPort, dim: int | Sequence[int] | None, correction: Number | None, keepdim: bool
+    node: AtenNode, x: OutPort, dim: int | Sequence[int] | None, correction: Number | None, keepdim: bool
 ) -> tuple[OutPort, OutPort]:
     """Variance and mean; the variance divides by the count less `correction`, 1 if there is none."""
     build, wide = node.build, node.wide(x)
@@ -136,7 +144,7 @@ def spread(
 
 @aten("var.correction", "std.correction", "var_mean.correction", "std_mean.correction")
 def var_correction(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     dim: int | Sequence[int] | None = None,
     correction: Number | None = None,
@@ -150,7 +158,7 @@ def var_correction(
 @aten("var.dim", "std.dim", "var_mean.dim", "std_mean.dim")
 @aten("var.default", "std.default", "var_mean.default", "std_mean.default")
 def var(
-    node: Call, x: OutPort, dim: int | Sequence[int] | None = None, unbiased: bool = True, keepdim: bool = False
+    node: AtenNode, x: OutPort, dim: int | Sequence[int] | None = None, unbiased: bool = True, keepdim: bool = False
 ) -> tuple[OutPort, ...]:
     return var_correction(node, x, dim, int(unbiased), keepdim)
 
@@ -159,7 +167,7 @@ def var(
 
 
 @aten("logsumexp.default", "special_logsumexp.default")
-def logsumexp(node: Call, x: OutPort, dim: int | Sequence[int], keepdim: bool = False) -> OutPort:
+def logsumexp(node: AtenNode, x: OutPort, dim: int | Sequence[int], keepdim: bool = False) -> OutPort:
     build, x = node.build, node.real(x)
     axes = axes_of(node, x, dim)
     top = build.ReduceMax(x, axes, keep_dims=True)
@@ -170,7 +178,7 @@ def logsumexp(node: Call, x: OutPort, dim: int | Sequence[int], keepdim: bool = 
 
 @aten("linalg_vector_norm.default", "norm.ScalarOpt_dim", "norm.Scalar", "norm.ScalarOpt_dim_dtype")
 def norm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     ord: Number | None = None,
     p: Number | None = None,
@@ -203,7 +211,7 @@ def norm(
 
 
 @aten("cumsum.default", "cumprod.default")
-def running(node: Call, x: OutPort, dim: int, dtype: DType | None = None) -> OutPort:
+def running(node: AtenNode, x: OutPort, dim: int, dtype: DType | None = None) -> OutPort:
     x = node.cast(x, dtype or node.dtype())
     if not x.type.rank:
         return x
@@ -212,7 +220,7 @@ def running(node: Call, x: OutPort, dim: int, dtype: DType | None = None) -> Out
 
 
 @aten("trace.default")
-def trace(node: Call, x: OutPort) -> OutPort:
+def trace(node: AtenNode, x: OutPort) -> OutPort:
     build = node.build
     rows, columns = (node.size(x, k) for k in (0, 1))
     eye = build.Eye(rows, columns, node.scalar(0), output_type=DType.BOOL)

@@ -10,25 +10,25 @@ from aot.frontends.pt2.arrays.indexing import scatter
 from aot.frontends.pt2.math.arithmetic import combined, pow_, times
 from aot.frontends.pt2.math.products import outer
 from aot.frontends.pt2.math.reduction import INFINITY, norm
-from aot.frontends.pt2.registry import Call, Number, aten
+from aot.frontends.pt2.registry import AtenNode, Number, aten
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 
 @aten("lgamma.default", "special_gammaln.default")
-def lgamma(node: Call, x: OutPort) -> OutPort:
+def lgamma(node: AtenNode, x: OutPort) -> OutPort:
     return node.cast(log_gamma(node, node.cast(x, DType.F64)), node.dtype())
 
 
 @aten("float_power.Tensor_Tensor", "float_power.Scalar")
-def float_power(node: Call, x: OutPort | Number, exponent: OutPort | Number) -> OutPort:
+def float_power(node: AtenNode, x: OutPort | Number, exponent: OutPort | Number) -> OutPort:
     """In f64."""
     return pow_(node, node.port(x, DType.F64), node.port(exponent, DType.F64))
 
 
 @aten("heaviside.default")
-def heaviside(node: Call, x: OutPort, values: OutPort) -> OutPort:
+def heaviside(node: AtenNode, x: OutPort, values: OutPort) -> OutPort:
     """0 below 0, 1 above it, a value at 0."""
     build = node.build
     a, b = node.promoted(x, values)
@@ -39,14 +39,14 @@ def heaviside(node: Call, x: OutPort, values: OutPort) -> OutPort:
 
 
 @aten("ldexp.Tensor")
-def ldexp(node: Call, x: OutPort, other: OutPort) -> OutPort:
+def ldexp(node: AtenNode, x: OutPort, other: OutPort) -> OutPort:
     """x 2^other"""
     a, b = node.promoted(x, other, floats=True)
     return node.build.Multiply(a, node.build.Power(node.like(2, a), b))
 
 
 @aten("special_entr.default")
-def entr(node: Call, x: OutPort) -> OutPort:
+def entr(node: AtenNode, x: OutPort) -> OutPort:
     """-x ln x; minus infinity below 0."""
     build, x = node.build, node.real(x)
     found = build.Negative(node.tf("Xlogy", x, x))
@@ -54,7 +54,7 @@ def entr(node: Call, x: OutPort) -> OutPort:
 
 
 @aten("special_ndtr.default")
-def ndtr(node: Call, x: OutPort) -> OutPort:
+def ndtr(node: AtenNode, x: OutPort) -> OutPort:
     """The share of a normal distribution below x."""
     build, x = node.build, node.real(x)
     part = build.Erf(build.Multiply(x, node.like(math.sqrt(0.5), x)))
@@ -62,19 +62,23 @@ def ndtr(node: Call, x: OutPort) -> OutPort:
 
 
 @aten("special_xlog1py.default", "special_xlog1py.self_scalar", "special_xlog1py.other_scalar")
-def xlog1py(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
+def xlog1py(node: AtenNode, x: OutPort | Number, other: OutPort | Number) -> OutPort:
     a, b = node.promoted(x, other, floats=True)
     return node.build.Select(node.build.IsNaN(b), b, node.tf("Xlog1py", a, b))
 
 
 @aten("isreal.default")
-def isreal(node: Call, x: OutPort) -> OutPort:
+def isreal(node: AtenNode, x: OutPort) -> OutPort:
     return node.build.Broadcast(node.build.const(True, DType.BOOL), node.dims(x, range(x.type.rank)))
 
 
 @aten("nanmean.default")
 def nanmean(
-    node: Call, x: OutPort, dim: Sequence[int] | int | None = None, keepdim: bool = False, dtype: DType | None = None
+    node: AtenNode,
+    x: OutPort,
+    dim: Sequence[int] | int | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
 ) -> OutPort:
     build = node.build
     axes = node.list(node.axes(None if dim == () else dim, x.type.rank))
@@ -88,7 +92,7 @@ def nanmean(
 
 
 @aten("addr.default")
-def addr(node: Call, x: OutPort, vec1: OutPort, vec2: OutPort, beta: Number = 1, alpha: Number = 1) -> OutPort:
+def addr(node: AtenNode, x: OutPort, vec1: OutPort, vec2: OutPort, beta: Number = 1, alpha: Number = 1) -> OutPort:
     """beta x + alpha (vec1 outer vec2)"""
     dtype = node.dtype()
     product = times(node, alpha, node.cast(outer(node, vec1, vec2), dtype))
@@ -99,7 +103,9 @@ def addr(node: Call, x: OutPort, vec1: OutPort, vec2: OutPort, beta: Number = 1,
 
 
 @aten("tensordot.default")
-def tensordot(node: Call, x: OutPort, other: OutPort, dims_self: Sequence[int], dims_other: Sequence[int]) -> OutPort:
+def tensordot(
+    node: AtenNode, x: OutPort, other: OutPort, dims_self: Sequence[int], dims_other: Sequence[int]
+) -> OutPort:
     """Sums of products over pairs of axes."""
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     left = [next(letters) for _ in range(x.type.rank)]
@@ -112,7 +118,7 @@ def tensordot(node: Call, x: OutPort, other: OutPort, dims_self: Sequence[int], 
 
 
 @aten("kron.default")
-def kron(node: Call, x: OutPort, other: OutPort) -> OutPort:
+def kron(node: AtenNode, x: OutPort, other: OutPort) -> OutPort:
     """Each element times the whole of `other`."""
     build = node.build
     a, b = node.promoted(x, other)
@@ -127,7 +133,7 @@ def kron(node: Call, x: OutPort, other: OutPort) -> OutPort:
 
 
 @aten("linalg_matrix_power.default", "matrix_power.default")
-def matrix_power(node: Call, x: OutPort, n: int) -> OutPort:
+def matrix_power(node: AtenNode, x: OutPort, n: int) -> OutPort:
     """By squares; of the inverse for negative powers."""
     build = node.build
     node.refuse(abs(n) > 1 << 16, f"powers up to {1 << 16}, got {n}")
@@ -148,12 +154,12 @@ def matrix_power(node: Call, x: OutPort, n: int) -> OutPort:
 
 
 @aten("linalg_multi_dot.default", "chain_matmul.default")
-def multi_dot(node: Call, tensors: Sequence[OutPort]) -> OutPort:
+def multi_dot(node: AtenNode, tensors: Sequence[OutPort]) -> OutPort:
     return node.chain("MatMul", tensors)
 
 
 @aten("logdet.default", "linalg_slogdet.default", "slogdet.default")
-def logdet(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def logdet(node: AtenNode, x: OutPort) -> tuple[OutPort, ...]:
     """The logarithm of the determinant; `slogdet`: its sign, and the logarithm of its size."""
     build, value = node.build, node.build.Det(x)
     if node.kind.startswith("logdet"):
@@ -162,7 +168,7 @@ def logdet(node: Call, x: OutPort) -> tuple[OutPort, ...]:
 
 
 @aten("linalg_solve.default", "_linalg_solve_ex.default", "linalg_solve_ex.default")
-def solve(node: Call, x: OutPort, b: OutPort, left: bool = True, check_errors: bool = False) -> tuple[OutPort, ...]:
+def solve(node: AtenNode, x: OutPort, b: OutPort, left: bool = True, check_errors: bool = False) -> tuple[OutPort, ...]:
     """The inverse times `b`."""
     build = node.build
     node.refuse(any(node.outputs[1:]), "outputs behind the solution are not supported")
@@ -176,7 +182,7 @@ def solve(node: Call, x: OutPort, b: OutPort, left: bool = True, check_errors: b
 @aten("linalg_matrix_norm.default", "linalg_matrix_norm.str_ord", "linalg_norm.default", "linalg_norm.ord_str")
 @aten("frobenius_norm.dim")
 def matrix_norm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     ord: Number | str | None = None,
     dim: Sequence[int] | int | None = None,
@@ -207,7 +213,7 @@ def matrix_norm(
 
 @aten("index_reduce.default")
 def index_reduce(
-    node: Call, x: OutPort, dim: int, index: OutPort, source: OutPort, reduce: str, include_self: bool = True
+    node: AtenNode, x: OutPort, dim: int, index: OutPort, source: OutPort, reduce: str, include_self: bool = True
 ) -> OutPort:
     """Slices of `source` combined with those of `x` at the places of an index."""
     build = node.build
@@ -221,7 +227,7 @@ def index_reduce(
 
 
 @aten("put.default")
-def put(node: Call, x: OutPort, index: OutPort, source: OutPort, accumulate: bool = False) -> OutPort:
+def put(node: AtenNode, x: OutPort, index: OutPort, source: OutPort, accumulate: bool = False) -> OutPort:
     """Elements at places in the flattened tensor."""
     build, flat = node.build, node.list([-1])
     parts = [build.Reshape(p, flat) for p in (x, index, source)]

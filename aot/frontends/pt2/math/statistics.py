@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.pt2.arrays.movement import sliced, transposed
 from aot.frontends.pt2.arrays.sorting import ranked
 from aot.frontends.pt2.math.reduction import INFINITY, norm
-from aot.frontends.pt2.registry import Call, Number, aten
+from aot.frontends.pt2.registry import AtenNode, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
 from aot.runtime.abi import DType
@@ -16,7 +16,7 @@ LAST = (1 << 63) - 1
 
 @aten("quantile.default", "quantile.scalar", "nanquantile.default", "nanquantile.scalar")
 def quantile(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     q: OutPort | float,
     dim: int | None = None,
@@ -55,7 +55,7 @@ def quantile(
     return build.Unsqueeze(found, node.list(range(lead, lead + rank) if dim is None else [lead + axis] if rank else []))
 
 
-def _between(node: Call, order: OutPort, place: OutPort, how: str) -> OutPort:
+def _between(node: AtenNode, order: OutPort, place: OutPort, how: str) -> OutPort:
     """Return elements of the sorted last axis at places between them."""
     build = node.build
     low, high = build.Floor(place), build.Ceiling(place)
@@ -73,7 +73,7 @@ def _between(node: Call, order: OutPort, place: OutPort, how: str) -> OutPort:
 
 
 @aten("nanmedian.default", "nanmedian.dim")
-def nanmedian(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = False) -> tuple[OutPort, ...]:
+def nanmedian(node: AtenNode, x: OutPort, dim: int | None = None, keepdim: bool = False) -> tuple[OutPort, ...]:
     """The lower one of the two numbers in the middle, NaN left out."""
     build = node.build
     if not x.type.rank:
@@ -93,7 +93,7 @@ def nanmedian(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = Fa
 
 @aten("diff.default")
 def diff(
-    node: Call, x: OutPort, n: int = 1, dim: int = -1, prepend: OutPort | None = None, append: OutPort | None = None
+    node: AtenNode, x: OutPort, n: int = 1, dim: int = -1, prepend: OutPort | None = None, append: OutPort | None = None
 ) -> OutPort:
     axis = node.axis(dim, x.type.rank)
     parts = [node.cast(p, x.type.dtype) for p in (prepend, x, append) if p is not None]
@@ -105,7 +105,7 @@ def diff(
 
 
 @aten("trapezoid.x", "trapezoid.dx", "trapz.x", "trapz.dx")
-def trapezoid(node: Call, y: OutPort, x: OutPort | None = None, dx: Number = 1, dim: int = -1) -> OutPort:
+def trapezoid(node: AtenNode, y: OutPort, x: OutPort | None = None, dx: Number = 1, dim: int = -1) -> OutPort:
     """The sum of (y[i] + y[i + 1]) / 2 times the steps, those between places `x` or all `dx`."""
     build, y = node.build, node.real(y)
     axis = node.axis(dim, y.type.rank)
@@ -120,7 +120,7 @@ def trapezoid(node: Call, y: OutPort, x: OutPort | None = None, dx: Number = 1, 
 
 
 @aten("cummax.default", "cummin.default")
-def running_extreme(node: Call, x: OutPort, dim: int) -> tuple[OutPort, OutPort]:
+def running_extreme(node: AtenNode, x: OutPort, dim: int) -> tuple[OutPort, OutPort]:
     """The best element so far and its place, the last one of equals, by a table of all pairs along the axis.
 
     NaN is better than every number.
@@ -148,7 +148,7 @@ def running_extreme(node: Call, x: OutPort, dim: int) -> tuple[OutPort, OutPort]
 
 
 @aten("logcumsumexp.default")
-def logcumsumexp(node: Call, x: OutPort, dim: int) -> OutPort:
+def logcumsumexp(node: AtenNode, x: OutPort, dim: int) -> OutPort:
     build = node.build
     if not x.type.rank:
         return x
@@ -159,7 +159,7 @@ def logcumsumexp(node: Call, x: OutPort, dim: int) -> OutPort:
 
 
 @aten("mode.default")
-def mode(node: Call, x: OutPort, dim: int = -1, keepdim: bool = False) -> tuple[OutPort, OutPort]:
+def mode(node: AtenNode, x: OutPort, dim: int = -1, keepdim: bool = False) -> tuple[OutPort, OutPort]:
     """The commonest element along an axis, the first one of several in PyTorch's order, and its last place."""
     build, rank, dtype = node.build, x.type.rank, x.type.dtype
     if not rank:
@@ -192,7 +192,7 @@ def mode(node: Call, x: OutPort, dim: int = -1, keepdim: bool = False) -> tuple[
     return a, b
 
 
-def _parts_of_order(node: Call, x: OutPort, absent: OutPort, axis: int) -> OutPort:
+def _parts_of_order(node: AtenNode, x: OutPort, absent: OutPort, axis: int) -> OutPort:
     """Return the part in which elements lie when PyTorch has sorted them: a NaN stays and parts those on its sides.
 
     Only an element that is less than all before it comes to the front, unless that is NaN. Even parts are those of
@@ -212,7 +212,7 @@ def _parts_of_order(node: Call, x: OutPort, absent: OutPort, axis: int) -> OutPo
 
 
 @aten("renorm.default")
-def renorm(node: Call, x: OutPort, p: Number, dim: int, maxnorm: Number) -> OutPort:
+def renorm(node: AtenNode, x: OutPort, p: Number, dim: int, maxnorm: Number) -> OutPort:
     """Slices along an axis whose norm is larger than `maxnorm`, scaled down to it."""
     build, axis = node.build, node.axis(dim, x.type.rank)
     others = tuple(k for k in range(x.type.rank) if k != axis)
@@ -223,7 +223,7 @@ def renorm(node: Call, x: OutPort, p: Number, dim: int, maxnorm: Number) -> OutP
 
 
 @aten("histc.default")
-def histc(node: Call, x: OutPort, bins: int = 100, min: Number = 0, max: Number = 0) -> OutPort:
+def histc(node: AtenNode, x: OutPort, bins: int = 100, min: Number = 0, max: Number = 0) -> OutPort:
     """The number of elements in each of equal parts of min..max; of all elements if both are equal."""
     build, dtype = node.build, x.type.dtype
     flat = build.Reshape(node.real(x), node.list([-1]))
@@ -243,7 +243,7 @@ def histc(node: Call, x: OutPort, bins: int = 100, min: Number = 0, max: Number 
 
 
 @aten("bincount.default")
-def bincount(node: Call, x: OutPort, weights: OutPort | None = None, minlength: int = 0) -> OutPort:
+def bincount(node: AtenNode, x: OutPort, weights: OutPort | None = None, minlength: int = 0) -> OutPort:
     """The number of times that each number occurs, or the sums of its weights."""
     build = node.build
     numbers = node.cast(x, DType.I64)

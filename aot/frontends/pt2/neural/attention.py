@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from aot.frontends.pt2.registry import Call, Number, aten
+from aot.frontends.pt2.registry import AtenNode, Number, aten
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
 @aten("scaled_dot_product_attention.default")
 def attention(
-    node: Call,
+    node: AtenNode,
     query: OutPort,
     key: OutPort,
     value: OutPort,
@@ -33,11 +33,11 @@ def attention(
     return y if attn_mask is None else build.Select(_all_masked(node, inputs[3]), node.like(0, y), y)
 
 
-def _typed_mask(node: Call, mask: OutPort, query: OutPort) -> OutPort:
+def _typed_mask(node: AtenNode, mask: OutPort, query: OutPort) -> OutPort:
     return mask if mask.type.dtype is DType.BOOL else node.cast(mask, query.type.dtype)
 
 
-def _all_masked(node: Call, mask: OutPort) -> OutPort:
+def _all_masked(node: AtenNode, mask: OutPort) -> OutPort:
     """True for queries that see no key."""
     build, last = node.build, node.list([mask.type.rank - 1])
     if mask.type.dtype is DType.BOOL:
@@ -46,7 +46,7 @@ def _all_masked(node: Call, mask: OutPort) -> OutPort:
     return build.Equal(top, node.like(-float("inf"), mask))
 
 
-def _repeated(node: Call, p: OutPort, query: OutPort) -> OutPort:
+def _repeated(node: AtenNode, p: OutPort, query: OutPort) -> OutPort:
     """Heads of keys or values [.., H, S, E], each repeated for the queries that share it."""
     build, axis = node.build, p.type.rank - 3
     if p.shape[axis] == query.shape[axis]:
@@ -60,7 +60,7 @@ def _repeated(node: Call, p: OutPort, query: OutPort) -> OutPort:
 
 @aten("_scaled_dot_product_flash_attention_for_cpu.default")
 def flash_attention(
-    node: Call,
+    node: AtenNode,
     query: OutPort,
     key: OutPort,
     value: OutPort,
@@ -76,7 +76,7 @@ def flash_attention(
 
 @aten("_scaled_dot_product_efficient_attention.default")
 def efficient_attention(
-    node: Call,
+    node: AtenNode,
     query: OutPort,
     key: OutPort,
     value: OutPort,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.pt2.registry import Call, aten
+from aot.frontends.pt2.registry import AtenNode, aten
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim
 from aot.runtime.errors import ModelError
 
 
-def per_axis(node: Call, values: int | Sequence[int], rank: int, name: str) -> tuple[int, ...]:
+def per_axis(node: AtenNode, values: int | Sequence[int], rank: int, name: str) -> tuple[int, ...]:
     """Return one number for each spatial axis; one number alone is that of all."""
     found = (values,) if isinstance(values, int) else tuple(values)
     if len(found) == 1:
@@ -20,7 +20,7 @@ def per_axis(node: Call, values: int | Sequence[int], rank: int, name: str) -> t
     return found
 
 
-def spatial_rank(node: Call, x: OutPort, w: OutPort) -> int:
+def spatial_rank(node: AtenNode, x: OutPort, w: OutPort) -> int:
     """Return the number of spatial axes, by the weights: a batch of one may have no axis."""
     rank = w.type.rank - 2
     node.refuse(not 1 <= rank <= 3, f"1 to 3 spatial axes, got weights {w.type}")
@@ -29,7 +29,7 @@ def spatial_rank(node: Call, x: OutPort, w: OutPort) -> int:
     return rank
 
 
-def grouped(node: Call, w: OutPort, groups: int) -> OutPort:
+def grouped(node: AtenNode, w: OutPort, groups: int) -> OutPort:
     """Reshape [a, b, ..] to [groups, a / groups, b, ..]."""
     first: Dim = w.shape[0]
     if groups < 1 or (isinstance(first, int) and first % groups):
@@ -38,20 +38,20 @@ def grouped(node: Call, w: OutPort, groups: int) -> OutPort:
     return node.build.Reshape(w, node.build.Concat(*sizes, axis=0))
 
 
-def batched(node: Call, x: OutPort, rank: int) -> tuple[OutPort, bool]:
+def batched(node: AtenNode, x: OutPort, rank: int) -> tuple[OutPort, bool]:
     """`x` with a batch, and whether it had none."""
     alone = x.type.rank == rank + 1
     return (node.build.Unsqueeze(x, node.list([0])) if alone else x), alone
 
 
-def unbatched(node: Call, y: OutPort, alone: bool) -> OutPort:
+def unbatched(node: AtenNode, y: OutPort, alone: bool) -> OutPort:
     return node.build.Squeeze(y, node.list([0])) if alone else y
 
 
 @aten("conv1d.default", "conv2d.default", "conv3d.default")
 @aten("conv1d.padding", "conv2d.padding", "conv3d.padding")
 def conv(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     weight: OutPort,
     bias: OutPort | None = None,
@@ -75,7 +75,9 @@ def conv(
     return unbatched(node, node.biased(y, bias), alone)
 
 
-def _named_padding(node: Call, name: str, w: OutPort, gaps: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _named_padding(
+    node: AtenNode, name: str, w: OutPort, gaps: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Padding `same` has the odd element behind."""
     if name not in ("same", "valid"):
         raise ModelError(f"{node.kind}: padding is same or valid, got {name!r}")
@@ -87,7 +89,7 @@ def _named_padding(node: Call, name: str, w: OutPort, gaps: Sequence[int]) -> tu
 
 @aten("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
 def conv_transpose(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     weight: OutPort,
     bias: OutPort | None = None,
@@ -116,7 +118,7 @@ def conv_transpose(
 
 @aten("convolution.default", "_convolution.default", "convolution_overrideable.default")
 def convolution(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     weight: OutPort,
     bias: OutPort | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 from aot.opset.movement.embedding import Bag
 from aot.runtime.abi import DType
@@ -10,7 +10,7 @@ from aot.runtime.abi import DType
 
 @aten("embedding.default")
 def embedding(
-    node: Call,
+    node: AtenNode,
     weight: OutPort,
     indices: OutPort,
     padding_idx: Size = -1,
@@ -23,7 +23,7 @@ def embedding(
 @aten("embedding_bag.default", "embedding_bag.padding_idx", "_embedding_bag.default")
 @aten("_embedding_bag_forward_only.default")
 def embedding_bag(
-    node: Call,
+    node: AtenNode,
     weight: OutPort,
     indices: OutPort,
     offsets: OutPort,
@@ -53,7 +53,7 @@ def embedding_bag(
     return (build.EmbeddingBagOffsets(*inputs, reduction=Bag.MEAN if mode else Bag.SUM),) * 4
 
 
-def _maxima(node: Call, weight: OutPort, indices: OutPort, offsets: OutPort) -> OutPort:
+def _maxima(node: AtenNode, weight: OutPort, indices: OutPort, offsets: OutPort) -> OutPort:
     """Return the maxima of the rows of bags, which begin at offsets; 0 of an empty one."""
     build = node.build
     rows = build.Gather(weight, indices, node.scalar(0))

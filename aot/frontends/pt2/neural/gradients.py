@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 
 
 @aten("embedding_dense_backward.default")
 def embedding_gradient(
-    node: Call, grad: OutPort, indices: OutPort, num_weights: Size, padding_idx: Size, scale_grad_by_freq: bool
+    node: AtenNode, grad: OutPort, indices: OutPort, num_weights: Size, padding_idx: Size, scale_grad_by_freq: bool
 ) -> OutPort:
     """Rows of gradients, added where an index chose a row of the table; those of padding count for nothing."""
     node.refuse(scale_grad_by_freq, "gradients that are divided by the count of an index are not supported")
@@ -26,7 +26,13 @@ def embedding_gradient(
 
 
 def _gradients(
-    node: Call, grad: OutPort, x: OutPort, mean: OutPort, scale: OutPort, weight: OutPort | None, axes: Sequence[int]
+    node: AtenNode,
+    grad: OutPort,
+    x: OutPort,
+    mean: OutPort,
+    scale: OutPort,
+    weight: OutPort | None,
+    axes: Sequence[int],
 ) -> tuple[OutPort, OutPort]:
     """Return the gradient of (x - mean) scale weight, normalised over `axes`, and (x - mean) scale."""
     build, over = node.build, node.list(axes)
@@ -39,7 +45,7 @@ def _gradients(
 
 @aten("native_layer_norm_backward.default")
 def layer_norm_gradient(
-    node: Call,
+    node: AtenNode,
     grad: OutPort,
     input: OutPort,
     normalized_shape: Sequence[Size],
@@ -58,7 +64,7 @@ def layer_norm_gradient(
 
 @aten("native_group_norm_backward.default")
 def group_norm_gradient(
-    node: Call,
+    node: AtenNode,
     grad: OutPort,
     input: OutPort,
     mean: OutPort,
@@ -82,7 +88,7 @@ def group_norm_gradient(
 
 
 @aten("_adaptive_avg_pool2d_backward.default")
-def adaptive_pool_gradient(node: Call, grad: OutPort, self: OutPort) -> OutPort:
+def adaptive_pool_gradient(node: AtenNode, grad: OutPort, self: OutPort) -> OutPort:
     """Each element gets the gradients of the means that it is part of, divided by their counts."""
     rank = self.type.rank
     for axis in (rank - 2, rank - 1):
@@ -98,7 +104,7 @@ def adaptive_pool_gradient(node: Call, grad: OutPort, self: OutPort) -> OutPort:
 
 @aten("max_pool2d_with_indices_backward.default")
 def max_pool_gradient(
-    node: Call,
+    node: AtenNode,
     grad: OutPort,
     self: OutPort,
     kernel_size: Sequence[int],

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 NONE, MEAN, SUM = 0, 1, 2  # by PyTorch's numbers
 
 
-def reduced(node: Call, loss: OutPort, reduction: int) -> OutPort:
+def reduced(node: AtenNode, loss: OutPort, reduction: int) -> OutPort:
     """Return the loss, its mean or its sum."""
     node.refuse(reduction not in (NONE, MEAN, SUM), f"reduction is 0 to 2, got {reduction}")
     if reduction == NONE:
@@ -21,7 +21,7 @@ def reduced(node: Call, loss: OutPort, reduction: int) -> OutPort:
 
 
 @aten("mse_loss.default", "l1_loss.default")
-def distance_loss(node: Call, x: OutPort, target: OutPort, reduction: int = MEAN) -> OutPort:
+def distance_loss(node: AtenNode, x: OutPort, target: OutPort, reduction: int = MEAN) -> OutPort:
     a, b = node.promoted(x, target, floats=True)
     gap = node.build.Subtract(a, b)
     each = node.build.Multiply(gap, gap) if node.kind.startswith("mse") else node.build.Abs(gap)
@@ -30,7 +30,7 @@ def distance_loss(node: Call, x: OutPort, target: OutPort, reduction: int = MEAN
 
 @aten("smooth_l1_loss.default", "huber_loss.default")
 def huber(
-    node: Call, x: OutPort, target: OutPort, reduction: int = MEAN, beta: float = 1.0, delta: float = 1.0
+    node: AtenNode, x: OutPort, target: OutPort, reduction: int = MEAN, beta: float = 1.0, delta: float = 1.0
 ) -> OutPort:
     """Squares near 0, lines beyond `beta` or `delta`."""
     build, smooth = node.build, node.kind.startswith("smooth")
@@ -45,7 +45,7 @@ def huber(
 
 @aten("binary_cross_entropy.default")
 def binary_cross_entropy(
-    node: Call, x: OutPort, target: OutPort, weight: OutPort | None = None, reduction: int = MEAN
+    node: AtenNode, x: OutPort, target: OutPort, weight: OutPort | None = None, reduction: int = MEAN
 ) -> OutPort:
     """Logarithms are at least -100."""
     build, least = node.build, node.like(-100, x)
@@ -58,7 +58,7 @@ def binary_cross_entropy(
 
 @aten("binary_cross_entropy_with_logits.default")
 def binary_cross_entropy_with_logits(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     target: OutPort,
     weight: OutPort | None = None,
@@ -76,7 +76,7 @@ def binary_cross_entropy_with_logits(
 
 
 @aten("kl_div.default")
-def kl_div(node: Call, x: OutPort, target: OutPort, reduction: int = MEAN, log_target: bool = False) -> OutPort:
+def kl_div(node: AtenNode, x: OutPort, target: OutPort, reduction: int = MEAN, log_target: bool = False) -> OutPort:
     build = node.build
     if log_target:
         each = build.Multiply(build.Exp(target), build.Subtract(target, x))
@@ -86,14 +86,14 @@ def kl_div(node: Call, x: OutPort, target: OutPort, reduction: int = MEAN, log_t
 
 
 @aten("soft_margin_loss.default")
-def soft_margin(node: Call, x: OutPort, target: OutPort, reduction: int = MEAN) -> OutPort:
+def soft_margin(node: AtenNode, x: OutPort, target: OutPort, reduction: int = MEAN) -> OutPort:
     return reduced(node, node.build.SoftPlus(node.build.Negative(node.build.Multiply(x, target))), reduction)
 
 
 @aten("nll_loss.default", "nll_loss_nd.default", "nll_loss_forward.default")
 @aten("nll_loss2d.default", "nll_loss2d_forward.default")
 def nll(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     target: OutPort,
     weight: OutPort | None = None,
@@ -126,7 +126,7 @@ def nll(
 
 @aten("cross_entropy_loss.default")
 def cross_entropy(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     target: OutPort,
     weight: OutPort | None = None,
@@ -154,14 +154,14 @@ def cross_entropy(
     return build.Divide(total, node.cast(count, x.type.dtype)) if x.type.rank > 1 else total
 
 
-def paired(node: Call, step: Callable[..., OutPort], x: OutPort, y: OutPort) -> OutPort:
+def paired(node: AtenNode, step: Callable[..., OutPort], x: OutPort, y: OutPort) -> OutPort:
     """Apply `step` to two tensors, converted to one type."""
     return step(*node.promoted(x, y, floats=True))
 
 
 @aten("margin_ranking_loss.default")
 def margin_ranking(
-    node: Call, x: OutPort, input2: OutPort, target: OutPort, margin: float = 0.0, reduction: int = MEAN
+    node: AtenNode, x: OutPort, input2: OutPort, target: OutPort, margin: float = 0.0, reduction: int = MEAN
 ) -> OutPort:
     """max(0, margin - t (x1 - x2))"""
     build = node.build

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.pt2.registry import SHORT, Call, Number, Size, aten
+from aot.frontends.pt2.registry import SHORT_FLOATS, AtenNode, Number, Size, aten
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
-def along(node: Call, v: OutPort, x: OutPort) -> OutPort:
+def along(node: AtenNode, v: OutPort, x: OutPort) -> OutPort:
     """Reshape a vector of channels so that it broadcasts to `x`."""
     return node.reshape(v, (v.shape[0], *[1] * (x.type.rank - 2)))
 
 
-def scaled(node: Call, y: OutPort, weight: OutPort | None, bias: OutPort | None) -> OutPort:
+def scaled(node: AtenNode, y: OutPort, weight: OutPort | None, bias: OutPort | None) -> OutPort:
     """Return `y weight + bias`, in the type of the vectors: data of autocast is shorter than they are."""
     for operation, vector in (("Multiply", weight), ("Add", bias)):
         y = y if vector is None else getattr(node.build, operation)(node.cast(y, vector.type.dtype), vector)
     return y
 
 
-def filled(node: Call, v: OutPort | None, x: OutPort, value: float) -> OutPort:
+def filled(node: AtenNode, v: OutPort | None, x: OutPort, value: float) -> OutPort:
     """Return a vector of channels, full of `value` if there is none."""
     return v if v is not None else node.build.Broadcast(node.like(value, x), node.dims(x, [1]))
 
 
 @aten("batch_norm.default")
 def batch_norm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     weight: OutPort | None = None,
     bias: OutPort | None = None,
@@ -49,7 +49,7 @@ def batch_norm(
 @aten("_native_batch_norm_legit.default", "native_batch_norm.default", "_batch_norm_with_update.default")
 @aten("_native_batch_norm_legit.no_stats", "_batch_norm_no_update.default")
 def native_batch_norm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     weight: OutPort | None = None,
     bias: OutPort | None = None,
@@ -72,7 +72,7 @@ def native_batch_norm(
 
 @aten("_native_batch_norm_legit_no_training.default")
 def batch_norm_no_training(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     weight: OutPort | None,
     bias: OutPort | None,
@@ -87,10 +87,10 @@ def batch_norm_no_training(
     return y, empty, empty
 
 
-def normalized(node: Call, x: OutPort, axes: Sequence[int], eps: float) -> tuple[OutPort, OutPort, OutPort]:
+def normalized(node: AtenNode, x: OutPort, axes: Sequence[int], eps: float) -> tuple[OutPort, OutPort, OutPort]:
     """`x` with mean 0 and deviation 1 over axes; the mean, and 1 / deviation, with axes of size 1."""
     build, dtype, wide = node.build, x.type.dtype, x
-    if dtype in SHORT:
+    if dtype in SHORT_FLOATS:
         wide = node.cast(x, DType.F32)
     at = node.list(axes)
     y = node.cast(build.MVN(wide, at, eps=eps), dtype)
@@ -104,7 +104,7 @@ def normalized(node: Call, x: OutPort, axes: Sequence[int], eps: float) -> tuple
 
 @aten("layer_norm.default", "native_layer_norm.default")
 def layer_norm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     normalized_shape: Sequence[Size],
     weight: OutPort | None = None,
@@ -118,7 +118,7 @@ def layer_norm(
 
 @aten("group_norm.default")
 def group_norm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     num_groups: int,
     weight: OutPort | None = None,
@@ -131,7 +131,7 @@ def group_norm(
 
 @aten("native_group_norm.default")
 def native_group_norm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     weight: OutPort | None,
     bias: OutPort | None,
@@ -153,7 +153,7 @@ def native_group_norm(
 
 @aten("instance_norm.default")
 def instance_norm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     weight: OutPort | None = None,
     bias: OutPort | None = None,
@@ -172,7 +172,11 @@ def instance_norm(
 
 @aten("rms_norm.default")
 def rms_norm(
-    node: Call, x: OutPort, normalized_shape: Sequence[Size], weight: OutPort | None = None, eps: Number | None = None
+    node: AtenNode,
+    x: OutPort,
+    normalized_shape: Sequence[Size],
+    weight: OutPort | None = None,
+    eps: Number | None = None,
 ) -> OutPort:
     """x / root of the mean square, in f32 for short floats; without `eps`, that of the type computed in."""
     build, dtype = node.build, x.type.dtype

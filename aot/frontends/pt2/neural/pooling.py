@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aot.frontends.pt2.neural.convolution import batched, per_axis, unbatched
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim
 from aot.opset.products.pool_windows import Rounding
@@ -14,13 +14,17 @@ from aot.opset.products.pooling import Counted
 from aot.runtime.errors import ModelError
 
 
-def rank_of(node: Call) -> int:
+def rank_of(node: AtenNode) -> int:
     """Return the number of spatial axes, which the name of the operation has."""
     return next(n for n in (1, 2, 3) if f"{n}d" in node.kind)
 
 
 def windows(
-    node: Call, kernel: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int], ceil_mode: bool
+    node: AtenNode,
+    kernel: int | Sequence[int],
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    ceil_mode: bool,
 ) -> dict[str, Any]:
     """Attributes of a pooling; without strides, windows do not overlap."""
     rank = rank_of(node)
@@ -37,7 +41,7 @@ def windows(
 @aten("max_pool1d.default", "max_pool2d.default", "max_pool3d.default")
 @aten("max_pool1d_with_indices.default", "max_pool2d_with_indices.default", "max_pool3d_with_indices.default")
 def max_pool(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     kernel_size: int | Sequence[int],
     stride: int | Sequence[int] = (),
@@ -59,7 +63,7 @@ def max_pool(
     return tuple(unbatched(node, p, alone) for p in found[: len(node.outputs)])
 
 
-def with_nan(node: Call, x: OutPort, pool: Callable[[OutPort], tuple[OutPort, OutPort]]) -> tuple[OutPort, OutPort]:
+def with_nan(node: AtenNode, x: OutPort, pool: Callable[[OutPort], tuple[OutPort, OutPort]]) -> tuple[OutPort, OutPort]:
     """Return maxima and their places: that of the last NaN in windows that have one."""
     y, place = pool(x)
     if not x.type.dtype.is_float:
@@ -72,7 +76,7 @@ def with_nan(node: Call, x: OutPort, pool: Callable[[OutPort], tuple[OutPort, Ou
 
 @aten("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
 def avg_pool(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     kernel_size: int | Sequence[int],
     stride: int | Sequence[int] = (),
@@ -99,7 +103,7 @@ def avg_pool(
 
 
 def _adaptive(
-    node: Call, x: OutPort, output_size: Size | Sequence[Size], pool: Callable[..., tuple[OutPort, ...]]
+    node: AtenNode, x: OutPort, output_size: Size | Sequence[Size], pool: Callable[..., tuple[OutPort, ...]]
 ) -> tuple[OutPort, ...]:
     rank = rank_of(node)
     sizes = (output_size,) if not isinstance(output_size, Sequence) else tuple(output_size)
@@ -112,7 +116,7 @@ def _adaptive(
 
 @aten("adaptive_avg_pool1d.default", "adaptive_avg_pool2d.default", "adaptive_avg_pool3d.default")
 @aten("_adaptive_avg_pool2d.default", "_adaptive_avg_pool3d.default")
-def adaptive_avg_pool(node: Call, x: OutPort, output_size: Size | Sequence[Size]) -> OutPort:
+def adaptive_avg_pool(node: AtenNode, x: OutPort, output_size: Size | Sequence[Size]) -> OutPort:
     def pool(whole: OutPort, sizes: OutPort, numbers: Sequence[Size]) -> tuple[OutPort, ...]:
         if all(n == 1 for n in numbers):
             return (node.build.ReduceMean(whole, node.list(range(2, whole.type.rank)), keep_dims=True),)
@@ -140,7 +144,7 @@ def _even(sizes: Sequence[Dim], counts: Sequence[Size]) -> tuple[int, ...] | Non
 
 
 @aten("adaptive_max_pool1d.default", "adaptive_max_pool2d.default", "adaptive_max_pool3d.default")
-def adaptive_max_pool(node: Call, x: OutPort, output_size: Size | Sequence[Size]) -> tuple[OutPort, ...]:
+def adaptive_max_pool(node: AtenNode, x: OutPort, output_size: Size | Sequence[Size]) -> tuple[OutPort, ...]:
     def pool(whole: OutPort, sizes: OutPort, numbers: Sequence[Size]) -> tuple[OutPort, ...]:
         del numbers
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.pt2.registry import Call, aten
+from aot.frontends.pt2.registry import AtenNode, aten
 from aot.ir.graph import OutPort
 from aot.opset.recurrent.recurrent import Direction
 from aot.runtime.errors import ModelError
@@ -21,7 +21,7 @@ class Stack:
     PyTorch sorts the gates i f g o (LSTM), r z n (GRU); the opset f i c o and z r h.
     """
 
-    node: Call
+    node: AtenNode
     weights: Sequence[OutPort]
     has_biases: bool
     directions: int
@@ -128,7 +128,7 @@ class Stack:
 
 @aten("lstm.input")
 def lstm(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     hx: Sequence[OutPort],
     params: Sequence[OutPort],
@@ -147,7 +147,7 @@ def lstm(
 
 @aten("gru.input", "rnn_tanh.input", "rnn_relu.input")
 def gru(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     hx: OutPort,
     params: Sequence[OutPort],
@@ -163,7 +163,7 @@ def gru(
 
 @aten("lstm_cell.default", "gru_cell.default", "rnn_tanh_cell.default", "rnn_relu_cell.default")
 def cell(
-    node: Call,
+    node: AtenNode,
     x: OutPort,
     hx: OutPort | Sequence[OutPort],
     w_ih: OutPort,

@@ -7,22 +7,22 @@ says at which end shorter diagonals are filled.
 from __future__ import annotations
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
-def _count(node: Call, size: OutPort) -> OutPort:
+def _count(node: TfNode, size: OutPort) -> OutPort:
     return node.build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
 
 
-def _steps(node: Call, rows: OutPort, columns: OutPort) -> tuple[OutPort, OutPort]:
+def _steps(node: TfNode, rows: OutPort, columns: OutPort) -> tuple[OutPort, OutPort]:
     """Row numbers [rows, 1] and column numbers [columns]."""
     return node.build.Unsqueeze(_count(node, rows), node.list([1])), _count(node, columns)
 
 
 @tf("MatrixBandPart", "BatchMatrixBandPart")
-def band_part(node: Call, x: OutPort, lower: OutPort, upper: OutPort) -> OutPort:
+def band_part(node: TfNode, x: OutPort, lower: OutPort, upper: OutPort) -> OutPort:
     """Diagonals outside of the band are 0; negative limits keep all."""
     build, rank = node.build, x.type.rank
     rows, columns = _steps(node, node.size(x, rank - 2), node.size(x, rank - 1))
@@ -53,13 +53,13 @@ ALIGN = {
 # for diagonals above the main one, and for it and those below: True if elements begin at the left
 
 
-def _length(node: Call, d: OutPort, rows: OutPort, columns: OutPort) -> OutPort:
+def _length(node: TfNode, d: OutPort, rows: OutPort, columns: OutPort) -> OutPort:
     """Number of elements of diagonal `d`."""
     build = node.build
     return build.Minimum(build.Add(rows, build.Minimum(d, 0)), build.Subtract(columns, build.Maximum(d, 0)))
 
 
-def _limits(node: Call, k: OutPort) -> tuple[OutPort, OutPort]:
+def _limits(node: TfNode, k: OutPort) -> tuple[OutPort, OutPort]:
     """Return the lowest and the highest diagonal of `k`, one number or two."""
     flat = node.build.Reshape(node.cast(k, DType.I64), node.list([-1]))
     last = node.extent(flat, 0, "the number of diagonals") - 1
@@ -67,14 +67,14 @@ def _limits(node: Call, k: OutPort) -> tuple[OutPort, OutPort]:
     return low, high
 
 
-def _band(node: Call, k: OutPort, rows: OutPort, columns: OutPort) -> _Band:
+def _band(node: TfNode, k: OutPort, rows: OutPort, columns: OutPort) -> _Band:
     low, high = _limits(node, k)
     build = node.build
     nearest = build.Minimum(build.Maximum(node.scalar(0), low), high)
     return _Band(low, high, rows, columns, _length(node, nearest, rows, columns))
 
 
-def _offset(node: Call, band: _Band, d: OutPort) -> OutPort:
+def _offset(node: TfNode, band: _Band, d: OutPort) -> OutPort:
     """Number of filled places in front of a diagonal."""
     default = "RIGHT_LEFT" if node.kind.endswith("V3") else "LEFT_LEFT"
     above, below = node.choice("align", ALIGN, default)
@@ -84,14 +84,14 @@ def _offset(node: Call, band: _Band, d: OutPort) -> OutPort:
     return build.Select(build.Greater(d, 0), up, down)
 
 
-def _elements(node: Call, x: OutPort, places: OutPort, inside: OutPort, default: OutPort, batch: int) -> OutPort:
+def _elements(node: TfNode, x: OutPort, places: OutPort, inside: OutPort, default: OutPort, batch: int) -> OutPort:
     """Return elements of the flattened last axis of `x` at `places`; `default` where these are not inside."""
     build = node.build
     held = build.Select(inside, places, node.scalar(0))
     return build.Select(inside, build.Gather(x, held, node.scalar(batch)), default)
 
 
-def _in_matrix(node: Call, band: _Band, values: OutPort, default: OutPort) -> tuple[OutPort, OutPort]:
+def _in_matrix(node: TfNode, band: _Band, values: OutPort, default: OutPort) -> tuple[OutPort, OutPort]:
     """Return the band's values [.., diagonals * longest] as matrices, and [rows, columns] of where the band is."""
     build, batch = node.build, values.type.rank - 1
     rows, columns = _steps(node, band.rows, band.columns)
@@ -103,7 +103,7 @@ def _in_matrix(node: Call, band: _Band, values: OutPort, default: OutPort) -> tu
     return _elements(node, values, place, inside, default, batch), inside
 
 
-def _flat(node: Call, x: OutPort, behind: int) -> OutPort:
+def _flat(node: TfNode, x: OutPort, behind: int) -> OutPort:
     """Flatten the last `behind` axes into one."""
     kept = range(x.type.rank - behind)
     return node.build.Reshape(x, node.build.Concat(node.dims(x, kept), node.list([-1]), axis=0)) if behind > 1 else x
@@ -116,7 +116,7 @@ def _is_single(k: OutPort) -> bool:
 
 @tf("MatrixDiag", "BatchMatrixDiag", "MatrixDiagV2", "MatrixDiagV3")
 def matrix_diag(
-    node: Call,
+    node: TfNode,
     x: OutPort,
     k: OutPort | None = None,
     rows: OutPort | None = None,
@@ -143,7 +143,7 @@ def matrix_diag(
 
 
 @tf("MatrixDiagPart", "BatchMatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
-def matrix_diag_part(node: Call, x: OutPort, k: OutPort | None = None, default: OutPort | None = None) -> OutPort:
+def matrix_diag_part(node: TfNode, x: OutPort, k: OutPort | None = None, default: OutPort | None = None) -> OutPort:
     build, rank = node.build, x.type.rank
     k = node.scalar(0) if k is None else k
     rows, columns = (node.size(x, rank + a) for a in (-2, -1))
@@ -160,7 +160,7 @@ def matrix_diag_part(node: Call, x: OutPort, k: OutPort | None = None, default: 
 
 
 @tf("MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
-def matrix_set_diag(node: Call, x: OutPort, diagonal: OutPort, k: OutPort | None = None) -> OutPort:
+def matrix_set_diag(node: TfNode, x: OutPort, diagonal: OutPort, k: OutPort | None = None) -> OutPort:
     k = node.scalar(0) if k is None else k
     rows, columns = (node.size(x, x.type.rank + a) for a in (-2, -1))
     band = _band(node, k, rows, columns)
@@ -170,7 +170,7 @@ def matrix_set_diag(node: Call, x: OutPort, diagonal: OutPort, k: OutPort | None
 
 
 @tf("Diag")
-def diag(node: Call, x: OutPort) -> OutPort:
+def diag(node: TfNode, x: OutPort) -> OutPort:
     """A tensor of twice the rank with `x` where both halves of an index are equal."""
     build, rank = node.build, x.type.rank
     sizes = node.dims(x, range(rank))
@@ -181,7 +181,7 @@ def diag(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("DiagPart")
-def diag_part(node: Call, x: OutPort) -> OutPort:
+def diag_part(node: TfNode, x: OutPort) -> OutPort:
     """The elements of which both halves of the index are equal."""
     build, half = node.build, x.type.rank // 2
     sizes = node.dims(x, range(half))

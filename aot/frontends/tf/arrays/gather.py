@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.tf.math.complex_numbers import by_parts
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.gather import NegativeIndices
 from aot.opset.reduction.sorting import Mode, Order
@@ -12,14 +12,14 @@ from aot.runtime.abi import DType
 
 @tf("Gather", "ResourceGather")
 @by_parts
-def gather(node: Call, x: OutPort, indices: OutPort) -> OutPort:
+def gather(node: TfNode, x: OutPort, indices: OutPort) -> OutPort:
     batch = node.integer("batch_dims", 0)
     return node.build.Gather(x, indices, node.scalar(batch), batch_dims=batch)
 
 
 @tf("GatherV2")
 @by_parts
-def gather_v2(node: Call, x: OutPort, indices: OutPort, axis: OutPort) -> OutPort:
+def gather_v2(node: TfNode, x: OutPort, indices: OutPort, axis: OutPort) -> OutPort:
     batch = node.integer("batch_dims")
     along = node.scalar(node.axis(node.ints(axis, "axis")[0], x.type.rank)) if axis.value is not None else axis
     return node.build.Gather(x, indices, along, batch_dims=batch + indices.type.rank if batch < 0 else batch)
@@ -27,12 +27,12 @@ def gather_v2(node: Call, x: OutPort, indices: OutPort, axis: OutPort) -> OutPor
 
 @tf("GatherNd", "ResourceGatherNd")
 @by_parts
-def gather_nd(node: Call, x: OutPort, indices: OutPort) -> OutPort:
+def gather_nd(node: TfNode, x: OutPort, indices: OutPort) -> OutPort:
     return node.build.GatherND(x, indices)
 
 
 @tf("OneHot")
-def one_hot(node: Call, indices: OutPort, depth: OutPort, on: OutPort, off: OutPort) -> OutPort:
+def one_hot(node: TfNode, indices: OutPort, depth: OutPort, on: OutPort, off: OutPort) -> OutPort:
     """An index that is negative or too large names no place."""
     places, size = node.cast(indices, DType.I64), node.cast(depth, DType.I64)
     mode = NegativeIndices.IGNORE_NEGATIVE
@@ -40,7 +40,7 @@ def one_hot(node: Call, indices: OutPort, depth: OutPort, on: OutPort, off: OutP
 
 
 @tf("TopK", "TopKV2")
-def top_k(node: Call, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, OutPort]:
+def top_k(node: TfNode, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, OutPort]:
     """The largest elements of the last axis, sorted: those that are equal in the order of their places."""
     count = node.scalar(node.integer("k")) if k is None else node.cast(k, DType.I64)
     dtype = node.dtype("index_type", DType.I32)
@@ -58,7 +58,7 @@ def top_k(node: Call, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, Ou
 
 
 @tf("NthElement")
-def nth_element(node: Call, x: OutPort, n: OutPort) -> OutPort:
+def nth_element(node: TfNode, x: OutPort, n: OutPort) -> OutPort:
     """The n-th smallest element of the last axis, or largest, counted from 0."""
     build, last = node.build, x.type.rank - 1
     mode = Mode.MAX if node.flag("reverse") else Mode.MIN
@@ -68,7 +68,7 @@ def nth_element(node: Call, x: OutPort, n: OutPort) -> OutPort:
 
 
 @tf("InTopK", "InTopKV2")
-def in_top_k(node: Call, scores: OutPort, targets: OutPort, k: OutPort | None = None) -> OutPort:
+def in_top_k(node: TfNode, scores: OutPort, targets: OutPort, k: OutPort | None = None) -> OutPort:
     """True where fewer than k scores of a row exceed that of the target, all are finite, and the target is a place."""
     build = node.build
     count = node.scalar(node.integer("k")) if k is None else node.cast(k, DType.I64)
@@ -82,14 +82,14 @@ def in_top_k(node: Call, scores: OutPort, targets: OutPort, k: OutPort | None = 
 
 
 @tf("Where")
-def where(node: Call, x: OutPort) -> OutPort:
+def where(node: TfNode, x: OutPort) -> OutPort:
     """Places [count, rank] of the elements that are not 0."""
     node.refuse(not x.type.rank, "the input must have an axis, got a scalar")
     return node.build.Transpose(node.build.NonZero(x), node.list([1, 0]))
 
 
 @tf("Unique", "UniqueWithCounts", "UniqueV2", "UniqueWithCountsV2")
-def unique(node: Call, x: OutPort, axis: OutPort | None = None) -> tuple[OutPort, ...]:
+def unique(node: TfNode, x: OutPort, axis: OutPort | None = None) -> tuple[OutPort, ...]:
     """Distinct elements in the order of their first places, the place of each element among them, their counts."""
     build, dtype = node.build, node.dtype("out_idx")
     chosen = () if axis is None or axis.shape == (0,) else node.axes(node.ints(axis, "axis"), x.type.rank)
@@ -101,7 +101,7 @@ def unique(node: Call, x: OutPort, axis: OutPort | None = None) -> tuple[OutPort
 
 
 @tf("ListDiff")
-def list_diff(node: Call, x: OutPort, y: OutPort) -> tuple[OutPort, OutPort]:
+def list_diff(node: TfNode, x: OutPort, y: OutPort) -> tuple[OutPort, OutPort]:
     """The elements of x that y does not have, and their places."""
     build, one = node.build, node.list([1])
     held = build.ReduceLogicalOr(build.Equal(build.Unsqueeze(x, one), build.Unsqueeze(y, node.list([0]))), one)
@@ -110,7 +110,7 @@ def list_diff(node: Call, x: OutPort, y: OutPort) -> tuple[OutPort, OutPort]:
 
 
 @tf("Bucketize")
-def bucketize(node: Call, x: OutPort) -> OutPort:
+def bucketize(node: TfNode, x: OutPort) -> OutPort:
     """The number of boundaries that are not above each element."""
     boundaries = node.build.const(node.numbers("boundaries"), DType.F32)
     wide = x if x.type.dtype in (DType.F32, DType.F64) else node.cast(x, DType.F32)
@@ -119,13 +119,13 @@ def bucketize(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("LowerBound", "UpperBound")
-def search_sorted(node: Call, rows: OutPort, values: OutPort) -> OutPort:
+def search_sorted(node: TfNode, rows: OutPort, values: OutPort) -> OutPort:
     right, dtype = node.kind == "UpperBound", node.dtype("out_type")
     return node.build.SearchSorted(rows, values, right_mode=right, output_type=dtype)
 
 
 @tf("InvertPermutation")
-def invert_permutation(node: Call, x: OutPort) -> OutPort:
+def invert_permutation(node: TfNode, x: OutPort) -> OutPort:
     build = node.build
     places = build.Range(
         node.like(0, x), node.cast(node.size(x, 0), x.type.dtype), node.like(1, x), output_type=x.type.dtype
@@ -134,7 +134,7 @@ def invert_permutation(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("UnravelIndex")
-def unravel_index(node: Call, indices: OutPort, dims: OutPort) -> OutPort:
+def unravel_index(node: TfNode, indices: OutPort, dims: OutPort) -> OutPort:
     """[rank, ..]: the coordinates of flat places."""
     build, rest, parts = node.build, indices, list[OutPort]()
     for k in reversed(range(node.extent(dims, 0, "the rank"))):

@@ -7,7 +7,7 @@ from zlib import crc32
 
 import numpy as np
 
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.control.random_numbers import philox_words
 from aot.runtime.abi import DType
@@ -17,13 +17,13 @@ MASK = (1 << 64) - 1
 
 
 @tf("Range")
-def range_(node: Call, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
+def range_(node: TfNode, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
     plain = (node.single(p) for p in (start, limit, step))
     return node.build.Range(*plain, output_type=start.type.dtype)
 
 
 @tf("LinSpace")
-def lin_space(node: Call, start: OutPort, stop: OutPort, count: OutPort) -> OutPort:
+def lin_space(node: TfNode, start: OutPort, stop: OutPort, count: OutPort) -> OutPort:
     """`count` numbers, equally far apart; the last one is `stop`, unless there is one only."""
     build, size = node.build, node.cast(node.single(count), DType.I64)
     last = build.Subtract(size, 1)
@@ -35,7 +35,7 @@ def lin_space(node: Call, start: OutPort, stop: OutPort, count: OutPort) -> OutP
     return build.Select(ends, stop, found)
 
 
-def _seeds(node: Call) -> tuple[int, int]:
+def _seeds(node: TfNode) -> tuple[int, int]:
     """TensorFlow's two seeds of an operation; those of the user where the file has none."""
     own = node.integer("seed") & MASK, node.integer("seed2") & MASK
     if any(own):
@@ -51,14 +51,14 @@ def _seeds(node: Call) -> tuple[int, int]:
 MIXING_KEY = 0x02461E293EC8F720  # of the block of Philox that makes TensorFlow's seeds of a stateless operation's
 
 
-def _mixed(node: Call, seed: OutPort) -> tuple[int, int]:
+def _mixed(node: TfNode, seed: OutPort) -> tuple[int, int]:
     """Return the two seeds that TensorFlow makes of those of a stateless operation; UnsupportedError if they vary."""
     one, two = (int(v) & MASK for v in node.ints(seed, "seed"))
     words = [int(w) for w in philox_words(4, MIXING_KEY, two, first=one)]
     return words[1] << 32 | words[0], words[3] << 32 | words[2]
 
 
-def _given_seeds(node: Call, key: OutPort, counter: OutPort) -> tuple[int, int]:
+def _given_seeds(node: TfNode, key: OutPort, counter: OutPort) -> tuple[int, int]:
     """Return the seeds that are a key and the second number of a counter; UnsupportedError unless its first is 0."""
     first, second = (int(v) & MASK for v in node.ints(counter, "counter"))
     node.refuse(first != 0, f"the counter begins with 0, got {first}")
@@ -66,7 +66,7 @@ def _given_seeds(node: Call, key: OutPort, counter: OutPort) -> tuple[int, int]:
 
 
 def _uniform(
-    node: Call, shape: OutPort, dtype: DType, low: float, high: float, seeds: tuple[int, int] | None = None
+    node: TfNode, shape: OutPort, dtype: DType, low: float, high: float, seeds: tuple[int, int] | None = None
 ) -> OutPort:
     ends = (node.build.const(v, dtype) for v in (low, high))
     first, second = _seeds(node) if seeds is None else seeds
@@ -74,22 +74,22 @@ def _uniform(
 
 
 @tf("RandomUniform")
-def random_uniform(node: Call, shape: OutPort) -> OutPort:
+def random_uniform(node: TfNode, shape: OutPort) -> OutPort:
     return _fractions(node, shape, _seeds(node))
 
 
 @tf("StatelessRandomUniform")
-def stateless_uniform(node: Call, shape: OutPort, seed: OutPort) -> OutPort:
+def stateless_uniform(node: TfNode, shape: OutPort, seed: OutPort) -> OutPort:
     return _fractions(node, shape, _mixed(node, seed))
 
 
 @tf("StatelessRandomUniformV2")
-def stateless_uniform_v2(node: Call, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort) -> OutPort:
+def stateless_uniform_v2(node: TfNode, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort) -> OutPort:
     _require_philox(node, algorithm)
     return _fractions(node, shape, _given_seeds(node, key, counter))
 
 
-def _fractions(node: Call, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
+def _fractions(node: TfNode, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
     """Return uniform numbers from 0 to below 1."""
     dtype = node.dtype("dtype")
     wide = dtype if dtype is DType.F64 else DType.F32
@@ -100,18 +100,18 @@ PHILOX = 1  # number of the algorithm
 AUTOMATIC = 3  # Philox on CPUs
 
 
-def _require_philox(node: Call, algorithm: OutPort) -> None:
+def _require_philox(node: TfNode, algorithm: OutPort) -> None:
     found = node.ints(algorithm, "the algorithm")[0]
     node.refuse(found not in (PHILOX, AUTOMATIC), f"numbers are drawn by Philox (1), got algorithm {found}")
 
 
 @tf("StatelessRandomGetAlg")
-def stateless_algorithm(node: Call) -> OutPort:
+def stateless_algorithm(node: TfNode) -> OutPort:
     return node.build.const(PHILOX, DType.I32)
 
 
 @tf("StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg")
-def key_and_counter(node: Call, seed: OutPort) -> tuple[OutPort, ...]:
+def key_and_counter(node: TfNode, seed: OutPort) -> tuple[OutPort, ...]:
     """The key, the counter and the algorithm of Philox."""
     build, (key, counter) = node.build, _mixed(node, seed)
     first = build.const(np.array([key], np.uint64), DType.U64)
@@ -119,24 +119,24 @@ def key_and_counter(node: Call, seed: OutPort) -> tuple[OutPort, ...]:
 
 
 @tf("RandomUniformInt")
-def random_uniform_int(node: Call, shape: OutPort, low: OutPort, high: OutPort) -> OutPort:
+def random_uniform_int(node: TfNode, shape: OutPort, low: OutPort, high: OutPort) -> OutPort:
     return _integers(node, shape, low, high, _seeds(node))
 
 
 @tf("StatelessRandomUniformInt")
-def stateless_uniform_int(node: Call, shape: OutPort, seed: OutPort, low: OutPort, high: OutPort) -> OutPort:
+def stateless_uniform_int(node: TfNode, shape: OutPort, seed: OutPort, low: OutPort, high: OutPort) -> OutPort:
     return _integers(node, shape, low, high, _mixed(node, seed))
 
 
 @tf("StatelessRandomUniformIntV2")
 def stateless_uniform_int_v2(
-    node: Call, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort, low: OutPort, high: OutPort
+    node: TfNode, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort, low: OutPort, high: OutPort
 ) -> OutPort:
     _require_philox(node, algorithm)
     return _integers(node, shape, low, high, _given_seeds(node, key, counter))
 
 
-def _integers(node: Call, shape: OutPort, low: OutPort, high: OutPort, seeds: tuple[int, int]) -> OutPort:
+def _integers(node: TfNode, shape: OutPort, low: OutPort, high: OutPort, seeds: tuple[int, int]) -> OutPort:
     """Return uniform integers from `low` to below `high`."""
     (first, second), dtype = seeds, low.type.dtype
     return node.build.RandomUniform(shape, low, high, output_type=dtype, global_seed=first, op_seed=second)
@@ -145,7 +145,7 @@ def _integers(node: Call, shape: OutPort, low: OutPort, high: OutPort, seeds: tu
 MIN_UNIFORM = 1e-7  # uniform numbers below count as this before a logarithm, as in TensorFlow
 
 
-def _normal(node: Call, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
+def _normal(node: TfNode, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
     """Pairs of uniform numbers (u, v) become sqrt(-2 log u) (sin 2 pi v, cos 2 pi v); Box and Muller 1958."""
     build, one = node.build, node.list([1])
     wanted = node.cast(shape, DType.I64)
@@ -161,23 +161,23 @@ def _normal(node: Call, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
 
 
 @tf("RandomStandardNormal")
-def random_normal(node: Call, shape: OutPort) -> OutPort:
+def random_normal(node: TfNode, shape: OutPort) -> OutPort:
     return node.cast(_normal(node, shape, _seeds(node)), node.dtype("dtype"))
 
 
 @tf("StatelessRandomNormal")
-def stateless_normal(node: Call, shape: OutPort, seed: OutPort) -> OutPort:
+def stateless_normal(node: TfNode, shape: OutPort, seed: OutPort) -> OutPort:
     return node.cast(_normal(node, shape, _mixed(node, seed)), node.dtype("dtype"))
 
 
 @tf("StatelessRandomNormalV2")
-def stateless_normal_v2(node: Call, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort) -> OutPort:
+def stateless_normal_v2(node: TfNode, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort) -> OutPort:
     _require_philox(node, algorithm)
     return node.cast(_normal(node, shape, _given_seeds(node, key, counter)), node.dtype("dtype"))
 
 
 @tf("TruncatedNormal")
-def truncated_normal(node: Call, shape: OutPort) -> OutPort:
+def truncated_normal(node: TfNode, shape: OutPort) -> OutPort:
     """Quantiles of uniform numbers between those of -2 and 2: of the right distribution."""
     build, edge = node.build, math.erf(2 / math.sqrt(2))
     drawn = _uniform(node, shape, DType.F32, -edge, edge)
@@ -185,7 +185,7 @@ def truncated_normal(node: Call, shape: OutPort) -> OutPort:
 
 
 @tf("Multinomial")
-def multinomial(node: Call, logits: OutPort, count: OutPort) -> OutPort:
+def multinomial(node: TfNode, logits: OutPort, count: OutPort) -> OutPort:
     first, second = _seeds(node)
     build = node.build
     logs = build.Subtract(logits, build.ReduceMax(logits, node.list([1]), keep_dims=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tf.neural.layout import to_channels_first, to_channels_last
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.blocks import DepthMode
 from aot.opset.movement.movement import ReverseMode
@@ -16,19 +16,19 @@ MIRRORS = {"REFLECT": PadMode.REFLECT, "SYMMETRIC": PadMode.SYMMETRIC}
 
 @tf("Transpose")
 @by_parts
-def transpose(node: Call, x: OutPort, order: OutPort) -> OutPort:
+def transpose(node: TfNode, x: OutPort, order: OutPort) -> OutPort:
     return node.build.Transpose(x, order)
 
 
 @tf("Tile")
 @by_parts
-def tile(node: Call, x: OutPort, multiples: OutPort) -> OutPort:
+def tile(node: TfNode, x: OutPort, multiples: OutPort) -> OutPort:
     return node.build.Tile(x, multiples)
 
 
 @tf("Reverse")
 @by_parts
-def reverse(node: Call, x: OutPort, flags: OutPort) -> OutPort:
+def reverse(node: TfNode, x: OutPort, flags: OutPort) -> OutPort:
     """Along the axes whose flag is set."""
     chosen = [i for i, flag in enumerate(node.known(flags, "dims").reshape(-1)) if flag]
     return node.build.Reverse(x, node.list(chosen), mode=ReverseMode.INDEX) if chosen else x
@@ -36,26 +36,26 @@ def reverse(node: Call, x: OutPort, flags: OutPort) -> OutPort:
 
 @tf("ReverseV2")
 @by_parts
-def reverse_v2(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+def reverse_v2(node: TfNode, x: OutPort, axes: OutPort) -> OutPort:
     chosen = node.axes(node.ints(axes, "axis"), x.type.rank)
     return node.build.Reverse(x, node.list(chosen), mode=ReverseMode.INDEX) if chosen else x
 
 
 @tf("ReverseSequence")
 @by_parts
-def reverse_sequence(node: Call, x: OutPort, lengths: OutPort) -> OutPort:
+def reverse_sequence(node: TfNode, x: OutPort, lengths: OutPort) -> OutPort:
     batch, time = node.integer("batch_dim"), node.integer("seq_dim")
     return node.build.ReverseSequence(x, lengths, batch_axis=batch, seq_axis=time)
 
 
 @tf("Roll")
 @by_parts
-def roll(node: Call, x: OutPort, shift: OutPort, axis: OutPort) -> OutPort:
+def roll(node: TfNode, x: OutPort, shift: OutPort, axis: OutPort) -> OutPort:
     column = node.list([-1])
     return node.build.Roll(x, node.build.Reshape(shift, column), node.build.Reshape(axis, column))
 
 
-def ends_of(node: Call, paddings: OutPort) -> tuple[OutPort, OutPort]:
+def ends_of(node: TfNode, paddings: OutPort) -> tuple[OutPort, OutPort]:
     """Return the columns of [rank, 2]."""
     one = node.scalar(1)
     wide = node.cast(paddings, DType.I64)
@@ -65,7 +65,7 @@ def ends_of(node: Call, paddings: OutPort) -> tuple[OutPort, OutPort]:
 
 @tf("Pad", "PadV2")
 @by_parts
-def pad(node: Call, x: OutPort, paddings: OutPort, value: OutPort | None = None) -> OutPort:
+def pad(node: TfNode, x: OutPort, paddings: OutPort, value: OutPort | None = None) -> OutPort:
     if not x.type.rank:
         return x
     return node.build.Pad(x, *ends_of(node, paddings), node.like(0, x) if value is None else value)
@@ -73,13 +73,13 @@ def pad(node: Call, x: OutPort, paddings: OutPort, value: OutPort | None = None)
 
 @tf("MirrorPad")
 @by_parts
-def mirror_pad(node: Call, x: OutPort, paddings: OutPort) -> OutPort:
+def mirror_pad(node: TfNode, x: OutPort, paddings: OutPort) -> OutPort:
     mode = node.choice("mode", MIRRORS)
     return node.build.Pad(x, *ends_of(node, paddings), node.like(0, x), pad_mode=mode)
 
 
 @tf("SpaceToDepth", "DepthToSpace")
-def blocks(node: Call, x: OutPort) -> OutPort:
+def blocks(node: TfNode, x: OutPort) -> OutPort:
     """The place within a block varies slower than the channel."""
     node.refuse(node.text("data_format") not in ("NHWC", "NCHW"), "data_format must be NHWC or NCHW")
     run = node.build.SpaceToDepth if node.kind == "SpaceToDepth" else node.build.DepthToSpace
@@ -87,7 +87,7 @@ def blocks(node: Call, x: OutPort) -> OutPort:
     return to_channels_last(node, y)
 
 
-def _whole(node: Call, x: OutPort, block: OutPort, ends: OutPort) -> tuple[OutPort, OutPort, OutPort]:
+def _whole(node: TfNode, x: OutPort, block: OutPort, ends: OutPort) -> tuple[OutPort, OutPort, OutPort]:
     """Blocks, begins and ends of all axes: the batch and those behind have blocks of 1."""
     build, count = node.build, node.extent(block, 0, "the number of block axes")
     behind = x.type.rank - 1 - count
@@ -100,17 +100,17 @@ def _whole(node: Call, x: OutPort, block: OutPort, ends: OutPort) -> tuple[OutPo
 
 
 @tf("SpaceToBatchND")
-def space_to_batch_nd(node: Call, x: OutPort, block: OutPort, paddings: OutPort) -> OutPort:
+def space_to_batch_nd(node: TfNode, x: OutPort, block: OutPort, paddings: OutPort) -> OutPort:
     return node.build.SpaceToBatch(x, *_whole(node, x, block, paddings))
 
 
 @tf("BatchToSpaceND")
-def batch_to_space_nd(node: Call, x: OutPort, block: OutPort, crops: OutPort) -> OutPort:
+def batch_to_space_nd(node: TfNode, x: OutPort, block: OutPort, crops: OutPort) -> OutPort:
     return node.build.BatchToSpace(x, *_whole(node, x, block, crops))
 
 
 @tf("SpaceToBatch", "BatchToSpace")
-def batch_blocks(node: Call, x: OutPort, ends: OutPort) -> OutPort:
+def batch_blocks(node: TfNode, x: OutPort, ends: OutPort) -> OutPort:
     """Blocks of height and width are equal."""
     block = node.list([node.integer("block_size")] * 2)
     run = space_to_batch_nd if node.kind == "SpaceToBatch" else batch_to_space_nd
@@ -118,7 +118,7 @@ def batch_blocks(node: Call, x: OutPort, ends: OutPort) -> OutPort:
 
 
 @tf("DataFormatVecPermute", "DataFormatDimMap")
-def data_format(node: Call, x: OutPort) -> OutPort:
+def data_format(node: TfNode, x: OutPort) -> OutPort:
     """Sizes, or axes, in the order of another data format."""
     source, target = node.text("src_format"), node.text("dst_format")
     node.refuse(sorted(source) != sorted(target), f"formats must have the same letters, got {source} and {target}")

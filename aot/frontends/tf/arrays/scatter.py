@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.frontends.tf.math.complex_numbers import by_parts
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
 from aot.runtime.abi import DType
@@ -22,7 +22,7 @@ HOW = {
 
 @tf("ScatterNd")
 @by_parts
-def scatter_nd(node: Call, indices: OutPort, updates: OutPort, shape: OutPort) -> OutPort:
+def scatter_nd(node: TfNode, indices: OutPort, updates: OutPort, shape: OutPort) -> OutPort:
     """Updates of one place are added up; other places are 0."""
     blank = node.build.Broadcast(node.like(0, updates), shape)
     how = Combination.NONE if updates.type.dtype is DType.BOOL else Combination.SUM
@@ -30,13 +30,13 @@ def scatter_nd(node: Call, indices: OutPort, updates: OutPort, shape: OutPort) -
 
 
 @tf(*HOW)
-def tensor_scatter(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
+def tensor_scatter(node: TfNode, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
     return node.build.ScatterNDUpdate(x, indices, updates, reduction=HOW[node.kind])
 
 
 @tf("XlaDynamicUpdateSlice")
 @by_parts
-def dynamic_update_slice(node: Call, x: OutPort, part: OutPort, begins: OutPort) -> OutPort:
+def dynamic_update_slice(node: TfNode, x: OutPort, part: OutPort, begins: OutPort) -> OutPort:
     """`part` written into `x` from `begins` on, which are moved so that it lies inside."""
     build, rank = node.build, x.type.rank
     extents, sizes = node.dims(x, range(rank)), node.dims(part, range(rank))
@@ -62,7 +62,7 @@ def dynamic_update_slice(node: Call, x: OutPort, part: OutPort, begins: OutPort)
 
 @tf("DynamicStitch", "ParallelDynamicStitch")
 @by_parts
-def dynamic_stitch(node: Call, *inputs: OutPort) -> OutPort:
+def dynamic_stitch(node: TfNode, *inputs: OutPort) -> OutPort:
     """Rows put where indices say; the later of two for one place stays. There are as many as the largest index says."""
     build, count = node.build, len(inputs) // 2
     column, zero = node.list([-1]), node.scalar(0)
@@ -82,7 +82,7 @@ def dynamic_stitch(node: Call, *inputs: OutPort) -> OutPort:
 
 
 @tf("SparseToDense")
-def sparse_to_dense(node: Call, indices: OutPort, shape: OutPort, values: OutPort, default: OutPort) -> OutPort:
+def sparse_to_dense(node: TfNode, indices: OutPort, shape: OutPort, values: OutPort, default: OutPort) -> OutPort:
     """Indices are [count, rank], a vector for a vector, or a scalar."""
     build, rank = node.build, node.extent(shape, 0, "the rank")
     rows = build.Reshape(indices, node.list([-1, rank]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.tf.arrays.scatter import highest, lowest
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
 from aot.runtime.abi import DType
@@ -11,7 +11,7 @@ from aot.runtime.abi import DType
 HOW = {"Sum": Combination.SUM, "Prod": Combination.PROD, "Max": Combination.MAX, "Min": Combination.MIN}
 
 
-def combined(node: Call, rows: OutPort, ids: OutPort, count: OutPort, how: Combination, blank: OutPort) -> OutPort:
+def combined(node: TfNode, rows: OutPort, ids: OutPort, count: OutPort, how: Combination, blank: OutPort) -> OutPort:
     """[count, ..] from rows [n, ..] and their segments [n]; rows of negative or too large segments are left out."""
     build, zero, one = node.build, node.scalar(0), node.list([1])
     inside = build.LogicalAnd(build.GreaterEqual(ids, zero), build.Less(ids, count))
@@ -23,7 +23,7 @@ def combined(node: Call, rows: OutPort, ids: OutPort, count: OutPort, how: Combi
     return build.Slice(found, node.list([0]), build.Reshape(count, one), one, node.list([0]))
 
 
-def flat(node: Call, x: OutPort, ids: OutPort) -> tuple[OutPort, OutPort]:
+def flat(node: TfNode, x: OutPort, ids: OutPort) -> tuple[OutPort, OutPort]:
     """Return rows [n, ..] and ids [n] of ids that may have several axes."""
     build, rank = node.build, ids.type.rank
     inner = node.dims(x, range(rank, x.type.rank))
@@ -32,7 +32,7 @@ def flat(node: Call, x: OutPort, ids: OutPort) -> tuple[OutPort, OutPort]:
 
 
 @tf("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin")
-def unsorted_segments(node: Call, x: OutPort, ids: OutPort, count: OutPort) -> OutPort:
+def unsorted_segments(node: TfNode, x: OutPort, ids: OutPort, count: OutPort) -> OutPort:
     """Segments without rows are 0, 1, or the lowest or highest number."""
     name = node.kind.removeprefix("UnsortedSegment")
     blank = {"Sum": 0, "Prod": 1, "Max": lowest(x), "Min": highest(x)}[name]
@@ -40,14 +40,14 @@ def unsorted_segments(node: Call, x: OutPort, ids: OutPort, count: OutPort) -> O
     return combined(node, rows, places, node.cast(node.single(count), DType.I64), HOW[name], node.like(blank, x))
 
 
-def count_of(node: Call, ids: OutPort) -> OutPort:
+def count_of(node: TfNode, ids: OutPort) -> OutPort:
     """Return one more than the last of sorted segments; 0 without any."""
     build = node.build
     none = build.const([-1], DType.I64)
     return build.Add(build.ReduceMax(build.Concat(none, ids, axis=0), node.list([0])), 1)
 
 
-def _reduced(node: Call, rows: OutPort, ids: OutPort, count: OutPort, name: str) -> OutPort:
+def _reduced(node: TfNode, rows: OutPort, ids: OutPort, count: OutPort, name: str) -> OutPort:
     """Sum, Mean, SqrtN, Prod, Max or Min of each segment; 0, or 1 for a product, without rows."""
     build = node.build
     blank = {"Prod": 1, "Max": lowest(rows), "Min": highest(rows)}.get(name, 0)
@@ -64,7 +64,7 @@ def _reduced(node: Call, rows: OutPort, ids: OutPort, count: OutPort, name: str)
 
 
 @tf("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax", "SegmentMin")
-def segments(node: Call, x: OutPort, ids: OutPort) -> OutPort:
+def segments(node: TfNode, x: OutPort, ids: OutPort) -> OutPort:
     """There are as many segments as the last id says."""
     places = node.cast(ids, DType.I64)
     return _reduced(node, x, places, count_of(node, places), node.kind.removeprefix("Segment"))
@@ -72,7 +72,7 @@ def segments(node: Call, x: OutPort, ids: OutPort) -> OutPort:
 
 @tf("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
 @tf("SparseSegmentSumWithNumSegments", "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments")
-def sparse_segments(node: Call, x: OutPort, indices: OutPort, ids: OutPort, count: OutPort | None = None) -> OutPort:
+def sparse_segments(node: TfNode, x: OutPort, indices: OutPort, ids: OutPort, count: OutPort | None = None) -> OutPort:
     """Segments of the rows that indices pick."""
     places = node.cast(ids, DType.I64)
     total = count_of(node, places) if count is None else node.cast(node.single(count), DType.I64)
@@ -81,7 +81,7 @@ def sparse_segments(node: Call, x: OutPort, indices: OutPort, ids: OutPort, coun
 
 
 @tf("Bincount", "DenseBincount")
-def bincount(node: Call, x: OutPort, size: OutPort, weights: OutPort) -> OutPort:
+def bincount(node: TfNode, x: OutPort, size: OutPort, weights: OutPort) -> OutPort:
     """Counts of each number below `size`, or sums of the weights beside them; for each row of a matrix."""
     build, binary = node.build, node.flag("binary_output")
     plain = weights.shape == (0,) or binary or weights.type.dims == (0,)
@@ -107,7 +107,7 @@ def bincount(node: Call, x: OutPort, size: OutPort, weights: OutPort) -> OutPort
 
 
 @tf("HistogramFixedWidth")
-def histogram(node: Call, x: OutPort, limits: OutPort, bins: OutPort) -> OutPort:
+def histogram(node: TfNode, x: OutPort, limits: OutPort, bins: OutPort) -> OutPort:
     """Counts of the elements in equally wide bins; those outside are counted at the ends."""
     build = node.build
     count, dtype = node.cast(node.single(bins), DType.I64), node.dtype("dtype")

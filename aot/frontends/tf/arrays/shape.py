@@ -6,7 +6,7 @@ from math import prod
 
 from aot.frontends.onnx.arrays.axes import unsqueezed_at
 from aot.frontends.tf.math.complex_numbers import Complex, Number, by_parts
-from aot.frontends.tf.registry import Call, Outputs, Value, tf
+from aot.frontends.tf.registry import Outputs, TfNode, Value, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
@@ -23,23 +23,23 @@ PASSING = (
 
 
 @tf(*PASSING, takes_complex=True)
-def identity(node: Call, x: Value) -> Outputs:
+def identity(node: TfNode, x: Value) -> Outputs:
     return Outputs([x])
 
 
 @tf("Print", takes_complex=True)
-def print_(node: Call, x: Value, *shown: Value) -> Outputs:
+def print_(node: TfNode, x: Value, *shown: Value) -> Outputs:
     """The first input passes; nothing is shown."""
     return Outputs([x])
 
 
 @tf("IdentityN", takes_complex=True)
-def identity_n(node: Call, *xs: Value) -> Outputs:
+def identity_n(node: TfNode, *xs: Value) -> Outputs:
     return Outputs(xs)
 
 
 @tf("EnsureShape")
-def ensure_shape(node: Call, x: OutPort) -> OutPort:
+def ensure_shape(node: TfNode, x: OutPort) -> OutPort:
     """Sizes that the shape names are checked, those that vary when the inference runs, and known from there on."""
     wanted = node.shape("shape")
     if wanted is None:
@@ -60,17 +60,17 @@ def plain(x: Number) -> OutPort:
 
 
 @tf("Shape", takes_complex=True)
-def shape(node: Call, x: Number) -> OutPort:
+def shape(node: TfNode, x: Number) -> OutPort:
     return node.build.ShapeOf(plain(x), output_type=node.dtype("out_type"))
 
 
 @tf("ShapeN", takes_complex=True)
-def shape_n(node: Call, *xs: Number) -> tuple[OutPort, ...]:
+def shape_n(node: TfNode, *xs: Number) -> tuple[OutPort, ...]:
     return tuple(shape(node, x) for x in xs)
 
 
 @tf("Size", takes_complex=True)
-def size(node: Call, x: Number) -> OutPort:
+def size(node: TfNode, x: Number) -> OutPort:
     port, dtype = plain(x), node.dtype("out_type")
     if port.type.is_static:
         return node.build.const(prod(port.type.static_shape), dtype)
@@ -78,26 +78,26 @@ def size(node: Call, x: Number) -> OutPort:
 
 
 @tf("Rank", takes_complex=True)
-def rank(node: Call, x: Number) -> OutPort:
+def rank(node: TfNode, x: Number) -> OutPort:
     return node.build.const(plain(x).type.rank, DType.I32)
 
 
 @tf("Reshape")
 @by_parts
-def reshape(node: Call, x: OutPort, target: OutPort) -> OutPort:
+def reshape(node: TfNode, x: OutPort, target: OutPort) -> OutPort:
     return node.build.Reshape(x, target)
 
 
 @tf("Squeeze")
 @by_parts
-def squeeze(node: Call, x: OutPort) -> OutPort:
+def squeeze(node: TfNode, x: OutPort) -> OutPort:
     axes = node.integers("squeeze_dims")
     return node.build.Squeeze(x, node.list(node.axes(axes, x.type.rank))) if axes else node.build.Squeeze(x)
 
 
 @tf("ExpandDims")
 @by_parts
-def expand_dims(node: Call, x: OutPort, axis: OutPort) -> OutPort:
+def expand_dims(node: TfNode, x: OutPort, axis: OutPort) -> OutPort:
     if axis.value is None:
         return unsqueezed_at(node, x, node.build.Reshape(axis, node.list([1])))
     return node.build.Unsqueeze(x, node.list([node.axis(node.ints(axis, "axis")[0], x.type.rank + 1)]))
@@ -105,12 +105,12 @@ def expand_dims(node: Call, x: OutPort, axis: OutPort) -> OutPort:
 
 @tf("BroadcastTo")
 @by_parts
-def broadcast_to(node: Call, x: OutPort, target: OutPort) -> OutPort:
+def broadcast_to(node: TfNode, x: OutPort, target: OutPort) -> OutPort:
     return node.build.Broadcast(x, target)
 
 
 @tf("BroadcastArgs")
-def broadcast_args(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def broadcast_args(node: TfNode, a: OutPort, b: OutPort) -> OutPort:
     """The shape that two shapes broadcast to: the larger size, but 0 beside 1."""
     build = node.build
     counts = [node.extent(p, 0, "the rank of shapes") for p in (a, b)]
@@ -120,7 +120,7 @@ def broadcast_args(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 
 @tf("BroadcastGradientArgs")
-def broadcast_gradient_args(node: Call, a: OutPort, b: OutPort) -> tuple[OutPort, OutPort]:
+def broadcast_gradient_args(node: TfNode, a: OutPort, b: OutPort) -> tuple[OutPort, OutPort]:
     """The axes along which gradients of both operands are summed; shapes must be known."""
     shapes = [node.ints(p, "shapes") for p in (a, b)]
     count = max(map(len, shapes))
@@ -133,7 +133,7 @@ def broadcast_gradient_args(node: Call, a: OutPort, b: OutPort) -> tuple[OutPort
 
 
 @tf("Fill", takes_complex=True)
-def fill(node: Call, target: OutPort, value: Number) -> Number:
+def fill(node: TfNode, target: OutPort, value: Number) -> Number:
     if isinstance(value, Complex):
         return Complex(*(node.build.Broadcast(p, target) for p in (value.real, value.imag)))
     return node.build.Broadcast(value, target)
@@ -141,7 +141,7 @@ def fill(node: Call, target: OutPort, value: Number) -> Number:
 
 @tf("Pack")
 @by_parts
-def pack(node: Call, *xs: OutPort) -> OutPort:
+def pack(node: TfNode, *xs: OutPort) -> OutPort:
     """Tensors of equal shapes along a new axis."""
     axis = node.axis(node.integer("axis"), xs[0].type.rank + 1)
     parts = [node.build.Unsqueeze(x, node.list([axis])) for x in xs]
@@ -150,7 +150,7 @@ def pack(node: Call, *xs: OutPort) -> OutPort:
 
 @tf("Unpack")
 @by_parts
-def unpack(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def unpack(node: TfNode, x: OutPort) -> tuple[OutPort, ...]:
     """The slices of an axis, without it."""
     axis, count = node.axis(node.integer("axis"), x.type.rank), node.integer("num")
     if not count:
@@ -161,7 +161,7 @@ def unpack(node: Call, x: OutPort) -> tuple[OutPort, ...]:
 
 @tf("Concat", "ConcatV2")
 @by_parts
-def concat(node: Call, *xs: OutPort) -> OutPort:
+def concat(node: TfNode, *xs: OutPort) -> OutPort:
     """The axis is the first input of Concat, the last one of ConcatV2."""
     along, parts = (xs[0], xs[1:]) if node.kind == "Concat" else (xs[-1], xs[:-1])
     axis = node.axis(node.ints(along, "axis")[0], parts[0].type.rank)
@@ -169,7 +169,7 @@ def concat(node: Call, *xs: OutPort) -> OutPort:
 
 
 @tf("ConcatOffset")
-def concat_offset(node: Call, axis: OutPort, *shapes: OutPort) -> tuple[OutPort, ...]:
+def concat_offset(node: TfNode, axis: OutPort, *shapes: OutPort) -> tuple[OutPort, ...]:
     """The place in the whole at which each part begins."""
     build, place = node.build, node.ints(axis, "concat_dim")[0]
     count = node.extent(shapes[0], 0, "the rank of shapes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.tf.math.complex_numbers import by_parts
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -14,7 +14,7 @@ MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsi
 
 @tf("Slice")
 @by_parts
-def slice_(node: Call, x: OutPort, begin: OutPort, size: OutPort) -> OutPort:
+def slice_(node: TfNode, x: OutPort, begin: OutPort, size: OutPort) -> OutPort:
     """`size` elements from `begin` on; -1 stands for all that follow."""
     build, rank = node.build, x.type.rank
     begin, size = (build.Reshape(node.cast(p, DType.I64), node.list([rank])) for p in (begin, size))
@@ -29,7 +29,7 @@ def slice_(node: Call, x: OutPort, begin: OutPort, size: OutPort) -> OutPort:
     return build.Slice(x, begin, stops, node.list([1] * rank), node.list(range(rank)))
 
 
-def masks(node: Call, count: int) -> dict[str, tuple[int, ...]]:
+def masks(node: TfNode, count: int) -> dict[str, tuple[int, ...]]:
     """Return the bits of each mask, for each entry of `begin`; a new axis wins over one that shrinks."""
     bits = {name: node.integer(name) for name in MASKS}
     bits["shrink_axis_mask"] &= ~(bits["new_axis_mask"] | bits["ellipsis_mask"])
@@ -41,14 +41,14 @@ def masks(node: Call, count: int) -> dict[str, tuple[int, ...]]:
 
 @tf("StridedSlice")
 @by_parts
-def strided_slice(node: Call, x: OutPort, begin: OutPort, end: OutPort, strides: OutPort) -> OutPort:
+def strided_slice(node: TfNode, x: OutPort, begin: OutPort, end: OutPort, strides: OutPort) -> OutPort:
     count = node.extent(begin, 0, "the number of sliced axes")
     return node.build.StridedSlice(x, begin, end, strides, **masks(node, count))
 
 
 @tf("Split")
 @by_parts
-def split(node: Call, axis: OutPort, x: OutPort) -> tuple[OutPort, ...]:
+def split(node: TfNode, axis: OutPort, x: OutPort) -> tuple[OutPort, ...]:
     along, count = node.axis(node.ints(axis, "split_dim")[0], x.type.rank), node.integer("num_split")
     if count == 1:
         return (x,)
@@ -58,7 +58,7 @@ def split(node: Call, axis: OutPort, x: OutPort) -> tuple[OutPort, ...]:
 
 @tf("SplitV")
 @by_parts
-def split_v(node: Call, x: OutPort, sizes: OutPort, axis: OutPort) -> tuple[OutPort, ...]:
+def split_v(node: TfNode, x: OutPort, sizes: OutPort, axis: OutPort) -> tuple[OutPort, ...]:
     along, count = node.axis(node.ints(axis, "split_dim")[0], x.type.rank), len(node.outputs)
     if count == 1:
         return (x,)
@@ -68,7 +68,7 @@ def split_v(node: Call, x: OutPort, sizes: OutPort, axis: OutPort) -> tuple[OutP
 
 @tf("DynamicPartition")
 @by_parts
-def dynamic_partition(node: Call, x: OutPort, partitions: OutPort) -> tuple[OutPort, ...]:
+def dynamic_partition(node: TfNode, x: OutPort, partitions: OutPort) -> tuple[OutPort, ...]:
     """The rows of each part, in order; how many they are depends on data."""
     build, rank, dims = node.build, partitions.type.rank, node.dims
     inner = [dims(x, [a]) for a in range(rank, x.type.rank)]

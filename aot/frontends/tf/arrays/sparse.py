@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
 from aot.runtime.abi import DType
 
 
-def dense(node: Call, indices: OutPort, values: OutPort, shape: OutPort) -> OutPort:
+def dense(node: TfNode, indices: OutPort, values: OutPort, shape: OutPort) -> OutPort:
     """Return the tensor with zeros elsewhere; values of one place are added up."""
     blank = node.build.Broadcast(node.like(0, values), shape)
     return node.build.ScatterNDUpdate(blank, indices, values, reduction=Combination.SUM)
 
 
 @tf("SparseTensorDenseMatMul")
-def sparse_dense_matmul(node: Call, indices: OutPort, values: OutPort, shape: OutPort, b: OutPort) -> OutPort:
+def sparse_dense_matmul(node: TfNode, indices: OutPort, values: OutPort, shape: OutPort, b: OutPort) -> OutPort:
     a = dense(node, indices, values, shape)
     return node.build.MatMul(a, b, transpose_a=node.flag("adjoint_a"), transpose_b=node.flag("adjoint_b"))
 
 
 @tf("SparseTensorDenseAdd")
-def sparse_dense_add(node: Call, indices: OutPort, values: OutPort, shape: OutPort, b: OutPort) -> OutPort:
+def sparse_dense_add(node: TfNode, indices: OutPort, values: OutPort, shape: OutPort, b: OutPort) -> OutPort:
     return node.build.ScatterNDUpdate(b, indices, values, reduction=Combination.SUM)
 
 
 @tf("SparseReshape")
-def sparse_reshape(node: Call, indices: OutPort, shape: OutPort, target: OutPort) -> tuple[OutPort, OutPort]:
+def sparse_reshape(node: TfNode, indices: OutPort, shape: OutPort, target: OutPort) -> tuple[OutPort, OutPort]:
     """The indices of the same elements in another shape, in which -1 stands for the remaining size."""
     build, one = node.build, node.list([1])
     count, rank = (node.extent(p, 0, "the rank") for p in (target, shape))
@@ -52,7 +52,7 @@ def sparse_reshape(node: Call, indices: OutPort, shape: OutPort, target: OutPort
 
 @tf("SparseFillEmptyRows")
 def sparse_fill_empty_rows(
-    node: Call, indices: OutPort, values: OutPort, shape: OutPort, default: OutPort
+    node: TfNode, indices: OutPort, values: OutPort, shape: OutPort, default: OutPort
 ) -> tuple[OutPort, ...]:
     """Entries sorted by row with `default` in empty rows; which rows were empty; where each entry has gone."""
     build = node.build
@@ -66,7 +66,7 @@ def sparse_fill_empty_rows(
     return made, found, empty, moved
 
 
-def _rows_of_splits(node: Call, splits: OutPort, count: OutPort) -> tuple[OutPort, OutPort]:
+def _rows_of_splits(node: TfNode, splits: OutPort, count: OutPort) -> tuple[OutPort, OutPort]:
     """Return the row of each of `count` values, and its place in it; row k has values splits[k]..splits[k + 1] - 1."""
     build = node.build
     splits = node.cast(splits, DType.I64)
@@ -78,7 +78,7 @@ def _rows_of_splits(node: Call, splits: OutPort, count: OutPort) -> tuple[OutPor
 
 
 @tf("RaggedTensorToSparse")
-def ragged_to_sparse(node: Call, *inputs: OutPort) -> tuple[OutPort, ...]:
+def ragged_to_sparse(node: TfNode, *inputs: OutPort) -> tuple[OutPort, ...]:
     """Splits of each ragged axis, outermost first, then values."""
     *splits, values = inputs
     node.refuse(len(splits) != 1 or values.type.rank != 1, "one ragged axis of scalars is supported")
@@ -95,7 +95,7 @@ def ragged_to_sparse(node: Call, *inputs: OutPort) -> tuple[OutPort, ...]:
 
 
 @tf("RaggedTensorToTensor")
-def ragged_to_tensor(node: Call, shape: OutPort, values: OutPort, default: OutPort, *partitions: OutPort) -> OutPort:
+def ragged_to_tensor(node: TfNode, shape: OutPort, values: OutPort, default: OutPort, *partitions: OutPort) -> OutPort:
     """[rows, width, ..] of values with one ragged axis, given by splits, or by the number of rows and row ids."""
     build, kinds = node.build, node.texts("row_partition_types")
     if kinds == ("ROW_SPLITS",):

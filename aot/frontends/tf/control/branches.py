@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from aot.frontends.conversion.bodies import branched
-from aot.frontends.tf.registry import Call, Outputs, tf
+from aot.frontends.tf.registry import Outputs, TfNode, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
 @tf("If")
-def if_(node: Call, condition: OutPort) -> Outputs:
+def if_(node: TfNode, condition: OutPort) -> Outputs:
     return branched(node, node.cast(node.single(condition), DType.BOOL))

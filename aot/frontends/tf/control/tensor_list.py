@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import Packed, Size
-from aot.frontends.tf.registry import Call
+from aot.frontends.conversion.node_context import CompositeTensor, SizeLookup
+from aot.frontends.tf.registry import TfNode
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, TensorType, dim_text
@@ -15,7 +15,7 @@ from aot.runtime.errors import UnsupportedError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorList(Packed):
+class TensorList(CompositeTensor):
     """`data`: [count, *element], None as long as the shape of elements is not known; `count`: then, a scalar.
 
     `shape`: sizes of an element as far as operations have told, -1 for others; None if the rank is not known.
@@ -35,7 +35,7 @@ class TensorList(Packed):
             return TensorList(self.dtype, self.shape, data=ports[0])
         return TensorList(self.dtype, self.shape, ports[0] if ports else None)
 
-    def like(self, other: Packed, build: Builder, size: Size) -> TensorList:
+    def like(self, other: CompositeTensor, build: Builder, size: SizeLookup) -> TensorList:
         """Return the list; without data, with zeros of the shape that the elements of the other one have."""
         if not isinstance(other, TensorList) or self.data is not None or other.data is None:
             return self
@@ -52,21 +52,21 @@ class TensorList(Packed):
         return TensorList(self.dtype, self.shape, data=data)
 
 
-def element_shape(node: Call, shape: OutPort | None) -> tuple[int, ...] | None:
+def element_shape(node: TfNode, shape: OutPort | None) -> tuple[int, ...] | None:
     """Return the sizes in an input that gives the shape of elements; None for an unknown rank, -1 alone."""
     if shape is None or shape.value is None or shape.value.dtype == object or not shape.type.rank:
         return None
     return node.ints(shape, "element_shape")
 
 
-def length(node: Call, xs: TensorList) -> OutPort:
+def length(node: TfNode, xs: TensorList) -> OutPort:
     """Return the number of elements, a scalar."""
     if xs.data is not None:
         return node.size(xs.data, 0)
     return xs.count if xs.count is not None else node.scalar(0)
 
 
-def filled(node: Call, xs: TensorList) -> TensorList:
+def filled(node: TfNode, xs: TensorList) -> TensorList:
     """Return a list whose data exist, which are 0: by the shape of its elements, which must be known."""
     if xs.data is not None:
         return xs
@@ -76,7 +76,7 @@ def filled(node: Call, xs: TensorList) -> TensorList:
     return zeros(node, xs, xs.shape)
 
 
-def zeros(node: Call, xs: TensorList, element: Sequence[Dim | OutPort]) -> TensorList:
+def zeros(node: TfNode, xs: TensorList, element: Sequence[Dim | OutPort]) -> TensorList:
     """Return a list of zeros. `element`: each size of an element, a number or an i64 vector with it."""
     return _zeros(node.build, xs, length(node, xs), element)
 

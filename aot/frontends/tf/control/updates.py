@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.conversion.lookup import place_of
-from aot.frontends.tf.registry import CONVERSIONS, Call, tf
+from aot.frontends.tf.registry import CONVERSIONS, TfNode, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError, UnsupportedError
@@ -11,7 +11,7 @@ from aot.runtime.errors import ModelError, UnsupportedError
 
 @tf("TensorStridedSliceUpdate")
 def strided_slice_update(
-    node: Call, x: OutPort, begin: OutPort, end: OutPort, strides: OutPort, value: OutPort
+    node: TfNode, x: OutPort, begin: OutPort, end: OutPort, strides: OutPort, value: OutPort
 ) -> OutPort:
     """`x` with a part that StridedSlice names set: the places of the part in a row, by the same slice of all places."""
     build, slice_of = node.build, CONVERSIONS.of("StridedSlice")
@@ -32,7 +32,7 @@ def strided_slice_update(
 
 
 @tf("LookupTableFindV2")
-def lookup(node: Call, keys: OutPort, values: OutPort, x: OutPort, default: OutPort) -> OutPort:
+def lookup(node: TfNode, keys: OutPort, values: OutPort, x: OutPort, default: OutPort) -> OutPort:
     """The value of each key in a table of constants, numbers or strings; `default` for others."""
     if x.type.dtype is not keys.type.dtype or default.type.dtype is not values.type.dtype or default.type.rank:
         rule = "keys and values have one type each, the default is a scalar"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 
 
-def _channels(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def _channels(node: TfNode, x: OutPort) -> tuple[OutPort, ...]:
     last = node.scalar(x.type.rank - 1)
     return tuple(node.build.Split(x, last, num_splits=3, outputs=3).node.out_ports().values())
 
 
-def _joined(node: Call, *parts: OutPort) -> OutPort:
+def _joined(node: TfNode, *parts: OutPort) -> OutPort:
     return node.build.Concat(*parts, axis=parts[0].type.rank - 1)
 
 
 @tf("RGBToHSV")
-def rgb_to_hsv(node: Call, x: OutPort) -> OutPort:
+def rgb_to_hsv(node: TfNode, x: OutPort) -> OutPort:
     """Hue, saturation and value, all in 0..1."""
     build = node.build
     r, g, b = _channels(node, x)
@@ -37,7 +37,7 @@ def rgb_to_hsv(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("HSVToRGB")
-def hsv_to_rgb(node: Call, x: OutPort) -> OutPort:
+def hsv_to_rgb(node: TfNode, x: OutPort) -> OutPort:
     build = node.build
     hue, saturation, value = _channels(node, x)
     angle = build.Multiply(hue, 6.0)
@@ -52,7 +52,7 @@ def hsv_to_rgb(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("AdjustHue")
-def adjust_hue(node: Call, x: OutPort, delta: OutPort) -> OutPort:
+def adjust_hue(node: TfNode, x: OutPort, delta: OutPort) -> OutPort:
     build = node.build
     hue, saturation, value = _channels(node, rgb_to_hsv(node, x))
     moved = build.FloorMod(build.Add(hue, node.cast(delta, x.type.dtype)), node.like(1, x))
@@ -60,7 +60,7 @@ def adjust_hue(node: Call, x: OutPort, delta: OutPort) -> OutPort:
 
 
 @tf("AdjustSaturation")
-def adjust_saturation(node: Call, x: OutPort, scale: OutPort) -> OutPort:
+def adjust_saturation(node: TfNode, x: OutPort, scale: OutPort) -> OutPort:
     build = node.build
     hue, saturation, value = _channels(node, rgb_to_hsv(node, x))
     wide = build.Multiply(saturation, node.cast(scale, x.type.dtype))
@@ -69,7 +69,7 @@ def adjust_saturation(node: Call, x: OutPort, scale: OutPort) -> OutPort:
 
 
 @tf("AdjustContrastv2")
-def adjust_contrast(node: Call, x: OutPort, factor: OutPort) -> OutPort:
+def adjust_contrast(node: TfNode, x: OutPort, factor: OutPort) -> OutPort:
     """(x - mean) factor + mean, with the mean of each channel of each image."""
     build, rank = node.build, x.type.rank
     mean = build.ReduceMean(x, node.list([rank - 3, rank - 2]), keep_dims=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import product
 
 from aot.frontends.tf.neural.layout import image, to_channels_first, to_channels_last
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.blocks import PatchPad
 
 PADDING = {"SAME": PatchPad.SAME_UPPER, "VALID": PatchPad.VALID}
 
 
-def _inner(node: Call, name: str) -> tuple[int, ...]:
+def _inner(node: TfNode, name: str) -> tuple[int, ...]:
     """Return the entries of height and width of an attribute of four numbers."""
     values = node.integers(name)
     node.refuse(
@@ -22,7 +22,7 @@ def _inner(node: Call, name: str) -> tuple[int, ...]:
 
 
 @tf("ExtractImagePatches")
-def extract_image_patches(node: Call, x: OutPort) -> OutPort:
+def extract_image_patches(node: TfNode, x: OutPort) -> OutPort:
     """[batch, rows, columns, (y, x, channel)]"""
     y = node.build.ExtractImagePatches(
         to_channels_first(node, image(node, x, 4), True),
@@ -35,7 +35,7 @@ def extract_image_patches(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("Dilation2D")
-def dilation(node: Call, x: OutPort, w: OutPort) -> OutPort:
+def dilation(node: TfNode, x: OutPort, w: OutPort) -> OutPort:
     """The maximum of x + w over windows, for each channel; weights [height, width, channels]."""
     build, lowest = node.build, node.like(float("-inf"), x)
     height, width = (node.extent(w, a, "the size of windows") for a in range(2))

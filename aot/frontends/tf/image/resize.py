@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aot.frontends.tf.neural.layout import image, to_channels_first, to_channels_last
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.image.resize import ShapeFrom
 from aot.opset.image.resize_taps import Sampling, axes_of, resampled
@@ -16,11 +16,11 @@ TABLE = 1024.0  # steps between two pixels: TensorFlow has cubic weights in a ta
 SPATIAL = (2, 3)  # axes of images with channels first
 
 
-def _sizes(node: Call, size: OutPort) -> OutPort:
+def _sizes(node: TfNode, size: OutPort) -> OutPort:
     return node.cast(size, DType.I64)
 
 
-def _resized(node: Call, x: OutPort, size: OutPort, mode: Mode, places: Coordinates, rounding: Rounding) -> OutPort:
+def _resized(node: TfNode, x: OutPort, size: OutPort, mode: Mode, places: Coordinates, rounding: Rounding) -> OutPort:
     """Interpolated by one operation where the sizes are known, else by weighted neighbours."""
     plain, wanted = to_channels_first(node, x, True), _sizes(node, size)
     if wanted.value is not None and wanted.value.dtype != object:
@@ -42,7 +42,7 @@ def _resized(node: Call, x: OutPort, size: OutPort, mode: Mode, places: Coordina
 
 
 @tf("ResizeBilinear")
-def resize_bilinear(node: Call, x: OutPort, size: OutPort) -> OutPort:
+def resize_bilinear(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
     """The result is f32; without flags, element i lies at i * (input / output)."""
     places = Coordinates.ASYMMETRIC
     if node.flag("align_corners"):
@@ -54,7 +54,7 @@ def resize_bilinear(node: Call, x: OutPort, size: OutPort) -> OutPort:
 
 
 @tf("ResizeNearestNeighbor")
-def resize_nearest(node: Call, x: OutPort, size: OutPort) -> OutPort:
+def resize_nearest(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
     places, rounding = Coordinates.ASYMMETRIC, Rounding.FLOOR
     if node.flag("align_corners"):
         places, rounding = Coordinates.ALIGN_CORNERS, Rounding.ROUND_PREFER_CEIL
@@ -63,7 +63,7 @@ def resize_nearest(node: Call, x: OutPort, size: OutPort) -> OutPort:
     return _resized(node, image(node, x, 4), size, Mode.NEAREST, places, rounding)
 
 
-def _places(node: Call, x: OutPort, axis: int, size: OutPort) -> tuple[OutPort, OutPort, OutPort]:
+def _places(node: TfNode, x: OutPort, axis: int, size: OutPort) -> tuple[OutPort, OutPort, OutPort]:
     """Positions of the output's elements in the input, in f32; the last index of the input; the scale."""
     build = node.build
     extent = node.cast(node.size(x, axis), DType.F32)
@@ -80,7 +80,7 @@ def _places(node: Call, x: OutPort, axis: int, size: OutPort) -> tuple[OutPort, 
 
 
 @tf("ResizeBicubic")
-def resize_bicubic(node: Call, x: OutPort, size: OutPort) -> OutPort:
+def resize_bicubic(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
     """Keys's kernel, with -0.5 and without pixels outside for half pixels, else with -0.75."""
     y, wanted = node.cast(image(node, x, 4), DType.F32), _sizes(node, size)
     for axis in (1, 2):
@@ -89,7 +89,7 @@ def resize_bicubic(node: Call, x: OutPort, size: OutPort) -> OutPort:
     return y
 
 
-def _cubic(node: Call, x: OutPort, axis: int, where: OutPort, last: OutPort) -> OutPort:
+def _cubic(node: TfNode, x: OutPort, axis: int, where: OutPort, last: OutPort) -> OutPort:
     build, half = node.build, node.flag("half_pixel_centers")
     a = -0.5 if half else -0.75
     low = build.Floor(where)
@@ -125,7 +125,7 @@ def _cubic(node: Call, x: OutPort, axis: int, where: OutPort, last: OutPort) -> 
 
 
 @tf("ResizeArea")
-def resize_area(node: Call, x: OutPort, size: OutPort) -> OutPort:
+def resize_area(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
     """The mean over the area that an element covers, as a product with shares of rows, then of columns."""
     build = node.build
     y, wanted = node.cast(image(node, x, 4), DType.F32), _sizes(node, size)
@@ -146,7 +146,7 @@ def resize_area(node: Call, x: OutPort, size: OutPort) -> OutPort:
     return y
 
 
-def weighed(node: Call, x: OutPort, axis: int, share: OutPort) -> OutPort:
+def weighed(node: TfNode, x: OutPort, axis: int, share: OutPort) -> OutPort:
     """Sums over height (axis 1) or width (axis 2), by shares [output, input]."""
     build = node.build
     order = node.list([0, 2, 3, 1] if axis == 1 else [0, 1, 3, 2])
@@ -155,7 +155,7 @@ def weighed(node: Call, x: OutPort, axis: int, share: OutPort) -> OutPort:
 
 
 @tf("CropAndResize")
-def crop_and_resize(node: Call, x: OutPort, boxes: OutPort, images: OutPort, size: OutPort) -> OutPort:
+def crop_and_resize(node: TfNode, x: OutPort, boxes: OutPort, images: OutPort, size: OutPort) -> OutPort:
     """Boxes (y0, x0, y1, x1) in fractions of their image; places outside have the extrapolation value."""
     build, method = node.build, node.text("method")
     node.refuse(method not in ("bilinear", "nearest"), f"method must be bilinear or nearest, got {method!r}")
@@ -181,7 +181,7 @@ def crop_and_resize(node: Call, x: OutPort, boxes: OutPort, images: OutPort, siz
     return build.Select(both, y, node.like(node.number("extrapolation_value"), y))
 
 
-def _crop_places(node: Call, x: OutPort, boxes: OutPort, sizes: OutPort, k: int) -> tuple[OutPort, OutPort]:
+def _crop_places(node: TfNode, x: OutPort, boxes: OutPort, sizes: OutPort, k: int) -> tuple[OutPort, OutPort]:
     """[boxes, size]: where the elements of a crop lie along height or width; the last index there."""
     build = node.build
     last = build.Subtract(node.cast(node.size(x, k + 1), DType.F32), 1.0)
@@ -197,7 +197,7 @@ def _crop_places(node: Call, x: OutPort, boxes: OutPort, sizes: OutPort, k: int)
     return build.Select(build.Greater(count, 1), many, middle), last
 
 
-def _blended(node: Call, held: list[OutPort], pixels: Callable[[OutPort, OutPort], OutPort]) -> OutPort:
+def _blended(node: TfNode, held: list[OutPort], pixels: Callable[[OutPort, OutPort], OutPort]) -> OutPort:
     """Between the four pixels around each place."""
     build = node.build
     lows, highs = [build.Floor(p) for p in held], [build.Ceiling(p) for p in held]

@@ -7,16 +7,16 @@ from math import pi
 
 from aot.frontends.tf.image.resize import weighed
 from aot.frontends.tf.neural.layout import image
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 SIGMA = 0.5  # of the Gaussian kernel, which ends at 1.5
 NEAR = 1e-3  # below, Lanczos's kernel is 1
-Kernel = Callable[[Call, OutPort], OutPort]
+Kernel = Callable[[TfNode, OutPort], OutPort]
 
 
-def _polynomial(node: Call, x: OutPort, *factors: float) -> OutPort:
+def _polynomial(node: TfNode, x: OutPort, *factors: float) -> OutPort:
     value = node.like(factors[0], x)
     for factor in factors[1:]:
         value = node.build.Add(node.build.Multiply(value, x), factor)
@@ -26,7 +26,7 @@ def _polynomial(node: Call, x: OutPort, *factors: float) -> OutPort:
 def _cubic(near: tuple[float, ...], far: tuple[float, ...]) -> Kernel:
     """Polynomials for distances below 1 and below 2."""
 
-    def kernel(node: Call, x: OutPort) -> OutPort:
+    def kernel(node: TfNode, x: OutPort) -> OutPort:
         build = node.build
         outer = build.Select(build.Less(x, 2.0), _polynomial(node, x, *far), node.like(0, x))
         return build.Select(build.Less(x, 1.0), _polynomial(node, x, *near), outer)
@@ -37,7 +37,7 @@ def _cubic(near: tuple[float, ...], far: tuple[float, ...]) -> Kernel:
 def _lanczos(radius: float) -> Kernel:
     """Lanczos 1964: radius sin(pi x) sin(pi x / radius) / (pi x)^2"""
 
-    def kernel(node: Call, x: OutPort) -> OutPort:
+    def kernel(node: TfNode, x: OutPort) -> OutPort:
         build = node.build
         angle = build.Multiply(x, pi)
         waves = build.Multiply(build.Sin(angle), build.Sin(build.Divide(angle, radius)))
@@ -48,19 +48,19 @@ def _lanczos(radius: float) -> Kernel:
     return kernel
 
 
-def _gaussian(node: Call, x: OutPort) -> OutPort:
+def _gaussian(node: TfNode, x: OutPort) -> OutPort:
     build = node.build
     value = build.Exp(build.Multiply(build.Multiply(x, x), -0.5 / SIGMA**2))
     return build.Select(build.Less(x, 3 * SIGMA), value, node.like(0, x))
 
 
-def _box(node: Call, x: OutPort) -> OutPort:
+def _box(node: TfNode, x: OutPort) -> OutPort:
     build = node.build
     inner = build.Select(build.Less(x, 0.5), node.like(1, x), node.like(0, x))
     return build.Select(build.Equal(x, 0.5), node.like(0.5, x), inner)
 
 
-def _triangle(node: Call, x: OutPort) -> OutPort:
+def _triangle(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Maximum(node.build.Subtract(node.like(1, x), x), 0.0)
 
 
@@ -77,7 +77,7 @@ KERNELS: dict[str, Kernel] = {
 
 
 @tf("ScaleAndTranslate")
-def scale_and_translate(node: Call, x: OutPort, size: OutPort, scale: OutPort, translation: OutPort) -> OutPort:
+def scale_and_translate(node: TfNode, x: OutPort, size: OutPort, scale: OutPort, translation: OutPort) -> OutPort:
     """Output element o lies at (o + 1/2 - translation) / scale; outside of the image it is 0."""
     y, build, zero = node.cast(image(node, x, 4), DType.F32), node.build, node.scalar(0)
     wanted, kernel = node.cast(size, DType.I64), node.choice("kernel_type", KERNELS)

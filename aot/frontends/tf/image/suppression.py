@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from aot.frontends.tf.math.complex_numbers import zeros
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.detection.suppression.corners import Encoding
 from aot.opset.reduction.sorting import Mode, Order
 from aot.runtime.abi import DType
 
 
-def _kept(node: Call, boxes: OutPort, scores: OutPort, *limits: OutPort | float) -> tuple[OutPort, ...]:
+def _kept(node: TfNode, boxes: OutPort, scores: OutPort, *limits: OutPort | float) -> tuple[OutPort, ...]:
     """Return rows (image, class, box), best first within a class, their scores (image, class, score), their number."""
     first = node.build.NonMaxSuppression(
         boxes, scores, *limits, box_encoding=Encoding.CORNER, sort_result_descending=False, outputs=3
@@ -18,7 +18,7 @@ def _kept(node: Call, boxes: OutPort, scores: OutPort, *limits: OutPort | float)
     return tuple(first.node.out_ports().values())
 
 
-def _selected(node: Call, boxes: OutPort, scores: OutPort, *limits: OutPort | float) -> tuple[OutPort, OutPort]:
+def _selected(node: TfNode, boxes: OutPort, scores: OutPort, *limits: OutPort | float) -> tuple[OutPort, OutPort]:
     """Indices [count] of the boxes kept of one image and one class, in i32, and their scores."""
     build, front = node.build, node.list([0])
     wide = [node.cast(p, DType.F32) for p in (boxes, scores)]
@@ -29,7 +29,7 @@ def _selected(node: Call, boxes: OutPort, scores: OutPort, *limits: OutPort | fl
 
 @tf("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5")
 def non_max_suppression(
-    node: Call,
+    node: TfNode,
     boxes: OutPort,
     scores: OutPort,
     most: OutPort,
@@ -52,7 +52,7 @@ def non_max_suppression(
     return (places, count) if node.kind.endswith("V4") else (places,)
 
 
-def _filled(node: Call, x: OutPort, size: OutPort) -> OutPort:
+def _filled(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
     """Return a vector with zeros at the end, `size` elements in all."""
     build, one = node.build, node.list([1])
     size = build.Reshape(size, one)
@@ -63,7 +63,7 @@ def _filled(node: Call, x: OutPort, size: OutPort) -> OutPort:
 
 @tf("CombinedNonMaxSuppression")
 def combined_non_max_suppression(
-    node: Call, boxes: OutPort, scores: OutPort, most: OutPort, total: OutPort, overlap: OutPort, least: OutPort
+    node: TfNode, boxes: OutPort, scores: OutPort, most: OutPort, total: OutPort, overlap: OutPort, least: OutPort
 ) -> tuple[OutPort, ...]:
     """Boxes [B, n, 1 or classes, 4], scores [B, n, classes]: the best boxes of each image over all classes."""
     build, zero, one = node.build, node.scalar(0), node.scalar(1)
@@ -98,7 +98,7 @@ def combined_non_max_suppression(
 
 
 def _described(
-    node: Call, boxes: OutPort, best: OutPort, places: OutPort, own: int, zero: OutPort
+    node: TfNode, boxes: OutPort, best: OutPort, places: OutPort, own: int, zero: OutPort
 ) -> tuple[OutPort, ...]:
     """Boxes, scores, classes and number of the kept boxes; the rest is 0."""
     build = node.build

@@ -12,9 +12,8 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import Call as AnyCall
-from aot.frontends.conversion.calls import Packed
-from aot.frontends.tf.registry import Call, Conversion, mark_complex, takes_complex_numbers, tf
+from aot.frontends.conversion.node_context import CompositeTensor, NodeContext
+from aot.frontends.tf.registry import Conversion, TfNode, mark_complex, takes_complex_numbers, tf
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.broadcasting import BroadcastMode
 from aot.runtime.abi import DType
@@ -24,7 +23,7 @@ COMPLEX = {"complex64": DType.F32, "complex128": DType.F64}
 
 
 @dataclass(frozen=True, slots=True)
-class Complex(Packed):
+class Complex(CompositeTensor):
     """A complex tensor; both parts have one type."""
 
     label: ClassVar[str] = "complex numbers"
@@ -43,7 +42,7 @@ class Complex(Packed):
 Number = OutPort | Complex
 
 
-def part_type(node: Call, name: str) -> DType | None:
+def part_type(node: TfNode, name: str) -> DType | None:
     """Return the type of the parts if an attribute names a complex type; None if it does not."""
     return COMPLEX.get(node.text(name, "float32"))
 
@@ -52,7 +51,7 @@ def by_parts(function: C) -> C:
     """Convert real and imaginary parts one after the other, where inputs are complex."""
 
     @wraps(function)
-    def lifted(node: Call, *inputs: Any) -> Any:
+    def lifted(node: TfNode, *inputs: Any) -> Any:
         if not any(isinstance(x, Complex) for x in inputs):
             return function(node, *inputs)
         real, imag = (function(node, *(_part(x, k) for x in inputs)) for k in ("real", "imag"))
@@ -64,7 +63,7 @@ def by_parts(function: C) -> C:
     return cast(C, lifted)
 
 
-def refuse_complex(node: AnyCall, function: Conversion | None) -> None:
+def refuse_complex(node: NodeContext, function: Conversion | None) -> None:
     """UnsupportedError where an input is complex and the conversion is one of real numbers."""
     if function is None or not any(isinstance(x, Complex) for x in node.inputs):
         return
@@ -75,20 +74,20 @@ def _part(x: Any, name: str) -> Any:
     return getattr(x, name) if isinstance(x, Complex) else x
 
 
-def parts_of(node: Call, x: Number) -> Complex:
+def parts_of(node: TfNode, x: Number) -> Complex:
     """Return a number as a complex one."""
     if isinstance(x, Complex):
         return x
     return Complex(x, zeros(node, x))
 
 
-def zeros(node: AnyCall, x: OutPort) -> OutPort:
+def zeros(node: NodeContext, x: OutPort) -> OutPort:
     """0 in the shape of `x`."""
     return node.build.Broadcast(node.like(0, x), node.dims(x, range(x.type.rank)))
 
 
 @tf("Complex")
-def complex_(node: Call, real: OutPort, imag: OutPort) -> Complex:
+def complex_(node: TfNode, real: OutPort, imag: OutPort) -> Complex:
     """Both parts get the shape that they broadcast to."""
     if real.type.is_static and real.type.dims == imag.type.dims:
         return Complex(real, imag)
@@ -100,19 +99,19 @@ def complex_(node: Call, real: OutPort, imag: OutPort) -> Complex:
 
 
 @tf("Real", "Imag", takes_complex=True)
-def part(node: Call, x: Number) -> OutPort:
+def part(node: TfNode, x: Number) -> OutPort:
     if isinstance(x, Complex):
         return x.real if node.kind == "Real" else x.imag
     return x if node.kind == "Real" else zeros(node, x)
 
 
 @tf("Conj", takes_complex=True)
-def conj(node: Call, x: Number) -> Number:
+def conj(node: TfNode, x: Number) -> Number:
     return Complex(x.real, node.build.Negative(x.imag)) if isinstance(x, Complex) else x
 
 
 @tf("ConjugateTranspose", takes_complex=True)
-def conjugate_transpose(node: Call, x: Number, order: OutPort) -> Number:
+def conjugate_transpose(node: TfNode, x: Number, order: OutPort) -> Number:
     build = node.build
     if isinstance(x, Complex):
         return Complex(build.Transpose(x.real, order), build.Negative(build.Transpose(x.imag, order)))
@@ -120,13 +119,13 @@ def conjugate_transpose(node: Call, x: Number, order: OutPort) -> Number:
 
 
 @tf("ComplexAbs", takes_complex=True)
-def complex_abs(node: Call, number: Number) -> OutPort:
+def complex_abs(node: TfNode, number: Number) -> OutPort:
     build, x = node.build, parts_of(node, number)
     return build.Sqrt(build.Add(build.Multiply(x.real, x.real), build.Multiply(x.imag, x.imag)))
 
 
 @tf("Add", "AddV2", "Sub", takes_complex=True)
-def add(node: Call, a: Number, b: Number) -> Number:
+def add(node: TfNode, a: Number, b: Number) -> Number:
     step = node.build.Subtract if node.kind == "Sub" else node.build.Add
     if isinstance(a, OutPort) and isinstance(b, OutPort):
         return step(a, b)
@@ -136,12 +135,12 @@ def add(node: Call, a: Number, b: Number) -> Number:
 
 @tf("Neg")
 @by_parts
-def neg(node: Call, x: OutPort) -> OutPort:
+def neg(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Negative(x)
 
 
 @tf("Exp", takes_complex=True)
-def exp(node: Call, x: Number) -> Number:
+def exp(node: TfNode, x: Number) -> Number:
     """e^(a + bi) = e^a (cos b + i sin b)"""
     if not isinstance(x, Complex):
         return node.build.Exp(x)
@@ -150,20 +149,20 @@ def exp(node: Call, x: Number) -> Number:
 
 
 @tf("Mul", takes_complex=True)
-def mul(node: Call, a: Number, b: Number) -> Number:
+def mul(node: TfNode, a: Number, b: Number) -> Number:
     if isinstance(a, OutPort) and isinstance(b, OutPort):
         return node.build.Multiply(a, b)
     return product(node, parts_of(node, a), parts_of(node, b))
 
 
-def product(node: AnyCall, a: Complex, b: Complex) -> Complex:
+def product(node: NodeContext, a: Complex, b: Complex) -> Complex:
     build = node.build
     real = build.Subtract(build.Multiply(a.real, b.real), build.Multiply(a.imag, b.imag))
     return Complex(real, build.Add(build.Multiply(a.real, b.imag), build.Multiply(a.imag, b.real)))
 
 
 @tf("RealDiv", "Div", takes_complex=True)
-def div(node: Call, a: Number, b: Number) -> Number:
+def div(node: TfNode, a: Number, b: Number) -> Number:
     """Integers are truncated."""
     build = node.build
     if isinstance(a, OutPort) and isinstance(b, OutPort):
@@ -175,7 +174,7 @@ def div(node: Call, a: Number, b: Number) -> Number:
 
 
 @tf("Cast", takes_complex=True)
-def cast_(node: Call, x: Number) -> Number:
+def cast_(node: TfNode, x: Number) -> Number:
     """Floats become integers by truncation; complex numbers keep their real part."""
     to = part_type(node, "DstT")
     if to is not None:
@@ -190,7 +189,7 @@ def cast_(node: Call, x: Number) -> Number:
 
 
 @tf("OnesLike", "ZerosLike", takes_complex=True)
-def filled_like(node: Call, x: Number) -> Number:
+def filled_like(node: TfNode, x: Number) -> Number:
     plain = x.real if isinstance(x, Complex) else x
     node.refuse(plain.type.dtype is DType.STRING, "strings have neither zero nor one")
     shape = node.dims(plain, range(plain.type.rank))

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.frontends.conversion.table import renames
 from aot.frontends.tf.math.complex_numbers import Number, by_parts, parts_of
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
@@ -30,17 +30,17 @@ SERIES_BOUND = 0.5  # below, log(1 + x) and exp(x) - 1 are computed without the 
 
 
 @tf(*SAME)
-def one(node: Call, x: OutPort) -> OutPort:
+def one(node: TfNode, x: OutPort) -> OutPort:
     return getattr(node.build, SAME[node.kind])(x)
 
 
 @tf(*SAME_TWO)
-def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def two(node: TfNode, a: OutPort, b: OutPort) -> OutPort:
     return getattr(node.build, SAME_TWO[node.kind])(a, b)
 
 
 @tf("ToBool")
-def to_bool(node: Call, x: OutPort) -> OutPort:
+def to_bool(node: TfNode, x: OutPort) -> OutPort:
     """True for a number that is not 0, and for a tensor that has elements."""
     build = node.build
     if not x.type.rank:
@@ -51,42 +51,42 @@ def to_bool(node: Call, x: OutPort) -> OutPort:
 
 @tf("AddN", "AccumulateNV2")
 @by_parts
-def add_all(node: Call, *xs: OutPort) -> OutPort:
+def add_all(node: TfNode, *xs: OutPort) -> OutPort:
     return reduce(node.build.Add, xs)
 
 
 @tf("Reciprocal", "Inv")
-def reciprocal(node: Call, x: OutPort) -> OutPort:
+def reciprocal(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Divide(node.like(1, x), x)
 
 
 @tf("Rsqrt")
-def rsqrt(node: Call, x: OutPort) -> OutPort:
+def rsqrt(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Divide(node.like(1, x), node.build.Sqrt(x))
 
 
 @tf("Square")
-def square(node: Call, x: OutPort) -> OutPort:
+def square(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Multiply(x, x)
 
 
 @tf("Relu6")
-def relu6(node: Call, x: OutPort) -> OutPort:
+def relu6(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Clamp(x, min=0.0, max=6.0)
 
 
 @tf("LeakyRelu")
-def leaky_relu(node: Call, x: OutPort) -> OutPort:
+def leaky_relu(node: TfNode, x: OutPort) -> OutPort:
     return node.build.PRelu(x, node.like(node.number("alpha"), x))
 
 
 @tf("Selu")
-def selu(node: Call, x: OutPort) -> OutPort:
+def selu(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Selu(x, node.like(SELU_ALPHA, x), node.like(SELU_SCALE, x))
 
 
 @tf("Log1p")
-def log1p(node: Call, x: OutPort) -> OutPort:
+def log1p(node: TfNode, x: OutPort) -> OutPort:
     """2 atanh(x / (2 + x)) near 0, else log(1 + x)."""
     build = node.build
     near = build.Multiply(build.Atanh(build.Divide(x, build.Add(x, 2.0))), 2.0)
@@ -94,7 +94,7 @@ def log1p(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("Expm1")
-def expm1(node: Call, x: OutPort) -> OutPort:
+def expm1(node: TfNode, x: OutPort) -> OutPort:
     """2 t / (1 - t) for t = tanh(x / 2) near 0, else exp(x) - 1."""
     build = node.build
     half = build.Tanh(build.Multiply(x, 0.5))
@@ -103,25 +103,25 @@ def expm1(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("Erfc")
-def erfc(node: Call, x: OutPort) -> OutPort:
+def erfc(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Erfc(x)
 
 
 @tf("Ndtri")
-def ndtri(node: Call, x: OutPort) -> OutPort:
+def ndtri(node: TfNode, x: OutPort) -> OutPort:
     """The quantile of the normal distribution."""
     build = node.build
     return build.Multiply(build.ErfInv(build.Subtract(build.Multiply(x, 2.0), 1.0)), float(np.sqrt(2)))
 
 
 @tf("ApproximateEqual")
-def approximate_equal(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def approximate_equal(node: TfNode, a: OutPort, b: OutPort) -> OutPort:
     build = node.build
     return build.Less(build.Abs(build.Subtract(a, b)), node.like(node.number("tolerance"), a))
 
 
 @tf("Atan2")
-def atan2(node: Call, y: OutPort, x: OutPort) -> OutPort:
+def atan2(node: TfNode, y: OutPort, x: OutPort) -> OutPort:
     """The angle of the point (x, y) in -pi..pi; 0 at the origin."""
     build, pi = node.build, float(np.pi)
     zero = node.like(0, x)
@@ -133,14 +133,14 @@ def atan2(node: Call, y: OutPort, x: OutPort) -> OutPort:
 
 
 @tf("Angle", takes_complex=True)
-def angle(node: Call, x: Number) -> OutPort:
+def angle(node: TfNode, x: Number) -> OutPort:
     """The angle of a complex number: 0 or pi for a real one."""
     found = parts_of(node, x)
     return atan2(node, found.imag, found.real)
 
 
 @tf("LeftShift", "RightShift")
-def shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
+def shift(node: TfNode, x: OutPort, by: OutPort) -> OutPort:
     """Shifts by less than 0 or more than all bits are clamped, as TensorFlow does it."""
     build, most = node.build, x.type.dtype.bits - 1
     held = build.Minimum(build.Maximum(by, node.like(0, by)), node.like(most, by))
@@ -149,7 +149,7 @@ def shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
 
 @tf("Select")
 @by_parts
-def select(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
+def select(node: TfNode, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
     """The condition has the shape of the values, or is a vector that selects rows, or a scalar."""
     if condition.type.rank == 1 and a.type.rank > 1:
         condition = node.build.Unsqueeze(condition, node.list(range(1, a.type.rank)))
@@ -158,12 +158,12 @@ def select(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
 
 @tf("SelectV2")
 @by_parts
-def select_v2(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
+def select_v2(node: TfNode, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
     return node.build.Select(condition, a, b)
 
 
 @tf("ClipByValue")
-def clip_by_value(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
+def clip_by_value(node: TfNode, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
     """min(max(x, low), high); constant limits make a Clamp."""
     limits = [p.value for p in (low, high)]
     if x.type.dtype is DType.F32 and all(v is not None and v.dtype != object and v.size == 1 for v in limits):
@@ -174,14 +174,14 @@ def clip_by_value(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPor
 
 
 @tf("Bitcast")
-def bitcast(node: Call, x: OutPort) -> OutPort:
+def bitcast(node: TfNode, x: OutPort) -> OutPort:
     to = node.dtype("type")
     node.refuse(x.type.dtype.bits != to.bits, f"types must have equal sizes, got {x.type.dtype.value} and {to.value}")
     return node.build.BitCast(x, destination_type=to)
 
 
 @tf("ReluGrad", "Relu6Grad", "EluGrad", "SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad")
-def gradient(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def gradient(node: TfNode, a: OutPort, b: OutPort) -> OutPort:
     """Gradients: of ReLU by (gradient, feature), of others by (result, gradient)."""
     build = node.build
     match node.kind:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from aot.frontends.tf.math.complex_numbers import Complex, Number, parts_of
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
 @tf("MatMul", "SparseMatMul", takes_complex=True)
-def matmul(node: Call, a: Number, b: Number) -> Number:
+def matmul(node: TfNode, a: Number, b: Number) -> Number:
     return multiplied(node, a, b, node.flag("transpose_a"), node.flag("transpose_b"))
 
 
 @tf("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", takes_complex=True)
-def batch_matmul(node: Call, a: Number, b: Number) -> Number:
+def batch_matmul(node: TfNode, a: Number, b: Number) -> Number:
     """V3 may give another type than its operands have, in which the sums are made."""
     if node.kind == "BatchMatMulV3" and isinstance(a, OutPort) and isinstance(b, OutPort):
         wide = node.dtype("Tout", a.type.dtype)
@@ -22,7 +22,7 @@ def batch_matmul(node: Call, a: Number, b: Number) -> Number:
     return multiplied(node, a, b, node.flag("adj_x"), node.flag("adj_y"), conjugate=True)
 
 
-def multiplied(node: Call, a: Number, b: Number, turn_a: bool, turn_b: bool, conjugate: bool = False) -> Number:
+def multiplied(node: TfNode, a: Number, b: Number, turn_a: bool, turn_b: bool, conjugate: bool = False) -> Number:
     build = node.build
 
     def times(x: OutPort, y: OutPort) -> OutPort:
@@ -38,32 +38,32 @@ def multiplied(node: Call, a: Number, b: Number, turn_a: bool, turn_b: bool, con
 
 
 @tf("Einsum")
-def einsum(node: Call, *xs: OutPort) -> OutPort:
+def einsum(node: TfNode, *xs: OutPort) -> OutPort:
     return node.build.Einsum(*xs, equation=node.text("equation").replace(" ", ""))
 
 
 @tf("MatrixInverse", "BatchMatrixInverse")
-def inverse(node: Call, x: OutPort) -> OutPort:
+def inverse(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Inverse(x, adjoint=node.flag("adjoint"))
 
 
 @tf("Cholesky")
-def cholesky(node: Call, x: OutPort) -> OutPort:
+def cholesky(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Cholesky(x)
 
 
 @tf("MatrixDeterminant", "BatchMatrixDeterminant")
-def determinant(node: Call, x: OutPort) -> OutPort:
+def determinant(node: TfNode, x: OutPort) -> OutPort:
     return node.build.Det(x)
 
 
 @tf("MatrixSolve", "BatchMatrixSolve")
-def solve(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def solve(node: TfNode, a: OutPort, b: OutPort) -> OutPort:
     return node.build.MatMul(node.build.Inverse(a, adjoint=node.flag("adjoint")), b)
 
 
 @tf("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
-def triangular_solve(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def triangular_solve(node: TfNode, a: OutPort, b: OutPort) -> OutPort:
     """By the inverse of the lower or of the upper triangle."""
     build, zero = node.build, node.scalar(0)
     rows, columns = (
@@ -77,7 +77,7 @@ def triangular_solve(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 
 @tf("Cross")
-def cross(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def cross(node: TfNode, a: OutPort, b: OutPort) -> OutPort:
     """The vector product of the last axis, of three elements."""
     build, last = node.build, node.scalar(a.type.rank - 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
 from aot.runtime.abi import DType
@@ -12,17 +12,17 @@ from aot.runtime.errors import ModelError
 
 
 @tf("FakeQuantWithMinMaxArgs")
-def fake_quant_args(node: Call, x: OutPort) -> OutPort:
+def fake_quant_args(node: TfNode, x: OutPort) -> OutPort:
     limits = (node.like(node.number(n), x) for n in ("min", "max"))
     return _fake_quant(node, x, *limits)
 
 
 @tf("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
-def fake_quant_vars(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
+def fake_quant_vars(node: TfNode, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
     return _fake_quant(node, x, low, high)
 
 
-def _fake_quant(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
+def _fake_quant(node: TfNode, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
     """Quantise to a grid on which 0 lies, for which the limits move; limits 0 and 0 give 0."""
     build, bits = node.build, node.integer("num_bits")
     if not 2 <= bits <= 16:
@@ -42,7 +42,7 @@ def _range_of(dtype: DType) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
-def _along(node: Call, x: OutPort, limit: OutPort, axis: int) -> OutPort:
+def _along(node: TfNode, x: OutPort, limit: OutPort, axis: int) -> OutPort:
     """Limits of an axis, in a shape that broadcasts."""
     if axis < 0 or not limit.type.rank:
         return limit
@@ -50,7 +50,7 @@ def _along(node: Call, x: OutPort, limit: OutPort, axis: int) -> OutPort:
 
 
 @tf("QuantizeV2")
-def quantize(node: Call, x: OutPort, low: OutPort, high: OutPort) -> tuple[OutPort, ...]:
+def quantize(node: TfNode, x: OutPort, low: OutPort, high: OutPort) -> tuple[OutPort, ...]:
     """Bytes and the limits that they stand for."""
     build, dtype, axis = node.build, node.dtype("T"), node.integer("axis")
     mode = node.text("mode")
@@ -76,7 +76,7 @@ def quantize(node: Call, x: OutPort, low: OutPort, high: OutPort) -> tuple[OutPo
     return node.cast(build.Clamp(wide, min=float(least), max=float(most)), dtype), low, high
 
 
-def _widened(node: Call, low: OutPort, high: OutPort) -> tuple[OutPort, OutPort]:
+def _widened(node: TfNode, low: OutPort, high: OutPort) -> tuple[OutPort, OutPort]:
     """Limits that include 0 and differ, as QuantizeV2 makes them."""
     build, least = node.build, node.number("ensure_minimum_range")
     low = build.Minimum(low, 0.0)
@@ -85,7 +85,7 @@ def _widened(node: Call, low: OutPort, high: OutPort) -> tuple[OutPort, OutPort]
     return low, build.Maximum(build.Maximum(high, build.Add(low, gap)), 0.0)
 
 
-def _scale(node: Call, low: OutPort, high: OutPort, least: int, most: int) -> OutPort:
+def _scale(node: TfNode, low: OutPort, high: OutPort, least: int, most: int) -> OutPort:
     """Return the factor from numbers to bytes, which 0 divides: the smaller one of both ends."""
     build = node.build
     up = build.Divide(node.like(float(most), high), high)
@@ -99,7 +99,7 @@ def _scale(node: Call, low: OutPort, high: OutPort, least: int, most: int) -> Ou
 
 
 @tf("Dequantize")
-def dequantize(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
+def dequantize(node: TfNode, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
     build, axis, dtype = node.build, node.integer("axis"), x.type.dtype
     mode, to = node.text("mode"), node.dtype("dtype")
     node.refuse(mode not in ("SCALED", "MIN_FIRST", "MIN_COMBINED"), f"mode {mode} is not supported")
@@ -120,7 +120,7 @@ def dequantize(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
 
 @tf("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
 def quantize_and_dequantize(
-    node: Call, x: OutPort, low: OutPort | None = None, high: OutPort | None = None, bits: OutPort | None = None
+    node: TfNode, x: OutPort, low: OutPort | None = None, high: OutPort | None = None, bits: OutPort | None = None
 ) -> OutPort:
     """Rounded to a grid of `num_bits` bits that has 0 on it; the first version has neither axis nor narrow range."""
     build, axis = node.build, node.integer("axis", -1)

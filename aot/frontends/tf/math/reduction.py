@@ -7,7 +7,7 @@ import math
 from aot.frontends.conversion.table import renames
 from aot.frontends.onnx.arrays.axes import count_of, reduced_at
 from aot.frontends.tf.math.complex_numbers import by_parts
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
 from aot.runtime.abi import DType
@@ -22,12 +22,12 @@ SAME = renames(
 
 @tf("Mean", "Sum")
 @by_parts
-def linear(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+def linear(node: TfNode, x: OutPort, axes: OutPort) -> OutPort:
     return reduced(node, x, axes)
 
 
 @tf(*(kind for kind in SAME if kind not in ("Mean", "Sum")))
-def reduced(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+def reduced(node: TfNode, x: OutPort, axes: OutPort) -> OutPort:
     """The axes are an input, a vector or one axis; they may be known at run time only."""
     reduce, keep, rank = getattr(node.build, SAME[node.kind]), node.flag("keep_dims"), x.type.rank
     if axes.value is not None:
@@ -39,13 +39,13 @@ def reduced(node: Call, x: OutPort, axes: OutPort) -> OutPort:
 
 
 @tf("L2Loss")
-def l2_loss(node: Call, x: OutPort) -> OutPort:
+def l2_loss(node: TfNode, x: OutPort) -> OutPort:
     build = node.build
     return build.Multiply(build.ReduceSum(build.Multiply(x, x), node.list(range(x.type.rank))), 0.5)
 
 
 @tf("ArgMax", "ArgMin")
-def arg_extreme(node: Call, x: OutPort, axis: OutPort) -> OutPort:
+def arg_extreme(node: TfNode, x: OutPort, axis: OutPort) -> OutPort:
     """The first position of the extreme, NaN left out."""
     along = node.axis(node.ints(axis, "dimension")[0], x.type.rank)
     x = node.without_nan(x, -math.inf if node.kind == "ArgMax" else math.inf)
@@ -57,14 +57,14 @@ def arg_extreme(node: Call, x: OutPort, axis: OutPort) -> OutPort:
 
 
 @tf("Cumsum", "Cumprod")
-def cumulate(node: Call, x: OutPort, axis: OutPort) -> OutPort:
+def cumulate(node: TfNode, x: OutPort, axis: OutPort) -> OutPort:
     along = node.axis(node.ints(axis, "axis")[0], x.type.rank)
     run = node.build.CumSum if node.kind == "Cumsum" else node.build.CumProd
     return run(x, node.scalar(along), exclusive=node.flag("exclusive"), reverse=node.flag("reverse"))
 
 
 @tf("CumulativeLogsumexp")
-def cumulative_logsumexp(node: Call, x: OutPort, axis: OutPort) -> OutPort:
+def cumulative_logsumexp(node: TfNode, x: OutPort, axis: OutPort) -> OutPort:
     """top + log(running sum of exp(x - top)) for the greatest element along the axis."""
     build, along = node.build, node.axis(node.ints(axis, "axis")[0], x.type.rank)
     top = build.ReduceMax(x, node.list([along]), keep_dims=True)

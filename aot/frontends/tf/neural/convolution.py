@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.frontends.conversion.windowing import Windowing
 from aot.frontends.tf.neural.layout import image, is_channels_last, spatial, to_channels_first, to_channels_last
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, simplify
 from aot.opset.products.pool_windows import AutoPad
@@ -14,7 +14,7 @@ from aot.runtime.errors import ModelError
 PADDING = {"SAME": AutoPad.SAME_UPPER, "VALID": AutoPad.VALID, "EXPLICIT": AutoPad.EXPLICIT}
 
 
-def windowing(node: Call, rank: int) -> Windowing:
+def windowing(node: TfNode, rank: int) -> Windowing:
     """Strides, dilations and padding of a tensor of `rank`."""
     auto = node.choice("padding", PADDING)
     strides = spatial(node, node.integers("strides"), rank, 1)
@@ -27,20 +27,20 @@ def windowing(node: Call, rank: int) -> Windowing:
     return Windowing(strides, dilations, begins, ends, auto)
 
 
-def _transposed_weights(node: Call, w: OutPort, first: tuple[int, int]) -> OutPort:
+def _transposed_weights(node: TfNode, w: OutPort, first: tuple[int, int]) -> OutPort:
     """Weights with two of their axes, counted from the end, in front of the spatial ones."""
     rank = w.type.rank
     return node.build.Transpose(w, node.list([*(rank - f for f in first), *range(rank - 2)]))
 
 
 @tf("Conv2D", "Conv3D")
-def conv(node: Call, x: OutPort, w: OutPort) -> OutPort:
+def conv(node: TfNode, x: OutPort, w: OutPort) -> OutPort:
     """Weights [.., inputs of a group, outputs]; channels that are a multiple of the inputs make groups."""
     rank = 4 if node.kind == "Conv2D" else 5
     return convolved(node, image(node, x, rank), w)
 
 
-def convolved(node: Call, x: OutPort, w: OutPort) -> OutPort:
+def convolved(node: TfNode, x: OutPort, w: OutPort) -> OutPort:
     rank, build = x.type.rank, node.build
     image(node, w, rank)
     fields = windowing(node, rank).fields()
@@ -59,7 +59,7 @@ def convolved(node: Call, x: OutPort, w: OutPort) -> OutPort:
 
 
 @tf("DepthwiseConv2dNative")
-def depthwise(node: Call, x: OutPort, w: OutPort) -> OutPort:
+def depthwise(node: TfNode, x: OutPort, w: OutPort) -> OutPort:
     """Weights [height, width, channels, multiplier]: output c * multiplier + m."""
     rank, build = 4, node.build
     image(node, x, rank)
@@ -67,13 +67,13 @@ def depthwise(node: Call, x: OutPort, w: OutPort) -> OutPort:
     return to_channels_last(node, build.GroupConvolution(plain, weights, **windowing(node, rank).fields()))
 
 
-def _grouped(node: Call, w: OutPort) -> OutPort:
+def _grouped(node: TfNode, w: OutPort) -> OutPort:
     """[height, width, channels, multiplier] as [channels, multiplier, 1, height, width]."""
     return node.build.Unsqueeze(_transposed_weights(node, w, (2, 1)), node.list([2]))
 
 
 @tf("Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput")
-def transposed(node: Call, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
+def transposed(node: TfNode, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
     """The gradient of a convolution by its input, of the given sizes; also called a transposed convolution."""
     rank = 5 if node.kind.startswith("Conv3D") else 4
     build, made = node.build, windowing(node, image(node, y, rank).type.rank)
@@ -123,7 +123,7 @@ def _pads_of(
     return begins, ends, extra
 
 
-def _cut(node: Call, full: OutPort, made: Windowing, kernel: list[int], target: OutPort) -> OutPort:
+def _cut(node: TfNode, full: OutPort, made: Windowing, kernel: list[int], target: OutPort) -> OutPort:
     """`full`, which has no padding, cut or filled with zeros to the target's sizes."""
     build, rank = node.build, full.type.rank
     axes = range(2, rank)

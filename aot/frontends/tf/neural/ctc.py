@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from aot.frontends.tf.arrays.sparse import dense
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
 @tf("CTCGreedyDecoder")
-def ctc_greedy_decoder(node: Call, scores: OutPort, lengths: OutPort) -> tuple[OutPort, ...]:
+def ctc_greedy_decoder(node: TfNode, scores: OutPort, lengths: OutPort) -> tuple[OutPort, ...]:
     """Scores [T, N, C]: the best classes as a sparse tensor, without blanks, and the negated sum of their scores."""
     build = node.build
     blank = build.const(node.integer("blank_index"), DType.I32)
@@ -34,7 +34,7 @@ def ctc_greedy_decoder(node: Call, scores: OutPort, lengths: OutPort) -> tuple[O
 
 @tf("CTCLoss")
 def ctc_loss(
-    node: Call, scores: OutPort, indices: OutPort, values: OutPort, lengths: OutPort
+    node: TfNode, scores: OutPort, indices: OutPort, values: OutPort, lengths: OutPort
 ) -> tuple[OutPort | None, ...]:
     """The loss of each sequence; labels are sparse. The gradient is not made."""
     build = node.build

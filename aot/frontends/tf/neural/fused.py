@@ -6,13 +6,13 @@ from aot.frontends.tf.neural.convolution import convolved, depthwise
 from aot.frontends.tf.neural.layout import image
 from aot.frontends.tf.neural.normalization import normalised
 from aot.frontends.tf.neural.pooling import bias_add
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 
 ACTIVATIONS = {"Relu": "Relu", "Elu": "Elu", "Tanh": "Tanh", "Sigmoid": "Sigmoid"}
 
 
-def _followed(node: Call, y: OutPort, more: tuple[OutPort, ...]) -> OutPort:
+def _followed(node: TfNode, y: OutPort, more: tuple[OutPort, ...]) -> OutPort:
     """`y` through the operations that `fused_ops` names, which take their operands in their order."""
     build, left = node.build, list(more)
     for name in node.texts("fused_ops"):
@@ -36,16 +36,16 @@ def _followed(node: Call, y: OutPort, more: tuple[OutPort, ...]) -> OutPort:
 
 
 @tf("_FusedConv2D")
-def fused_conv(node: Call, x: OutPort, w: OutPort, *more: OutPort) -> OutPort:
+def fused_conv(node: TfNode, x: OutPort, w: OutPort, *more: OutPort) -> OutPort:
     return _followed(node, convolved(node, image(node, x, 4), w), more)
 
 
 @tf("_FusedDepthwiseConv2dNative")
-def fused_depthwise(node: Call, x: OutPort, w: OutPort, *more: OutPort) -> OutPort:
+def fused_depthwise(node: TfNode, x: OutPort, w: OutPort, *more: OutPort) -> OutPort:
     return _followed(node, depthwise(node, x, w), more)
 
 
 @tf("_FusedMatMul")
-def fused_matmul(node: Call, a: OutPort, b: OutPort, *more: OutPort) -> OutPort:
+def fused_matmul(node: TfNode, a: OutPort, b: OutPort, *more: OutPort) -> OutPort:
     turned = {"transpose_a": node.flag("transpose_a"), "transpose_b": node.flag("transpose_b")}
     return _followed(node, node.build.MatMul(a, b, **turned), more)

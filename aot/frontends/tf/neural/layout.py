@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from aot.frontends.tf.registry import Call
+from aot.frontends.tf.registry import TfNode
 from aot.ir.graph import OutPort
 from aot.runtime.errors import ModelError
 
@@ -16,12 +16,12 @@ T = TypeVar("T")
 FORMATS = {"NHWC": True, "NDHWC": True, "NWC": True, "NCHW": False, "NCDHW": False, "NCW": False}
 
 
-def is_channels_last(node: Call, rank: int) -> bool:
+def is_channels_last(node: TfNode, rank: int) -> bool:
     """True if channels are the last axis of a tensor of `rank`; UnsupportedError for other formats."""
     return node.choice("data_format", FORMATS, "NHWC" if rank == 4 else "NDHWC")
 
 
-def to_channels_first(node: Call, x: OutPort, last: bool | None = None) -> OutPort:
+def to_channels_first(node: TfNode, x: OutPort, last: bool | None = None) -> OutPort:
     """`x` with channels as axis 1."""
     rank = x.type.rank
     if not (is_channels_last(node, rank) if last is None else last):
@@ -29,7 +29,7 @@ def to_channels_first(node: Call, x: OutPort, last: bool | None = None) -> OutPo
     return node.build.Transpose(x, node.list([0, rank - 1, *range(1, rank - 1)]))
 
 
-def to_channels_last(node: Call, y: OutPort, last: bool | None = None) -> OutPort:
+def to_channels_last(node: TfNode, y: OutPort, last: bool | None = None) -> OutPort:
     """`y`, which has channels as axis 1, in the format of the node."""
     rank = y.type.rank
     if not (is_channels_last(node, rank) if last is None else last):
@@ -37,14 +37,14 @@ def to_channels_last(node: Call, y: OutPort, last: bool | None = None) -> OutPor
     return node.build.Transpose(y, node.list([0, *range(2, rank), 1]))
 
 
-def image(node: Call, x: OutPort, rank: int) -> OutPort:
+def image(node: TfNode, x: OutPort, rank: int) -> OutPort:
     """`x`, checked to have `rank` axes."""
     if x.type.rank != rank:
         raise ModelError(f"{node.kind}: inputs have {rank} axes, got {x.type}")
     return x
 
 
-def spatial(node: Call, values: Sequence[T], rank: int, one: T) -> tuple[T, ...]:
+def spatial(node: TfNode, values: Sequence[T], rank: int, one: T) -> tuple[T, ...]:
     """Return the entries of spatial axes; those of batch and channels must be `one`."""
     if len(values) != rank:
         raise ModelError(f"{node.kind}: a number for each of {rank} axes, got {len(values)}")

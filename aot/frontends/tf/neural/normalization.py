@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aot.frontends.tf.neural.layout import is_channels_last, to_channels_first, to_channels_last
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
 @tf("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 def batch_norm(
-    node: Call, x: OutPort, scale: OutPort, offset: OutPort, mean: OutPort, variance: OutPort
+    node: TfNode, x: OutPort, scale: OutPort, offset: OutPort, mean: OutPort, variance: OutPort
 ) -> tuple[OutPort | None, ...]:
     """By the given mean and variance, or, in training, by those of the batch, which are outputs then."""
     wide = node.cast(x, scale.type.dtype)
@@ -23,13 +23,13 @@ def batch_norm(
     return node.cast(y, x.type.dtype), mean, variance, mean, variance
 
 
-def normalised(node: Call, x: OutPort, given: Sequence[OutPort], epsilon: float) -> OutPort:
+def normalised(node: TfNode, x: OutPort, given: Sequence[OutPort], epsilon: float) -> OutPort:
     """By scale, offset, mean and variance."""
     return to_channels_last(node, node.build.BatchNormInference(to_channels_first(node, x), *given, epsilon=epsilon))
 
 
 def _by_batch(
-    node: Call, x: OutPort, wide: OutPort, given: tuple[OutPort, ...], epsilon: float
+    node: TfNode, x: OutPort, wide: OutPort, given: tuple[OutPort, ...], epsilon: float
 ) -> tuple[OutPort | None, ...]:
     """Normalise by the batch. The variance has Bessel's correction; old statistics count 1 - exponential_avg_factor."""
     build, rank = node.build, x.type.rank
@@ -58,7 +58,7 @@ def _by_batch(
 
 
 @tf("LRN")
-def lrn(node: Call, x: OutPort) -> OutPort:
+def lrn(node: TfNode, x: OutPort) -> OutPort:
     """x / (bias + alpha * sum of squares of the channels around)^beta"""
     size = 2 * node.integer("depth_radius") + 1
     alpha, beta, bias = node.number("alpha"), node.number("beta"), node.number("bias")
@@ -69,12 +69,12 @@ def lrn(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("Softmax", "LogSoftmax")
-def softmax(node: Call, x: OutPort) -> OutPort:
+def softmax(node: TfNode, x: OutPort) -> OutPort:
     return getattr(node.build, node.kind)(x, axis=x.type.rank - 1)
 
 
 @tf("SoftmaxCrossEntropyWithLogits")
-def cross_entropy(node: Call, logits: OutPort, labels: OutPort) -> tuple[OutPort, OutPort]:
+def cross_entropy(node: TfNode, logits: OutPort, labels: OutPort) -> tuple[OutPort, OutPort]:
     """The loss of each row, and its gradient."""
     build = node.build
     logs = build.LogSoftmax(logits, axis=1)
@@ -83,7 +83,7 @@ def cross_entropy(node: Call, logits: OutPort, labels: OutPort) -> tuple[OutPort
 
 
 @tf("SparseSoftmaxCrossEntropyWithLogits")
-def sparse_cross_entropy(node: Call, logits: OutPort, labels: OutPort) -> tuple[OutPort, OutPort]:
+def sparse_cross_entropy(node: TfNode, logits: OutPort, labels: OutPort) -> tuple[OutPort, OutPort]:
     """The loss of each row whose class is given by its number, and its gradient."""
     build = node.build
     column = build.Unsqueeze(labels, node.list([1]))

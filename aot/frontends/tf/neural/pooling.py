@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from aot.frontends.tf.neural.convolution import windowing
 from aot.frontends.tf.neural.layout import image, is_channels_last, spatial, to_channels_first, to_channels_last
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.opset.products.pool_windows import AutoPad
 from aot.runtime.abi import DType
 
 
 @tf("MaxPool", "MaxPool3D")
-def max_pool(node: Call, x: OutPort) -> OutPort:
+def max_pool(node: TfNode, x: OutPort) -> OutPort:
     rank = 5 if node.kind.endswith("3D") else 4
     fields = windowing(node, image(node, x, rank).type.rank).fields("dilations")
     kernel = spatial(node, node.integers("ksize"), rank, 1)
@@ -19,7 +19,7 @@ def max_pool(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("MaxPoolV2")
-def max_pool_v2(node: Call, x: OutPort, ksize: OutPort, strides: OutPort) -> OutPort:
+def max_pool_v2(node: TfNode, x: OutPort, ksize: OutPort, strides: OutPort) -> OutPort:
     """Windows and strides are inputs that must be known."""
     rank = image(node, x, 4).type.rank
     kernel, steps = (spatial(node, node.ints(p, n), rank, 1) for p, n in ((ksize, "ksize"), (strides, "strides")))
@@ -30,7 +30,7 @@ def max_pool_v2(node: Call, x: OutPort, ksize: OutPort, strides: OutPort) -> Out
 
 
 @tf("AvgPool", "AvgPool3D")
-def avg_pool(node: Call, x: OutPort) -> OutPort:
+def avg_pool(node: TfNode, x: OutPort) -> OutPort:
     """Padding does not count."""
     rank = 5 if node.kind.endswith("3D") else 4
     fields = windowing(node, image(node, x, rank).type.rank).fields("dilations")
@@ -41,7 +41,7 @@ def avg_pool(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("MaxPoolWithArgmax")
-def max_pool_with_argmax(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
+def max_pool_with_argmax(node: TfNode, x: OutPort) -> tuple[OutPort, OutPort]:
     """Maxima and their places in the flattened image [height, width, channels], or in all of the batch."""
     build, rank = node.build, image(node, x, 4).type.rank
     fields = windowing(node, rank).fields()
@@ -61,7 +61,7 @@ def max_pool_with_argmax(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
 
 
 @tf("BiasAdd", "BiasAddV1")
-def bias_add(node: Call, x: OutPort, bias: OutPort) -> OutPort:
+def bias_add(node: TfNode, x: OutPort, bias: OutPort) -> OutPort:
     """Channels are the last axis, or axis 1."""
     if x.type.rank > 2 and node.kind != "BiasAddV1" and not is_channels_last(node, 4):
         bias = node.build.Unsqueeze(bias, node.list(range(1, x.type.rank - 1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control.control_flow import Loop
@@ -43,7 +43,7 @@ class _Cell:
         return i, cs, f, o, ci, co, build.Multiply(co, o)
 
 
-def _cell(node: Call, w: OutPort, wci: OutPort, wcf: OutPort, wco: OutPort, b: OutPort) -> _Cell:
+def _cell(node: TfNode, w: OutPort, wci: OutPort, wcf: OutPort, wco: OutPort, b: OutPort) -> _Cell:
     """Version 2 of the layer sorts the gates otherwise and has no forget bias."""
     second = node.kind == "BlockLSTMV2"
     order, bias = ("icfo", node.number("forget_bias")) if not second else ("ifco", 0.0)
@@ -54,14 +54,14 @@ def _cell(node: Call, w: OutPort, wci: OutPort, wcf: OutPort, wco: OutPort, b: O
 
 @tf("LSTMBlockCell")
 def lstm_block_cell(
-    node: Call, x: OutPort, c: OutPort, h: OutPort, w: OutPort, wci: OutPort, wcf: OutPort, wco: OutPort, b: OutPort
+    node: TfNode, x: OutPort, c: OutPort, h: OutPort, w: OutPort, wci: OutPort, wcf: OutPort, wco: OutPort, b: OutPort
 ) -> tuple[OutPort, ...]:
     return _cell(node, w, wci, wcf, wco, b).step(node.build, x, h, c)
 
 
 @tf("BlockLSTM", "BlockLSTMV2")
 def block_lstm(
-    node: Call,
+    node: TfNode,
     length: OutPort,
     x: OutPort,
     c: OutPort,
@@ -82,7 +82,7 @@ def block_lstm(
     return _loop(node, cell, length, x, h, c)
 
 
-def _sequence(node: Call, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c: OutPort) -> OutPort:
+def _sequence(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c: OutPort) -> OutPort:
     """Return the hidden states by one LSTMSequence, whose gates are f i c o."""
     build, one, zero = node.build, node.scalar(1), node.list([0])
     hidden = node.extent(cell.w, 1, "the size of states") // 4
@@ -104,7 +104,7 @@ def _sequence(node: Call, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, 
     return build.Transpose(build.Squeeze(found, node.list([1])), node.list([1, 0, 2]))
 
 
-def _loop(node: Call, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c: OutPort) -> tuple[OutPort, ...]:
+def _loop(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c: OutPort) -> tuple[OutPort, ...]:
     """Add a Loop over time that collects all outputs; behind the end states stay, and outputs are 0."""
     build = node.build
     outer = [x, h, c, cell.w, cell.b, *(cell.peepholes or ()), node.cast(node.single(length), DType.I64)]
@@ -142,7 +142,7 @@ def _loop(node: Call, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c: O
 
 @tf("GRUBlockCell")
 def gru_block_cell(
-    node: Call, x: OutPort, h: OutPort, w_ru: OutPort, w_c: OutPort, b_ru: OutPort, b_c: OutPort
+    node: TfNode, x: OutPort, h: OutPort, w_ru: OutPort, w_c: OutPort, b_ru: OutPort, b_c: OutPort
 ) -> tuple[OutPort, ...]:
     """r, u, c and the state u h + (1 - u) c"""
     build = node.build

@@ -16,7 +16,7 @@ from aot.frontends.conversion.texts import (
     texts_of,
     words_of,
 )
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.runtime.abi import DType
@@ -41,13 +41,13 @@ def _is_known(*xs: OutPort) -> bool:
     return all(x.value is not None for x in xs)
 
 
-def _texts(node: Call, x: OutPort) -> Array:
+def _texts(node: TfNode, x: OutPort) -> Array:
     """Return the strings of a constant; UnsupportedError if they are none."""
     node.refuse(x.type.dtype is not DType.STRING or x.value is None, "strings must be constants")
     return node.known(x, "strings")
 
 
-def _constant(node: Call, values: list[str], shape: tuple[int, ...]) -> OutPort:
+def _constant(node: TfNode, values: list[str], shape: tuple[int, ...]) -> OutPort:
     return node.build.const(np.array(values, object).reshape(shape), DType.STRING)
 
 
@@ -56,7 +56,7 @@ def _encoded(text: str) -> bytes:
 
 
 @tf(*CHANGES)
-def changed(node: Call, x: OutPort) -> OutPort:
+def changed(node: TfNode, x: OutPort) -> OutPort:
     """Only letters of ASCII have two cases, unless an encoding is given."""
     is_ascii = node.kind != "StringStrip" and node.text("encoding") != "utf-8"
     change = (ASCII_CHANGES if is_ascii else CHANGES)[node.kind]
@@ -67,7 +67,7 @@ def changed(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("StringJoin")
-def join(node: Call, *xs: OutPort) -> OutPort:
+def join(node: TfNode, *xs: OutPort) -> OutPort:
     """Strings one behind the other; scalars go with all."""
     if not _is_known(*xs):
         between = node.text("separator")
@@ -81,7 +81,7 @@ def join(node: Call, *xs: OutPort) -> OutPort:
 
 
 @tf("StringLength")
-def length(node: Call, x: OutPort) -> OutPort:
+def length(node: TfNode, x: OutPort) -> OutPort:
     """Counts of bytes, or of characters."""
     characters = node.text("unit") == "UTF8_CHAR"
     if not characters and not _is_known(x):
@@ -93,14 +93,14 @@ def length(node: Call, x: OutPort) -> OutPort:
 
 
 @tf("StringToNumber")
-def to_number(node: Call, x: OutPort) -> OutPort:
+def to_number(node: TfNode, x: OutPort) -> OutPort:
     found, dtype = _texts(node, x), node.dtype("out_type")
     read = float if dtype.is_float else int
     return node.build.const(np.array([read(t) for t in found.flat]).reshape(found.shape), dtype)
 
 
 @tf("StringSplitV2")
-def split(node: Call, x: OutPort, separator: OutPort) -> tuple[OutPort, ...]:
+def split(node: TfNode, x: OutPort, separator: OutPort) -> tuple[OutPort, ...]:
     """The words of each string as a sparse tensor: places [count, 2], words, and shape [strings, most words]."""
     most = node.integer("maxsplit")
     between = str(_texts(node, separator).reshape(-1)[0])
@@ -114,7 +114,7 @@ def split(node: Call, x: OutPort, separator: OutPort) -> tuple[OutPort, ...]:
     return node.build.const(places, DType.I64), _constant(node, words, (len(words),)), shape
 
 
-def _split(node: Call, x: OutPort, separator: str, most: int) -> tuple[OutPort, ...]:
+def _split(node: TfNode, x: OutPort, separator: str, most: int) -> tuple[OutPort, ...]:
     """Return the words of a vector of strings, as `split` does."""
     build, zero = node.build, node.scalar(0)
     words, counts = words_of(node, x, separator, most)
@@ -126,17 +126,17 @@ def _split(node: Call, x: OutPort, separator: str, most: int) -> tuple[OutPort, 
 
 
 @tf("StaticRegexFullMatch")
-def static_regex_full_match(node: Call, x: OutPort) -> OutPort:
+def static_regex_full_match(node: TfNode, x: OutPort) -> OutPort:
     return matching_texts(node, x, node.text("pattern"))
 
 
 @tf("RegexFullMatch")
-def regex_full_match(node: Call, x: OutPort, pattern: OutPort) -> OutPort:
+def regex_full_match(node: TfNode, x: OutPort, pattern: OutPort) -> OutPort:
     return matching_texts(node, x, str(_texts(node, pattern).reshape(-1)[0]))
 
 
 @tf("Equal", "NotEqual")
-def equal(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def equal(node: TfNode, a: OutPort, b: OutPort) -> OutPort:
     build = node.build
     if DType.STRING not in (a.type.dtype, b.type.dtype):
         return build.Equal(a, b) if node.kind == "Equal" else build.NotEqual(a, b)

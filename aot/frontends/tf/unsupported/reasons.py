@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.tf.registry import Call, Value, tf
+from aot.frontends.tf.registry import TfNode, Value, tf
 
 CUT = "make its result an input of the network: --cut"
 EXPORT = "export the network for inference"
@@ -61,6 +61,6 @@ REASON = {kind: reason for reason, kinds in REASONS.values() for kind in kinds}
 
 
 @tf(*REASON, takes_complex=True)
-def refused(node: Call, *inputs: Value) -> None:
+def refused(node: TfNode, *inputs: Value) -> None:
     """UnsupportedError with the reason."""
     node.refuse(True, REASON[node.kind])

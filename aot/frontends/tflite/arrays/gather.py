@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from aot.frontends.tf.math.complex_numbers import by_parts
-from aot.frontends.tflite.registry import Call, tflite
+from aot.frontends.tflite.registry import TfliteNode, tflite
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 
 @tflite("GATHER", stored=True)
 @by_parts
-def gather(node: Call, x: OutPort, indices: OutPort) -> OutPort:
+def gather(node: TfliteNode, x: OutPort, indices: OutPort) -> OutPort:
     axis, batch = node.axis(node.integer("axis", 0), x.type.rank), node.integer("batch_dims", 0)
     return node.build.Gather(
         x, indices, node.scalar(axis), batch_dims=batch + indices.type.rank if batch < 0 else batch
@@ -18,12 +18,12 @@ def gather(node: Call, x: OutPort, indices: OutPort) -> OutPort:
 
 
 @tflite("EMBEDDING_LOOKUP")
-def embedding_lookup(node: Call, ids: OutPort, table: OutPort) -> OutPort:
+def embedding_lookup(node: TfliteNode, ids: OutPort, table: OutPort) -> OutPort:
     return node.build.Gather(table, ids, node.scalar(0))
 
 
 @tflite("HASHTABLE_LOOKUP")
-def hashtable_lookup(node: Call, queries: OutPort, keys: OutPort, values: OutPort) -> tuple[OutPort, OutPort]:
+def hashtable_lookup(node: TfliteNode, queries: OutPort, keys: OutPort, values: OutPort) -> tuple[OutPort, OutPort]:
     """The row of `values` that belongs to a key, or zeros; whether there is one."""
     build = node.build
     here = build.Equal(build.Unsqueeze(queries, node.list([1])), keys)
@@ -35,15 +35,15 @@ def hashtable_lookup(node: Call, queries: OutPort, keys: OutPort, values: OutPor
 
 
 @tflite("UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN", "UNSORTED_SEGMENT_PROD", "UNSORTED_SEGMENT_SUM")
-def unsorted_segments(node: Call, x: OutPort, ids: OutPort, count: OutPort) -> OutPort:
+def unsorted_segments(node: TfliteNode, x: OutPort, ids: OutPort, count: OutPort) -> OutPort:
     return node.tf("UnsortedSegment" + node.kind.rpartition("_")[2].capitalize(), x, ids, count)
 
 
 @tflite("UNIQUE", stored=True)
-def unique(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+def unique(node: TfliteNode, x: OutPort) -> tuple[OutPort, ...]:
     return node.tf("Unique", x, out_idx=node.output_type(1).value)
 
 
 @tflite("BUCKETIZE")
-def bucketize(node: Call, x: OutPort) -> OutPort:
+def bucketize(node: TfliteNode, x: OutPort) -> OutPort:
     return node.tf("Bucketize", x, boundaries=node.numbers("boundaries", ()))

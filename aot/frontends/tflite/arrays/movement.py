@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.tf.math.complex_numbers import by_parts
-from aot.frontends.tflite.registry import Call, tflite
+from aot.frontends.tflite.registry import TfliteNode, tflite
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -13,13 +13,13 @@ MIRRORS = ("REFLECT", "SYMMETRIC")
 
 @tflite("STABLEHLO_TRANSPOSE", stored=True)
 @by_parts
-def transpose_by(node: Call, x: OutPort) -> OutPort:
+def transpose_by(node: TfliteNode, x: OutPort) -> OutPort:
     return node.build.Transpose(x, node.list(node.integers("permutation", ())))
 
 
 @tflite("PAD", "PADV2", stored=True)
 @by_parts
-def pad(node: Call, x: OutPort, pads: OutPort, value: OutPort | None = None) -> OutPort:
+def pad(node: TfliteNode, x: OutPort, pads: OutPort, value: OutPort | None = None) -> OutPort:
     """0, which quantised tensors store as their zero point, or a value around the data."""
     q = node.output_quantization()
     zero = node.build.const(False if x.type.dtype is DType.BOOL else 0 if q is None else q.zeros[0], x.type.dtype)
@@ -27,14 +27,14 @@ def pad(node: Call, x: OutPort, pads: OutPort, value: OutPort | None = None) -> 
     return node.build.Pad(x, begins, ends, zero if value is None else node.single(value))
 
 
-def _column(node: Call, pads: OutPort, k: int) -> OutPort:
+def _column(node: TfliteNode, pads: OutPort, k: int) -> OutPort:
     """Column k of [axes, 2]"""
     return node.build.Gather(node.cast(pads, DType.I64), node.scalar(k), node.scalar(1))
 
 
 @tflite("MIRROR_PAD", stored=True)
 @by_parts
-def mirror_pad(node: Call, x: OutPort, pads: OutPort) -> OutPort:
+def mirror_pad(node: TfliteNode, x: OutPort, pads: OutPort) -> OutPort:
     mode = node.integer("mode", 0)
     node.refuse(not 0 <= mode < len(MIRRORS), f"mode {mode} is not supported")
     return node.tf("MirrorPad", x, pads, mode=MIRRORS[mode])
@@ -42,7 +42,7 @@ def mirror_pad(node: Call, x: OutPort, pads: OutPort) -> OutPort:
 
 @tflite("REVERSE_SEQUENCE", stored=True)
 @by_parts
-def reverse_sequence(node: Call, x: OutPort, lengths: OutPort) -> OutPort:
+def reverse_sequence(node: TfliteNode, x: OutPort, lengths: OutPort) -> OutPort:
     return node.tf(
         "ReverseSequence", x, lengths, seq_dim=node.integer("seq_dim", 0), batch_dim=node.integer("batch_dim", 0)
     )
@@ -50,19 +50,19 @@ def reverse_sequence(node: Call, x: OutPort, lengths: OutPort) -> OutPort:
 
 @tflite("SPACE_TO_DEPTH", stored=True)
 @by_parts
-def space_to_depth(node: Call, x: OutPort) -> OutPort:
+def space_to_depth(node: TfliteNode, x: OutPort) -> OutPort:
     return node.tf("SpaceToDepth", x, block_size=node.integer("block_size", 0))
 
 
 @tflite("DEPTH_TO_SPACE", stored=True)
 @by_parts
-def depth_to_space(node: Call, x: OutPort) -> OutPort:
+def depth_to_space(node: TfliteNode, x: OutPort) -> OutPort:
     return node.tf("DepthToSpace", x, block_size=node.integer("block_size", 0))
 
 
 @tflite("SPACE_TO_BATCH_ND", stored=True)
 @by_parts
-def space_to_batch(node: Call, x: OutPort, block: OutPort, pads: OutPort) -> OutPort:
+def space_to_batch(node: TfliteNode, x: OutPort, block: OutPort, pads: OutPort) -> OutPort:
     """Padding of quantised tensors is their zero point."""
     q = node.output_quantization()
     if q is None or not any(q.zeros):
@@ -74,7 +74,7 @@ def space_to_batch(node: Call, x: OutPort, block: OutPort, pads: OutPort) -> Out
 
 @tflite("STABLEHLO_PAD", stored=True)
 @by_parts
-def pad_apart(node: Call, x: OutPort, value: OutPort) -> OutPort:
+def pad_apart(node: TfliteNode, x: OutPort, value: OutPort) -> OutPort:
     """Elements around the data, or fewer where padding is negative, and between elements."""
     low, high, between = (node.integers(f"{n}_padding", ()) for n in ("edge_low", "edge_high", "interior"))
     node.refuse(any(between), "padding between elements is not supported")

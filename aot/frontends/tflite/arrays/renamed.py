@@ -6,9 +6,9 @@ import re
 from inspect import Parameter, Signature
 from typing import Any
 
-from aot.frontends.conversion.calls import Conversion
+from aot.frontends.conversion.node_context import Conversion
 from aot.frontends.tf.math.complex_numbers import by_parts
-from aot.frontends.tflite.registry import Call, tflite
+from aot.frontends.tflite.registry import TfliteNode, tflite
 
 NUMBERS = {
     "ATAN2": "tf.Atan2(y, x)",
@@ -55,7 +55,7 @@ def renamed(row: str) -> Conversion:
     assert found is not None, row
     place, kind, names = found[1], found[2], found[3].split(", ")
 
-    def converted(node: Call, *inputs: Any) -> Any:
+    def converted(node: TfliteNode, *inputs: Any) -> Any:
         return getattr(node.build, kind)(*inputs) if place == "build" else node.tf(kind, *inputs)
 
     parameters = [Parameter(name, Parameter.POSITIONAL_ONLY, annotation="OutPort") for name in ("node", *names)]

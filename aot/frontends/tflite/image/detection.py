@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aot.frontends.tflite.custom_options import flexible
-from aot.frontends.tflite.registry import Call, tflite
+from aot.frontends.tflite.registry import TfliteNode, tflite
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -15,7 +15,7 @@ SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
 
 
 @tflite("CUSTOM.TFLite_Detection_PostProcess")
-def detection_post_process(node: Call, codes: OutPort, scores: OutPort, anchors: OutPort) -> tuple[OutPort, ...]:
+def detection_post_process(node: TfliteNode, codes: OutPort, scores: OutPort, anchors: OutPort) -> tuple[OutPort, ...]:
     """Boxes [1, most, 4], classes, scores, and how many there are; a row behind them is 0.
 
     Each anchor has the class of its best score, and boxes that overlap better ones of any class are left out; with
@@ -41,7 +41,7 @@ def detection_post_process(node: Call, codes: OutPort, scores: OutPort, anchors:
 
 
 def _suppressed_by_class(
-    node: Call, boxes: OutPort, scores: OutPort, most: int, each: int, limits: list[OutPort]
+    node: TfliteNode, boxes: OutPort, scores: OutPort, most: int, each: int, limits: list[OutPort]
 ) -> tuple[OutPort, ...]:
     """Return the results where boxes suppress others of their class only, at most `each` of a class."""
     build, count = node.build, node.scalar(each)
@@ -52,7 +52,7 @@ def _suppressed_by_class(
 
 
 def _suppressed_together(
-    node: Call, boxes: OutPort, scores: OutPort, most: int, limits: list[OutPort]
+    node: TfliteNode, boxes: OutPort, scores: OutPort, most: int, limits: list[OutPort]
 ) -> tuple[OutPort, ...]:
     """Return the results where an anchor has the class of its best score, and boxes suppress others of any class."""
     build, first = node.build, node.list([0])
@@ -74,11 +74,11 @@ def _suppressed_together(
     return (*(build.Unsqueeze(p, first) for p in parts), total)
 
 
-def _limits(node: Call, facts: dict[str, Any]) -> list[OutPort]:
+def _limits(node: TfliteNode, facts: dict[str, Any]) -> list[OutPort]:
     return [node.build.const(float(facts[f"nms_{name}_threshold"]), DType.F32) for name in LIMITS]
 
 
-def _decoded(node: Call, codes: OutPort, anchors: OutPort, scales: list[float]) -> OutPort:
+def _decoded(node: TfliteNode, codes: OutPort, anchors: OutPort, scales: list[float]) -> OutPort:
     """Corners [1, anchors, 4] of boxes y, x, h, w that are coded by their anchors."""
     build = node.build
 

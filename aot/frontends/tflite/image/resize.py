@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from aot.frontends.tflite.registry import Call, tflite
+from aot.frontends.tflite.registry import TfliteNode, tflite
 from aot.ir.graph import OutPort
 
 FLAGS = ("align_corners", "half_pixel_centers")
 
 
 @tflite("RESIZE_BILINEAR")
-def resize_bilinear(node: Call, x: OutPort, size: OutPort) -> OutPort:
+def resize_bilinear(node: TfliteNode, x: OutPort, size: OutPort) -> OutPort:
     return node.tf("ResizeBilinear", x, size, **{name: node.flag(name) for name in FLAGS})
 
 
 @tflite("RESIZE_NEAREST_NEIGHBOR", stored=True)
-def resize_nearest(node: Call, x: OutPort, size: OutPort) -> OutPort:
+def resize_nearest(node: TfliteNode, x: OutPort, size: OutPort) -> OutPort:
     return node.tf("ResizeNearestNeighbor", x, size, **{name: node.flag(name) for name in FLAGS})
 
 
 @tflite("NON_MAX_SUPPRESSION_V4")
 def suppression_v4(
-    node: Call, boxes: OutPort, scores: OutPort, most: OutPort, overlap: OutPort, least: OutPort
+    node: TfliteNode, boxes: OutPort, scores: OutPort, most: OutPort, overlap: OutPort, least: OutPort
 ) -> tuple[OutPort, ...]:
     """Places of the boxes kept, filled with 0 up to the limit, and their number."""
     return node.tf("NonMaxSuppressionV4", boxes, scores, most, overlap, least, pad_to_max_output_size=True)
@@ -28,7 +28,7 @@ def suppression_v4(
 
 @tflite("NON_MAX_SUPPRESSION_V5")
 def suppression_v5(
-    node: Call, boxes: OutPort, scores: OutPort, most: OutPort, overlap: OutPort, least: OutPort, sigma: OutPort
+    node: TfliteNode, boxes: OutPort, scores: OutPort, most: OutPort, overlap: OutPort, least: OutPort, sigma: OutPort
 ) -> tuple[OutPort, ...]:
     """Places and scores, as many as may be, filled with 0, and their number."""
     value = sigma.value

@@ -10,7 +10,7 @@ from typing import Any
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.tflite.custom_options import flexible, real, whole, wholes
-from aot.frontends.tflite.registry import Call, tflite
+from aot.frontends.tflite.registry import TfliteNode, tflite
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -35,7 +35,7 @@ class _Crop:
 
 
 @tflite("CUSTOM.Landmarks2TransformMatrix")
-def region_of_landmarks(node: Call, x: OutPort) -> OutPort:
+def region_of_landmarks(node: TfliteNode, x: OutPort) -> OutPort:
     """The matrix that takes places of a crop to those of the image.
 
     The crop is the box around a subset of the landmarks [1, count, 3], turned so that two of them stand at an angle.
@@ -53,7 +53,7 @@ def region_of_landmarks(node: Call, x: OutPort) -> OutPort:
     return _matrix(node, points, crop)
 
 
-def _first_crop(node: Call, facts: dict[str, Any], points: OutPort, last: int) -> _Crop:
+def _first_crop(node: TfliteNode, facts: dict[str, Any], points: OutPort, last: int) -> _Crop:
     sides = {name: wholes(node, facts, name, 2)[::-1] for name in ("input_hw", "output_hw")}
     node.refuse(any(len(side) != 2 for side in sides.values()), "input_hw and output_hw are a height and a width")
     span, wider = whole(node, facts, "landmarks_range", 1), real(node, facts, "bbox_size_multiplier")
@@ -70,7 +70,7 @@ def _first_crop(node: Call, facts: dict[str, Any], points: OutPort, last: int) -
     )
 
 
-def _second_crop(node: Call, facts: dict[str, Any], points: OutPort, last: int) -> _Crop:
+def _second_crop(node: TfliteNode, facts: dict[str, Any], points: OutPort, last: int) -> _Crop:
     sizes = [whole(node, facts, f"output_{side}", 1) for side in ("width", "height")]
     scales = [real(node, facts, f"scale_{axis}") for axis in "xy"]
     if min(scales) <= 0:
@@ -84,7 +84,7 @@ def _second_crop(node: Call, facts: dict[str, Any], points: OutPort, last: int) 
     )
 
 
-def _columns(node: Call, points: OutPort, places: list[int]) -> tuple[OutPort, OutPort]:
+def _columns(node: TfliteNode, points: OutPort, places: list[int]) -> tuple[OutPort, OutPort]:
     """Return x and y of these landmarks, [1, count, 1] each."""
     build = node.build
     picked = build.Gather(points, node.list(places), node.scalar(1))
@@ -92,7 +92,7 @@ def _columns(node: Call, points: OutPort, places: list[int]) -> tuple[OutPort, O
     return across, down
 
 
-def _between(node: Call, facts: dict[str, Any], points: OutPort, last: int) -> tuple[OutPort, OutPort]:
+def _between(node: TfliteNode, facts: dict[str, Any], points: OutPort, last: int) -> tuple[OutPort, OutPort]:
     """Return how far the right of the two landmarks lies below and beside the left one."""
     left, right = (
         _columns(node, points, [whole(node, facts, f"{side}_rotation_idx", 0, last)]) for side in ("left", "right")
@@ -100,7 +100,7 @@ def _between(node: Call, facts: dict[str, Any], points: OutPort, last: int) -> t
     return node.build.Subtract(right[1], left[1]), node.build.Subtract(right[0], left[0])
 
 
-def _matrix(node: Call, points: OutPort, crop: _Crop) -> OutPort:
+def _matrix(node: TfliteNode, points: OutPort, crop: _Crop) -> OutPort:
     build = node.build
     cos, sin = build.Cos(crop.turn), build.Sin(crop.turn)
     back = build.Multiply(sin, -1.0)
@@ -134,14 +134,14 @@ def _matrix(node: Call, points: OutPort, crop: _Crop) -> OutPort:
 
 
 @tflite("CUSTOM.TransformTensorBilinear")
-def crop(node: Call, x: OutPort, matrix: OutPort) -> OutPort:
+def crop(node: TfliteNode, x: OutPort, matrix: OutPort) -> OutPort:
     """The image at the places that a matrix gives for those of the output, by centres of pixels; 0 outside."""
     facts = flexible(node)
     return _sampled(node, x, matrix, [whole(node, facts, f"output_{side}", 1) for side in ("height", "width")], 0.5)
 
 
 @tflite("CUSTOM.TransformTensor")
-def crop_by_corners(node: Call, x: OutPort, matrix: OutPort) -> OutPort:
+def crop_by_corners(node: TfliteNode, x: OutPort, matrix: OutPort) -> OutPort:
     """TransformTensorBilinear in its first version: places are those of corners of pixels."""
     facts = flexible(node)
     mode, sizes = facts.get("mode", "bilinear"), wholes(node, facts, "output_size", 1)
@@ -151,7 +151,7 @@ def crop_by_corners(node: Call, x: OutPort, matrix: OutPort) -> OutPort:
     return _sampled(node, x, matrix, sizes, 0.0)
 
 
-def _sampled(node: Call, x: OutPort, matrix: OutPort, sizes: list[int], centre: float) -> OutPort:
+def _sampled(node: TfliteNode, x: OutPort, matrix: OutPort, sizes: list[int], centre: float) -> OutPort:
     """Return the image at places M (column + centre, row + centre) - centre, interpolated; 0 where one is outside."""
     build = node.build
     if node.image(x).shape[0] != 1:
@@ -182,12 +182,12 @@ def _sampled(node: Call, x: OutPort, matrix: OutPort, sizes: list[int], centre: 
     return build.Reshape(found, node.list([1, *sizes, channels]))
 
 
-def _is_within(node: Call, place: OutPort, most: int) -> OutPort:
+def _is_within(node: TfliteNode, place: OutPort, most: int) -> OutPort:
     build = node.build
     return build.LogicalAnd(build.GreaterEqual(place, 0.0), build.LessEqual(place, float(most)))
 
 
-def _grid(node: Call, sizes: list[int], centre: float) -> tuple[OutPort, OutPort]:
+def _grid(node: TfliteNode, sizes: list[int], centre: float) -> tuple[OutPort, OutPort]:
     """Return the columns and the rows of all places of an image, [count] each."""
     build = node.build
     steps = [build.Range(node.scalar(0), node.scalar(size), node.scalar(1), output_type=DType.F32) for size in sizes]
@@ -197,7 +197,9 @@ def _grid(node: Call, sizes: list[int], centre: float) -> tuple[OutPort, OutPort
     return build.Reshape(columns, flat), build.Reshape(rows, flat)
 
 
-def _moved(node: Call, matrix: OutPort, across: OutPort, down: OutPort, scale: float = 1.0) -> tuple[OutPort, OutPort]:
+def _moved(
+    node: TfliteNode, matrix: OutPort, across: OutPort, down: OutPort, scale: float = 1.0
+) -> tuple[OutPort, OutPort]:
     """Return x and y of points, [count] each, after a matrix whose shifts are multiplied by `scale`."""
     build = node.build
     if matrix.shape != MATRIX:
@@ -215,7 +217,7 @@ def _moved(node: Call, matrix: OutPort, across: OutPort, down: OutPort, scale: f
 
 
 @tflite("CUSTOM.TransformLandmarks")
-def moved_landmarks(node: Call, x: OutPort, matrix: OutPort) -> OutPort:
+def moved_landmarks(node: TfliteNode, x: OutPort, matrix: OutPort) -> OutPort:
     """Points [1, count, 2 or 3] after a matrix: x and y are moved, z stays.
 
     Version 1 has the option `dimensions`: points of so many numbers in the last axis, with shifts times `scale`.

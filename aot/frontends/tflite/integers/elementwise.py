@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.tflite.integers.fixed_point import of_input, requantised, saturated, scaled, shifted, single, whole
-from aot.frontends.tflite.registry import Call, exact
+from aot.frontends.tflite.registry import TfliteNode, exact
 from aot.frontends.tflite.tensors import Quantization
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
@@ -13,7 +13,7 @@ INTEGERS = (*BYTES, DType.I16, DType.I32)
 FINE = {DType.I8: 20, DType.U8: 20, DType.I16: 15}  # bits that ADD and SUB add to their operands
 
 
-def fits(node: Call, *inputs: OutPort) -> bool:
+def fits(node: TfliteNode, *inputs: OutPort) -> bool:
     """True if all operands and the output are bytes with a scale of the whole tensor."""
     quantised = [node.quantization(i) for i in range(len(inputs))]
     whole_tensors = all(q is not None and not q.is_by_axis and q.scales[0] for q in quantised)
@@ -21,7 +21,7 @@ def fits(node: Call, *inputs: OutPort) -> bool:
 
 
 @exact("ADD", "SUB")
-def add(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def add(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
     """Both operands in units of twice the larger scale, 2^-20 fine."""
     if not fits(node, a, b):
         return node.as_numbers(a, b)
@@ -37,7 +37,7 @@ def add(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 
 @exact("MUL")
-def mul(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def mul(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
     if not fits(node, a, b):
         return node.as_numbers(a, b)
     out, scales = whole(node), [of_input(node, i).scales[0] for i in range(2)]
@@ -51,7 +51,7 @@ def same(a: Quantization | None, b: Quantization | None) -> bool:
 
 
 @exact("MAXIMUM", "MINIMUM")
-def extreme(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def extreme(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
     """Stored numbers are compared where all tensors have one scale, as LiteRT demands."""
     if not all(same(node.quantization(i), node.output_quantization()) for i in range(2)):
         return node.as_numbers(a, b)
@@ -59,7 +59,7 @@ def extreme(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 
 @exact("QUANTIZE")
-def requantize(node: Call, x: OutPort) -> OutPort:
+def requantize(node: TfliteNode, x: OutPort) -> OutPort:
     """From one scale to another, exact where the numbers are beyond those of f32."""
     q, out = node.quantization(0), node.output_quantization()
     known = q is not None and not q.is_by_axis and out is not None and not out.is_by_axis and out.scales[0]
@@ -77,7 +77,7 @@ ACTIVATIONS: dict[str, tuple[float | None, float | None]] = {
 
 
 @exact(*ACTIVATIONS)
-def relu(node: Call, x: OutPort) -> OutPort:
+def relu(node: TfliteNode, x: OutPort) -> OutPort:
     """Requantised, then within the stored limits."""
     if not fits(node, x):
         return node.as_numbers(x)
@@ -97,7 +97,7 @@ def _place(x: float, q: Quantization) -> int:
 
 
 @exact("LEAKY_RELU")
-def leaky_relu(node: Call, x: OutPort) -> OutPort:
+def leaky_relu(node: TfliteNode, x: OutPort) -> OutPort:
     """Factors of their own for numbers above and below 0."""
     if not fits(node, x):
         return node.as_numbers(x)

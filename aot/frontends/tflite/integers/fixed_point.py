@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.frontends.tflite.registry import RANGES, Call
+from aot.frontends.tflite.registry import RANGES, TfliteNode
 from aot.frontends.tflite.tensors import Quantization
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
@@ -46,7 +46,9 @@ def single(x: float) -> float:
     return float(np.float32(x))
 
 
-def scaled(node: Call, x: OutPort, factors: Sequence[float], shape: Sequence[int] = (), count: int = 1) -> OutPort:
+def scaled(
+    node: TfliteNode, x: OutPort, factors: Sequence[float], shape: Sequence[int] = (), count: int = 1
+) -> OutPort:
     """`x` in i32 or i64 times a factor, or factors whose array has `shape`, as LiteRT rounds it; divided by `count`."""
     pairs = [_divided(*multiplier(f), count) for f in factors]
     m = np.array([p[0] for p in pairs], np.int64)
@@ -66,7 +68,7 @@ def scaled(node: Call, x: OutPort, factors: Sequence[float], shape: Sequence[int
     return build.FixedPointProduct(x, spread(m), spread(right))
 
 
-def _of_wide(node: Call, x: OutPort, m: OutPort, right: OutPort) -> OutPort:
+def _of_wide(node: TfliteNode, x: OutPort, m: OutPort, right: OutPort) -> OutPort:
     """`x` in i64 by the same formula."""
     build = node.build
     high = build.BitwiseRightShift(build.Add(build.Multiply(x, m), 1 << (BITS - 1)), BITS)
@@ -75,7 +77,7 @@ def _of_wide(node: Call, x: OutPort, m: OutPort, right: OutPort) -> OutPort:
     return build.BitwiseRightShift(build.Add(build.Add(high, half), below), right)
 
 
-def requantised(node: Call, x: OutPort, q: Quantization) -> OutPort:
+def requantised(node: TfliteNode, x: OutPort, q: Quantization) -> OutPort:
     """`x` with the output's scale and zero point, in its type; in i64 where 32 bits may not hold a product."""
     build, out = node.build, whole(node)
     factor, bits = q.scales[0] / out.scales[0], x.type.dtype.bits + 1
@@ -101,7 +103,7 @@ def limits(dtype: DType) -> tuple[int, int]:
     return (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if dtype.is_signed else (0, (1 << dtype.bits) - 1)
 
 
-def saturated(node: Call, x: OutPort, q: Quantization) -> OutPort:
+def saturated(node: TfliteNode, x: OutPort, q: Quantization) -> OutPort:
     """`x` in i32 or i64 plus the zero point, within the fused activation's range, in the output's type."""
     build, dtype = node.build, node.output_type()
     low, high = limits(dtype)
@@ -122,7 +124,7 @@ def _stored(x: float, q: Quantization) -> int:
     return q.zeros[0] + int(math.copysign(math.floor(abs(ratio) + 0.5), ratio))
 
 
-def shifted(node: Call, x: OutPort, q: Quantization) -> OutPort:
+def shifted(node: TfliteNode, x: OutPort, q: Quantization) -> OutPort:
     """x - zero in i32"""
     wide = node.cast(x, DType.I32)
     if not any(q.zeros):
@@ -130,7 +132,7 @@ def shifted(node: Call, x: OutPort, q: Quantization) -> OutPort:
     return node.build.Subtract(wide, node.along(q.zeros, q, x.type.rank, DType.I32))
 
 
-def whole(node: Call) -> Quantization:
+def whole(node: TfliteNode) -> Quantization:
     """Return the output's scale and zero point, which must be those of the whole tensor."""
     q = node.output_quantization()
     node.refuse(q is None or q.is_by_axis or not q.scales[0], "outputs have one scale above 0")
@@ -138,7 +140,7 @@ def whole(node: Call) -> Quantization:
     return q
 
 
-def of_input(node: Call, i: int) -> Quantization:
+def of_input(node: TfliteNode, i: int) -> Quantization:
     """Scale and zero point of input i."""
     q = node.quantization(i)
     node.refuse(q is None, f"input {i} is quantised, as input 0 is")

@@ -8,7 +8,7 @@ from math import prod
 from aot.frontends.tflite.integers.fixed_point import multiplier, of_input, saturated, scaled, shifted, single, whole
 from aot.frontends.tflite.math.products import rows, with_axes
 from aot.frontends.tflite.neural.convolution import convolved, convolved_by_channel, transposed, with_bias
-from aot.frontends.tflite.registry import Call, exact
+from aot.frontends.tflite.registry import TfliteNode, exact
 from aot.frontends.tflite.tensors import COMPUTED
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim
@@ -20,7 +20,7 @@ MAX_EXACT = 1 << 8  # products of 8 bits whose sum is below 2^24: exact in f32, 
 REDUCED = 15  # bits of the factor for data of 16 bits
 
 
-def factors(node: Call, x: int, w: int) -> list[float]:
+def factors(node: TfliteNode, x: int, w: int) -> list[float]:
     """scale of the data * scale of the weights / scale of the output, for each channel."""
     data, weights, out = of_input(node, x), of_input(node, w), whole(node)
     if len(weights.scales) == 1 and node.kind == "FULLY_CONNECTED":
@@ -28,7 +28,7 @@ def factors(node: Call, x: int, w: int) -> list[float]:
     return [data.scales[0] * s / out.scales[0] for s in weights.scales]
 
 
-def requantised(node: Call, total: OutPort, found: list[float], shape: list[int], narrow: bool) -> OutPort:
+def requantised(node: TfliteNode, total: OutPort, found: list[float], shape: list[int], narrow: bool) -> OutPort:
     """Sums, times factors, in the output's type. `narrow`: factors have all of their bits."""
     if narrow:
         return saturated(node, scaled(node, total, found, shape), whole(node))
@@ -47,7 +47,7 @@ def requantised(node: Call, total: OutPort, found: list[float], shape: list[int]
     return saturated(node, node.cast(build.BitwiseRightShift(wide, constant(shifts)), DType.I32), whole(node))
 
 
-def _is_plain(node: Call, x: OutPort, w: OutPort, i: int = 0) -> bool:
+def _is_plain(node: TfliteNode, x: OutPort, w: OutPort, i: int = 0) -> bool:
     """True if data and weights are stored as integers that LiteRT's kernels for integers take."""
     types = (DType.I8, DType.U8, DType.I16)
     return (
@@ -55,7 +55,7 @@ def _is_plain(node: Call, x: OutPort, w: OutPort, i: int = 0) -> bool:
     )
 
 
-def _operands(node: Call, x: OutPort, w: OutPort, taps: Sequence[Dim]) -> tuple[OutPort, OutPort]:
+def _operands(node: TfliteNode, x: OutPort, w: OutPort, taps: Sequence[Dim]) -> tuple[OutPort, OutPort]:
     """Data and weights without their zero points; in i64 if sums of so many products may need it."""
     plain, weights = shifted(node, x, of_input(node, 0)), shifted(node, w, of_input(node, 1))
     count = prod(n for n in taps if isinstance(n, int))
@@ -66,7 +66,7 @@ def _operands(node: Call, x: OutPort, w: OutPort, taps: Sequence[Dim]) -> tuple[
     return plain, weights
 
 
-def _summed(node: Call, x: OutPort, w: OutPort, bias: OutPort | None, run: Callable[..., OutPort]) -> OutPort:
+def _summed(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None, run: Callable[..., OutPort]) -> OutPort:
     narrow = x.type.dtype is not DType.I16
     taps = w.shape[1:-1] if node.kind == "DEPTHWISE_CONV_2D" else w.shape[1:]
     total = run(node, *_operands(node, x, w, taps))
@@ -77,17 +77,17 @@ def _summed(node: Call, x: OutPort, w: OutPort, bias: OutPort | None, run: Calla
 
 
 @exact("CONV_2D")
-def conv_2d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
+def conv_2d(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
     return _summed(node, x, w, bias, convolved) if _is_plain(node, x, w) else node.as_numbers(x, w, bias)
 
 
 @exact("DEPTHWISE_CONV_2D")
-def depthwise_conv_2d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
+def depthwise_conv_2d(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
     return _summed(node, x, w, bias, convolved_by_channel) if _is_plain(node, x, w) else node.as_numbers(x, w, bias)
 
 
 @exact("FULLY_CONNECTED")
-def fully_connected(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
+def fully_connected(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
     if not _is_plain(node, x, w):
         return node.as_numbers(x, w, bias)
     build = node.build
@@ -105,7 +105,7 @@ def fully_connected(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = N
 
 
 @exact("TRANSPOSE_CONV")
-def transpose_conv(node: Call, sizes: OutPort, w: OutPort, x: OutPort, bias: OutPort | None = None) -> OutPort:
+def transpose_conv(node: TfliteNode, sizes: OutPort, w: OutPort, x: OutPort, bias: OutPort | None = None) -> OutPort:
     if not _is_plain(node, x, w, 2) or x.type.dtype is DType.I16:
         return node.as_numbers(sizes, w, x, bias)
     total = transposed(node, sizes, shifted(node, w, of_input(node, 1)), shifted(node, x, of_input(node, 2)))
@@ -115,7 +115,7 @@ def transpose_conv(node: Call, sizes: OutPort, w: OutPort, x: OutPort, bias: Out
 
 
 @exact("BATCH_MATMUL")
-def batch_matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def batch_matmul(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
     if a.type.dtype is not DType.I8 or b.type.dtype is not DType.I8:
         return node.as_numbers(a, b)
     plain = [shifted(node, p, of_input(node, i)) for i, p in enumerate((a, b))]

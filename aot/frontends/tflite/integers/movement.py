@@ -6,14 +6,14 @@ from aot.frontends.tflite.arrays.shape import joined
 from aot.frontends.tflite.integers.elementwise import fits, same
 from aot.frontends.tflite.integers.fixed_point import saturated, scaled, shifted, whole
 from aot.frontends.tflite.neural.pooling import windows
-from aot.frontends.tflite.registry import Call, exact
+from aot.frontends.tflite.registry import TfliteNode, exact
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
 from aot.runtime.abi import DType
 
 
 @exact("CONCATENATION")
-def concatenation(node: Call, *xs: OutPort) -> OutPort:
+def concatenation(node: TfliteNode, *xs: OutPort) -> OutPort:
     """Stored numbers, where all parts have the scale of the output."""
     out = node.output_quantization()
     kept = all(same(node.quantization(i), out) for i in range(len(xs)))
@@ -21,21 +21,21 @@ def concatenation(node: Call, *xs: OutPort) -> OutPort:
 
 
 @exact("REDUCE_MAX", "REDUCE_MIN")
-def extreme(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+def extreme(node: TfliteNode, x: OutPort, axes: OutPort) -> OutPort:
     if not same(node.quantization(0), node.output_quantization()):
         return node.as_numbers(x, axes)
     return node.tf("Max" if node.kind == "REDUCE_MAX" else "Min", x, axes, keep_dims=node.flag("keep_dims"))
 
 
 @exact("MAX_POOL_2D")
-def max_pool(node: Call, x: OutPort) -> OutPort:
+def max_pool(node: TfliteNode, x: OutPort) -> OutPort:
     if not fits(node, x) or not same(node.quantization(0), node.output_quantization()):
         return node.as_numbers(x)
     y = node.to_channels_last(node.build.MaxPool(node.to_channels_first(node.image(x)), **windows(node)))
     return _held(node, y)
 
 
-def _held(node: Call, y: OutPort) -> OutPort:
+def _held(node: TfliteNode, y: OutPort) -> OutPort:
     """Stored numbers within the range of the fused activation."""
     if not node.integer("fused_activation_function", 0):
         return y
@@ -43,7 +43,7 @@ def _held(node: Call, y: OutPort) -> OutPort:
 
 
 @exact("AVERAGE_POOL_2D")
-def average_pool(node: Call, x: OutPort) -> OutPort:
+def average_pool(node: TfliteNode, x: OutPort) -> OutPort:
     """The sum of a window divided by its number of elements, halves away from zero; stored numbers are averaged."""
     if not fits(node, x):
         return node.as_numbers(x)
@@ -60,7 +60,7 @@ def average_pool(node: Call, x: OutPort) -> OutPort:
 
 
 @exact("MEAN")
-def mean(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+def mean(node: TfliteNode, x: OutPort, axes: OutPort) -> OutPort:
     """The sum times a factor that holds the number of elements, where that number is known."""
     q, out = node.quantization(0), whole(node)
     if not fits(node, x) or q is None or axes.value is None:

@@ -28,7 +28,7 @@ from aot.frontends.tflite.neural.recurrent import (
     stacked,
     steps,
 )
-from aot.frontends.tflite.registry import Call, conversion_of, exact
+from aot.frontends.tflite.registry import TfliteNode, conversion_of, exact
 from aot.frontends.tflite.tensors import Quantization
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
@@ -44,25 +44,25 @@ WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, PROJECTION_BIAS, NORMS = 1, 5
 PEEPHOLE_OF = {BEFORE: 0, FORGET: 1, LEAVE: 2}
 
 
-def held(node: Call, x: OutPort, low: int, high: int) -> OutPort:
+def held(node: TfliteNode, x: OutPort, low: int, high: int) -> OutPort:
     """`x` within limits."""
     build, dtype = node.build, x.type.dtype
     return build.Minimum(build.Maximum(x, build.const(low, dtype)), build.const(high, dtype))
 
 
-def saturated(node: Call, x: OutPort, dtype: DType) -> OutPort:
+def saturated(node: TfliteNode, x: OutPort, dtype: DType) -> OutPort:
     """`x` within the limits of a type, in its own."""
     return held(node, x, *limits(dtype))
 
 
-def shifted_right(node: Call, product: OutPort, bits: int) -> OutPort:
+def shifted_right(node: TfliteNode, product: OutPort, bits: int) -> OutPort:
     """Return a product of two numbers of 16 bits divided by 2^bits, halves away from zero."""
     build = node.build
     twice = build.Multiply(product, build.const(2, DType.I32))
     return build.FixedPointProduct(twice, build.const(HALF, DType.I32), build.const(bits, DType.I32))
 
 
-def summed(node: Call, x: OutPort, q: Quantization, weights: Array, bias: Array | None) -> OutPort:
+def summed(node: TfliteNode, x: OutPort, q: Quantization, weights: Array, bias: Array | None) -> OutPort:
     """(x - zero) weights^T + bias, in i32, or in i64 where 32 bits may not hold it."""
     build, (low, high) = node.build, limits(x.type.dtype)
     size = max(abs(low - q.zeros[0]), abs(high - q.zeros[0]))
@@ -73,7 +73,7 @@ def summed(node: Call, x: OutPort, q: Quantization, weights: Array, bias: Array 
     return total if bias is None else build.Add(total, build.const(bias, dtype))
 
 
-def whole_input(node: Call, i: int) -> Quantization:
+def whole_input(node: TfliteNode, i: int) -> Quantization:
     """Scale and zero point of input i, which must be those of the whole tensor."""
     q = of_input(node, i)
     node.refuse(q.is_by_axis or not q.scales[0], f"input {i} has one scale above 0")
@@ -84,7 +84,7 @@ def whole_input(node: Call, i: int) -> Quantization:
 class IntegerCell:
     """An LSTM's weights in the places of the operator's inputs; `gates`: those that it has."""
 
-    node: Call
+    node: TfliteNode
     given: Sequence[OutPort | None]
     gates: tuple[int, ...]
 
@@ -218,7 +218,7 @@ class IntegerCell:
         return self._clipped(node.cast(saturated(node, found, dtype), dtype), "proj_clip", STATE)
 
 
-def _cell(node: Call, given: Sequence[OutPort | None]) -> tuple[IntegerCell, OutPort, OutPort, OutPort]:
+def _cell(node: TfliteNode, given: Sequence[OutPort | None]) -> tuple[IntegerCell, OutPort, OutPort, OutPort]:
     """Return the cell, the data and both states of an LSTM with integer states."""
     x, h, c = data_and_states(node, given)
     types = [p.type.dtype for p in (x, h, c)]
@@ -236,14 +236,14 @@ def is_real(given: Sequence[OutPort | None]) -> bool:
     return bool(given) and given[0] is not None and given[0].type.dtype.is_float
 
 
-def by_numbers(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
+def by_numbers(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
     """Convert by real numbers."""
     function: Any = conversion_of(node.kind, False)
     return function(node, *given)
 
 
 @exact("UNIDIRECTIONAL_SEQUENCE_LSTM")
-def sequence_lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
+def sequence_lstm(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
     """Data [batch, time, inputs], or time first; the products with all data come before the steps."""
     if is_real(given):
         return by_numbers(node, *given)
@@ -256,7 +256,7 @@ def sequence_lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
 
 
 @exact("LSTM")
-def lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
+def lstm(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
     """One step of data [batch, inputs]; the basic kernel is computed by real numbers."""
     if node.integer("kernel_type", 0) == BASIC or is_real(given):
         return by_numbers(node, *given)
@@ -267,7 +267,7 @@ def lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
 
 @exact("SVDF")
 def svdf(
-    node: Call, x: OutPort, by_feature: OutPort, by_time: OutPort, bias: OutPort | None, state: OutPort
+    node: TfliteNode, x: OutPort, by_feature: OutPort, by_time: OutPort, bias: OutPort | None, state: OutPort
 ) -> tuple[OutPort, ...]:
     """The state gets the features of this step, in its type; sums over it are in the units of both."""
     if is_real([x]):
@@ -297,7 +297,7 @@ def svdf(
     return y, build.Reshape(moved, build.Concat(batch, node.list([filters * memory]), axis=0))
 
 
-def _over_time(node: Call, state: OutPort, q: Quantization, weights: Array, bias: Array | None) -> OutPort:
+def _over_time(node: TfliteNode, state: OutPort, q: Quantization, weights: Array, bias: Array | None) -> OutPort:
     """Return sums of the state [batch, filters, memory] times weights [units, rank * memory] plus a bias."""
     build, (low, high) = node.build, limits(state.type.dtype)
     most = int(np.abs(weights).sum(1).max(initial=0)) * max(high - q.zeros[0], q.zeros[0] - low)

@@ -9,7 +9,7 @@ import numpy as np
 from aot.frontends.conversion.table import renames
 from aot.frontends.tf.arrays.shape import plain
 from aot.frontends.tf.math.complex_numbers import Number, by_parts
-from aot.frontends.tflite.registry import Call, tflite
+from aot.frontends.tflite.registry import TfliteNode, tflite
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
 from aot.runtime.abi import DType
@@ -40,19 +40,19 @@ DIRECTIONS = ("Equal", "NotEqual", "GreaterEqual", "Greater", "LessEqual", "Less
 
 
 @tflite(*SAME)
-def one(node: Call, x: OutPort) -> OutPort:
+def one(node: TfliteNode, x: OutPort) -> OutPort:
     return getattr(node.build, SAME[node.kind])(x)
 
 
 @tflite(*TF_TWO, takes_complex=True)
-def arithmetic(node: Call, a: Number, b: Number) -> Number:
+def arithmetic(node: TfliteNode, a: Number, b: Number) -> Number:
     """Integers are truncated by a division."""
     node.refuse(any(plain(x).type.dtype is DType.STRING for x in (a, b)), "strings are not supported")
     return node.tf(TF_TWO[node.kind], a, b)
 
 
 @tflite(*(k for k in SAME_TWO if k != "PRELU"))
-def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def two(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
     node.refuse(DType.STRING in (a.type.dtype, b.type.dtype), "strings are not supported")
     if a.type.dtype is DType.BOOL and node.kind == "BITWISE_XOR":
         return node.build.LogicalXor(a, b)
@@ -60,7 +60,7 @@ def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 
 @tflite("PRELU")
-def prelu(node: Call, x: OutPort, alpha: OutPort) -> OutPort:
+def prelu(node: TfliteNode, x: OutPort, alpha: OutPort) -> OutPort:
     """Slopes broadcast to `x`; those of the last axis alone are slopes of channels."""
     build = node.build
     return build.Add(build.Relu(x), build.Multiply(alpha, build.Minimum(x, node.like(0, x))))
@@ -68,107 +68,107 @@ def prelu(node: Call, x: OutPort, alpha: OutPort) -> OutPort:
 
 @tflite("ADD_N")
 @by_parts
-def add_all(node: Call, *xs: OutPort) -> OutPort:
+def add_all(node: TfliteNode, *xs: OutPort) -> OutPort:
     return reduce(node.build.Add, xs)
 
 
 @tflite("RELU6")
-def relu6(node: Call, x: OutPort) -> OutPort:
+def relu6(node: TfliteNode, x: OutPort) -> OutPort:
     return node.build.Clamp(x, min=0.0, max=6.0)
 
 
 @tflite("RELU_N1_TO_1")
-def relu_n1_to_1(node: Call, x: OutPort) -> OutPort:
+def relu_n1_to_1(node: TfliteNode, x: OutPort) -> OutPort:
     return node.build.Clamp(x, min=-1.0, max=1.0)
 
 
 @tflite("RELU_0_TO_1")
-def relu_0_to_1(node: Call, x: OutPort) -> OutPort:
+def relu_0_to_1(node: TfliteNode, x: OutPort) -> OutPort:
     return node.build.Clamp(x, min=0.0, max=1.0)
 
 
 @tflite("LEAKY_RELU")
-def leaky_relu(node: Call, x: OutPort) -> OutPort:
+def leaky_relu(node: TfliteNode, x: OutPort) -> OutPort:
     return node.build.PRelu(x, node.like(node.number("alpha", 0.0), x))
 
 
 @tflite("GELU")
-def gelu(node: Call, x: OutPort) -> OutPort:
+def gelu(node: TfliteNode, x: OutPort) -> OutPort:
     mode = Approximation.TANH if node.flag("approximate") else Approximation.ERF
     return node.build.Gelu(x, approximation_mode=mode)
 
 
 @tflite("RSQRT", "STABLEHLO_RSQRT")
-def rsqrt(node: Call, x: OutPort) -> OutPort:
+def rsqrt(node: TfliteNode, x: OutPort) -> OutPort:
     return node.build.Divide(node.like(1, x), node.build.Sqrt(x))
 
 
 @tflite("STABLEHLO_CBRT")
-def cbrt(node: Call, x: OutPort) -> OutPort:
+def cbrt(node: TfliteNode, x: OutPort) -> OutPort:
     build = node.build
     return build.Multiply(build.Sign(x), build.Power(build.Abs(x), node.like(1 / 3, x)))
 
 
 @tflite("SQUARE", takes_complex=True)
-def square(node: Call, x: Number) -> Number:
+def square(node: TfliteNode, x: Number) -> Number:
     return node.tf("Mul", x, x)
 
 
 @tflite("STABLEHLO_AND", "STABLEHLO_OR")
-def bits(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def bits(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
     name = "And" if node.kind.endswith("AND") else "Or"
     return getattr(node.build, f"{'Logical' if a.type.dtype is DType.BOOL else 'Bitwise'}{name}")(a, b)
 
 
 @tflite("STABLEHLO_CLAMP")
-def clamp(node: Call, low: OutPort, x: OutPort, high: OutPort) -> OutPort:
+def clamp(node: TfliteNode, low: OutPort, x: OutPort, high: OutPort) -> OutPort:
     return node.build.Minimum(node.build.Maximum(x, low), high)
 
 
 @tflite("STABLEHLO_COMPARE")
-def compare(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def compare(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
     direction = node.integer("comparison_direction", 0)
     node.refuse(not 0 <= direction < len(DIRECTIONS), f"comparison {direction} is not supported")
     return getattr(node.build, DIRECTIONS[direction])(a, b)
 
 
 @tflite("CAST", "STABLEHLO_CONVERT", stored=True, takes_complex=True)
-def cast_(node: Call, x: Number) -> Number:
+def cast_(node: TfliteNode, x: Number) -> Number:
     return node.tf("Cast", x, DstT=node.given[0].type)
 
 
 @tflite("BITCAST", stored=True)
-def bitcast(node: Call, x: OutPort) -> OutPort:
+def bitcast(node: TfliteNode, x: OutPort) -> OutPort:
     return node.tf("Bitcast", x, type=node.given[0].type)
 
 
 @tflite("QUANTIZE", "DEQUANTIZE")
-def quantize(node: Call, x: OutPort) -> OutPort:
+def quantize(node: TfliteNode, x: OutPort) -> OutPort:
     """To numbers and back; f16 weights become f32."""
     wanted = node.output_type()
     return node.cast(x, wanted) if wanted.is_float else x
 
 
 @tflite("FAKE_QUANT")
-def fake_quant(node: Call, x: OutPort) -> OutPort:
+def fake_quant(node: TfliteNode, x: OutPort) -> OutPort:
     limits = {"min": node.number("min", 0.0), "max": node.number("max", 0.0)}
     bits, narrow = node.integer("num_bits", 8), node.flag("narrow_range")
     return node.tf("FakeQuantWithMinMaxArgs", x, **limits, num_bits=bits, narrow_range=narrow)
 
 
 @tflite("REAL", "IMAG", stored=True, takes_complex=True)
-def part(node: Call, x: Number) -> OutPort:
+def part(node: TfliteNode, x: Number) -> OutPort:
     return node.tf(node.kind.capitalize(), x)
 
 
 @tflite("COMPLEX_ABS", stored=True, takes_complex=True)
-def complex_abs(node: Call, x: Number) -> OutPort:
+def complex_abs(node: TfliteNode, x: Number) -> OutPort:
     return node.tf("ComplexAbs", x)
 
 
 @tflite("ZEROS_LIKE", stored=True)
 @by_parts
-def zeros_like(node: Call, x: OutPort) -> OutPort:
+def zeros_like(node: TfliteNode, x: OutPort) -> OutPort:
     q = node.output_quantization()
     zero = 0 if q is None else q.zeros[0]
     return node.build.Broadcast(node.build.const(np.array(zero), x.type.dtype), node.dims(x, range(x.type.rank)))

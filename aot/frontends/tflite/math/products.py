@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from aot.frontends.tflite.registry import Call, tflite
+from aot.frontends.tflite.registry import TfliteNode, tflite
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 
-def rows(node: Call, x: OutPort, width: OutPort) -> OutPort:
+def rows(node: TfliteNode, x: OutPort, width: OutPort) -> OutPort:
     """`x` as rows that are as wide as the weights [outputs, inputs] say."""
     inputs = width.shape[1]
     if x.type.rank == 2 and x.shape[1] == inputs:
@@ -19,7 +19,7 @@ def rows(node: Call, x: OutPort, width: OutPort) -> OutPort:
     return node.build.Reshape(x, node.build.Concat(node.list([-1]), size, axis=0))
 
 
-def with_axes(node: Call, y: OutPort, x: OutPort) -> OutPort:
+def with_axes(node: TfliteNode, y: OutPort, x: OutPort) -> OutPort:
     """[rows, outputs] with the axes of `x` in front, where options say so."""
     if not node.flag("keep_num_dims") or x.type.rank == 2:
         return y
@@ -28,7 +28,7 @@ def with_axes(node: Call, y: OutPort, x: OutPort) -> OutPort:
 
 
 @tflite("FULLY_CONNECTED")
-def fully_connected(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
+def fully_connected(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
     """Weights [outputs, inputs]."""
     build = node.build
     node.refuse(node.integer("weights_format", 0) != 0, "shuffled weights are not supported")
@@ -41,10 +41,10 @@ def fully_connected(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = N
 
 
 @tflite("BATCH_MATMUL")
-def batch_matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
+def batch_matmul(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
     return node.build.MatMul(a, b, transpose_a=node.flag("adj_x"), transpose_b=node.flag("adj_y"))
 
 
 @tflite("RFFT2D", stored=True)
-def rfft2d(node: Call, x: OutPort, length: OutPort) -> Any:
+def rfft2d(node: TfliteNode, x: OutPort, length: OutPort) -> Any:
     return node.tf("RFFT2D", x, node.cast(length, DType.I64))

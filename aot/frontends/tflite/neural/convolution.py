@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aot.frontends.tflite.registry import Call, tflite
+from aot.frontends.tflite.registry import TfliteNode, tflite
 from aot.ir.graph import OutPort
 from aot.opset.products.pool_windows import AutoPad
 from aot.runtime.errors import ModelError
@@ -14,14 +14,14 @@ TF_PADDING = {0: "SAME", 1: "VALID"}
 PLANE, SPACE = ("h", "w"), ("d", "h", "w")
 
 
-def padding(node: Call) -> AutoPad:
+def padding(node: TfliteNode) -> AutoPad:
     """Return the padding of windows."""
     kind = node.integer("padding", 0)
     node.refuse(kind not in PADDING, f"padding {kind} is not supported")
     return PADDING[kind]
 
 
-def steps(node: Call, axes: tuple[str, ...] = PLANE) -> tuple[int, ...]:
+def steps(node: TfliteNode, axes: tuple[str, ...] = PLANE) -> tuple[int, ...]:
     """Strides along the spatial axes."""
     found = tuple(node.integer(f"stride_{a}", 1) for a in axes)
     if any(s < 1 for s in found):
@@ -29,7 +29,7 @@ def steps(node: Call, axes: tuple[str, ...] = PLANE) -> tuple[int, ...]:
     return found
 
 
-def windowing(node: Call, axes: tuple[str, ...] = PLANE) -> dict[str, Any]:
+def windowing(node: TfliteNode, axes: tuple[str, ...] = PLANE) -> dict[str, Any]:
     """Strides, dilations and padding as attributes of a convolution."""
     dilations = tuple(node.integer(f"dilation_{a}_factor", 1) for a in axes)
     if any(d < 1 for d in dilations):
@@ -39,7 +39,7 @@ def windowing(node: Call, axes: tuple[str, ...] = PLANE) -> dict[str, Any]:
     return {"strides": steps(node, axes), "dilations": dilations, **shared}
 
 
-def with_bias(node: Call, y: OutPort, bias: OutPort | None) -> OutPort:
+def with_bias(node: TfliteNode, y: OutPort, bias: OutPort | None) -> OutPort:
     """`y`, which has channels as axis 1, with a number for each channel added."""
     if bias is None:
         return y
@@ -47,7 +47,7 @@ def with_bias(node: Call, y: OutPort, bias: OutPort | None) -> OutPort:
     return node.build.Add(y, column)
 
 
-def convolved(node: Call, x: OutPort, w: OutPort, axes: tuple[str, ...] = PLANE) -> OutPort:
+def convolved(node: TfliteNode, x: OutPort, w: OutPort, axes: tuple[str, ...] = PLANE) -> OutPort:
     """Return the sums of CONV_2D with channels as axis 1; channels that are a multiple of the weights' make groups."""
     rank, build = len(axes) + 2, node.build
     node.image(w, rank)
@@ -63,7 +63,7 @@ def convolved(node: Call, x: OutPort, w: OutPort, axes: tuple[str, ...] = PLANE)
     return build.GroupConvolution(plain, node.reshape(weights, (groups, count // groups, *weights.shape[1:])), **fields)
 
 
-def convolved_by_channel(node: Call, x: OutPort, w: OutPort) -> OutPort:
+def convolved_by_channel(node: TfliteNode, x: OutPort, w: OutPort) -> OutPort:
     """Return the sums of DEPTHWISE_CONV_2D with channels as axis 1: output c * multiplier + m."""
     build = node.build
     node.image(w)
@@ -77,16 +77,16 @@ def convolved_by_channel(node: Call, x: OutPort, w: OutPort) -> OutPort:
 
 
 @tflite("CONV_2D")
-def conv_2d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
+def conv_2d(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
     return node.to_channels_last(with_bias(node, convolved(node, x, w), bias))
 
 
 @tflite("DEPTHWISE_CONV_2D")
-def depthwise_conv_2d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
+def depthwise_conv_2d(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
     return node.to_channels_last(with_bias(node, convolved_by_channel(node, x, w), bias))
 
 
-def _attrs(node: Call, axes: tuple[str, ...]) -> dict[str, Any]:
+def _attrs(node: TfliteNode, axes: tuple[str, ...]) -> dict[str, Any]:
     """Strides, dilations and padding by TensorFlow's names."""
     padding(node)
     dilations = (1, *(node.integer(f"dilation_{a}_factor", 1) for a in axes), 1)
@@ -98,33 +98,33 @@ def _attrs(node: Call, axes: tuple[str, ...]) -> dict[str, Any]:
 
 
 @tflite("CONV_3D")
-def conv_3d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
+def conv_3d(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
     """Weights [depth, height, width, inputs, outputs]."""
     y = node.tf("Conv3D", x, w, **_attrs(node, SPACE))
     return y if bias is None else node.build.Add(y, bias)
 
 
 @tflite("CONV_3D_TRANSPOSE")
-def conv_3d_transpose(node: Call, sizes: OutPort, w: OutPort, x: OutPort, bias: OutPort | None = None) -> OutPort:
+def conv_3d_transpose(node: TfliteNode, sizes: OutPort, w: OutPort, x: OutPort, bias: OutPort | None = None) -> OutPort:
     """Weights [depth, height, width, outputs, inputs]."""
     y = node.tf("Conv3DBackpropInputV2", sizes, w, x, **_attrs(node, SPACE))
     return y if bias is None else node.build.Add(y, bias)
 
 
 @tflite("TRANSPOSE_CONV")
-def transpose_conv(node: Call, sizes: OutPort, w: OutPort, x: OutPort, bias: OutPort | None = None) -> OutPort:
+def transpose_conv(node: TfliteNode, sizes: OutPort, w: OutPort, x: OutPort, bias: OutPort | None = None) -> OutPort:
     y = transposed(node, sizes, w, x)
     return y if bias is None else node.build.Add(y, node.cast(bias, y.type.dtype))
 
 
-def transposed(node: Call, sizes: OutPort, w: OutPort, x: OutPort) -> OutPort:
+def transposed(node: TfliteNode, sizes: OutPort, w: OutPort, x: OutPort) -> OutPort:
     """Return the sums of TRANSPOSE_CONV; weights [outputs, height, width, inputs]."""
     turned = node.build.Transpose(node.image(node.cast(w, x.type.dtype)), node.list([1, 2, 0, 3]))
     return node.tf("Conv2DBackpropInput", sizes, turned, x, **_attrs(node, PLANE))
 
 
 @tflite("DILATE", stored=True)
-def dilate(node: Call, x: OutPort, dilations: OutPort, value: OutPort) -> OutPort:
+def dilate(node: TfliteNode, x: OutPort, dilations: OutPort, value: OutPort) -> OutPort:
     """Elements set apart: `value` between them."""
     build, rank, found = node.build, x.type.rank, node.ints(dilations, "dilations")
     if len(found) != rank or any(d < 1 for d in found):

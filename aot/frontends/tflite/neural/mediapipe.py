@@ -12,7 +12,7 @@ import numpy as np
 
 from aot.frontends.tflite.custom_options import numbers
 from aot.frontends.tflite.neural.pooling import windows
-from aot.frontends.tflite.registry import Call, tflite
+from aot.frontends.tflite.registry import TfliteNode, tflite
 from aot.ir.graph import OutPort
 from aot.opset.products.pool_windows import AutoPad
 from aot.runtime.abi import DType
@@ -23,13 +23,13 @@ MAX_PIXELS = 1 << 16  # of a stride or a window
 POOLING = ("stride_w", "stride_h", "filter_width", "filter_height")
 
 
-def padding(node: Call, kind: int) -> int:
+def padding(node: TfliteNode, kind: int) -> int:
     """Return the padding of the options as the schema counts."""
     node.refuse(kind not in (SAME, VALID), f"padding {kind} is not supported")
     return kind - SAME
 
 
-def pooling(node: Call) -> Call:
+def pooling(node: TfliteNode) -> TfliteNode:
     """Return the call with the options of pooling as attributes of MAX_POOL_2D."""
     kind, *sizes, activation = numbers(node, 6)
     if not all(0 < size < MAX_PIXELS for size in sizes):
@@ -40,7 +40,7 @@ def pooling(node: Call) -> Call:
 
 
 @tflite("CUSTOM.MaxPoolingWithArgmax2D")
-def max_pool_with_places(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
+def max_pool_with_places(node: TfliteNode, x: OutPort) -> tuple[OutPort, OutPort]:
     """Maxima, and the place of each in its window: row * width + column + 0.1, in f32."""
     build, call = node.build, pooling(node)
     fields = windows(call)
@@ -66,7 +66,7 @@ def _firsts(size: int, kernel: int, stride: int, pad: AutoPad) -> np.ndarray:
 
 
 @tflite("CUSTOM.MaxUnpooling2D")
-def max_unpool(node: Call, x: OutPort, places: OutPort) -> OutPort:
+def max_unpool(node: TfliteNode, x: OutPort, places: OutPort) -> OutPort:
     """Windows of 0 with each number at its place, as MaxPoolingWithArgmax2D gives it; windows do not overlap."""
     build, fields = node.build, windows(pooling(node))
     down, across = fields["kernel"]
@@ -81,7 +81,7 @@ def max_unpool(node: Call, x: OutPort, places: OutPort) -> OutPort:
 
 
 @tflite("CUSTOM.Convolution2DTransposeBias")
-def transpose_conv_with_bias(node: Call, x: OutPort, w: OutPort, bias: OutPort) -> OutPort:
+def transpose_conv_with_bias(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort) -> OutPort:
     """TRANSPOSE_CONV with a bias, weights [outputs, .., inputs]; with SAME, a result that strides x makes of it."""
     kind, across, down = numbers(node, 3)
     name = ("SAME", "VALID")[padding(node, kind)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.tflite.registry import RANGES, RELU, RELU6, RELU_N1_TO_1, TANH, Call, tflite
+from aot.frontends.tflite.registry import RANGES, RELU, RELU6, RELU_N1_TO_1, TANH, TfliteNode, tflite
 from aot.ir.graph import OutPort
 
 SIGMOID = 6  # of activations that only recurrent layers have
@@ -17,7 +17,7 @@ STATE, CELL = 18, 19  # inputs of an LSTM that are its states h and c
 BASIC = 1  # kernel_type of the LSTM with five inputs
 
 
-def activated(node: Call, x: OutPort, kind: int) -> OutPort:
+def activated(node: TfliteNode, x: OutPort, kind: int) -> OutPort:
     """`x` after an activation by its number."""
     build = node.build
     node.refuse(kind not in (0, RELU, RELU_N1_TO_1, RELU6, TANH, SIGMOID), f"activation {kind} is not supported")
@@ -31,11 +31,11 @@ def activated(node: Call, x: OutPort, kind: int) -> OutPort:
     return x if low is None or high is None else build.Clamp(x, min=low, max=high)
 
 
-def product(node: Call, x: OutPort, w: OutPort) -> OutPort:
+def product(node: TfliteNode, x: OutPort, w: OutPort) -> OutPort:
     return node.build.MatMul(x, node.cast(w, x.type.dtype), transpose_b=True)
 
 
-def steps(node: Call, x: OutPort, axis: int) -> list[OutPort]:
+def steps(node: TfliteNode, x: OutPort, axis: int) -> list[OutPort]:
     """Return the slices of a sequence, whose length must be known."""
     count = node.extent(x, axis, "the length of the sequence")
     node.refuse(not 0 < count <= MAX_STEPS, f"sequences of 1 to {MAX_STEPS} steps are supported, got {count}")
@@ -45,7 +45,7 @@ def steps(node: Call, x: OutPort, axis: int) -> list[OutPort]:
 MAX_STEPS = 512
 
 
-def stacked(node: Call, parts: Sequence[OutPort], axis: int) -> OutPort:
+def stacked(node: TfliteNode, parts: Sequence[OutPort], axis: int) -> OutPort:
     each = [node.build.Unsqueeze(p, node.list([axis])) for p in parts]
     return each[0] if len(each) == 1 else node.build.Concat(*each, axis=axis)
 
@@ -65,7 +65,7 @@ class Cell:
     cell_clip: float
     projection_clip: float
 
-    def step(self, node: Call, x: OutPort, h: OutPort, c: OutPort) -> tuple[OutPort, OutPort]:
+    def step(self, node: TfliteNode, x: OutPort, h: OutPort, c: OutPort) -> tuple[OutPort, OutPort]:
         """Return the output, which is the next h, and the next c."""
         build = node.build
         forget = build.Sigmoid(self._gate(node, 1, x, h, c, 1))
@@ -86,7 +86,7 @@ class Cell:
             h = build.Clamp(h, min=-self.projection_clip, max=self.projection_clip) if self.projection_clip > 0 else h
         return h, c
 
-    def _gate(self, node: Call, k: int, x: OutPort, h: OutPort, c: OutPort, peephole: int | None) -> OutPort:
+    def _gate(self, node: TfliteNode, k: int, x: OutPort, h: OutPort, c: OutPort, peephole: int | None) -> OutPort:
         """Gate k before its activation."""
         build, w = node.build, node.present(self.w[k], f"of the weights of gate {k}")
         r, b = (
@@ -107,7 +107,7 @@ class Cell:
 NORM_EPSILON = 1e-8  # of LiteRT's layer normalisation
 
 
-def cell_of(node: Call, given: Sequence[OutPort | None]) -> Cell:
+def cell_of(node: TfliteNode, given: Sequence[OutPort | None]) -> Cell:
     """Return the weights in their places behind the data: w, r, peepholes, biases, projection, any layer norms."""
     at = [*given, *[None] * (24 - len(given))]
     norms = at[20:24] if len(given) > 20 else [None] * GATES
@@ -125,14 +125,14 @@ def cell_of(node: Call, given: Sequence[OutPort | None]) -> Cell:
     )
 
 
-def data_and_states(node: Call, given: Sequence[OutPort | None]) -> tuple[OutPort, OutPort, OutPort]:
+def data_and_states(node: TfliteNode, given: Sequence[OutPort | None]) -> tuple[OutPort, OutPort, OutPort]:
     """Return the data, and the states h and c of an LSTM."""
     x, h, c = (node.present(given[i] if i < len(given) else None, str(i)) for i in (0, STATE, CELL))
     return x, h, c
 
 
 @tflite("UNIDIRECTIONAL_SEQUENCE_LSTM", activates=False)
-def sequence_lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
+def sequence_lstm(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
     """Data [batch, time, inputs], or time first; the states are inputs 18 and 19."""
     x, h, c = data_and_states(node, given)
     axis = 0 if node.flag("time_major") else 1
@@ -144,7 +144,7 @@ def sequence_lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
 
 
 @tflite("LSTM", activates=False)
-def lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
+def lstm(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
     """One step of data [batch, inputs]; the basic kernel has five inputs, and states as outputs."""
     if node.integer("kernel_type", 0) == BASIC:
         return _basic(node, *given)
@@ -153,7 +153,7 @@ def lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
     return h, h, c
 
 
-def _basic(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
+def _basic(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
     """Inputs: data, previous output, weights [4 outputs, inputs], biases, previous state; gates i, j, f, o."""
     x, h, w, b, c = (p for p in given[:5] if p is not None)
     build = node.build
@@ -164,20 +164,20 @@ def _basic(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
     return build.Multiply(build.Sigmoid(o), build.Tanh(c)), c, both, total
 
 
-def _rnn_step(node: Call, x: OutPort, h: OutPort, w: OutPort, r: OutPort, b: OutPort) -> OutPort:
+def _rnn_step(node: TfliteNode, x: OutPort, h: OutPort, w: OutPort, r: OutPort, b: OutPort) -> OutPort:
     node.refuse(node.quantization(4) is not None, "integer states are not supported")
     total = node.build.Add(node.build.Add(product(node, x, w), product(node, h, r)), b)
     return activated(node, total, node.integer("fused_activation_function", 0))
 
 
 @tflite("RNN", activates=False)
-def rnn(node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort, h: OutPort) -> tuple[OutPort, ...]:
+def rnn(node: TfliteNode, x: OutPort, w: OutPort, r: OutPort, b: OutPort, h: OutPort) -> tuple[OutPort, ...]:
     h = _rnn_step(node, x, h, w, r, b)
     return h, h
 
 
 @tflite("UNIDIRECTIONAL_SEQUENCE_RNN", activates=False)
-def sequence_rnn(node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort, h: OutPort) -> tuple[OutPort, ...]:
+def sequence_rnn(node: TfliteNode, x: OutPort, w: OutPort, r: OutPort, b: OutPort, h: OutPort) -> tuple[OutPort, ...]:
     axis, outs = 0 if node.flag("time_major") else 1, list[OutPort]()
     for part in steps(node, x, axis):
         h = _rnn_step(node, part, h, w, r, b)
@@ -187,7 +187,7 @@ def sequence_rnn(node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort, h: 
 
 @tflite("SVDF", activates=False)
 def svdf(
-    node: Call, x: OutPort, by_feature: OutPort, by_time: OutPort, bias: OutPort | None, state: OutPort
+    node: TfliteNode, x: OutPort, by_feature: OutPort, by_time: OutPort, bias: OutPort | None, state: OutPort
 ) -> tuple[OutPort, ...]:
     """Filters of rank `rank`: the state [batch, filters * memory] moves by one, and gets the features of this step."""
     build, rank = node.build, node.integer("rank", 1)

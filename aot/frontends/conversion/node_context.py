@@ -1,6 +1,6 @@
 """The interface of conversions: a conversion is given a node of a framework, and makes nodes of the opset.
 
-    def conversion(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort: ...
+    def conversion(node: NodeContext, x: OutPort, axes: OutPort | None = None) -> OutPort: ...
 
 A conversion is given the node's inputs, already converted, as positional arguments (None: not connected) and returns a
 port, or a tuple of ports for the first outputs. It raises UnsupportedError for a node that it cannot convert.
@@ -24,12 +24,12 @@ from aot.opset.control.demands import InRange
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError, UnsupportedError
 
-Sequenced = tuple[OutPort, ...]  # a sequence of tensors whose length is known at compile time
+StaticSequence = tuple[OutPort, ...]  # a sequence of tensors whose length is known at compile time
 
-Size = Callable[[Dim], OutPort | None]  # of a symbolic size: an i64 vector with it, None if no tensor has it
+SizeLookup = Callable[[Dim], OutPort | None]  # of a symbolic size: an i64 vector with it, None if no tensor has it
 
 
-class Packed(ABC):
+class CompositeTensor(ABC):
     """A value of a framework that is made of tensors, for instance a list in one tensor; `label`: its kind in texts."""
 
     label: ClassVar[str] = "a sequence"
@@ -39,14 +39,14 @@ class Packed(ABC):
     def ports(self) -> tuple[OutPort, ...]: ...
 
     @abstractmethod
-    def with_ports(self, ports: Sequence[OutPort]) -> Packed:
+    def with_ports(self, ports: Sequence[OutPort]) -> CompositeTensor:
         """Return the same value, made of other tensors."""
 
     def tensors(self) -> Mapping[str, OutPort]:
         """Return the tensors of an output of a network, by what follows its name; none if it can be none."""
         return {}
 
-    def like(self, other: Packed, build: Builder, size: Size) -> Packed:
+    def like(self, other: CompositeTensor, build: Builder, size: SizeLookup) -> CompositeTensor:
         """Return the same value in the form of `other`, or in a form that holds both; itself where it has it.
 
         `size` gives a dimension of `other` where `build` adds nodes. UnsupportedError if there is no such form.
@@ -55,12 +55,14 @@ class Packed(ABC):
         return self
 
 
-Whole = OutPort | Sequenced | Packed  # a value that regions take: made of tensors, each of which is one parameter
-Value = Whole | None
+PresentValue = (
+    OutPort | StaticSequence | CompositeTensor
+)  # a value that regions take: made of tensors, each of which is one parameter
+Value = PresentValue | None
 Conversion = Callable[..., "Value | Outputs"]
 T = TypeVar("T")
 
-SHORT = (DType.F16, DType.BF16)  # floats that are computed with in f32
+SHORT_FLOATS = (DType.F16, DType.BF16)  # floats that are computed with in f32
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Bodies(Protocol):
         """Return the region's results where its parameters are `inputs`, as nodes of the graph around it."""
         ...
 
-    def region(self, region: Graph, inputs: Sequence[Whole], known: Sequence[bool]) -> tuple[Graph, list[Value]]:
+    def region(self, region: Graph, inputs: Sequence[PresentValue], known: Sequence[bool]) -> tuple[Graph, list[Value]]:
         """Return the region as a graph of its own without results, and the values that the results would have.
 
         Its parameters have the types of `inputs`, one for each tensor of a packed value. Those that are `known` become
@@ -85,11 +87,11 @@ class Bodies(Protocol):
         """
         ...
 
-    def fork(
+    def branch_outputs(
         self,
-        node: Call,
+        node: NodeContext,
         made: Node,
-        regions: Sequence[tuple[Graph, Sequence[Whole]]],
+        regions: Sequence[tuple[Graph, Sequence[PresentValue]]],
         size: Dim | None = None,
     ) -> Sequence[Value]:
         """Return the outputs of `made`, an If without outputs, for both regions with the values of their parameters.
@@ -100,7 +102,7 @@ class Bodies(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NodeContext:
     """A node being converted. `outputs` tells which outputs are read."""
 
     kind: str
@@ -124,7 +126,12 @@ class Call:
         return name in self.attrs
 
     def converted_as(
-        self, view: Callable[..., Call], function: Conversion | None, kind: str, inputs: Sequence[Value], attrs: Any
+        self,
+        view: Callable[..., NodeContext],
+        function: Conversion | None,
+        kind: str,
+        inputs: Sequence[Value],
+        attrs: Any,
     ) -> Any:
         """Convert as an operation of another framework: `view` makes the node that its conversion gets."""
         if function is None:
@@ -269,7 +276,7 @@ class Call:
 
     def rounded(self, x: OutPort) -> OutPort:
         """`x`, rounded to its short float type here, also where it is fused."""
-        return self.build.Rounded(x) if x.type.dtype in SHORT else x
+        return self.build.Rounded(x) if x.type.dtype in SHORT_FLOATS else x
 
     def like(self, value: float, x: OutPort) -> OutPort:
         """Return a scalar of `x`'s type."""
