@@ -17,8 +17,8 @@ from aot.codegen.ir.program import (
     Jump,
     Label,
     Let,
+    MemoryRegion,
     Program,
-    Region,
     SizeConstraint,
     Tensor,
 )
@@ -40,9 +40,9 @@ def scale_kernel(name: str, n: int | Var) -> Kernel:
 def chain(n: int = 1000, calls: int = 2, factor: float = 2.0) -> Program:
     """y = x * factor**calls through buffers of the arena; the kernels are equal and differ by name."""
     pitch = (4 * n + 63) // 64 * 64
-    between = [Address(Region.ARENA, 0, pitch * (i % 2)) for i in range(calls - 1)]
-    weight = Address(Region.CONSTANT, 0, 64)
-    places = [Address(Region.INPUT), *between, Address(Region.OUTPUT)]
+    between = [Address(MemoryRegion.ARENA, 0, pitch * (i % 2)) for i in range(calls - 1)]
+    weight = Address(MemoryRegion.CONSTANT, 0, 64)
+    places = [Address(MemoryRegion.INPUT), *between, Address(MemoryRegion.OUTPUT)]
     return Program(
         "chain net",
         (),
@@ -66,14 +66,14 @@ def varying() -> Program:
     j: Expr = i % n
     repeat = Kernel("repeat", (n,), (x, out), (For(i, (Store(out, (i,), x[j]),), LoopKind.PARALLEL),))
     offset = (n * 4 + 63) // 64 * 64
-    between = Address(Region.ARENA, 0, offset)
+    between = Address(MemoryRegion.ARENA, 0, offset)
     return Program(
         "varying",
         (n,),
         (scale, repeat),
         (
-            Call("scale", (Address(Region.INPUT), Address(Region.CONSTANT), between), (n,), n, ("a",)),
-            Call("repeat", (between, Address(Region.OUTPUT)), (n,), 2 * n, ("b",), 2 * n, 12 * n),
+            Call("scale", (Address(MemoryRegion.INPUT), Address(MemoryRegion.CONSTANT), between), (n,), n, ("a",)),
+            Call("repeat", (between, Address(MemoryRegion.OUTPUT)), (n,), 2 * n, ("b",), 2 * n, 12 * n),
         ),
         (ConstantBlock(0, np.array([3.0], np.float32)),),
         64,
@@ -88,13 +88,13 @@ def running_sum() -> Program:
     x, s, y, i = dense("x", 8), dense("s", 8), dense("y", 8), Var("i", 8)
     add = Kernel("add", (), (x, s, y), (For(i, (Store(y, (i,), x[i] + s[i]),), LoopKind.PARALLEL),))
     copy = Kernel("copy", (), (x, y), (For(i, (Store(y, (i,), x[i]),), LoopKind.PARALLEL),))
-    state, out = Address(Region.STATE, 0, 64), Address(Region.OUTPUT)
+    state, out = Address(MemoryRegion.STATE, 0, 64), Address(MemoryRegion.OUTPUT)
     return Program(
         "running sum",
         (),
         (add, copy),
         (
-            Call("add", (Address(Region.INPUT), state, out), (), 8, ("add",)),
+            Call("add", (Address(MemoryRegion.INPUT), state, out), (), 8, ("add",)),
             Call("copy", (out, state), (), 8, ("save",)),
         ),
         (),
@@ -118,15 +118,19 @@ def positives(initial: int = 4) -> Program:
     middle = dense("middle", v)
     half = Kernel("half", (v,), (kept, middle), (For(j, (Store(middle, (j,), kept[j] * 0.5),), LoopKind.PARALLEL),))
     twice = Kernel("twice", (v,), (middle, y), (For(j, (Store(y, (j,), middle[j] * 2.0),), LoopKind.PARALLEL),))
-    counted, held, middled = Address(Region.ARENA), Address(Region.ARENA, 0, 64), Address(Region.ARENA, 0, 64 + 4 * n)
+    counted, held, middled = (
+        Address(MemoryRegion.ARENA),
+        Address(MemoryRegion.ARENA, 0, 64),
+        Address(MemoryRegion.ARENA, 0, 64 + 4 * n),
+    )
     return Program(
         "positives",
         (n,),
         (select, half, twice),
         (
-            Call("select", (Address(Region.INPUT), held, counted), (n,), 1, ("select",)),
+            Call("select", (Address(MemoryRegion.INPUT), held, counted), (n,), 1, ("select",)),
             Call("half", (held, middled), (v,), v, ("half",), LARGE * v, 8 * v),
-            Call("twice", (middled, Address(Region.OUTPUT)), (v,), v, ("twice",), LARGE * v, 8 * v),
+            Call("twice", (middled, Address(MemoryRegion.OUTPUT)), (v,), v, ("twice",), LARGE * v, 8 * v),
         ),
         (),
         0,
@@ -146,12 +150,15 @@ def powers() -> Program:
     x, k, y, i = dense("x", 8), Var("k"), dense("y", 8), Var("i", 8)
     copy = Kernel("copy", (), (x, y), (For(i, (Store(y, (i,), x[i]),), LoopKind.PARALLEL),))
     double = Kernel("double", (), (y,), (For(i, (Store(y, (i,), y[i] * 2.0),), LoopKind.PARALLEL),))
-    turn, out = Var("turn"), Address(Region.OUTPUT)
+    turn, out = Var("turn"), Address(MemoryRegion.OUTPUT)
     return Program(
         "powers",
         (),
         (copy, double),
-        (Call("copy", (Address(Region.INPUT), out), (), 8, ("copy",)), Call("double", (out,), (), 8, ("double",))),
+        (
+            Call("copy", (Address(MemoryRegion.INPUT), out), (), 8, ("copy",)),
+            Call("double", (out,), (), 8, ("double",)),
+        ),
         (),
         0,
         0,
@@ -159,7 +166,7 @@ def powers() -> Program:
         (Tensor("y", ("y",), DType.F32, (8,)),),
         late=(DataDependentSize(k), DataDependentSize(turn)),
         control=(
-            Bind(1, k, Address(Region.INPUT, 1), DType.I32),
+            Bind(1, k, Address(MemoryRegion.INPUT, 1), DType.I32),
             Let(1, turn, 0),
             Label(1, "head"),
             Jump(1, "end", prim("ge", turn, k)),

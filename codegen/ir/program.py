@@ -29,7 +29,7 @@ from aot.runtime.arrays.mapped import release
 from aot.runtime.loading.manifest import CacheInfo
 
 
-class Region(StrEnum):
+class MemoryRegion(StrEnum):
     """Memory that an address is relative to."""
 
     INPUT = "input"  # caller's tensor; `index` says which
@@ -44,7 +44,7 @@ class Region(StrEnum):
 class Address:
     """An address: `offset` bytes into a region."""
 
-    region: Region
+    region: MemoryRegion
     index: int = 0
     offset: Size = 0
 

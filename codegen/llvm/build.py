@@ -24,7 +24,16 @@ from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const, Kernel, Size, Var
-from aot.codegen.ir.program import Check, ConstantBlock, Program, Region, SizeConstraint, StateVariable, Tensor, Version
+from aot.codegen.ir.program import (
+    Check,
+    ConstantBlock,
+    MemoryRegion,
+    Program,
+    SizeConstraint,
+    StateVariable,
+    Tensor,
+    Version,
+)
 from aot.codegen.llvm.driver.module import Function as Emitted
 from aot.codegen.llvm.driver.module import fixed_memory, module, scratch_of
 from aot.codegen.llvm.driver.shape_functions import depends, made_of
@@ -298,8 +307,8 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         "computed": program.words - len(program.stored) + len(program.computed),
         **({"cancel": len(program.stored)} if program.is_cancellable else {}),
         "rules": [{"one": size_text(r.one), "other": size_text(r.other), "text": r.text} for r in _rules(program)],
-        "inputs": [_tensor(t, _align(program, Region.INPUT, i), late) for i, t in enumerate(program.inputs)],
-        "outputs": [_tensor(t, _align(program, Region.OUTPUT, i), late) for i, t in enumerate(program.outputs)],
+        "inputs": [_tensor(t, _align(program, MemoryRegion.INPUT, i), late) for i, t in enumerate(program.inputs)],
+        "outputs": [_tensor(t, _align(program, MemoryRegion.OUTPUT, i), late) for i, t in enumerate(program.outputs)],
         "calls": [
             {"kernel": c.kernel, "layers": list(c.layers), "work": _dim(c.work), "traffic": _dim(c.traffic)}
             for c in program.calls
@@ -336,7 +345,7 @@ def _symbol(symbol: Var) -> dict[str, object]:
     return {"name": symbol.name, "min": symbol.low, "max": high}
 
 
-def _align(program: Program, region: Region, index: int) -> int:
+def _align(program: Program, region: MemoryRegion, index: int) -> int:
     """Return the alignment that the kernels assume of the address of a tensor."""
     kernels = {kernel.name: kernel for kernel in program.kernels}
     return max(

@@ -18,7 +18,7 @@ import z3
 
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.ir.graph import Graph
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
@@ -74,7 +74,7 @@ class Meaning:
 
     def _element(self, name: str, index: Index) -> Term:
         value = self.steps.values[name]
-        if value.region is Region.INPUT:
+        if value.region is MemoryRegion.INPUT:
             sort = _sort(value.buffer.dtype)
             place = f"x{self.steps.inputs.index(name)}"
             found = z3.Function(place, *[z3.IntSort()] * len(index), sort)(*index) if index else z3.Const(place, sort)

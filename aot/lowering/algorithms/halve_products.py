@@ -19,7 +19,7 @@ from aot.codegen.ir.access import fixed_extent
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Var, dense
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members, rewrite_work
 from aot.ir.values.deferred import value_of
 from aot.lowering.algorithms.halved_form import HalvedForm, halved_form_of, pays
@@ -72,7 +72,7 @@ class _Halver:
         value = rewrite(form.data_sum(), dict(zip(form.rows, axes, strict=True)))
         if value not in self.sums:
             made = dense(self.steps.unused(f"{form.x.buffer.name}.halves"), *map(fixed_extent, axes), dtype=DType.I32)
-            self.steps.values[made.name] = Value(made, Region.ARENA, elements=prod(map(fixed_extent, axes)))
+            self.steps.values[made.name] = Value(made, MemoryRegion.ARENA, elements=prod(map(fixed_extent, axes)))
             before.append(Step((Definition(made, axes, value, axes),), step.layers, "Halves"))
             self.sums[value] = made
         return Load(self.sums[value], form.rows)
@@ -84,5 +84,5 @@ class _Halver:
         made = dense(f"{w.name}.halves{form.w.index.index(form.k)}", *shape, dtype=DType.I32)
         if made.name not in self.steps.values:
             data = self.steps.values[w.name].data
-            self.steps.values[made.name] = Value(made, Region.CONSTANT, data=data, arrange=form.weight_sums)
+            self.steps.values[made.name] = Value(made, MemoryRegion.CONSTANT, data=data, arrange=form.weight_sums)
         return Load(made, tuple(Const(0) if i == form.k else i for i in form.w.index))

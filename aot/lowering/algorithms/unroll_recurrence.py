@@ -21,7 +21,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Space, Var, as_expr, prim, select
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.ir.traverse import rewrite_work
 from aot.codegen.schedules.choose import carries, choose
@@ -150,8 +150,8 @@ def _cycle(step: Step, g: Group, members: list[Definition], n: Expr, steps: Step
     body = replace(steps, steps=[_by_rows(Step((w,), step.layers, step.kind), w, steps, target) for w in works])
     for name in body.touched():
         value = steps.values[name]
-        if value.region is Region.ARENA and name not in {b.name for b in renamed.values()}:
-            steps.values[name] = replace(value, region=Region.SHARED)
+        if value.region is MemoryRegion.ARENA and name not in {b.name for b in renamed.values()}:
+            steps.values[name] = replace(value, region=MemoryRegion.SHARED)
     step.works = ()
     step.control = LoopControl(clock, n, 1, body, {clock: 0}, {clock: clock + 1}, (), ())
 
@@ -222,7 +222,7 @@ def _weights(members: list[Definition], steps: Steps) -> int:
 def _as_value(temp: Buffer, step: Step, steps: Steps) -> Buffer:
     name = steps.unused(f"{step.layers[0]}.{temp.name}")
     made = replace(temp, name=name, space=Space.ARG)
-    steps.values[name] = Value(made, Region.ARENA, elements=prod(map(typical, temp.shape)))
+    steps.values[name] = Value(made, MemoryRegion.ARENA, elements=prod(map(typical, temp.shape)))
     return made
 
 

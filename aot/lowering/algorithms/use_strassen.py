@@ -7,7 +7,7 @@ from functools import partial
 
 from aot.codegen.ir.definition import LOCAL, Definition
 from aot.codegen.ir.loops import Expr
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.target import Target
 from aot.lowering.algorithms.strassen_form import StrassenForm, in_basis, pays, strassen_form_of
 from aot.lowering.algorithms.strassen_groups import strassen
@@ -35,14 +35,17 @@ def use_strassen(steps: Steps, context: Context) -> None:
         shared = halves.get(same)
         made = strassen(form, shared or left, weights, context.target)
         if shared is None:
-            steps.values[left] = Value(made.left, Region.ARENA, elements=made.left.strides[0] * len(LEFT))
+            steps.values[left] = Value(made.left, MemoryRegion.ARENA, elements=made.left.strides[0] * len(LEFT))
             found.append(replace(step, works=(made.halves.work,), kind="Halves", schedule=made.halves.schedule))
-            if steps.values[form.x.buffer.name].region in (Region.ARENA, Region.INPUT):  # nobody writes it meanwhile
+            if steps.values[form.x.buffer.name].region in (
+                MemoryRegion.ARENA,
+                MemoryRegion.INPUT,
+            ):  # nobody writes it meanwhile
                 halves[same] = left
         if weights not in steps.values:
             arrange = partial(in_basis, sum_at=sum_at, column_at=column_at)
             data = steps.values[form.w.buffer.name].data
-            steps.values[weights] = Value(made.weights, Region.CONSTANT, data=data, arrange=arrange)
+            steps.values[weights] = Value(made.weights, MemoryRegion.CONSTANT, data=data, arrange=arrange)
         works = (*step.works[:-1], made.products.work)  # before it there may be borders
         found.append(replace(step, works=works, schedule=made.products.schedule))
     steps.steps = found

@@ -10,7 +10,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import buffer_bytes, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Var, dense
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import move_loads, rewrite_work
 from aot.codegen.target import Target
 from aot.ir.types import Array
@@ -64,7 +64,7 @@ def _tiled(step: Step, d: Definition, form: WinogradForm, tiling: Tiling, target
     if made.weights.name not in steps.values:
         data = _weights(form, steps)
         arrange = partial(transformed, form=form, tiling=tiling)
-        steps.values[made.weights.name] = Value(made.weights, Region.CONSTANT, data=data, arrange=arrange)
+        steps.values[made.weights.name] = Value(made.weights, MemoryRegion.CONSTANT, data=data, arrange=arrange)
     one_picture = len(made.work.axes) == 1 and not varies(made.work.axes)
     alone = made.blocks < COSTS.min_winograd_blocks and one_picture
     return _apart(step, made, steps) if alone else [_whole(step, made)]
@@ -81,7 +81,7 @@ def _apart(step: Step, made: Winograd, steps: Steps) -> list[Step]:
         name = steps.unused(f"{step.writes()[0].name}.{temp.name}")
         shape = [n.extent if isinstance(n, Var) and n.extent is not None else n for n in temp.shape]
         moved[temp.name] = dense(name, *shape, dtype=temp.dtype)
-        steps.values[name] = Value(moved[temp.name], Region.ARENA)
+        steps.values[name] = Value(moved[temp.name], MemoryRegion.ARENA)
     works = [rewrite_work(w, move_loads(moved), lambda b: moved.get(b.name, b)) for w in made.work.members]
     into, _, back = made.schedule.members
     (ty,) = made.work.axes

@@ -16,7 +16,7 @@ from aot.codegen.ir.access import volume
 from aot.codegen.ir.definition import LOCAL, Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, dense, prim
-from aot.codegen.ir.program import Region, SizeConstraint
+from aot.codegen.ir.program import MemoryRegion, SizeConstraint
 from aot.codegen.ir.traverse import Work, move_loads, reads, rewrite_work, writes
 from aot.ir.dims import can_be_negative
 from aot.ir.graph import Graph, Node, OutPort
@@ -66,7 +66,7 @@ class Definer:
         self.steps.symbols = tuple(sorted(variables(*sizes), key=lambda v: v.name))
         self.steps.sizes.taken = frozenset(v.name for v in self.steps.symbols)
         for i, node in enumerate(self.graph.parameters):
-            self.value(node.out_port(0), Region.INPUT, i)
+            self.value(node.out_port(0), MemoryRegion.INPUT, i)
         self.steps.inputs = [self.buffers[p.out_port(0)].name for p in self.graph.parameters]
         self.nodes()
         self.steps.outputs = [self._result(i, node) for i, node in enumerate(self.graph.results)]
@@ -85,8 +85,8 @@ class Definer:
     def share(self, port: OutPort) -> Value:
         """Return the value of a port, kept in memory so that blocks of control flow can read it."""
         value = self.steps.values[self.buffers[port].name]
-        if value.region is Region.ARENA:
-            value = replace(value, region=Region.SHARED, elements=volume(value.buffer.shape))
+        if value.region is MemoryRegion.ARENA:
+            value = replace(value, region=MemoryRegion.SHARED, elements=volume(value.buffer.shape))
             self.steps.values[value.name] = value
         return value
 
@@ -169,7 +169,7 @@ class Definer:
     def _outs(self, node: Node) -> list[Buffer]:
         """Add the values of a node's outputs."""
         if not isinstance(node.op, Append):
-            return [self.value(p, Region.ARENA).buffer for p in node.out_ports().values()]
+            return [self.value(p, MemoryRegion.ARENA).buffer for p in node.out_ports().values()]
         port = node.out_port(0)
         value = self._cache().value(node, self.name(port), self.steps.sizes)
         self.buffers[port] = self.steps.values[value.name] = value
@@ -248,16 +248,16 @@ class Definer:
 
     def input(self, port: OutPort) -> Input:
         if port not in self.buffers:
-            self.value(port, Region.CONSTANT, data=_known_array(port))
+            self.value(port, MemoryRegion.CONSTANT, data=_known_array(port))
         sizes = self.steps.sizes
         return Input(self.buffers[port].buffer, sizes.type(port.type), sizes.value(port.seen))
 
-    def value(self, port: OutPort, region: Region, index: int = 0, data: Array | Deferred | None = None) -> Value:
+    def value(self, port: OutPort, region: MemoryRegion, index: int = 0, data: Array | Deferred | None = None) -> Value:
         if port.type.dtype is DType.NF4:
             raise UnsupportedError(f"{port.node.type}: elements of nf4 are constants for Convert, got {port.type}")
         name = self.name(port)
         buffer = dense(name, *self.steps.sizes.shape(port.shape), dtype=port.type.dtype)
-        if region is Region.INPUT:
+        if region is MemoryRegion.INPUT:
             buffer = foreign(buffer)
         value = Value(buffer, region, index, data)
         self.buffers[port] = self.steps.values[name] = value
@@ -321,7 +321,7 @@ class Definer:
         buffer = dense(self.unique(f"{self.name(node.out_port(0))}.state"), *shape, dtype=dtype)
         if isinstance(at, int):
             buffer = replace(buffer, align=gcd(buffer.align, at))
-        self.steps.values[buffer.name] = Value(buffer, Region.STATE, at=at)
+        self.steps.values[buffer.name] = Value(buffer, MemoryRegion.STATE, at=at)
         return buffer
 
     def _read_value(self, node: Node, out: Buffer) -> Definition:
@@ -341,7 +341,7 @@ class Definer:
         self.steps.variables = tuple(self.state.variables.known.values())
         if places:
             cell = dense(self.unique(BYTES.name), 1, dtype=DType.I64)
-            self.steps.values[cell.name] = Value(cell, Region.SHARED, elements=1)
+            self.steps.values[cell.name] = Value(cell, MemoryRegion.SHARED, elements=1)
             self.steps.sizes.late[BYTES] = None
             self.steps.steps.append(Step((store(cell, end - self.state.variables.bytes),), (), "Assign"))
             self.steps.steps.append(Step((), (), "Bind", binds={BYTES: Load(cell, (Const(0),))}))
@@ -393,7 +393,7 @@ class Definer:
                 raise InternalError(f"{op.type}: two buffers are called {b.name!r}")
             made = replace(b, name=self.unique(f"{outs[0].name}.{b.name}"), space=Space.ARG)
             fresh[b.name] = made
-            self.steps.values[made.name] = Value(made, Region.ARENA)
+            self.steps.values[made.name] = Value(made, MemoryRegion.ARENA)
         return tuple(rewrite_work(w, move_loads(fresh), lambda b: fresh.get(b.name, b)) for w in works)
 
     def _result(self, index: int, node: Node) -> str:
@@ -401,7 +401,7 @@ class Definer:
         source = self.input(node.source(0))
         name = f"output{index}"
         out = foreign(dense(name, *source.shape, dtype=source.dtype))
-        self.steps.values[name] = Value(out, Region.OUTPUT, index)
+        self.steps.values[name] = Value(out, MemoryRegion.OUTPUT, index)
         axes, at = indices(out.shape)
         copy = tidy(Definition(out, axes, source(*at), at), self.steps.values)
         if not is_empty(copy):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from aot.codegen.ir.loops import Var
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.ir.steps import LoopControl, Step, Steps
 
-LASTING = (Region.OUTPUT, Region.STATE)  # regions whose values outlast an inference
+LASTING = (MemoryRegion.OUTPUT, MemoryRegion.STATE)  # regions whose values outlast an inference
 
 
 def drop_unread(steps: Steps) -> None:
@@ -31,13 +31,13 @@ def _needed_symbols(steps: Steps) -> frozenset[Var]:
     return late(*shapes, *kept, steps.state_bytes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
 
 
-def _drop(steps: Steps, lasting: tuple[Region, ...], wanted: frozenset[Var]) -> None:
+def _drop(steps: Steps, lasting: tuple[MemoryRegion, ...], wanted: frozenset[Var]) -> None:
     """Drop steps that check nothing, set no `wanted` symbol, and write nothing `lasting` or read by later steps."""
     needed: set[str] = set()
     kept: list[Step] = []
     for step in reversed(steps.steps):
         for block in step.blocks():
-            _drop(block, (*LASTING, Region.SHARED), wanted)
+            _drop(block, (*LASTING, MemoryRegion.SHARED), wanted)
         step.binds = {s: x for s, x in step.binds.items() if s in wanted}
         read = any(b.name in needed or steps.values[b.name].region in lasting for b in step.writes())
         if read or step.checks or step.sets() & wanted:

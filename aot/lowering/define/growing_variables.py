@@ -32,7 +32,7 @@ from aot.codegen.ir.loops import (
     prim,
     select,
 )
-from aot.codegen.ir.program import Region, StateVariable
+from aot.codegen.ir.program import MemoryRegion, StateVariable
 from aot.ir.graph import Node
 from aot.ir.operand import Input
 from aot.ir.types import Shape
@@ -186,7 +186,7 @@ class Caches:
         at = sizes.of(self.data + kept.cache.before * kept.dtype.stored_bytes * room)
         place = at if isinstance(at, int) else sizes.add(at, "at")
         buffer = Buffer(name, shape, tuple(sizes.of(s) for s in strides), dtype=kept.dtype)
-        return Value(buffer, Region.STATE, at=place)
+        return Value(buffer, MemoryRegion.STATE, at=place)
 
     def append(
         self, node: Node, out: Buffer, inputs: Sequence[Input | None], moves: bool

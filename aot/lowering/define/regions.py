@@ -14,7 +14,7 @@ from aot.codegen.ir.access import volume
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, cast, dense, prim, select
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.ir.conditions import axis_of
 from aot.ir.graph import Node, OutPort
 from aot.ir.types import Shape
@@ -68,9 +68,9 @@ def _shared(outer: Definer, port: OutPort, shape: Shape, name: str = "", room: S
 
     `room`: elements behind it.
     """
-    name = name or outer.value(port, Region.SHARED).name
+    name = name or outer.value(port, MemoryRegion.SHARED).name
     buffer = dense(name, *outer.steps.sizes.shape(shape), dtype=port.type.dtype)
-    made = Value(buffer, Region.SHARED, elements=volume(buffer.shape) + room)
+    made = Value(buffer, MemoryRegion.SHARED, elements=volume(buffer.shape) + room)
     outer.steps.values[name] = made
     return made
 
@@ -198,14 +198,14 @@ class _Loop:
         axes, at = indices(port.shape)
         begin = self.outer.steps.sizes.of(first_part(m, source.shape[axis], self.counter))
         index = tuple(i + begin if k == axis else i for k, i in enumerate(at))
-        part = self.inner.value(port, Region.ARENA).buffer
+        part = self.inner.value(port, MemoryRegion.ARENA).buffer
         _step(self.inner, tidy(Definition(part, axes, whole(*index), at), self.inner.steps.values), self.node, "Slice")
 
     def _count(self) -> None:
         """Store the iteration counter as a value in memory, if a step reads it there."""
         place = self.op.current_iteration if isinstance(self.op, Loop) else -1
         if place >= 0:
-            out = self.inner.value(self.body.parameters[place].out_port(0), Region.ARENA).buffer
+            out = self.inner.value(self.body.parameters[place].out_port(0), MemoryRegion.ARENA).buffer
             axes, at = indices(out.shape)
             _step(self.inner, Definition(out, axes, cast(self.counter, out.dtype), at), self.node, "Loop")
 
@@ -261,7 +261,7 @@ class _Loop:
     def _unstack(self, m: OutputMap, stack: Value) -> None:
         """Move stacked parts to their places, now that their number is known."""
         port = self.node.out_port(m.external)
-        out = self.outer.value(port, Region.ARENA).buffer
+        out = self.outer.value(port, MemoryRegion.ARENA).buffer
         axis, (axes, at) = _axis(m, port), indices(out.shape)
         size = stack.buffer.shape[axis + 1]
         number, inside = at[axis] // size, at[axis] % size

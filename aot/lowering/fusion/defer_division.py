@@ -21,7 +21,7 @@ from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, dense, prim
 from aot.codegen.ir.numbers.chains import chain_factors
 from aot.codegen.ir.primitives import CHAINS
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import substitution
 from aot.lowering.ir.steps import Step, Steps, Value
@@ -48,7 +48,7 @@ def defer_division(steps: Steps, _context: Context) -> None:
     for step in steps.steps:
         group = step.works[0] if len(step.works) == 1 else None
         found = _softmax(group) if isinstance(group, Group) and len(step.writes()) == 1 else None
-        if found is None or steps.values[found.shares.out.name].region is not Region.ARENA:
+        if found is None or steps.values[found.shares.out.name].region is not MemoryRegion.ARENA:
             continue
         product = readers.get(found.shares.out.name, [])
         if len(product) == 1 and isinstance(group, Group):
@@ -100,7 +100,7 @@ def _defer(step: Step, group: Group, found: _Softmax, product: Step, steps: Step
     made = dense(
         steps.unused(f"{shares.out.name}.scale"), *(shares.out.shape[k] for k in rows), dtype=found.scale.out.dtype
     )
-    steps.values[made.name] = Value(made, Region.ARENA)
+    steps.values[made.name] = Value(made, MemoryRegion.ARENA)
     step.works = (_with_powers(group, found, Load(made, tuple(shares.target[k] for k in rows))),)
     factor = Load(made, tuple(mine[0].index[k] for k in rows))
     product.works = (replace(d, value=rewrite(d.value, {r: prim(found.fn, r, factor)})),)

@@ -18,7 +18,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, dense
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members
 from aot.codegen.target import Target
 from aot.lowering.context import Context
@@ -91,7 +91,7 @@ def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tupl
     for before in {x.buffer.name: x.buffer for x in step.reads() if x.buffer not in after}.values():
         makers = links.makers.get(before.name, [])
         alone = len(makers) == len(readers) == 1 and links.readers[before.name] == [step]
-        arena = all(steps.values[b.name].region is Region.ARENA for b in (before, *after))
+        arena = all(steps.values[b.name].region is MemoryRegion.ARENA for b in (before, *after))
         late = any(map(steps.sizes.is_late, before.shape))
         if alone and arena and not late and _bytes(before) > max(target.l2, _around(makers[0], readers[0])):
             return makers[0], step, readers[0]

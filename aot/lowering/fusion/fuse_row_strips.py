@@ -20,7 +20,7 @@ from aot.codegen.ir.definition import LOCAL, Definition, Group, RowRange
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import Affine, bounds, normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, dense
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.schedules.row_strips import rows_of
 from aot.codegen.target import Target
 from aot.lowering.context import Context
@@ -66,7 +66,7 @@ class _Strips:
     def _only(self, touching: dict[str, list[Step]], b: Buffer) -> Step | None:
         """Return the only one of these steps that touches the value, which has one producer and one consumer."""
         value = self.steps.values.get(b.name)
-        if value is None or value.region is not Region.ARENA or value.half is not None or b.name in self.pairs:
+        if value is None or value.region is not MemoryRegion.ARENA or value.half is not None or b.name in self.pairs:
             return None
         if len(self.makers.get(b.name, ())) != 1 or len(self.readers.get(b.name, ())) != 1:
             return None

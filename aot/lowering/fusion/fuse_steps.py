@@ -17,7 +17,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, measure, rewrite, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Var
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, move_loads, rewrite_definition, rewrite_work
 from aot.lowering.context import Context
 from aot.lowering.fusion.kept_views import divides_axis, gathers, gathers_rows, reuses, steps_unevenly
@@ -82,7 +82,7 @@ class _Fuser:
         """
         value = self.steps.values.get(name)
         made = self.makers.get(name, {})
-        if value is None or value.region is not Region.ARENA or len(made) != 1:
+        if value is None or value.region is not MemoryRegion.ARENA or len(made) != 1:
             return None
         only = next(iter(made.values()))
         d = only.definition
@@ -119,7 +119,7 @@ class _Fuser:
     def _multiplies_data(self, d: Definition) -> bool:
         assert d.reduction is not None
         values = {x.buffer.name for x in memory_loads(d.reduction.body)}
-        return len(values) > 1 and all(self.steps.values[n].region is not Region.CONSTANT for n in values)
+        return len(values) > 1 and all(self.steps.values[n].region is not MemoryRegion.CONSTANT for n in values)
 
     def _is_gathered(self, d: Definition) -> bool:
         """True if a consumer gathers most rows of this transpose; without the copy these rows would be strided."""
@@ -223,7 +223,7 @@ class _Fuser:
             source = d.value.buffer
             value = self.steps.values[source.name]
             index = _inverse(d, d.value)
-            if index is None or value.region is not Region.ARENA or not self._movable(source, d.out):
+            if index is None or value.region is not MemoryRegion.ARENA or not self._movable(source, d.out):
                 continue
             if not all(self._late(step) <= self._late(maker) for maker in self._makers_of(source.name)):
                 continue  # its place is not yet known when it is computed
@@ -237,7 +237,7 @@ class _Fuser:
                 continue
             source, makers = d.value.buffer, self._makers_of(d.value.buffer.name)
             alike = source.shape == d.out.shape and source.dtype is d.out.dtype and _covers(d)
-            if not alike or self.steps.values[source.name].region is not Region.ARENA:
+            if not alike or self.steps.values[source.name].region is not MemoryRegion.ARENA:
                 continue
             if self.steps.values[d.out.name].half is not None and len(self.readers[source.name]) > 1:
                 continue  # the loop that carries it overwrites it, and others may read it behind the loop
@@ -264,7 +264,7 @@ class _Fuser:
     def _movable(self, source: Buffer, target: Buffer) -> bool:
         if source.name == target.name or source.dtype is not target.dtype:
             return False
-        if self.steps.values[target.name].region is not Region.ARENA:
+        if self.steps.values[target.name].region is not MemoryRegion.ARENA:
             return False
         makers = self._makers_of(source.name)
         return bool(makers) and all(s.definition is not None for s in makers)
@@ -357,7 +357,7 @@ def _is_unwieldy(work: Work) -> bool:
 
 def is_cheap(d: Definition, steps: Steps) -> bool:
     """True if it costs no more than a load of its result: one load of data and `CHEAP` simple operations at most."""
-    inner = [x for x in memory_loads(d.value) if steps.values[x.buffer.name].region is not Region.CONSTANT]
+    inner = [x for x in memory_loads(d.value) if steps.values[x.buffer.name].region is not MemoryRegion.CONSTANT]
     if len(inner) > 1:
         return False
     indices = {e for x in loads(d.value) for e in walk(*x.index)}

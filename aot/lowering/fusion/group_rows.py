@@ -19,7 +19,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import Affine, bounds, normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Space, Var, as_expr, dense
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.context import Context
 from aot.lowering.fusion.split_quotient_axes import divided
 from aot.lowering.fusion.substitute import simplified
@@ -208,7 +208,7 @@ def _side_by_side(steps: Steps, cluster: _Cluster, innermost: dict[str, int]) ->
                 return True
             value = steps.values.get(x.buffer.name)
             reshaped = not all(isinstance(i, Var | Const) for i in x.index)
-            if value is None or not (reshaped or value.region is Region.INPUT):
+            if value is None or not (reshaped or value.region is MemoryRegion.INPUT):
                 continue
             if offset(x.buffer, x.index).terms.get(rows[-1]) == 1:
                 return not isinstance(rows[-1].extent, int) or rows[-1].extent >= COSTS.vector_extent
@@ -281,7 +281,7 @@ class _Former:
             d = step.definition
             assert d is not None
             name = d.out.name
-            arena = self.steps.values[name].region is Region.ARENA
+            arena = self.steps.values[name].region is MemoryRegion.ARENA
             if arena and name in cluster.dims and self.readers.get(name, set()) <= inside:
                 own.add(name)
                 temp = _temp(d.out, cluster.dims[name], r)

@@ -17,7 +17,7 @@ from aot.codegen.ir.access import access, buffer_bytes, store, typical, volume
 from aot.codegen.ir.definition import Definition, Group, Result
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Var
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, members, reads, writes
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
@@ -97,7 +97,7 @@ def _join(maker: Step, step: Step, function: _Function) -> None:
 def _drop_copy(maker: Step, source: str, steps: Steps) -> None:
     """Store a value that has no consumers left where a result is a copy of it."""
     d = maker.works[-1]
-    if not isinstance(d, Definition) or d.overwrites or steps.values[source].region is not Region.ARENA:
+    if not isinstance(d, Definition) or d.overwrites or steps.values[source].region is not MemoryRegion.ARENA:
         return
     copy = next((r for r in d.results if r.value == Load(d.point, (Const(0),)) and r.out.dtype is d.out.dtype), None)
     if copy is not None and all(b.name != source for w in maker.works[:-1] for b in writes(w)):
@@ -108,7 +108,7 @@ def _drop_copy(maker: Step, source: str, steps: Steps) -> None:
 
 def _lies_alone(value: Value) -> bool:
     """True if no other value has the memory, and nothing outside of the call sees when it is written."""
-    return value.region in (Region.ARENA, Region.OUTPUT) and value.half is None
+    return value.region in (MemoryRegion.ARENA, MemoryRegion.OUTPUT) and value.half is None
 
 
 def _takes(maker: Step, function: _Function, steps: Steps) -> bool:

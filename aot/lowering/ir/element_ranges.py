@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.ir.steps import Value
 from aot.runtime.abi import DType
 
@@ -60,7 +60,7 @@ class ElementRanges:
         if buffer.space is Space.TABLE:
             return (int(min(buffer.values)), int(max(buffer.values))) if buffer.values else None
         value = self._values.get(buffer.name)
-        if value is None or value.region is not Region.CONSTANT or not buffer.dtype.is_integer:
+        if value is None or value.region is not MemoryRegion.CONSTANT or not buffer.dtype.is_integer:
             return None
         array = value.array
         if array is None or not array.size:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from aot.codegen.ir.loops import Buffer, Const, Size, Var, dense
 from aot.codegen.ir.printer import definition_text, expr_text, schedule_text, size_text, statements_text
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work
 from aot.lowering.ir.steps import BranchControl, Layouts, LoopControl, Step, Steps, Value
 
@@ -32,7 +32,11 @@ def steps_text(steps: Steps) -> str:
 
 def _value(value: Value, layouts: Layouts) -> str:
     b = value.buffer
-    where = {Region.INPUT: f"input {value.index}", Region.OUTPUT: f"output {value.index}", Region.CONSTANT: "constant"}
+    where = {
+        MemoryRegion.INPUT: f"input {value.index}",
+        MemoryRegion.OUTPUT: f"output {value.index}",
+        MemoryRegion.CONSTANT: "constant",
+    }
     place = where.get(value.region, value.region.value)
     shape = ", ".join(map(size_text, b.shape))
     parts = [f"{b.name}: {b.dtype.value}[{shape}] {place}", "bytes" if value.holds_bytes else ""]

@@ -32,7 +32,7 @@ from aot.codegen.ir.loops import (
     as_expr,
     prim,
 )
-from aot.codegen.ir.program import Region, SizeConstraint
+from aot.codegen.ir.program import MemoryRegion, SizeConstraint
 from aot.codegen.ir.proof.affine_facts import before_end
 from aot.codegen.ir.proof.facts import Facts
 from aot.codegen.ir.proof.search_state import FIRST_GOALS, MAX_WORK, PRINTED_WORK
@@ -42,7 +42,7 @@ from aot.lowering.ir.counters import Counters
 from aot.lowering.ir.element_ranges import ElementRanges
 from aot.lowering.ir.halos import halos_of
 from aot.lowering.ir.obligations import Least, Obligation, Proof
-from aot.lowering.ir.place import Place
+from aot.lowering.ir.proof_scope import ProofScope
 from aot.lowering.ir.rule_facts import either_of, facts_of
 from aot.lowering.ir.steps import LoopControl, Steps, sizes_of
 from aot.runtime.abi import DType
@@ -94,7 +94,7 @@ class Prover:
     def unproven(self, works: Sequence[Work]) -> list[Obligation]:
         """Return the unproven goals of works that run after the rules of the steps and those given to `check`."""
         self._begin(works)
-        found = [o for w in works for o in self.work(w, Place(partial(self._of, w)))]
+        found = [o for w in works for o in self.work(w, ProofScope(partial(self._of, w)))]
         return [o for o in self.trusting(found, works) if o.proof is Proof.UNKNOWN] if found else []
 
     def _begin(self, works: Sequence[Work]) -> None:
@@ -125,7 +125,11 @@ class Prover:
     def _grows(self, buffer: Buffer) -> bool:
         """True if a buffer is in a state whose sizes vary."""
         value = self.steps.values.get(buffer.name)
-        return value is not None and value.region is Region.STATE and not all(isinstance(n, int) for n in buffer.shape)
+        return (
+            value is not None
+            and value.region is MemoryRegion.STATE
+            and not all(isinstance(n, int) for n in buffer.shape)
+        )
 
     def names(self, works: Sequence[Work], plain: Facts | None = None) -> list[Least]:
         """Return the goals of the names of sizes that works are the first to use, and whether each is proven."""
@@ -212,120 +216,120 @@ class Prover:
             self._begin(step.works)
             yield from self.names(step.works, plain)
             for load in step.binds.values():
-                yield from self.value(load, Place(partial(self._known, frozenset[Var]()), plain))
+                yield from self.value(load, ProofScope(partial(self._known, frozenset[Var]()), plain))
             for work in step.works:
-                yield from self.work(work, Place(partial(self._of, work), plain))
+                yield from self.work(work, ProofScope(partial(self._of, work), plain))
             for block in step.blocks():
                 inner = Prover(block, self)
                 if isinstance(step.control, LoopControl):
                     inner.check(SizeConstraint(prim("max", step.control.counter + 1 - step.control.limit, 0), 0, ""))
                 yield from inner.block(plain)
 
-    def work(self, work: Work, at: Place) -> Iterator[Obligation]:
+    def work(self, work: Work, scope: ProofScope) -> Iterator[Obligation]:
         """Yield the obligations of a work."""
         match work:
             case Definition():
-                yield from self._definition(work, at)
+                yield from self._definition(work, scope)
             case Group():
                 for member in work.members:
-                    yield from self.work(member, at.inside(*work.axes))
+                    yield from self.work(member, scope.inside(*work.axes))
             case _:
                 for stmt in work:
-                    yield from self._statement(stmt, at)
+                    yield from self._statement(stmt, scope)
 
-    def _definition(self, d: Definition, at: Place) -> Iterator[Obligation]:
-        at = at.inside(*d.axes)
+    def _definition(self, d: Definition, scope: ProofScope) -> Iterator[Obligation]:
+        scope = scope.inside(*d.axes)
         for i, _ in d.where:
-            yield from self.value(i, at)
-        at = at.guarded([g for i, n in d.where for g in (normal(i, {}), before_end(i, n))])
-        yield from self.value(d.value, at)
-        yield from self._access("store", d.out, d.target, at)
+            yield from self.value(i, scope)
+        scope = scope.guarded([g for i, n in d.where for g in (normal(i, {}), before_end(i, n))])
+        yield from self.value(d.value, scope)
+        yield from self._access("store", d.out, d.target, scope)
         for r in d.results:
-            yield from self.value(r.value, at)
-            yield from self._access("store", r.out, r.index, at)
+            yield from self.value(r.value, scope)
+            yield from self._access("store", r.out, r.index, scope)
 
-    def value(self, e: Expr, at: Place) -> Iterator[Obligation]:
+    def value(self, e: Expr, scope: ProofScope) -> Iterator[Obligation]:
         """Yield the obligations of the loads in an expression."""
         if not loads(e):
             return
         match e:
             case Prim("within", (index, extent, value, *other)):
-                place = normal(index, at.env)
-                guards = [place, normal(extent, at.env).plus(exactly(-1)).plus(place, -1)]
-                inside = at.guarded(guards).under(_test_of(index, extent), True, ())
+                place = normal(index, scope.env)
+                guards = [place, normal(extent, scope.env).plus(exactly(-1)).plus(place, -1)]
+                inside = scope.guarded(guards).under(_test_of(index, extent), True, ())
                 yield from self.value(value, inside)
                 for part in (index, extent, *other):
-                    yield from self.value(part, at)
+                    yield from self.value(part, scope)
             case Prim(_, args):
                 for a in args:
-                    yield from self.value(a, at)
+                    yield from self.value(a, scope)
             case Reduce(_, axes, body, init):
-                yield from self.value(body, at.inside(*axes))
+                yield from self.value(body, scope.inside(*axes))
                 if init is not None:
-                    yield from self.value(init, at)
+                    yield from self.value(init, scope)
             case Load(buffer, index):
-                if not self._lists_all and e in at.seen:
+                if not self._lists_all and e in scope.seen:
                     return
-                at.seen.add(e)
-                yield from self._access("load", buffer, index, at)
+                scope.seen.add(e)
+                yield from self._access("load", buffer, index, scope)
                 for i in index:
-                    yield from self.value(i, at)
+                    yield from self.value(i, scope)
             case _:
                 return
 
-    def _statement(self, s: Stmt, at: Place) -> Iterator[Obligation]:
+    def _statement(self, s: Stmt, scope: ProofScope) -> Iterator[Obligation]:
         match s:
             case Store(buffer, index, value):
                 for e in (value, *index):
-                    yield from self.value(e, at)
-                yield from self._access("store", buffer, index, at)
+                    yield from self.value(e, scope)
+                yield from self._access("store", buffer, index, scope)
             case TileOp(_, _, buffer, index):
                 if buffer is not None:
-                    yield from self._access("tile", buffer, index, at)
+                    yield from self._access("tile", buffer, index, scope)
             case If(condition, body, otherwise):
-                yield from self.value(condition, at)
+                yield from self.value(condition, scope)
                 for part, holds in ((body, True), (otherwise, False)):
-                    yield from self.work(part, at.under(condition, holds, writes((*body, *otherwise))))
+                    yield from self.work(part, scope.under(condition, holds, writes((*body, *otherwise))))
             case Prefetch():
                 return
             case _:
                 for e in _evaluated(s):
-                    yield from self.value(e, at)
-                yield from self.work(s.body, at.enter(s))
+                    yield from self.value(e, scope)
+                yield from self.work(s.body, scope.enter(s))
 
-    def _access(self, what: str, buffer: Buffer, index: tuple[Expr, ...], at: Place) -> Iterator[Obligation]:
+    def _access(self, what: str, buffer: Buffer, index: tuple[Expr, ...], scope: ProofScope) -> Iterator[Obligation]:
         grows = self._grows(buffer)
         wanted = [k for k, (i, n) in enumerate(zip(index, buffer.shape, strict=True)) if not _is_plain(i, n, buffer)]
         if not wanted and not self._lists_all:
             return
-        places, halos = [normal(i, at.env) for i in index], self._halos(buffer)
+        places, halos = [normal(i, scope.env) for i in index], self._halos(buffer)
         found: list[Obligation] = []
         for k, (place, n) in enumerate(zip(places, buffer.shape, strict=True)):
             if k not in wanted:
                 found.append(Obligation(self.layers, what, buffer, index, k, Proof.PROVED))
                 continue
-            extent = n.extent if isinstance(n, Var) and n in at.axes else n  # a temporary has all of an axis
-            end = normal(as_expr(1 if extent is None else extent, DType.I64), at.env).plus(exactly(-1))
-            first = place.plus(normal(buffer.start[k], at.env), -1) if buffer.start else place
+            extent = n.extent if isinstance(n, Var) and n in scope.axes else n  # a temporary has all of an axis
+            end = normal(as_expr(1 if extent is None else extent, DType.I64), scope.env).plus(exactly(-1))
+            first = place.plus(normal(buffer.start[k], scope.env), -1) if buffer.start else place
             before, behind = halos[k] if halos else (0, 0)
             goals = first.plus(exactly(before)), end.plus(first, -1).plus(exactly(behind))
-            proof = Proof.UNKNOWN if grows else self._proof(goals, index[k], at)
+            proof = Proof.UNKNOWN if grows else self._proof(goals, index[k], scope)
             if proof is not Proof.UNKNOWN:
                 found.append(Obligation(self.layers, what, buffer, index, k, proof))
                 continue
             has_loads = grows or _has_loads(place.expr())
-            failing = [] if has_loads else [g for g in goals if not at.checked.proves(g)]
+            failing = [] if has_loads else [g for g in goals if not scope.checked.proves(g)]
             if not has_loads and not failing:  # parts of the first proof were in the way of the last one
                 found.append(Obligation(self.layers, what, buffer, index, k, Proof.CHECKED))
                 continue
-            residue = at.residue(failing) if failing else ()
-            loops = tuple(as_expr(a.extent, DType.I64) for a in at.axes if a.extent is not None)
-            has_elements = at.checked.proves(end, FIRST_GOALS)
+            residue = scope.residue(failing) if failing else ()
+            loops = tuple(as_expr(a.extent, DType.I64) for a in scope.axes if a.extent is not None)
+            has_elements = scope.checked.proves(end, FIRST_GOALS)
             found.append(
                 Obligation(self.layers, what, buffer, index, k, proof, residue, loops, has_loads, has_elements)
             )
         if not grows and any(o.proof is Proof.UNKNOWN for o in found):
-            proof = self._in_memory(buffer, places, at)
+            proof = self._in_memory(buffer, places, scope)
             found = [replace(o, proof=proof) if o.proof is Proof.UNKNOWN else o for o in found]
         yield from found if self._lists_all else (o for o in found if o.proof is Proof.UNKNOWN)
 
@@ -338,7 +342,7 @@ class Prover:
             self._around[buffer] = halos_of(buffer, value.elements) or []
         return self._around[buffer]
 
-    def _in_memory(self, buffer: Buffer, places: list[Affine], at: Place) -> Proof:
+    def _in_memory(self, buffer: Buffer, places: list[Affine], scope: ProofScope) -> Proof:
         """Prove that an element of a halo is in the memory of its value, by its address."""
         value = self.steps.values.get(buffer.name)
         if value is None or value.elements == 0:
@@ -346,26 +350,26 @@ class Prover:
         address = normal(as_expr(buffer.origin, DType.I64), {})
         for place, stride in zip(places, buffer.strides, strict=True):
             address = address.plus(normal(place.expr() * stride, {}))
-        return self._proof((address, before_end(address.expr(), value.elements)), address.expr(), at)
+        return self._proof((address, before_end(address.expr(), value.elements)), address.expr(), scope)
 
-    def _proof(self, goals: tuple[Affine, ...], index: Expr, at: Place) -> Proof:
+    def _proof(self, goals: tuple[Affine, ...], index: Expr, scope: ProofScope) -> Proof:
         read = loads(index)
         is_trusted = any(_has_loads(g.expr()) for g in goals) and self._made.make(index)  # it is worth no long search
-        if is_trusted and not all(map(at.checked.know, goals)):
+        if is_trusted and not all(map(scope.checked.know, goals)):
             return Proof.TRUSTED
         deciding = dict.fromkeys(x for g in goals for x in _loads_of(g.expr()))
         if ranges := [f for x in deciding for f in self.data(x)]:
-            at = at.guarded(ranges)
-        if not all(map(at.checked.proves, goals)):
+            scope = scope.guarded(ranges)
+        if not all(map(scope.checked.proves, goals)):
             return Proof.UNKNOWN
-        if read or at.has_guards:
+        if read or scope.has_guards:
             return Proof.CLAMPED if read else Proof.PROVED
-        return Proof.PROVED if at.proves_plainly(goals) else Proof.CHECKED
+        return Proof.PROVED if scope.proves_plainly(goals) else Proof.CHECKED
 
     def _given(self, works: Iterable[Work]) -> set[str]:
         """Return the buffers that works write although a caller or an earlier inference has written them."""
         found = (self.steps.values.get(b.name) for w in works for b in writes(w))
-        return {v.name for v in found if v is not None and v.region in (Region.INPUT, Region.STATE)}
+        return {v.name for v in found if v is not None and v.region in (MemoryRegion.INPUT, MemoryRegion.STATE)}
 
     @property
     def _made(self) -> Counters:

@@ -18,7 +18,7 @@ from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, dense
-from aot.codegen.ir.program import Region, SizeConstraint, StateVariable
+from aot.codegen.ir.program import MemoryRegion, SizeConstraint, StateVariable
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.ir.traverse import Work, expressions, local, members, reads, writes
 from aot.codegen.nest.points import free
@@ -45,7 +45,7 @@ class Value:
     """
 
     buffer: Buffer
-    region: Region
+    region: MemoryRegion
     index: int = 0
     data: Array | Deferred | None = None
     elements: Size = 0
@@ -229,12 +229,12 @@ class Steps:
         name = self.unused(name)
         later = isinstance(data, Deferred)
         buffer = dense(name, *data.shape, dtype=data.type.dtype if later else dtype_of(data))
-        self.values[name] = Value(buffer, Region.CONSTANT, data=data if later else np.ascontiguousarray(data))
+        self.values[name] = Value(buffer, MemoryRegion.CONSTANT, data=data if later else np.ascontiguousarray(data))
         return buffer
 
     def constants(self) -> frozenset[str]:
         """Return the names of values known at compile time."""
-        return frozenset(n for n, v in self.values.items() if v.region is Region.CONSTANT)
+        return frozenset(n for n, v in self.values.items() if v.region is MemoryRegion.CONSTANT)
 
 
 def indices(shape: Shape) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:

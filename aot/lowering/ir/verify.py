@@ -16,14 +16,14 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.loops import Buffer, Expr, Load, Var, dense
 from aot.codegen.ir.printer import size_text
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, expressions, members, reads, writes
 from aot.codegen.nest.points import free
 from aot.lowering.ir.steps import BranchControl, Layouts, LoopControl, Steps, Value
 from aot.runtime.errors import InternalError
 
-READ_ONLY = (Region.INPUT, Region.CONSTANT)
-GIVEN = (Region.INPUT, Region.CONSTANT, Region.STATE)  # memory with values before the first step runs
+READ_ONLY = (MemoryRegion.INPUT, MemoryRegion.CONSTANT)
+GIVEN = (MemoryRegion.INPUT, MemoryRegion.CONSTANT, MemoryRegion.STATE)  # memory with values before the first step runs
 
 
 def verify_steps(steps: Steps) -> None:
@@ -58,10 +58,10 @@ def _value(value: Value, layouts: Layouts) -> None:
     b = value.buffer
     ranks = len(b.shape) == len(b.strides)
     _require(ranks, b.name, f"has {len(b.shape)} dimensions and {len(b.strides)} strides")
-    if value.region is Region.CONSTANT and value.data is not None and value.arrange is None:
+    if value.region is MemoryRegion.CONSTANT and value.data is not None and value.arrange is None:
         fits = value.data.shape == b.shape
         _require(fits, b.name, f"has data of shape {list(value.data.shape)} for {list(map(str, b.shape))}")
-    if value.region is Region.ARENA and layouts is Layouts.LOGICAL:
+    if value.region is MemoryRegion.ARENA and layouts is Layouts.LOGICAL:
         plain = dense(b.name, *b.shape, dtype=b.dtype)
         _require(b.strides == plain.strides, b.name, "has strides of its own before layouts are final")
 

@@ -28,7 +28,7 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, 
 from aot.codegen.ir.numbers.chains import is_chains, is_contiguous
 from aot.codegen.ir.numbers.dot_forms import dot_factors, elements_per_dot, takes_rows
 from aot.codegen.ir.numbers.matrix_form import ROWS, matrix_form
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.rename_sizes import renamed
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.ir.traverse import Work, rewrite_work
@@ -164,7 +164,7 @@ def _in_words(c: Columns, steps: Steps) -> tuple[tuple[Definition, ...], Load]:
     n, outer = part.extent or 1, tuple(a for a in c.axes if a not in (part, lane))
     whole, pairs = (steps.sizes.of(m, is_size=True) for m in (n // size, _blocks(n, c.block) * (c.block // size)))
     words, elements = _placed(c, outer, pairs, steps)
-    steps.values[words.name] = Value(words, Region.ARENA, elements=elements)
+    steps.values[words.name] = Value(words, MemoryRegion.ARENA, elements=elements)
     pair, element = Var(f"{part.name}.p", whole), Var(f"{part.name}.e", size)
 
     def term(k: Expr) -> Expr:

@@ -22,7 +22,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Expr, Size, Var
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.codegen.target import Target
 from aot.lowering.context import Context
@@ -43,7 +43,7 @@ def assign_layouts(steps: Steps, context: Context) -> None:
     placed: dict[str, Buffer] = {}
     sites, constants = _sites(steps), steps.constants()
     for value in [steps.values[name] for name in steps.touched()]:
-        if value.region is Region.ARENA:
+        if value.region is MemoryRegion.ARENA:
             touched = sites.get(value.name, [])
             wishes = wanted.get(value.name, {})
             buffer, elements = _place(value, wishes, halo.get(value.name), touched, constants, context.target)

@@ -18,7 +18,7 @@ from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
 from aot.codegen.ir.primitives import CHAINS
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, expressions, members, rewrite_work
 from aot.lowering.ir.reach import after, before
 from aot.lowering.ir.steps import Steps
@@ -57,7 +57,12 @@ def halos(steps: Steps) -> dict[str, Halo]:
         name = padded.load.buffer.name
         value = steps.values.get(name)
         sides = _sides(padded, steps)
-        if value is None or value.region is not Region.ARENA or sides is None or _is_late(padded.fill, name, steps):
+        if (
+            value is None
+            or value.region is not MemoryRegion.ARENA
+            or sides is None
+            or _is_late(padded.fill, name, steps)
+        ):
             continue
         sides = [(0, 0) if k in spared and _is_low(padded.load.buffer, k, s) else s for k, s in enumerate(sides)]
         halo = found.setdefault(name, {}).setdefault(padded.fill, Halo(padded.fill, [(0, 0)] * len(sides)))

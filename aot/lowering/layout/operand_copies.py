@@ -13,7 +13,7 @@ from aot.codegen.ir.access import all_axes, offset, points, typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, variables, walk
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var, dense
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, members, move_loads, rewrite_work
 from aot.lowering.fusion.group_rows import reads_once, streams
 from aot.lowering.ir.lane_axes import dim_of, lane_axis, memory_of
@@ -26,7 +26,7 @@ def copy_padded_inputs(steps: Steps) -> None:
     constants = steps.constants()
     read = [name for name in dict.fromkeys(steps.inputs) if name in steps.values]  # bodies drop inputs without readers
     inputs = [steps.values[name] for name in read]
-    movable = {v.name: v for v in inputs if v.region is not Region.CONSTANT and v.buffer.dtype.is_float}
+    movable = {v.name: v for v in inputs if v.region is not MemoryRegion.CONSTANT and v.buffer.dtype.is_float}
     works = [(w, d) for s in steps.steps for w in s.works for d in members(w)]
     readers = [(w, d) for w, d in works if any(x.buffer.name in movable for x in loads(d.value))]
     wanted = {n for w, d in readers for n in (*_windows(d, constants, w), *_across(d, constants))}
@@ -67,7 +67,7 @@ def _across(d: Definition, constants: frozenset[str]) -> set[str]:
 def _copy(steps: Steps, value: Value) -> None:
     b = value.buffer
     made = replace(b, name=steps.unused(f"{b.name}.copy"))
-    steps.values[made.name] = Value(made, Region.ARENA)
+    steps.values[made.name] = Value(made, MemoryRegion.ARENA)
     for step in steps.steps:
         step.works = tuple(rewrite_work(w, move_loads({b.name: made})) for w in step.works)
     axes = tuple(Var(f"d{k}", n) for k, n in enumerate(b.shape) if n != 1)
@@ -96,7 +96,7 @@ def copy_keys(steps: Steps, votes: Votes) -> bool:
                     axes = tuple(a for a in all_axes(d) if a in variables(*x.index))
                     name = steps.unused(f"{x.buffer.name}.keys")
                     made = dense(name, *(a.extent or 1 for a in axes), dtype=x.buffer.dtype)
-                    steps.values[name] = Value(made, Region.ARENA)
+                    steps.values[name] = Value(made, MemoryRegion.ARENA)
                     copies[x] = Load(made, axes)
                     found.append(Step((Definition(made, axes, x, axes),), step.layers, "Transpose"))
         if copies:
@@ -130,7 +130,7 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
 def _is_across(x: Load, lane: Var, d: Definition, steps: Steps, votes: Votes) -> bool:
     """True if `x` reads a value of the arena in which the lanes will not be contiguous."""
     value = steps.values.get(x.buffer.name)
-    if value is None or value.region is not Region.ARENA or lane not in variables(*x.index):
+    if value is None or value.region is not MemoryRegion.ARENA or lane not in variables(*x.index):
         return False
     dims = [k for k, n in enumerate(x.buffer.shape) if n != 1]
     return dim_of(x.index, lane, d.axes) != innermost(dims, votes.get(x.buffer.name, {}))

@@ -17,7 +17,7 @@ from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Load, Reduce, Var
 from aot.codegen.ir.numbers.dot_forms import scaled_sum
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members
 from aot.lowering.fusion.group_rows import reads_once, streams
 from aot.lowering.ir.lane_axes import dim_of, lane_axes, memory_of
@@ -128,7 +128,7 @@ def _is_read_once(x: Load, d: Definition, steps: Steps) -> bool:
     """True for the data of a product with a vector: each element is read once, so another layout would not pay."""
     assert d.reduction is not None
     value = steps.values.get(x.buffer.name)
-    if value is None or value.region is Region.CONSTANT or len(loads(d.reduction.body)) < 2:
+    if value is None or value.region is MemoryRegion.CONSTANT or len(loads(d.reduction.body)) < 2:
         return False
     return variables(*x.index) >= {*d.axes, *d.reduction.axes} and reads_once(x, all_axes(d))
 
@@ -137,17 +137,17 @@ def _stays(d: Definition, steps: Steps) -> bool:
     """True if a window reads an input and writes an output in rows: two changes of layout cost more than lanes gain."""
     assert d.reduction is not None
     last = d.target[-1] if d.target else None
-    if not isinstance(last, Var) or _region(steps, d.out.name) is not Region.OUTPUT:
+    if not isinstance(last, Var) or _region(steps, d.out.name) is not MemoryRegion.OUTPUT:
         return False
     given = {b.name for s in steps.steps if s.kind == "Parameter" for b in s.writes()}
     return all(
-        (x.buffer.name in given or _region(steps, x.buffer.name) is Region.INPUT)
+        (x.buffer.name in given or _region(steps, x.buffer.name) is MemoryRegion.INPUT)
         and 0 < normal(x.index[-1], {}).terms.get(last, 0) < COSTS.gather_distance
         for x in loads(d.reduction.body)
     )
 
 
-def _region(steps: Steps, name: str) -> Region | None:
+def _region(steps: Steps, name: str) -> MemoryRegion | None:
     """Return the region of a value; None for a temporary of a group."""
     value = steps.values.get(name)
     return None if value is None else value.region

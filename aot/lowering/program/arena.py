@@ -14,7 +14,7 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import typical
 from aot.codegen.ir.index import Affine, atom_bounds, bounds, normal
 from aot.codegen.ir.loops import Const, Expr, Size, as_expr, prim
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.ir.steps import LoopControl, Steps
 from aot.lowering.ir.symbolic_sizes import Sizes
 from aot.runtime.abi import DType
@@ -92,7 +92,7 @@ def lifetimes(steps: Steps) -> dict[str, tuple[int, int]]:
     for at, step in enumerate(steps.steps):
         names = [b.name for b in step.writes()] + [x.buffer.name for x in step.reads()]
         for name in names:
-            if steps.values[name].region is Region.ARENA:
+            if steps.values[name].region is MemoryRegion.ARENA:
                 lives[name] = (lives.get(name, (at, at))[0], at)
     return lives
 
@@ -116,9 +116,9 @@ class _Lives:
             looped = isinstance(step.control, LoopControl)
             for name in dict.fromkeys([b.name for b in step.writes()] + [x.buffer.name for x in step.reads()]):
                 value = self.values[name]
-                if value.region is Region.SHARED and looped:
+                if value.region is MemoryRegion.SHARED and looped:
                     self._touch(name if value.half is None else value.half.pair, start)
-                elif step.control is None and value.region in (Region.ARENA, Region.SHARED):
+                elif step.control is None and value.region in (MemoryRegion.ARENA, MemoryRegion.SHARED):
                     self._touch(name if value.half is None else value.half.pair, self.at)
             self.at += 1
 

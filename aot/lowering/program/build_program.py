@@ -13,7 +13,7 @@ from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Expr, Kernel, Size, Var, dense
 from aot.codegen.ir.numbers.denormals import denormals, flushes
 from aot.codegen.ir.printer import definition_text, schedule_text
-from aot.codegen.ir.program import Address, Bind, Call, DataDependentSize, Let, Program, Region, Tensor
+from aot.codegen.ir.program import Address, Bind, Call, DataDependentSize, Let, MemoryRegion, Program, Tensor
 from aot.codegen.ir.rename_sizes import renamed
 from aot.codegen.ir.schedule import Pack, Schedule
 from aot.codegen.ir.traverse import Work, reads, writes
@@ -139,7 +139,7 @@ class ProgramBuilder:
         self._tables: dict[str, Pack] = {}
         self.flow = Flow(self.calls, self.text, steps.sizes)
         self.program = Program(self.steps.name, (), (), (), (), 0, 0, (), ())
-        fixed = (v.buffer for v in steps.values.values() if v.region is Region.CONSTANT)
+        fixed = (v.buffer for v in steps.values.values() if v.region is MemoryRegion.CONSTANT)
         self.weights_bytes = sum(buffer_bytes(b) for b in fixed)
 
     def build(self, progress: Progress | None = None) -> Program:
@@ -150,8 +150,8 @@ class ProgramBuilder:
             if progress is not None:
                 progress(done + 1, len(self.steps.steps))
         kernels = tuple(k.named(n) for k, n in self.kernels.items())
-        inputs = self._tensors(Region.INPUT)  # their defaults are constants, too
-        outputs = self._tensors(Region.OUTPUT)
+        inputs = self._tensors(MemoryRegion.INPUT)  # their defaults are constants, too
+        outputs = self._tensors(MemoryRegion.OUTPUT)
         state = self.steps.sizes.most(self.steps.state_bytes)
         late = self._late()
         self.program = Program(
@@ -225,8 +225,8 @@ class ProgramBuilder:
         for step in block.steps:
             self._step(step, arena)
 
-    def _tensors(self, region: Region) -> tuple[Tensor, ...]:
-        if region is Region.INPUT:
+    def _tensors(self, region: MemoryRegion) -> tuple[Tensor, ...]:
+        if region is MemoryRegion.INPUT:
             strings = self.graph.strings
             return tuple(
                 Tensor(
@@ -259,7 +259,7 @@ class ProgramBuilder:
             shape = list(data.shape)
             raise UsageError(f"feed: {node.name!r} keeps the shape of the constant, {shape}, got {type_}")
         buffer = dense(f"{node.name}.default", *data.shape, dtype=type_.dtype)
-        return self.constants.add(Value(buffer, Region.CONSTANT, data=data), None)
+        return self.constants.add(Value(buffer, MemoryRegion.CONSTANT, data=data), None)
 
     def _repeat(self, made: list[tuple[Call, tuple[str, ...]]], repeat: Repeat) -> None:
         """Repeat the calls on the elements that follow in their buffers."""
@@ -310,7 +310,7 @@ class ProgramBuilder:
         names = {s: replace(s, name=f"size{k}") for k, s in enumerate(sizes)}
         back: dict[Var, Var] = {new: old for old, new in names.items()}
         works, roles = canonical(works, self.steps, number_temps=given is None)
-        constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is Region.CONSTANT)
+        constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is MemoryRegion.CONSTANT)
         return renamed(works, names), roles, constants, back, sizes
 
     def _schedules(
@@ -329,7 +329,7 @@ class ProgramBuilder:
             for last, part in ((p[-1], q) for p in [_kernel_works(step.works)] if p for q in p)
         ]
         gathered = {name for part, _ in parts for work in part for name in gathered_rows(work)}
-        fixed = {n for n in gathered if self.steps.values[n].region is Region.CONSTANT}
+        fixed = {n for n in gathered if self.steps.values[n].region is MemoryRegion.CONSTANT}
         found: dict[str, Pack] = {}
         for part, given in parts:
             shared = fixed & {x.buffer.name for w in part for x in reads(w)} - {
@@ -375,14 +375,16 @@ class ProgramBuilder:
     def _has_tiny_scalars(self, works: tuple[Work, ...], names: dict[str, str]) -> bool:
         """True if a constant of one element is denormal: log(x + 1e-45) means it."""
         scalars = {names[x.buffer.name] for w in works for x in reads(w) if x.buffer.name in names}
-        values = (self.steps.values[n] for n in scalars if self.steps.values[n].region is Region.CONSTANT)
+        values = (self.steps.values[n] for n in scalars if self.steps.values[n].region is MemoryRegion.CONSTANT)
         data = (v.array for v in values if v.data is not None and v.data.size == 1)
         return any(d is not None and denormals(d) for d in data)
 
     def _count_denormals(self, names: Iterable[str]) -> None:
         for name in names:
             value = self.steps.values[name]
-            counted = name in self.flushed or value.region is not Region.CONSTANT or not value.buffer.dtype.is_float
+            counted = (
+                name in self.flushed or value.region is not MemoryRegion.CONSTANT or not value.buffer.dtype.is_float
+            )
             if not counted and value.data is not None:
                 self.flushed[name] = 0 if is_normal(value.data) else denormals(value_of(value.data))
                 release(value.data)
@@ -410,12 +412,12 @@ class ProgramBuilder:
     def _place(self, name: str, packed: Pack | None, arena: Plan) -> Address:
         value = self.steps.values[name]
         match value.region:
-            case Region.ARENA | Region.SHARED:
-                return Address(Region.ARENA, 0, arena.offsets[name])
-            case Region.STATE:
-                return Address(Region.STATE, 0, self.steps.sizes.of(value.at))
-            case Region.CONSTANT:
-                return Address(Region.CONSTANT, 0, self.constants.add(value, packed))
+            case MemoryRegion.ARENA | MemoryRegion.SHARED:
+                return Address(MemoryRegion.ARENA, 0, arena.offsets[name])
+            case MemoryRegion.STATE:
+                return Address(MemoryRegion.STATE, 0, self.steps.sizes.of(value.at))
+            case MemoryRegion.CONSTANT:
+                return Address(MemoryRegion.CONSTANT, 0, self.constants.add(value, packed))
             case _:
                 return Address(value.region, value.index)
 

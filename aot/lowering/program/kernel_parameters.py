@@ -13,7 +13,7 @@ from aot.codegen.ir.access import work as operations
 from aot.codegen.ir.definition import Definition, Group, RowRange
 from aot.codegen.ir.index import bounds, exactly, normal
 from aot.codegen.ir.loops import Buffer, Expr, Kernel, Size, Space, Var
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.schedule import Pack, Schedule
 from aot.codegen.ir.traverse import Work, members, move_loads, reads, rewrite_work, writes
 from aot.codegen.nest.nest import apply
@@ -89,7 +89,7 @@ def canonical(works: tuple[Work, ...], steps: Steps, *, number_temps: bool) -> t
     for b in dict.fromkeys([*outs, *ins]):
         if b.name in roles:
             continue
-        letter = "y" if b in outs else "w" if steps.values[b.name].region is Region.CONSTANT else "x"
+        letter = "y" if b in outs else "w" if steps.values[b.name].region is MemoryRegion.CONSTANT else "x"
         roles[b.name] = f"{letter}{counts[letter]}"
         counts[letter] += 1
         renamed[b.name] = replace(b, name=roles[b.name])

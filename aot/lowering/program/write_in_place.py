@@ -20,7 +20,7 @@ from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Expr, Load
 from aot.codegen.ir.numbers.matrix_form import even_height
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.codegen.target import Target
 from aot.lowering.context import Context
@@ -44,7 +44,7 @@ def write_in_place(steps: Steps, context: Context) -> None:
             if d.reduction is not None and not _is_large_sum(step, d, context.target):
                 continue
             value = steps.values.get(d.out.name)  # None: a temporary of a group
-            if value is None or value.region is not Region.ARENA:
+            if value is None or value.region is not MemoryRegion.ARENA:
                 continue
             place = _Place(step, found, n, at, names)
             over = next((x for x in loads(d.value) if place.fits(x, steps, lives)), None)
@@ -115,7 +115,7 @@ class _Place:
         d = self.found[self.n]
         b, out, name = x.buffer, d.out, self.names.of(x.buffer)
         value = steps.values.get(name)
-        if value is None or value.region is not Region.ARENA or lives[name][1] != self.at or name == out.name:
+        if value is None or value.region is not MemoryRegion.ARENA or lives[name][1] != self.at or name == out.name:
             return False
         if (b.shape, b.strides, b.origin, b.dtype) != (out.shape, out.strides, out.origin, out.dtype):
             return False

@@ -24,7 +24,7 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import typical
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, cast, dense, prim, select
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members, reads, rewrite_work
 from aot.ir.values.deferred import Deferred, release, value_of
 from aot.lowering.context import Context
@@ -209,7 +209,7 @@ def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:
 
 def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Compressed | None:
     data = value.data
-    if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
+    if value.region is not MemoryRegion.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
         return None
     if data is None or data.size < COSTS.min_compressed_elements or len(along) != 1:
         return None

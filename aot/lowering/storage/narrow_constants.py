@@ -18,7 +18,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import points, reads, typical
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import For, If, LoopKind, Prefetch, Size, Stmt, Store, TileOp, Var
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, members, move_loads, rewrite_work
 from aot.codegen.ir.traverse import reads as reads_of
 from aot.ir.types import Array
@@ -66,7 +66,7 @@ def moving(steps: Steps) -> set[str]:
 def smallest(value: Value, kinds: list[DType]) -> DType | None:
     """Return the first type that holds all values of an f32 constant; None if no type does."""
     data = value.data
-    if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
+    if value.region is not MemoryRegion.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
         return None
     if data is None or data.size < COSTS.min_narrowed_elements:
         return None

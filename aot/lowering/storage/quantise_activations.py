@@ -29,7 +29,7 @@ from aot.codegen.ir.access import typical, varies, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var, cast, dense, prim
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, rewrite_work
 from aot.ir.values.deferred import LEAST_ELEMENTS, Deferred, release
 from aot.lowering.context import Context
@@ -149,7 +149,7 @@ class _Rounded:
     ) -> tuple[Load, Definition]:
         """Return the memory of a value that each step of a recurrence computes anew, and its definition."""
         made = dense(self.steps.unused(name), *(n for _, n in places), dtype=dtype)
-        self.steps.values[made.name] = Value(made, Region.ARENA)
+        self.steps.values[made.name] = Value(made, MemoryRegion.ARENA)
         index = tuple(i for i, _ in places)
         return Load(made, index), Definition(made, axes, value, index)
 
@@ -187,7 +187,7 @@ class _Rounded:
         if varies(r.axes) or d.where or any(a.low for a in d.axes) or not isinstance(x, Load) or not _is_a_row(x, r):
             return WINDOWS
         value = self.steps.values.get(x.buffer.name)
-        if value is None or value.region not in (Region.ARENA, Region.INPUT) or x.dtype is not DType.F32:
+        if value is None or value.region not in (MemoryRegion.ARENA, MemoryRegion.INPUT) or x.dtype is not DType.F32:
             return GIVEN
         lanes = [typical(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
         return "" if max(lanes, default=0) >= COSTS.min_dot_outputs else FEW_OUTPUTS
@@ -283,7 +283,7 @@ class _Rounded:
         sizes = [a.extent if a.extent is not None else 1 for a in axes]
         index = (*axes[:cut], ravel(axes[cut:], sizes[cut:])) if joined else axes
         made = dense(self.steps.unused(name), *sizes[:cut], *([volume(sizes[cut:])] if joined else []), dtype=dtype)
-        self.steps.values[made.name] = Value(made, Region.ARENA, holds_bytes=dtype is DType.I16)
+        self.steps.values[made.name] = Value(made, MemoryRegion.ARENA, holds_bytes=dtype is DType.I16)
         before.append(Step((Definition(made, axes, value, index),), step.layers, "Quantise"))
         return Load(made, index)
 

@@ -30,7 +30,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
 from aot.codegen.ir.numbers.dot_forms import centred
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import rewrite_work
 from aot.ir.types import numpy_dtype
 from aot.lowering.context import Context
@@ -171,7 +171,7 @@ class _Dots:
             axes = tuple(a for a in d.axes if a in variables(x.byte))
             extents = (a.extent if a.extent is not None else 1 for a in axes)
             made = dense(self.steps.unused(f"{d.out.name}.total"), *extents, dtype=total.dtype)
-            self.steps.values[made.name] = Value(made, Region.ARENA)
+            self.steps.values[made.name] = Value(made, MemoryRegion.ARENA)
             before.append(Step((Definition(made, axes, total, axes),), step.layers, "ReduceSum"))
             self.totals[total] = Load(made, axes)
         return self.totals[total]
@@ -190,7 +190,7 @@ class _Dots:
                 continue
             (x,) = read
             lanes = [typical(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
-            ours = x.buffer.name in self.steps.values and self.steps.values[x.buffer.name].region is Region.ARENA
+            ours = x.buffer.name in self.steps.values and self.steps.values[x.buffer.name].region is MemoryRegion.ARENA
             enough = max(lanes, default=0) >= COSTS.min_dot_outputs or self._slides(d, r, x, w)
             if ours and enough and summed <= variables(*w.index):
                 return _Product(data, x, w, frozenset((*d.axes, *_groups(r))))
@@ -230,7 +230,7 @@ class _Dots:
         else:
             kept = replace(d.out, name=f"{name}.bytes", dtype=self.dtype)
             byte = found.byte if found.byte.dtype is self.dtype else cast(found.byte, self.dtype)
-            self.steps.values[kept.name] = Value(kept, Region.ARENA, holds_bytes=True)
+            self.steps.values[kept.name] = Value(kept, MemoryRegion.ARENA, holds_bytes=True)
             self.kept.add(kept.name)
             step.works = (replace(d, out=kept, value=byte),)
             self.makers[kept.name] = [step]
@@ -241,7 +241,7 @@ class _Dots:
         """Return the value in memory of which `d` would be a copy if it stored `byte`; None if it would be none."""
         if not isinstance(byte, Load) or byte.buffer.dtype is not self.dtype or byte.index != d.target:
             return None
-        ours = self.steps.values[byte.buffer.name].region is Region.ARENA
+        ours = self.steps.values[byte.buffer.name].region is MemoryRegion.ARENA
         return byte.buffer if ours and byte.buffer.shape == d.out.shape else None
 
     def _read_bytes(self, name: str, kept: Buffer, found: Quantised) -> None:

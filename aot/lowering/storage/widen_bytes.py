@@ -15,7 +15,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import walk
 from aot.codegen.ir.loops import Buffer, Expr, Load, Prim, cast
 from aot.codegen.ir.numbers.dot_forms import small_factors
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, expressions, members, move_loads, rewrite_work
 from aot.lowering.ir.steps import Steps, Value
 from aot.runtime.abi import DType
@@ -35,14 +35,14 @@ def widen_bytes(steps: Steps) -> None:
             or constant.data is None
             or constant.arrange is not None
             or data is None
-            or data.region is not Region.ARENA
+            or data.region is not MemoryRegion.ARENA
         ):
             continue
         if x.name in wide or w.name in wide or not all(_is_cast(steps, name) for name in (x.name, w.name)):
             continue
         wide[w.name] = steps.constant(f"{w.name}.i16", np.asarray(constant.array).astype(np.int16))
         wide[x.name] = replace(x, name=steps.unused(f"{x.name}.i16"), dtype=DType.I16)
-        steps.values[wide[x.name].name] = Value(wide[x.name], Region.ARENA, holds_bytes=True)
+        steps.values[wide[x.name].name] = Value(wide[x.name], MemoryRegion.ARENA, holds_bytes=True)
         del steps.values[x.name]
     if wide:
         for step in steps.steps:

@@ -17,7 +17,7 @@ from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, prim
 from aot.codegen.ir.numbers.matrix_form import BYTES, ROWS, byte_terms
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.precision.few_channels import MAX_CHANNELS
 from aot.runtime.abi import DType
@@ -76,7 +76,7 @@ def _without_guards(e: Expr) -> Expr:
 
 
 def _is_constant(x: Load, steps: Steps) -> bool:
-    return steps.values[x.buffer.name].region is Region.CONSTANT
+    return steps.values[x.buffer.name].region is MemoryRegion.CONSTANT
 
 
 def _is_few(channel: Var) -> bool:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.loops import Const, Size, prim
-from aot.codegen.ir.program import Program, Region
+from aot.codegen.ir.program import MemoryRegion, Program
 from aot.codegen.llvm.driver.shape_functions import as_expr, function_text, static, symbol_code
 from aot.codegen.nest.kept_kernel import facts_of
 from aot.runtime import abi
@@ -86,7 +86,7 @@ def traversals(program: Program) -> list[int]:
     sizes: dict[Size, int] = {block.offset: block.nbytes for block in program.constants}
     facts = {k.name: facts_of(k) for k in program.kernels}
     before: dict[Size, int] = {}
-    weights = [[p.offset for p in call.args if p.region is Region.CONSTANT] for call in program.calls]
+    weights = [[p.offset for p in call.args if p.region is MemoryRegion.CONSTANT] for call in program.calls]
     largest_of = [max(w, key=lambda offset: sizes.get(offset, 0), default=None) for w in weights]
     times = Counter(largest_of)
     found: list[int] = []

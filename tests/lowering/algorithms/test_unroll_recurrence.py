@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aot.codegen.ir.definition import Group
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.graph import Graph
@@ -64,6 +64,6 @@ def test_constants_that_move_with_time_stay_as_they_are() -> None:
     graph.add(Result(), made.out_port(0))
     stage = stages(graph, CompileOptions(level=None, small_weights=True))
     moving = {name for s in stage.steps.steps if s.repeat for name, by in s.repeat.shifts.items() if by}
-    constant = [v for name, v in stage.steps.values.items() if v.region is Region.CONSTANT and name in moving]
+    constant = [v for name, v in stage.steps.values.items() if v.region is MemoryRegion.CONSTANT and name in moving]
     assert [v.buffer.dtype for v in constant] == [DType.F32]
     assert LOOSE.allows(np.asarray(in_memory(stage.built, threads=2)(h)[0]), op.evaluate(*data)[0])

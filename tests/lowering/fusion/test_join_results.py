@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aot.lowering.fusion.join_results as join_results
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.target import Target
 from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
@@ -94,7 +94,7 @@ def test_a_copy_takes_the_place_of_its_value(monkeypatch: pytest.MonkeyPatch) ->
 
     made = check(make, "native", monkeypatch)
     assert results(made) == [1]
-    assert [p.region for p in made.program.calls[-1].args[-2:]] == [Region.OUTPUT] * 2
+    assert [p.region for p in made.program.calls[-1].args[-2:]] == [MemoryRegion.OUTPUT] * 2
 
 
 def greatest(b: Builder, y: OutPort) -> OutPort:

@@ -28,7 +28,7 @@ from aot.codegen.ir.loops import (
     prim,
     select,
 )
-from aot.codegen.ir.program import Region, SizeConstraint
+from aot.codegen.ir.program import MemoryRegion, SizeConstraint
 from aot.codegen.ir.traverse import reads
 from aot.compilation.compilation import Compilation
 from aot.compilation.sources import as_file
@@ -97,7 +97,7 @@ def test_counters_have_no_data_in_them(stored: Expr, has_data: bool) -> None:
     copy = Store(OUT, (j,), Load(X, (HERE, j)))
     work = (Alloc(PLACE, (Store(PLACE, (), Const(0)), Store(PLACE, (), stored), For(j, (copy,)))),)
     assert Counters([work]).make(HERE) != has_data
-    prover = Prover(Steps("one", values={b.name: Value(b, Region.INPUT) for b in (X, IDS)}))
+    prover = Prover(Steps("one", values={b.name: Value(b, MemoryRegion.INPUT) for b in (X, IDS)}))
     prover.check(SizeConstraint(prim("max", 1 - N, 0), 0, "n >= 1"))
     unproven = prover.unproven([work])
     assert [o.dimension for o in unproven] == ([0] if has_data else [])
@@ -111,7 +111,7 @@ def test_a_store_that_data_place_is_tested(dtype: DType) -> None:
     j, ids = Var("j", 8), dense("ids", 8, dtype=dtype)
     at = Load(ids, (j,))
     work = (For(j, (Store(OUT, (at,), Load(X, (at, Const(0)))),)),)
-    prover = Prover(Steps("one", values={b.name: Value(b, Region.INPUT) for b in (X, ids)}))
+    prover = Prover(Steps("one", values={b.name: Value(b, MemoryRegion.INPUT) for b in (X, ids)}))
     made = guarded(work, prover.unproven([work]))
     clamped = prim("max", prim("min", cast(at, DType.I64), N - 1), 0)
     value = prim("within", 0, N, Load(X, (clamped, Const(0))), 0)
@@ -128,7 +128,7 @@ def test_loops_whose_ends_depend_on_data() -> None:
     read, written = Store(OUT, (index,), Load(Y, (index,))), Store(IDS, (Const(0),), Const(9))
     for body, count in (((read,), 0), ((written, Store(OUT, (Const(0),), Load(Y, (first,)))), 1)):
         work = (Let(index, first, (For(j, body),)),)
-        prover = Prover(Steps("one", values={b.name: Value(b, Region.INPUT) for b in (Y, IDS)}))
+        prover = Prover(Steps("one", values={b.name: Value(b, MemoryRegion.INPUT) for b in (Y, IDS)}))
         assert len(prover.unproven([work])) == count
 
 
@@ -139,7 +139,7 @@ def test_a_condition_on_what_is_written_behind_it_says_nothing() -> None:
     test = prim("and", prim("ge", p, 0), prim("lt", p, 8))
     for before, body, count in (((), (store, read), 1), ((store,), (read,), 1), ((), (read,), 0)):
         work = (Alloc(PLACE, (store, Let(p, HERE, (*before, If(test, body))))),)
-        steps = Steps("one", values={IDS.name: Value(IDS, Region.INPUT)})
+        steps = Steps("one", values={IDS.name: Value(IDS, MemoryRegion.INPUT)})
         steps.steps.append(Step((work,), ("one",), "Test"))
         assert sum(o.proof is Proof.UNKNOWN for o in prove(steps)) == count
 
@@ -217,7 +217,7 @@ def test_a_part_of_a_size_that_is_taken_for_a_size_is_found(is_size: bool) -> No
     steps = Steps("one")
     part = steps.sizes.name((1 - N) // 2, is_size=is_size)
     out, axis = dense("y", part + 6), Var("i", part + 6)
-    steps.values["y"] = Value(out, Region.ARENA)
+    steps.values["y"] = Value(out, MemoryRegion.ARENA)
     steps.steps.append(Step((Definition(out, (axis,), Const(0.0, DType.F32), (axis,)),), ("one",), "Test"))
     unknown = [str(o) for o in prove(steps) if o.proof is Proof.UNKNOWN]
     assert unknown == (["unknown: one: size s0 = (1 - n) // 2 >= 0"] if is_size else [])

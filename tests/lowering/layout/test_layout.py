@@ -8,7 +8,7 @@ import pytest
 from aot.codegen.ir.access import typical
 from aot.codegen.ir.expressions import walk
 from aot.codegen.ir.loops import Buffer, Expr, Prim
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import expressions, members
 from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
@@ -23,7 +23,7 @@ from tests.passes.check import graph_of
 
 def buffers(made: Compilation) -> list[Buffer]:
     """Of the intermediate values."""
-    return [v.buffer for v in made.steps.values.values() if v.region is Region.ARENA]
+    return [v.buffer for v in made.steps.values.values() if v.region is MemoryRegion.ARENA]
 
 
 def test_channels_lie_innermost_between_convolutions() -> None:

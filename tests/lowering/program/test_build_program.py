@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
@@ -59,7 +59,7 @@ def test_calls_name_their_layers_and_work() -> None:
     (call,) = made.program.calls
     assert {"fc", "act"} <= set(call.layers)
     assert 2 * 4 * 8 * 16 <= int(call.work) <= 2 * 4 * 8 * 16 + 2 * 4 * 16  # type: ignore[arg-type]
-    assert call.args[0].region in (Region.INPUT, Region.CONSTANT, Region.OUTPUT)
+    assert call.args[0].region in (MemoryRegion.INPUT, MemoryRegion.CONSTANT, MemoryRegion.OUTPUT)
 
 
 def test_names_of_interface() -> None:

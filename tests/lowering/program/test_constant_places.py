@@ -10,7 +10,7 @@ import pytest
 import aot.lowering.program.constant_places
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Reduce, Var, dense
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError
 from aot.codegen.nest.nest import apply
 from aot.codegen.nest.pack import pack_array
@@ -54,7 +54,7 @@ def _bytes(data: np.ndarray, plan: Pack | None, dtype: type[np.generic]) -> np.n
     """Return the bytes that a constant has in a library, where it is stored as `dtype`."""
     buffer = dense("w0", *data.shape, dtype=dtype_of(np.empty(0, dtype)))
     constants = Constants(Weights())
-    constants.add(Value(buffer, Region.CONSTANT, data=data), plan)
+    constants.add(Value(buffer, MemoryRegion.CONSTANT, data=data), plan)
     (block,) = constants.blocks
     return np.concatenate(list(block.pieces()))
 
@@ -85,7 +85,7 @@ def test_pieces_of_a_constant_are_all_of_it(
 def test_packing_takes_no_memory_for_all_of_a_constant() -> None:
     data = np.zeros((1 << 12, 1 << 11), np.float32)
     constants = Constants(Weights())
-    constants.add(Value(dense("w0", *data.shape), Region.CONSTANT, data=data), Pack("w0", (0, 1), 0, 16))
+    constants.add(Value(dense("w0", *data.shape), MemoryRegion.CONSTANT, data=data), Pack("w0", (0, 1), 0, 16))
     (block,) = constants.blocks
     tracemalloc.start()
     assert sum(piece.nbytes for piece in block.pieces()) == data.nbytes

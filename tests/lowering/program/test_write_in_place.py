@@ -7,7 +7,7 @@ import pytest
 
 import aot.lowering.program.write_in_place as write_in_place
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.program import Address, Region
+from aot.codegen.ir.program import Address, MemoryRegion
 from aot.codegen.target import Target
 from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
@@ -23,7 +23,7 @@ from tests.passes.check import graph_of
 
 def places(made: Compilation) -> list[tuple[Address, ...]]:
     """Where the arguments of each call lie that are no weights."""
-    return [tuple(p for p in c.args if p.region is not Region.CONSTANT) for c in made.program.calls]
+    return [tuple(p for p in c.args if p.region is not MemoryRegion.CONSTANT) for c in made.program.calls]
 
 
 def test_last_reader_writes_over_its_input() -> None:
@@ -33,7 +33,7 @@ def test_last_reader_writes_over_its_input() -> None:
         return b.MatMul(b.Subtract(z, b.Sqrt(b.Exp(y))), weights(b, 8, 8, seed=1))
 
     made = compiled(make, (4, 8))
-    assert len({p for args in places(made) for p in args if p.region is Region.ARENA}) <= 2
+    assert len({p for args in places(made) for p in args if p.region is MemoryRegion.ARENA}) <= 2
 
 
 def test_a_value_that_is_read_again_is_not_written_over() -> None:
@@ -78,7 +78,10 @@ def test_inputs_and_weights_stay_as_they_are() -> None:
 
     made = compiled(make, (8, 8))
     for call in made.program.calls:
-        assert call.args[-1].region not in (Region.INPUT, Region.CONSTANT) or call.args[0].region is not Region.INPUT
+        assert (
+            call.args[-1].region not in (MemoryRegion.INPUT, MemoryRegion.CONSTANT)
+            or call.args[0].region is not MemoryRegion.INPUT
+        )
 
 
 FAR = (1, 64, 47, 47)  # 566 kB of f32: more than half of L2

@@ -18,7 +18,7 @@ from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Buffer, Const, Load, Reduce, Size, Space, Var, dense
 from aot.codegen.ir.numbers.chains import block_terms, chain_factors
 from aot.codegen.ir.primitives import CHAINS
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import move_loads
 from aot.lowering.ir.lane_axes import lane_axis
 from aot.lowering.ir.steps import Step, Value
@@ -154,7 +154,7 @@ class ChainedProducts:
 
     def _conversion(self, d: Definition, step: Step) -> Step:
         """Return the step that writes a new value by `d` for `step` to read."""
-        self.steps.values[d.out.name] = Value(d.out, Region.ARENA)
+        self.steps.values[d.out.name] = Value(d.out, MemoryRegion.ARENA)
         return Step((d,), step.layers, "Convert")
 
     def _summed(self, d: Definition, product: _Product) -> Definition:

@@ -12,7 +12,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Reduce, Var, dense
 from aot.codegen.ir.numbers.chains import chain_factors
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.ir.steps import Value
 from aot.lowering.storage.precision.short_types import MIN_DOT_TERMS, ShortTypes
 from aot.lowering.storage.precision.short_weights import ShortWeights
@@ -57,7 +57,7 @@ def _shortened(
     kept = [k for k, i in enumerate(x.index) if variables(i).isdisjoint(g.axes)]
     name = types.steps.unused(f"{x.buffer.name}.bf16")
     made = dense(name, *(x.buffer.shape[k] for k in kept), dtype=DType.BF16)
-    types.steps.values[made.name] = Value(made, Region.ARENA)
+    types.steps.values[made.name] = Value(made, MemoryRegion.ARENA)
     index = tuple(x.index[k] for k in kept)
     own = (a for a in (*d.axes, *d.reduction.axes) if a in variables(*index) and a not in g.axes)
     change: dict[Expr, Expr] = {x: Load(made, index), w: Load(weights.in_short(w.buffer, DType.BF16), w.index)}

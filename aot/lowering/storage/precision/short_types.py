@@ -7,14 +7,18 @@ from collections import Counter
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.target import Target
 from aot.lowering.ir.steps import Step, Steps
 from aot.lowering.storage.precision.often_loaded import loads_together, read_by_windows
 from aot.precision import BF16, F16, Precision
 from aot.runtime.abi import DType
 
-READ = (Region.INPUT, Region.ARENA, Region.CONSTANT)  # memory that no later step of a block writes again
+READ = (
+    MemoryRegion.INPUT,
+    MemoryRegion.ARENA,
+    MemoryRegion.CONSTANT,
+)  # memory that no later step of a block writes again
 MIN_ROWS = 4  # rows of a product below which memory limits it: its weights are short, and it sums in any order
 MIN_DOT_TERMS = 8  # terms along memory that dots of two sum faster than multiply-adds
 SHORT = {BF16: DType.BF16, F16: DType.F16}
@@ -92,7 +96,7 @@ class ShortTypes:
         if value is None or b.dtype not in (DType.F32, kind):
             return False
         if value.region not in READ:
-            return value.region is Region.STATE and b.dtype is DType.BF16
+            return value.region is MemoryRegion.STATE and b.dtype is DType.BF16
         if b.dtype is DType.F32 and not self.has_one_producer(b.name):
             return False  # a copy of all parts would need those that this step may be made before
-        return value.region is not Region.CONSTANT or (value.data is not None and value.arrange is None)
+        return value.region is not MemoryRegion.CONSTANT or (value.data is not None and value.arrange is None)

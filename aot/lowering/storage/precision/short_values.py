@@ -12,7 +12,7 @@ from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim
 from aot.codegen.ir.numbers.chains import chain_factors
 from aot.codegen.ir.numbers.dot_forms import multiplies_small, scaled_sum
-from aot.codegen.ir.program import Region
+from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.lowering.ir.steps import LoopControl, Step, Value
 from aot.lowering.storage.precision.residual_sums import residual_sums
@@ -74,7 +74,12 @@ def _exact_values(d: Definition) -> Iterator[str]:
 
 def _is_worth_it(value: Value) -> bool:
     b = value.buffer
-    if value.region is not Region.ARENA or b.dtype is not DType.F32 or value.half is not None or value.holds_bytes:
+    if (
+        value.region is not MemoryRegion.ARENA
+        or b.dtype is not DType.F32
+        or value.half is not None
+        or value.holds_bytes
+    ):
         return False
     return not all(isinstance(n, int) for n in b.shape) or prod(map(typical, b.shape)) >= MIN_ELEMENTS
 

@@ -1,4 +1,4 @@
-"""Places in works: the loops and tests around them, and the values of names."""
+"""Scopes of proofs: the loops and tests around a place in a work, and the values of names there."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from aot.codegen.ir.traverse import move_loads, writes
 
 
 @dataclass(slots=True)
-class Place:
-    """A place in a work: the loops and tests around it, from the outermost one on, and the values of names in it.
+class ProofScope:
+    """The loops and tests around a place in a work, from the outermost one on, and the values of names there.
 
     `base`: facts around the work; `plain`: those without rules, None where it does not matter whether a rule is needed.
     """
@@ -49,11 +49,11 @@ class Place:
             facts = facts.inside(*axes).where(*tests)
         return facts
 
-    def inside(self, *axes: Var) -> Place:
+    def inside(self, *axes: Var) -> ProofScope:
         return replace(self, around=(*self.around, (axes, ())), known=None) if axes else self
 
-    def enter(self, s: For | While | Let | Alloc) -> Place:
-        """Return the place in the body of a statement."""
+    def enter(self, s: For | While | Let | Alloc) -> ProofScope:
+        """Return the scope of the body of a statement."""
         match s:
             case For(var, body):
                 if not isinstance(var.extent, Expr) or not (
@@ -71,12 +71,12 @@ class Place:
         """Return an expression with each name replaced by its value."""
         return normal(e, self.env).expr()
 
-    def guarded(self, facts: list[Affine]) -> Place:
-        """Return the place behind a test."""
+    def guarded(self, facts: list[Affine]) -> ProofScope:
+        """Return the scope behind a test."""
         return replace(self, around=(*self.around, ((), tuple(facts))), known=None, has_guards=True) if facts else self
 
-    def under(self, condition: Expr, holds: bool, stored: tuple[Buffer, ...]) -> Place:
-        """Return the place inside a branch, where the condition holds or not; memory written there is left out."""
+    def under(self, condition: Expr, holds: bool, stored: tuple[Buffer, ...]) -> ProofScope:
+        """Return the scope inside a branch, where the condition holds or not; memory written there is left out."""
         known: dict[Expr, Expr] = {v: a.expr() for v, a in self.env.items()}
         condition = rewrite(condition, known) if known else condition
         names = {b.name for b in stored}
