@@ -27,8 +27,8 @@ from aot.lowering.fusion.hoist_invariants import hoist_invariants
 from aot.lowering.fusion.join_results import join_results
 from aot.lowering.fusion.split_quotient_axes import split_quotient_axes
 from aot.lowering.ir.steps import Layouts, Steps
-from aot.lowering.layout.arrange_words import arrange_words
 from aot.lowering.layout.assign_layouts import assign_layouts
+from aot.lowering.layout.pack_k_pairs import pack_k_pairs
 from aot.lowering.program.write_in_place import write_in_place
 from aot.lowering.storage.compress_constants import compress_constants
 from aot.lowering.storage.narrow_constants import narrow_constants
@@ -112,7 +112,7 @@ ORDER = (
     final(unroll_recurrence),  # moves buffers by their strides, step by step
     final(write_in_place),  # the last readers are known, and which layouts are equal
     # the passes above see no works inside of choices
-    final(arrange_words, enabled=lambda context: not context.precision.computes_in_f32),
+    final(pack_k_pairs, enabled=lambda context: not context.precision.computes_in_f32),
     final(compress_constants, whole=True),  # the readers in all blocks are known
     final(narrow_constants, whole=True),  # takes what bytes could not hold
     final(join_results),  # other passes see definitions with one output

@@ -277,18 +277,18 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
         reduction = fused
     definition = replace(definition, axes=axes, index=target)
 
-    def block(part: Spans, plan: Schedule) -> Stmts:
+    def block(block_spans: Spans, plan: Schedule) -> Stmts:
         def tile(inner: Spans) -> Stmts:
             points = Points(definition.axes, inner, lets, schedule)
             if reduction is not None and schedule.matrix is not None and not is_summed_by_vectors(schedule, points):
-                return in_tile_registers(definition, reduction, schedule, points, part)
+                return in_tile_registers(definition, reduction, schedule, points, block_spans)
             if reduction is None:
                 return points.each((at_point(definition, definition.value, points),))
             if schedule.lanes and any(a.name == schedule.lanes[0] for a in reduction.axes):
                 return along_lanes(definition, reduction, schedule, points, _tiles)
-            return in_tiles(definition, reduction, schedule, points, part, _tiles)
+            return in_tiles(definition, reduction, schedule, points, block_spans, _tiles)
 
-        return _tiles(axes, plan, {**spans, **part}, tile)
+        return _tiles(axes, plan, {**spans, **block_spans}, tile)
 
     return _blocks(axes, reduction.axes if reduction else (), schedule, spans, block)
 
@@ -313,8 +313,10 @@ def _blocks(
         plan = replace(schedule, blocks=tuple(rest))
         axes = tuple(a for a in outputs if a.name == first)
 
-        def inside(part: Spans) -> Stmts:
-            return _blocks(outputs, sums, plan, {**spans, **part}, lambda inner, p: body({**part, **inner}, p))
+        def inside(block_spans: Spans) -> Stmts:
+            return _blocks(
+                outputs, sums, plan, {**spans, **block_spans}, lambda inner, p: body({**block_spans, **inner}, p)
+            )
 
         return _tiles(axes, outer, spans, inside)
     sizes = dict(schedule.blocks)
@@ -327,7 +329,7 @@ def _blocks(
     outer = Schedule(order=tuple(sizes), tile=tiles, parallel=parallel)
     inner = replace(schedule, parallel=None) if cut else schedule
     axes = tuple(a for a in (*outputs, *sums) if a.name in sizes)
-    return _tiles(axes, outer, spans, lambda part: body(part, inner))
+    return _tiles(axes, outer, spans, lambda block_spans: body(block_spans, inner))
 
 
 def _fuse(axes: tuple[Var, ...], schedule: Schedule, spans: Spans) -> tuple[tuple[Var, ...], Lets]:

@@ -16,7 +16,7 @@ from aot.runtime.abi import DType
 
 
 def prefetch_ahead(
-    reduction: Reduce, schedule: Schedule, points: Points, part: Spans, spans: Spans, inner: Spans
+    reduction: Reduce, schedule: Schedule, points: Points, block_spans: Spans, spans: Spans, inner: Spans
 ) -> Stmts:
     """Prefetch the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
@@ -30,7 +30,7 @@ def prefetch_ahead(
     rank = {name: n for n, name in enumerate(schedule.order)}
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
     rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
-    whole = {a: part.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
+    whole = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
     steps, count = volume(s.extent for s in spans.values()), volume(s.extent for s in whole.values())
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
     line = COSTS.line_bytes // read.buffer.dtype.stored_bytes
@@ -39,7 +39,7 @@ def prefetch_ahead(
     at = _linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
     at = at + _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) * each
     lines = (each * volume(s.extent for s in inner.values()) + line - 1) // line
-    index = _following(read, place, points, part, spans)
+    index = _following(read, place, points, block_spans, spans)
     if isinstance(lines, int):
         level = schedule.prefetch_level
         return tuple(Prefetch(read.buffer, (*index, at + line * n), level=level) for n in range(lines))
@@ -48,12 +48,12 @@ def prefetch_ahead(
 
 
 def prefetch_panels(
-    w: Load, schedule: Schedule, points: Points, part: Spans, sums: tuple[Var, ...], inner: Spans
+    w: Load, schedule: Schedule, points: Points, block_spans: Spans, sums: tuple[Var, ...], inner: Spans
 ) -> Stmts:
     """Prefetch the panels of words behind those of a tile, spread evenly over the tiles of rows that use these.
 
-    `w`: the packed operand; `part`: the block of rows that use them; `inner`: the current block of the sum, over the
-    axes `sums`.
+    `w`: the packed operand; `block_spans`: the block of rows that use them; `inner`: the current block of the sum, over
+    the axes `sums`.
     """
     plan = next((p for p in schedule.pack if p.operand == schedule.prefetch == w.buffer.name), None)
     lane, stride = points.vector, None if plan is None else w.buffer.strides[plan.place]
@@ -63,7 +63,7 @@ def prefetch_panels(
     column = rank.get(lane.name, -1)
     rows = sorted((a for a in points.spans if rank.get(a.name, -1) > column), key=lambda a: rank[a.name])
     panels = -(-points.extent(lane) // plan.width)
-    spans = {a: part.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
+    spans = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
     whole, here = volume(s.extent for s in spans.values()), volume(points.spans[a].extent for a in rows)
     terms, block = volume(size_of(a.extent) for a in sums), volume(inner[a].extent for a in sums)
     if not (isinstance(whole, int) and isinstance(here, int) and isinstance(terms, int) and isinstance(block, int)):
@@ -116,7 +116,7 @@ def _across(read: Load, schedule: Schedule, points: Points, lane: Var, inner: Sp
     return stmts
 
 
-def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
+def _following(read: Load, place: int, points: Points, block_spans: Spans, sums: Spans) -> tuple[Expr, ...]:
     """Return the index of the start of the next packed block; index number `place` counts blocks.
 
     If the vector axis is cut into blocks, their last packed block is followed by their first at the next piece of the
@@ -130,7 +130,7 @@ def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans)
 
     index = indices({a: s.start for a, s in sums.items()})
     following = index[place] + 1
-    columns, width = part.get(points.vector) if points.vector else None, read.buffer.shape[-1]
+    columns, width = block_spans.get(points.vector) if points.vector else None, read.buffer.shape[-1]
     if columns is None:
         return (*index[:place], following, *index[place + 1 :])
     last = prim("eq", following, (columns.start + columns.extent) // width)

@@ -156,7 +156,7 @@ CASES = {
     "separate_functions": Case(lambda b, x: b.Sigmoid(b.ReduceSum(x, ints(b, -1), keep_dims=False)), ((8, 20, 16),)),
     "unroll_recurrence": Case(recurrent, ((1, 4, 8), (1, 1, 192), (1, 1, 192))),
     "write_in_place": Case(in_place, ((8, 8),)),
-    "arrange_words": Case(
+    "pack_k_pairs": Case(
         attention, ((2, 65, 64),) * 3, ("avx512f", "avx512vl", "avx512bf16"), precision="bf16", fast_math=True
     ),
     "compress_constants": Case(

@@ -184,8 +184,8 @@ def window_factors(reduction: Reduce | None, lane: str) -> tuple[Load, Load] | N
     return found if all(_moves(x, lane) for x in found) else None
 
 
-def takes_columns(d: Definition, part: Var, plan: Pack, lane: str) -> bool:
-    """True if words of data have their elements in rows along `part`, and weights are packed in words by `plan`."""
+def takes_columns(d: Definition, k_axis: Var, plan: Pack, lane: str) -> bool:
+    """True if words of data have their elements in rows along `k_axis`, and weights are packed in words by `plan`."""
     factors = window_factors(d.reduction, lane)
     w = next((x for x in factors or () if x.buffer.name == plan.operand), None)
     if factors is None or w is None:
@@ -193,21 +193,21 @@ def takes_columns(d: Definition, part: Var, plan: Pack, lane: str) -> bool:
     data = next(x for x in factors if x is not w)
     moves = access(data.buffer, data.index, all_axes(d))
     beside = any(a.name == lane and step == 1 for a, step in moves.steps.items())
-    return beside and coefficient(moves.at, part) is not None and w.index[plan.order[-1]] == part
+    return beside and coefficient(moves.at, k_axis) is not None and w.index[plan.order[-1]] == k_axis
 
 
-def takes_rows(d: Definition, part: Var, lane: str) -> bool:
-    """True if bf16 products read data that are contiguous along `part`, and weights that are along the lanes."""
-    weights = _weights_of_pairs(d, part, lane)
-    return weights is not None and coefficient(weights.at, part) is not None and _step(weights, lane) == 1
+def takes_rows(d: Definition, k_axis: Var, lane: str) -> bool:
+    """True if bf16 products read data that are contiguous along `k_axis`, and weights that are along the lanes."""
+    weights = _weights_of_pairs(d, k_axis, lane)
+    return weights is not None and coefficient(weights.at, k_axis) is not None and _step(weights, lane) == 1
 
 
-def has_k_paired_weights(d: Definition, part: Var, lane: str) -> bool:
-    """True if bf16 products read data that are contiguous along `part`, and weights that are arranged in words."""
-    weights = _weights_of_pairs(d, part, lane)
+def has_k_paired_weights(d: Definition, k_axis: Var, lane: str) -> bool:
+    """True if bf16 products read data that are contiguous along `k_axis`, and weights in words of two terms."""
+    weights = _weights_of_pairs(d, k_axis, lane)
     if weights is None or weights.load is None or _step(weights, lane) != elements_per_dot(DType.BF16):
         return False
-    return is_arranged(weights.load, (part,)) == part
+    return is_arranged(weights.load, (k_axis,)) == k_axis
 
 
 def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
@@ -219,10 +219,10 @@ def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
     return next((a for a in sums if normal(a % size, {}).key == last), None)
 
 
-def _weights_of_pairs(d: Definition, part: Var, lane: str) -> Access | None:
-    """Return the access to the weights of a sum of bf16 products if the data are contiguous along `part`; else None."""
+def _weights_of_pairs(d: Definition, k_axis: Var, lane: str) -> Access | None:
+    """Return the access to the weights of a sum of bf16 products; None unless data are contiguous along `k_axis`."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not is_k_contiguous(d, (part,), factors[0]):
+    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not is_k_contiguous(d, (k_axis,), factors[0]):
         return None
     return access(factors[1].buffer, factors[1].index, all_axes(d), factors[1])
 

@@ -70,9 +70,9 @@ Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], S
 
 
 def in_tiles(
-    definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans, tiles: Tiler
+    definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, block_spans: Spans, tiles: Tiler
 ) -> Stmts:
-    """Reduce with an accumulator per point of the tile. Partial sums of the blocks in `part` are in the output."""
+    """Reduce with an accumulator per point of the tile. Partial sums of blocks in `block_spans` are in the output."""
     acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
     sums = _in_order(reduction.axes, schedule)
     scaled_step = _scaled_step(definition, reduction, sums, schedule, points)
@@ -80,9 +80,9 @@ def in_tiles(
     total, own = (acc, reduction.body) if scaled_step is None else (scaled_step.total, scaled_step.body)
     if scaled_step is None and schedule.dots is None and not is_chains(reduction):
         kept, own = kept_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
-    whole = {a: part.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
+    whole = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
     outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
-    ahead = partial(prefetch_ahead, reduction, schedule, points, part, whole)
+    ahead = partial(prefetch_ahead, reduction, schedule, points, block_spans, whole)
     inside = without_hoisted_tests(replace(reduction, body=own), outside, points)
 
     blocks = _word_blocks(definition, inside, schedule, total, points)
@@ -100,7 +100,7 @@ def in_tiles(
             fetches += prefetch_epilogue(definition, reduction, schedule, points, whole, inner)
         return (*fetches, *stmts)
 
-    mine = {a: s for a, s in part.items() if a in reduction.axes}
+    mine = {a: s for a, s in block_spans.items() if a in reduction.axes}
 
     def terms(axes: tuple[Var, ...], inner: Spans) -> Stmts:
         if not axes:
@@ -126,14 +126,14 @@ def in_tiles(
             )
         if axis.name != schedule.dots or panels is None:
             return tiles((axis,), schedule, mine, step)
-        ahead = partial(prefetch_panels, panels, schedule, points, part, sums)
+        ahead = partial(prefetch_panels, panels, schedule, points, block_spans, sums)
         parts = replace(schedule, tile=(Tile(axis.name, _part_terms(axis, panels, schedule), Tail.CUT),))
         return tiles((axis,), parts, mine, lambda s: (*ahead(inner | s), *tiles((axis,), schedule, mine | s, step)))
 
     far = None if scaled_step is not None or mine else _long_chain(definition, schedule, points, acc, sums)
     place, block = block_of(sums, 1)
     panels = _prefetched(reduction, schedule)
-    first, last = _between_blocks(definition, reduction, points, part, acc)
+    first, last = _between_blocks(definition, reduction, points, block_spans, acc)
     begin = points.each((Store(acc, cell, first),))
     return _with_far(far, points, acc, begin, with_kept(kept, {}, _in_blocks(blocks, terms(sums, {}))), last)
 
@@ -218,7 +218,7 @@ def _scaled_step(
 
 
 def _between_blocks(
-    definition: Definition, reduction: Reduce, points: Points, part: Spans, acc: Buffer
+    definition: Definition, reduction: Reduce, points: Points, block_spans: Spans, acc: Buffer
 ) -> tuple[Expr, Stmts]:
     """Return the start of an accumulator, and the stores at the end.
 
@@ -229,11 +229,11 @@ def _between_blocks(
     first = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
     last = points.each((at_point(definition, rewrite(definition.value, {reduction: Load(acc, cell)}), points),))
     for axis in reduction.axes:
-        if axis in part:
-            begin, extent = part[axis].start, size_of(axis.extent)
+        if axis in block_spans:
+            begin, extent = block_spans[axis].start, size_of(axis.extent)
             first = select(prim("eq", begin, Const(0)), first, Load(definition.out, definition.target))
             raw = points.each((Store(definition.out, definition.target, Load(acc, cell)),))
-            last = (If(prim("lt", begin + size_of(part[axis].extent), as_expr(extent, DType.I64)), raw, last),)
+            last = (If(prim("lt", begin + size_of(block_spans[axis].extent), as_expr(extent, DType.I64)), raw, last),)
     return first, last
 
 

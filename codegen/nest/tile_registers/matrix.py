@@ -59,7 +59,9 @@ from aot.codegen.nest.tile_registers.scaled_matrix import scaled_tile
 from aot.runtime.abi import DType
 
 
-def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans) -> Stmts:
+def in_tile_registers(
+    d: Definition, reduction: Reduce, schedule: Schedule, points: Points, block_spans: Spans
+) -> Stmts:
     """Return the statements of one tile of the output, or, where columns are data, of some columns and all rows.
 
     The columns of data are arranged in words first, in a panel that all rows use.
@@ -74,7 +76,7 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
     if form is None or row is None or points.vector is None or reduction.init is not None:
         raise ScheduleError(f"{d.out.name}: tile registers sum products of rows and columns, got {reduction.fn}")
     if any(p.operand == form.w.buffer.name for p in schedule.pack) or is_arranged(form.w, reduction.axes) is not None:
-        return _tile(d, reduction, schedule, points, part, form)
+        return _tile(d, reduction, schedule, points, block_spans, form)
     panel = _panel(d, form, points)
     words = replace(form, w=Load(panel, column_place(form, points)))
     span, stmts = points.spans[row], _arranged(form, panel, points)
@@ -83,11 +85,13 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
         at = loop * segment.size if segment.latest is None else prim("min", loop * segment.size, segment.latest)
         here = Span(span.start + at, segment.size)
         inner = Points(tuple(points.spans), points.spans | {row: here}, points.lets, schedule)
-        stmts += (For(loop, _tile(d, reduction, schedule, inner, part, words)),)
+        stmts += (For(loop, _tile(d, reduction, schedule, inner, block_spans, words)),)
     return (Alloc(panel, stmts),)
 
 
-def _tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans, form: MatrixForm) -> Stmts:
+def _tile(
+    d: Definition, reduction: Reduce, schedule: Schedule, points: Points, block_spans: Spans, form: MatrixForm
+) -> Stmts:
     """Return the statements of up to 32 rows and columns."""
     outside = [b for b in padding_terms(d) if b.axis.name in schedule.skip_padding]
     tiles = tiles_of(d, schedule, points)
@@ -96,7 +100,7 @@ def _tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, 
 
     def terms(axes: tuple[Var, ...], inner: Spans) -> Stmts:
         if not axes:
-            ahead = prefetch_panels(form.w, schedule, points, part, sums, inner)
+            ahead = prefetch_panels(form.w, schedule, points, block_spans, sums, inner)
             return (*loaded(form, tiles, points, inner), *ahead, *dots(form, tiles))
         axis, *rest = axes
         size, extent = form.terms if axis == form.axis else 1, size_of(axis.extent)
@@ -108,7 +112,7 @@ def _tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, 
         return (For(step, stmts), *(() if isinstance(extent, int) else _last_block(d, form, tiles, points, inner)))
 
     sums = (*(a for a in reduction.axes if a != form.axis), form.axis)
-    total = *zeroed(tiles), *terms(sums, dict(part)), *stored(tiles, result)
+    total = *zeroed(tiles), *terms(sums, dict(block_spans)), *stored(tiles, result)
     ends = epilogue(d, reduction, points, tiles, result)
     return TileOp("configure", shape=shape_of(form, tiles)), Alloc(result, (*total, *ends))
 
@@ -150,9 +154,9 @@ def _arranged(form: MatrixForm, panel: Buffer, points: Points) -> Stmts:
     assert lane is not None
     column = points.point(lane)
 
-    def bits(part: int) -> Expr:
+    def bits(element: int) -> Expr:
         known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
-        known |= {form.axis: pair * form.word + part, lane: points.spans[lane].start + column}
+        known |= {form.axis: pair * form.word + element, lane: points.spans[lane].start + column}
         known |= {axis: rewrite(value, known) for axis, value in points.lets}
         load = Load(form.w.buffer, tuple(rewrite(i, known) for i in form.w.index))
         return Prim("bits", (load,), DType.U32)

@@ -1,4 +1,4 @@
-"""Columns of bf16 in words of two terms, for products of data: keys and values of attention.
+"""Packs pairs of terms of bf16 columns in words, for products of data: keys and values of attention.
 
     s[i, j] = add[k in 64](q[i, k] * keys[k, j])
 ->  keys.words[p, j, e] = keys[2 * p + e, j]            for p in 32, e in 2
@@ -49,7 +49,7 @@ class Columns:
 
     load: Load
     axes: tuple[Var, ...]
-    part: Var
+    k_axis: Var
     lane: Var
     rows: tuple[Var, ...]
     block: int
@@ -60,8 +60,8 @@ class Columns:
         return not varies(self.rows) and prod(typical(a.extent or 1) for a in self.rows) >= COSTS.min_word_rows
 
 
-def arrange_words(steps: Steps, context: Context) -> None:
-    """Copy the columns of products of data into words where many rows multiply them."""
+def pack_k_pairs(steps: Steps, context: Context) -> None:
+    """Copy columns of products of data into words of two terms where many rows multiply them."""
     target = context.target
     if not (target.abilities.sums_pairs or target.abilities.tiles):
         return
@@ -110,19 +110,19 @@ def _columns(d: Definition, plan: Schedule, target: Target) -> Columns | None:
         found = _of_dots(d, lane, plan.dots)
     if found is None or loads(*found[0].index):
         return None
-    load, part, block = found
+    load, k_axis, block = found
     axes = tuple(a for a in all_axes(d) if a in variables(*load.index))
-    return Columns(load, axes, part, lane, tuple(a for a in d.axes if a not in axes), block)
+    return Columns(load, axes, k_axis, lane, tuple(a for a in d.axes if a not in axes), block)
 
 
 def _of_dots(d: Definition, lane: Var, dots: str | None) -> tuple[Load, Var, int] | None:
     """Return columns that dots of pairs read in rows, the axis of the sum and the terms of a word."""
     assert d.reduction is not None
-    part = next((a for a in d.reduction.axes if a.name == dots), None)
+    k_axis = next((a for a in d.reduction.axes if a.name == dots), None)
     factors = dot_factors(d.reduction, lane.name)
-    if part is None or factors is None or not takes_rows(d, part, lane.name):
+    if k_axis is None or factors is None or not takes_rows(d, k_axis, lane.name):
         return None
-    return factors[1], part, elements_per_dot(factors[1].buffer.dtype)
+    return factors[1], k_axis, elements_per_dot(factors[1].buffer.dtype)
 
 
 def _of_chains(d: Definition, lane: Var) -> tuple[Load, Var, int] | None:
@@ -160,21 +160,21 @@ def _by_rows(step: Step, read: list[Columns], steps: Steps) -> Step:
 
 def _in_words(c: Columns, steps: Steps) -> tuple[tuple[Definition, ...], Load]:
     """Return the definitions of a copy in words, and the load from it."""
-    x, part, lane, size = c.load, c.part, c.lane, elements_per_dot(c.load.buffer.dtype)
-    n, outer = part.extent or 1, tuple(a for a in c.axes if a not in (part, lane))
+    x, k_axis, lane, size = c.load, c.k_axis, c.lane, elements_per_dot(c.load.buffer.dtype)
+    n, outer = k_axis.extent or 1, tuple(a for a in c.axes if a not in (k_axis, lane))
     whole, pairs = (steps.sizes.of(m, is_size=True) for m in (n // size, _blocks(n, c.block) * (c.block // size)))
     words, elements = _placed(c, outer, pairs, steps)
     steps.values[words.name] = Value(words, MemoryRegion.ARENA, elements=elements)
-    pair, element = Var(f"{part.name}.p", whole), Var(f"{part.name}.e", size)
+    pair, element = Var(f"{k_axis.name}.p", whole), Var(f"{k_axis.name}.e", size)
 
     def term(k: Expr) -> Expr:
-        return simplified(rewrite(x, {part: k}))
+        return simplified(rewrite(x, {k_axis: k}))
 
     value = term(pair * size + element)
     works = (Definition(words, (*outer, pair, lane, element), value, (*outer, pair, lane, element)),)
     behind = pairs - whole
     for e in range(size if behind else 0):
-        last = Var(f"{part.name}.z", behind)
+        last = Var(f"{k_axis.name}.z", behind)
         place = last + whole if behind != 1 else as_expr(whole, DType.I64)
         k = normal(place * size + e, {}).expr()
         value = prim("within", k, n, term(k), 0.0)
@@ -182,7 +182,7 @@ def _in_words(c: Columns, steps: Steps) -> tuple[tuple[Definition, ...], Load]:
             value = term(k) if k.value < n else Const(0.0, x.dtype)
         axes = (*outer, last, lane) if behind != 1 else (*outer, lane)
         works += (Definition(words, axes, value, (*outer, place, lane, Const(e))),)
-    at = normal(part // size, {}).expr(), lane, normal(part % size, {}).expr()
+    at = normal(k_axis // size, {}).expr(), lane, normal(k_axis % size, {}).expr()
     return works, Load(words, (*outer, *at))
 
 
