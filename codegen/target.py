@@ -60,9 +60,9 @@ class Target:
     cores: int
     without: tuple[str, ...] = ()  # features that the CPU's name implies, and this machine lacks
     tiles: bool = False  # tile registers may be used: the system must allow that when a library is loaded
-    same_sums: bool = False  # no choice that is this target's alone changes the order of sums: for bf16
+    keeps_sum_order: bool = False  # no choice that is this target's alone changes the order of sums: for bf16
     fast_math: bool = False  # sums of products of bf16 and f16 may have the order and the type that are fastest here
-    little_code: bool = False  # kernels have little code, which compiles fast and runs slower
+    compact_code: bool = False  # kernels have little code, which compiles fast and runs slower
     is_own: bool = False  # this machine's: of its features, code asks for those that it uses, see `using`
 
     @staticmethod
@@ -173,7 +173,7 @@ class Target:
 
         With 16 registers more values spill, which takes up to 3 % of the run time.
         """
-        return self.machine.left_out if self.registers >= _MANY_REGISTERS or self.little_code else ()
+        return self.machine.left_out if self.registers >= _MANY_REGISTERS or self.compact_code else ()
 
     def without_tiles(self) -> Target:
         """Return the same machine without tile registers."""

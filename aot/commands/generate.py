@@ -40,9 +40,9 @@ def generate(
     from aot.commands import loading
     from aot.commands.line.progress import Watch, terminal
     from aot.runtime.errors import UsageError
+    from aot.runtime.generation.compiled_loop import loop_of
     from aot.runtime.generation.drafting import Drafting
     from aot.runtime.generation.generator import Generator
-    from aot.runtime.generation.own_loop import loop_of
     from aot.runtime.generation.sampling import Sampling
     from aot.runtime.generation.token_loop import TokenLoop
     from aot.text.embedding import check_speaks

@@ -110,9 +110,9 @@ class Session:
 def _target(options: CompileOptions) -> Target:
     """Return the highest target; this machine has tile registers for layers of 16 bits if the system gives them."""
     levels = names_of(options.target)
-    target = replace(parse_target(levels[-1], options.cores), little_code=options.fast_compile)
+    target = replace(parse_target(levels[-1], options.cores), compact_code=options.fast_compile)
     if precision_of(options.precision).computes_in_f32:
         return target
     fast = options.fast_math
-    made = replace(target, same_sums=not fast, tiles=True, fast_math=fast)
+    made = replace(target, keeps_sum_order=not fast, tiles=True, fast_math=fast)
     return made.without_tiles() if levels == ("native",) and made.abilities.tiles and refused_tiles() else made

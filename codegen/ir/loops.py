@@ -166,7 +166,7 @@ class Prim(Arith):
 class Reduce(Arith):
     """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` or the identity.
 
-    `CHAINS` is a sum in an order of its own: `aot.codegen.ir.numbers.chains`.
+    `CHAINS` is a sum in an order of its own: `aot.codegen.ir.numbers.bf16_chains`.
     """
 
     fn: str

@@ -6,7 +6,7 @@ from aot.codegen.ir.access import access, all_axes, fills, varies, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, variables, walk
 from aot.codegen.ir.loops import Buffer, Reduce, Var
-from aot.codegen.ir.numbers.chains import block_tile, chain_axis, chain_factors, is_chains
+from aot.codegen.ir.numbers.bf16_chains import block_tile, chain_axis, chain_factors, is_chain_sum
 from aot.codegen.ir.numbers.dot_forms import (
     BLOCK_COLUMNS,
     DOT_LANES,
@@ -164,7 +164,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
 
 def _tails(d: Definition, s: Schedule) -> None:
     r, name = d.reduction, d.out.name
-    blocks = chain_axis(r).name if r is not None and is_chains(r) else None
+    blocks = chain_axis(r).name if r is not None and is_chain_sum(r) else None
     if (short := next((t for t in s.tile if t.tail is Tail.SHORT and t.axis != blocks), None)) is not None:
         raise ScheduleError(f"{name}: tiles with a short one belong to a group, got {short.axis!r}")
     if (lap := next((t for t in s.tile if t.tail is Tail.LAP and not _may_overlap(d, t, s)), None)) is not None:
@@ -253,7 +253,7 @@ def _halves(name: str, r: Reduce | None, s: Schedule) -> None:
 
 def _chains(name: str, r: Reduce, s: Schedule) -> None:
     """Check that the sum keeps its order: its axes as they stand, whole blocks of the last one, lanes elsewhere."""
-    if not is_chains(r):
+    if not is_chain_sum(r):
         return
     axes = [a.name for a in r.axes]
     changed = [n for n in s.order if n in axes]

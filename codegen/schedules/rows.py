@@ -44,7 +44,7 @@ def rows(request: Request) -> ScheduleChoice:
         first = [a.name for a in outer if a.name not in (t.axis for t in tile)]
         order = (*first, *(t.axis for t in tile))
         square = tile[0].tail is Tail.CUT  # many outputs either way
-        if square and not target.same_sums:  # a vector for each output: longer sums would make a smaller tile
+        if square and not target.keeps_sum_order:  # a vector for each output: longer sums would make a smaller tile
             lanes = target.lanes(widest(d))
         if square and not first and not shared:
             parallel = tile[1].axis
@@ -89,7 +89,9 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
     if not all(sides):
         return ()
     either = sorted((max(side, key=_count) for side in sides), key=_count)
-    size = isqrt(target.registers * 3 // (4 * (registers if target.same_sums else 1)))  # a quarter is for the operands
+    size = isqrt(
+        target.registers * 3 // (4 * (registers if target.keeps_sum_order else 1))
+    )  # a quarter is for the operands
     return tuple(Tile(a.name, size, Tail.CUT) for a in either)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from aot.runtime import Generator, Sampling, load
-from aot.serve.openai.token_choice import SamplingRules, TokenChooser
+from aot.serve.openai.token_sampler import SamplingRules, TokenSampler
 from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.serve.conftest import listening
 from tests.text.talking import Writing, compiled
@@ -201,9 +201,9 @@ def test_biases_and_least_probabilities_change_the_choice(url: str) -> None:
     ],
 )
 def test_penalties_change_the_choice(rules: dict[str, Any], tokens: list[int]) -> None:
-    chooser = TokenChooser(SamplingRules(Sampling(), **rules), [2])
+    sampler = TokenSampler(SamplingRules(Sampling(), **rules), [2])
     logits = np.array([2.0, 1.25, 1.0, -1.0], np.float32)
-    assert [chooser.choose(logits).token for _ in range(4)] == tokens
+    assert [sampler.choose(logits).token for _ in range(4)] == tokens
 
 
 def test_several_answers_have_seeds_of_their_own(url: str) -> None:

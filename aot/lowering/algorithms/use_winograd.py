@@ -36,7 +36,7 @@ def use_winograd(steps: Steps, context: Context) -> None:
     held = {n for n, v in steps.values.items() if (not plain if v.buffer.dtype is DType.U8 else v.holds_bytes)}
     read = {name for block in steps.blocks() for name in block.touched()}  # without constants that bytes have replaced
     weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants & read)
-    far = weights > COSTS.evicted_weight_bytes and not target.near_l3 and not target.same_sums
+    far = weights > COSTS.evicted_weight_bytes and not target.near_l3 and not target.keeps_sum_order
     each = COSTS.winograd_far_weight if far else COSTS.winograd_weight
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:

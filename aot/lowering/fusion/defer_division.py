@@ -19,7 +19,7 @@ from aot.codegen.ir.access import typical, varies
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, dense, prim
-from aot.codegen.ir.numbers.chains import chain_factors
+from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.context import Context

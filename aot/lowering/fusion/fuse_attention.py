@@ -22,7 +22,7 @@ from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members
 from aot.codegen.target import Target
 from aot.lowering.context import Context
-from aot.lowering.fusion.group_rows import streams
+from aot.lowering.fusion.group_rows import is_streaming
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.dependencies import sort
 from aot.lowering.ir.steps import Step, Steps
@@ -122,7 +122,7 @@ def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> G
     head, rows, tail = first.definition, step.works[0], last.definition
     if head is None or tail is None or not isinstance(rows, Group):
         return None
-    if any(d.where or d.reduction is None or streams(d, constants) for d in (head, tail)):
+    if any(d.where or d.reduction is None or is_streaming(d, constants) for d in (head, tail)):
         return None
     before, every = head.out, step.writes()
     dims = {b.name: _rows_of(b, rows) for b in (before, *every)}

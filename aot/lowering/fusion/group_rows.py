@@ -76,7 +76,7 @@ class _Clusters:
             cluster = self.of.get(id(self.makers.get(name)))
             if cluster is not None and (self._joins(cluster, step, d) or self._joins_divided(cluster, step, d)):
                 return
-        if d.reduction is not None and streams(d, self.constants):
+        if d.reduction is not None and is_streaming(d, self.constants):
             self._start(step, d)
 
     def _start(self, step: Step, d: Definition) -> None:
@@ -105,7 +105,7 @@ class _Clusters:
 
     def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
         """Add `step` if it reads the cluster at its own rows only, and through no other step; True if it does."""
-        if len(cluster.steps) >= MEMBERS or (d.reduction is not None and not streams(d, self.constants)):
+        if len(cluster.steps) >= MEMBERS or (d.reduction is not None and not is_streaming(d, self.constants)):
             return False
         if not cluster.extents and typical(points(d)) > COSTS.single_row_points:
             return False
@@ -151,7 +151,7 @@ class _Clusters:
         return self.components.between(cluster.steps[0], step) is None
 
 
-def streams(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
+def is_streaming(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
     """True for a reduction that reads each element once: sums, maxima; not products of matrices, not windows.
 
     Loads of non-constants must move with every output axis, and one of them with all axes.
@@ -221,7 +221,7 @@ def _innermost_dimensions(steps: Steps) -> dict[str, int]:
     found: dict[str, int] = {}
     for d in (step.definition for step in steps.steps):
         k: int | None = None
-        if d is None or (d.reduction is not None and streams(d, constants)):
+        if d is None or (d.reduction is not None and is_streaming(d, constants)):
             continue
         if d.reduction is not None:
             k = _lanes_lie(d, constants)

@@ -26,7 +26,7 @@ from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.codegen.target import Target
 from aot.lowering.context import Context
-from aot.lowering.fusion.group_rows import streams
+from aot.lowering.fusion.group_rows import is_streaming
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.layout.halo import Halo, borders, halos, strip
 from aot.lowering.layout.operand_copies import copy_keys, copy_padded_inputs
@@ -173,5 +173,5 @@ def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: froz
     if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % apart:
         return 0
     products = (x.d for x in sites if x.d.reduction is not None and x.d.out.name != b.name)
-    rows = [d for d in products if not streams(d, constants)]
+    rows = [d for d in products if not is_streaming(d, constants)]
     return COSTS.line_bytes // b.dtype.stored_bytes if rows and not _is_reshaped(sites) else 0

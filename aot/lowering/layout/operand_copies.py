@@ -15,7 +15,7 @@ from aot.codegen.ir.expressions import loads, variables, walk
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var, dense
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, members, move_loads, rewrite_work
-from aot.lowering.fusion.group_rows import reads_once, streams
+from aot.lowering.fusion.group_rows import is_streaming, reads_once
 from aot.lowering.ir.lane_axes import dim_of, lane_axis, memory_of
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.layout.votes import Votes, innermost, is_free, lane_candidates, wanted_lane
@@ -40,7 +40,7 @@ def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
 
     In a group the rows are flattened, so only indices that move with the sum count.
     """
-    if d.reduction is None or streams(d, constants):
+    if d.reduction is None or is_streaming(d, constants):
         return set()
     axes, every = set(d.reduction.axes), all_axes(d)
     again = [x for x in loads(d.value) if not (variables(*x.index) >= {*every} and reads_once(x, every))]
@@ -50,7 +50,7 @@ def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
 
 def _across(d: Definition, constants: frozenset[str]) -> set[str]:
     """Return the buffers that a product reads repeatedly, and strided along its lanes."""
-    if d.reduction is None or streams(d, constants):
+    if d.reduction is None or is_streaming(d, constants):
         return set()
     lane, count = lane_axis(d, constants), typical(points(d))
     if lane is None:
@@ -111,7 +111,7 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
 
     They are strided in a product in which every candidate for the lane axis would be strided.
     """
-    if d.reduction is None or streams(d, constants) or any(x.buffer.name in constants for x in memory_of(d)):
+    if d.reduction is None or is_streaming(d, constants) or any(x.buffer.name in constants for x in memory_of(d)):
         return []
     if any(isinstance(e, Prim) and e.fn in ("within", "select") for e in walk(d.reduction.body)):
         return []  # a copy would read elements that are guarded here

@@ -25,7 +25,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, dense, prim, select
-from aot.codegen.ir.numbers.chains import is_chains, is_contiguous
+from aot.codegen.ir.numbers.bf16_chains import is_chain_sum, is_contiguous
 from aot.codegen.ir.numbers.dot_forms import dot_factors, elements_per_dot, takes_rows
 from aot.codegen.ir.numbers.matrix_form import ROWS, matrix_form
 from aot.codegen.ir.program import MemoryRegion
@@ -104,7 +104,7 @@ def _columns(d: Definition, plan: Schedule, target: Target) -> Columns | None:
     lane = next((a for a in d.axes if plan.lanes is not None and a.name == plan.lanes[0]), None)
     if d.reduction is None or lane is None or plan.matrix is not None:
         return None
-    if is_chains(d.reduction):
+    if is_chain_sum(d.reduction):
         found = _of_chains(d, lane) if target.abilities.tiles else None
     else:
         found = _of_dots(d, lane, plan.dots)

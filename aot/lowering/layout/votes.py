@@ -19,7 +19,7 @@ from aot.codegen.ir.loops import Buffer, Load, Reduce, Var
 from aot.codegen.ir.numbers.dot_forms import scaled_sum
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members
-from aot.lowering.fusion.group_rows import reads_once, streams
+from aot.lowering.fusion.group_rows import is_streaming, reads_once
 from aot.lowering.ir.lane_axes import dim_of, lane_axes, memory_of
 from aot.lowering.ir.steps import Steps
 from aot.lowering.layout.planes import plane_columns
@@ -65,7 +65,7 @@ def lane_candidates(d: Definition, steps: Steps, constants: frozenset[str]) -> l
 def is_free(d: Definition, constants: frozenset[str]) -> bool:
     """True if votes choose among the candidates for the lane axis; else packing does."""
     lanes = lane_axes(d, constants)
-    return not streams(d, constants) and len(lanes) > 1 and not lanes[0][0]
+    return not is_streaming(d, constants) and len(lanes) > 1 and not lanes[0][0]
 
 
 def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
@@ -81,7 +81,7 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
     """
     assert d.reduction is not None
     weight = float(typical(points(d)))
-    if streams(d, constants):
+    if is_streaming(d, constants):
         for x in loads(d.reduction.body):
             inner = [k for k, i in enumerate(x.index) if i in d.reduction.axes]
             if inner and inner[-1] == len(x.index) - 1:

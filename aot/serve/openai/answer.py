@@ -16,8 +16,8 @@ from aot.runtime.generation.generator import Generator
 from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
 from aot.serve.openai.continuous_batch import ContinuousBatch
-from aot.serve.openai.token_choice import ChosenToken, TokenChooser
-from aot.text.prefixes import Prefixes
+from aot.serve.openai.token_sampler import SampledToken, TokenSampler
+from aot.text.prefix_cache import PrefixCache
 from aot.text.stream import Stream
 from aot.text.tokenizers.tokenizer import Tokenizer
 
@@ -26,16 +26,16 @@ STOP, LENGTH = "stop", "length"  # why an answer ends
 
 
 @dataclass(slots=True)
-class Part:
-    """New text of an answer; `reason` is set in the last part.
+class Delta:
+    """New text of an answer; `reason` is set in the last one.
 
-    `tokens`: of the answer so far. `told`: new tokens whose probabilities were asked for.
+    `tokens`: of the answer so far. `logprobs`: new tokens whose probabilities were asked for.
     """
 
     text: str
     tokens: int
     reason: str | None = None
-    told: tuple[ChosenToken, ...] = ()
+    logprobs: tuple[SampledToken, ...] = ()
 
 
 class Answer:
@@ -49,42 +49,42 @@ class Answer:
         ids: Sequence[int],
         made: Continuation,
         stop: Sequence[str],
-        chooser: TokenChooser,
+        sampler: TokenSampler,
         *,
         batch: ContinuousBatch | None = None,
-        prefixes: Prefixes | None = None,
+        prefix_cache: PrefixCache | None = None,
         adapter: bytes = b"",
     ) -> None:
-        """`ids`: the prompt. `made`: gets the answer's tokens, of `chooser`. `stop`: texts that end it.
+        """`ids`: the prompt. `made`: gets the answer's tokens, of `sampler`. `stop`: texts that end it.
 
-        `prefixes`: beginnings of prompts that were computed before; `adapter`: a digest of the generator's.
+        `prefix_cache`: keys and values of prompts that were computed before; `adapter`: a digest of the generator's.
         """
-        self.generator, self._executor, self._batch, self._prefixes = generator, executor, batch, prefixes
+        self.generator, self._executor, self._batch, self._prefix_cache = generator, executor, batch, prefix_cache
         self._adapter = adapter
         self.known = 0  # tokens of the prompt that were not computed again
         self._left, self._made = list(ids), made
-        self._chooser = chooser
+        self._sampler = sampler
         self._cancelled = False
         self._loop = asyncio.get_running_loop()
-        self._parts: asyncio.Queue[Part | BaseException] = asyncio.Queue()
+        self._deltas: asyncio.Queue[Delta | BaseException] = asyncio.Queue()
         self._idle = asyncio.Event()
-        self._text = Held(tokenizer, stop)
+        self._text = StopTextFilter(tokenizer, stop)
 
     @property
     def is_done(self) -> bool:
         """True if no step runs or waits: the generator may be used again."""
         return self._idle.is_set()
 
-    async def parts(self) -> AsyncGenerator[Part]:
-        """Yield the parts of the answer; when the caller stops, so do the steps."""
+    async def deltas(self) -> AsyncGenerator[Delta]:
+        """Yield the answer piece by piece; when the caller stops, so do the steps."""
         self._executor.submit(self._step)
         try:
             while True:
-                part = await self._parts.get()
-                if isinstance(part, BaseException):
-                    raise part
-                yield part
-                if part.reason is not None:
+                delta = await self._deltas.get()
+                if isinstance(delta, BaseException):
+                    raise delta
+                yield delta
+                if delta.reason is not None:
                     return
         finally:
             self._cancelled = True
@@ -104,8 +104,8 @@ class Answer:
 
     def _fed(self) -> bool:
         """Feed tokens; True if the answer goes on."""
-        if self._prefixes is not None and not self.generator.tokens:
-            self.known = self._prefixes.begin(self.generator, self._left, self._adapter)
+        if self._prefix_cache is not None and not self.generator.tokens:
+            self.known = self._prefix_cache.begin(self.generator, self._left, self._adapter)
             self._left = self._left[self.known :]
         fed, self._left = self._left[:CHUNK], self._left[CHUNK:]
         logits = self.generator.feed(fed)
@@ -123,60 +123,60 @@ class Answer:
         return self._left[0]
 
     def leaves(self) -> bool:
-        """Return True if the answer was cancelled; its end is told then."""
+        """Return True if the answer was cancelled; its end is logprobs then."""
         if self._cancelled:
             self._tell(None, last=True)
         return self._cancelled
 
     def take(self, logits: Array) -> bool:
         """Choose the next token from its logits and tell the text; False if it was the last one."""
-        part = self._next(logits)
-        if part.reason is not None:
-            self._keep()  # before its end is told: then another answer gets the generator
-        self._tell(part, last=part.reason is not None)
-        return part.reason is None
+        delta = self._next(logits)
+        if delta.reason is not None:
+            self._keep()  # before its end is logprobs: then another answer gets the generator
+        self._tell(delta, last=delta.reason is not None)
+        return delta.reason is None
 
     def _keep(self) -> None:
         """Keep the tokens, with which others may begin."""
-        if self._prefixes is not None:
-            self._prefixes.keep(self.generator, self._adapter)
+        if self._prefix_cache is not None:
+            self._prefix_cache.keep(self.generator, self._adapter)
 
     def fail(self, error: BaseException) -> None:
         """Tell an error, which ends the answer."""
         self._tell(error, last=True)
 
-    def _next(self, logits: Array) -> Part:
+    def _next(self, logits: Array) -> Delta:
         """Choose the next token, and return the text that no later token can change."""
-        chosen = self._chooser.choose(logits)
+        chosen = self._sampler.choose(logits)
         goes_on = self._made.take(chosen.token)
         count = len(self._made.tokens)
         if chosen.token in self._made.stop:
-            return Part(self._text.rest(), count, STOP)
+            return Delta(self._text.rest(), count, STOP)
         text, ended = self._text.add(chosen.token)
-        told = () if chosen.log is None else (chosen,)
+        logprobs = () if chosen.log is None else (chosen,)
         if ended:
-            return Part(text, count, STOP, told)
-        if self._chooser.is_done or not goes_on:
-            return Part(text + self._text.rest(), count, STOP if self._chooser.is_done else LENGTH, told)
+            return Delta(text, count, STOP, logprobs)
+        if self._sampler.is_done or not goes_on:
+            return Delta(text + self._text.rest(), count, STOP if self._sampler.is_done else LENGTH, logprobs)
         self._left = [chosen.token]
-        return Part(text, count, None, told)
+        return Delta(text, count, None, logprobs)
 
-    def _tell(self, part: Part | BaseException | None, *, last: bool) -> None:
+    def _tell(self, delta: Delta | BaseException | None, *, last: bool) -> None:
         def hand_over() -> None:
-            if part is not None:
-                self._parts.put_nowait(part)
+            if delta is not None:
+                self._deltas.put_nowait(delta)
             if last:
                 self._idle.set()
 
         self._loop.call_soon_threadsafe(hand_over)
 
 
-class Held:
+class StopTextFilter:
     """Text of tokens; a possible beginning of a text that ends the answer is held back."""
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
-        self._stop, self._parts, self._text = stop, list[str](), ""
-        self._stream = Stream(tokenizer, self._parts.append)
+        self._stop, self._deltas, self._text = stop, list[str](), ""
+        self._stream = Stream(tokenizer, self._deltas.append)
         self._ended = False
 
     def add(self, token: int) -> tuple[str, bool]:
@@ -188,13 +188,13 @@ class Held:
         """Return the text that is still held back, at the end of an answer."""
         if self._ended:
             return ""
-        self._parts.append(self._stream.rest())
+        self._deltas.append(self._stream.rest())
         text, ended = self._taken()
         return text if ended else text + self._text
 
     def _taken(self) -> tuple[str, bool]:
-        self._text += "".join(self._parts)
-        self._parts.clear()
+        self._text += "".join(self._deltas)
+        self._deltas.clear()
         places = [at for s in self._stop if (at := self._text.find(s)) >= 0]
         if places:
             self._ended = True

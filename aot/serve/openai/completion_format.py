@@ -11,11 +11,11 @@ from contextlib import aclosing
 
 from aot.runtime.errors import AotError
 from aot.serve.faults import UnknownModelError, http_status
-from aot.serve.openai.answer import Part
+from aot.serve.openai.answer import Delta
 from aot.serve.openai.completion_request import CompletionRequest
 from aot.serve.openai.fields import FieldError
 from aot.serve.openai.messages import function_of
-from aot.serve.openai.token_choice import ChosenToken
+from aot.serve.openai.token_sampler import SampledToken
 from aot.text.stream import BROKEN
 from aot.text.tokenizers.tokenizer import Tokenizer
 from aot.text.tool_calls import Call, Calls
@@ -24,7 +24,7 @@ CALLED = "tool_calls"  # why an answer ends that calls functions
 DONE = b"data: [DONE]\n\n"
 TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
 
-Parts = AsyncGenerator[tuple[int, Part]]  # of several answers, with their numbers
+Deltas = AsyncGenerator[tuple[int, Delta]]  # of several answers, with their numbers
 
 
 class CompletionFormat:
@@ -49,10 +49,10 @@ class CompletionFormat:
         """Return the events before the first part."""
         return []
 
-    def events(self, number: int, part: Part) -> list[bytes]:
+    def events(self, number: int, delta: Delta) -> list[bytes]:
         """Take a part of an answer and return its events."""
         head = {**self._head, "object": self.chunk}
-        return [event({**head, "choices": [choice]}) for choice in self.choices[number].parts(part)]
+        return [event({**head, "choices": [choice]}) for choice in self.choices[number].deltas(delta)]
 
     def end(self) -> list[bytes]:
         """Return the events behind the last part."""
@@ -78,7 +78,7 @@ class Choice:
         names = [str(function_of(tool)["name"]) for tool in wanted.tools]
         self._held = Calls(names) if names else None
         self._tells = wanted.rules.top is not None
-        self._texts, self._told = list[str](), list[ChosenToken]()
+        self._texts, self._logprobs = list[str](), list[SampledToken]()
         self._began = False
         self._offset = 0  # characters of the tokens that were told
         self.calls: list[Call] = []
@@ -90,64 +90,67 @@ class Choice:
         """The text up to now, without calls."""
         return "".join(self._texts)
 
-    def take(self, part: Part) -> str:
-        """Take a part and return the text that is no part of a call."""
-        self.tokens = part.tokens
-        text = part.text if self._held is None else self._held.add(part.text)
-        if part.reason is not None:
-            self.reason = part.reason
+    def take(self, delta: Delta) -> str:
+        """Take new text and return what of it belongs to no call."""
+        self.tokens = delta.tokens
+        text = delta.text if self._held is None else self._held.add(delta.text)
+        if delta.reason is not None:
+            self.reason = delta.reason
             if self._held is not None:
                 rest, self.calls = self._held.rest()
                 text += rest
             if self.calls:
                 self.reason = CALLED
         self._texts.append(text)
-        self._told += part.told
+        self._logprobs += delta.logprobs
         return text
 
     def whole(self) -> dict[str, object]:
         text = self.text
         calls = {"tool_calls": _calls(self.calls)} if self.calls else {}
         message = {"role": "assistant", "content": text or None if calls else text, **calls}
-        return self._made({"message": message} if self._chat else {"text": text}, self._told, self.reason)
+        return self._made({"message": message} if self._chat else {"text": text}, self._logprobs, self.reason)
 
-    def parts(self, part: Part) -> list[dict[str, object]]:
-        """Take a part and return what a stream tells of it; nothing for a part without text."""
-        text = self.take(part)
-        if not (text or part.told or part.reason is not None) and self._began:
+    def deltas(self, delta: Delta) -> list[dict[str, object]]:
+        """Take new text and return its chunks of a stream; none without text."""
+        text = self.take(delta)
+        if not (text or delta.logprobs or delta.reason is not None) and self._began:
             return []
         role = {} if self._began else {"role": "assistant"}
         self._began = True
         made: dict[str, object] = {"delta": {**role, "content": text}} if self._chat else {"text": text}
         if not self.calls:
-            return [self._made(made, part.told, self.reason)]
-        first = [self._made(made, part.told, None)] if text or role or part.told else []
+            return [self._made(made, delta.logprobs, self.reason)]
+        first = [self._made(made, delta.logprobs, None)] if text or role or delta.logprobs else []
         numbered = [{"index": n, **call} for n, call in enumerate(_calls(self.calls))]
         return [*first, self._made({"delta": {"tool_calls": numbered}}, (), self.reason)]
 
-    def _made(self, content: dict[str, object], told: Sequence[ChosenToken], reason: str | None) -> dict[str, object]:
-        logs = (self._chat_logs(told) if self._chat else self._logs(told)) if self._tells else None
+    def _made(
+        self, content: dict[str, object], logprobs: Sequence[SampledToken], reason: str | None
+    ) -> dict[str, object]:
+        logs = (self._chat_logs(logprobs) if self._chat else self._logs(logprobs)) if self._tells else None
         return {"index": self._number, **content, "logprobs": logs, "finish_reason": reason}
 
-    def _chat_logs(self, told: Sequence[ChosenToken]) -> dict[str, object]:
+    def _chat_logs(self, logprobs: Sequence[SampledToken]) -> dict[str, object]:
         def entry(token: int, log: float | None) -> dict[str, object]:
             text = self._text(token)
             return {"token": text, "logprob": log, "bytes": None if BROKEN in text else list(text.encode())}
 
         return {
             "content": [
-                {**entry(one.token, one.log), "top_logprobs": [entry(*other) for other in one.others]} for one in told
+                {**entry(one.token, one.log), "top_logprobs": [entry(*other) for other in one.others]}
+                for one in logprobs
             ]
         }
 
-    def _logs(self, told: Sequence[ChosenToken]) -> dict[str, object]:
-        tokens = [self._text(one.token) for one in told]
+    def _logs(self, logprobs: Sequence[SampledToken]) -> dict[str, object]:
+        tokens = [self._text(one.token) for one in logprobs]
         offsets = [self._offset + sum(map(len, tokens[:n])) for n in range(len(tokens))]
         self._offset += sum(map(len, tokens))
         return {
             "tokens": tokens,
-            "token_logprobs": [one.log for one in told],
-            "top_logprobs": [{self._text(token): log for token, log in reversed(one.others)} for one in told],
+            "token_logprobs": [one.log for one in logprobs],
+            "top_logprobs": [{self._text(token): log for token, log in reversed(one.others)} for one in logprobs],
             "text_offset": offsets,
         }
 
@@ -155,15 +158,15 @@ class Choice:
         return self._tokenizer.inner.decode([token], begins=False)
 
 
-async def merged(sources: Sequence[AsyncGenerator[Part]]) -> Parts:
+async def merged(sources: Sequence[AsyncGenerator[Delta]]) -> Deltas:
     """Yield the parts of several answers as they come; an error of one ends all."""
-    found: asyncio.Queue[tuple[int, Part | BaseException | None]] = asyncio.Queue()
+    found: asyncio.Queue[tuple[int, Delta | BaseException | None]] = asyncio.Queue()
 
-    async def tell(number: int, source: AsyncGenerator[Part]) -> None:
+    async def tell(number: int, source: AsyncGenerator[Delta]) -> None:
         try:
             async with aclosing(source):
-                async for part in source:
-                    found.put_nowait((number, part))
+                async for delta in source:
+                    found.put_nowait((number, delta))
             found.put_nowait((number, None))
         except Exception as error:  # the caller gets it
             found.put_nowait((number, error))
@@ -172,35 +175,35 @@ async def merged(sources: Sequence[AsyncGenerator[Part]]) -> Parts:
     left = len(tasks)
     try:
         while left:
-            number, part = await found.get()
-            if isinstance(part, BaseException):
-                raise part
-            if part is None:
+            number, delta = await found.get()
+            if isinstance(delta, BaseException):
+                raise delta
+            if delta is None:
                 left -= 1
             else:
-                yield number, part
+                yield number, delta
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def whole(form: CompletionFormat, parts: Parts) -> dict[str, object]:
+async def whole(form: CompletionFormat, deltas: Deltas) -> dict[str, object]:
     """Return all answers, once they have ended."""
-    async with aclosing(parts):
-        async for number, part in parts:
-            form.choices[number].take(part)
+    async with aclosing(deltas):
+        async for number, delta in deltas:
+            form.choices[number].take(delta)
     return form.whole()
 
 
-async def events(form: CompletionFormat, parts: Parts) -> AsyncGenerator[bytes]:
+async def events(form: CompletionFormat, deltas: Deltas) -> AsyncGenerator[bytes]:
     """Yield server-sent events; an error is one, too."""
     try:
         for one in form.begin():
             yield one
-        async with aclosing(parts):
-            async for number, part in parts:
-                for one in form.events(number, part):
+        async with aclosing(deltas):
+            async for number, delta in deltas:
+                for one in form.events(number, delta):
                     yield one
         last = form.end()
     except AotError as error:

@@ -10,7 +10,7 @@ from aot.codegen.dataclass import dataclass
 from aot.runtime.generation.sampling import Sampling
 from aot.serve.openai.fields import FieldError, check_others, flag_of, list_of, object_of, real_of, whole_of
 from aot.serve.openai.messages import called_of, messages_of, tools_of
-from aot.serve.openai.token_choice import SamplingRules
+from aot.serve.openai.token_sampler import SamplingRules
 from aot.text.grammars import GRAMMAR, REGEX, SCHEMA
 
 MAX_STOPS, MAX_STOP = 4, 256  # texts that end an answer, and their characters

@@ -19,11 +19,11 @@ from aot.serve.openai.continuous_batch import ContinuousBatch
 from aot.serve.openai.fields import FieldError
 from aot.serve.openai.messages import function_of
 from aot.serve.openai.places import Places
-from aot.serve.openai.token_choice import TokenChooser
+from aot.serve.openai.token_sampler import TokenSampler
 from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
 from aot.text.grammars import Constraint, Grammars, grammar_of, grammar_of_calls
-from aot.text.prefixes import Prefixes
+from aot.text.prefix_cache import PrefixCache
 from aot.text.stream import text_source
 from aot.text.template import ChatTemplate
 from aot.text.tokenizers.tokenizer import Tokenizer, read_tokenizer
@@ -43,8 +43,8 @@ class ServedLanguageModel:
         self._grammars: Grammars | None = None
         self._adapted: dict[str, _Adapted] = {}
         self._places = Places(served.name, settings.sequences, self._settings.queue)
-        self._prefixes = (
-            Prefixes(served.model, settings.prefix_cache, settings.cache) if settings.prefix_cache else None
+        self._prefix_cache = (
+            PrefixCache(served.model, settings.prefix_cache, settings.cache) if settings.prefix_cache else None
         )
 
     @property
@@ -110,11 +110,11 @@ class ServedLanguageModel:
             sequences = self._sequences(wanted.adapter)
             generator = sequences.idle.pop() if sequences.idle else Generator(self.served.model, sequences.adapter)
             count = self.context - len(ids) if wanted.tokens is None else wanted.tokens
-            how = wanted.rules.numbered(number)
-            chooser = TokenChooser(how, ids, None if constraint is None else constraint.copy())
-            made = Continuation(count, how.sampling, frozenset(self.tokenizer.stop))
-            given = (generator, self.tokenizer, self._executor, ids, made, wanted.stop, chooser)
-            answer = Answer(*given, batch=sequences.batch, prefixes=self._prefixes, adapter=sequences.digest)
+            rules = wanted.rules.numbered(number)
+            sampler = TokenSampler(rules, ids, None if constraint is None else constraint.copy())
+            made = Continuation(count, rules.sampling, frozenset(self.tokenizer.stop))
+            given = (generator, self.tokenizer, self._executor, ids, made, wanted.stop, sampler)
+            answer = Answer(*given, batch=sequences.batch, prefix_cache=self._prefix_cache, adapter=sequences.digest)
             try:
                 yield answer
             finally:

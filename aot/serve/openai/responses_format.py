@@ -11,7 +11,7 @@ from typing import cast
 
 from aot.runtime.errors import AotError
 from aot.serve.faults import http_status
-from aot.serve.openai.answer import LENGTH, Part
+from aot.serve.openai.answer import LENGTH, Delta
 from aot.serve.openai.completion_format import CompletionFormat, event, name_of
 from aot.serve.openai.completion_request import CompletionRequest
 from aot.serve.openai.messages import ASSISTANT
@@ -85,9 +85,9 @@ class ResponsesFormat(CompletionFormat):
         answer = self._answer(RUNS, [])
         return [self._event("created", response=answer), self._event("in_progress", response=answer)]
 
-    def events(self, number: int, part: Part) -> list[bytes]:
+    def events(self, number: int, delta: Delta) -> list[bytes]:
         del number
-        text = self._choice.take(part)
+        text = self._choice.take(delta)
         return [*self._first(), self._of_text("output_text.delta", delta=text, logprobs=[])] if text else []
 
     def end(self) -> list[bytes]:

@@ -19,7 +19,7 @@ from aot.serve.bodies import json_object, received
 from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError, http_status
 from aot.serve.metrics import Times
 from aot.serve.openai import embeddings, reranking, speech, transcriptions
-from aot.serve.openai.answer import Part
+from aot.serve.openai.answer import Delta
 from aot.serve.openai.completion_format import CompletionFormat, error_tree, events, merged, whole
 from aot.serve.openai.completion_request import CompletionRequest, completion_request_of
 from aot.serve.openai.embeddings import Embedder
@@ -163,19 +163,19 @@ class OpenAi:
         ids = await asyncio.to_thread(language.ids_of, wanted)
         constraint = await asyncio.to_thread(language.constraint, wanted)
         form = made(wanted, len(ids), language.tokenizer)
-        parts = merged([self._parts(language, form, ids, constraint, n) for n in range(wanted.answers)])
+        deltas = merged([self._deltas(language, form, ids, constraint, n) for n in range(wanted.answers)])
         if wanted.stream:
-            return StreamingResponse(events(form, parts), media_type="text/event-stream")
-        return JSONResponse(await _unless_gone(request, whole(form, parts)))
+            return StreamingResponse(events(form, deltas), media_type="text/event-stream")
+        return JSONResponse(await _unless_gone(request, whole(form, deltas)))
 
-    async def _parts(
+    async def _deltas(
         self,
         language: ServedLanguageModel,
         form: CompletionFormat,
         ids: list[int],
         constraint: Constraint | None,
         number: int,
-    ) -> AsyncGenerator[Part]:
+    ) -> AsyncGenerator[Delta]:
         """Yield the parts of one of the answers, within the time that a request may take."""
         wanted = form.wanted
         begin, code, times = time.monotonic(), CLOSED, Times()
@@ -183,10 +183,10 @@ class OpenAi:
             answered = language.answer(wanted, ids, constraint, number)
             async with asyncio.timeout(self._settings.answer_timeout), answered as answer:
                 times.begin(time.monotonic())
-                async with aclosing(answer.parts()) as parts:
-                    async for part in parts:
+                async with aclosing(answer.deltas()) as deltas:
+                    async for delta in deltas:
                         form.known = max(form.known, answer.known)
-                        yield part
+                        yield delta
             times.end(time.monotonic())
             code = 200
         except TimeoutError:

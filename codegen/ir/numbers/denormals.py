@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce
-from aot.codegen.ir.numbers.chains import is_chains
+from aot.codegen.ir.numbers.bf16_chains import is_chain_sum
 from aot.codegen.ir.primitives import COMPARISONS, SHORT_FUNCTIONS
 from aot.codegen.ir.traverse import Work, members
 from aot.codegen.target import Target
@@ -39,7 +39,7 @@ def flushes(works: Iterable[Work], target: Target) -> bool:
     definitions = [d for w in works for d in members(w)]
     if target.machine.flush is None or not definitions:
         return False
-    if any(is_chains(d.reduction) for d in definitions):
+    if any(is_chain_sum(d.reduction) for d in definitions):
         return True  # their order counts denormals as zero
     producers = {d.out.name: d.value for d in definitions}
     parts = list(walk(*(e for d in definitions for e in (d.value, *(r.value for r in d.results)))))

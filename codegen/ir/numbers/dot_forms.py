@@ -24,7 +24,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast, prim
-from aot.codegen.ir.numbers.chains import chain_factors
+from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.schedule import Pack
 from aot.runtime.abi import DType
 

@@ -13,7 +13,7 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import unravel
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Load, Reduce, Var
-from aot.codegen.ir.numbers.chains import block_terms, chain_axis, chain_factors, is_chains
+from aot.codegen.ir.numbers.bf16_chains import block_terms, chain_axis, chain_factors, is_chain_sum
 from aot.codegen.ir.numbers.dot_forms import PackedField, packed_field, scaled_sum, small_factors
 from aot.runtime.abi import DType
 
@@ -54,13 +54,13 @@ def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixF
         return None
     if scaled_sum(r) is not None:
         return _scaled_form(r, lane, axis)
-    factors, axis = (chain_factors(r), chain_axis(r)) if is_chains(r) else (small_factors(r), axis)
+    factors, axis = (chain_factors(r), chain_axis(r)) if is_chain_sum(r) else (small_factors(r), axis)
     if factors is None or axis is None:
         return None
     x, w = factors if lane in variables(*factors[1].index) else factors[::-1]
     if lane in variables(*x.index) or lane not in variables(*w.index):
         return None
-    if is_chains(r):
+    if is_chain_sum(r):
         return MatrixForm(x, w, axis, block_terms(axis.extent or 1), 2, "bf16")
     terms = byte_terms(axis.extent) if isinstance(axis.extent, int) else 0
     kind = BYTES.get((x.dtype, w.dtype))

@@ -44,7 +44,7 @@ def emit(
     function.branch(body)
     normal = normal_buffers(kernel.body) if flushes and abilities.rounds_normal else None
     values = Values(function, sizes, pointers, abilities, normal, quantised=is_quantised(kernel.body))
-    values.calls_functions = target is not None and target.little_code
+    values.calls_functions = target is not None and target.compact_code
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body
     StatementEmitter(values, stacks).block(unified(kernel.body))

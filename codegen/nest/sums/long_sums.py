@@ -33,7 +33,7 @@ from aot.codegen.ir.loops import (
     dense,
     prim,
 )
-from aot.codegen.ir.numbers.chains import is_chains
+from aot.codegen.ir.numbers.bf16_chains import is_chain_sum
 from aot.codegen.nest.points import Points, Stmts, size_of
 from aot.runtime.abi import DType
 
@@ -79,7 +79,7 @@ def is_long(reduction: Reduce, terms: Size, longest: int, doubled: bool = True) 
 
     `doubled`: products of matrices whose inner size varies stay one chain, because all their code would be doubled.
     """
-    if reduction.fn != "add" or reduction.dtype is not DType.F32 or is_chains(reduction):
+    if reduction.fn != "add" or reduction.dtype is not DType.F32 or is_chain_sum(reduction):
         return False
     return terms > longest if isinstance(terms, int) else not (doubled and _is_product(reduction.body))
 

@@ -30,7 +30,7 @@ from aot.codegen.ir.loops import (
     prim,
     select,
 )
-from aot.codegen.ir.numbers.chains import is_chains
+from aot.codegen.ir.numbers.bf16_chains import is_chain_sum
 from aot.codegen.ir.numbers.dot_forms import (
     centred,
     dot,
@@ -49,7 +49,7 @@ from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.nest.points import Points, Span, Spans, Stmts, size_of, unrolled
 from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
 from aot.codegen.nest.stored import at_point, unused_name
-from aot.codegen.nest.sums.chains import chained
+from aot.codegen.nest.sums.chain_loops import chain_loops
 from aot.codegen.nest.sums.half_sums import in_halves
 from aot.codegen.nest.sums.long_sums import (
     LONG_CHAIN,
@@ -78,7 +78,7 @@ def in_tiles(
     scaled_step = _scaled_step(definition, reduction, sums, schedule, points)
     kept: tuple[Kept, ...] = ()
     total, own = (acc, reduction.body) if scaled_step is None else (scaled_step.total, scaled_step.body)
-    if scaled_step is None and schedule.dots is None and not is_chains(reduction):
+    if scaled_step is None and schedule.dots is None and not is_chain_sum(reduction):
         kept, own = kept_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
     whole = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
     outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
@@ -147,8 +147,8 @@ def _partial_sums(
     ahead: Callable[[Spans], Stmts],
 ) -> Callable[[Spans], Stmts] | None:
     """Return what adds a tile of a sum whose tiles have partial sums; None for other sums."""
-    if is_chains(reduction):
-        return lambda inner: chained(definition, reduction, points, total, points.cell, inner, ahead)
+    if is_chain_sum(reduction):
+        return lambda inner: chain_loops(definition, reduction, points, total, points.cell, inner, ahead)
     if schedule.halves is not None:
         return lambda inner: in_halves(definition, reduction, schedule, points, total, inner, ahead)
     return None

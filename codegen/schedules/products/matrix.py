@@ -17,14 +17,14 @@ from aot.codegen.ir.access import coefficient, fills, reads, runs_on, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Prim, Var
-from aot.codegen.ir.numbers.chains import block_tile, is_chains, is_contiguous
+from aot.codegen.ir.numbers.bf16_chains import block_tile, is_chain_sum, is_contiguous
 from aot.codegen.ir.numbers.dot_forms import dot_factors, elements_per_dot, is_arranged, is_k_contiguous, scaled_sum
 from aot.codegen.ir.numbers.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_height, matrix_form
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.sums.padding_terms import PaddingTerms, padding_terms
 from aot.codegen.nest.sums.scaled_steps import has_equal_steps
 from aot.codegen.schedules.pointwise import fresh
-from aot.codegen.schedules.products.chains import word_panels
+from aot.codegen.schedules.products.chain_tiles import word_panels
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
 from aot.codegen.schedules.products.product_loops import tiled_rows
 from aot.codegen.schedules.products.scaled import field_axes, step_axis
@@ -41,7 +41,7 @@ def in_tiles(request: Request, form: MatmulShape) -> ScheduleChoice | None:
     assert r is not None
     if scaled_sum(r) is not None:
         return _scaled(request, form)
-    chains = is_chains(r)
+    chains = is_chain_sum(r)
     fits = target.abilities.tiles and r.init is None and (chains or not varies(form.sums))
     found, fused = None, Fused()
     if fits and (chains or _is_large(form)):

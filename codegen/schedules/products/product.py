@@ -17,7 +17,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import reads, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var
-from aot.codegen.ir.numbers.chains import is_chains
+from aot.codegen.ir.numbers.bf16_chains import is_chain_sum
 from aot.codegen.ir.numbers.dot_forms import (
     BLOCK_BYTES,
     BLOCK_COLUMNS,
@@ -35,7 +35,7 @@ from aot.codegen.ir.numbers.dot_forms import (
 from aot.codegen.ir.schedule import WORD_BYTES, Pack, Schedule, Tail, Tile
 from aot.codegen.nest.sums.scaled_steps import has_equal_steps
 from aot.codegen.schedules.pointwise import packs
-from aot.codegen.schedules.products.chains import chained
+from aot.codegen.schedules.products.chain_tiles import chain_tiles
 from aot.codegen.schedules.products.depthwise import window
 from aot.codegen.schedules.products.grouped import grouped
 from aot.codegen.schedules.products.matrix import in_tiles
@@ -84,8 +84,8 @@ def product(request: Request) -> tuple[Schedule | None, Reasons]:
         return None, ()
     shape: Reasons = (lambda: _shape_text(d, form),)
     found = in_tiles(request, form)
-    if found is None and is_chains(d.reduction):
-        found = chained(request, form)
+    if found is None and is_chain_sum(d.reduction):
+        found = chain_tiles(request, form)
     found = found or grouped(request, form)
     if found is None and is_thin(d, form):
         thin = f"fewer than {COSTS.min_product_lanes} iterations for lanes, and the sum runs along memory"

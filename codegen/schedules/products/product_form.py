@@ -10,7 +10,7 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, fills, reads, store, typical, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var
-from aot.codegen.ir.numbers.chains import chain_factors, is_chains
+from aot.codegen.ir.numbers.bf16_chains import chain_factors, is_chain_sum
 from aot.codegen.ir.numbers.dot_forms import dot_factors, elements_per_dot, is_arranged, scaled_sum, small_factors
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
@@ -106,7 +106,7 @@ def row_terms(d: Definition, form: MatmulShape, terms: int, target: Target) -> i
     `terms`: those of the innermost loop of the sum.
     """
     r, inner = d.reduction, form.sums[-1]
-    if r is None or r.dtype is not DType.F32 or is_chains(r) or varies(form.sums):
+    if r is None or r.dtype is not DType.F32 or is_chain_sum(r) or varies(form.sums):
         return 1
     shared = [x for x in reads(d, body=True) if not x.moves(form.lane) and x.moves(inner)]
     beside = bool(shared) and all(x.steps[inner] == 1 and x.buffer.dtype.compute is DType.F32 for x in shared)

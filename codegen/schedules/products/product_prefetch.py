@@ -58,7 +58,7 @@ def has_time_for_epilogue(form: MatmulShape, target: Target) -> bool:
 
     There is none where the strides of the rows would take registers that the tile needs. Little code does without.
     """
-    if varies((*form.sums, *form.rows)) or not target.machine.prefetches_rows or target.little_code:
+    if varies((*form.sums, *form.rows)) or not target.machine.prefetches_rows or target.compact_code:
         return False
     rows, steps = prod(map(extent, form.rows)), prod(map(extent, form.sums))
     if rows < COSTS.fetch_rows or steps < COSTS.epilogue_fetch_steps:

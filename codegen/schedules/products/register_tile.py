@@ -84,7 +84,7 @@ def _costs(p: Product, target: Target) -> Iterator[tuple[float, int, int]]:
     """
     free, columns = target.registers - 1 + (target.machine.spare_registers if p.kept else 0), p.columns
     for vectors in range(1, min(8, max(tile_count(columns, p.width), 1)) + 1):
-        for height in range(1, (COSTS.little_tile_rows if target.little_code else COSTS.max_tile_rows) + 1):
+        for height in range(1, (COSTS.little_tile_rows if target.compact_code else COSTS.max_tile_rows) + 1):
             held = height + 1 if p.terms > 1 else 1  # one is for the next load of the panel
             if (p.sums * height + 1 + p.kept) * vectors + held > free or (vectors > 4 and height > 1):
                 continue

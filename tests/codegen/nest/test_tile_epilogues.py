@@ -21,7 +21,7 @@ from tests.codegen.ir.numbers.test_chains import chain_sum, numbers, product
 from tests.codegen.running import aligned, compiled
 
 W = frozenset({"w"})
-TILES = replace(Target.parse("x86-64-v4-amx"), same_sums=True)
+TILES = replace(Target.parse("x86-64-v4-amx"), keeps_sum_order=True)
 SMALL = replace(TILES, l2=16 << 10)  # half of it holds 32 rows of 128 terms
 pytestmark = pytest.mark.skipif(not runs(TILES), reason="this machine lacks AVX-512")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.codegen.ir.numbers.chains import is_chains
+from aot.codegen.ir.numbers.bf16_chains import is_chain_sum
 from aot.codegen.ir.traverse import members
 from aot.codegen.llvm.host import parse_target
 from aot.compilation.compilation import Compilation
@@ -150,7 +150,7 @@ def types(made: Compilation) -> dict[str, int]:
     """Values of the arena by type, and sums by chains."""
     found = {"chains": 0}
     for step in made.steps.steps:
-        found["chains"] += sum(is_chains(d.reduction) for w in step.works for d in members(w))
+        found["chains"] += sum(is_chain_sum(d.reduction) for w in step.works for d in members(w))
         for b in step.writes():
             found[b.dtype.value] = found.get(b.dtype.value, 0) + 1
     return found

@@ -16,7 +16,7 @@ from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Buffer, Const, Load, Reduce, Size, Space, Var, dense
-from aot.codegen.ir.numbers.chains import block_terms, chain_factors
+from aot.codegen.ir.numbers.bf16_chains import block_terms, chain_factors
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import move_loads

@@ -20,7 +20,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, dense, prim, select
-from aot.codegen.ir.numbers.chains import block_terms
+from aot.codegen.ir.numbers.bf16_chains import block_terms
 from aot.ir.types import Array
 from aot.runtime.abi import DType
 

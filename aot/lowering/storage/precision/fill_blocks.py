@@ -17,7 +17,7 @@ from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Expr, Load, Reduce, Var, dense, prim
-from aot.codegen.ir.numbers.chains import chain_factors, padded_terms
+from aot.codegen.ir.numbers.bf16_chains import chain_factors, padded_terms
 from aot.runtime.abi import DType
 
 

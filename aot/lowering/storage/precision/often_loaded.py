@@ -8,7 +8,7 @@ from aot.codegen.ir.access import all_axes, typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.loops import Load, Var
-from aot.codegen.ir.numbers.chains import chain_factors
+from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.traverse import Work, members
 from aot.lowering.ir.steps import Steps
 

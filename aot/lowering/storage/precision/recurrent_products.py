@@ -11,7 +11,7 @@ from dataclasses import replace
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Reduce, Var, dense
-from aot.codegen.ir.numbers.chains import chain_factors
+from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.ir.steps import Value
 from aot.lowering.storage.precision.short_types import MIN_DOT_TERMS, ShortTypes

@@ -10,7 +10,7 @@ from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim
-from aot.codegen.ir.numbers.chains import chain_factors
+from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.numbers.dot_forms import multiplies_small, scaled_sum
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work

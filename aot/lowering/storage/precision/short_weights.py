@@ -12,7 +12,7 @@ from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Buffer, Load, Reduce, Var
-from aot.codegen.ir.numbers.chains import chain_factors
+from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.traverse import members
 from aot.ir.types import Array
 from aot.lowering.ir.steps import Step

@@ -4,8 +4,8 @@
     y[i, j] = max(chains[k](x.bf16[i, k] * w.bf16[k, j]) + b[j], 0)                             y: bf16
 
 Numbers are rounded once, when they are stored; kernels compute in f32. The shape of a product alone decides whether
-it sums so (`codegen/ir/numbers/chains.py`), never the target, so that all targets compute the same bits. Products of
-f16 are sums of f32; data that a kernel loads often stay f32 there, as conversions would take longer than the loads.
+it sums so (`codegen/ir/numbers/bf16_chains.py`), never the target, so that all targets compute the same bits. Products
+of f16 are sums of f32; data that a kernel loads often stay f32 there, as conversions would take longer than the loads.
 `--fast-math` leaves both to the target: bf16 is summed by dots of pairs, in tile registers, or as f16 is.
 """
 

@@ -6,7 +6,7 @@ from math import prod
 
 from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.numbers.chains import chain_factors
+from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.numbers.dot_forms import multiplies_small
 
 MAX_WINDOW = 64  # terms of a sum up to which it is a mean of a window; larger ones are statistics of norms

@@ -9,7 +9,7 @@ import pytest
 
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Reduce, Size, Var, dense
-from aot.codegen.ir.numbers.chains import MAX_BLOCK_TERMS
+from aot.codegen.ir.numbers.bf16_chains import MAX_BLOCK_TERMS
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.llvm.host import parse_target

@@ -1,4 +1,4 @@
-"""Sums of bf16 products by chains, with multiply-adds: see `aot.codegen.ir.numbers.chains`.
+"""Sums of bf16 products by chains, with multiply-adds: see `aot.codegen.ir.numbers.bf16_chains`.
 
 even[tile] = odd[tile] = 0
 for k.c in 16:                                     fewer in the last block of a sum of dynamic length
@@ -14,14 +14,14 @@ from collections.abc import Callable
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Load, Prim, Reduce, Store, Var
-from aot.codegen.ir.numbers.chains import chain_axis, is_contiguous
+from aot.codegen.ir.numbers.bf16_chains import chain_axis, is_contiguous
 from aot.codegen.ir.schedule import ScheduleError
 from aot.codegen.nest.points import Points, Span, Spans, Stmts
 from aot.codegen.nest.stored import unused_name
 from aot.runtime.abi import DType
 
 
-def chained(
+def chain_loops(
     definition: Definition,
     reduction: Reduce,
     points: Points,

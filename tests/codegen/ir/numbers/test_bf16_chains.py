@@ -11,7 +11,13 @@ import pytest
 
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, Prefetch, Reduce, Size, Stmt, Var, cast, dense, prim
-from aot.codegen.ir.numbers.chains import MAX_BLOCK_TERMS, MIN_BLOCK_TERMS, block_terms, is_contiguous, padded_terms
+from aot.codegen.ir.numbers.bf16_chains import (
+    MAX_BLOCK_TERMS,
+    MIN_BLOCK_TERMS,
+    block_terms,
+    is_contiguous,
+    padded_terms,
+)
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
@@ -25,7 +31,7 @@ from tests.codegen.running import Array, aligned, compiled, number
 
 BF16 = ml_dtypes.bfloat16
 W = frozenset({"w"})
-TILES = replace(Target.parse("x86-64-v4-amx"), same_sums=True)
+TILES = replace(Target.parse("x86-64-v4-amx"), keeps_sum_order=True)
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +43,7 @@ def tiles_everywhere() -> Iterator[None]:
 TARGETS = [
     pytest.param(t, marks=pytest.mark.skipif(not runs(t), reason="this machine lacks its instructions"), id=name)
     for name in ("x86-64-v3", "x86-64-v4", "x86-64-v4-amx", "aarch64")
-    for t in (replace(Target.parse(name), same_sums=True),)
+    for t in (replace(Target.parse(name), keeps_sum_order=True),)
 ]
 on_targets = pytest.mark.parametrize("target", TARGETS)
 
@@ -330,7 +336,9 @@ def test_schedules_that_would_change_the_order_are_refused(change: dict[str, obj
 
 def test_words_are_halves_of_one_load() -> None:
     work, params = product(4, 32, 16)
-    text = kernel_text(apply("k", work, choose(work, replace(Target.parse("x86-64-v4"), same_sums=True), W), params))
+    text = kernel_text(
+        apply("k", work, choose(work, replace(Target.parse("x86-64-v4"), keeps_sum_order=True), W), params)
+    )
     assert "even[i.t, j.t] += even(x[i, k]) * even(w[j // 16, k // 2, j % 16, k % 2])" in text
 
 

@@ -39,7 +39,7 @@ class SamplingRules:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenToken:
+class SampledToken:
     """A token; the logarithm of its probability, and of those of the most probable ones, if they are asked for."""
 
     token: int
@@ -47,60 +47,60 @@ class ChosenToken:
     others: tuple[tuple[int, float], ...] = ()
 
 
-class TokenChooser:
-    """Chooses one token after another."""
+class TokenSampler:
+    """Samples one token after another by the rules of a request."""
 
-    def __init__(self, how: SamplingRules, prompt: Sequence[int], constraint: Constraint | None = None) -> None:
-        self._how, self._prompt, self._constraint = how, prompt, constraint
-        self._sampler = Sampler(how.sampling)
+    def __init__(self, rules: SamplingRules, prompt: Sequence[int], constraint: Constraint | None = None) -> None:
+        self._rules, self._prompt, self._constraint = rules, prompt, constraint
+        self._sampler = Sampler(rules.sampling)
         self._counts: NDArray[np.int64] | None = None  # of each token in the answer
-        least = how.least > 0 and how.sampling.temperature > 0
-        self._counted = bool(how.presence or how.frequency or how.repetition != 1)
-        self._changes = bool(self._counted or how.bias or constraint is not None or least)
+        least = rules.least > 0 and rules.sampling.temperature > 0
+        self._counted = bool(rules.presence or rules.frequency or rules.repetition != 1)
+        self._changes = bool(self._counted or rules.bias or constraint is not None or least)
 
     @property
     def is_done(self) -> bool:
         """True if the answer is whole by its grammar."""
         return self._constraint is not None and self._constraint.is_done
 
-    def choose(self, logits: Logits) -> ChosenToken:
+    def choose(self, logits: Logits) -> SampledToken:
         """Return the next token; UsageError for a token of `logit_bias` that there is not."""
         token = self._sampler.choose(self._changed(logits) if self._changes else logits)
         if self._counts is not None:
             self._counts[token] += 1
         if self._constraint is not None:
             self._constraint.take(token)
-        return ChosenToken(token) if self._how.top is None else _told(token, logits, self._how.top)
+        return SampledToken(token) if self._rules.top is None else _with_logprobs(token, logits, self._rules.top)
 
     def _changed(self, logits: Logits) -> Logits:
-        how, made = self._how, np.array(logits, np.float32)
+        rules, made = self._rules, np.array(logits, np.float32)
         if self._counted:
             self._penalise(made)
-        for token, value in how.bias.items():
+        for token, value in rules.bias.items():
             if not 0 <= token < len(made):
                 raise UsageError(f"logit_bias: tokens are 0 to {len(made) - 1}, got {token}")
             made[token] += value
         if self._constraint is not None:
             self._constraint.mask(made)
-        if how.least and how.sampling.temperature:
-            made[made < made.max() + how.sampling.temperature * log(how.least)] = -np.inf
+        if rules.least and rules.sampling.temperature:
+            made[made < made.max() + rules.sampling.temperature * log(rules.least)] = -np.inf
         return made
 
     def _penalise(self, logits: Logits) -> None:
-        how = self._how
+        rules = self._rules
         if self._counts is None:
             self._counts = np.zeros(len(logits), np.int64)
         counts = self._counts
         seen = np.union1d(self._prompt, np.flatnonzero(counts)).astype(np.int64)
         kept = logits[seen]
-        logits[seen] = np.where(kept > 0, kept / how.repetition, kept * how.repetition)
-        logits -= (how.presence * (counts > 0) + how.frequency * counts).astype(np.float32)
+        logits[seen] = np.where(kept > 0, kept / rules.repetition, kept * rules.repetition)
+        logits -= (rules.presence * (counts > 0) + rules.frequency * counts).astype(np.float32)
 
 
-def _told(token: int, logits: Logits, top: int) -> ChosenToken:
+def _with_logprobs(token: int, logits: Logits, top: int) -> SampledToken:
     """Return a token with its probability, and those of the `top` most probable ones, before any rule."""
     wide = np.asarray(logits, np.float64)
     logs = wide - wide.max()
     logs -= np.log(np.exp(logs).sum())
     first = np.argsort(-logs, kind="stable")[:top]
-    return ChosenToken(token, float(logs[token]), tuple((int(n), float(logs[n])) for n in first))
+    return SampledToken(token, float(logs[token]), tuple((int(n), float(logs[n])) for n in first))

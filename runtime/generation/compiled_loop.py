@@ -24,7 +24,7 @@ SEEDS = 1 << 64  # that the loop of a library takes
 _TELL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_int64)
 
 
-class OwnLoop(TokenLoop):
+class CompiledLoop(TokenLoop):
     """One sequence of tokens, whose keys and values its library keeps; gives the tokens of `Generator`."""
 
     def __init__(self, library: Library, pool: Pool) -> None:
@@ -72,11 +72,11 @@ class OwnLoop(TokenLoop):
         return InternalError(f"generate: {text}") if code <= ERROR_UNKNOWN else UsageError(text)
 
 
-def loop_of(model: CompiledModel, sampling: Sampling) -> OwnLoop | Generator:
+def loop_of(model: CompiledModel, sampling: Sampling) -> CompiledLoop | Generator:
     """Return the loop of the model's library, or Python's where it has none that draws so."""
     if model.library.has_loop and model.streams == 1 and sampling.seed < SEEDS:
         try:
-            return OwnLoop(model.library, model.pool)
+            return CompiledLoop(model.library, model.pool)
         except MemoryError:
             pass
     return Generator(model)

@@ -1,4 +1,4 @@
-"""Sums of bf16 products in the order of `aot.codegen.ir.numbers.chains`, by multiply-adds.
+"""Sums of bf16 products in the order of `aot.codegen.ir.numbers.bf16_chains`, by multiply-adds.
 
     y[i, j] = chains[k](x[i, k] * w[k, j])     order[j i k] tile[i:6 j:32/cut k:32/cut] lanes[j:16] pack[w.1:16 words]
 
@@ -14,7 +14,7 @@ from math import prod
 from aot.codegen.ir.access import reads, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var
-from aot.codegen.ir.numbers.chains import block_tile, chain_axis
+from aot.codegen.ir.numbers.bf16_chains import block_tile, chain_axis
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, width_of
@@ -27,7 +27,7 @@ MAX_FEW_ROWS = 3  # rows of the tile whose accumulators, of four vectors, the re
 PANEL = 16  # columns of a panel of the weights: those of a tile register
 
 
-def chained(request: Request, form: MatmulShape) -> ScheduleChoice:
+def chain_tiles(request: Request, form: MatmulShape) -> ScheduleChoice:
     """Return the schedule of a product whose sum has a fixed order."""
     d, target, constants = request.work, request.target, request.constants
     assert d.reduction is not None

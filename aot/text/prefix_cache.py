@@ -2,7 +2,7 @@
 
 tokens  ->  blocks of BLOCK  ->  a hash of each block and of all before it  ->  keys and values of its tokens
 
-prefixes = Prefixes(model, 512 << 20)
+prefixes = PrefixCache(model, 512 << 20)
 kept = prefixes.begin(generator, ids)      the longest beginning that is known is copied
 logits = generator.feed(ids[kept:])        the same bits as of all tokens
 prefixes.keep(generator)
@@ -30,7 +30,7 @@ BLOCK = 32  # tokens: copying them takes a hundredth of the time of computing th
 _HASH_BYTES = 16
 
 
-class Prefixes:
+class PrefixCache:
     """Blocks of one model's sequences, those that were used last, within a number of bytes; for any number of threads.
 
     Logits of a token do not depend on how the tokens before it were given, so a sequence that begins with kept blocks

@@ -48,7 +48,7 @@ def block_tile(axis: Var) -> Tile:
     return Tile(axis.name, block_terms(n), Tail.CUT if isinstance(n, int) else Tail.SHORT)
 
 
-def is_chains(r: Reduce | None) -> bool:
+def is_chain_sum(r: Reduce | None) -> bool:
     """True for a sum in the order of this module."""
     return r is not None and r.fn == CHAINS
 

@@ -27,7 +27,7 @@ from aot.runtime.abi import (
     Table,
 )
 from aot.runtime.errors import UsageError
-from aot.runtime.generation.own_loop import OwnLoop, loop_of
+from aot.runtime.generation.compiled_loop import CompiledLoop, loop_of
 from tests.compilers import compiler
 from tests.frontends.gguf.networks import WORDS, Network
 
@@ -182,7 +182,7 @@ def test_the_example_in_c(folder: Path) -> None:
 def test_python_drives_it(folder: Path, how: Sampling) -> None:
     model = load(folder / "story.so", threads=2)
     own, generator, told = loop_of(model, how), Generator(model), list[int]()
-    assert isinstance(own, OwnLoop)
+    assert isinstance(own, CompiledLoop)
     for count in (1, 300):  # more than one chunk of a prompt
         ids = np.random.default_rng(count).integers(0, WORDS, count).tolist()
         told.clear()
@@ -210,7 +210,7 @@ def test_a_signal_ends_it(folder: Path) -> None:
     program = """
 import os, signal, sys
 from aot.runtime import Sampling, load
-from aot.runtime.generation.own_loop import loop_of
+from aot.runtime.generation.compiled_loop import loop_of
 
 def told(token):
     os.kill(os.getpid(), signal.SIGINT)
