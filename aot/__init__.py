@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aot.tools.comparing.compare import compare
     from aot.tools.convert import convert_model
     from aot.tools.quantizing.quantize import quantize_model
-    from aot.tools.quantizing.report import Quantised
+    from aot.tools.quantizing.report import Quantized
     from aot.tools.quantizing.weights import quantize_weights
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
     "CompileOptions",
     "FoundPrecision",
     "ModelError",
-    "Quantised",
+    "Quantized",
     "SmallWeights",
     "UnsupportedError",
     "__version__",
@@ -72,7 +72,7 @@ _LATER = {
     "find_precision": "aot.compilation.search.precision",
     "ModelError": "aot.runtime.errors",
     "operation": "aot.extensions.decorators",
-    "Quantised": "aot.tools.quantizing.report",
+    "Quantized": "aot.tools.quantizing.report",
     "quantize_model": "aot.tools.quantizing.quantize",
     "quantize_weights": "aot.tools.quantizing.weights",
     "read_model": "aot.frontends",

@@ -132,7 +132,7 @@ def networks(folder: Path) -> Iterator[tuple[str, Job]]:
         yield f"loop {name}", Job(loops.NETWORKS[name].make, loops.NETWORKS[name].inputs[0])
     yield "state", Job(loops.remembering, [np.array(3), loops.ROW])
     yield "recurrent", Job(*windows.short("recurrent"))
-    yield "int8 matmul", Job(*windows.quantised("matmul"))
+    yield "int8 matmul", Job(*windows.quantized("matmul"))
     weights = KINDS["u4 in 64"]
     shape = (7, weights.length)
     yield (

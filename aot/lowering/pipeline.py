@@ -33,7 +33,7 @@ from aot.lowering.program.write_in_place import write_in_place
 from aot.lowering.storage.compress_constants import compress_constants
 from aot.lowering.storage.narrow_constants import narrow_constants
 from aot.lowering.storage.precision.shorten_floats import shorten_floats
-from aot.lowering.storage.quantise_activations import quantise_activations
+from aot.lowering.storage.quantize_activations import quantize_activations
 from aot.lowering.storage.shorten_levels import shorten_levels
 from aot.lowering.storage.tabulate_functions import tabulate_functions
 from aot.lowering.storage.use_integer_dots import use_integer_dots, use_integer_dots_again
@@ -87,7 +87,7 @@ def final(run: Pass, *, whole: bool = False, enabled: Callable[[Context], bool] 
 ORDER = (
     logical(fuse_steps),  # views vanish before any pass counts readers
     # before sums of integers are made of products of what it rounds
-    logical(quantise_activations, enabled=lambda context: context.activations == ROUNDED),
+    logical(quantize_activations, enabled=lambda context: context.activations == ROUNDED),
     logical(use_integer_dots),  # quantised products still have their scales beside them
     logical(group_rows),  # before layouts are voted on: a group votes as one
     logical(split_quotient_axes),  # grouped and transposed convolutions become products

@@ -31,9 +31,9 @@ from aot.precision import Precision
 
 Pass = Callable[[Graph], bool]
 
-quantised = (*fake_quantize.RULES, *levels.RULES)
+quantized = (*fake_quantize.RULES, *levels.RULES)
 plain = (*shape.RULES, *algebra.RULES, *activation.RULES, *norm.RULES, pooling.drop_unused_indices)
-canonicalize = RuleSet("canonicalize", (*plain, *quantised))
+canonicalize = RuleSet("canonicalize", (*plain, *quantized))
 weights = (*conv.RULES, *branches.RULES)
 absorb_scales = RuleSet("absorb_scales", (*shape.RULES, *algebra.RULES, *weights, *activation.RULES))
 simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES, *levels.RULES))

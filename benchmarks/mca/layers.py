@@ -13,8 +13,8 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from benchmarks.mca.loops import Loop, inner_loops
 from tests.lowering.check import conv, weights
-from tests.lowering.quantised import convolution, quantised
-from tests.lowering.quantised import weights as whole_weights
+from tests.lowering.quantized import convolution, quantized
+from tests.lowering.quantized import weights as whole_weights
 from tests.lowering.storage.test_group_sums import Weights
 from tests.passes.check import graph_of
 
@@ -42,7 +42,7 @@ def _grouped(bits: int) -> Callable[[Builder, OutPort], OutPort]:
 
 
 def _whole(b: Builder, x: OutPort) -> OutPort:
-    return b.MatMul(quantised(b, x), whole_weights(b, 512, 512), transpose_b=True)
+    return b.MatMul(quantized(b, x), whole_weights(b, 512, 512), transpose_b=True)
 
 
 def _inside(make: Callable[[Builder, OutPort], OutPort], options: CompileOptions | None = None) -> Layer:
@@ -60,8 +60,8 @@ F16 = CompileOptions(precision="f16", fast_math=True)
 BF16, ROUNDED = CompileOptions(precision="bf16"), CompileOptions(activations="int8")
 LAYERS = {
     "int8 matmul": Layer(_whole, (128, 512)),
-    "int8 1x1": Layer(lambda b, x: convolution(b, quantised(b, x), 64, 1), IMAGE),
-    "int8 3x3": Layer(lambda b, x: convolution(b, quantised(b, x), 64), IMAGE),
+    "int8 1x1": Layer(lambda b, x: convolution(b, quantized(b, x), 64, 1), IMAGE),
+    "int8 3x3": Layer(lambda b, x: convolution(b, quantized(b, x), 64), IMAGE),
     "u4 weights, 32 tokens": Layer(_grouped(4), (32, 512), ROUNDED),
     "u4 weights, a token": Layer(_grouped(4), (1, 512), ROUNDED),
     "u8 weights, 32 tokens": Layer(_grouped(8), (32, 512), ROUNDED),

@@ -18,7 +18,7 @@ from tests.frontends.huggingface import test_transformers as decoders
 from tests.frontends.onnx.tabular.test_tabular import EXPECTED, TABULAR
 from tests.frontends.tf.tf_models import calls_of, unpacked
 from tests.lowering.check import ints
-from tests.lowering.quantised import convolution, data, quantised, weights
+from tests.lowering.quantized import convolution, data, quantized, weights
 from tests.lowering.storage.short_networks import CASES
 from tests.passes.check import Make, Size, graph_of, values
 from tests.speech import test_speaking as speaking
@@ -38,17 +38,17 @@ VARIED = np.array([0.667, 0.8, 1.0], np.float32)  # of a voice: noise, noise of 
 
 def bytes_picture(b: Builder, x: OutPort) -> OutPort:
     """Return convolutions of bytes with strides 1 and 2, and a product."""
-    y = b.Relu(convolution(b, quantised(b, x), 32))
-    y = b.Relu(convolution(b, quantised(b, y), 48, stride=2, seed=1))
+    y = b.Relu(convolution(b, quantized(b, x), 32))
+    y = b.Relu(convolution(b, quantized(b, y), 48, stride=2, seed=1))
     y = b.ReduceMean(y, ints(b, 2, 3), keep_dims=False)
-    return b.MatMul(quantised(b, y), weights(b, 20, 48), transpose_b=True)
+    return b.MatMul(quantized(b, y), weights(b, 20, 48), transpose_b=True)
 
 
 def bytes_attention(b: Builder, x: OutPort) -> OutPort:
     """Return attention whose projections are products of bytes."""
-    q, k, v = (b.MatMul(quantised(b, x), weights(b, 64, 64, seed=n), transpose_b=True) for n in range(3))
+    q, k, v = (b.MatMul(quantized(b, x), weights(b, 64, 64, seed=n), transpose_b=True) for n in range(3))
     y = b.MatMul(b.Softmax(b.Multiply(b.MatMul(q, k, transpose_b=True), 0.02), axis=-1), v)
-    return b.Add(b.MatMul(quantised(b, y), weights(b, 64, 64, seed=3), transpose_b=True), x)
+    return b.Add(b.MatMul(quantized(b, y), weights(b, 64, 64, seed=3), transpose_b=True), x)
 
 
 def _built(make: Make, shape: Sequence[Size]) -> Callable[[], Graph]:

@@ -56,7 +56,7 @@ def test_sizes_vary_and_patterns_of_reshapes_follow(heads: Folder) -> None:
     assert model(np.zeros((3, 9, 32), np.float32))[0].shape == (3, 4, 9, 16)
 
 
-def test_products_are_quantised(heads: Folder) -> None:
+def test_products_are_quantized(heads: Folder) -> None:
     made = copied("quantize", heads)
     types = [n.get_type_name() for n in ov.Core().read_model(made.xml).get_ordered_ops()]
     assert types.count("FakeQuantize") == 1
@@ -64,7 +64,7 @@ def test_products_are_quantised(heads: Folder) -> None:
     assert error(made) < 0.02
 
 
-def test_weights_alone_are_quantised(heads: Folder) -> None:
+def test_weights_alone_are_quantized(heads: Folder) -> None:
     made = copied("quantize", heads, "--weights-only")
     kinds = {n.get_element_type().to_string() for n in ov.Core().read_model(made.xml).get_ordered_ops()}
     assert kinds == {"f32", "u8", "i64"}

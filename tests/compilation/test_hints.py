@@ -23,7 +23,7 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.tools.overview import read, text
 from aot.writers.openvino import write
-from tests.lowering.quantised import HAS
+from tests.lowering.quantized import HAS
 
 LARGE = 2048  # outputs with which weights are large
 ROWS = Var("n", None, 1)

@@ -149,7 +149,7 @@ def test_an_extension_folder(name: str, installed: Installed, project: Path) -> 
     np.testing.assert_allclose(np.load(project / "y.npy"), y, rtol=1e-5)
 
 
-def test_a_network_is_quantised(installed: Installed, project: Path) -> None:
+def test_a_network_is_quantized(installed: Installed, project: Path) -> None:
     np.savez(project / "x.npz", image=np.load(DIGITS / "seven.npy"))
     installed.aot("quantize", DIGITS / "model.xml", "--data", "x.npz", "-o", "q.xml", "--quiet", cwd=project)
     installed.aot("compile", "q.xml", "-o", "q.so", "--quiet", "--header", "q.hpp", cwd=project)

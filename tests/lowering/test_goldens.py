@@ -58,13 +58,13 @@ def whole(*shape: int) -> Array:
     return np.random.default_rng(0).integers(-127, 127, shape, endpoint=True)
 
 
-def quantised(b: Builder, x: OutPort) -> OutPort:
+def quantized(b: Builder, x: OutPort) -> OutPort:
     """Bytes times a factor, multiplied by whole numbers times another one."""
     data = b.Multiply(b.Subtract(b.Convert(x, destination_type=DType.F32), 3.0), 0.02)
     return b.MatMul(data, b.const(whole(64, 16) * np.float32(0.5), DType.F32))
 
 
-def quantised_rows(b: Builder, x: OutPort) -> OutPort:
+def quantized_rows(b: Builder, x: OutPort) -> OutPort:
     level = b.Clamp(b.Round(b.Divide(x, 0.02)), min=0.0, max=255.0)
     data = b.Multiply(b.Convert(b.Convert(level, destination_type=DType.U8), destination_type=DType.F32), 0.02)
     return b.MatMul(data, b.const(whole(64, 32) * np.float32(0.5), DType.F32))
@@ -81,7 +81,7 @@ def sigmoid_of_levels(b: Builder, x: OutPort) -> OutPort:
     return b.Convert(level, destination_type=DType.U8)
 
 
-def quantised_groups(b: Builder, x: OutPort) -> OutPort:
+def quantized_groups(b: Builder, x: OutPort) -> OutPort:
     data = b.Multiply(b.Convert(x, destination_type=DType.F32), 0.02)
     w, ones, zeros = b.const(whole(2, 8, 16, 1, 1) * np.float32(0.5), DType.F32), (1, 1), (0, 0)
     return b.GroupConvolution(data, w, strides=ones, pads_begin=zeros, pads_end=zeros, dilations=ones)
@@ -135,11 +135,11 @@ def two_results(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
 
 CASES = {
     "fuse_steps": Case(linear, ((4, 32),)),
-    "use_integer_dots": Case(quantised, ((4, 64),), ("avxvnni",), dtype=DType.U8),
+    "use_integer_dots": Case(quantized, ((4, 64),), ("avxvnni",), dtype=DType.U8),
     "group_rows": Case(lambda b, x: b.Softmax(x, axis=-1), ((4, 32),)),
     "split_quotient_axes": Case(grouped, ((1, 32, 6, 5),)),
     "hoist_invariants": Case(lambda b, x, grid: b.GridSample(x, grid), ((1, 5, 6, 7), (1, 3, 11, 2))),
-    "use_integer_dots_again": Case(quantised_groups, ((1, 32, 6, 5),), ("avxvnni",), dtype=DType.U8),
+    "use_integer_dots_again": Case(quantized_groups, ((1, 32, 6, 5),), ("avxvnni",), dtype=DType.U8),
     "tabulate_functions": Case(sigmoid_of_levels, ((4, 64),), dtype=DType.U8),
     "shorten_levels": Case(levels_of_sigmoid, ((4, 64),)),
     "shorten_floats": Case(linear, ((4, 32),), precision="bf16"),
@@ -152,7 +152,7 @@ CASES = {
         lambda b, x: b(MaxPool((1, 1), (2, 2), (2, 2), (5, 5)), conv(b, x, 32, 1, begin=(0, 0))), ((1, 3, 12, 12),)
     ),
     "fuse_row_strips": Case(inverted, ((1, 6, 100, 26),)),
-    "halve_products": Case(quantised_rows, ((8, 64),)),
+    "halve_products": Case(quantized_rows, ((8, 64),)),
     "separate_functions": Case(lambda b, x: b.Sigmoid(b.ReduceSum(x, ints(b, -1), keep_dims=False)), ((8, 20, 16),)),
     "unroll_recurrence": Case(recurrent, ((1, 4, 8), (1, 1, 192), (1, 1, 192))),
     "write_in_place": Case(in_place, ((8, 8),)),

@@ -12,7 +12,7 @@ from aot.ir.graph import Graph
 from aot.ir.op import DecomposedOp, Elements, LoopOp, Op
 from aot.opset.control.random_numbers import Multinomial, RandomUniform
 from aot.opset.elementwise.quantization import FakeConvert
-from aot.opset.recurrent.quantised import QuantisedLSTMRecurrence
+from aot.opset.recurrent.quantized import QuantisedLSTMRecurrence
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError

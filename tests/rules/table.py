@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.rules.entries import activations, arithmetic, lowering, movement, quantisation, weights
+from tests.rules.entries import activations, arithmetic, lowering, movement, quantization, weights
 
 THEMES = {
     "Data movement": movement.ENTRIES,
     "Arithmetic": arithmetic.ENTRIES,
     "Activations and normalisation written out": activations.ENTRIES,
     "Weights, padding, pooling": weights.ENTRIES,
-    "Levels of quantised networks": quantisation.ENTRIES,
+    "Levels of quantised networks": quantization.ENTRIES,
     "Operations written out": lowering.ENTRIES,
 }
 ENTRIES = tuple(entry for entries in THEMES.values() for entry in entries)

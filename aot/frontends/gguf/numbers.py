@@ -80,7 +80,7 @@ class PartOfBlocks(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantised:
+class Quantized:
     """A quantised tensor as deferred numbers, zero points and scales; its elements are `(numbers - zeros) * scales`."""
 
     numbers: Deferred
@@ -96,7 +96,7 @@ class Quantised:
         return found
 
 
-def quantised(stored: Stored, order: Array | None = None) -> Quantised:
+def quantized(stored: Stored, order: Array | None = None) -> Quantized:
     """Return the parts of a tensor, with its dimensions, blocks of a row, and numbers of a block or 1.
 
     `order`: of the rows.
@@ -112,7 +112,7 @@ def quantised(stored: Stored, order: Array | None = None) -> Quantised:
         shape = (*stored.shape[:-1], stored.shape[-1] // size, last)
         return Deferred(PartOfBlocks(stored.format, part, shape, dtype, least), inputs, types, TensorType(dtype, shape))
 
-    return Quantised(part(Part.NUMBERS, number, size), part(Part.ZEROS, DType.F32, 1), part(Part.SCALES, DType.F32, 1))
+    return Quantized(part(Part.NUMBERS, number, size), part(Part.ZEROS, DType.F32, 1), part(Part.SCALES, DType.F32, 1))
 
 
 class Positive:

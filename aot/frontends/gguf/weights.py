@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.frontends.gguf.container import Container, Stored
-from aot.frontends.gguf.numbers import quantised
+from aot.frontends.gguf.numbers import quantized
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.inference import MAX_FOLD_ELEMENTS
@@ -62,7 +62,7 @@ class Weights:
         return self._compressed(build, stored, None)
 
     def _compressed(self, build: Builder, stored: Stored, order: Array | None) -> OutPort:
-        parts = quantised(stored, order)
+        parts = quantized(stored, order)
         small = parts.numbers.size <= MAX_FOLD_ELEMENTS  # inference asks for few values
         numbers, zeros, scales = (x.array() if small else x for x in (parts.numbers, parts.zeros, parts.scales))
         whole = build.const(numbers, parts.numbers.type.dtype, stored.name)

@@ -24,7 +24,7 @@ from aot.frontends.huggingface.names import (
     STARCODER2,
     Names,
 )
-from aot.frontends.huggingface.quantised import Scheme, scheme_of
+from aot.frontends.huggingface.quantized import Scheme, scheme_of
 from aot.frontends.language.config import (
     ALL_TOKENS,
     GELU,

@@ -16,7 +16,7 @@ from aot.codegen.ir.loops import Var
 from aot.frontends.huggingface.config import FILE, Architecture, Network, activation_named, unsupported
 from aot.frontends.huggingface.container import read_json, read_tensors
 from aot.frontends.huggingface.names import HEAD, TOKENS, Names
-from aot.frontends.huggingface.quantised import scheme_of
+from aot.frontends.huggingface.quantized import scheme_of
 from aot.frontends.huggingface.texts import GENERATION, texts_of
 from aot.frontends.huggingface.weights import LM_HEAD, FolderWeights
 from aot.frontends.language.config import ALL_TOKENS, MAX_LAYERS, MAX_TOKENS, Config, Factors, Family, Values

@@ -7,7 +7,7 @@ import numpy as np
 from aot.frontends.huggingface.config import Network
 from aot.frontends.huggingface.container import Stored
 from aot.frontends.huggingface.names import HEAD, NORM, POSITIONS, TOKENS
-from aot.frontends.huggingface.quantised import SmallMatrices, SmallMatrix, decompressed
+from aot.frontends.huggingface.quantized import SmallMatrices, SmallMatrix, decompressed
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.origin import Origin

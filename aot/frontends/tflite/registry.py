@@ -87,10 +87,10 @@ def extension(kind: str) -> Callable[[C], C]:
     return tflite(kind)
 
 
-def conversion_of(kind: str, is_quantised: bool) -> Conversion | None:
+def conversion_of(kind: str, is_quantized: bool) -> Conversion | None:
     """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
     CONVERSIONS.load()
-    return CONVERSIONS.of_extension(kind) or (EXACT.get(kind) if is_quantised else None) or CONVERSIONS.of(kind)
+    return CONVERSIONS.of_extension(kind) or (EXACT.get(kind) if is_quantized else None) or CONVERSIONS.of(kind)
 
 
 @dataclass(frozen=True, slots=True)

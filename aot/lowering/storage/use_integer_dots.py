@@ -37,7 +37,7 @@ from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import sums_over, whole_numbers
-from aot.lowering.storage.quantised import BYTES, NONE, Quantised, as_byte, is_zero, quantised
+from aot.lowering.storage.quantized import BYTES, NONE, Quantized, as_byte, is_zero, quantized
 from aot.lowering.storage.widen_bytes import widen_bytes
 from aot.lowering.storage.widen_windows import widen_windows
 from aot.runtime.abi import DType
@@ -158,7 +158,7 @@ class _Dots:
         found = sums_over(np.asarray(self.steps.values[weights.whole.name].array), index, outer, r.axes)
         return None if found is None else Load(self.steps.constant(f"{w.buffer.name}.sums", found), outer)
 
-    def _total(self, x: Quantised, step: Step, before: list[Step], less: bool) -> Load:
+    def _total(self, x: Quantized, step: Step, before: list[Step], less: bool) -> Load:
         """Return the sum of the data of each point of a product; a step that makes it is added to `before`.
 
         `less`: of the data less 128.
@@ -207,14 +207,14 @@ class _Dots:
         dims = [variables(i) for i in x.index if variables(i) & set(r.axes)]
         return len(dims) == 2 and all(len(v & set(r.axes)) == 1 and channels[0] not in v for v in dims)
 
-    def _matched(self, product: _Product) -> Quantised | None:
-        return quantised(product.data, self.kept, product.apart)
+    def _matched(self, product: _Product) -> Quantized | None:
+        return quantized(product.data, self.kept, product.apart)
 
-    def _bytes_of(self, name: str) -> tuple[Step, Definition, Quantised] | None:
+    def _bytes_of(self, name: str) -> tuple[Step, Definition, Quantized] | None:
         """Return the single step that computes a value from bytes, its definition, and the bytes; None without one."""
         made = self.makers.get(name, [])
         d = made[0].definition if len(made) == 1 else None
-        found = quantised(d.value, self.kept) if d is not None else None
+        found = quantized(d.value, self.kept) if d is not None else None
         return (made[0], d, found) if d is not None and found is not None else None
 
     def _make_bytes(self, name: str) -> None:
@@ -244,7 +244,7 @@ class _Dots:
         ours = self.steps.values[byte.buffer.name].region is MemoryRegion.ARENA
         return byte.buffer if ours and byte.buffer.shape == d.out.shape else None
 
-    def _read_bytes(self, name: str, kept: Buffer, found: Quantised) -> None:
+    def _read_bytes(self, name: str, kept: Buffer, found: Quantized) -> None:
         """Make all consumers read the bytes; padding guards go around the byte, so that a halo can replace them."""
 
         def change(e: Expr) -> Expr | None:
@@ -324,7 +324,7 @@ def _terms(r: Reduce) -> int:
     return prod(typical(a.extent or 1) for a in r.axes)
 
 
-def _fits(x: Quantised, w: _Weights, d: Definition) -> bool:
+def _fits(x: Quantized, w: _Weights, d: Definition) -> bool:
     """True if no sum of (byte - zero) * weight can overflow. A zero point that is no byte makes differences larger."""
     assert d.reduction is not None
     terms = _terms(d.reduction) * (1 if w.shift is None else 2)
@@ -337,7 +337,7 @@ def _fits(x: Quantised, w: _Weights, d: Definition) -> bool:
 
 def _summed(
     d: Definition,
-    x: Quantised,
+    x: Quantized,
     w: Load,
     weights: _Weights,
     zeros: Expr | None,
@@ -368,12 +368,12 @@ def _summed(
     return replace(d, value=simplified(rewrite(d.value, {r: total})))
 
 
-def _scaled(whole: Expr, x: Quantised, r: Reduce) -> Expr:
+def _scaled(whole: Expr, x: Quantized, r: Reduce) -> Expr:
     """Return a term of a sum; with the data's scale, if groups of the sum have scales of their own."""
     return cast(whole, DType.F32) * x.scale if x.scale is not None and _is_apart(x, r) else whole
 
 
-def _is_apart(x: Quantised, r: Reduce) -> bool:
+def _is_apart(x: Quantized, r: Reduce) -> bool:
     """True if groups of a sum have data with scales of their own."""
     return x.scale is not None and bool(variables(x.scale) & set(r.axes))
 

@@ -120,10 +120,10 @@ def _branch(term: OutPort) -> _Branch | None:
             return None
         return _Branch(operands[0], term, operands[1])
     is_linear = isinstance(node.op, Convolution | GroupConvolution | MatMul) and is_constant(node.source(1))
-    return _Branch(node.source(0), term, node.source(1)) if is_linear and not _is_quantised(node.source(0)) else None
+    return _Branch(node.source(0), term, node.source(1)) if is_linear and not _is_quantized(node.source(0)) else None
 
 
-def _is_quantised(x: OutPort) -> bool:
+def _is_quantized(x: OutPort) -> bool:
     """True for whole numbers times a scale: with weights of one branch they may be multiplied as whole numbers."""
     node = x.node
     while isinstance(node.op, Multiply | Add) and (operands := with_constant(node)) is not None:

@@ -36,7 +36,7 @@ def _decides(node: Node, x: OutPort) -> bool:
     return all(alike) and node.out_port(0).type == x.type
 
 
-def _quantised(build: Builder, node: Node, x: OutPort) -> OutPort:
+def _quantized(build: Builder, node: Node, x: OutPort) -> OutPort:
     """Return `x` quantised as `node` does, by a node that is there or by another one."""
     found = (p.node for p in x.destinations if p.idx == 0 and isinstance(p.node.op, FakeQuantize))
     there = next((n for n in found if _are_alike(n, node)), None)
@@ -59,7 +59,7 @@ def quantize_before_concat(node: Node, op: FakeQuantize, build: Builder) -> OutP
     joined = source(node.source(0), Concat)
     if joined is None or not _decides(node, joined.out_port(0)):
         return None
-    return build(joined.op, *(_quantised(build, node, x) for x in joined.sources() if x is not None))
+    return build(joined.op, *(_quantized(build, node, x) for x in joined.sources() if x is not None))
 
 
 @rule(FakeQuantize)
@@ -69,7 +69,7 @@ def quantize_before_pool(node: Node, op: FakeQuantize, build: Builder) -> OutPor
     if pool is None or not isinstance(pool.op, MaxPool | DilatedMaxPool) or not _decides(node, pool.out_port(0)):
         return None
     x = pool.source(0)
-    return build(pool.op, _quantised(build, node, x)) if has_whole_windows(pool.op, x) else None
+    return build(pool.op, _quantized(build, node, x)) if has_whole_windows(pool.op, x) else None
 
 
 @rule(FakeQuantize)
@@ -81,7 +81,7 @@ def quantize_before_view(node: Node, op: FakeQuantize, build: Builder) -> OutPor
     x = moved.node.source(0)
     before, after = volume(x.shape), volume(moved.shape)
     keeps = before == after or (isinstance(before, int) and isinstance(after, int) and before < after)
-    return again(build, [moved], _quantised(build, node, x)) if keeps and x.node.held is None else None
+    return again(build, [moved], _quantized(build, node, x)) if keeps and x.node.held is None else None
 
 
 RULES = (quantize_once, quantize_before_concat, quantize_before_pool, quantize_before_view)

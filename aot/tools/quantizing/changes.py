@@ -48,7 +48,7 @@ def in_levels(build: Builder, data: OutPort, limits: Limits | None) -> OutPort:
     return build(FakeQuantize(levels=LEVELS), data, *ends, *ends)
 
 
-def quantise(graph: Graph, products: Sequence[Product], changes: Sequence[Change | None]) -> None:
+def quantize(graph: Graph, products: Sequence[Product], changes: Sequence[Change | None]) -> None:
     """Quantise products in place; those without a change stay as they are."""
     levels: dict[tuple[OutPort, Limits | None], OutPort] = {}
     for product, change in zip(products, changes, strict=True):
@@ -64,7 +64,7 @@ def quantise(graph: Graph, products: Sequence[Product], changes: Sequence[Change
             _correct(build, product, change.correction)
 
 
-def quantise_by_flags(graph: Graph, products: Sequence[Product], changes: Sequence[Change]) -> None:
+def quantize_by_flags(graph: Graph, products: Sequence[Product], changes: Sequence[Change]) -> None:
     """Let products be quantised where the input `QUANTISED` is set for them."""
     build = Builder(graph)
     flags = build(Parameter(DType.BOOL, (len(products),)), name=QUANTISED)

@@ -28,13 +28,13 @@ from aot.runtime.errors import UsageError
 from aot.runtime.measuring import profile
 from aot.runtime.model import CompiledModel
 from aot.tools.convert import convert_model
-from aot.tools.quantizing.changes import QUANTISED, Change, quantise, quantise_by_flags
+from aot.tools.quantizing.changes import QUANTISED, Change, quantize, quantize_by_flags
 from aot.tools.quantizing.choices import Ranges
 from aot.tools.quantizing.network import Fault, Network
 from aot.tools.quantizing.output import check_xml, here, without_interface
 from aot.tools.quantizing.products import left_out, products_of
 from aot.tools.quantizing.ranges import limits
-from aot.tools.quantizing.report import F32, INT8, Quantised, QuantisedLayer, QuantisedOutput, compared, worst
+from aot.tools.quantizing.report import F32, INT8, Quantized, QuantizedLayer, QuantizedOutput, compared, worst
 
 SECONDS = 0.4  # for which each network is timed
 RECURRENT = "--weights int8 reaches recurrent layers: aot quantize MODEL --weights int8 -o m_int8.xml"
@@ -51,7 +51,7 @@ def quantize_model(
     percentile: float = PERCENTILE,
     max_error: float | None = None,
     **keywords: Unpack[CompileKeywords],
-) -> Quantised:
+) -> Quantized:
     """Write a model as OpenVINO IR whose products compute in 8 bits: `output`, an .xml, and the .bin beside it.
 
     `data`: an array for each input, by name, of its shape, or of one dimension more in front: several samples; or a
@@ -105,7 +105,7 @@ class _Run:
         if self.observe is not None:
             self.observe("quantize", self.steps, 2 * len(self.samples))
 
-    def run(self, path: Path, how: Ranges, percentile: float) -> Quantised:
+    def run(self, path: Path, how: Ranges, percentile: float) -> Quantized:
         products = self.network.products
         seen = self.network.ranges(self.samples, how, percentile, self.told)
         found = [s.range(how, percentile) for s in seen]
@@ -119,11 +119,11 @@ class _Run:
         faults = self.network.faults(changes, self.samples, self.told)
         changes = [replace(c, correction=f.mean) for c, f in zip(changes, faults, strict=True)]
         order, alone, long = self._costly(changes)
-        made = self._quantised(changes, order[:long])
+        made = self._quantized(changes, order[:long])
         outputs = self._outputs(made)
         while self.max_error is not None and long < len(order) and worst(outputs) > self.max_error:
             long = min(len(order), long + max(1, long // 4))
-            made = self._quantised(changes, order[:long])
+            made = self._quantized(changes, order[:long])
             outputs = self._outputs(made)
         graph = self._variant(changes, order[:long])
         graph.rt_info |= {"quantised": {"input_model": self.model.name, "samples": str(len(self.samples))}}
@@ -135,7 +135,7 @@ class _Run:
         if self.max_error is None:
             return [], None, 0
         graph, products = self.network.variant()
-        quantise_by_flags(graph, products, changes)
+        quantize_by_flags(graph, products, changes)
         model = self.network.compiled(graph, 1, plain_products=True)
         names = [p.layer for p in products]
         work = work_of(self.plain)
@@ -152,13 +152,13 @@ class _Run:
     def _variant(self, changes: Sequence[Change], long: Sequence[int]) -> Graph:
         """Return the network with all changes but those of the products `long`."""
         graph, products = self.network.variant()
-        quantise(graph, products, [None if k in set(long) else c for k, c in enumerate(changes)])
+        quantize(graph, products, [None if k in set(long) else c for k, c in enumerate(changes)])
         return graph
 
-    def _quantised(self, changes: Sequence[Change], long: Sequence[int]) -> CompiledModel:
+    def _quantized(self, changes: Sequence[Change], long: Sequence[int]) -> CompiledModel:
         return self.network.compiled(self._variant(changes, long), 1)
 
-    def _outputs(self, made: CompiledModel) -> tuple[QuantisedOutput, ...]:
+    def _outputs(self, made: CompiledModel) -> tuple[QuantizedOutput, ...]:
         pairs = [(results(made, s), w) for s, w in zip(self.samples, self.wanted, strict=True)]
         return tuple(
             compared(info.name, [(y[info.name], w[info.name]) for y, w in pairs]) for info in self.plain.outputs
@@ -168,17 +168,17 @@ class _Run:
         self,
         path: Path,
         made: CompiledModel,
-        outputs: tuple[QuantisedOutput, ...],
+        outputs: tuple[QuantizedOutput, ...],
         found: Sequence[tuple[float, float]],
         faults: Sequence[Fault],
         alone: Sequence[float] | None,
         long: set[int],
-    ) -> Quantised:
+    ) -> Quantized:
         rows = tuple(
-            QuantisedLayer(
+            QuantizedLayer(
                 p.layer, F32 if k in long else INT8, *found[k], faults[k].decibels, None if alone is None else alone[k]
             )
             for k, p in enumerate(self.network.products)
         )
         before, after = (profile.measure(m, self.samples[0], SECONDS).least for m in (self.plain, made))
-        return Quantised(rows, outputs, path.with_suffix(".bin").stat().st_size, before, after, self.left_out)
+        return Quantized(rows, outputs, path.with_suffix(".bin").stat().st_size, before, after, self.left_out)

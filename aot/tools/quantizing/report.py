@@ -14,7 +14,7 @@ F32, INT8 = "f32", "int8"
 
 
 @dataclass(frozen=True, slots=True)
-class QuantisedLayer:
+class QuantizedLayer:
     """A product: its type, the range of its data, its signal over noise in dB.
 
     `error`: that of the results if it alone is quantised; None where no limit of errors was asked for.
@@ -29,7 +29,7 @@ class QuantisedLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class QuantisedOutput:
+class QuantizedOutput:
     """An output against f32: the largest difference over the largest number, and the mean one (root of mean squares).
 
     `same`: share of rows, along the last dimension, whose greatest element is the same one; None for one element.
@@ -42,14 +42,14 @@ class QuantisedOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantised:
+class Quantized:
     """A quantised network: layers as they run, outputs, bytes of weights, seconds of an inference.
 
     `left_out`: recurrent layers, loops and branches, whose products stay in f32.
     """
 
-    layers: tuple[QuantisedLayer, ...]
-    outputs: tuple[QuantisedOutput, ...]
+    layers: tuple[QuantizedLayer, ...]
+    outputs: tuple[QuantizedOutput, ...]
     bytes: int
     seconds_f32: float
     seconds: float
@@ -70,18 +70,18 @@ class Quantised:
         return "\n".join(lines)
 
 
-def worst(outputs: Sequence[QuantisedOutput]) -> float:
+def worst(outputs: Sequence[QuantizedOutput]) -> float:
     """Return the largest error of all outputs."""
     return max((x.error for x in outputs), default=0.0)
 
 
-def compared(name: str, pairs: Sequence[tuple[Array, Array]]) -> QuantisedOutput:
+def compared(name: str, pairs: Sequence[tuple[Array, Array]]) -> QuantizedOutput:
     """Compare an output of all samples with those of f32."""
     error = max(error_of(y, w) for y, w in pairs)
     if pairs[0][1].dtype.kind != "f":
-        return QuantisedOutput(name, error, error, None)
+        return QuantizedOutput(name, error, error, None)
     noise = sum(float(np.square(y.astype(np.float64) - w).sum()) for y, w in pairs)
     signal = sum(float(np.square(w.astype(np.float64)).sum()) for _, w in pairs)
     rows = [np.equal(y.argmax(-1), w.argmax(-1)) for y, w in pairs if w.ndim and w.shape[-1] > 1 and w.size]
     same = float(np.mean(np.concatenate([r.reshape(-1) for r in rows]))) if rows else None
-    return QuantisedOutput(name, error, float(np.sqrt(noise / (signal or 1.0))), same)
+    return QuantizedOutput(name, error, float(np.sqrt(noise / (signal or 1.0))), same)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from aot.codegen.ir.loops import Kernel, Var
 from aot.codegen.ir.numbers.normal_values import normal_buffers
-from aot.codegen.ir.numbers.quantised import is_quantised
+from aot.codegen.ir.numbers.quantized import is_quantized
 from aot.codegen.llvm.emit.function_text import Function, Value, local
 from aot.codegen.llvm.emit.memo import unified
 from aot.codegen.llvm.emit.registers import stored
@@ -43,7 +43,7 @@ def emit(
     body = function.append("start")
     function.branch(body)
     normal = normal_buffers(kernel.body) if flushes and abilities.rounds_normal else None
-    values = Values(function, sizes, pointers, abilities, normal, quantised=is_quantised(kernel.body))
+    values = Values(function, sizes, pointers, abilities, normal, quantized=is_quantized(kernel.body))
     values.calls_functions = target is not None and target.compact_code
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body

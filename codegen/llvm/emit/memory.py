@@ -54,8 +54,8 @@ class Memory(Lanes):
     """Reads and writes memory and registers at the current place of a function.
 
     `normal`: buffers without denormal numbers (`codegen/ir/numbers/normal_values.py`), None where the target does not
-    round normal numbers to bf16 itself; `is_normal`: a value without them is being stored. `quantised`: products and
-    sums are not fused (`codegen/ir/numbers/quantised.py`).
+    round normal numbers to bf16 itself; `is_normal`: a value without them is being stored. `quantized`: products and
+    sums are not fused (`codegen/ir/numbers/quantized.py`).
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class Memory(Lanes):
         abilities: Abilities,
         normal: frozenset[str] | None = None,
         *,
-        quantised: bool = False,
+        quantized: bool = False,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
         self.at = Addresses(function, sizes, pointers, self.expr)
         self.abilities = abilities
         self.normal, self.is_normal = normal, False
-        self.quantised = quantised
+        self.quantized = quantized
         self.factors = ConstantLanes(function, self.global_name) if abilities.multiplies_lanes else None
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code

@@ -33,7 +33,7 @@ from aot.codegen.ir.loops import (
     While,
 )
 from aot.codegen.ir.numbers.normal_values import is_normal
-from aot.codegen.ir.numbers.quantised import adds_product
+from aot.codegen.ir.numbers.quantized import adds_product
 from aot.codegen.ir.traverse import has_parallel
 from aot.codegen.llvm.emit.address import Access, reads_memory
 from aot.codegen.llvm.emit.blocks import TileTransposer, vectors
@@ -386,9 +386,9 @@ class StatementEmitter:
             raise InternalError(f"store: {stmt.buffer.name} holds {dtype.value}, got {stmt.value.dtype.value}")
         target = self.at.access(stmt.buffer, stmt.index)
         if stmt.accumulate:
-            quantised, self.values.quantised = self.values.quantised, self.values.quantised and not adds_product(stmt)
+            quantized, self.values.quantized = self.values.quantized, self.values.quantized and not adds_product(stmt)
             self.accumulate(stmt, stmt.accumulate, target)
-            self.values.quantised = quantised
+            self.values.quantized = quantized
             return
         if self.bytes.keep(stmt, target):
             return

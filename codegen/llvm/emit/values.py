@@ -4,7 +4,7 @@ Rules, each in one place:
   * inside `within` no address outside is read: it is replaced by that of some zeros                      `within`
   * a product with a structural zero, or with one, costs nothing                                         `fma`
   * of a * b - c * d the first product is fused on all machines
-  * products and sums of quantised numbers are computed as they are written: no multiply-adds            `quantised`
+  * products and sums of quantised numbers are computed as they are written: no multiply-adds            `quantized`
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Values(Memory):
     def primitive(self, expr: Prim) -> Value:
         fn, args, dtype = expr.fn, expr.args, expr.dtype
         match fn, args:
-            case "add" | "sub", _ if dtype.is_float and not self.quantised and (value := self.fused(expr)) is not None:
+            case "add" | "sub", _ if dtype.is_float and not self.quantized and (value := self.fused(expr)) is not None:
                 return value
             case "within", (index, bound, value, *other):
                 return self.within(index, bound, value, other[0] if other else Const(0, value.dtype))
@@ -87,7 +87,7 @@ class Values(Memory):
                 return self.function(fn, args)
             case _:
                 operand = self.to_round if fn == "round_even" else self.expr
-                exact = self.quantised and dtype.is_float and fn in EXACT
+                exact = self.quantized and dtype.is_float and fn in EXACT
                 return self.apply(EXACT[fn] if exact else fn, args[0].dtype, *[operand(a) for a in args])
 
     def fused(self, expr: Prim) -> Value | None:
@@ -130,10 +130,10 @@ class Values(Memory):
             return known.again(self.f, values)
         block, first, lines = self.f.block, self.f.count, len(self.f.block.lines)
         saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
-        quantised, self.quantised = self.quantised, False
+        quantized, self.quantized = self.quantized, False
         factors, self.factors = self.factors, None  # since the lines are written again with other operands
         result = self.expr(body)
-        self.memo, self.quantised, self.factors = saved, quantised, factors
+        self.memo, self.quantized, self.factors = saved, quantized, factors
         if self.f.block is block and (made := passage(self.f, first, block.lines[lines:], values, result)) is not None:
             self.passages[key] = made
         return result

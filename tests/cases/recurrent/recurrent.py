@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.recurrent.quantised import QuantisedLSTMRecurrence
+from aot.opset.recurrent.quantized import QuantisedLSTMRecurrence
 from aot.opset.recurrent.recurrence import GRURecurrence, LSTMRecurrence, RNNRecurrence
 from aot.opset.recurrent.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
 from aot.opset.recurrent.recurrent_cells import GRUCell, LSTMCell_1, LSTMCell_4, RNNCell, WeightsFormat

@@ -138,7 +138,7 @@ def level(x: Expr, step: float, zero: float = 0.0) -> Expr:
         (DType.U8, 0, 255, 1e9),
     ],
 )
-def test_quantised_levels_round_in_the_conversion(
+def test_quantized_levels_round_in_the_conversion(
     t: DType, low: int, high: int, zero: float, target: str, lanes: int
 ) -> None:
     """Rounded numbers plus a zero point: the conversion rounds, and NaN gives 0, wherever the bounds are."""

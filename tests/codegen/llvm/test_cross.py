@@ -39,7 +39,7 @@ from aot.runtime.machines.aarch64 import AARCH64
 from tests.compilers import compiler
 from tests.lowering.check import conv
 from tests.lowering.check import weights as plain
-from tests.lowering.quantised import F32, I8, IMAGE, U8, convolution, data, quantised, weights
+from tests.lowering.quantized import F32, I8, IMAGE, U8, convolution, data, quantized, weights
 from tests.lowering.storage.test_group_sums import KINDS, ROUNDED
 from tests.lowering.storage.test_group_sums import data as rounded_data
 from tests.networks import NETWORKS
@@ -186,24 +186,24 @@ def test_levels_compute_the_same_bytes(tmp_path: Path) -> None:
 
 
 def matmul(b: Builder, x: OutPort) -> OutPort:
-    return b.MatMul(quantised(b, x), weights(b, 40, 70), transpose_b=True)
+    return b.MatMul(quantized(b, x), weights(b, 40, 70), transpose_b=True)
 
 
 def bytes_above_zero(b: Builder, x: OutPort) -> OutPort:
     """Weights of 0 to 255, which are less a number of each output where they are multiplied, and padding that is 0."""
     numbers = np.random.default_rng(0).integers(0, 256, (20, 16, 3, 3)).astype(np.uint8)
     w = b.Multiply(b.Convert(b.const(numbers, U8), destination_type=F32), b.const(0.003, F32))
-    return b.Convolution(quantised(b, x, 0), w, strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1))
+    return b.Convolution(quantized(b, x, 0), w, strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1))
 
 
 QUANTISED: dict[str, tuple[Make, tuple[int, ...]]] = {
     "matmul": (matmul, (9, 70)),
-    "convolution": (lambda b, x: convolution(b, quantised(b, x), 20), IMAGE),
+    "convolution": (lambda b, x: convolution(b, quantized(b, x), 20), IMAGE),
     # which Winograd's transforms would make products of i16
-    "data of i8": (lambda b, x: b.MatMul(quantised(b, x, 0, I8), weights(b, 36, 44), transpose_b=True), (5, 44)),
+    "data of i8": (lambda b, x: b.MatMul(quantized(b, x, 0, I8), weights(b, 36, 44), transpose_b=True), (5, 44)),
     "bytes above zero": (bytes_above_zero, IMAGE),
-    "fewer columns": (lambda b, x: b.MatMul(quantised(b, x), weights(b, 28, 27), transpose_b=True), (2, 27)),
-    "3x3 of 32 channels": (lambda b, x: convolution(b, quantised(b, x), 32), (1, 32, 12, 12)),
+    "fewer columns": (lambda b, x: b.MatMul(quantized(b, x), weights(b, 28, 27), transpose_b=True), (2, 27)),
+    "3x3 of 32 channels": (lambda b, x: convolution(b, quantized(b, x), 32), (1, 32, 12, 12)),
 }
 
 

@@ -19,7 +19,7 @@ from aot.options import CompileOptions
 from aot.runtime.arrays.tensors import Array
 from tests.codegen.llvm.test_cross import one_of, packed, program
 from tests.lowering.check import conv
-from tests.lowering.quantised import F32
+from tests.lowering.quantized import F32
 from tests.passes.check import Make, Size, graph_of, values
 
 ROWS, TERMS, COLUMNS = 20, 2 * HALF_TERMS + 22, 40

@@ -38,7 +38,7 @@ from tests.codegen.llvm.test_cross import QUANTISED
 from tests.codegen.web import Call, run_in_node
 from tests.dynamic.loops import NETWORKS as LOOPS
 from tests.frontends.gguf.networks import Network
-from tests.lowering.quantised import data
+from tests.lowering.quantized import data
 from tests.lowering.storage.short_networks import CASES as SHORT
 from tests.networks import NETWORKS
 from tests.passes.check import graph_of, values
@@ -105,7 +105,7 @@ def here(model: Graph | Path, target: str = "x86-64-v2") -> CompiledModel:
         return in_memory(stages(model, CompileOptions(target=target)).built)
 
 
-def quantised(name: str) -> tuple[Callable[[], Graph], list[Array]]:
+def quantized(name: str) -> tuple[Callable[[], Graph], list[Array]]:
     make, shape = QUANTISED[name]
     return lambda: graph_of(make, shape), [data(*shape)]
 
@@ -123,7 +123,7 @@ def plain(name: str) -> tuple[Callable[[], Graph], list[Array]]:
 MODELS: dict[str, tuple[Callable[[], Graph | Path], list[Array]]] = {
     "digits": (lambda: DIGITS, values((1, 1, 8, 8))),
     **{name: plain(name) for name in NETWORKS},
-    **{name: quantised(name) for name in QUANTISED},
+    **{name: quantized(name) for name in QUANTISED},
     **{name: short(name) for name in ("attention", "recurrent")},
 }
 

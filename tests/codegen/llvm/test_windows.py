@@ -38,7 +38,7 @@ from tests.codegen.llvm.test_cross import QUANTISED, RUNNER, packed
 from tests.compilers import compiler
 from tests.dynamic import loops
 from tests.frontends.gguf.networks import Network
-from tests.lowering.quantised import data
+from tests.lowering.quantized import data
 from tests.lowering.storage.short_networks import CASES as SHORT
 from tests.networks import NETWORKS
 from tests.passes.check import graph_of, values
@@ -250,7 +250,7 @@ def network(name: str) -> tuple[Callable[[], Graph], Sequence[Array]]:
     return made, values(shape)
 
 
-def quantised(name: str) -> tuple[Callable[[], Graph], Sequence[Array]]:
+def quantized(name: str) -> tuple[Callable[[], Graph], Sequence[Array]]:
     make, shape = QUANTISED[name]
     return lambda: graph_of(make, shape), [data(*shape)]
 
@@ -260,7 +260,7 @@ LOOPS = {name: loops.NETWORKS[name] for name in ("shapes_by_branch", "growing_by
 MODELS: dict[str, tuple[Callable[[], Graph], Sequence[Array]]] = {
     **{name: network(name) for name in NETWORKS},
     **{f"short {name}": short(name) for name in ("attention", "dynamic")},
-    "int8 convolution": quantised("convolution"),
+    "int8 convolution": quantized("convolution"),
     **{f"loop {name}": (one.make, one.inputs[0]) for name, one in LOOPS.items()},
 }
 PRECISION = {"short attention": "bf16"}  # of others: f32

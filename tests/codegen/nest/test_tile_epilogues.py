@@ -17,7 +17,7 @@ from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
-from tests.codegen.ir.numbers.test_chains import chain_sum, numbers, product
+from tests.codegen.ir.numbers.test_bf16_chains import chain_sum, numbers, product
 from tests.codegen.running import aligned, compiled
 
 W = frozenset({"w"})

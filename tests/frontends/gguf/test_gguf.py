@@ -16,7 +16,7 @@ from aot.compilation.jit import in_memory
 from aot.frontends import read_model
 from aot.frontends.gguf.blocks import FORMATS
 from aot.frontends.gguf.container import Stored
-from aot.frontends.gguf.numbers import Part, Positive, quantised
+from aot.frontends.gguf.numbers import Part, Positive, quantized
 from aot.ir.values.deferred import Deferred
 from aot.opset.deferred_parts import part_of
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
@@ -67,7 +67,7 @@ def test_numbers_of_some_rows_are_those_of_all(kind: str) -> None:
     raw, order = np.frombuffer(random_bytes(kind, (12, 512), 2), np.uint8), np.arange(12)[::-1] ^ 1
     stored = Stored("w", (12, 512), form, raw)
     for by in (None, order):
-        parts = quantised(stored, by)
+        parts = quantized(stored, by)
         numbers, zeros, scales = (part_of(x, 0, 3, 8) for x in (parts.numbers, parts.zeros, parts.scales))
         assert isinstance(numbers, Deferred) and isinstance(zeros, Deferred) and isinstance(scales, Deferred)
         assert (parts.numbers.rows(3, 8) == numbers.array()).all()

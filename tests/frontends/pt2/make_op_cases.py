@@ -30,7 +30,7 @@ HERE = Path(__file__).parent / "op_cases"
 DATE = (2020, 1, 1, 0, 0, 0)
 # Modules that register the operations of a family.
 OPERATIONS = {
-    "quantised": "torch.ao.quantization.fx._decomposed",
+    "quantized": "torch.ao.quantization.fx._decomposed",
     "boxes": "torchvision",
     "blocks": "torchao.quantization",
     "experts": "transformers.integrations.moe",

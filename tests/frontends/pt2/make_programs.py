@@ -69,7 +69,7 @@ def written(self: Of, x: torch.Tensor) -> torch.Tensor:
     return x.sum()
 
 
-def quantised(self: Of, x: torch.Tensor) -> torch.Tensor:
+def quantized(self: Of, x: torch.Tensor) -> torch.Tensor:
     """A convolution as PT2E quantises it: data of 8 bits with one scale, weights with a scale for each channel."""
     ops = torch.ops.quantized_decomposed
     data = ops.quantize_per_tensor(x, 0.02, 3, -128, 127, torch.int8)
@@ -80,7 +80,7 @@ def quantised(self: Of, x: torch.Tensor) -> torch.Tensor:
     return ops.dequantize_per_tensor(y, 0.05, -128, -128, 127, torch.int8)
 
 
-def quantised_by_range(self: Of, x: torch.Tensor) -> torch.Tensor:
+def quantized_by_range(self: Of, x: torch.Tensor) -> torch.Tensor:
     """A linear layer as PT2E quantises it dynamically."""
     ops = torch.ops.quantized_decomposed
     scale, zero = ops.choose_qparams(x, 0, 255, 2**-12, torch.uint8)
@@ -213,7 +213,7 @@ PROGRAMS: list[tuple[str, nn.Module, list[tuple[Any, ...]], Any]] = [
     ("map", Of(lambda _, x, y: map_rows(lambda a, b: a * 2 + b, x, y)), [(F(5, 3), F(3)), (F(5, 3), F(3))], None),
     ("item", Of(item), [(F(5, 3), torch.tensor(3)), (F(5, 3), torch.tensor(1))], None),
     ("grow", Of(grow), [(F(5, 4),), (F(9, 4),)], OPEN),
-    ("quantised", Of(quantised, **WEIGHTS), [(F(1, 4, 8, 8),), (F(1, 4, 8, 8),)], None),
+    ("quantised", Of(quantized, **WEIGHTS), [(F(1, 4, 8, 8),), (F(1, 4, 8, 8),)], None),
     ("conv_bf16", nn.Conv2d(3, 4, 3).bfloat16(), [(F(1, 3, 8, 8).bfloat16(),)] * 2, None),
     ("attention_f16", Attention().half(), [(F(2, 5, 16).half(),)] * 2, None),
     ("regions", Regions(), [(F(3, 4),), (F(3, 4),)], None),
@@ -222,7 +222,7 @@ PROGRAMS: list[tuple[str, nn.Module, list[tuple[Any, ...]], Any]] = [
     ("wide_product", Of(wide_product, w=WEIGHTS["w"][0, 0]), [(F(5, 3) * 40,)] * 2, None),
     ("number_as_tensor", Of(lambda _, x: torch.special.xlog1py(2.0, x)), [(torch.rand(3),)] * 2, None),
     ("derived", Of(derived), [(F(2, 5), F(2, 8)), (F(2, 9), F(2, 12))], ({1: M + 1}, {1: 2 * H})),
-    ("quantised_by_range", Of(quantised_by_range, **WEIGHTS), [(F(5, 36),), (F(5, 36) - 1,)], None),
+    ("quantised_by_range", Of(quantized_by_range, **WEIGHTS), [(F(5, 36),), (F(5, 36) - 1,)], None),
 ]
 
 

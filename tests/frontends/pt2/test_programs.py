@@ -18,7 +18,7 @@ from aot.runtime.errors import UnsupportedError, UsageError
 from aot.tools import overview
 from tests.frontends.onnx.models import run
 from tests.frontends.pt2.test_operations import array, assert_close, contents, saved
-from tests.lowering.quantised import HAS
+from tests.lowering.quantized import HAS
 
 FILE = Path(__file__).parent / "programs.zip"
 CASES = {case["name"]: case for case in contents(FILE)[1]}
@@ -54,7 +54,7 @@ def test_program_gives_what_pytorch_gives(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not HAS, reason="the processor sums no products of bytes")
 @pytest.mark.parametrize("name", ["quantised", "quantised_by_range"])
-def test_quantised_programs_sum_integers(name: str, tmp_path: Path) -> None:
+def test_quantized_programs_sum_integers(name: str, tmp_path: Path) -> None:
     path = saved(CASES[name]["program"], contents(FILE)[0], tmp_path)
     assert stages(path, CompileOptions(level=None)).groups.count("dots=") == 1
 

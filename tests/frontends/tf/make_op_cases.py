@@ -69,7 +69,7 @@ class Bytes:
         self.value = np.asarray(value)
 
 
-def quantised(dtype: Any) -> Any:
+def quantized(dtype: Any) -> Any:
     return {np.dtype(np.uint8): tf.quint8, np.dtype(np.int8): tf.qint8}[np.dtype(dtype)]
 
 
@@ -147,7 +147,7 @@ def add(made: Made, made_case: Case, number: int, dynamic: bool) -> None:
         if isinstance(value, Known):
             return tf.constant(value.value)
         if isinstance(value, Bytes):
-            return tf.bitcast(port(value.value), quantised(value.value.dtype))
+            return tf.bitcast(port(value.value), quantized(value.value.dtype))
         known = value.known if isinstance(value, Row) else ()
         value, name = np.asarray(value.value if isinstance(value, Row) else value), f"{prefix}_x{count}"
         count += 1

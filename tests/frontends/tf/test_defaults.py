@@ -56,7 +56,7 @@ def test_table_of_defaults_has_what_definitions_say() -> None:
     assert defaults_of("InitializeTableFromTextFileV2")["delimiter"] == "\t"
 
 
-def test_range_of_quantisation_is_that_of_the_data(tmp_path: Path) -> None:
+def test_range_of_quantization_is_that_of_the_data(tmp_path: Path) -> None:
     x = np.array([-0.5, 0.1, 2.3, -3.3], np.float32)
     y = found(tmp_path, "QuantizeAndDequantizeV4", [x], [-1.0, 1.0], T=FLOAT)
     assert np.allclose(y, [-0.48984373, 0.1031250, 2.2945311, -3.3], atol=1e-6)

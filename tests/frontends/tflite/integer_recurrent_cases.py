@@ -15,7 +15,7 @@ HIDDEN_SCALE, HIDDEN_ZERO = 1 / 128, 3
 GATES = range(4)
 
 
-def quantised(name: str, kind: str, shape: Any, scale: float, zero: int = 0, data: Any = None, **facts: Any) -> Tensor:
+def quantized(name: str, kind: str, shape: Any, scale: float, zero: int = 0, data: Any = None, **facts: Any) -> Tensor:
     return Tensor(name, kind, list(shape), data, [scale], [zero], **facts)
 
 
@@ -33,17 +33,17 @@ def lstm_inputs(
 
     def weights(name: str, *shape: int) -> Tensor:
         held = rng.integers(-127, 128, shape).astype(np.int8)
-        return quantised(name, "i8", shape, float(rng.uniform(0.3, 0.9) / 127), 0, held)
+        return quantized(name, "i8", shape, float(rng.uniform(0.3, 0.9) / 127), 0, held)
 
     def bias(name: str, count: int) -> Tensor:
-        return quantised(name, "i32", [count], 1e-5, 0, rng.integers(-3000, 3000, count).astype(np.int32))
+        return quantized(name, "i32", [count], 1e-5, 0, rng.integers(-3000, 3000, count).astype(np.int32))
 
     def column(name: str, scale: float) -> Tensor:
-        return quantised(name, "i16", [UNITS], scale, 0, rng.integers(-32767, 32768, UNITS).astype(np.int16))
+        return quantized(name, "i16", [UNITS], scale, 0, rng.integers(-32767, 32768, UNITS).astype(np.int16))
 
     own = [k for k in GATES if not (coupled and k == 0)]
     given: list[Tensor | None] = [None] * 24
-    given[0] = quantised("x", data, shape, 1 / 64 if data == "i8" else 2**-13, -5 if data == "i8" else 0)
+    given[0] = quantized("x", data, shape, 1 / 64 if data == "i8" else 2**-13, -5 if data == "i8" else 0)
     for k in own:
         given[1 + k], given[5 + k] = weights(f"w{k}", UNITS, INPUTS), weights(f"r{k}", UNITS, outputs)
         given[12 + k] = bias(f"b{k}", UNITS)
@@ -53,8 +53,8 @@ def lstm_inputs(
     if projected:
         given[16], given[17] = weights("projection", outputs, UNITS), bias("projection_bias", outputs)
     scale, zero = (HIDDEN_SCALE, HIDDEN_ZERO) if data == "i8" else (2.0**-15, 0)
-    given[18] = quantised("h", data, [BATCH, outputs], scale, zero, variable=True)
-    given[19] = quantised("c", "i16", [BATCH, UNITS], 2.0**-11, variable=True)
+    given[18] = quantized("h", data, [BATCH, outputs], scale, zero, variable=True)
+    given[19] = quantized("c", "i16", [BATCH, UNITS], 2.0**-11, variable=True)
     return given
 
 
@@ -67,8 +67,8 @@ def lstm_file(given: list[Tensor | None], time_major: bool = False, **fields: fl
     places = iter(range(len(tensors)))
     inputs = [-1 if t is None else next(places) for t in given]
     y, (scale, *_), (zero, *_) = len(tensors), [*state.scales, 1.0], [*state.zeros, 0]
-    sums = [quantised(f"sum{k}", "i16", [0], 2.0**-12 if given[21] is None else 1.7 * 2.0**-13) for k in GATES]
-    hidden = quantised("hidden", x.type, [0], *((1 / 140, -4) if given[16] is not None else (scale, zero)))
+    sums = [quantized(f"sum{k}", "i16", [0], 2.0**-12 if given[21] is None else 1.7 * 2.0**-13) for k in GATES]
+    hidden = quantized("hidden", x.type, [0], *((1 / 140, -4) if given[16] is not None else (scale, zero)))
     tensors += [replace(state, name="y", shape=[*x.shape[:-1], state.shape[1]], variable=False), *sums, hidden]
     one = len(x.shape) == 2
     kind, options = ("LSTM", "LSTM") if one else ("UNIDIRECTIONAL_SEQUENCE_LSTM", "UnidirectionalSequenceLSTM")
@@ -86,12 +86,12 @@ def svdf_tensors(state: str, rank: int = 1, filters: int = 4, memory: int = 3) -
     bias = rng.integers(-9000, 9000, filters // rank).astype(np.int32) // (1 if state == "i16" else 16)
     scale, zero = (0.001, 0) if state == "i16" else (0.1, 7)
     return [
-        quantised("x", "i8", [BATCH, INPUTS], 0.05, 4),
-        quantised("by_feature", "i8", by_feature.shape, 0.01, 0, by_feature),
-        quantised("by_time", state, by_time.shape, 1 / most, 0, by_time),
-        quantised("bias", "i32", bias.shape, scale / most, 0, bias),
-        quantised("state", state, [BATCH, filters * memory], scale, zero, variable=True),
-        quantised("y", "i8", [BATCH, filters // rank], 0.04, -128),
+        quantized("x", "i8", [BATCH, INPUTS], 0.05, 4),
+        quantized("by_feature", "i8", by_feature.shape, 0.01, 0, by_feature),
+        quantized("by_time", state, by_time.shape, 1 / most, 0, by_time),
+        quantized("bias", "i32", bias.shape, scale / most, 0, bias),
+        quantized("state", state, [BATCH, filters * memory], scale, zero, variable=True),
+        quantized("y", "i8", [BATCH, filters // rank], 0.04, -128),
     ]
 
 

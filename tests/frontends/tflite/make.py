@@ -24,7 +24,7 @@ from tests.frontends.tflite import (
     element_cases,
     integer_recurrent_cases,
     layer_cases,
-    quantised_cases,
+    quantized_cases,
     recurrent_cases,
 )
 from tests.frontends.tflite.case import CASES, Case
@@ -35,7 +35,7 @@ FAMILIES = (
     control_cases,
     element_cases,
     layer_cases,
-    quantised_cases,
+    quantized_cases,
     recurrent_cases,
     integer_recurrent_cases,
 )  # their import fills the list

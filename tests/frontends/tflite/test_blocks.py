@@ -67,7 +67,7 @@ def test_compiled_product_of_weights_in_blocks(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, X @ weights.T, rtol=1e-5, atol=1e-5)
 
 
-def test_scales_may_be_of_32_bits_and_data_quantised(tmp_path: Path) -> None:
+def test_scales_may_be_of_32_bits_and_data_quantized(tmp_path: Path) -> None:
     """The product is that of numbers, rounded to the output's levels."""
     held, weights = drawn("i4", False, np.float32)
     x, y = Tensor("x", "i8", [2, COLUMNS], scales=[0.05], zeros=[3]), Tensor("y", "i8", [2, ROWS], scales=[0.4])

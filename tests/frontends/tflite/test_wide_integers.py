@@ -35,9 +35,9 @@ def numbers(kind: str) -> np.ndarray:
 
 
 def file_of(kind: str, output: str, scales: tuple[float, float], x: np.ndarray, operation: str = "QUANTIZE") -> bytes:
-    quantised = Tensor("x", kind, x.shape, scales=[scales[0]], zeros=[0])
+    quantized = Tensor("x", kind, x.shape, scales=[scales[0]], zeros=[0])
     after = Tensor("y", output, x.shape, scales=[] if output == "f32" else [scales[1]])
-    return model(Net([quantised, after], [Op(operation, [0], [1])], [0], [1]))
+    return model(Net([quantized, after], [Op(operation, [0], [1])], [0], [1]))
 
 
 @pytest.mark.parametrize(("kind", "output"), [*product(TYPES, TYPES)])

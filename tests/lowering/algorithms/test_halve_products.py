@@ -16,7 +16,7 @@ from aot.ir.types import Array
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from tests.lowering.check import ints
-from tests.lowering.quantised import NATIVE, convolution, data, quantised, weights, whole
+from tests.lowering.quantized import NATIVE, convolution, data, quantized, weights, whole
 from tests.passes.check import Make, graph_of
 
 V3 = Target.parse("x86-64-v3")
@@ -35,25 +35,25 @@ def both(make: Make, x: Array) -> tuple[Compilation, Array, Array]:
 
 def window(channels: int, taps: int, *, stride: int = 1) -> Make:
     def make(b: Builder, x: OutPort) -> OutPort:
-        return convolution(b, quantised(b, x), channels, taps, stride=stride)
+        return convolution(b, quantized(b, x), channels, taps, stride=stride)
 
     return make
 
 
 def grouped(b: Builder, x: OutPort) -> OutPort:
     w, ones, zeros = b.const(whole(2, 64, 32, 1, 1) * np.float32(0.25), DType.F32), (1, 1), (0, 0)
-    y = quantised(b, convolution(b, quantised(b, x), 64, 1))
+    y = quantized(b, convolution(b, quantized(b, x), 64, 1))
     y = b.GroupConvolution(y, w, strides=ones, pads_begin=zeros, pads_end=zeros, dilations=ones)
-    return convolution(b, quantised(b, y), 16, 1)
+    return convolution(b, quantized(b, y), 16, 1)
 
 
 def matrices(b: Builder, x: OutPort) -> OutPort:
-    return b.MatMul(quantised(b, x), b.Transpose(weights(b, 72, 148), ints(b, 1, 0)))
+    return b.MatMul(quantized(b, x), b.Transpose(weights(b, 72, 148), ints(b, 1, 0)))
 
 
 def shared(b: Builder, x: OutPort) -> OutPort:
     """Two products of the same data."""
-    q = quantised(b, x)
+    q = quantized(b, x)
     return b.Concat(convolution(b, q, 48, 1), convolution(b, q, 40, 1, seed=1), axis=1)
 
 
@@ -105,7 +105,7 @@ def test_sums_wrap_where_their_parts_overflow(sign: int) -> None:
         numbers = np.full((32, 2048, 1, 1), sign * 127, np.float32)
         numbers[:, 0] -= sign  # no common divisor
         w, ones, zeros = b.const(numbers * np.float32(0.25), DType.F32), (1, 1), (0, 0)
-        return b.Convolution(quantised(b, x, zero=0), w, strides=ones, pads_begin=zeros, pads_end=zeros, dilations=ones)
+        return b.Convolution(quantized(b, x, zero=0), w, strides=ones, pads_begin=zeros, pads_end=zeros, dilations=ones)
 
     made, found, plain = both(make, np.full((1, 2048, 3, 3), 100.0, np.float32))
     assert made.groups.count("_halves:") == 1

@@ -19,7 +19,7 @@ from aot.lowering.algorithms.winograd_matrices import Kind, growth, into, weight
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from tests.lowering.algorithms.test_winograd import points_of, same
-from tests.lowering.quantised import CLOSE, NATIVE, bytes_of, data, numbers_of, whole
+from tests.lowering.quantized import CLOSE, NATIVE, bytes_of, data, numbers_of, whole
 from tests.passes.check import Make, graph_of
 
 TARGETS = [t for t in ("x86-64-v3", "x86-64-v4") if set(Target.parse(t).features) <= set(NATIVE.features)]

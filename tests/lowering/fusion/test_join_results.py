@@ -20,7 +20,7 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.lowering.check import ints
-from tests.lowering.quantised import CLOSE, bytes_of, convolution, data, numbers_of, quantised, weights
+from tests.lowering.quantized import CLOSE, bytes_of, convolution, data, numbers_of, quantized, weights
 from tests.passes.check import Make, graph_of
 
 IMAGE = (1, 64, 46, 46)  # 542 kB of f32
@@ -58,8 +58,8 @@ def check(make: Make, target: str, monkeypatch: pytest.MonkeyPatch) -> Compilati
 
 def residual(b: Builder, x: OutPort, taps: int = 1, channels: int = 64) -> tuple[OutPort, ...]:
     """A sum that is added to later, and whose levels a convolution multiplies."""
-    y = b.Relu(b.Add(convolution(b, quantised(b, b.Multiply(x, 0.5)), channels, 1), x))
-    return (b.Relu(b.Add(convolution(b, quantised(b, y), channels, taps, seed=1), y)),)
+    y = b.Relu(b.Add(convolution(b, quantized(b, b.Multiply(x, 0.5)), channels, 1), x))
+    return (b.Relu(b.Add(convolution(b, quantized(b, y), channels, taps, seed=1), y)),)
 
 
 @pytest.mark.parametrize("target", ["native", *TARGETS])
@@ -80,9 +80,9 @@ def test_several_functions_of_one_value(monkeypatch: pytest.MonkeyPatch) -> None
     """Levels with two steps, one of them with a halo."""
 
     def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
-        y = b.Add(convolution(b, quantised(b, x), 64, 1), 0.25)
+        y = b.Add(convolution(b, quantized(b, x), 64, 1), 0.25)
         coarse = numbers_of(b, bytes_of(b, y, 100, scale=0.1), 100, scale=0.1)
-        return convolution(b, quantised(b, y), 8, 1, seed=1), convolution(b, coarse, 8, 3, seed=2), greatest(b, y)
+        return convolution(b, quantized(b, y), 8, 1, seed=1), convolution(b, coarse, 8, 3, seed=2), greatest(b, y)
 
     assert results(check(make, "native", monkeypatch)) == [2]
 
@@ -122,8 +122,8 @@ def test_functions_of_an_element(
     again: Callable[[Builder, OutPort], OutPort], count: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
-        y = b.Relu(convolution(b, quantised(b, x), 64, 1))
-        return convolution(b, quantised(b, again(b, y)), 8, 1, seed=1), greatest(b, y)
+        y = b.Relu(convolution(b, quantized(b, x), 64, 1))
+        return convolution(b, quantized(b, again(b, y)), 8, 1, seed=1), greatest(b, y)
 
     assert results(check(make, "native", monkeypatch)) == count
 
@@ -132,7 +132,7 @@ def test_results_that_lie_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels are neighbours in the value, pixels in the output."""
 
     def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
-        y = convolution(b, quantised(b, x), 64, 1)
+        y = convolution(b, quantized(b, x), 64, 1)
         return bytes_of(b, y), greatest(b, y)
 
     assert results(check(make, "native", monkeypatch)) == []
@@ -143,8 +143,8 @@ def test_a_value_that_lies_where_its_operand_lay(monkeypatch: pytest.MonkeyPatch
 
     def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
         (y,) = residual(b, x)
-        z = b.Relu(b.Add(convolution(b, quantised(b, b.Sin(y)), 64, 1, seed=2), y))
-        return (b.Add(convolution(b, quantised(b, z), 64, 1, seed=3), z),)
+        z = b.Relu(b.Add(convolution(b, quantized(b, b.Sin(y)), 64, 1, seed=2), y))
+        return (b.Add(convolution(b, quantized(b, z), 64, 1, seed=3), z),)
 
     assert results(check(make, "native", monkeypatch)) == [1, 1, 1]
 

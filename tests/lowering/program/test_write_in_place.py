@@ -17,7 +17,7 @@ from aot.ir.graph import OutPort
 from aot.options import CompileOptions
 from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.lowering.check import compiled, ints, weights
-from tests.lowering.quantised import convolution, data, quantised
+from tests.lowering.quantized import convolution, data, quantized
 from tests.passes.check import graph_of
 
 
@@ -90,8 +90,8 @@ EVEN = (1, 64, 48, 48)
 
 def added(b: Builder, x: OutPort) -> OutPort:
     """A sum that is added to its operand, which nothing reads later."""
-    y = b.Relu(convolution(b, quantised(b, x), 64, 1))
-    z = b.Relu(b.Add(convolution(b, quantised(b, y), 64, 1, seed=1), y))
+    y = b.Relu(convolution(b, quantized(b, x), 64, 1))
+    z = b.Relu(b.Add(convolution(b, quantized(b, y), 64, 1, seed=1), y))
     return b.ReduceMax(z, ints(b, 2, 3))
 
 

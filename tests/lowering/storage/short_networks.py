@@ -15,8 +15,8 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs
 from tests.lowering.check import conv, ints, weights
-from tests.lowering.quantised import quantised
-from tests.lowering.quantised import weights as int8
+from tests.lowering.quantized import quantized
+from tests.lowering.quantized import weights as int8
 from tests.passes.check import Make, Size, graph_of
 
 NAMES = ("x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "x86-64-v4-amx")
@@ -91,7 +91,7 @@ def channels(b: Builder, x: OutPort) -> OutPort:
 def byte_windows(b: Builder, x: OutPort) -> OutPort:
     """Depthwise windows over quantised data, whose sums no level rounds afterwards."""
     ones = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
-    return b.GroupConvolution(quantised(b, x), b.Reshape(int8(b, 32, 9), ints(b, 32, 1, 1, 3, 3)), **ones)
+    return b.GroupConvolution(quantized(b, x), b.Reshape(int8(b, 32, 9), ints(b, 32, 1, 1, 3, 3)), **ones)
 
 
 def tiny(b: Builder, x: OutPort) -> OutPort:

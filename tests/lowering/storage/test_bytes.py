@@ -19,7 +19,7 @@ from aot.runtime.abi import DType
 from tests.dynamic.loops import Body
 from tests.dynamic.networks import parameter, result
 from tests.lowering.check import ints
-from tests.lowering.quantised import (
+from tests.lowering.quantized import (
     CLOSE,
     F32,
     I8,
@@ -32,7 +32,7 @@ from tests.lowering.quantised import (
     data,
     fake,
     numbers_of,
-    quantised,
+    quantized,
     weights,
     whole,
 )
@@ -46,7 +46,7 @@ def test_transposed_convolutions(taps: int, stride: int, zero: int) -> None:
         w = b.Multiply(b.Convert(b.const(whole(16, 24, taps, taps), I8), destination_type=F32), b.const(scale, F32))
         zeros, ones = (0, 0), (1, 1)
         return b.ConvolutionBackpropData(
-            quantised(b, x, zero), w, strides=[stride] * 2, pads_begin=zeros, pads_end=zeros, dilations=ones
+            quantized(b, x, zero), w, strides=[stride] * 2, pads_begin=zeros, pads_end=zeros, dilations=ones
         )
 
     check(make, IMAGE, dots=None)
@@ -72,7 +72,7 @@ ZEROS: dict[str, Callable[[Builder, OutPort], OutPort]] = {
     "a range below zero": lambda b, x: fake(b, x, -5.0, -2.5, 16),
     "many levels": lambda b, x: fake(b, x, -1.0, 5.0, 1000),
     "an offset after the scale": lambda b, x: b.Add(b.Multiply(numbers_of(b, bytes_of(b, x, 0), 0, 0.25), 2.0), -30.5),
-    "a negative scale": lambda b, x: b.Negative(quantised(b, x)),
+    "a negative scale": lambda b, x: b.Negative(quantized(b, x)),
     "bytes that wrap": lambda b, x: numbers_of(b, b.Add(bytes_of(b, x), b.const(7, U8))),
     "no bytes in the network": lambda b, x: b.Multiply(b.Clamp(b.Round(b.Divide(x, SCALE)), min=-7.0, max=8.0), 0.3),
 }
@@ -99,7 +99,7 @@ def test_a_zero_point_of_run_time_around_a_picture(zero: float) -> None:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_views_of_bytes(name: str) -> None:
-    check(lambda b, x: convolution(b, VIEWS[name](b, quantised(b, x)), 24), IMAGE, dots=None)
+    check(lambda b, x: convolution(b, VIEWS[name](b, quantized(b, x)), 24), IMAGE, dots=None)
 
 
 @pytest.mark.parametrize("chosen", [True, False])
@@ -110,9 +110,9 @@ def test_bytes_that_a_body_reads(chosen: bool) -> None:
         graph = Graph("bodies")
         b = Builder(graph)
         c, x = parameter(graph, "c", dtype=DType.BOOL), parameter(graph, "x", 6, 64)
-        y = quantised(b, x)
+        y = quantized(b, x)
         then, other = Body(), Body()
-        inner = quantised(then.build, then.takes(6, 64))
+        inner = quantized(then.build, then.takes(6, 64))
         then.gives(then.build.MatMul(inner, weights(then.build, 40, 64), transpose_b=True))
         other.gives(other.build.MatMul(other.takes(6, 64), weights(other.build, 40, 64, seed=1), transpose_b=True))
         maps = (InputMap(1, 0),), (OutputMap(0, 0),)

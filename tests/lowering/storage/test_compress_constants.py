@@ -69,7 +69,7 @@ WEIGHTS = {
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("kind", WEIGHTS)
-def test_weights_of_quantised_networks(kind: str, transposed: bool) -> None:
+def test_weights_of_quantized_networks(kind: str, transposed: bool) -> None:
     w = WEIGHTS[kind].astype(np.float32).reshape(DEEP, WIDE)
     made = product(w, FEW, transposed=transposed)
     assert is_compressed(made)

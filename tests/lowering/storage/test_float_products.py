@@ -8,7 +8,7 @@ import pytest
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from tests.lowering.check import conv, ints
-from tests.lowering.quantised import (
+from tests.lowering.quantized import (
     F32,
     I8,
     IMAGE,
@@ -17,7 +17,7 @@ from tests.lowering.quantised import (
     convolution,
     data,
     fake,
-    quantised,
+    quantized,
     weights,
     whole,
 )
@@ -31,7 +31,7 @@ def test_windows_that_stay_in_floats(case: str) -> None:
         channels = 4 if case == "few channels" else 16
         kernel = {"one row": (1, 3), "one column": (3, 1)}.get(case, (3, 3))
         w = b.Convert(b.const(whole(channels, *kernel).reshape(channels, 1, 1, *kernel), I8), destination_type=F32)
-        y = quantised(b, x)
+        y = quantized(b, x)
         pads = [n // 2 for n in kernel]
         if case == "of channels and pictures":
             y = b.Multiply(y, b.const(np.linspace(1, 2, 16).reshape(1, 16, 1, 1), F32))
@@ -44,32 +44,32 @@ def test_windows_that_stay_in_floats(case: str) -> None:
 
 def test_sums_that_32_bits_may_not_hold() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
-        return b.MatMul(b.Abs(quantised(b, x, 0)), b.Abs(weights(b, 8, x.type.static_shape[1])), transpose_b=True)
+        return b.MatMul(b.Abs(quantized(b, x, 0)), b.Abs(weights(b, 8, x.type.static_shape[1])), transpose_b=True)
 
     check(make, (2, 70000), dots=0)
 
 
 def test_weights_that_are_no_multiples() -> None:
-    check(lambda b, x: conv(b, quantised(b, x), 24), IMAGE, dots=0)
+    check(lambda b, x: conv(b, quantized(b, x), 24), IMAGE, dots=0)
 
 
 def test_one_output_that_is_no_multiple() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w = whole(40, 64).astype(np.float32) * np.float32(0.01)
         w[17, 60] *= 1.001
-        return b.MatMul(quantised(b, x), b.const(w, F32), transpose_b=True)
+        return b.MatMul(quantized(b, x), b.const(w, F32), transpose_b=True)
 
     check(make, (6, 64), dots=0)
 
 
-def test_data_that_nobody_quantised() -> None:
+def test_data_that_nobody_quantized() -> None:
     check(lambda b, x: convolution(b, b.Relu(x), 24), IMAGE, dots=0)
 
 
 @pytest.mark.parametrize("case", ["few outputs", "few terms", "weights that are made", "both quantised"])
 def test_products_that_gain_nothing(case: str) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
-        y = quantised(b, x)
+        y = quantized(b, x)
         match case:
             case "few outputs":
                 return b.MatMul(y, weights(b, 2, 64), transpose_b=True)

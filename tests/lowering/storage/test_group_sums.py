@@ -14,7 +14,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
-from tests.lowering.quantised import CLOSE, HAS, NATIVE, TARGETS
+from tests.lowering.quantized import CLOSE, HAS, NATIVE, TARGETS
 from tests.passes.check import graph_of
 
 OUT = 200

@@ -18,7 +18,7 @@ from aot.codegen.target import Target
 from aot.compilation.driver import in_memory
 from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
-from tests.lowering.quantised import CLOSE
+from tests.lowering.quantized import CLOSE
 from tests.lowering.storage.test_group_sums import KINDS, ROUNDED, Weights, data, expected, made_of
 
 AMX, VNNI = "x86-64-v4-amx", "x86-64-v4-bf16"

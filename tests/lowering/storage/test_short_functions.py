@@ -17,8 +17,8 @@ from aot.ir.interpret import interpret
 from aot.opset.elementwise.activation import Approximation, Gelu
 from aot.options import CompileOptions
 from tests.lowering.check import weights
-from tests.lowering.quantised import quantised
-from tests.lowering.quantised import weights as int8
+from tests.lowering.quantized import quantized
+from tests.lowering.quantized import weights as int8
 from tests.lowering.storage.short_networks import ERROR, run_here, short
 from tests.passes.check import Make, graph_of, values
 
@@ -27,8 +27,8 @@ FUNCTION = re.compile(r"\b(\w+_short|exp_normal|exp|erf|tanh)\(")
 
 def functions(b: Builder, x: OutPort) -> OutPort:
     """A Gelu whose results become bytes, one whose results are stored, and one whose results are an output."""
-    y = b.Gelu(b.MatMul(quantised(b, x), int8(b, 64, 64), transpose_b=True))
-    y = b.MatMul(quantised(b, y), int8(b, 64, 64, seed=1), transpose_b=True, name="middle")
+    y = b.Gelu(b.MatMul(quantized(b, x), int8(b, 64, 64), transpose_b=True))
+    y = b.MatMul(quantized(b, y), int8(b, 64, 64, seed=1), transpose_b=True, name="middle")
     return b.Gelu(b.MatMul(b.Gelu(y, name="middle_gelu"), weights(b, 64, 64)))
 
 

@@ -22,8 +22,8 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 from tests.codegen.emulated_tiles import HAS_TILES, tile_registers
 from tests.lowering.check import ints, weights
-from tests.lowering.quantised import data, quantised
-from tests.lowering.quantised import weights as int8
+from tests.lowering.quantized import data, quantized
+from tests.lowering.quantized import weights as int8
 from tests.lowering.storage.short_networks import CASES, ERROR, NAMES, linear, recurrent, run_here, short, stem, types
 from tests.passes.check import Make, graph_of, values
 
@@ -129,21 +129,21 @@ def test_layers_are_chosen_by_patterns() -> None:
     assert found("bf16,second=f16") == {"chains": 1, "bf16": 1, "f32": 2}
 
 
-def quantised_attention(b: Builder, x: OutPort) -> OutPort:
+def quantized_attention(b: Builder, x: OutPort) -> OutPort:
     """Projections of bytes, whose results two products of f32 multiply."""
-    x = quantised(b, x)
+    x = quantized(b, x)
     q, k, v = (b.MatMul(x, int8(b, 64, 64, seed=n), transpose_b=True) for n in range(3))
     p = b.Softmax(b.Multiply(b.MatMul(q, k, transpose_b=True), 1e-3), axis=-1)
-    return b.MatMul(quantised(b, b.MatMul(p, v)), int8(b, 64, 64, seed=3), transpose_b=True)
+    return b.MatMul(quantized(b, b.MatMul(p, v)), int8(b, 64, 64, seed=3), transpose_b=True)
 
 
 def test_sums_of_bytes_are_stored_in_16_bits() -> None:
     """Products of bytes are neither statistics nor counts, so that their results are as short as those of f32."""
     x = data(32, 64)
-    expected = interpret(graph_of(quantised_attention, x.shape), [x])[0]
+    expected = interpret(graph_of(quantized_attention, x.shape), [x])[0]
     found: set[bytes] = set()
     for target in run_here():
-        made = short(quantised_attention, x.shape, target=target)
+        made = short(quantized_attention, x.shape, target=target)
         stored = [b.dtype for s in made.steps.steps for b in s.writes() if not b.dtype.is_float or b.dtype.bits < 32]
         assert stored.count(DType.BF16) == 5  # queries, keys, values, scores and probabilities
         assert stored.count(DType.U8 if parse_target(target).abilities.dots == 4 else DType.I16) == 2

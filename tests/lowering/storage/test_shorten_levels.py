@@ -17,7 +17,7 @@ from aot.opset.elementwise.activation import Approximation
 from aot.options import CompileOptions
 from tests.codegen.emulated_tiles import runs
 from tests.lowering.check import conv
-from tests.lowering.quantised import F32, I8, bytes_of, data
+from tests.lowering.quantized import F32, I8, bytes_of, data
 from tests.passes.check import Make, graph_of
 
 TARGETS = [t for t in ("x86-64-v3", "x86-64-v4") if runs(Target.parse(t))]

@@ -19,7 +19,7 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs
 from tests.lowering.check import conv
-from tests.lowering.quantised import I8, SCALE, U8, bytes_of, data, numbers_of
+from tests.lowering.quantized import I8, SCALE, U8, bytes_of, data, numbers_of
 from tests.passes.check import Make, graph_of
 
 TARGETS = [t for t in ("x86-64-v2", "x86-64-v3", "native") if t == "native" or runs(Target.parse(t))]

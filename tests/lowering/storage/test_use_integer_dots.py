@@ -18,7 +18,7 @@ from aot.lowering.storage import use_integer_dots
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from tests.lowering.check import conv, ints
-from tests.lowering.quantised import (
+from tests.lowering.quantized import (
     CLOSE,
     F32,
     HAS,
@@ -34,7 +34,7 @@ from tests.lowering.quantised import (
     data,
     fake,
     numbers_of,
-    quantised,
+    quantized,
     weights,
     whole,
 )
@@ -54,7 +54,7 @@ WINDOWS = [(1, 1), (3, 2), (1, 2), (5, 1)]  # taps, stride
 def test_convolutions_of_bytes_use_dots(taps: int, stride: int, dtype: DType, zero: int) -> None:
     """What lies outside of the picture is zero, whatever byte that is."""
     at = zero if dtype is U8 else zero - 128
-    check(lambda b, x: convolution(b, quantised(b, x, at, dtype), 24, taps, stride=stride), IMAGE, dots=1)
+    check(lambda b, x: convolution(b, quantized(b, x, at, dtype), 24, taps, stride=stride), IMAGE, dots=1)
 
 
 @pytest.mark.parametrize("zero", [0, 77])
@@ -63,7 +63,7 @@ def test_convolutions_in_groups_use_dots(zero: int) -> None:
         scale = np.linspace(1e-3, 1e-2, 2 * 24).reshape(2, 24, 1, 1, 1)
         w = b.Convert(b.const(whole(48, 16, 3, 3).reshape(2, 24, 16, 3, 3), I8), destination_type=F32)
         w, ones = b.Multiply(w, b.const(scale, F32)), (1, 1)
-        y = quantised(b, b.Transpose(x, ints(b, 0, 3, 1, 2)), zero)
+        y = quantized(b, b.Transpose(x, ints(b, 0, 3, 1, 2)), zero)
         y = b.GroupConvolution(y, w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones)
         return b.Transpose(y, ints(b, 0, 2, 3, 1))
 
@@ -83,7 +83,7 @@ def test_transposed_convolutions_sum_integers(zero: int, taps: int) -> None:
         w = b.Multiply(w, b.const(np.linspace(1e-3, 1e-2, 24).reshape(1, 24, 1, 1), F32))
         pads = [(taps - 2) // 2] * 2
         return b.ConvolutionBackpropData(
-            quantised(b, x, zero), w, strides=(2, 2), pads_begin=pads, pads_end=pads, dilations=(1, 1)
+            quantized(b, x, zero), w, strides=(2, 2), pads_begin=pads, pads_end=pads, dilations=(1, 1)
         )
 
     made = check(make, IMAGE, dots=1 if taps == 4 else None)
@@ -103,7 +103,7 @@ def test_windows_over_channels(taps: int, stride: int, channels: int, dtype: DTy
             b.const(whole(channels, taps, taps).reshape(channels, 1, 1, taps, taps), I8), destination_type=F32
         )
         pads = [taps // 2] * 2
-        y = quantised(b, x, zero, dtype)
+        y = quantized(b, x, zero, dtype)
         y = b.GroupConvolution(
             y,
             b.Multiply(w, b.const(scale, F32)),
@@ -126,14 +126,14 @@ def test_products_of_matrices_use_dots(rows: int, transpose: bool) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w = weights(b, 40, 50)
         w = w if transpose else b.Transpose(w, ints(b, 1, 0))
-        return b.MatMul(quantised(b, x), w, transpose_b=transpose)
+        return b.MatMul(quantized(b, x), w, transpose_b=transpose)
 
     check(make, (rows, 50), dots=1)
 
 
 @pytest.mark.parametrize("columns", [4, 5, 6, 15, 17, 33])
 def test_any_number_of_outputs(columns: int) -> None:
-    check(lambda b, x: b.MatMul(quantised(b, x), weights(b, columns, 64), transpose_b=True), (6, 64), dots=1)
+    check(lambda b, x: b.MatMul(quantized(b, x), weights(b, columns, 64), transpose_b=True), (6, 64), dots=1)
 
 
 @pytest.mark.parametrize("channels", [3, 5])
@@ -141,7 +141,7 @@ def test_any_number_of_outputs(columns: int) -> None:
 def test_few_channels(channels: int, apart: int) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w, pads = weights(b, 24, channels, 3, 3), [apart] * 2
-        return b.Convolution(quantised(b, x), w, strides=(1, 1), pads_begin=pads, pads_end=pads, dilations=pads)
+        return b.Convolution(quantized(b, x), w, strides=(1, 1), pads_begin=pads, pads_end=pads, dilations=pads)
 
     check(make, (2, channels, 9, 8), dots=1)
 
@@ -158,7 +158,7 @@ def check_all(make: Make, made: Compilation, shapes: list[tuple[int, ...]]) -> N
 @pytest.mark.parametrize("target", TARGETS)
 def test_rows_that_run_time_tells(target: str) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
-        return b.MatMul(quantised(b, x), weights(b, 40, 64), transpose_b=True)
+        return b.MatMul(quantized(b, x), weights(b, 40, 64), transpose_b=True)
 
     made = stages(graph_of(make, ("n=7", 64)), CompileOptions(level=None, target=target))
     assert made.groups.count("dots=") == HAS
@@ -169,7 +169,7 @@ def test_rows_that_run_time_tells(target: str) -> None:
 def test_pictures_whose_sizes_run_time_tells(target: str) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w, ones = weights(b, 24, 16, 3, 3), (1, 1)
-        return b.Convolution(quantised(b, x), w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones)
+        return b.Convolution(quantized(b, x), w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones)
 
     made = stages(graph_of(make, (1, 16, "h=7", "w=9")), CompileOptions(level=None, target=target))
     assert made.groups.count("dots=") == HAS
@@ -179,7 +179,7 @@ def test_pictures_whose_sizes_run_time_tells(target: str) -> None:
 def test_windows_over_pictures_whose_sizes_run_time_tells() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w, ones = b.Convert(b.const(whole(24, 3, 3).reshape(24, 1, 1, 3, 3), I8), destination_type=F32), (1, 1)
-        y = quantised(b, x, 77)
+        y = quantized(b, x, 77)
         return b.Relu(b.GroupConvolution(y, w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones))
 
     made = stages(graph_of(make, ("n=1", 24, "h=7", "w=9")), CompileOptions(level=None, target="native"))
@@ -197,7 +197,7 @@ def test_weights_of_products_of_floats_are_not_looked_at(monkeypatch: pytest.Mon
     def product(b: Builder, x: OutPort) -> OutPort:
         return b.MatMul(x, b.const(whole, F32))
 
-    for make, looks in ((lambda b, x: b.Relu(x), False), (quantised, True)):
+    for make, looks in ((lambda b, x: b.Relu(x), False), (quantized, True)):
         graph = graph_of(lambda b, x, make=make: product(b, make(b, x)), (16, 64))
         _ = stages(graph, CompileOptions(target="x86-64-v4", small_weights=True)).steps
         assert bool(looked) is looks
@@ -208,7 +208,7 @@ def test_what_comes_after_and_before(target: str) -> None:
     """A bias, an activation, bytes again, and the next convolution."""
 
     def make(b: Builder, x: OutPort) -> OutPort:
-        y = convolution(b, quantised(b, x), 24)
+        y = convolution(b, quantized(b, x), 24)
         y = b.Relu(b.Add(y, b.const(np.linspace(-1, 1, 24).reshape(1, 24, 1, 1), F32)))
         q = b.Convert(b.Clamp(b.Round(b.Divide(y, b.const(0.53, F32))), min=0.0, max=255.0), destination_type=U8)
         return convolution(b, numbers_of(b, q, 0, 0.53), 16, 1, seed=1)
@@ -224,7 +224,7 @@ def test_what_comes_after_and_before(target: str) -> None:
 
 def test_two_readers_of_one_tensor() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
-        y = quantised(b, x)
+        y = quantized(b, x)
         return b.Add(b.Relu(convolution(b, y, 16)), y)
 
     check(make, IMAGE, dots=1)
@@ -232,7 +232,7 @@ def test_two_readers_of_one_tensor() -> None:
 
 def test_readers_with_other_weights_and_without() -> None:
     def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
-        y = quantised(b, x)
+        y = quantized(b, x)
         return convolution(b, y, 16), conv(b, y, 8), b.ReduceSum(y, ints(b, 2, 3)), convolution(b, y, 8, 1, seed=1)
 
     check(make, IMAGE, dots=2)
@@ -259,7 +259,7 @@ def test_fake_quantize(low: float, high: float, levels: int) -> None:
 
 @pytest.mark.parametrize(("levels", "low"), [(255, -1.0), (256, -128 / 127), (255, 0.0), (16, -8 / 7)])
 @pytest.mark.parametrize("whole", [False, True])
-def test_weights_that_the_network_quantises(levels: int, low: float, whole: bool) -> None:
+def test_weights_that_the_network_quantizes(levels: int, low: float, whole: bool) -> None:
     """FakeQuantize of weights in f32, with limits for each output or for all of them."""
     w = np.random.default_rng(levels).normal(size=(24, 16, 3, 3)).astype(np.float32)
     top = np.abs(w).max(None if whole else (1, 2, 3), keepdims=True)
@@ -268,7 +268,7 @@ def test_weights_that_the_network_quantises(levels: int, low: float, whole: bool
         ends = [b.const(a.astype(np.float32), F32) for a in (low * top, top)]
         made = b.FakeQuantize(b.const(w, F32), *ends, *ends, levels=levels)
         pads = (1, 1)
-        return b.Convolution(quantised(b, x), made, strides=pads, pads_begin=pads, pads_end=pads, dilations=pads)
+        return b.Convolution(quantized(b, x), made, strides=pads, pads_begin=pads, pads_end=pads, dilations=pads)
 
     check(make, IMAGE, dots=1)
 
@@ -278,7 +278,7 @@ def test_outputs_whose_weights_are_zero() -> None:
         w = whole(24, 16, 3, 3)
         w[::5] = 0
         scaled = b.Multiply(b.Convert(b.const(w, I8), destination_type=F32), b.const(0.003, F32))
-        return b.Convolution(quantised(b, x), scaled, strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1))
+        return b.Convolution(quantized(b, x), scaled, strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1))
 
     check(make, IMAGE, dots=1)
 
@@ -304,7 +304,7 @@ def test_integers_of_32_bits(zero: int) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_threads_and_libraries_give_the_same_bits(tmp_path: Path, target: str) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
-        y = quantised(b, x)
+        y = quantized(b, x)
         return b.Add(b.Relu(convolution(b, y, 32)), convolution(b, y, 32, 1, seed=1))
 
     shape = (1, 32, 28, 28)

@@ -14,7 +14,7 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
 from tests.codegen.emulated_tiles import runs, tile_registers
-from tests.lowering.quantised import CLOSE, data, quantised, weights
+from tests.lowering.quantized import CLOSE, data, quantized, weights
 from tests.passes.check import Make, graph_of
 
 AMX = "x86-64-v4-amx"
@@ -25,7 +25,7 @@ def window(taps: int, pads: tuple[int, int], zero: int, outputs: int = 24) -> Ma
     def make(b: Builder, x: OutPort) -> OutPort:
         w = weights(b, outputs, x.type.static_shape[1], taps, taps)
         begin, end = ([p, p] for p in pads)
-        y = b.Convolution(quantised(b, x, zero), w, strides=[2, 2], pads_begin=begin, pads_end=end, dilations=(1, 1))
+        y = b.Convolution(quantized(b, x, zero), w, strides=[2, 2], pads_begin=begin, pads_end=end, dilations=(1, 1))
         return b.Relu(y)
 
     return make

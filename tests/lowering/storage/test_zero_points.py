@@ -11,7 +11,7 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.runtime.abi import DType
 from tests.lowering.check import ints
-from tests.lowering.quantised import (
+from tests.lowering.quantized import (
     F32,
     I8,
     I32,
@@ -20,7 +20,7 @@ from tests.lowering.quantised import (
     bytes_of,
     check,
     data,
-    quantised,
+    quantized,
     weights,
     whole,
 )
@@ -46,7 +46,7 @@ def test_weights_of_unsigned_bytes_with_any_zero_point(taps: int, zero: int) -> 
         w = np.random.default_rng(zero).integers(0, 256, (24, 16, taps, taps) if taps else (24, 16))
         w.reshape(24, -1)[:, :3] = 0, 255, zero + 1 if zero < 255 else 254
         number = b.Subtract(b.Convert(b.const(w.astype(np.uint8), U8), destination_type=F32), float(zero))
-        scaled, y = b.Multiply(number, b.const(0.003, F32)), quantised(b, x)
+        scaled, y = b.Multiply(number, b.const(0.003, F32)), quantized(b, x)
         if not taps:
             return b.MatMul(y, scaled, transpose_b=True)
         return b.Convolution(y, scaled, strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1))

@@ -14,10 +14,10 @@ from aot.options import CompileOptions
 from aot.passes.middle.merge_equal_nodes import merge_equal_nodes
 from aot.passes.pipeline import canonicalize
 from aot.runtime.abi import DType
-from tests.lowering.quantised import convolution, data
-from tests.lowering.quantised import fake as in_range
+from tests.lowering.quantized import convolution, data
+from tests.lowering.quantized import fake as in_range
 from tests.passes.check import Make, after, graph_of
-from tests.rules.entries.quantisation import fake, windows
+from tests.rules.entries.quantization import fake, windows
 
 PASSES = [canonicalize, merge_equal_nodes]
 PICTURE = (1, 2, 5, 6)
@@ -31,7 +31,7 @@ def pooled(b: Builder, x: OutPort, times: int = 3) -> OutPort:
     return b.Concat(*parts, axis=1)
 
 
-def test_maxima_of_maxima_are_quantised_once() -> None:
+def test_maxima_of_maxima_are_quantized_once() -> None:
     assert after(PASSES, lambda b, x: fake(b, pooled(b, b.Relu(x))), PICTURE) == [
         "Relu",
         "FakeQuantize",
@@ -77,7 +77,7 @@ STAY: dict[str, tuple[Make, tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("name", STAY)
-def test_what_is_quantised_where_it_is(name: str) -> None:
+def test_what_is_quantized_where_it_is(name: str) -> None:
     make, shape = STAY[name]
     assert after(PASSES, lambda b, x: make(b, b.Relu(x)), shape)[-1] == "FakeQuantize"
 

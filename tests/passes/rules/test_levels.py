@@ -12,7 +12,7 @@ from aot.passes.pipeline import canonicalize, simplify
 from aot.passes.rules import levels
 from aot.runtime.abi import DType
 from tests.passes.check import after
-from tests.rules.entries.quantisation import (
+from tests.rules.entries.quantization import (
     SCALE,
     ZERO,
     again,

@@ -152,7 +152,7 @@ def test_a_limit_that_no_layer_keeps(tmp_path: Path) -> None:
     assert found.outputs[0].error <= 1e-9
 
 
-def test_what_is_quantised_stays(tmp_path: Path) -> None:
+def test_what_is_quantized_stays(tmp_path: Path) -> None:
     """A network that was quantised before has no products left to quantise."""
     first = tmp_path / "q.xml"
     aot.quantize_model(every_product(tmp_path), EVERY, first)

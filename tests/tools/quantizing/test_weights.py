@@ -28,7 +28,7 @@ from tests.frontends.gguf.networks import Network
 from tests.frontends.huggingface.folders import write
 from tests.frontends.huggingface.test_folders import CONFIG, tensors
 from tests.frontends.onnx import models
-from tests.lowering.quantised import HAS
+from tests.lowering.quantized import HAS
 from tests.passes.check import graph_of
 
 WORDS, WIDTH = 96, 64

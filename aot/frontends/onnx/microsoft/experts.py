@@ -50,7 +50,7 @@ def experts(
 
 
 @onnx("QMoE", domain=MS)
-def quantised_experts(
+def quantized_experts(
     node: OnnxNode,
     x: OutPort,
     router: OutPort,

@@ -168,8 +168,8 @@ def matmul_integer_to_float(
 def dynamic_quantize_matmul(
     node: OnnxNode, a: OutPort, b: OutPort, b_scale: OutPort, b_zero: OutPort | None = None, bias: OutPort | None = None
 ) -> OutPort:
-    quantised, scale, zero = dynamic_quantize_linear(node, a)
-    return matmul_integer_to_float(node, quantised, b, scale, b_scale, zero, b_zero, bias)
+    quantized, scale, zero = dynamic_quantize_linear(node, a)
+    return matmul_integer_to_float(node, quantized, b, scale, b_scale, zero, b_zero, bias)
 
 
 @onnx("FusedConv", domain=MS)

@@ -29,12 +29,12 @@ def _step(node: PaddleNode, scale: OutPort, bits: int, axis: int) -> OutPort:
     return node.build.Divide(node.build.Maximum(one, SMALLEST), float(_levels(node, bits)))
 
 
-def _quantised(node: PaddleNode, x: OutPort, scale: OutPort, bits: int, axis: int) -> OutPort:
+def _quantized(node: PaddleNode, x: OutPort, scale: OutPort, bits: int, axis: int) -> OutPort:
     step = _step(node, scale, bits, axis)
     return node.onnx("QuantizeLinear", x, step, node.build.const(0, TYPES[bits]), axis=max(axis, 0))
 
 
-def _dequantised(node: PaddleNode, x: OutPort, scale: OutPort, bits: int, axis: int) -> OutPort:
+def _dequantized(node: PaddleNode, x: OutPort, scale: OutPort, bits: int, axis: int) -> OutPort:
     return node.onnx("DequantizeLinear", x, _step(node, scale, bits, axis), axis=max(axis, 0))
 
 
@@ -42,14 +42,14 @@ def _dequantised(node: PaddleNode, x: OutPort, scale: OutPort, bits: int, axis: 
 def quantize_linear(
     node: PaddleNode, x: OutPort, scale: OutPort, *rest: object, quant_axis: int = -1, bit_length: int = 8
 ) -> OutPort:
-    return _quantised(node, x, scale, bit_length, quant_axis)
+    return _quantized(node, x, scale, bit_length, quant_axis)
 
 
 @paddle("dequantize_linear")
 def dequantize_linear(
     node: PaddleNode, x: OutPort, scale: OutPort, *rest: object, quant_axis: int = -1, bit_length: int = 8
 ) -> OutPort:
-    return _dequantised(node, x, scale, bit_length, quant_axis)
+    return _dequantized(node, x, scale, bit_length, quant_axis)
 
 
 def _rounded(node: PaddleNode, x: OutPort, scale: OutPort, axis: int = -1, *, is_scaled: bool = True) -> OutPort:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.tflite.integers.fixed_point import of_input, requantised, saturated, scaled, shifted, single, whole
+from aot.frontends.tflite.integers.fixed_point import of_input, requantized, saturated, scaled, shifted, single, whole
 from aot.frontends.tflite.registry import TfliteNode, exact
 from aot.frontends.tflite.tensors import Quantization
 from aot.ir.graph import OutPort
@@ -15,8 +15,8 @@ FINE = {DType.I8: 20, DType.U8: 20, DType.I16: 15}  # bits that ADD and SUB add 
 
 def fits(node: TfliteNode, *inputs: OutPort) -> bool:
     """True if all operands and the output are bytes with a scale of the whole tensor."""
-    quantised = [node.quantization(i) for i in range(len(inputs))]
-    whole_tensors = all(q is not None and not q.is_by_axis and q.scales[0] for q in quantised)
+    quantized = [node.quantization(i) for i in range(len(inputs))]
+    whole_tensors = all(q is not None and not q.is_by_axis and q.scales[0] for q in quantized)
     return whole_tensors and all(x.type.dtype in BYTES for x in inputs) and node.output_type() in BYTES
 
 
@@ -65,7 +65,7 @@ def requantize(node: TfliteNode, x: OutPort) -> OutPort:
     known = q is not None and not q.is_by_axis and out is not None and not out.is_by_axis and out.scales[0]
     if q is None or not known or any(t not in INTEGERS for t in (x.type.dtype, node.output_type())):
         return node.as_numbers(x)
-    return requantised(node, x, q)
+    return requantized(node, x, q)
 
 
 ACTIVATIONS: dict[str, tuple[float | None, float | None]] = {

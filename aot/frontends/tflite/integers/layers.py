@@ -28,7 +28,7 @@ def factors(node: TfliteNode, x: int, w: int) -> list[float]:
     return [data.scales[0] * s / out.scales[0] for s in weights.scales]
 
 
-def requantised(node: TfliteNode, total: OutPort, found: list[float], shape: list[int], narrow: bool) -> OutPort:
+def requantized(node: TfliteNode, total: OutPort, found: list[float], shape: list[int], narrow: bool) -> OutPort:
     """Sums, times factors, in the output's type. `narrow`: factors have all of their bits."""
     if narrow:
         return saturated(node, scaled(node, total, found, shape), whole(node))
@@ -73,7 +73,7 @@ def _summed(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None, run:
     total = node.cast(total, DType.I32 if narrow else DType.I64)
     found = factors(node, 0, 1)
     channels = [len(found), *[1] * (total.type.rank - 2)]
-    return node.to_channels_last(requantised(node, with_bias(node, total, bias), found, channels, narrow))
+    return node.to_channels_last(requantized(node, with_bias(node, total, bias), found, channels, narrow))
 
 
 @exact("CONV_2D")
@@ -101,7 +101,7 @@ def fully_connected(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | No
     if bias is not None:
         total = build.Add(total, node.cast(bias, total.type.dtype))
     found = factors(node, 0, 1)
-    return with_axes(node, requantised(node, total, found, [len(found)], True), x)
+    return with_axes(node, requantized(node, total, found, [len(found)], True), x)
 
 
 @exact("TRANSPOSE_CONV")
@@ -111,7 +111,7 @@ def transpose_conv(node: TfliteNode, sizes: OutPort, w: OutPort, x: OutPort, bia
     total = transposed(node, sizes, shifted(node, w, of_input(node, 1)), shifted(node, x, of_input(node, 2)))
     total = total if bias is None else node.build.Add(total, node.cast(bias, DType.I32))
     found = factors(node, 2, 1)
-    return requantised(node, total, found, [len(found)], True)
+    return requantized(node, total, found, [len(found)], True)
 
 
 @exact("BATCH_MATMUL")

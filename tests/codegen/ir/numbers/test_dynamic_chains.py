@@ -18,7 +18,7 @@ from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import tile_registers
-from tests.codegen.ir.numbers.test_chains import BF16, chain_sum, numbers, on_targets
+from tests.codegen.ir.numbers.test_bf16_chains import BF16, chain_sum, numbers, on_targets
 from tests.codegen.running import Array, aligned, compiled
 
 MOST = 128  # terms of a row in memory

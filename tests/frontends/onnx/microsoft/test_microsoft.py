@@ -45,7 +45,7 @@ def saved(folder: Path, kind: str, x: Array, others: list[Array | None], attrs: 
 @pytest.mark.parametrize("scales", [(), (16,)], ids=["scale", "scales"])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-def test_lstm_of_quantised_weights(
+def test_lstm_of_quantized_weights(
     tmp_path: Path, direction: str, dtype: type, scales: tuple[int, ...], batch: int
 ) -> None:
     """Inputs and states are quantised by their range, as ONNX Runtime does, so the sums are the same integers.
@@ -65,7 +65,7 @@ def test_lstm_of_quantised_weights(
         np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
-def test_lstm_of_quantised_weights_beside_lengths_and_states(tmp_path: Path) -> None:
+def test_lstm_of_quantized_weights_beside_lengths_and_states(tmp_path: Path) -> None:
     """ONNX Runtime's own kernel agrees where sequences end early, and begin with states."""
     x, zero = f32(6, 3, 5), np.int8([0])
     w, r = i7(1, 5, 32), i7(1, 8, 32)
@@ -78,7 +78,7 @@ def test_lstm_of_quantised_weights_beside_lengths_and_states(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("target", ["native", "x86-64-v3"])
-def test_quantised_recurrences_use_dots(tmp_path: Path, target: str) -> None:
+def test_quantized_recurrences_use_dots(tmp_path: Path, target: str) -> None:
     """Large weights: each step is calls of its own, and its product a sum of integers, with equal results."""
     if not set(Target.parse("x86-64-v3").features) <= set(parse_target("native").features):
         pytest.skip("this machine has no AVX2")
@@ -104,7 +104,7 @@ def test_quantised_recurrences_use_dots(tmp_path: Path, target: str) -> None:
         (10, np.int8(0)),
     ],
 )
-def test_wrong_weights_of_quantised_recurrences(tmp_path: Path, place: int, wrong: Array) -> None:
+def test_wrong_weights_of_quantized_recurrences(tmp_path: Path, place: int, wrong: Array) -> None:
     zero, one = np.int8([0]), np.float32([0.01])
     others: list[Array | None] = [i7(1, 3, 16), i7(1, 4, 16), f32(1, 32), None, None, None, None, one, zero, one, zero]
     others[place] = wrong
@@ -113,7 +113,7 @@ def test_wrong_weights_of_quantised_recurrences(tmp_path: Path, place: int, wron
 
 
 @pytest.mark.parametrize("hidden", [8, 256])
-def test_quantised_recurrences_of_dynamic_sizes(tmp_path: Path, hidden: int) -> None:
+def test_quantized_recurrences_of_dynamic_sizes(tmp_path: Path, hidden: int) -> None:
     """Small weights stay in one kernel, with large ones a loop of control flow calls kernels."""
     w, r, zero = i7(1, 8, 4 * hidden), i7(1, hidden, 4 * hidden), np.int8([0])
     scale = np.float32([0.002])
@@ -128,7 +128,7 @@ def test_quantised_recurrences_of_dynamic_sizes(tmp_path: Path, hidden: int) -> 
 
 
 @pytest.mark.parametrize("kind", ["peepholes", "weights that are no i8"])
-def test_lstm_of_quantised_weights_that_are_dequantised(tmp_path: Path, kind: str) -> None:
+def test_lstm_of_quantized_weights_that_are_dequantized(tmp_path: Path, kind: str) -> None:
     """ONNX Runtime also quantises inputs and states: to 8 bits of their range."""
     w, r, zero = i7(1, 3, 16), i7(1, 4, 16), np.int8([0])
     if kind != "peepholes":

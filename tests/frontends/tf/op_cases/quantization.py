@@ -1,7 +1,7 @@
 """Numbers on a grid."""
 
 import numpy as np
-from make_op_cases import Bytes, Known, Numbers, case, quantised
+from make_op_cases import Bytes, Known, Numbers, case, quantized
 
 N = Numbers(4)
 X = (N.f32(3, 4) * 1.013).astype(np.float32)
@@ -19,7 +19,7 @@ CASES = [
     case("FakeQuantWithMinMaxVarsPerChannel", X, *ROWS),
     case("FakeQuantWithMinMaxVarsPerChannel", X, *ROWS, num_bits=6),
     *(
-        case("QuantizeV2", X, LOW, HIGH, T=quantised(t), mode=mode, round_mode=r)
+        case("QuantizeV2", X, LOW, HIGH, T=quantized(t), mode=mode, round_mode=r)
         for t in (np.uint8, np.int8)
         for mode, r in (
             ("SCALED", "HALF_TO_EVEN"),
@@ -28,7 +28,7 @@ CASES = [
             ("MIN_COMBINED", "HALF_AWAY_FROM_ZERO"),
         )
     ),
-    case("QuantizeV2", X, LOW, HIGH, T=quantised(np.int8), mode="SCALED", narrow_range=True),
+    case("QuantizeV2", X, LOW, HIGH, T=quantized(np.int8), mode="SCALED", narrow_range=True),
     *(
         case(
             "Dequantize", Bytes(N.ints(3, 4, low=0 if t == np.uint8 else -128, high=128, dtype=t)), LOW, HIGH, mode=mode

@@ -59,7 +59,7 @@ def numbers_of(b: Builder, q: OutPort, zero: int = 121, scale: float = SCALE) ->
     return b.Multiply(b.Subtract(x, float(zero)) if zero else x, b.const(scale, F32))
 
 
-def quantised(b: Builder, x: OutPort, zero: int = 121, dtype: DType = U8) -> OutPort:
+def quantized(b: Builder, x: OutPort, zero: int = 121, dtype: DType = U8) -> OutPort:
     return numbers_of(b, bytes_of(b, x, zero, dtype), zero)
 
 

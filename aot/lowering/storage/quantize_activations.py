@@ -55,7 +55,7 @@ FEW_OUTPUTS = f"there are fewer than {COSTS.min_dot_outputs} outputs"
 NO_DOTS = "the target sums no products of bytes or i16"
 
 
-def quantise_activations(steps: Steps, context: Context) -> None:
+def quantize_activations(steps: Steps, context: Context) -> None:
     """Round the data of products with weights of 8 bits, where the target sums products of bytes."""
     target = context.target
     if target.abilities.dots:

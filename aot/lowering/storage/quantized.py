@@ -21,7 +21,7 @@ NO_AXES = frozenset[Var]()
 
 
 @dataclass(frozen=True, slots=True)
-class Quantised:
+class Quantized:
     """(byte - zero) * scale, as a number of `dtype`; `zero` is an i32.
 
     Neither moves with an axis, but for axes along which the match allows scales to differ.
@@ -39,7 +39,7 @@ class Quantised:
         return found if self.scale is None else found * self.scale
 
     @property
-    def unsigned(self) -> Quantised:
+    def unsigned(self) -> Quantized:
         """Return the number as an expression of a u8."""
         if self.byte.dtype is not DType.I8:
             return self
@@ -55,29 +55,29 @@ class Quantised:
         return as_byte(self.zero, self.byte.dtype)
 
 
-def quantised(e: Expr, kept: Container[str] = (), rows: frozenset[Var] = NO_AXES) -> Quantised | None:
+def quantized(e: Expr, kept: Container[str] = (), rows: frozenset[Var] = NO_AXES) -> Quantized | None:
     """Match `(byte - zero) scale`.
 
     `kept`: i16 values whose elements are known to fit a byte; `rows`: axes along which scales may differ.
     """
     if e.dtype in BYTES or (e.dtype is DType.I16 and _reads(e, kept)):
-        return Quantised(e, NONE, None, e.dtype)
+        return Quantized(e, NONE, None, e.dtype)
     match e:
         case Prim("cast", (inner,), dtype) if dtype in (DType.F32, DType.I32):
-            found = quantised(inner, kept)
+            found = quantized(inner, kept)
             exact = found is not None and found.scale is None and (dtype is DType.F32 or not found.dtype.is_float)
             return replace(found, dtype=dtype) if found is not None and exact else None
         case Prim("min", (Prim("max", (Prim("round_even"), Const())), Const()), DType.F32):
             byte = cast(e, DType.U8)
-            return Quantised(byte, NONE, None, DType.F32) if clamp_of(byte) is not None else None
+            return Quantized(byte, NONE, None, DType.F32) if clamp_of(byte) is not None else None
         case Prim("add", (inner, Const(value))):
-            return _with_offset(quantised(inner, kept), _whole_number(Const(-value, e.dtype)))
+            return _with_offset(quantized(inner, kept), _whole_number(Const(-value, e.dtype)))
         case Prim("sub", (inner, other)):
-            return _with_offset(quantised(inner, kept), _whole_number(other))
+            return _with_offset(quantized(inner, kept), _whole_number(other))
         case Prim("within", (index, bound, inner, *other)) if all(is_zero(x) for x in other):
-            return _padded(quantised(inner, kept), index, bound)
+            return _padded(quantized(inner, kept), index, bound)
         case Prim("mul", (inner, factor), DType.F32) if variables(factor) <= rows:
-            found = quantised(inner, kept)
+            found = quantized(inner, kept)
             if found is None or found.dtype is not DType.F32:
                 return None
             return replace(found, scale=factor if found.scale is None else found.scale * factor)
@@ -92,13 +92,13 @@ def _reads(e: Expr, kept: Container[str]) -> bool:
     return isinstance(e, Load) and e.buffer.name in kept
 
 
-def _with_offset(x: Quantised | None, by: Expr | None) -> Quantised | None:
+def _with_offset(x: Quantized | None, by: Expr | None) -> Quantized | None:
     if x is None or by is None or x.scale is not None or x.dtype in (*BYTES, DType.I16):
         return None
     return replace(x, zero=_sum(x.zero, by))
 
 
-def _padded(x: Quantised | None, index: Expr, bound: Expr) -> Quantised | None:
+def _padded(x: Quantized | None, index: Expr, bound: Expr) -> Quantized | None:
     """Move a bounds check whose fill is the number 0 to the byte."""
     if x is None or x.fill is None:
         return None

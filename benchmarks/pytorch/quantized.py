@@ -43,15 +43,15 @@ def perceptron() -> nn.Module:
 
 
 @dataclass(frozen=True)
-class Quantised(Network):
+class Quantized(Network):
     """A network of quantised layers, whose scales come from four inferences."""
 
     def module(self) -> nn.Module:
         given = self.inputs(*self.sizes[0])
-        quantiser = x86.X86InductorQuantizer()
-        quantiser.set_global(x86.get_default_x86_inductor_quantization_config())
+        quantizer = x86.X86InductorQuantizer()
+        quantizer.set_global(x86.get_default_x86_inductor_quantization_config())
         program = torch.export.export(super().module(), (), given, dynamic_shapes=self.dynamic).module()
-        prepared = prepare_pt2e(program, quantiser)
+        prepared = prepare_pt2e(program, quantizer)
         for seed in range(4):
             prepared(**{name: value + 0.1 * seed for name, value in given.items()})
         return convert_pt2e(prepared)
@@ -61,7 +61,7 @@ def of(name: str, build: Callable[[], nn.Module], argument: str, *shape: int) ->
     def inputs(batch: int) -> Inputs:
         return {argument: torch.randn(batch, *shape, generator=torch.Generator().manual_seed(batch))}
 
-    return Quantised(name, build, inputs, [(4,), (3,)], {argument: BATCH})
+    return Quantized(name, build, inputs, [(4,), (3,)], {argument: BATCH})
 
 
 def networks() -> list[Network]:

@@ -10,7 +10,7 @@ from aot.frontends.onnx.neural.recurrent import RecurrentLayer, lstm, ports_of
 from aot.frontends.onnx.registry import OnnxNode, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from aot.opset.recurrent.quantised import QuantisedLSTMRecurrence
+from aot.opset.recurrent.quantized import QuantisedLSTMRecurrence
 from aot.opset.recurrent.recurrent import is_full, one_each
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
@@ -42,7 +42,7 @@ def dynamic_quantize_lstm(
     _check_types(node, r, r_zero)
     numbers = _small(r, r_zero)
     if numbers is None or p is not None or node.flag("input_forget"):
-        outer, inner = _dequantised(node, w, w_scale, w_zero), _dequantised(node, r, r_scale, r_zero)
+        outer, inner = _dequantized(node, w, w_scale, w_zero), _dequantized(node, r, r_scale, r_zero)
         return lstm(node, x, outer, inner, b, lengths, h, c, p)
     build = node.build
     turned = node.list([0, 2, 1])
@@ -103,7 +103,7 @@ def _column(node: OnnxNode, p: OutPort) -> OutPort:
     return node.build.Unsqueeze(p, node.list([2] if p.type.rank == 2 else [1, 2]))
 
 
-def _dequantised(node: OnnxNode, q: OutPort, scale: OutPort, zero: OutPort) -> OutPort:
+def _dequantized(node: OnnxNode, q: OutPort, scale: OutPort, zero: OutPort) -> OutPort:
     """Return [directions, gates, inputs] in f32."""
     rows = node.build.Transpose(q, node.list([0, 2, 1]))
     whole = node.cast(shifted(node, rows, _column(node, zero)), DType.F32)

@@ -100,7 +100,7 @@ FORMS = quantization.QuantFormat
 
 @pytest.mark.parametrize("form", [FORMS.QDQ, FORMS.QOperator], ids=["qdq", "qoperator"])
 @pytest.mark.parametrize("per_channel", [False, True], ids=["tensor", "channel"])
-def test_statically_quantised_networks_agree_with_onnx_runtime(tmp_path: Path, form: Any, per_channel: bool) -> None:
+def test_statically_quantized_networks_agree_with_onnx_runtime(tmp_path: Path, form: Any, per_channel: bool) -> None:
     """Outputs are whole levels; a level may differ where a number lies in the middle of two.
 
     Weights have 7 bits: products of 8 overflow in ONNX Runtime on machines without VNNI.
@@ -124,7 +124,7 @@ def test_activations_between_levels_agree_with_onnx_runtime(tmp_path: Path, type
         assert (found != wanted).mean() < 0.01
 
 
-def test_dynamically_quantised_networks_agree_with_onnx_runtime(tmp_path: Path) -> None:
+def test_dynamically_quantized_networks_agree_with_onnx_runtime(tmp_path: Path) -> None:
     made = tmp_path / "quantised.onnx"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -18,9 +18,9 @@ PRODUCT_FNS = frozenset({"mul", "dot"})
 LEVEL_BITS = 32  # of integers that data are quantised to, and of sums of them; indices are wider
 
 
-def is_quantised(stmts: tuple[Stmt, ...]) -> bool:
+def is_quantized(stmts: tuple[Stmt, ...]) -> bool:
     """True if a stored value is made of whole numbers, or of a float that was rounded to one."""
-    return any(_is_quantised(s.value, set()) for s in _stores(stmts) if not adds_product(s))
+    return any(_is_quantized(s.value, set()) for s in _stores(stmts) if not adds_product(s))
 
 
 def adds_product(stmt: Store) -> bool:
@@ -28,7 +28,7 @@ def adds_product(stmt: Store) -> bool:
     return stmt.accumulate == "add" and isinstance(stmt.value, Prim) and stmt.value.fn in PRODUCT_FNS
 
 
-def _is_quantised(e: Expr, seen: set[int]) -> bool:
+def _is_quantized(e: Expr, seen: set[int]) -> bool:
     """True if an expression converts between floats and whole numbers; indices of loads do not count."""
     if not isinstance(e, Prim) or id(e) in seen:
         return False
@@ -38,7 +38,7 @@ def _is_quantised(e: Expr, seen: set[int]) -> bool:
             found = x.dtype.is_float != e.dtype.is_float and all(t.is_float or _is_level(t) for t in (x.dtype, e.dtype))
         case _:
             found = e.fn in ROUNDING_FNS and e.dtype.is_float
-    return found or any(_is_quantised(a, seen) for a in e.args)
+    return found or any(_is_quantized(a, seen) for a in e.args)
 
 
 def _is_level(dtype: DType) -> bool:

@@ -55,9 +55,9 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
     def nest(self, outs: tuple[Buffer, ...], a: Input, h0: Input, c0: Input, *rest: Input | None) -> tuple[Work, ...]:
         r, scale, sums, lengths = (*rest, None)[:4]
         assert r is not None and scale is not None and sums is not None
-        return self.works(outs, a, h0, c0, lengths, lambda at, h: self._quantised(at, h, r, scale, sums))
+        return self.works(outs, a, h0, c0, lengths, lambda at, h: self._quantized(at, h, r, scale, sums))
 
-    def _quantised(
+    def _quantized(
         self, at: Walk, h: Buffer, r: Input, scales: Input, sums: Input
     ) -> tuple[Buffer, tuple[Definition, ...]]:
         """Return the gates, and the definitions that find the range of h[t], quantise it, and sum its products."""

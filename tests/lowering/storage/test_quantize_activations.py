@@ -22,7 +22,7 @@ from aot.runtime.abi import DType
 from aot.runtime.describe import notes
 from aot.runtime.errors import UsageError
 from tests.lowering.check import ints
-from tests.lowering.quantised import CLOSE, HAS, TARGETS
+from tests.lowering.quantized import CLOSE, HAS, TARGETS
 from tests.passes.check import Make, graph_of
 
 IN, OUT = 96, 200

@@ -212,20 +212,20 @@ def layers(module: Any, inputs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | 
 
 
 def _x86(module: Any, samples: list[dict[str, Any]], **options: bool) -> Any:
-    quantiser = x86.X86InductorQuantizer()
-    quantiser.set_global(x86.get_default_x86_inductor_quantization_config(**options))
-    return _converted(module, samples, quantiser, options.get("is_qat", False))
+    quantizer = x86.X86InductorQuantizer()
+    quantizer.set_global(x86.get_default_x86_inductor_quantization_config(**options))
+    return _converted(module, samples, quantizer, options.get("is_qat", False))
 
 
 def _xnnpack(module: Any, samples: list[dict[str, Any]], **options: bool) -> Any:
-    quantiser = xnnpack.XNNPACKQuantizer()
-    quantiser.set_global(xnnpack.get_symmetric_quantization_config(**options))
-    return _converted(module, samples, quantiser, options.get("is_qat", False))
+    quantizer = xnnpack.XNNPACKQuantizer()
+    quantizer.set_global(xnnpack.get_symmetric_quantization_config(**options))
+    return _converted(module, samples, quantizer, options.get("is_qat", False))
 
 
-def _converted(module: Any, samples: list[dict[str, Any]], quantiser: Any, trains: bool) -> Any:
+def _converted(module: Any, samples: list[dict[str, Any]], quantizer: Any, trains: bool) -> Any:
     program = torch.export.export(module, (), samples[0]).module()
-    prepared = (pt2e.prepare_qat_pt2e if trains else pt2e.prepare_pt2e)(program, quantiser)
+    prepared = (pt2e.prepare_qat_pt2e if trains else pt2e.prepare_pt2e)(program, quantizer)
     for sample in samples:
         prepared(**sample)
     return pt2e.convert_pt2e(prepared)
