@@ -6,6 +6,7 @@
     wide       pairs of operations side by side, in one Concat    products   MatMul, ReLU, Softmax, Add side by side
     residual   convolution, ReLU, sum                             random     a random graph of elementwise operations
     decoder    a stateful decoder with varying sizes              late       MatMul, Softmax, Add over a size from data
+    unrolled   a recurrent network, unrolled by its exporter      unlike     products with softmax, each of other sizes
 
 Each row is one network: nodes of its optimised graph, seconds by stage, peak memory. `ms a node` is the slope between
 the smallest and the largest network of a kind; the bound is `BOUND`. `--check` compiles no further than `aot check`.
@@ -112,6 +113,39 @@ def late(count: int) -> Made:
     return nodes, weights, {"x": ["n", 16], "i": ["m"]}, f"h{count // 3}"
 
 
+def unrolled(count: int) -> Made:
+    steps, width = count // 6, 64
+    noise, nodes = np.random.default_rng(0), list[onnx.NodeProto]()
+    weights: dict[str, np.ndarray] = {n: (noise.standard_normal((width, width)) / 8).astype(np.float32) for n in "uv"}
+    weights["b"] = np.zeros(width, np.float32)
+    for i in range(steps):
+        weights[f"i{i}"] = np.array(i)
+        nodes += [
+            helper.make_node("Gather", ["x", f"i{i}"], [f"x{i}"]),
+            helper.make_node("MatMul", [f"x{i}", "u"], [f"a{i}"]),
+            helper.make_node("MatMul", [f"h{i}", "v"], [f"r{i}"]),
+            helper.make_node("Add", [f"a{i}", f"r{i}"], [f"s{i}"]),
+            helper.make_node("Add", [f"s{i}", "b"], [f"t{i}"]),
+            helper.make_node("Tanh", [f"t{i}"], [f"h{i + 1}"]),
+        ]
+    return nodes, weights, {"x": [steps, 1, width], "h0": [1, width]}, f"h{steps}"
+
+
+def unlike(count: int) -> Made:
+    noise, nodes, weights = np.random.default_rng(0), list[onnx.NodeProto](), dict[str, np.ndarray]()
+    for i in range(count // 4):
+        width = 16 + i
+        weights[f"w{i}"] = (noise.standard_normal((16, width)) / 4).astype(np.float32)
+        weights[f"v{i}"] = (noise.standard_normal((width, 16)) / 4).astype(np.float32)
+        nodes += [
+            helper.make_node("MatMul", [f"h{i}", f"w{i}"], [f"m{i}"]),
+            helper.make_node("Softmax", [f"m{i}"], [f"s{i}"]),
+            helper.make_node("MatMul", [f"s{i}", f"v{i}"], [f"p{i}"]),
+            helper.make_node("Add", [f"p{i}", f"h{i}"], [f"h{i + 1}"]),
+        ]
+    return nodes, weights, {"h0": [8, 16]}, f"h{count // 4}"
+
+
 KINDS: dict[str, Callable[[int], Made]] = {
     "chain": chain,
     "tanh": tanh,
@@ -120,6 +154,8 @@ KINDS: dict[str, Callable[[int], Made]] = {
     "residual": residual,
     "random": random,
     "late": late,
+    "unrolled": unrolled,
+    "unlike": unlike,
 }
 NODES_OF_A_LAYER = 95  # of the decoder's optimised graph
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -34,12 +35,14 @@ from aot.lowering.program.kernel_parameters import (
     canonical,
     cost,
     parameters,
+    reads_later_part,
     separated,
     with_roles,
 )
 from aot.lowering.program.shared_tables import gathered_rows, with_tables
 from aot.runtime.errors import UsageError
 
+MANY_CALLS = 16  # from which on works that differ in the parts of values that they read share a kernel
 Progress = Callable[[int, int], None]
 Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
 
@@ -137,6 +140,7 @@ class ProgramBuilder:
         self.text: list[object] = []  # lines, or objects whose text they are: few compilations are dumped
         self._made: dict[_Key, _Made] = {}
         self._tables: dict[str, Pack] = {}
+        self._repeated = frozenset[tuple[Work, ...]]()
         self.flow = Flow(self.calls, self.text, steps.sizes)
         self.program = Program(self.steps.name, (), (), (), (), 0, 0, (), ())
         fixed = (v.buffer for v in steps.values.values() if v.region is MemoryRegion.CONSTANT)
@@ -145,6 +149,7 @@ class ProgramBuilder:
     def build(self, progress: Progress | None = None) -> Program:
         arena = plan(self.steps)
         self._tables = self._packed_tables()
+        self._repeated = self._repeated_works()
         for done, step in enumerate(self.steps.steps):
             self._step(step, arena)
             if progress is not None:
@@ -280,7 +285,7 @@ class ProgramBuilder:
         if tables:
             scheduled = (w for w in works if isinstance(w, Definition | Group))
             schedules = tuple(with_tables(w, s, tables) for w, s in zip(scheduled, schedules, strict=True))
-        works, moved = at_origins(works)
+        works, moved = self._at_origins(works, schedules)
         made = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
         values = {role: name for name, role in roles.items()}
         values |= {fresh: values[role] for fresh, role in made.stands_for.items()}
@@ -320,14 +325,40 @@ class ProgramBuilder:
         found = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
         return found if given is None else (*found, with_roles(given, roles))
 
-    def _packed_tables(self) -> dict[str, Pack]:
-        """Return the packing of each constant whose rows are gathered, too: the library then has it once."""
-        parts = [
+    def _at_origins(
+        self, works: tuple[Work, ...], schedules: tuple[Schedule, ...]
+    ) -> tuple[tuple[Work, ...], dict[str, int]]:
+        """Move parts of outputs to the first element, and those of inputs in works that are then repeated."""
+        if self._repeated:
+            moved = _inputs_at_origins(works, schedules)
+            if moved[0] in self._repeated:
+                return moved
+        return at_origins(works)
+
+    def _repeated_works(self) -> frozenset[tuple[Work, ...]]:
+        """Return the works that many calls have in common once the parts that they read begin at the first element."""
+        reading = [(part, given) for part, given in self._parts() if reads_later_part(part)]
+        if len(reading) < MANY_CALLS:
+            return frozenset()
+        found = Counter[tuple[Work, ...]]()
+        for part, given in reading:
+            works, roles, constants, _, _ = self._canonical(part, given)
+            schedules = self._schedules(works, roles, constants, given)
+            found[_inputs_at_origins(works, schedules)[0]] += 1
+        return frozenset(works for works, calls in found.items() if calls >= MANY_CALLS)
+
+    def _parts(self) -> list[tuple[tuple[Work, ...], Schedule | None]]:
+        """Return the works of each kernel's call, with the schedule that a pass gave them."""
+        return [
             (part, step.schedule if part is last else None)
             for block in self.steps.blocks()
             for step in block.steps
             for last, part in ((p[-1], q) for p in [_kernel_works(step.works)] if p for q in p)
         ]
+
+    def _packed_tables(self) -> dict[str, Pack]:
+        """Return the packing of each constant whose rows are gathered, too: the library then has it once."""
+        parts = self._parts()
         gathered = {name for part, _ in parts for work in part for name in gathered_rows(work)}
         fixed = {n for n in gathered if self.steps.values[n].region is MemoryRegion.CONSTANT}
         found: dict[str, Pack] = {}
@@ -420,6 +451,14 @@ class ProgramBuilder:
                 return Address(MemoryRegion.CONSTANT, 0, self.constants.add(value, packed))
             case _:
                 return Address(value.region, value.index)
+
+
+def _inputs_at_origins(
+    works: tuple[Work, ...], schedules: tuple[Schedule, ...]
+) -> tuple[tuple[Work, ...], dict[str, int]]:
+    """Move parts of outputs, and of inputs that no schedule packs, to the first element."""
+    packed = {p.operand for s in schedules for p in all_packs(s)}
+    return at_origins(works, frozenset(x.buffer.name for w in works for x in reads(w)) - packed)
 
 
 def _kernel_works(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:

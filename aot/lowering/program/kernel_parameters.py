@@ -11,8 +11,9 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import all_axes, traffic, volume
 from aot.codegen.ir.access import work as operations
 from aot.codegen.ir.definition import Definition, Group, RowRange
+from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.index import bounds, exactly, normal
-from aot.codegen.ir.loops import Buffer, Expr, Kernel, Size, Space, Var
+from aot.codegen.ir.loops import Buffer, Expr, Kernel, Load, Size, Space, Var
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.schedule import Pack, Schedule
 from aot.codegen.ir.traverse import Work, members, move_loads, reads, rewrite_work, writes
@@ -97,23 +98,34 @@ def canonical(works: tuple[Work, ...], steps: Steps, *, number_temps: bool) -> t
     return tuple(map(_plain_temps, made)) if number_temps else made, roles
 
 
-def at_origins(works: tuple[Work, ...]) -> tuple[tuple[Work, ...], dict[str, int]]:
+def at_origins(
+    works: tuple[Work, ...], inputs: frozenset[str] = frozenset()
+) -> tuple[tuple[Work, ...], dict[str, int]]:
     """Move outputs of which a part is written, as of a Concat, to the first element of the part.
 
-    Equal works that write other parts are then equal. Returns the elements by which each output has moved.
+    Equal works that write other parts are then equal. `inputs`: buffers of which a part is read, which are moved, too.
+    Returns the elements by which each buffer has moved.
     """
-    if any(isinstance(w, tuple) for w in works):
-        return works, {}
-    written: dict[Buffer, list[tuple[Expr, ...]]] = {}
-    for d in (d for w in works for d in members(w)):
-        for buffer, index in ((d.out, d.target), *((r.out, r.index) for r in d.results)):
-            written.setdefault(buffer, []).append(index)
-    names = Counter(b.name for b in (*written, *{x.buffer for w in works for x in reads(w)}))
-    parts = {b: _part(b, indices) for b, indices in written.items() if b.space is Space.ARG and names[b.name] == 1}
-    found = {b: part for b, part in parts.items() if part is not None}
+    found = _parts(works, inputs)
     if not found:
         return works, {}
-    return tuple(_moved(w, found) for w in works), {b.name: part.elements for b, part in found.items()}
+
+    def moved(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer in found:
+            return Load(found[e.buffer].buffer, found[e.buffer].index(tuple(rewrite(i, moved) for i in e.index)))
+        return None
+
+    made = tuple(_moved(w, found) for w in works)
+    if not inputs.isdisjoint(b.name for b in found):
+        made = tuple(rewrite_work(w, moved) for w in made)
+    return made, {b.name: part.elements for b, part in found.items()}
+
+
+def reads_later_part(works: tuple[Work, ...]) -> bool:
+    """True if the works read only a part of some buffer, which does not begin at the first element."""
+    parts = _parts(works, frozenset(x.buffer.name for w in works for x in reads(w)))
+    written = {b for w in works for b in writes(w)}
+    return any(part.elements for b, part in parts.items() if b not in written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +141,25 @@ class _Part:
         return tuple(normal(i, {}).plus(exactly(-n)).expr() for i, n in zip(whole, self.begins, strict=True))
 
 
+def _parts(works: tuple[Work, ...], inputs: frozenset[str]) -> dict[Buffer, _Part]:
+    """Return the parts of outputs that the works write, and of `inputs` that they read, where these are not all."""
+    if any(isinstance(w, tuple) for w in works):
+        return {}
+    written: dict[Buffer, list[tuple[Expr, ...]]] = {}
+    for d in (d for w in works for d in members(w)):
+        for buffer, index in ((d.out, d.target), *((r.out, r.index) for r in d.results)):
+            written.setdefault(buffer, []).append(index)
+    loaded: dict[Buffer, list[tuple[Expr, ...]]] = {}
+    for x in (x for w in works for x in reads(w)):
+        loaded.setdefault(x.buffer, []).append(x.index)
+    names = Counter(b.name for b in (*written, *loaded))
+    chosen = written | {b: indices for b, indices in loaded.items() if b.name in inputs}
+    parts = {b: _part(b, indices) for b, indices in chosen.items() if b.space is Space.ARG and names[b.name] == 1}
+    return {b: part for b, part in parts.items() if part is not None}
+
+
 def _part(b: Buffer, indices: list[tuple[Expr, ...]]) -> _Part | None:
-    """Return the part that is written at `indices`; None if that is all, or not known."""
+    """Return the part that is accessed at `indices`; None if that is all, or not known."""
     elements, begins, shape = 0, list[int](), list[int]()
     for n, stride, places in zip(b.shape, b.strides, zip(*indices, strict=True), strict=True):
         ends = [bounds(normal(i, {})) for i in places]

@@ -45,6 +45,7 @@ class Workers:
         )
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._results: list[Future[bytes]] = []
+        self._done: list[Future[bytes]] = []  # of these, in the order in which they are ready
         self._threads: list[threading.Thread] = []
         self.running: list[subprocess.Popen[bytes]] = []  # processes that were started
         self._bytes = 0
@@ -66,6 +67,7 @@ class Workers:
     def submit(self, text: str, level: int | None, keep: Callable[[bytes], None] | None = None) -> None:
         """Submit a module; `keep` gets its object code, in any thread."""
         result: Future[bytes] = Future()
+        result.add_done_callback(self._done.append)
         if keep is not None:
             result.add_done_callback(lambda done: None if done.exception() else keep(done.result()))
         self._results.append(result)
@@ -86,13 +88,13 @@ class Workers:
             if task is not None:
                 place, text, level, result = task
                 result.set_result(self._compiled(place, None, text, level))
-                progress(self._done(), len(self._results))
+                progress(len(self._done), len(self._results))
         made: list[bytes] = []
         for result in self._results:
             while not result.done():  # a wait without a timeout could not be interrupted
                 wait([result], timeout=POLL)
             made.append(result.result())
-            progress(self._done(), len(self._results))
+            progress(len(self._done), len(self._results))
         return made
 
     def _compiled(self, place: int, process: subprocess.Popen[bytes] | None, text: str, level: int | None) -> bytes:
@@ -100,9 +102,6 @@ class Workers:
         code = _made(process, text, self._target, level)
         self.seconds[place] = time.perf_counter() - begin
         return code
-
-    def _done(self) -> int:
-        return sum(result.done() for result in self._results)
 
     def _drain(self) -> None:
         while True:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from aot.codegen.ir.program import MemoryRegion
 from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.lowering.program.build_program import MANY_CALLS
 from aot.options import CompileOptions
-from tests.lowering.check import calls, compiled, conv, weights
+from tests.lowering.check import calls, compiled, conv, ints, weights
 from tests.passes.check import graph_of
 
 
@@ -102,3 +104,18 @@ def test_equal_layers_that_write_parts_of_one_value_share_a_kernel() -> None:
     made = compiled(make, (4, 16))
     assert calls(made) == 10
     assert len(made.program.kernels) == 4  # products, rows, quotients that are joined, and the last product
+
+
+@pytest.mark.parametrize(("parts", "kernels"), [(MANY_CALLS, 4), (MANY_CALLS - 1, MANY_CALLS + 2)])
+def test_equal_layers_that_read_parts_of_one_value_share_a_kernel(parts: int, kernels: int) -> None:
+    """A recurrent network that its exporter unrolled: each of a few parts keeps a kernel of its own."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Tanh(b.MatMul(x, weights(b, 16, 16, seed=1)))
+        for n in range(1, parts + 1):
+            begin, end, step, axis = (ints(b, k) for k in (n, n + 1, 1, 0))
+            product = b.MatMul(b.Slice(x, begin, end, step, axis), weights(b, 16, 16))
+            y = b.Tanh(b.Add(product, b.MatMul(y, weights(b, 16, 16, seed=1))))
+        return y
+
+    assert len(compiled(make, (MANY_CALLS + 1, 16)).program.kernels) == kernels
