@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
-from aot.frontends.gguf.config import config_of
+from aot.frontends.gguf.config import architecture_of, config_of
 from aot.frontends.gguf.container import Container, read_container
 from aot.frontends.gguf.weights import Weights
 from aot.frontends.language.decoder import Decoder
@@ -14,6 +15,7 @@ from aot.ir.graph import Graph
 from aot.runtime.errors import CorruptError, UnsupportedError
 
 SHOWN = 5  # names in an error
+FACTORS = "rope_freqs.weight"  # which the rates of rotations are divided by
 
 
 def read(path: Path) -> Graph:
@@ -23,8 +25,12 @@ def read(path: Path) -> Graph:
     """
     container = read_container(path)
     config = config_of(container)
+    for part, name in architecture_of(container).names.items():
+        container = replace(container, tensors={k.replace(part, name): t for k, t in container.tensors.items()})
     graph = Graph(name=path.stem, file=path.name)
     weights = Weights(container, Builder(graph))
+    if weights.has(FACTORS):
+        config = replace(config, divisors=tuple(weights.floats(FACTORS, config.rotated // 2).tolist()))
     words = _rows(container, "token_embd.weight", config.width)
     positions = _rows(container, "position_embd.weight", config.width) if config.family.learned else None
     Decoder(graph, config, weights, positions).build(words)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from math import pi, sqrt
+from dataclasses import field, replace
+from math import sqrt
 from pathlib import Path
 from typing import cast
 
-import numpy as np
-
 from aot.codegen.dataclass import dataclass
+from aot.frontends.huggingface import rotations
 from aot.frontends.huggingface.names import (
+    DEEPSEEK2,
     EXPERTS,
+    FALCON,
+    FALCON_APART,
     GEMMA,
     GPT2,
+    GPT_OSS,
     LLAMA,
     MIXTRAL,
     NEOX,
@@ -25,6 +28,7 @@ from aot.frontends.huggingface.names import (
     Names,
 )
 from aot.frontends.huggingface.quantized import Scheme, scheme_of
+from aot.frontends.huggingface.rotations import GLOBAL, LOCAL
 from aot.frontends.language.config import (
     ALL_TOKENS,
     GELU,
@@ -33,14 +37,15 @@ from aot.frontends.language.config import (
     RELU,
     SILU,
     TANH_GELU,
+    ClampedGate,
     Config,
     Experts,
     Factors,
     Family,
+    Latents,
     Values,
     check_heads,
 )
-from aot.ir.types import Array
 from aot.runtime.errors import UnsupportedError
 
 FILE = "config.json"
@@ -54,8 +59,6 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": TANH_GELU,
     "relu": RELU,
 }
-LOCAL, GLOBAL = "sliding_attention", "full_attention"
-LLAMA3 = "llama3"  # a type of rotations
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Architecture:
     `scaled`: embeddings are multiplied by the root of the width; `activation_key`: where config.json has the function
     of the MLP, `activation`: the function where it has none; `rotated`: share of a head that is rotated; `is_local`:
     True for a layer that sees a window of tokens, where `layer_types` are missing; `normalised`: probabilities of the
-    chosen experts add up to 1 where nothing else is said.
+    chosen experts add up to 1 where nothing else is said; `keys`: names in config.json that are not the usual ones.
     """
 
     family: Family
@@ -79,6 +82,7 @@ class Architecture:
     rotated: float = 1.0
     is_local: Callable[[Values, int], bool] = lambda _values, _layer: False
     normalised: bool = False
+    keys: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def _all_local(v: Values, _layer: int) -> bool:
@@ -122,7 +126,11 @@ ARCHITECTURES = {
         Family(centred=True, gated=False), STARCODER2, tied=True, activation="gelu_pytorch_tanh", is_local=_all_local
     ),
     "gpt_neox": Architecture(
-        Family(centred=True, gated=False, parallel=True, apart=True), NEOX, activation="gelu", rotated=0.25
+        Family(centred=True, gated=False, parallel=True, apart=True),
+        NEOX,
+        activation="gelu",
+        rotated=0.25,
+        keys={"num_key_value_heads": "num_attention_heads"},
     ),
     "gpt2": Architecture(
         Family(centred=True, gated=False, learned=True),
@@ -130,22 +138,40 @@ ARCHITECTURES = {
         tied=True,
         activation_key="activation_function",
         activation="gelu_new",
+        keys={
+            "hidden_size": "n_embd",
+            "num_hidden_layers": "n_layer",
+            "num_attention_heads": "n_head",
+            "num_key_value_heads": "n_head",
+            "intermediate_size": "n_inner",
+            "max_position_embeddings": "n_positions",
+        },
     ),
-}
-GPT2_KEYS = {
-    "hidden_size": "n_embd",
-    "num_hidden_layers": "n_layer",
-    "num_attention_heads": "n_head",
-    "intermediate_size": "n_inner",
-    "max_position_embeddings": "n_positions",
+    "falcon": Architecture(
+        Family(centred=True, gated=False, parallel=True),
+        FALCON,
+        tied=True,
+        activation_key="activation",
+        activation="gelu",
+        keys={
+            "intermediate_size": "ffn_hidden_size",
+            "num_key_value_heads": "num_kv_heads",
+            "use_parallel_residual": "parallel_attn",
+        },
+    ),
+    "gpt_oss": Architecture(
+        Family(sinks=True), GPT_OSS, is_local=lambda _values, layer: layer % 2 == 0, normalised=True
+    ),
+    "deepseek_v2": Architecture(Family(), DEEPSEEK2),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Sizes of a network, its architecture, and what the rates of rotations are divided by (None: nothing).
+    """Sizes of a network and its architecture.
 
-    `scheme`: how its matrices are packed; None: they are floats.
+    `positions`: tokens that it was trained on; `most`: tokens that a sequence may have, None for any number; `scheme`:
+    how its matrices are packed, None where they are floats.
     """
 
     config: Config
@@ -153,7 +179,7 @@ class Network:
     tied: bool
     words: int
     positions: int
-    rates: Array | None
+    most: int | None
     scheme: Scheme | None
 
 
@@ -168,14 +194,44 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     names = list(map(str, _list(v.find("architectures"))))
     if names and not names[0].endswith(HEADS):
         raise unsupported(v, "networks that give logits of words can be read", names[0], folder)
-    if kind == "gpt2":
-        v = Values(v.file, {**found, **{k: found.get(name) for k, name in GPT2_KEYS.items()}})
-    config = _config(v, architecture)
+    v = Values(v.file, {**found, **{k: found.get(name) for k, name in architecture.keys.items()}})
+    if kind == "falcon":
+        v, architecture = _falcon(v, architecture)
+    config = _latent(v, _config(v, architecture)) if kind == "deepseek_v2" else _config(v, architecture)
     check_heads(config, v.file)
     tied = v.find("tie_word_embeddings", architecture.tied) is True
     places = v.integer("max_position_embeddings", 2048, most=MAX_TOKENS)
     words = v.integer("vocab_size", most=1 << 31)
-    return Network(config, architecture, tied, words, places, _rates(v, config), scheme_of(v))
+    most = places if config.family.learned else rotations.most_tokens(v)
+    return Network(config, architecture, tied, words, min(most or places, places), most, scheme_of(v))
+
+
+def _falcon(v: Values, a: Architecture) -> tuple[Values, Architecture]:
+    """Return the values and the architecture of a Falcon, of the second generation or the first."""
+    if v.find("alibi") is True:
+        raise UnsupportedError(f"{v.file}: Falcons with rotations can be read, got alibi")
+    if v.find("new_decoder_architecture") is True:
+        apart = v.integer("num_ln_in_parallel_attn", 2, most=2) == 2
+        names = FALCON_APART if apart else FALCON
+        return v, replace(a, family=replace(a.family, apart=apart), names=names)
+    shared = v.find("multi_query", True) is True
+    return Values(v.file, {**v.metadata, "num_key_value_heads": 1 if shared else None}), a
+
+
+def _latent(v: Values, c: Config) -> Config:
+    """Return the sizes of a network whose queries, keys and values are made of shorter vectors."""
+    plain, rotated = v.integer("qk_nope_head_dim", 128), v.integer("qk_rope_head_dim", 64)
+    queries = 0 if v.find("q_lora_rank") is None else v.integer("q_lora_rank")
+    return replace(
+        c,
+        key_heads=c.heads,
+        key=plain + rotated,
+        value=v.integer("v_head_dim", 128),
+        rotated=rotated,
+        divisors=rotations.divisors(v, rotated),
+        scale=(plain + rotated) ** -0.5 * rotations.scale_of_scores(v),
+        latents=Latents(v.integer("kv_lora_rank", 512), queries),
+    )
 
 
 def unsupported(v: Values, rule: str, got: object, folder: Path) -> UnsupportedError:
@@ -188,16 +244,15 @@ def unsupported(v: Values, rule: str, got: object, folder: Path) -> UnsupportedE
 
 def _config(v: Values, a: Architecture) -> Config:
     width, heads, layers = v.integer("hidden_size"), v.integer("num_attention_heads"), _layers(v)
-    key_heads = heads if a.names.interleaved or a.names.transposed else v.integer("num_key_value_heads", heads)
     key = v.integer("head_dim", max(width // heads, 1))
     inner = v.integer("intermediate_size", 4 * width, most=1 << 24)
     window = v.integer("sliding_window", ALL_TOKENS, most=MAX_TOKENS)
     local = _local(v, a, layers, window)
-    wide, near = _rotation(v, GLOBAL), _rotation(v, LOCAL)
     if any(local):
-        _check_local(v, wide, near)
+        rotations.check_local(v)
     names = ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon") if a.family.centred else ("rms_norm_eps",)
     epsilon = next((v.real(name) for name in names if v.find(name) is not None), 1e-5 if a.family.centred else 1e-6)
+    rotated = rotations.rotated(v, key, a.rotated)
     scale = v.real("attention_multiplier", v.real("query_pre_attn_scalar", key) ** -0.5)
     one_by_one = v.find("use_parallel_residual") is False
     return Config(
@@ -206,14 +261,14 @@ def _config(v: Values, a: Architecture) -> Config:
         width=width,
         inner=inner,
         heads=heads,
-        key_heads=key_heads,
+        key_heads=v.integer("num_key_value_heads", heads),
         key=key,
         value=key,
-        rotated=_rotated(v, wide, key, a.rotated),
+        rotated=rotated,
         epsilon=epsilon,
-        base=_base(v, wide),
-        local_base=v.real("rope_local_base_freq", _base(v, near)),
-        stretch=_stretch(wide),
+        base=rotations.base(v),
+        local_base=v.real("rope_local_base_freq", rotations.base(v, LOCAL)),
+        stretch=rotations.stretch(v),
         window=window,
         local=local,
         activation=_activation(v, a),
@@ -227,83 +282,40 @@ def _config(v: Values, a: Architecture) -> Config:
         ),
         unrotated=_unrotated(v, layers),
         experts=_experts(v, a, layers),
+        divisors=rotations.divisors(v, rotated),
+        amplitude=rotations.amplitude(v),
     )
 
 
 def _experts(v: Values, a: Architecture, layers: int) -> Experts | None:
     """Return the experts of a network that has some."""
-    if not a.names.experts:
+    if not a.names.experts and not a.names.alternating:
         return None
     if v.find("clip_qkv") is not None:
         raise UnsupportedError(f"{v.file}: queries, keys and values without bounds can be read, got clip_qkv")
-    count = v.integer("num_local_experts", v.integer("num_experts", 0, 0), most=1 << 12)
-    chosen = v.integer("num_experts_per_tok", most=count)
+    if v.find("topk_method", "greedy") != "greedy":
+        raise UnsupportedError(f"{v.file}: topk_method greedy can be read, got {str(v.find('topk_method'))[:60]}")
+    usual = v.integer("num_experts", v.integer("n_routed_experts", 0, 0), 0)
+    count = v.integer("num_local_experts", usual, most=1 << 12)
     inner = v.integer("moe_intermediate_size", v.integer("intermediate_size", most=1 << 24), most=1 << 24)
     plain, every = set(map(str, _list(v.find("mlp_only_layers")))), v.integer("decoder_sparse_step", 1)
-    found = frozenset(n for n in range(layers) if str(n) not in plain and (n + 1) % every == 0)
-    return Experts(count, chosen, inner, found, v.find("norm_topk_prob", a.normalised) is True)
+    first = v.integer("first_k_dense_replace", 0, 0)
+    found = (n for n in range(first, layers) if str(n) not in plain and (n + 1) % every == 0)
+    clamped = ClampedGate(v.real("swiglu_alpha", 1.702), v.real("swiglu_limit", 7.0)) if a.family.sinks else None
+    return Experts(
+        count,
+        v.integer("num_experts_per_tok", most=count),
+        inner,
+        frozenset(found),
+        v.find("norm_topk_prob", a.normalised) is True,
+        clamped,
+        v.real("routed_scaling_factor", 1.0),
+        inner * v.integer("n_shared_experts", 0, 0),
+    )
 
 
 def _layers(v: Values) -> int:
     return v.integer("num_hidden_layers", most=MAX_LAYERS)
-
-
-def _base(v: Values, r: Values) -> float:
-    usual = v.real("rotary_emb_base", 2e6 if v.find("model_type") == "smollm3" else 10000.0)
-    return r.real("rope_theta", v.real("rope_theta", usual))
-
-
-def _rotation(v: Values, kind: str) -> Values:
-    """Return the parameters of rotations: one for all layers, or one for each kind of them."""
-    found = v.find("rope_parameters", v.find("rope_scaling", {}))
-    if not isinstance(found, dict):
-        raise v.wrong("rope_parameters", "an object", found)
-    own = cast("dict[str, object]", found).get(kind)
-    chosen = cast("dict[str, object]", own if isinstance(own, dict) else found)
-    is_wide = "rope_parameters" in v.metadata or kind == GLOBAL or v.find("model_type") != "gemma3_text"
-    return Values(v.file, chosen if is_wide else {})
-
-
-def _kind(r: Values) -> object:
-    return r.find("rope_type", r.find("type", "default"))
-
-
-def _check_local(v: Values, wide: Values, near: Values) -> None:
-    """Raise UnsupportedError for positions of local layers that the decoder has no scaling for."""
-    if _stretch(near) != 1:
-        raise UnsupportedError(f"{v.file}: {LOCAL} without a scaling of positions can be read, got {_kind(near)}")
-    if LLAMA3 in (_kind(near), _kind(wide)) and near.metadata != wide.metadata:
-        rule = f"{LLAMA3} of all layers, or of none, can be read"
-        raise UnsupportedError(f"{v.file}: {rule}, got {_kind(wide)} beside {_kind(near)} of {LOCAL}")
-
-
-def _stretch(r: Values) -> float:
-    """Return what positions are divided by; UnsupportedError for rotations of another type."""
-    kind = _kind(r)
-    if kind not in ("default", "linear", LLAMA3):
-        rule = "rotations of type default, linear and llama3 can be read"
-        raise UnsupportedError(f"{r.file}: {rule}, got {str(kind)[:60]}")
-    return r.real("factor") if kind == "linear" else 1.0
-
-
-def _rates(v: Values, config: Config) -> Array | None:
-    """Return what the rates of rotations are divided by, in the scaling of Llama 3."""
-    r = _rotation(v, GLOBAL)
-    if _kind(r) != LLAMA3:
-        return None
-    lengths = 2 * pi * config.base ** (np.arange(0, config.rotated, 2) / config.rotated)
-    trained, factor = r.real("original_max_position_embeddings", v.real("max_position_embeddings")), r.real("factor")
-    low, high = r.real("low_freq_factor"), r.real("high_freq_factor")
-    if high <= low:
-        raise v.wrong("high_freq_factor", "more than low_freq_factor", high)
-    share = np.clip((trained / lengths - low) / (high - low), 0, 1)
-    return (1 / ((1 - share) / factor + share)).astype(np.float64)
-
-
-def _rotated(v: Values, r: Values, key: int, usual: float) -> int:
-    """Return the number of elements of a head that are rotated."""
-    share = v.real("partial_rotary_factor", v.real("rotary_pct", usual, most=1.0), most=1.0)
-    return int(key * r.real("partial_rotary_factor", share, most=1.0))
 
 
 def _local(v: Values, a: Architecture, layers: int, window: int) -> tuple[bool, ...]:

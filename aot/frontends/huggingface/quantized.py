@@ -19,15 +19,16 @@ from aot.frontends.huggingface.container import Stored
 from aot.frontends.language.config import Values
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.types import Array
+from aot.ir.types import Array, numpy_dtype
 from aot.runtime.abi import DType
 from aot.runtime.errors import CorruptError, UnsupportedError
 
 CONFIG = "quantization_config"
-GPTQ, AWQ, TENSORS = "gptq", "awq", "compressed-tensors"
+GPTQ, AWQ, TENSORS, MXFP4 = "gptq", "awq", "compressed-tensors", "mxfp4"
 WEIGHT = ".weight"  # what the names of matrices end with, packed or not
 WORD = 32  # bits of an integer that small ones are packed in, the first one in the least bits
 AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # where AWQ has each of 8 rows
+MXFP4_SIZE, EXPONENT_BIAS = 32, 127  # of blocks of MXFP4: elements, and what exponents are stored above
 FORMATS = ("pack-quantized", "int-quantized", "naive-quantized")  # of compressed-tensors
 
 
@@ -66,6 +67,8 @@ def scheme_of(v: Values) -> Scheme | None:
         raise v.wrong(CONFIG, "an object", found)
     q = Values(v.file, cast("dict[str, object]", found))
     method = q.find("quant_method")
+    if method == MXFP4:
+        return None  # of experts, which their tensors tell
     if method == GPTQ:
         after = 0 if q.find("checkpoint_format") == "gptq_v2" else 1
         return _checked(q, Scheme(GPTQ, q.integer("bits"), after))
@@ -78,7 +81,7 @@ def scheme_of(v: Values) -> Scheme | None:
         weights = Values(v.file, cast("Mapping[str, object]", group.get("weights") or {}))
         if weights.find("type") == "int":
             return _checked(q, Scheme(TENSORS, weights.integer("num_bits")))
-    rule = f"{GPTQ}, {AWQ} (gemm) and {TENSORS} ({', '.join(FORMATS)}) with integers can be read"
+    rule = f"{MXFP4}, {GPTQ}, {AWQ} (gemm) and {TENSORS} ({', '.join(FORMATS)}) with integers can be read"
     raise UnsupportedError(
         f"{v.file}: {CONFIG}: {rule}, got {method} {str(q.find('format', q.find('version', '')))[:40]}"
     )
@@ -211,6 +214,16 @@ def decompressed(build: Builder, matrix: SmallMatrix, name: str) -> OutPort:
     made = build.Multiply(made, build.const(matrix.scales, DType.F32))
     *rows, groups, size = matrix.integers.shape
     return build.Reshape(made, build.const([*rows, groups * size], DType.I64))
+
+
+def decompressed_mxfp4(build: Builder, blocks: Array, exponents: Array, name: str) -> OutPort:
+    """Return matrices [.., rows, columns] as f32: bytes of `blocks` have two floats, with an exponent for 16 bytes."""
+    *rows, groups, half = blocks.shape
+    codes = np.stack([blocks & 15, blocks >> 4], -1).reshape(*rows, groups, 2 * half)
+    whole = build.const(codes.view(numpy_dtype(DType.F4E2M1)), DType.F4E2M1, name)
+    scales = np.ldexp(np.float32(1), exponents.astype(np.int32) - EXPONENT_BIAS)[..., None]
+    made = build.Multiply(build.Convert(whole, destination_type=DType.F32), build.const(scales, DType.F32))
+    return build.Reshape(made, build.const([*rows, groups * 2 * half], DType.I64))
 
 
 def _unpacked(packed: Array, bits: int, axis: int) -> Array:

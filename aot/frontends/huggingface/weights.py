@@ -7,7 +7,13 @@ import numpy as np
 from aot.frontends.huggingface.config import Network
 from aot.frontends.huggingface.container import Stored
 from aot.frontends.huggingface.names import HEAD, NORM, POSITIONS, TOKENS
-from aot.frontends.huggingface.quantized import SmallMatrices, SmallMatrix, decompressed
+from aot.frontends.huggingface.quantized import (
+    MXFP4_SIZE,
+    SmallMatrices,
+    SmallMatrix,
+    decompressed,
+    decompressed_mxfp4,
+)
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.origin import Origin
@@ -16,7 +22,6 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import CorruptError, UnsupportedError
 
 LM_HEAD = "lm_head"
-RATES = "rope_freqs.weight"  # which rates of rotations are divided by: made of config.json
 
 
 class FolderWeights:
@@ -34,8 +39,6 @@ class FolderWeights:
         self.head = next((name for name in heads if f"{name}.weight" in tensors), LM_HEAD)
 
     def has(self, name: str) -> bool:
-        if name == RATES:
-            return self.network.rates is not None
         place = self._place(name)[0]
         found = place in self.tensors or (self.small is not None and self.small.has(place))
         return found and not (name.startswith(f"{HEAD}.") and self.network.tied)
@@ -47,8 +50,6 @@ class FolderWeights:
         return [name for name in self.tensors if name not in read and not name.endswith(ends)]
 
     def floats(self, name: str, *shape: int) -> Array:
-        if name == RATES and self.network.rates is not None:
-            return self.network.rates
         return self._array(name, shape).astype(np.float32)
 
     def vector(self, name: str, size: int) -> OutPort:
@@ -71,6 +72,8 @@ class FolderWeights:
 
     def experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
         _, layer, part, kind = name.split(".")
+        if part in self.names.alternating:
+            return self._all_experts(name, count, rows, columns)
         form = f"{self.names.layers}.{layer}.{self.names.experts[part]}.{kind}"
         places = [form.format(n) for n in range(count)]
         build = Builder(self.build.graph, Origin((form.format("*").rpartition(".")[0],), self.file))
@@ -80,6 +83,30 @@ class FolderWeights:
         made = build.const(np.stack(arrays), self.tensors[places[0]].dtype, name)
         return build.Convert(made, destination_type=DType.F32)
 
+    def _all_experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
+        """Return the matrices of all experts, which are one tensor: of MXFP4, or transposed and of floats."""
+        place, (first, step) = self._place(name)[0], self._alternating(name)
+        if f"{place}_blocks" in self.tensors:
+            groups = columns // MXFP4_SIZE
+            blocks = self._bytes(f"{place}_blocks", count, rows * step, groups, MXFP4_SIZE // 2)[:, first::step]
+            scales = self._bytes(f"{place}_scales", count, rows * step, groups)[:, first::step]
+            return decompressed_mxfp4(self._at(name), blocks, scales, name)
+        found = self._stored(place, (count, columns, rows * step))[..., first::step].swapaxes(1, 2)
+        made = self._at(name).const(np.ascontiguousarray(found), self.tensors[place].dtype, name)
+        return self.build.Convert(made, destination_type=DType.F32)
+
+    def _bytes(self, place: str, *shape: int) -> Array:
+        stored = self.tensors.get(place)
+        if stored is None or stored.kind != "U8" or stored.shape != shape:
+            got = "none" if stored is None else f"{stored.kind} {list(stored.shape)}"
+            raise CorruptError(f"{self.file}: tensor {place!r} is U8 {list(shape)}, got {got}")
+        self.read.add(place)
+        return stored.raw.reshape(shape)
+
+    def _alternating(self, name: str) -> tuple[int, int]:
+        """Return the first of the rows that belong to a tensor, and their distance."""
+        return self.names.alternating.get(name.split(".")[2], (0, 1)) if name.startswith("blk.") else (0, 1)
+
     def _place(self, name: str) -> tuple[str, int | None]:
         """Return the folder's name of a tensor, and which half of it is meant."""
         base, kind = name.rsplit(".", 1)
@@ -88,6 +115,8 @@ class FolderWeights:
         stack, layer, part = base.split(".", 2)
         layers, parts = self.names.stacks.get(stack, (self.names.layers, self.names.parts))
         half = self.names.halves.get(part)
+        if f"{part}.{kind}" in parts:
+            return f"{layers}.{layer}.{parts[f'{part}.{kind}']}", None
         rest = parts.get(part, part) if half is None else half[0]
         return f"{layers}.{layer}.{rest}.{kind}", None if half is None else half[1]
 
@@ -106,13 +135,16 @@ class FolderWeights:
         """Return a tensor in its own type, with its rows as the decoder wants them."""
         place, half = self._place(name)
         flip = self.names.transposed and len(shape) == 2 and not name.startswith((TOKENS, POSITIONS, HEAD))
-        wanted = shape if half is None else (2 * shape[0], *shape[1:])
-        found = self._stored(place, wanted, flip=flip)
+        first, step = self._alternating(name)
+        wanted = (*shape[:-1], step * shape[-1]) if half is None else (2 * shape[0], *shape[1:])
+        found = self._stored(place, wanted, flip=flip)[..., first::step]
         if half is not None:
             found = found[half * shape[0] : (half + 1) * shape[0]]
         if self.names.interleaved and ".attn_qkv." in name:
             c = self.network.config
-            found = found.reshape(c.heads, 3, c.key, -1).swapaxes(0, 1).reshape(shape)
+            parts = found.reshape(c.key_heads, c.heads // c.key_heads + 2, c.key, -1)
+            split = parts[:, :-2], parts[:, -2], parts[:, -1]
+            found = np.concatenate([part.reshape(-1, *shape[1:]) for part in split])
         return np.ascontiguousarray(found)
 
     def _stored(self, place: str, shape: tuple[int, ...], *, flip: bool = False) -> Array:

@@ -22,7 +22,8 @@ class Family:
     `pairs`: rotations turn neighbours (2 i, 2 i + 1) instead of halves. `centred`: norms subtract the mean, and may add
     a bias. `gated`: the MLP has a gate. `learned`: positions are rows of a table, which are added to embeddings.
     `parallel`: attention and MLP read the same values, behind one norm, or behind one each (`apart`). `behind`: norms
-    stand behind attention and MLP only. `whole`: norms of queries and keys go over all heads together.
+    stand behind attention and MLP only. `whole`: norms of queries and keys go over all heads together. `sinks`: each
+    head has one more score in its softmax, without a value.
     """
 
     pairs: bool = False
@@ -33,6 +34,7 @@ class Family:
     apart: bool = False
     behind: bool = False
     whole: bool = False
+    sinks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,26 @@ class Factors:
     embedding: float = 1.0
     added: float = 1.0
     logits: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClampedGate:
+    """The gate of gpt-oss: gate sigmoid(slope gate) (up + 1), of gates up to `limit` and ups from -`limit` to it."""
+
+    slope: float
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Latents:
+    """Vectors of which all heads' queries, or keys and values, are made: `queries` and `keys` elements.
+
+    Queries are made of the layer's input where they have 0. The rotated elements of keys, the last ones of a head, are
+    those of all heads, and rotations turn neighbours.
+    """
+
+    keys: int
+    queries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +79,9 @@ class Experts:
     inner: int
     layers: frozenset[int]
     normalised: bool = True
+    clamped: ClampedGate | None = None
+    scale: float = 1.0  # of what the chosen ones add up to
+    shared: int = 0  # elements between the products of an MLP that all tokens have beside the chosen ones, 0: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +113,9 @@ class Config:
     factors: Factors = field(default_factory=Factors)
     unrotated: frozenset[int] = frozenset()  # layers without rotations
     experts: Experts | None = None
+    divisors: tuple[float, ...] = ()  # of the rates of rotations, none: 1
+    amplitude: float = 1.0  # of rotations
+    latents: Latents | None = None
 
 
 class Values:

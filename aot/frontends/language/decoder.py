@@ -9,11 +9,13 @@ Learned positions are added to x at its begin, and rotations turn queries and ke
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from aot.codegen.ir.loops import Var
-from aot.frontends.language.config import Config, Experts
-from aot.frontends.language.layers import LOWEST, Layers, Rotation
+from aot.frontends.language.config import ClampedGate, Config, Experts, Latents
+from aot.frontends.language.layers import LOWEST, TO_THE_END, Layers, Rotation
 from aot.frontends.language.tensors import Tensors
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control.infrastructure import Result
@@ -27,7 +29,7 @@ class Decoder(Layers):
     """Builds the network of `config` in `graph` with the tensors of `weights`."""
 
     def __init__(self, graph: Graph, config: Config, weights: Tensors, positions: int | None = None) -> None:
-        """`positions`: rows of the table of learned ones."""
+        """`positions`: tokens that a sequence may have, which are the rows of the table of learned ones."""
         super().__init__(graph, config, weights)
         batch, length = Var("batch", None, 1), Var("length", None, 1)
         total = Var("total", None if positions is None else positions + 1, 1)
@@ -47,7 +49,7 @@ class Decoder(Layers):
         x = self._rows(table, self.ids)
         if c.factors.embedding != 1:
             x = b.Multiply(x, c.factors.embedding)
-        if self.positions is not None:
+        if c.family.learned and self.positions is not None:
             x = b.Add(x, self._rows(w.matrix("position_embd.weight", self.positions, c.width), self.places))
         past = [self._variables(layer) for layer in range(c.layers)]
         kept = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
@@ -72,36 +74,56 @@ class Decoder(Layers):
         if not c.family.parallel or c.family.apart:
             h = self._norm(x if c.family.parallel else first, f"{at}.ffn_norm", optional=c.family.behind)
         chosen = c.experts if c.experts is not None and layer in c.experts.layers else None
-        h = self._mlp(at, h) if chosen is None else self._experts(at, h, chosen)
+        h = self._mlp(at, h) if chosen is None else self._with_shared(at, h, chosen)
         h = self._norm(h, f"{at}.post_ffw_norm", optional=True)
         return b.Add(first, self._times(h, c.factors.added))
 
+    def _with_shared(self, at: str, x: OutPort, e: Experts) -> OutPort:
+        chosen = self._times(self._experts(at, x, e), e.scale)
+        return self.b.Add(chosen, self._mlp(at, x, e.shared, "_shexp")) if e.shared else chosen
+
     def _experts(self, at: str, x: OutPort, e: Experts) -> OutPort:
         """Return the sum of the chosen experts' MLPs, which compute the rows of all tokens in the order of experts."""
-        b, c, w = self.b, self.config, self.weights
+        b, c = self.b, self.config
         rows = b.Reshape(x, self._integers(-1, c.width))
-        router = w.matrix(f"{at}.ffn_gate_inp.weight", e.count, c.width)
-        shares = b.Softmax(b.MatMul(rows, router, transpose_b=True), axis=-1)
+        shares = b.Softmax(self._linear(rows, f"{at}.ffn_gate_inp", e.count, c.width), axis=-1)
         shares, places = self._ranked(shares, self._integer(e.chosen), Mode.MAX)
         if e.normalised:
             shares = b.Divide(shares, b.ReduceSum(shares, self._integers(-1), keep_dims=True))
         flat = b.Reshape(places, self._integers(-1))
         count = b.Squeeze(b.ShapeOf(flat, output_type=DType.I64), self._integers(0))
-        order = self._ranked(flat, count, Mode.MIN)[1]
+        experts, order = self._ranked(flat, count, Mode.MIN)
         numbers = b.const(np.arange(e.count)[None], DType.I64)
         before = b.Convert(b.LessEqual(b.Unsqueeze(flat, self._integers(1)), numbers), destination_type=DType.I32)
         ends = b.ReduceSum(before, self._integers(0))
         taken = b.Gather(rows, b.Divide(order, self._integer(e.chosen)), self._integer(0))
-        gate, up = (
-            b.GroupedMatMul(taken, w.experts(f"{at}.ffn_{name}_exps.weight", e.count, e.inner, c.width), ends)
-            for name in ("gate", "up")
-        )
-        inner = b.Multiply(self._activated(gate, c.activation), up)
-        down = b.GroupedMatMul(inner, w.experts(f"{at}.ffn_down_exps.weight", e.count, c.width, e.inner), ends)
+        grouped = partial(self._grouped, at, e.count, experts, ends)
+        gate, up = (grouped(taken, name, e.inner, c.width) for name in ("gate", "up"))
+        if e.clamped is None:
+            inner = b.Multiply(self._activated(gate, c.activation), up)
+        else:
+            inner = self._clamped(gate, up, e.clamped)
+        down = grouped(inner, "down", c.width, e.inner)
         back = b.Gather(down, self._ranked(order, count, Mode.MIN)[1], self._integer(0))
         each = b.Reshape(back, self._integers(-1, e.chosen, c.width))
         whole = b.ReduceSum(b.Multiply(each, b.Unsqueeze(shares, self._integers(2))), self._integers(1))
         return b.Reshape(whole, b.ShapeOf(x, output_type=DType.I64))
+
+    def _grouped(
+        self, at: str, count: int, experts: OutPort, ends: OutPort, x: OutPort, part: str, rows: int, columns: int
+    ) -> OutPort:
+        """Multiply the rows of each expert by its matrix, and add its bias."""
+        b, w, name = self.b, self.weights, f"{at}.ffn_{part}_exps"
+        y = b.GroupedMatMul(x, w.experts(f"{name}.weight", count, rows, columns), ends)
+        if not w.has(f"{name}.bias"):
+            return y
+        return b.Add(y, self._rows(b.const(w.floats(f"{name}.bias", count, rows), DType.F32), experts))
+
+    def _clamped(self, gate: OutPort, up: OutPort, how: ClampedGate) -> OutPort:
+        b = self.b
+        gate = b.Minimum(gate, how.limit)
+        up = b.Clamp(up, min=-how.limit, max=how.limit)
+        return b.Multiply(b.Swish(gate, b.const(how.slope, DType.F32)), b.Add(up, 1.0))
 
     def _ranked(self, x: OutPort, count: OutPort, mode: Mode) -> tuple[OutPort, OutPort]:
         """Return the best elements along the last axis and their places; equal ones keep their order."""
@@ -116,6 +138,26 @@ class Decoder(Layers):
         self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], rotation: Rotation | None, mask: OutPort
     ) -> OutPort:
         b, c, at = self.b, self.config, f"blk.{layer}"
+        q, k, v = self._separate(x, at, rotation) if c.latents is None else self._of_latents(x, at, rotation, c.latents)
+        spread: list[OutPort] = []
+        for kind, before, now, size in zip(("key", "value"), past, (k, v), (c.key, c.value), strict=True):
+            both = b.Concat(before, now, axis=2)
+            self.graph.add(Assign(variable_id=_variable(layer, kind)), both)
+            spread.append(self._repeated(both, size))
+        mixed = self._mixed(q, spread[0], spread[1], mask, self._sinks(at))
+        rows = b.Transpose(mixed, self._integers(0, 2, 1, 3))
+        joined = b.Reshape(rows, self._integers(0, 0, c.heads * c.value), special_zero=True)
+        return self._linear(joined, f"{at}.attn_output", c.width, c.heads * c.value)
+
+    def _sinks(self, at: str) -> tuple[OutPort, ...]:
+        if not self.config.family.sinks:
+            return ()
+        found = self.weights.floats(f"{at}.attn_sinks.weight", self.config.heads)
+        return (self.b.const(found.reshape(1, -1, 1, 1), DType.F32),)
+
+    def _separate(self, x: OutPort, at: str, rotation: Rotation | None) -> tuple[OutPort, OutPort, OutPort]:
+        """Queries, keys and values [batch, heads, length, elements], each of products of its own."""
+        c = self.config
         q, k, v = self._projections(x, at)
         if c.family.whole:
             q = self._norm(q, f"{at}.attn_q_norm", size=c.heads * c.key)
@@ -128,16 +170,35 @@ class Decoder(Layers):
         if not c.family.whole:
             q = self._norm(q, f"{at}.attn_q_norm", optional=True, size=c.key)
             k = self._norm(k, f"{at}.attn_k_norm", optional=True, size=c.key)
-        q, k = self._rotated(q, rotation), self._rotated(k, rotation)
-        spread: list[OutPort] = []
-        for kind, before, now, size in zip(("key", "value"), past, (k, v), (c.key, c.value), strict=True):
-            both = b.Concat(before, now, axis=2)
-            self.graph.add(Assign(variable_id=_variable(layer, kind)), both)
-            spread.append(self._repeated(both, size))
-        mixed = self._mixed(q, spread[0], spread[1], mask)
-        rows = b.Transpose(mixed, self._integers(0, 2, 1, 3))
-        joined = b.Reshape(rows, self._integers(0, 0, c.heads * c.value), special_zero=True)
-        return self._linear(joined, f"{at}.attn_output", c.width, c.heads * c.value)
+        return self._rotated(q, rotation), self._rotated(k, rotation), v
+
+    def _of_latents(
+        self, x: OutPort, at: str, rotation: Rotation | None, sizes: Latents
+    ) -> tuple[OutPort, OutPort, OutPort]:
+        """Queries, keys and values of all heads; the rotated elements of queries and keys become the first ones."""
+        b, c, rank = self.b, self.config, sizes.keys
+        plain = c.key - c.rotated
+        if sizes.queries:
+            low = self._linear(x, f"{at}.attn_q_a", sizes.queries, c.width)
+            x_of_q, end, width = self._norm(low, f"{at}.attn_q_a_norm", size=sizes.queries), "_b", sizes.queries
+        else:
+            x_of_q, end, width = x, "", c.width
+        q = self._heads(self._linear(x_of_q, f"{at}.attn_q{end}", c.heads * c.key, width), c.heads, c.key)
+        turned = self._rotated(self._halves(self._slice(q, plain, c.key)), rotation)
+        q = b.Concat(turned, self._slice(q, 0, plain), axis=-1)
+        both = self._linear(x, f"{at}.attn_kv_a_mqa", rank + c.rotated, c.width)
+        one = self._halves(self._heads(self._slice(both, rank, rank + c.rotated, axis=2), 1, c.rotated))
+        heads = self._integers(1, c.heads, 1, 1)
+        one = b.Broadcast(self._rotated(one, rotation), heads, mode=BroadcastMode.BIDIRECTIONAL)
+        low = self._norm(self._slice(both, 0, rank, axis=2), f"{at}.attn_kv_a_norm", size=rank)
+        each = plain + c.value
+        wide = self._heads(self._linear(low, f"{at}.attn_kv_b", c.heads * each, rank), c.heads, each)
+        return q, b.Concat(one, self._slice(wide, 0, plain), axis=-1), self._slice(wide, plain, each)
+
+    def _halves(self, x: OutPort) -> OutPort:
+        """Put the first elements of all pairs of neighbours before the second ones."""
+        end, step, axis = (self._integers(n) for n in (TO_THE_END, 2, 3))
+        return self.b.Concat(*(self.b.Slice(x, self._integers(n), end, step, axis) for n in (0, 1)), axis=-1)
 
     def _repeated(self, x: OutPort, size: int) -> OutPort:
         """Repeat each head of keys or values for the heads of queries that read it."""

@@ -63,12 +63,14 @@ class Layers(Parts):
         super().__init__(graph)
         self.config, self.weights = config, weights
 
-    def _mlp(self, at: str, x: OutPort) -> OutPort:
+    def _mlp(self, at: str, x: OutPort, inner: int = 0, end: str = "") -> OutPort:
+        """`inner`: elements between the products, where not those of the network; `end`: of the matrices' names."""
         b, c = self.b, self.config
-        up = self._linear(x, f"{at}.ffn_up", c.inner, c.width)
-        gate = self._linear(x, f"{at}.ffn_gate", c.inner, c.width) if c.family.gated else up
+        inner = inner or c.inner
+        up = self._linear(x, f"{at}.ffn_up{end}", inner, c.width)
+        gate = self._linear(x, f"{at}.ffn_gate{end}", inner, c.width) if c.family.gated else up
         gate = self._activated(gate, c.activation)
-        return self._linear(b.Multiply(gate, up) if c.family.gated else gate, f"{at}.ffn_down", c.width, c.inner)
+        return self._linear(b.Multiply(gate, up) if c.family.gated else gate, f"{at}.ffn_down{end}", c.width, inner)
 
     def _activated(self, x: OutPort, kind: str) -> OutPort:
         if kind in (TANH_GELU, GELU):
@@ -79,12 +81,14 @@ class Layers(Parts):
         """Keep numbers below a cap: cap tanh(x / cap)."""
         return x if cap == 0 else self.b.Multiply(self.b.Tanh(self.b.Multiply(x, 1 / cap)), cap)
 
-    def _mixed(self, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None) -> OutPort:
-        """Return the values, weighted by the softmax of scores."""
+    def _mixed(
+        self, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None, sinks: tuple[OutPort, ...] = ()
+    ) -> OutPort:
+        """Return the values, weighted by the softmax of scores, of which each head may have one more."""
         b, c = self.b, self.config
         scale = c.scale or c.key**-0.5
         if c.score_cap == 0:
-            return b.ScaledDotProductAttention(q, k, v, mask, b.const(scale, DType.F32))
+            return b.ScaledDotProductAttention(q, k, v, mask, b.const(scale, DType.F32), *sinks)
         scores = self._capped(b.MatMul(b.Multiply(q, scale), k, transpose_b=True), c.score_cap)
         return b.MatMul(b.Softmax(scores if mask is None else b.Add(scores, mask), axis=-1), v)
 
@@ -127,26 +131,28 @@ class Layers(Parts):
         return self.b.Transpose(rows, self._integers(0, 2, 1, 3))
 
     def _rotated(self, x: OutPort, rotation: Rotation | None) -> OutPort:
+        """Turn the first elements of each head."""
         if rotation is None:
             return x
         b, c = self.b, self.config
         half = c.rotated // 2
         first, second = self._slice(x, 0, half), self._slice(x, half, c.rotated)
         swapped = b.Concat(b.Negative(second), first, axis=-1)
-        whole = x if c.rotated == c.key else self._slice(x, 0, c.rotated)
+        is_whole = x.type.shape[-1] == c.rotated
+        whole = x if is_whole else self._slice(x, 0, c.rotated)
         y = b.Add(b.Multiply(whole, rotation.cos), b.Multiply(swapped, rotation.sin))
-        return y if c.rotated == c.key else b.Concat(y, self._slice(x, c.rotated, TO_THE_END), axis=-1)
+        return y if is_whole else b.Concat(y, self._slice(x, c.rotated, TO_THE_END), axis=-1)
 
     def _rotation(self, positions: OutPort, base: float, stretch: float) -> Rotation:
         """`positions`: [batch, length]."""
-        b, rotated = self.b, self.config.rotated
+        b, c, rotated = self.b, self.config, self.config.rotated
         rates = base ** -(np.arange(0, rotated, 2, dtype=np.float64) / rotated) / stretch
-        if self.weights.has("rope_freqs.weight"):
-            rates = rates / self.weights.floats("rope_freqs.weight", rotated // 2)
+        if c.divisors:
+            rates = rates / np.array(c.divisors)
         places = b.Convert(b.Unsqueeze(positions, self._integers(1, 3)), destination_type=DType.F32)
         angles = b.Multiply(places, b.const(rates.reshape(1, 1, 1, -1), DType.F32))
         both = b.Concat(angles, angles, axis=-1)
-        return Rotation(b.Cos(both), b.Sin(both))
+        return Rotation(*(x if c.amplitude == 1 else b.Multiply(x, c.amplitude) for x in (b.Cos(both), b.Sin(both))))
 
 
 def buckets(distances: Array, count: int, farthest: int, *, both: bool = True) -> Array:

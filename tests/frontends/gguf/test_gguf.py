@@ -151,7 +151,12 @@ WRONG = {
         CorruptError,
         "expert_used_count is an integer from 1 to 8",
     ),
-    "another scaling": ({"llama.rope.scaling.type": "yarn"}, UnsupportedError, "none and linear can be read, got yarn"),
+    "another scaling": ({"llama.rope.scaling.type": "longrope"}, UnsupportedError, "yarn can be read, got longrope"),
+    "a base of YaRN": (
+        {"llama.rope.scaling.type": "yarn", "llama.rope.freq_base": 1.0},
+        CorruptError,
+        "freq_base is more than 1, got 1.0",
+    ),
     "an odd alignment": ({"general.alignment": 33}, CorruptError, "the alignment is a power of two, got 33"),
     "another width": ({"llama.embedding_length": 128}, CorruptError, "'token_embd.weight' has rows of 128"),
 }

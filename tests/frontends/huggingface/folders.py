@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import ml_dtypes
@@ -12,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
-INTEGERS = {np.dtype(np.int32): "I32", np.dtype(np.int64): "I64", np.dtype(np.int8): "I8"}
+INTEGERS: dict[np.dtype[Any], str] = {
+    np.dtype(np.int32): "I32",
+    np.dtype(np.int64): "I64",
+    np.dtype(np.int8): "I8",
+    np.dtype(np.uint8): "U8",
+}
 KINDS = {"F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
 
 

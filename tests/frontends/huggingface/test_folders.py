@@ -131,9 +131,25 @@ WRONG: Mapping[str, tuple[Mapping[str, object], type[AotError], str]] = {
     "a number beyond floats": ({"rms_norm_eps": 10**400}, CorruptError, "rms_norm_eps is a positive number"),
     "another width": ({"intermediate_size": 41}, CorruptError, r"'model.layers.0.mlp.up_proj.weight' is \[41, 32\]"),
     "another scaling": (
-        {"rope_scaling": {"rope_type": "yarn"}},
+        {"rope_scaling": {"rope_type": "dynamic"}},
         UnsupportedError,
-        "default, linear and llama3 .* got yarn",
+        "default, linear, llama3, yarn, longrope can be read, got dynamic",
+    ),
+    "a base of YaRN": (
+        {"rope_theta": 1, "rope_scaling": {"rope_type": "yarn", "factor": 2.0}},
+        CorruptError,
+        "rope_theta is more than 1, got 1.0",
+    ),
+    "few factors": (
+        {"rope_scaling": {"rope_type": "longrope", "short_factor": [1.0, 0]}},
+        CorruptError,
+        "short_factor is a list of 8 positive numbers",
+    ),
+    "slopes of positions": ({"model_type": "falcon", "alibi": True}, UnsupportedError, "with rotations .* got alibi"),
+    "groups of experts": (
+        {"model_type": "deepseek_v2", "topk_method": "group_limited_greedy"},
+        UnsupportedError,
+        "topk_method greedy can be read, got group_limited_greedy",
     ),
     "a scaling of layers with windows": (
         {"model_type": "mistral", "sliding_window": 8, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
@@ -147,7 +163,7 @@ WRONG: Mapping[str, tuple[Mapping[str, object], type[AotError], str]] = {
             "rope_parameters": {"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "yarn"}},
         },
         UnsupportedError,
-        "default, linear and llama3 .* got yarn",
+        "of all layers, or of none, can be read, got default beside yarn of sliding_attention",
     ),
     "a scaling of some layers": (
         {
@@ -156,7 +172,7 @@ WRONG: Mapping[str, tuple[Mapping[str, object], type[AotError], str]] = {
             "rope_parameters": {"full_attention": {"rope_type": "llama3"}, "sliding_attention": {}},
         },
         UnsupportedError,
-        "llama3 of all layers, or of none, can be read, got llama3 beside default",
+        "of all layers, or of none, can be read, got llama3 beside default",
     ),
     "another function": ({"hidden_act": "relu2"}, UnsupportedError, "functions silu, .* got relu2"),
     "a function in a list": ({"hidden_act": ["relu"]}, UnsupportedError, r"functions silu, .* got \['relu'\]"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from aot import compile_model
 from aot.frontends import read_model
@@ -22,9 +23,9 @@ MODELS = Path(__file__).with_name("models")
 PROMPT, EVERY = 5, 8
 CLOSE = 1e-5  # of the largest logit
 NAMES = sorted(path.stem for path in MODELS.glob("*.npz"))
-# one of each kind of layers: windows and norms, norms with a mean, halves beside each other, experts, positions of few
-# of the numbers, gates
-COMPILED = ("gemma3", "gpt2", "gpt_neox", "llama3", "mixtral", "phi", "qwen3_moe")
+# one of each kind of layers: windows and norms, norms with a mean, halves beside each other, sinks, experts,
+# positions of few of the numbers, gates
+COMPILED = ("gemma3", "gpt2", "gpt_neox", "gpt_oss", "llama3", "phi", "qwen3_moe")
 
 
 def network(name: str, tmp_path: Path) -> tuple[Path, list[int], Array]:
@@ -67,6 +68,76 @@ def test_experts_have_equal_bits_for_any_cut_of_a_prompt(tmp_path: Path) -> None
             assert generator.feed(part).tobytes() == wanted[at + len(part) - 1]
 
 
+def test_small_experts_of_a_folder_and_of_gguf_are_those_of_floats(tmp_path: Path) -> None:
+    """Blocks of MXFP4 have the same numbers in both, in another order."""
+    folder, tokens, _ = network("gpt_oss", tmp_path)
+    config, count, width, inner = json.loads((folder / "config.json").read_text()), 4, 64, 96
+    found = {name: np.array(t.array) for name, t in read_file_tensors(folder / "model.safetensors").items()}
+    plain = dict(found)
+    small: dict[str, NDArray[np.generic]] = {k: a for k, a in found.items() if not k.endswith("_proj")}
+    named = {gguf_name(k): ("F32", a.shape, a.tobytes()) for k, a in small.items() if ".experts." not in k}
+    for layer in range(2):
+        at, to = f"model.layers.{layer}.mlp.experts", f"blk.{layer}.ffn_"
+        for name, parts, rows, columns in (
+            ("gate_up", ("gate", "up"), inner, width),
+            ("down", ("down",), width, inner),
+        ):
+            codes, powers, floats = list[NDArray[np.uint8]](), list[NDArray[np.uint8]](), list[Array]()
+            for part in parts:
+                raw = files.random_bytes("MXFP4", (count, rows, columns), len(named))
+                named[f"{to}{part}_exps.weight"] = ("MXFP4", (count, rows, columns), raw)
+                blocks = np.frombuffer(raw, np.uint8).reshape(count, rows, columns // 32, 17)
+                nibbles = np.concatenate([blocks[..., 1:] & 15, blocks[..., 1:] >> 4], -1)
+                codes.append((nibbles[..., ::2] | nibbles[..., 1::2] << 4).astype(np.uint8))
+                powers.append(blocks[..., 0])
+                floats.append(np.array(files.meaning("MXFP4", raw), np.float32).reshape(count, rows, columns))
+            shape = count, rows * len(parts), columns // 32
+            small[f"{at}.{name}_proj_blocks"] = np.stack(codes, 2).reshape(*shape, 16)
+            small[f"{at}.{name}_proj_scales"] = np.stack(powers, 2).reshape(shape)
+            plain[f"{at}.{name}_proj"] = np.stack(floats, 2).reshape(*shape[:2], columns).swapaxes(1, 2).copy()
+            bias = found[f"{at}.{name}_proj_bias"]
+            for n, part in enumerate(parts):
+                each = bias[:, n :: len(parts)].copy()
+                named[f"{to}{part}_exps.bias"] = ("F32", each.shape, each.tobytes())
+    facts: dict[str, object] = {
+        "block_count": 2,
+        "embedding_length": width,
+        "feed_forward_length": inner,
+        "expert_count": count,
+        "expert_used_count": 2,
+        "attention.head_count": 4,
+        "attention.head_count_kv": 2,
+        "attention.key_length": 16,
+        "attention.value_length": 16,
+        "attention.sliding_window": 16,
+        "attention.layer_norm_rms_epsilon": float(config["rms_norm_eps"]),
+        "rope.freq_base": 1e4,
+        "rope.scaling.type": "yarn",
+        "rope.scaling.factor": 4.0,
+        "rope.scaling.original_context_length": 64,
+    }
+    config["swiglu_limit"] = 7.0  # which GGUF leaves out
+    metadata = {"general.architecture": "gpt-oss", **{f"gpt-oss.{key}": value for key, value in facts.items()}}
+    file = files.write(tmp_path / "m.gguf", metadata, named)
+    wanted = logits_by_references(write(tmp_path / "plain", config, plain), tokens, 48)
+    for model in (file, write(tmp_path / "small", {**config, "quantization_config": MXFP4}, small)):
+        found_logits = logits_by_references(model, tokens, 48)
+        np.testing.assert_allclose(found_logits, wanted, rtol=0, atol=CLOSE * np.abs(wanted).max())
+
+
+def gguf_name(name: str) -> str:
+    """Return llama.cpp's name of a tensor of gpt-oss."""
+    base, _, kind = name.rpartition(".")
+    if base in WHOLE:
+        return f"{WHOLE[base]}.{kind}"
+    layer, part = name.removeprefix("model.layers.").split(".", 1)
+    if part == "self_attn.sinks":
+        return f"blk.{layer}.attn_sinks.weight"
+    names = {**GGUF_NAMES, "mlp.router": "ffn_gate_inp", "post_attention_layernorm": "post_attention_norm"}
+    return f"blk.{layer}.{names[part.rpartition('.')[0]]}.{kind}"
+
+
+MXFP4 = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}
 GGUF_NAMES = {
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
@@ -121,8 +192,8 @@ def test_experts_of_gguf_are_those_of_the_folder(tmp_path: Path) -> None:
     tensors = {name: ("F32", array.shape, array.tobytes()) for name, array in named.items()}
     tensors |= {name: (kind, named[name].shape, raw) for name, raw in packed.items()}
     write(folder, config, plain)
-    models = compile_model(files.write(tmp_path / "m.gguf", metadata, tensors)), compile_model(folder)
-    one, other = (Generator(model).feed(tokens) for model in models)
+    models = files.write(tmp_path / "m.gguf", metadata, tensors), folder
+    one, other = (logits_by_references(model, tokens, 48) for model in models)
     np.testing.assert_allclose(one, other, rtol=0, atol=CLOSE * np.abs(other).max())
 
 

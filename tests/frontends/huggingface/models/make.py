@@ -46,6 +46,40 @@ LLAMA3 = {
     "original_max_position_embeddings": 64,
 }
 LINEAR = {"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}
+YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 64}
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 1e4,
+    "original_max_position_embeddings": 128,
+    "short_factor": [1.0, 1.1, 1.3, 1.7, 2.0, 2.5],
+    "long_factor": [1.0, 2.0, 3.0, 4.0, 6.0, 8.0],
+    "partial_rotary_factor": 0.75,
+}
+FALCON = {"num_kv_heads": 2, "ffn_hidden_size": 96}
+DEEPSEEK = {
+    "num_key_value_heads": 4,
+    "num_hidden_layers": 3,
+    "first_k_dense_replace": 1,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 3,
+    "n_shared_experts": 2,
+    "moe_intermediate_size": 32,
+    "routed_scaling_factor": 1.5,
+    "kv_lora_rank": 24,
+    "q_lora_rank": None,
+    "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 16,
+    "rope_parameters": {**YARN, "mscale": 0.7, "mscale_all_dim": 0.9},
+}
+GPT_OSS = {
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "head_dim": 16,
+    "sliding_window": 16,
+    "swiglu_limit": 1.5,
+    "rope_parameters": {**YARN, "truncate": False},
+}
 GRANITE = {"embedding_multiplier": 3.0, "residual_multiplier": 0.5, "attention_multiplier": 0.2, "logits_scaling": 2.0}
 EAGER = {"attn_implementation": "eager", "experts_implementation": "eager"}
 MOE = {"num_experts": 8, "num_experts_per_tok": 3}
@@ -68,6 +102,12 @@ KINDS = {
     "mixtral": ("Mixtral", {"num_local_experts": 4, "sliding_window": 16}),
     "qwen3_moe": ("Qwen3Moe", QWEN3_MOE),
     "olmoe": ("Olmoe", {**MOE, "norm_topk_prob": True}),
+    "yarn": ("Qwen2", {"rope_parameters": YARN}),
+    "longrope": ("Phi3", {"sliding_window": None, "partial_rotary_factor": 0.75, "rope_parameters": LONGROPE}),
+    "falcon": ("Falcon", FALCON),
+    "falcon_groups": ("Falcon", {**FALCON, "new_decoder_architecture": True, "bias": True}),
+    "deepseek_v2": ("DeepseekV2", DEEPSEEK),
+    "gpt_oss": ("GptOss", GPT_OSS),
     "starcoder2": ("Starcoder2", {"use_bias": True, "sliding_window": 16}),
     "gpt2": ("GPT2", {"n_inner": 96}),
     "gpt_neox": ("GPTNeoX", {}),
