@@ -136,6 +136,15 @@ def _equal(found: Sequence[Array], wanted: Sequence[Array]) -> bool:
     return all(a.shape == b.shape for a, b in pairs) and all(close)
 
 
+def sizes_in_turn(kinds: Sequence[object], at: int) -> tuple[str, ...]:
+    """Return the sizes of data that case `at` has: known and open ones in turn, both where its kind has no other case.
+
+    Checks of an operation are the same for each of its cases, so that two of them have both kinds of sizes.
+    """
+    both = ("known", "open")
+    return both if kinds.count(kinds[at]) == 1 else (both[kinds[:at].count(kinds[at]) % 2],)
+
+
 def hostile(good: Array) -> Iterator[Array]:
     """`good` with one of its first elements exchanged, and with all of them."""
     values = INTEGERS if good.dtype.kind in "iub" else FLOATS

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import cProfile
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -70,20 +69,12 @@ def kept(count: int) -> Graph:
 
 def calls_of(run: Callable[[], object]) -> int:
     """Calls of functions and methods of the compiler."""
-    count = 0
-
-    def counted(frame: FrameType, event: str, _: object) -> None:
-        nonlocal count
-        count += event == "call" and "/aot/" in frame.f_code.co_filename
-
-    sys.setprofile(counted)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return count
+    profile = cProfile.Profile(builtins=False)
+    profile.runcall(run)
+    return sum(e.callcount for e in profile.getstats() if "/aot/" in getattr(e.code, "co_filename", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [layers, parts, kept])
 def test_twice_the_layers_take_at_most_twice_the_calls(network: Callable[[int], Graph]) -> None:
     first, few, many = (stages(network(n), CompileOptions(target="x86-64-v3")) for n in (20, 40, 80))
@@ -112,6 +103,7 @@ def test_refused_producers_of_a_long_chain_are_not_tried_again(monkeypatch: pyte
     assert tried <= 1.1 * count
 
 
+@pytest.mark.slow
 def test_equal_layers_of_varying_sizes_share_kernels() -> None:
     few, many = (stages(layers(n), CompileOptions(target="x86-64-v3")).program for n in (4, 12))
     assert len(many.kernels) == len(few.kernels) < len(few.calls)

@@ -71,7 +71,7 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError, UnsupportedError
 from aot.runtime.model import CompiledModel
-from tests.hostile import Call, faults, hostile
+from tests.hostile import Call, faults, hostile, sizes_in_turn
 from tests.properties.drawing import listed
 
 FAST = CompileOptions(level=None)
@@ -294,10 +294,13 @@ def caller(model: CompiledModel) -> Call:
     return call
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[f"{i}-{row}" for i, row in enumerate(ROWS)])
-def test_wrong_operands_are_errors_and_read_nothing(row: Row) -> None:
-    """Of data whose sizes are known, and left open."""
-    calls = {name: caller(compiled(row, dynamic)) for name, dynamic in (("static", False), ("dynamic", True))}
+# of data whose sizes are known, and left open: an operation of several rows has them in turn
+CASES = [(row, sizes_in_turn([type(r.op) for r in ROWS], n)) for n, row in enumerate(ROWS)]
+
+
+@pytest.mark.parametrize(("row", "sizes"), CASES, ids=[f"{i}-{row}" for i, row in enumerate(ROWS)])
+def test_wrong_operands_are_errors_and_read_nothing(row: Row, sizes: Sequence[str]) -> None:
+    calls = {name: caller(compiled(row, name == "open")) for name in sizes}
     fed = [k for k in range(len(row.arrays)) if k not in row.fixed]
 
     def oracle(feed: Sequence[Array]) -> tuple[Array, ...]:

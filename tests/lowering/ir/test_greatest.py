@@ -36,8 +36,17 @@ def test_the_greatest_value_is_reached(index: Expr, right: int | None) -> None:
     assert greatest(index) == right
 
 
-@pytest.mark.parametrize("varying", list(itertools.product([False, True], repeat=4))[1:])
-@pytest.mark.parametrize(("stride", "shape"), [(2, (2, 4, 6, 4)), (2, (1, 12, 6, 2)), (3, (2, 9, 6, 3))])
+MASKS = list(itertools.product([False, True], repeat=4))[1:]
+
+
+@pytest.mark.parametrize(
+    ("stride", "shape", "varying"),
+    [
+        *((2, (2, 4, 6, 4), mask) for mask in MASKS),
+        *((2, (1, 12, 6, 2), mask) for mask in MASKS if sum(mask) in (1, 4)),
+        *((3, (2, 9, 6, 3), mask) for mask in MASKS if sum(mask) in (1, 4)),
+    ],
+)
 def test_reorg_takes_each_dimension_varying(stride: int, shape: tuple[int, ...], varying: tuple[bool, ...]) -> None:
     """Its rows are quotients and remainders of the same axes."""
     graph = Graph("reorg")

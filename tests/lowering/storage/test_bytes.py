@@ -49,7 +49,7 @@ def test_transposed_convolutions(taps: int, stride: int, zero: int) -> None:
             quantized(b, x, zero), w, strides=[stride] * 2, pads_begin=zeros, pads_end=zeros, dilations=ones
         )
 
-    check(make, IMAGE, dots=None)
+    check(make, IMAGE, dots=None, spread=True)
 
 
 VIEWS: dict[str, Callable[[Builder, OutPort], OutPort]] = {
@@ -84,7 +84,7 @@ def test_zeros_around_a_picture_that_no_byte_may_be(name: str, taps: int) -> Non
     scale = {"a range above zero": 1 / 6, "a range below zero": 1 / 6, "many levels": 6 / 999}.get(name, SCALE)
     low = {"a range above zero": 0.5, "a range below zero": -5.0, "many levels": -1.0}.get(name, 0.0)
     x = data(*IMAGE, scale=scale) + np.float32(low)
-    check(lambda b, x: convolution(b, ZEROS[name](b, x), 24, taps), IMAGE, dots=None, inputs=[x])
+    check(lambda b, x: convolution(b, ZEROS[name](b, x), 24, taps), IMAGE, dots=None, inputs=[x], spread=True)
 
 
 @pytest.mark.parametrize("zero", [0.0, 99.0])
@@ -99,7 +99,7 @@ def test_a_zero_point_of_run_time_around_a_picture(zero: float) -> None:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_views_of_bytes(name: str) -> None:
-    check(lambda b, x: convolution(b, VIEWS[name](b, quantized(b, x)), 24), IMAGE, dots=None)
+    check(lambda b, x: convolution(b, VIEWS[name](b, quantized(b, x)), 24), IMAGE, dots=None, spread=True)
 
 
 @pytest.mark.parametrize("chosen", [True, False])

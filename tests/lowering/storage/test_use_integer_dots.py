@@ -54,7 +54,7 @@ WINDOWS = [(1, 1), (3, 2), (1, 2), (5, 1)]  # taps, stride
 def test_convolutions_of_bytes_use_dots(taps: int, stride: int, dtype: DType, zero: int) -> None:
     """What lies outside of the picture is zero, whatever byte that is."""
     at = zero if dtype is U8 else zero - 128
-    check(lambda b, x: convolution(b, quantized(b, x, at, dtype), 24, taps, stride=stride), IMAGE, dots=1)
+    check(lambda b, x: convolution(b, quantized(b, x, at, dtype), 24, taps, stride=stride), IMAGE, dots=1, spread=True)
 
 
 @pytest.mark.parametrize("zero", [0, 77])
@@ -86,7 +86,7 @@ def test_transposed_convolutions_sum_integers(zero: int, taps: int) -> None:
             quantized(b, x, zero), w, strides=(2, 2), pads_begin=pads, pads_end=pads, dilations=(1, 1)
         )
 
-    made = check(make, IMAGE, dots=1 if taps == 4 else None)
+    made = check(make, IMAGE, dots=1 if taps == 4 else None, spread=True)
     assert ("i32(x0[" in made.groups) == (HAS and taps != 3)
 
 
@@ -115,7 +115,7 @@ def test_windows_over_channels(taps: int, stride: int, channels: int, dtype: DTy
         return b.Relu(y)
 
     shape = (1, channels, 7, 9)
-    check(make, shape, dots=None)
+    check(make, shape, dots=None, spread=True)
     made = stages(graph_of(make, shape), CompileOptions(level=None, target="native"))
     assert made.groups.count("dots=") == NATIVE.abilities.joins_bytes
 
@@ -128,12 +128,15 @@ def test_products_of_matrices_use_dots(rows: int, transpose: bool) -> None:
         w = w if transpose else b.Transpose(w, ints(b, 1, 0))
         return b.MatMul(quantized(b, x), w, transpose_b=transpose)
 
-    check(make, (rows, 50), dots=1)
+    check(make, (rows, 50), dots=1, spread=True)
 
 
 @pytest.mark.parametrize("columns", [4, 5, 6, 15, 17, 33])
 def test_any_number_of_outputs(columns: int) -> None:
-    check(lambda b, x: b.MatMul(quantized(b, x), weights(b, columns, 64), transpose_b=True), (6, 64), dots=1)
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return b.MatMul(quantized(b, x), weights(b, columns, 64), transpose_b=True)
+
+    check(make, (6, 64), dots=1, spread=True)
 
 
 @pytest.mark.parametrize("channels", [3, 5])
@@ -143,7 +146,7 @@ def test_few_channels(channels: int, apart: int) -> None:
         w, pads = weights(b, 24, channels, 3, 3), [apart] * 2
         return b.Convolution(quantized(b, x), w, strides=(1, 1), pads_begin=pads, pads_end=pads, dilations=pads)
 
-    check(make, (2, channels, 9, 8), dots=1)
+    check(make, (2, channels, 9, 8), dots=1, spread=True)
 
 
 def check_all(make: Make, made: Compilation, shapes: list[tuple[int, ...]]) -> None:
@@ -254,7 +257,7 @@ def test_bytes_that_the_network_gives_too(as_they_are: bool) -> None:
 def test_fake_quantize(low: float, high: float, levels: int) -> None:
     step = (high - low) / (levels - 1)
     x = data(*IMAGE, scale=step) + np.float32(low)
-    check(lambda b, x: convolution(b, fake(b, x, low, high, levels), 24), IMAGE, dots=1, inputs=[x])
+    check(lambda b, x: convolution(b, fake(b, x, low, high, levels), 24), IMAGE, dots=1, inputs=[x], spread=True)
 
 
 @pytest.mark.parametrize(("levels", "low"), [(255, -1.0), (256, -128 / 127), (255, 0.0), (16, -8 / 7)])
@@ -270,7 +273,7 @@ def test_weights_that_the_network_quantizes(levels: int, low: float, whole: bool
         pads = (1, 1)
         return b.Convolution(quantized(b, x), made, strides=pads, pads_begin=pads, pads_end=pads, dilations=pads)
 
-    check(make, IMAGE, dots=1)
+    check(make, IMAGE, dots=1, spread=True)
 
 
 def test_outputs_whose_weights_are_zero() -> None:

@@ -51,7 +51,7 @@ def test_weights_of_unsigned_bytes_with_any_zero_point(taps: int, zero: int) -> 
             return b.MatMul(y, scaled, transpose_b=True)
         return b.Convolution(y, scaled, strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1))
 
-    check(make, IMAGE if taps else (9, 16), dots=1)
+    check(make, IMAGE if taps else (9, 16), dots=1, spread=True)
 
 
 @pytest.mark.parametrize("zero", [0.0, 3.0, 255.0])
@@ -94,7 +94,7 @@ def test_padded_windows_with_a_zero_point_of_run_time(
 
     shape = (1, channels, 7, 9)
     inputs = [data(*shape, scale=0.25), np.array(0.25, np.float32), np.array(zero, np.float32)]
-    made = check(make, shape, (), (), dots=1, inputs=inputs)
+    made = check(make, shape, (), (), dots=1, inputs=inputs, spread=True)
     expected = interpret(graph_of(make, shape, (), ()), inputs)[0]
     np.testing.assert_array_equal(in_memory(made.built)(*inputs)[0], expected)
 

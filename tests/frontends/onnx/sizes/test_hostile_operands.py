@@ -19,7 +19,7 @@ import aot
 from aot.options import CompileOptions
 from aot.runtime.errors import UnsupportedError, UsageError
 from tests.frontends.onnx.models import Array, Numbers, i64, model, save
-from tests.hostile import Call, faults, hostile
+from tests.hostile import Call, faults, hostile, sizes_in_turn
 
 FAST = CompileOptions(level=None)
 f32 = Numbers(23).f32
@@ -152,19 +152,23 @@ def caller(path: Path, count: int) -> Call:
     return call
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
-def test_wrong_operands_are_errors_and_read_nothing(tmp_path: Path, case: Case) -> None:
-    """Of data whose sizes are known, and left open."""
+# of data whose sizes are known, and left open: an operation of several cases has them in turn
+SIZED = [(case, sizes_in_turn([c[0] for c in CASES], n)) for n, case in enumerate(CASES)]
+
+
+@pytest.mark.parametrize(("case", "sizes"), SIZED, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
+def test_wrong_operands_are_errors_and_read_nothing(tmp_path: Path, case: Case, sizes: Sequence[str]) -> None:
     kind, _, inputs, _, asked, count = case
     names = [f"x{i}" for i, x in enumerate(inputs) if x is not None]
     good = [np.asarray(x) for x in inputs if x is not None]
-    made = network(case, dynamic=False)
-    calls, reference = {"static": caller(save(tmp_path, made), count)}, _reference(made)
-    if kind in STATIC:
-        with pytest.raises(UnsupportedError, match="must be known"):
-            caller(save(tmp_path, network(case, dynamic=True)), count)
-    else:
-        calls["dynamic"] = caller(save(tmp_path, network(case, dynamic=True)), count)
+    reference, calls = _reference(network(case, dynamic=False)), dict[str, Call]()
+    for name in sizes:
+        path = save(tmp_path, network(case, dynamic=name == "open"))
+        if name == "open" and kind in STATIC:
+            with pytest.raises(UnsupportedError, match="must be known"):
+                caller(path, count)
+        else:
+            calls[name] = caller(path, count)
 
     def oracle(feed: Sequence[Array]) -> list[Array]:
         if kind in ALONE and any(a is not b for a, b in zip(feed, good, strict=True)):
