@@ -6,6 +6,7 @@ b[k, j]  ->  b[j // 16, k // 4, j % 16, k % 4]    bytes whose products are summe
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
@@ -51,6 +52,19 @@ def _in_words(shape: list[Size], plan: Pack, size: int) -> tuple[Size, ...]:
 
 def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
     """Arrange elements of any type in the layout of `pack_buffer`, padded with zeros."""
+    size = plan.word_bytes // array.itemsize
+    last = tuple(range(array.ndim - plan.words, array.ndim))
+    tail = prod(array.shape[i] for i in last)
+    if not plan.words or plan.order[-plan.words :] != last or tail % size or not array.flags.c_contiguous:
+        packed = _in_blocks(array, plan)
+        return _by_words(packed, plan) if plan.words else packed
+    words = array.reshape(*array.shape[: last[0]], tail).view(f"<u{plan.word_bytes}")  # which move as one element each
+    packed = _in_blocks(words, replace(plan, order=(*plan.order[: -plan.words], last[0])))
+    return packed.view(array.dtype).reshape(*packed.shape, size)
+
+
+def _in_blocks(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
+    """Return the elements in the order of `plan`, with the lanes of a block behind all others."""
     others = tuple(i for i in plan.order if i != plan.axis)
     moved = array.transpose(*others, *([] if plan.fused is None else [plan.fused]), plan.axis)
     moved = moved.reshape(*moved.shape[: len(others)], -1)
@@ -63,7 +77,7 @@ def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
     to[:whole] = np.moveaxis(blocks, -2, 0)
     if rest:
         to[whole, ..., :rest] = moved[..., whole * plan.width :]
-    return _by_words(packed, plan) if plan.words else packed
+    return packed
 
 
 def _by_words(packed: NDArray[Number], plan: Pack) -> NDArray[Number]:

@@ -29,13 +29,15 @@ MXFP4 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.i
 class Blocks:
     """A matrix of blocks: `numbers` [blocks, parts, elements]; `scales` and `offsets` [blocks, parts, 1] in f32.
 
-    `unpack` takes the numbers out of the bytes of the blocks, which takes longer than all else.
+    `unpack` takes the numbers out of the bytes of the blocks, which takes longer than all else. `zero`: the zero point
+    of all blocks; None where each has an offset of its own, in `minima`.
     """
 
     unpack: Callable[[], Numbers]
     scales: Floats
-    offsets: Floats
     bits: int  # of a number
+    zero: int | None = None
+    minima: Floats | None = None
 
     @property
     def signed(self) -> bool:
@@ -44,6 +46,14 @@ class Blocks:
     @property
     def numbers(self) -> Numbers:
         return self.unpack().reshape(*self.scales.shape[:2], -1)
+
+    @property
+    def offsets(self) -> Floats:
+        """Return the elements whose numbers are 0."""
+        if self.minima is not None:
+            return self.minima
+        assert self.zero is not None
+        return -self.zero * self.scales
 
     @property
     def floats(self) -> Floats:
@@ -89,32 +99,31 @@ def _fifth(raw: Raw) -> Raw:
     return (np.unpackbits(np.ascontiguousarray(raw), axis=-1, bitorder="little") << 4).astype(np.uint8)
 
 
-def _one(unpack: Callable[[], Numbers], scale: Floats, offset: Floats, bits: int) -> Blocks:
+def _one(unpack: Callable[[], Numbers], scale: Floats, bits: int, zero: int) -> Blocks:
     """Return blocks of one part."""
-    return Blocks(unpack, scale[:, :, None], offset[:, :, None], bits)
+    return Blocks(unpack, scale[:, :, None], bits, zero)
 
 
 def _q4_0(b: Raw) -> Blocks:
-    d = _halves(b[:, :2])
-    return _one(lambda: _nibbles(b[:, 2:]), d, -8 * d, 4)
+    return _one(lambda: _nibbles(b[:, 2:]), _halves(b[:, :2]), 4, zero=8)
 
 
 def _q4_1(b: Raw) -> Blocks:
-    return _one(lambda: _nibbles(b[:, 4:]), _halves(b[:, :2]), _halves(b[:, 2:4]), 4)
+    d, least = _halves(b[:, :2]), _halves(b[:, 2:4])
+    return Blocks(lambda: _nibbles(b[:, 4:]), d[:, :, None], 4, minima=least[:, :, None])
 
 
 def _q5_0(b: Raw) -> Blocks:
-    d = _halves(b[:, :2])
-    return _one(lambda: _nibbles(b[:, 6:]) | _fifth(b[:, 2:6]), d, -16 * d, 5)
+    return _one(lambda: _nibbles(b[:, 6:]) | _fifth(b[:, 2:6]), _halves(b[:, :2]), 5, zero=16)
 
 
 def _q5_1(b: Raw) -> Blocks:
-    return _one(lambda: _nibbles(b[:, 8:]) | _fifth(b[:, 4:8]), _halves(b[:, :2]), _halves(b[:, 2:4]), 5)
+    d, least = _halves(b[:, :2]), _halves(b[:, 2:4])
+    return Blocks(lambda: _nibbles(b[:, 8:]) | _fifth(b[:, 4:8]), d[:, :, None], 5, minima=least[:, :, None])
 
 
 def _q8_0(b: Raw) -> Blocks:
-    d = _halves(b[:, :2])
-    return _one(lambda: np.ascontiguousarray(b[:, 2:]).view(np.int8), d, 0 * d, 8)
+    return _one(lambda: np.ascontiguousarray(b[:, 2:]).view(np.int8), _halves(b[:, :2]), 8, zero=0)
 
 
 def _six(b: Raw) -> tuple[Floats, Floats]:
@@ -129,7 +138,7 @@ def _k(b: Raw, unpack: Callable[[], Numbers], bits: int) -> Blocks:
     """Blocks of 8 parts with scales and minima; two floats and 12 bytes come first."""
     d, least = _halves(b[:, :2]), _halves(b[:, 2:4])
     scales, minima = _six(b[:, 4:16])
-    return Blocks(unpack, (d * scales)[..., None], (-least * minima)[..., None], bits)
+    return Blocks(unpack, (d * scales)[..., None], bits, minima=(-least * minima)[..., None])
 
 
 def _q4_k(b: Raw) -> Blocks:
@@ -150,7 +159,7 @@ def _q6_k(b: Raw) -> Blocks:
         return four | _parts(b[:, 128:192], 4, 32).reshape(four.shape) << np.uint8(4)
 
     scales = np.ascontiguousarray(b[:, 192:208]).view(np.int8) * _halves(b[:, 208:210])
-    return Blocks(unpack, scales[..., None], -32 * scales[..., None], 6)
+    return Blocks(unpack, scales[..., None], 6, zero=32)
 
 
 def _pairs(raw: Raw, elements: int = 32) -> Raw:
@@ -168,7 +177,7 @@ def _parts(raw: Raw, shifts: int, elements: int) -> Raw:
 def _q2_k(b: Raw) -> Blocks:
     d, least = _halves(b[:, 80:82]), _halves(b[:, 82:84])
     scales, minima = (d * (b[:, :16] & 15))[..., None], (-least * (b[:, :16] >> 4))[..., None]
-    return Blocks(lambda: _parts(b[:, 16:80], 4, 32), scales, minima, 2)
+    return Blocks(lambda: _parts(b[:, 16:80], 4, 32), scales, 2, minima=minima)
 
 
 def _q3_k(b: Raw) -> Blocks:
@@ -178,24 +187,23 @@ def _q3_k(b: Raw) -> Blocks:
 
     six = _parts(b[:, 96:104], 2, 8).reshape(-1, 16) | _parts(b[:, 104:108], 4, 4).reshape(-1, 16) << 4
     scales = ((six.astype(np.float32) - 32) * _halves(b[:, 108:110]))[..., None]
-    return Blocks(unpack, scales, -4 * scales, 3)
+    return Blocks(unpack, scales, 3, zero=4)
 
 
 def _iq4_nl(b: Raw) -> Blocks:
-    d = _halves(b[:, :2])
-    return _one(lambda: IQ4[_nibbles(b[:, 2:])], d, 0 * d, 8)
+    return _one(lambda: IQ4[_nibbles(b[:, 2:])], _halves(b[:, :2]), 8, zero=0)
 
 
 def _iq4_xs(b: Raw) -> Blocks:
     high = np.ascontiguousarray(b[:, 2:4]).view("<u2") >> np.arange(0, 16, 2, dtype=np.uint16) & np.uint16(3)
     low = np.stack([b[:, 4:8] & 15, b[:, 4:8] >> 4], -1).reshape(-1, 8)
     scales = (((low | high << 4).astype(np.float32) - 32) * _halves(b[:, :2]))[..., None]
-    return Blocks(lambda: IQ4[_parts(b[:, 8:], 2, 16)], scales, 0 * scales, 8)
+    return Blocks(lambda: IQ4[_parts(b[:, 8:], 2, 16)], scales, 8, zero=0)
 
 
 def _mxfp4(b: Raw) -> Blocks:
     d = np.ldexp(np.float32(1), b[:, :1].astype(np.int32) - 128)
-    return _one(lambda: MXFP4[_nibbles(b[:, 1:])], d, 0 * d, 8)
+    return _one(lambda: MXFP4[_nibbles(b[:, 1:])], d, 8, zero=0)
 
 
 def _tq1_0(b: Raw) -> Blocks:
@@ -208,13 +216,11 @@ def _tq1_0(b: Raw) -> Blocks:
     def unpack() -> Raw:
         return np.concatenate([numbers(b[:, :32], 5), numbers(b[:, 32:48], 5), numbers(b[:, 48:52], 4)], -1)
 
-    d = _halves(b[:, 52:54])
-    return _one(unpack, d, -d, 2)
+    return _one(unpack, _halves(b[:, 52:54]), 2, zero=1)
 
 
 def _tq2_0(b: Raw) -> Blocks:
-    d = _halves(b[:, 64:66])
-    return _one(lambda: _parts(b[:, :64], 4, 32), d, -d, 2)
+    return _one(lambda: _parts(b[:, :64], 4, 32), _halves(b[:, 64:66]), 2, zero=1)
 
 
 def _bfloats(raw: Raw) -> Floats:

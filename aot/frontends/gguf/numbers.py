@@ -18,7 +18,7 @@ from aot.frontends.gguf.blocks import Blocks, Floats, Format, Numbers, Raw
 from aot.frontends.gguf.container import Stored
 from aot.ir.op import Op
 from aot.ir.types import Array, TensorType, numpy_dtype
-from aot.ir.values.deferred import NIBBLE, Deferred, Parts, release
+from aot.ir.values.deferred import NIBBLE, Deferred, Parts, in_bytes, release, rows_of
 from aot.runtime.abi import DType
 
 SMALLEST = np.float32(2.0**-100)  # scales below it leave nothing of numbers of 8 bits in a sum of f32
@@ -49,7 +49,8 @@ class PartOfBlocks(Op):
 
     def reference(self, raw: Raw, order: NDArray[np.int64] | None = None) -> Array:
         """Return the part of rows of bytes. `order`: those of the rows that are taken."""
-        stored = np.uint8 if self.dtype is DType.U4 else numpy_dtype(self.dtype)
+        stored = np.dtype(np.uint8) if self.dtype is DType.U4 else numpy_dtype(self.dtype)
+        raw = raw.view(np.ndarray)  # of a mapping, each view would take longer
         taken = PIECE if self.part is Part.NUMBERS else PIECE << 3  # one for many numbers
         each = max(taken // self.format.elements // max(raw.shape[-1] // self.format.bytes, 1), 1)
         found = np.empty(self.shape, stored)
@@ -58,7 +59,7 @@ class PartOfBlocks(Op):
             with np.errstate(all="ignore"):  # scales of a damaged file may be infinite
                 made = Positive(_split(self.format, rows), self.least).part(self.part).reshape(-1, *self.shape[1:])
             if len(made) == len(found):  # few rows
-                found = made
+                found = made.astype(stored, copy=False)
             else:
                 found[piece] = made
         return found.view(numpy_dtype(self.dtype))
@@ -71,6 +72,12 @@ class PartOfBlocks(Op):
     def is_normal(self, *_inputs: Array | Deferred) -> bool:
         """True for scales."""
         return self.part is Part.SCALES
+
+    @property
+    def in_bytes(self) -> Op | None:
+        """Return the operation that makes the same zero points in I8; None where a block may have others."""
+        whole = self.part is Part.ZEROS and _first(self.format).zero is not None
+        return replace(self, dtype=DType.I8) if whole else None
 
     @property
     def number_limits(self) -> tuple[int, int]:
@@ -91,7 +98,8 @@ class Quantized:
     def has_zeros(self) -> bool:
         """True if a zero point is not 0."""
         count, each = self.numbers.shape[0], max(PIECE // prod(self.numbers.shape[1:]), 1)
-        found = any(self.zeros.rows(n, min(n + each, count)).any() for n in range(0, count, each))
+        zeros = in_bytes(self.zeros)
+        found = any(rows_of(zeros, n, min(n + each, count)).any() for n in range(0, count, each))
         release(self.zeros)
         return found
 
@@ -119,7 +127,8 @@ class Positive:
     """The elements of blocks with scales that are normal and positive.
 
     n s + o = (most - n) (-s) + (o + most s); and a block whose scale is no normal number is 1 or 0 times its offset.
-    `most` is the greatest number; of those with signs `least`: -1 if -128 is among them, else 0.
+    `most` is the greatest number; of those with signs `least`: -1 if -128 is among them, else 0. With one zero point
+    for all blocks, o = -z s, those of negative scales are most - z, and a scale that is not a number stays.
     """
 
     def __init__(self, blocks: Blocks, least: int) -> None:
@@ -127,7 +136,7 @@ class Positive:
         self.most = least if blocks.signed else (1 << blocks.bits) - 1
         self.negative = _marks(blocks.scales < 0)
         self.sizes = blocks.scales if self.negative is None else np.abs(blocks.scales)
-        self.tiny = _marks(~(self.sizes >= SMALLEST))
+        self.tiny = _marks(~(self.sizes >= SMALLEST) if blocks.zero is None else self.sizes < SMALLEST)
 
     def part(self, part: Part) -> Numbers | Floats:
         """Return a part of the blocks."""
@@ -137,7 +146,18 @@ class Positive:
             case Part.SCALES:
                 return self._scales()
             case Part.ZEROS:
-                return -self._offsets() / self._scales()
+                return self._zeros()
+
+    def _zeros(self) -> Numbers | Floats:
+        zero = self.blocks.zero
+        if zero is None:
+            return -self._offsets() / self._scales()
+        zeros = np.full(self.sizes.shape, zero, np.int8)
+        if self.negative is not None:
+            zeros += self.negative * np.int8(self.most - 2 * zero)
+        if self.tiny is not None:
+            zeros[self.tiny] = 0
+        return zeros
 
     def _offsets(self) -> Floats:
         """Return the elements whose numbers are 0."""
@@ -149,6 +169,8 @@ class Positive:
     def _scales(self) -> Floats:
         if self.tiny is None:
             return self.sizes
+        if self.blocks.zero is not None:
+            return np.where(self.tiny, np.float32(1), self.sizes)
         alone = np.abs(self._offsets())
         return np.where(self.tiny, np.where(alone >= SMALLEST, alone, np.float32(1)), self.sizes)
 

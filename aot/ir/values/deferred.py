@@ -122,6 +122,24 @@ class OfNormals(Protocol):
         ...
 
 
+@runtime_checkable
+class OfWholes(Protocol):
+    """An operation whose floats may be whole numbers of 8 bits."""
+
+    @property
+    def in_bytes(self) -> Op | None:
+        """The operation that makes the same numbers in I8; None where a file may hold others."""
+        ...
+
+
+def in_bytes(constant: Array | Deferred) -> Array | Deferred:
+    """Return a constant of floats in I8 where its operation says that they are whole numbers; others as they are."""
+    made = constant.op.in_bytes if isinstance(constant, Deferred) and isinstance(constant.op, OfWholes) else None
+    if made is None or not isinstance(constant, Deferred):
+        return constant
+    return Deferred(made, constant.inputs, constant.types, TensorType(DType.I8, constant.shape))
+
+
 def is_normal(constant: Array | Deferred) -> bool:
     """True if a constant has no denormal numbers by the way in which it is made; others are not looked at."""
     return (

@@ -231,6 +231,7 @@ def _stored(steps: Steps, value: Value, found: Parts, sums: tuple[int, ...]) -> 
     offset: Buffer | float = zero
     if (zeros != zero).any():
         small = found.whole and pairs and zeros.min() >= -128 and zeros.max() <= 127
-        offset = steps.constant(f"{value.name}.zero", rearranged(found.zeros, DType.I8) if small else found.zeros)
+        stored_zeros = rearranged(found.zeros, DType.I8 if small else DType.F32)
+        offset = steps.constant(f"{value.name}.zero", stored_zeros)
     factor = steps.constant(f"{value.name}.factor", found.factors)
     return _Compressed(stored, offset, factor, sums, found.size, pairs, found.whole, found.codes)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array, numpy_dtype
-from aot.ir.values.deferred import WIDEST, Deferred, value_of
+from aot.ir.values.deferred import WIDEST, Deferred, in_bytes, value_of
 from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
 from aot.opset.elementwise.conversion import LEVELS, Convert
 from aot.opset.movement.movement import Transpose
@@ -95,7 +95,7 @@ class Scaled:
     """
 
     seen: Seen
-    zeros: NDArray[np.int16] | NDArray[np.float32]
+    zeros: NDArray[np.int8] | NDArray[np.int16] | NDArray[np.float32]
     scales: NDArray[np.float32]
     codes: DType | None = None
     deferred: tuple[Array | Deferred, Array | Deferred] | None = None
@@ -113,7 +113,7 @@ class Scaled:
     @property
     def has_whole_zeros(self) -> bool:
         """True for integers with zero points that are integers, too."""
-        return self.codes is None and bool((self.zeros == np.rint(self.zeros)).all())
+        return self.codes is None and (self.zeros.dtype.kind == "i" or bool((self.zeros == np.rint(self.zeros)).all()))
 
     def is_shared(self, dims: tuple[int, ...]) -> bool:
         """True if all elements along `dims` have one zero point and one scale."""
@@ -231,10 +231,12 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
     given, dtype = converted.inputs[0], converted.types[0].dtype
     if given.shape != differences.shape or dtype.bits > WIDEST:
         return None
+    zeros = in_bytes(zeros)
     factors, held = value_of(scales), value_of(zeros)
     if not ((factors >= LEAST) & (factors <= MOST)).all() or not np.isfinite(held).all():
         return None
-    points, factors = (_padded(a, rank).astype(np.float32, copy=False) for a in (held, factors))
+    points, factors = _padded(held, rank), _padded(factors, rank).astype(np.float32, copy=False)
+    points = points if points.dtype == np.int8 else points.astype(np.float32, copy=False)
     codes = dtype if dtype in LEVELS else None
     found = Scaled(_as_read(given, dtype), points, factors, codes, (zeros, scales), held)
     return found.with_whole_zeros() if whole else found

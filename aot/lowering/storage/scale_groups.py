@@ -165,7 +165,7 @@ class _Form:
         """Return zero points or factors, deferred if a file has them."""
         shape = tuple(n for k, n in enumerate(kept) if not self.size or k not in self.inner)
         if isinstance(file, Deferred) and file.shape == kept and not less:
-            return rearranged(file, DType.F32, shape)
+            return rearranged(file, file.type.dtype, shape)
         return np.broadcast_to(values.astype(np.float32) - np.float32(less), kept).reshape(shape)
 
     def _zeros(self, low: NDArray[np.int16], high: NDArray[np.int16]) -> tuple[NDArray[np.int16], bool]:
