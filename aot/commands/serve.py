@@ -72,6 +72,15 @@ def serve(
             rich_help_panel=Group.LANGUAGE,
         ),
     ] = None,
+    look_up: Annotated[
+        int,
+        option(
+            min=0,
+            metavar="N",
+            help="Compute N tokens at once where they followed the last ones before (--all-logits); 0: none",
+            rich_help_panel=Group.LANGUAGE,
+        ),
+    ] = 0,
     lora: Annotated[
         list[str] | None,
         option(

@@ -34,6 +34,7 @@ class Settings:
     sequences: int = 4  # answers of a language model that are made at once
     max_context: int = 4096  # tokens of a prompt and its answer, at most
     prefix_cache: int = 512 << 20  # of keys and values of prompts and answers that a language model keeps; 0: none
+    look_up: int = 0  # tokens that a step of a language model computes at once where they followed the last ones before
     cache: Path | None = None  # folder that keeps these, too
     lora: Mapping[str, Path] = field(default_factory=dict[str, Path])  # adapters of language models, by name
     answer_timeout: float = 600.0  # of an answer of a language model, from the request's last byte to its last token
@@ -64,6 +65,8 @@ class Settings:
         for name in ("max_batch", "queue", "max_body", "max_answer", "max_connections", "sequences", "max_context"):
             if getattr(self, name) < 1:
                 raise UsageError(f"serve: {name} must be 1 or more, got {getattr(self, name)}")
+        if self.look_up < 0:
+            raise UsageError(f"serve: look_up must be 0 or more, got {self.look_up}")
         for name in ("timeout", "receive_timeout", "stop_timeout", "answer_timeout"):
             if getattr(self, name) <= 0:
                 raise UsageError(f"serve: {name} must be above 0 seconds, got {getattr(self, name)}")

@@ -63,6 +63,8 @@ class EncoderDecoderLoop(TokenLoop):
         if not isinstance(words, int):
             raise UsageError(f"{model.name}: must have a fixed number of words, got {words}")
         self._words = words
+        if SOURCE_IDS in self._source:
+            self._check("source", self._source[SOURCE_IDS].ravel().tolist())
         self._rows = {ROWS: np.zeros(1, np.int32)} if any(t.name == ROWS for t in model.inputs) else {}
         self._tokens: list[int] = []
 
@@ -73,12 +75,16 @@ class EncoderDecoderLoop(TokenLoop):
 
     def feed(self, ids: Sequence[int]) -> Array:
         """Append tokens and return the logits [words] after the last one; UsageError for others."""
-        if not ids or not all(0 <= n < self._words for n in ids):
-            raise UsageError(f"feed: tokens are 0 to {self._words - 1}, got {list(ids)[:9]}")
+        self._check("feed", ids)
         found = self._request.infer({**self._source, IDS: np.array([ids], np.int64), **self._rows})
         self._source |= {name: cut(self._source[name]) for name, cut in READ.items() if name in self._source}
         self._tokens += ids
         return found[self._output].reshape(-1, self._words)[-1]
+
+    def _check(self, what: str, ids: Sequence[int]) -> None:
+        """Raise UsageError unless these are tokens, one or more."""
+        if not ids or not all(0 <= n < self._words for n in ids):
+            raise UsageError(f"{what}: tokens are 0 to {self._words - 1}, got {list(ids)[:9]}")
 
     def _continue(self, ids: Sequence[int], made: Continuation) -> None:
         sampler, logits = Sampler(made.sampling), self.feed(ids)

@@ -10,6 +10,7 @@ from aot.runtime.errors import UsageError
 from aot.runtime.generation.generator import check_inputs
 from aot.runtime.loading.library import read_manifest
 from aot.runtime.loading.manifest import Manifest
+from aot.text.encoder_decoder_loop import is_text_to_text
 from aot.text.library_texts import ENTRY
 from aot.text.tokenizers.tokenizer import Tokenizer, has_tokenizer, kept_tokenizer, read_tokenizer
 
@@ -72,8 +73,8 @@ def text_source(model: Path, tokenizer: Path | None) -> Path:
     beside = (model / name,) if model.is_dir() else (model.with_suffix(".gguf"), model.with_name(name))
     found = model if has_tokenizer(model) else next((p for p in beside if p.is_file()), None)
     if found is None:
-        if is_compiled(model):
-            check_inputs([tensor.name for tensor in read_manifest(model).inputs])
+        if is_compiled(model) and not is_text_to_text(manifest := read_manifest(model)):
+            check_inputs([tensor.name for tensor in manifest.inputs])
         rule = "give --tokenizer tokenizer.json or --tokenizer m.gguf, or --ids and numbers"
         missing = " and ".join(f"no {path.name}" for path in beside)
         raise UsageError(f"generate: {rule}: {missing} lies {where} {model.name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 import aot
 from aot.runtime import Generator, Sampling, load
+from aot.runtime.arrays.tensors import Array
 from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.serve.conftest import DIGITS, listening
 from tests.text import talking
@@ -136,6 +137,33 @@ def test_beginnings_of_prompts_are_computed_once(tmp_path: Path, rows: bool) -> 
     assert texts[:3] == texts[3:] and texts[0] == read_tokenizer(library).decode(answer)
     known = [one["usage"]["prompt_tokens_details"]["cached_tokens"] for one in found]
     assert known == [0, 64, 64 if rows else 96, 0, 0, 0]
+
+
+def test_tokens_that_are_looked_up_change_no_answer(
+    library: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every, fed = talking.library(tmp_path, last_logits=False), list[int]()
+    feed_all = Generator.feed_all
+
+    def counted(self: Generator, ids: Sequence[int]) -> Array:
+        fed.append(len(ids))
+        return feed_all(self, ids)
+
+    monkeypatch.setattr(Generator, "feed_all", counted)
+    asked: list[dict[str, Any]] = [
+        {"prompt": "1212121212", "max_tokens": 40},
+        {"prompt": "1212121212", "max_tokens": 40, "temperature": 1.3, "seed": 5, "logprobs": 2},
+        {"prompt": "11111", "max_tokens": 7, "stop": ["1", "2"]},
+    ]
+    found: list[list[Any]] = []
+    for path, ahead in ((library, 3), (every, 3)):
+        with listening(path, look_up=ahead, max_context=110, grpc_port=None) as server:
+            url = f"http://127.0.0.1:{server.port}/v1"
+            found.append([post(url, "completions", **one).json() for one in asked])
+    assert [one["choices"] for one in found[0]] == [one["choices"] for one in found[1]]
+    tokens = sum(one["usage"]["completion_tokens"] for one in found[1])
+    assert max(fed) == 4 and len(fed) < tokens - len(asked)  # some proposals were right
+    assert "talk: no tokens are looked up: it gives the last logits only (--all-logits)" in caplog.messages
 
 
 def test_texts_that_end_an_answer_are_left_out(url: str, library: Path) -> None:

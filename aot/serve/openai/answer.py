@@ -17,6 +17,8 @@ from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
 from aot.serve.openai.continuous_batch import ContinuousBatch
 from aot.serve.openai.token_sampler import SampledToken, TokenSampler
+from aot.text.encoder_decoder_loop import EncoderDecoderLoop
+from aot.text.look_up import followed
 from aot.text.prefix_cache import PrefixCache
 from aot.text.stream import Stream
 from aot.text.tokenizers.tokenizer import Tokenizer
@@ -39,28 +41,29 @@ class Delta:
 
 
 class Answer:
-    """The steps of one answer, on a generator of its own."""
+    """The steps of one answer, on a sequence of its own."""
 
     def __init__(
         self,
-        generator: Generator,
-        tokenizer: Tokenizer,
+        sequence: Generator | EncoderDecoderLoop,
+        text: StopTextFilter,
         executor: Executor,
         ids: Sequence[int],
         made: Continuation,
-        stop: Sequence[str],
         sampler: TokenSampler,
         *,
         batch: ContinuousBatch | None = None,
         prefix_cache: PrefixCache | None = None,
         adapter: bytes = b"",
+        ahead: int = 0,
     ) -> None:
-        """`ids`: the prompt. `made`: gets the answer's tokens, of `sampler`. `stop`: texts that end it.
+        """`text`: of the answer. `ids`: the prompt. `made`: gets the answer's tokens, of `sampler`.
 
-        `prefix_cache`: keys and values of prompts that were computed before; `adapter`: a digest of the generator's.
+        `prefix_cache`: keys and values of prompts that were computed before; `adapter`: a digest of the sequence's.
+        `ahead`: tokens that followed the last ones before, which a step computes at once where they come again.
         """
-        self.generator, self._executor, self._batch, self._prefix_cache = generator, executor, batch, prefix_cache
-        self._adapter = adapter
+        self._sequence, self._executor, self._batch, self._prefix_cache = sequence, executor, batch, prefix_cache
+        self._adapter, self._ahead = adapter, ahead
         self.known = 0  # tokens of the prompt that were not computed again
         self._left, self._made = list(ids), made
         self._sampler = sampler
@@ -68,11 +71,11 @@ class Answer:
         self._loop = asyncio.get_running_loop()
         self._deltas: asyncio.Queue[Delta | BaseException] = asyncio.Queue()
         self._idle = asyncio.Event()
-        self._text = StopTextFilter(tokenizer, stop)
+        self._text = text
 
     @property
     def is_done(self) -> bool:
-        """True if no step runs or waits: the generator may be used again."""
+        """True if no step runs or waits: the sequence may be used again."""
         return self._idle.is_set()
 
     async def deltas(self) -> AsyncGenerator[Delta]:
@@ -88,7 +91,7 @@ class Answer:
                     return
         finally:
             self._cancelled = True
-            await self._idle.wait()  # the generator is another's then
+            await self._idle.wait()  # the sequence is another's then
 
     def _step(self) -> None:
         """Compute one step alone; called by the executor."""
@@ -104,11 +107,13 @@ class Answer:
 
     def _fed(self) -> bool:
         """Feed tokens; True if the answer goes on."""
-        if self._prefix_cache is not None and not self.generator.tokens:
+        if self._made.tokens and self._ahead:
+            return self._checked(self.generator)
+        if self._prefix_cache is not None and not self._sequence.tokens:
             self.known = self._prefix_cache.begin(self.generator, self._left, self._adapter)
             self._left = self._left[self.known :]
         fed, self._left = self._left[:CHUNK], self._left[CHUNK:]
-        logits = self.generator.feed(fed)
+        logits = self._sequence.feed(fed)
         if self._left:
             return True
         is_prompt = not self._made.tokens
@@ -116,6 +121,25 @@ class Answer:
         if is_prompt and goes_on:
             self._keep()
         return goes_on
+
+    def _checked(self, generator: Generator) -> bool:
+        """Feed the next token and those that followed it before, and take the ones that agree."""
+        past = len(generator.tokens)
+        left = self._made.most - len(self._made.tokens) - 1
+        drafts = followed([*generator.tokens, self.token], min(self._ahead, left))
+        deltas: list[Delta] = []
+        for logits, draft in zip(generator.feed_all([self.token, *drafts]), [*drafts, None], strict=True):
+            deltas.append(self._next(logits))
+            if deltas[-1].reason is not None or self.token != draft:
+                break
+        generator.truncate(past + len(deltas))
+        return self._told(deltas)
+
+    @property
+    def generator(self) -> Generator:
+        """The sequence, of a model that continues a text."""
+        assert isinstance(self._sequence, Generator)
+        return self._sequence
 
     @property
     def token(self) -> int:
@@ -130,11 +154,16 @@ class Answer:
 
     def take(self, logits: Array) -> bool:
         """Choose the next token from its logits and tell the text; False if it was the last one."""
-        delta = self._next(logits)
-        if delta.reason is not None:
-            self._keep()  # before its end is logprobs: then another answer gets the generator
-        self._tell(delta, last=delta.reason is not None)
-        return delta.reason is None
+        return self._told([self._next(logits)])
+
+    def _told(self, deltas: Sequence[Delta]) -> bool:
+        """Tell pieces of the answer; False if the last one ends it."""
+        ended = deltas[-1].reason is not None
+        if ended:
+            self._keep()  # before its end is told: then another answer gets the sequence
+        for delta in deltas:
+            self._tell(delta, last=delta.reason is not None)
+        return not ended
 
     def _keep(self) -> None:
         """Keep the tokens, with which others may begin."""
@@ -174,9 +203,10 @@ class Answer:
 class StopTextFilter:
     """Text of tokens; a possible beginning of a text that ends the answer is held back."""
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str], *, begins: bool = False) -> None:
+        """`stop`: texts that end the answer. `begins`: its tokens begin a text, they continue none."""
         self._stop, self._deltas, self._text = stop, list[str](), ""
-        self._stream = Stream(tokenizer, self._deltas.append)
+        self._stream = Stream(tokenizer, self._deltas.append, begins=begins)
         self._ended = False
 
     def add(self, token: int) -> tuple[str, bool]:

@@ -20,7 +20,7 @@ DEFAULT_TOKENS = 16  # of a completion, as OpenAI has it
 # Fields that are followed in all endpoints; more of them in those of completions and chats, `prompt` or `messages` too.
 COMMON = (
     *("model", "temperature", "top_p", "top_k", "min_p", "seed", "stop", "stream", "stream_options", "logit_bias"),
-    *("presence_penalty", "frequency_penalty", "repetition_penalty", "grammar", "regex"),
+    *("presence_penalty", "frequency_penalty", "repetition_penalty", "grammar", "regex", "start"),
 )
 FOLLOWED = (*COMMON, "max_tokens", "max_completion_tokens", "n", "logprobs", "response_format")
 OF_CHATS = ("messages", "tools", "tool_choice", "top_logprobs")  # followed, too
@@ -59,6 +59,7 @@ class CompletionRequest:
     """A request. `prompt`: a text or tokens; `messages`: of a chat; `tokens`: at most, None: as many as fit.
 
     `tools`: functions that may be called; `called`: those one of which must be. `grammar`: what answers must follow.
+    `start`: tokens that begin an answer about a text, none: those of the model.
     `text_field`, `tokens_field`: names of the fields that hold the text and the number of tokens, for errors.
     """
 
@@ -76,6 +77,7 @@ class CompletionRequest:
     grammar: tuple[str, str] | None = None  # kind and text, see `aot.text.grammars`
     text_field: str = "messages"
     tokens_field: str = "max_tokens"
+    start: tuple[int, ...] = ()
     adapter: str = ""  # the name behind that of the model, "" for none
 
 
@@ -102,6 +104,7 @@ def completion_request_of(tree: Mapping[str, object], *, chat: bool) -> Completi
         grammar_of(tree, None if form is None else schema_of(form, "response_format"), called),
         "messages" if chat else "prompt",
         tokens,
+        start_of(tree),
     )
 
 
@@ -205,8 +208,18 @@ def _prompt(value: object) -> str | list[int]:
     found = list_of(value)
     if len(found) == 1 and isinstance(found[0], str):
         return found[0]
+    return _tokens(found, "prompt", "one text, or a list of tokens", value)
+
+
+def start_of(tree: Mapping[str, object]) -> tuple[int, ...]:
+    """Return the tokens that begin an answer."""
+    value = tree.get("start")
+    return () if value is None else tuple(_tokens(list_of(value), "start", "a list of tokens", value))
+
+
+def _tokens(found: list[object], field: str, rule: str, value: object) -> list[int]:
     if not found or not all(isinstance(n, int) and not isinstance(n, bool) for n in found):
-        raise FieldError("prompt", "one text, or a list of tokens", json.dumps(value))
+        raise FieldError(field, rule, json.dumps(value))
     return cast("list[int]", found)
 
 

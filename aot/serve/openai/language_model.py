@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
@@ -9,11 +10,11 @@ from aot.frontends.adapters import digest_of, read_adapter
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import UsageError
 from aot.runtime.generation.generator import Generator
-from aot.runtime.generation.interface import IDS, LORA_A, LORA_B, NAMES, has_row_lengths
+from aot.runtime.generation.interface import IDS, LORA_A, LORA_B, NAMES, has_row_lengths, logits_of
 from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
 from aot.runtime.model import CompiledModel
-from aot.serve.openai.answer import Answer
+from aot.serve.openai.answer import Answer, StopTextFilter
 from aot.serve.openai.completion_request import CompletionRequest
 from aot.serve.openai.continuous_batch import ContinuousBatch
 from aot.serve.openai.fields import FieldError
@@ -22,12 +23,15 @@ from aot.serve.openai.places import Places
 from aot.serve.openai.token_sampler import TokenSampler
 from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
+from aot.text.encoder_decoder_loop import EncoderDecoderLoop, is_text_to_text, source_inputs, start_of
 from aot.text.grammars import Constraint, Grammars, grammar_of, grammar_of_calls
 from aot.text.prefix_cache import PrefixCache
 from aot.text.stream import text_source
 from aot.text.template import ChatTemplate
 from aot.text.tokenizers.tokenizer import Tokenizer, read_tokenizer
 from aot.text.tool_calls import form_of
+
+_LOG = logging.getLogger(__name__)
 
 
 class ServedLanguageModel:
@@ -39,6 +43,11 @@ class ServedLanguageModel:
         if not is_language_model(served):
             raise UsageError(f"{served.name}: must be a language model, with input {IDS} and state, got another")
         self.tokenizer: Tokenizer = read_tokenizer(text_source(served.path, None))
+        self._reads = is_text_to_text(served.model.manifest)
+        self._ahead = self._settings.look_up
+        if self._ahead and served.outputs[logits_of(served.model.manifest)].shape[-2:-1] == (1,):
+            _LOG.warning("%s: no tokens are looked up: it gives the last logits only (--all-logits)", served.name)
+            self._ahead = 0
         self._template: ChatTemplate | None = None
         self._grammars: Grammars | None = None
         self._adapted: dict[str, _Adapted] = {}
@@ -55,12 +64,13 @@ class ServedLanguageModel:
     def ids_of(self, wanted: CompletionRequest) -> list[int]:
         """Return the tokens of a request; UsageError for more than fit, and for messages that make no text."""
         if wanted.messages is not None:
-            text = self.template.render(wanted.messages, tools=wanted.tools)
-            ids = self.tokenizer.begin(text + (form_of(self.template.source).begin if wanted.called else ""))
+            ids = self.tokenizer.begin(self._text(wanted, wanted.messages))
         elif isinstance(wanted.prompt, str):
             ids = self.tokenizer.begin(wanted.prompt)
         else:
             ids = wanted.prompt or []
+        if wanted.start and not self._reads:
+            raise FieldError("start", "left out, as the model continues a text", f"{len(wanted.start)} tokens")
         if not 1 <= len(ids) < self.context:
             raise FieldError(wanted.text_field, f"1 to {self.context - 1} tokens (--max-context)", f"{len(ids)} tokens")
         if wanted.tokens is not None and len(ids) + wanted.tokens > self.context:
@@ -68,6 +78,19 @@ class ServedLanguageModel:
             raise FieldError(wanted.tokens_field, rule, wanted.tokens)
         self._sequences(wanted.adapter)
         return ids
+
+    def _text(self, wanted: CompletionRequest, messages: list[dict[str, object]]) -> str:
+        """Return messages by the chat template; without one, the only message to a model that reads a text."""
+        if self._reads and self.tokenizer.template is None:
+            if wanted.tools:
+                raise FieldError("tools", "left out, as the model has no chat template", f"{len(wanted.tools)} of them")
+            roles = [str(message["role"]) for message in messages]
+            if roles != ["user"]:
+                rule = "one message of the user, as the model has no chat template"
+                raise FieldError(wanted.text_field, rule, ", ".join(roles))
+            return str(messages[0]["content"])
+        text = self.template.render(messages, tools=wanted.tools)
+        return text + (form_of(self.template.source).begin if wanted.called else "")
 
     def _sequences(self, adapter: str) -> _Adapted:
         """Return the sequences with the adapter of a name, which is read the first time; errors of `read_adapter`."""
@@ -95,7 +118,8 @@ class ServedLanguageModel:
         else:
             return None
         if self._grammars is None:
-            self._grammars = Grammars(self.tokenizer, Generator(self.served.model).words)
+            words = self.served.outputs[logits_of(self.served.model.manifest)].shape[-1]
+            self._grammars = Grammars(self.tokenizer, words if isinstance(words, int) else None)
         return self._grammars.constraint(grammar)
 
     @asynccontextmanager
@@ -107,14 +131,25 @@ class ServedLanguageModel:
         `number`: of the answer among those to one request.
         """
         async with self._places.taken():
-            sequences = self._sequences(wanted.adapter)
-            generator = sequences.idle.pop() if sequences.idle else Generator(self.served.model, sequences.adapter)
             count = self.context - len(ids) if wanted.tokens is None else wanted.tokens
             rules = wanted.rules.numbered(number)
-            sampler = TokenSampler(rules, ids, None if constraint is None else constraint.copy())
             made = Continuation(count, rules.sampling, frozenset(self.tokenizer.stop))
-            given = (generator, self.tokenizer, self._executor, ids, made, wanted.stop, sampler)
-            answer = Answer(*given, batch=sequences.batch, prefix_cache=self._prefix_cache, adapter=sequences.digest)
+            copied = None if constraint is None else constraint.copy()
+            text = StopTextFilter(self.tokenizer, wanted.stop, begins=self._reads)
+            if self._reads:
+                loop = EncoderDecoderLoop(self.served.model, source_inputs(ids))
+                start = wanted.start or start_of(self.served.model.manifest)
+                yield Answer(loop, text, self._executor, start, made, TokenSampler(rules, start, copied))
+                return
+            sequences = self._sequences(wanted.adapter)
+            generator = sequences.idle.pop() if sequences.idle else Generator(self.served.model, sequences.adapter)
+            answer = Answer(
+                *(generator, text, self._executor, ids, made, TokenSampler(rules, ids, copied)),
+                batch=None if self._ahead else sequences.batch,
+                prefix_cache=self._prefix_cache,
+                adapter=sequences.digest,
+                ahead=self._ahead,
+            )
             try:
                 yield answer
             finally:
@@ -133,6 +168,8 @@ class _Adapted:
 
 
 def is_language_model(served: ServedModel) -> bool:
-    """True if a model has the input of language models and keeps state."""
+    """True if a model has the inputs of language models and keeps state."""
+    if is_text_to_text(served.model.manifest):
+        return True
     names = {t.name for t in served.inputs}
     return bool(served.model.manifest.variables) and IDS in names and names <= {*NAMES, LORA_A, LORA_B}

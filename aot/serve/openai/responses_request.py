@@ -13,6 +13,7 @@ from aot.serve.openai.completion_request import (
     model_of,
     sampling_rules_of,
     schema_of,
+    start_of,
     stops_of,
     tokens_of,
     usage_of,
@@ -62,6 +63,7 @@ def responses_request_of(tree: Mapping[str, object]) -> CompletionRequest:
         grammar=grammar_of(tree, _schema(tree.get("text")), called),
         text_field="input",
         tokens_field="max_output_tokens",
+        start=start_of(tree),
     )
 
 

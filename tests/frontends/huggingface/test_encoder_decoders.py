@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import httpx
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
 from typer.testing import CliRunner
 
 from aot import compile_model
 from aot.cli import app
 from aot.frontends import read_model
 from aot.ir.interpret import interpret
+from aot.runtime import load
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 from aot.text.encoder_decoder_loop import EncoderDecoderLoop, source_inputs, start_of
 from tests.archives import arrays_of
 from tests.frontends.huggingface.folders import Array, weight, write
+from tests.serve.conftest import listening
 
 FOLDERS = Path(__file__).with_name("encoder_decoders")
 EVERY, CUT = 8, 40
+REFUSED = (  # what is said of requests to a server
+    "messages: must be one message of the user, as the model has no chat template, got user, user",
+    "tools: must be left out, as the model has no chat template",
+    "source: tokens are 0 to 95, got [96]",
+    "start: must be a list of tokens",
+    "grammar: the tokenizer must have a token that ends an answer, got none",
+)
 CLOSE = 1e-5  # of the largest logit
 NAMES = sorted(path.stem for path in FOLDERS.glob("*.npz"))
 
@@ -51,9 +63,17 @@ def test_logits_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
     check(np.concatenate([first[0], other[0]])[::EVERY], found["logits"])
 
 
-def test_tokens_of_a_library_are_those_of_pytorch(tmp_path: Path) -> None:
-    folder, found = network("bart", tmp_path)
-    model = compile_model(folder, threads=1)
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Array]]:
+    folder, found = network("bart", tmp_path_factory.mktemp("bart"))
+    path = folder.with_name("m.so")
+    compile_model(folder).export_model(path)
+    return path, found
+
+
+def test_tokens_of_a_library_are_those_of_pytorch(library: tuple[Path, dict[str, Array]]) -> None:
+    path, found = library
+    model = load(path, threads=1)
     assert all(variable.cache is not None for variable in model.manifest.variables)
     source, forced = source_inputs(found["source"].tolist()), found["forced"].tolist()
     assert EncoderDecoderLoop(model, source).generate(start_of(model.manifest), 64) == found["tokens"].tolist()
@@ -63,13 +83,52 @@ def test_tokens_of_a_library_are_those_of_pytorch(tmp_path: Path) -> None:
     assert EncoderDecoderLoop(model, source).feed(forced[: CUT + 1]).tobytes() == logits[CUT].tobytes()
     with pytest.raises(UsageError, match="lengths of the 3 parts must not be negative"):
         loop.feed([5] * 129)  # of 192 positions, 64 are taken
-    model.export_model(tmp_path / "m.so")
+    with pytest.raises(UsageError, match="source: tokens are 0 to 95, got"):
+        EncoderDecoderLoop(model, source_inputs([1 << 40]))
     ids, tokens = (",".join(map(str, found[name].tolist())) for name in ("source", "tokens"))
-    given = ["generate", str(tmp_path / "m.so"), ids, "--ids"]
+    given = ["generate", str(path), ids, "--ids"]
     assert CliRunner().invoke(app, given).stdout == tokens + "\n"
     assert CliRunner().invoke(app, [*given, "--start", "2,0"]).stdout == tokens + "\n"
-    refused = CliRunner().invoke(app, [*given, "--draft", str(tmp_path / "m.so")])
+    refused = CliRunner().invoke(app, [*given, "--draft", str(path)])
     assert refused.exit_code == 2 and "--draft: is for models that continue a text" in refused.output
+
+
+def test_a_server_answers_with_tokens_of_pytorch(library: tuple[Path, dict[str, Array]]) -> None:
+    path, found = library
+    words = {f"w{n}": n for n in range(96)}
+    inner = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    inner.save(str(path.with_name("tokenizer.json")))
+    source, tokens = found["source"].tolist(), found["tokens"].tolist()
+    prompt, answer = (" ".join(f"w{n}" for n in ids) for ids in (source, tokens[:20]))
+    with listening(path, grpc_port=None) as server:
+        url = f"http://127.0.0.1:{server.port}/v1"
+
+        def post(route: str, **body: object) -> Any:
+            given = {"model": "m", "temperature": 0, **body}
+            return httpx.post(f"{url}/{route}", json=given, timeout=60)
+
+        whole = post("completions", prompt=prompt, max_tokens=20).json()
+        assert (whole["choices"][0]["text"], whole["usage"]["prompt_tokens"]) == (answer, len(source))
+        assert post("completions", prompt=source, max_tokens=20, start=[2]).json()["choices"] == whole["choices"]
+        assert post("completions", prompt=source, max_tokens=20, start=[5, 6]).json()["choices"] != whole["choices"]
+        streamed = post("completions", prompt=prompt, max_tokens=20, stream=True).text.split("\n\n")[:-2]
+        events = [json.loads(line.removeprefix("data: ")) for line in streamed]
+        assert "".join(event["choices"][0]["text"] for event in events) == answer
+        asked = {"role": "user", "content": prompt}
+        chat = post("chat/completions", messages=[asked], max_tokens=20, n=2).json()["choices"]
+        assert [choice["message"]["content"] for choice in chat] == [answer] * 2
+        assert post("responses", input=prompt, max_output_tokens=20).json()["output"][0]["content"][0]["text"] == answer
+        schema = {"type": "json_schema", "json_schema": {"schema": {"const": 1}}}
+        refused = [
+            post("chat/completions", messages=[asked, asked]),
+            post("chat/completions", messages=[asked], tools=[{"type": "function", "function": {"name": "f"}}]),
+            post("completions", prompt=[96]),
+            post("completions", prompt=prompt, start=[]),
+            post("completions", prompt=prompt, response_format=schema),
+        ]
+    for response, text in zip(refused, REFUSED, strict=True):
+        assert response.status_code == 400 and text in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
