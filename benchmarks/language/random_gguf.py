@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from itertools import islice, product
 from pathlib import Path
 
 from tests.frontends.gguf.files import TYPES, random_bytes, write
+from tests.text.test_tokenizer import letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,8 @@ EMBEDDINGS = {"Q4_0": "Q6_K", "Q4_K": "Q6_K"}  # kinds of embeddings that are al
 NARROW = {"Q4_K": "Q5_0", "Q6_K": "Q8_0"}  # kinds of matrices whose rows do not fill a block
 
 
-def write_random(path: Path, shape: Shape, kind: str) -> Path:
-    """Write a file whose matrices are of this kind."""
+def write_random(path: Path, shape: Shape, kind: str, *, texts: bool = False) -> Path:
+    """Write a file whose matrices are of this kind; `texts`: its tokens have texts."""
     q, kv, width = shape.heads * shape.head, shape.kept * shape.head, shape.width
     sizes = {"token_embd": (shape.words, width), "output_norm": (width,)}
     for n in range(shape.layers):
@@ -51,7 +53,18 @@ def write_random(path: Path, shape: Shape, kind: str) -> Path:
         own = "F32" if len(size) == 1 else EMBEDDINGS.get(kind, kind) if name == "token_embd" else kind
         own = NARROW.get(own, own) if size[-1] % TYPES[own][1] else own
         tensors[f"{name}.weight"] = (own, size, random_bytes(own, size, len(tensors)))
-    return write(path, _metadata(shape), tensors)
+    return write(path, _metadata(shape) | (_texts(shape.words) if texts else {}), tensors)
+
+
+def _texts(count: int) -> dict[str, object]:
+    """Return a tokenizer of all bytes and of words that are made up; the last token ends an answer."""
+    small = [chr(n) for n in range(ord("a"), ord("z") + 1)]
+    made = ("Ġ" + "".join(word) for length in (1, 2, 3, 4) for word in product(small, repeat=length))
+    words = [*letters(), *islice(made, count - 257), "<|end|>"]
+    types = [1] * (count - 1) + [3]
+    found = {"model": "gpt2", "pre": "gpt-2", "tokens": words, "token_type": types, "merges": ["Ġ a"]}
+    found |= {"eos_token_id": count - 1, "bos_token_id": count - 1, "add_bos_token": False}
+    return {f"tokenizer.ggml.{name}": value for name, value in found.items()}
 
 
 def _metadata(s: Shape) -> dict[str, object]:
@@ -78,8 +91,9 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--shape", choices=SHAPES, default="smollm2")
     parser.add_argument("--weights", choices=TYPES, default="Q4_0")
+    parser.add_argument("--texts", action="store_true", help="with a tokenizer")
     args = parser.parse_args()
-    write_random(args.file, SHAPES[args.shape], args.weights)
+    write_random(args.file, SHAPES[args.shape], args.weights, texts=args.texts)
 
 
 if __name__ == "__main__":
