@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -108,8 +109,9 @@ class PeakLoops:
         return max(self._pool.map(one, range(threads)))
 
 
+@cache
 def roofline_here(threads: int) -> Roofline:
-    """Measure the roofline of the machine that this runs on."""
+    """Measure the roofline of the machine that this runs on, once in a process."""
     target = parse_target("native")
     return PeakLoops(target).roofline(target, threads)
 
