@@ -35,6 +35,7 @@ def test_bionic_has_all_functions() -> None:
     assert all(BIONIC[name] <= API for name in ANDROID.functions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["android-aarch64-v8", "android-x86-64-v2", "android-v8,v8.2"])
 def test_structure(target: str, tmp_path: Path) -> None:
     """It needs libc.so alone, and may be mapped where pages have 16 KB."""
@@ -64,7 +65,7 @@ def test_the_register_of_the_platform_is_left_alone() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", ["picture", "mixed_types"])  # kernels are those of Linux
 def test_results_are_those_of_linux(name: str, tmp_path: Path) -> None:
     """The object, linked with musl, whose functions have the same names; no Bionic runs here."""
     make = NETWORKS[name]
