@@ -20,6 +20,8 @@ from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 import aot.compilation.stages
 from aot.codegen.llvm.object import optimize, parts, workers
@@ -30,6 +32,8 @@ from aot.lowering.run import LoweringReport, run_lowering
 # no bound of time, which a busy machine exceeds, and the same cases in every run
 settings.register_profile("aot", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("aot")
+# Hypothesis would draw constants of the sources of all loaded modules, which differ by run, and take it 10 s to read
+providers._get_local_constants = Constants
 
 TOUR = "tests/project/test_docs.py::test_snippets_run[docs/develop/tour.md]"  # shows machine code
 DEFAULT_CODE = ("tests/codegen/", "tests/whole/", TOUR)
