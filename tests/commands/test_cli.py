@@ -210,6 +210,7 @@ def test_pre_processing_is_in_the_library(tmp_path: Path) -> None:
     assert "--reverse-channels: an input of rank 4 with 3 channels, got image [1,1,8,8]" in wrong
 
 
+@pytest.mark.slow
 def test_shapes_and_layouts_as_model_optimizer_spells_them(tmp_path: Path) -> None:
     for given in (("--input_shape", "[3,1,8,8]"), ("--shape", "image[3,1,8,8]"), ("--shape", "image=3x1x8x8")):
         aot("compile", MODEL, "-o", tmp_path / "m.so", *given, "--layout", "image(nchw->nhwc)")

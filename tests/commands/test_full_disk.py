@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx.numpy_helper import from_array
 
 import aot
@@ -32,6 +33,7 @@ ends = [CliRunner().invoke(cli.app, command.split()) for command in json.loads(s
 print(json.dumps([(end.exit_code, end.stderr) for end in ends]))"""
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     made = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["": 21]> m (float[1,32] x) => (float[1,32] y) { y = MatMul(x, w) }'

@@ -149,6 +149,7 @@ def test_a_graph_has_no_files(model: Path) -> None:
         compile_model(read_model(model), cache_dir=model.parent / "cache")
 
 
+@pytest.mark.slow
 def test_collect_and_command(model: Path) -> None:
     folder = model.parent / "cache"
     for target in ("x86-64-v2", "x86-64-v3"):

@@ -42,6 +42,7 @@ def logits(infer: Infer, words: int) -> list[Array]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["f32", "u4"])
 def test_steps_of_a_stateful_decoder_are_those_of_openvino(weights: str, tmp_path: Path) -> None:
     config = Llama(layers=1, width=64, heads=4, kept_heads=2, inner=128, words=50, weights=weights)

@@ -16,7 +16,7 @@ from aot.options import CompileOptions
 from tests.cases import Case, tables
 
 MODULES = sorted(tables())
-SLOW = "signal.spectrum"  # transforms of open sizes: ten seconds
+SLOW = {"signal.spectrum", "image.resize", "products.pooling", "products.einsum", "detection.class_suppression"}
 FAST = CompileOptions(level=None)
 
 
@@ -93,7 +93,7 @@ def alike(cases: Sequence[Case]) -> list[list[Case]]:
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("module", [pytest.param(m, marks=[pytest.mark.slow] * (m == SLOW)) for m in MODULES])
+@pytest.mark.parametrize("module", [pytest.param(m, marks=[pytest.mark.slow] * (m in SLOW)) for m in MODULES])
 def test_compiled_agrees_with_reference(module: str, dynamic: bool) -> None:
     """All cases of a family in one network: it is compiled once, and called with all sizes."""
     groups, failed = alike(cases_of(module, dynamic)), list[str]()

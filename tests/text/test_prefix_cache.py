@@ -36,6 +36,7 @@ def begun(prefix_cache: PrefixCache, model: CompiledModel, ids: list[int]) -> in
     return count
 
 
+@pytest.mark.slow
 def test_equal_beginnings_are_computed_once(model: CompiledModel) -> None:
     prefix_cache = PrefixCache(model, 1 << 24)
     assert begun(prefix_cache, model, IDS) == 0

@@ -117,6 +117,7 @@ def test_compiling_twice_gives_equal_bytes(name: str, tmp_path: Path) -> None:
     assert a.read_bytes() == b.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
 @each_network
 def test_targets_give_equal_results_within_rounding(name: str, target: str, tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def built(folder: Path, program: str, *options: str) -> Path:
     return folder / "program"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("external", [False, True])
 @pytest.mark.parametrize("loaded", [False, True])
 def test_the_example_in_cpp_reads_the_digit(tmp_path: Path, loaded: bool, external: bool) -> None:

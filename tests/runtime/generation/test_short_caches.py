@@ -13,6 +13,7 @@ from aot.runtime.abi import DType
 from aot.runtime.generation.interface import step_inputs
 from tests.frontends.gguf.networks import WORDS, Network
 
+pytestmark = pytest.mark.slow  # its networks are compiled for seconds
 NETWORK = Network("llama", "F32")
 IDS = np.random.default_rng(4).integers(0, WORDS, 150).tolist()
 

@@ -160,6 +160,7 @@ def test_what_is_quantized_stays(tmp_path: Path) -> None:
         aot.quantize_model(first, EVERY, tmp_path / "again.xml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranges", ["minmax", "percentile", "entropy"])
 def test_sizes_that_vary(ranges: str, tmp_path: Path) -> None:
     path, out = tmp_path / "m.onnx", tmp_path / "q.xml"
