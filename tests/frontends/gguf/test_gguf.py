@@ -109,8 +109,10 @@ def test_compiled_networks_compute_it(name: str, tmp_path: Path) -> None:
     check_logits(name, lambda feed: request.infer(feed)["logits"])
 
 
-@pytest.mark.parametrize("activations", ["f32", "int8"])
-@pytest.mark.parametrize(("kind", "each"), [("Q4_0", 0.5 + 5 / 32), ("Q6_K", 1 + 8 / 16), ("F32", 4)])
+@pytest.mark.parametrize(
+    ("kind", "each", "activations"),
+    [("Q4_0", 0.5 + 5 / 32, "f32"), ("Q4_0", 0.5 + 5 / 32, "int8"), ("Q6_K", 1 + 8 / 16, "int8"), ("F32", 4, "f32")],
+)
 def test_an_embedding_that_is_also_the_head_lies_in_the_library_once(
     kind: str, each: float, activations: str, tmp_path: Path
 ) -> None:
