@@ -123,7 +123,9 @@ def weighted(parts: Iterable[tuple[Affine, int]], const: int = 0) -> Affine:
 
 def normal(expr: Expr, env: Env) -> Affine:
     """Return the normal form of `expr`, of type i64, over the variables that `env` does not define."""
-    return _sum(expr, env) if env else _plain(expr)
+    if not env or (isinstance(expr, Prim) and env.keys().isdisjoint(variables(expr))):
+        return _plain(expr)
+    return _sum(expr, env)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -25,9 +25,13 @@ _LIMIT = 1 << 31
 @lru_cache(maxsize=1 << 12)  # unrolled loads differ in terms that are equal in all lanes
 def _distances(moving: Expr, lane: Var, width: int) -> tuple[int, ...] | None:
     """Return the distance of each lane from the first one if all are constants, else None."""
-    parts = [normal(moving, {lane: exactly(i)}) for i in range(width)]
-    steps = [p.plus(parts[0], -1) for p in parts]
-    return None if any(s.terms for s in steps) else tuple(s.const for s in steps)
+    first, found = normal(moving, {lane: exactly(0)}), [0]
+    for i in range(1, width):
+        step = normal(moving, {lane: exactly(i)}).plus(first, -1)
+        if step.terms:
+            return None
+        found.append(step.const)
+    return tuple(found)
 
 
 class Lanes(ABC):
