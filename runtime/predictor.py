@@ -50,7 +50,7 @@ class Predictor:
         A column holds an array a row, or numbers; rows may be flat. UsageError for a column that is missing, or whose
         elements or numbers of elements do not fit.
         """
-        inputs = {info.name: self._column(info, batch) for info in self.model.inputs if self._is_given(info, batch)}
+        inputs = {info.name: self._column(info, batch) for info in self.model.inputs if self._has_column(info, batch)}
         counts = {len(array) for array in inputs.values()}
         if len(counts) != 1:
             raise UsageError(f"predictor: columns must have equal numbers of rows, got {sorted(counts)}")
@@ -89,7 +89,7 @@ class Predictor:
         by_place = columns == [str(k) for k in range(len(columns))] and len(columns) <= len(inputs)
         return inputs[: len(columns)] if by_place and not set(columns) & set(inputs) else columns
 
-    def _is_given(self, info: TensorInfo, batch: Columns) -> bool:
+    def _has_column(self, info: TensorInfo, batch: Columns) -> bool:
         if info.name not in batch and info.default is None:
             raise UsageError(f"predictor: there must be a column '{info.name}', got {', '.join(batch)}")
         return info.name in batch

@@ -18,9 +18,9 @@ def embed(
     """Print the vector of each text, a line of JSON each."""
     from aot.commands.loading import ready
     from aot.text.embedding import check_encoder, vectors_of
-    from aot.text.tokenizers.tokenizer import kept_tokenizer
+    from aot.text.tokenizers.tokenizer import stored_tokenizer
 
     loaded = ready(model, threads, strict=True)
     check_encoder(loaded.manifest, model.name)
-    for vector in vectors_of(loaded, kept_tokenizer(loaded.manifest, model.name), texts):
+    for vector in vectors_of(loaded, stored_tokenizer(loaded.manifest, model.name), texts):
         echo(json.dumps([float(str(number)) for number in vector]))

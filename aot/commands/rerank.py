@@ -21,11 +21,11 @@ def rerank(
     """Print the score of each text for a query, the best first. Of a classifier: a line of JSON each."""
     from aot.commands.loading import ready
     from aot.text.ranking import check_ranker, labels_of, ranked, scores_of
-    from aot.text.tokenizers.tokenizer import kept_tokenizer
+    from aot.text.tokenizers.tokenizer import stored_tokenizer
 
     loaded = ready(model, threads, strict=True)
     check_ranker(loaded.manifest, model.name)
-    tokenizer, labels = kept_tokenizer(loaded.manifest, model.name), labels_of(loaded.manifest, model.name)
+    tokenizer, labels = stored_tokenizer(loaded.manifest, model.name), labels_of(loaded.manifest, model.name)
     scores = scores_of(loaded, tokenizer, [(query, text) for text in texts])
     if len(labels) == 1:
         best = ranked(scores)

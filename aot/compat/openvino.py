@@ -87,11 +87,11 @@ class Core:
         """Compile a model, or load a library; UsageError for another device or an unknown property."""
         _check_device(device_name)
         properties = self._properties | _checked(config or {})
-        made = self._made(model, properties)
+        made = self._compile(model, properties)
         made.set_property({name: value for name, value in properties.items() if name in SETTABLE and name != THREADS})
         return made
 
-    def _made(self, model: Model | FilePath | bytes, properties: Mapping[str, Any]) -> CompiledModel:
+    def _compile(self, model: Model | FilePath | bytes, properties: Mapping[str, Any]) -> CompiledModel:
         threads = properties.get(THREADS)
         if isinstance(model, str | PathLike) and is_compiled(Path(model)):
             return load(Path(model), threads)

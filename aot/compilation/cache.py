@@ -103,13 +103,13 @@ def load_or_make(
         reason = _foreign(folder)
         if reason is not None:
             raise UsageError(f"cache: the folder must be writable by its user alone, got {folder}, {reason}")
-        return _found(folder / f"{key}.so", key, threads) or _made(folder, key, key_now, make, threads)
+        return _load_entry(folder / f"{key}.so", key, threads) or _compile_entry(folder, key, key_now, make, threads)
     except OSError as error:
         _LOG.warning("cache: %s: nothing is kept: %s", folder, error)
         return instead()
 
 
-def _found(path: Path, key: str, threads: int | None) -> CompiledModel | None:
+def _load_entry(path: Path, key: str, threads: int | None) -> CompiledModel | None:
     """Return the model of an entry, None if it is missing or damaged."""
     if path.exists():
         try:
@@ -125,7 +125,7 @@ def _found(path: Path, key: str, threads: int | None) -> CompiledModel | None:
     return None
 
 
-def _made(
+def _compile_entry(
     folder: Path, key: str, key_now: Callable[[], str], make: Callable[[Path, str], None], threads: int | None
 ) -> CompiledModel:
     path = folder / f"{key}.so"

@@ -27,7 +27,7 @@ from aot.codegen.ir.program import Program
 from aot.codegen.llvm.build import Built, kernels_text
 from aot.codegen.llvm.build import build as build_program
 from aot.codegen.llvm.levels import Levels, join
-from aot.codegen.llvm.object.kept_kernels import keeping
+from aot.codegen.llvm.object.cached_kernels import keeping
 from aot.codegen.versions import join_versions
 from aot.compilation.about import about
 from aot.compilation.graph_passes import run_all, run_front, run_later_extensions
@@ -54,7 +54,7 @@ from aot.passes.run import RunReport
 from aot.passes.weights.matrices import SHORT_BITS
 from aot.passes.weights.round_weights import rounded_weights
 from aot.runtime.errors import AotError
-from aot.text.library_texts import ADAPTER, kept
+from aot.text.library_texts import ADAPTER, manifest_texts
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -129,7 +129,7 @@ def read(session: Session, model: str | Path | Graph) -> Imported:
     with within(session.library.scope):  # the model may have their operations
         graph = model if isinstance(model, Graph) else read_model(Path(model), signature=session.options.signature)
     if is_graph:
-        size = sum(n.held.nbytes for n in graph.nodes.values() if n.held is not None)
+        size = sum(n.constant_data.nbytes for n in graph.nodes.values() if n.constant_data is not None)
     programs = len(session.levels) * session.versions
     budget.allow(size, len(list(graph.all_nodes())) * programs, session.options.tune or 0.0)
     session.event("read", 1, 1)
@@ -249,7 +249,7 @@ def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built
     program = replace(scheduled.program, constant_bytes=library.weights.size)
     session.save("30-loops.txt", lambda: loops_text(program))
     session.save("40-code.ll", lambda: kernels_text(scheduled.program, session.target))
-    added: dict[str, object] = {**kept(rt_info)}
+    added: dict[str, object] = {**manifest_texts(rt_info)}
     if texts := about(rt_info):
         added["about"] = texts
     if ADAPTER in rt_info:

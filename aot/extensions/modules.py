@@ -145,10 +145,10 @@ class Modules:
     def _home(self, top: str) -> str | None:
         """Place of a top-level module: `inside` the folder or `beside` it; None: elsewhere, or it is shared."""
         if top not in self._homes:
-            self._homes[top] = self._found(top)
+            self._homes[top] = self._home_of(top)
         return self._homes[top]
 
-    def _found(self, top: str) -> str | None:
+    def _home_of(self, top: str) -> str | None:
         loaded = sys.modules.get(top)
         spec = loaded.__spec__ if loaded is not None else PathFinder.find_spec(top)
         if spec is None:

@@ -10,7 +10,7 @@ def copy_graph(graph: Graph) -> Graph:
     copy = graph.empty_copy()
     for old in graph.nodes.values():
         new = Node(copy, old.id, old.op, old.name, len(old.inputs()), len(old.outputs()), old.origin)
-        new.held, new.rt_info = old.held, dict(old.rt_info)
+        new.constant_data, new.rt_info = old.constant_data, dict(old.rt_info)
         new.regions = {key: copy_graph(body) for key, body in old.regions.items()}
         copy.nodes[new.id] = new
     for old in graph.nodes.values():
@@ -29,7 +29,7 @@ def copy_node(node: Node, graph: Graph, ports: dict[OutPort, OutPort]) -> Node:
     """Return a copy of a node in `graph`. `ports` maps old output ports to new ones; the copy's outputs are added."""
     sources = [None if p is None else ports[p] for p in node.sources()]
     count = len(node.out_ports())
-    made = graph.add(node.op, *sources, name=node.name, origin=node.origin, outputs=count, data=node.held)
+    made = graph.add(node.op, *sources, name=node.name, origin=node.origin, outputs=count, data=node.constant_data)
     made.regions = {key: copy_graph(body) for key, body in node.regions.items()}
     ports |= dict(zip(node.out_ports().values(), made.out_ports().values(), strict=True))
     return made

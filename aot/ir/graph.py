@@ -151,10 +151,10 @@ class OutPort:
         return found if self._inferred is None and own else None
 
     @property
-    def held(self) -> Array | Deferred | None:
+    def constant_data(self) -> Array | Deferred | None:
         """The value where it is known at compile time; a deferred one is not made."""
         value = self._inferred
-        return value if value is not None else self.node.held
+        return value if value is not None else self.node.constant_data
 
     @property
     def shape(self) -> Shape:
@@ -193,9 +193,9 @@ class Node:
         "_operands",
         "_outputs",
         "_symbols",
+        "constant_data",
         "given",
         "graph",
-        "held",
         "id",
         "name",
         "origin",
@@ -210,7 +210,7 @@ class Node:
         self._operands: tuple[Operand, ...] | None = None
         self._inferred_from: Inferred | None = None
         self._symbols: tuple[Named, ...] | None = None
-        self.held: Array | Deferred | None = None  # of a Constant
+        self.constant_data: Array | Deferred | None = None  # of a Constant
         self.given: Operand | None = None  # of a body's Parameter: the operand of the node around the body
         self.regions: dict[str, Graph] = {}  # of a RegionOp
         self.rt_info: dict[str, dict[str, str]] = {}
@@ -218,11 +218,11 @@ class Node:
     @property
     def data(self) -> Array | None:
         """Elements of a Constant; a deferred one is made for it."""
-        return None if self.held is None else value_of(self.held)
+        return None if self.constant_data is None else value_of(self.constant_data)
 
     @data.setter
     def data(self, data: Array | None) -> None:
-        self.held = data
+        self.constant_data = data
 
     @property
     def op(self) -> Op:
@@ -329,8 +329,8 @@ class Node:
             self.forget_types()
 
     def _infer(self) -> None:
-        if isinstance(self.held, Deferred):
-            self._operands = (Operand(self.held.type, None, self._outputs[0]),)
+        if isinstance(self.constant_data, Deferred):
+            self._operands = (Operand(self.constant_data.type, None, self._outputs[0]),)
             return
         if self.given is not None:
             self._operands = (replace(self.given, source=self.given.source or self._outputs[0]),)
@@ -343,12 +343,12 @@ class Node:
             self._operands = before.outputs
             return
         try:
-            found = infer_outputs(self._op, inputs, len(self._outputs), self.held, self.regions)
+            found = infer_outputs(self._op, inputs, len(self._outputs), self.constant_data, self.regions)
         except AotError as error:
             error.add_note(f"in layer {self.name!r}{f' of {self.origin.file}' if self.origin.file else ''}: {self}")
             raise
         self._operands = tuple(Operand(o.type, o.value, p) for o, p in zip(found, self._outputs, strict=True))
-        if self.held is None and not self.regions:
+        if self.constant_data is None and not self.regions:
             self._inferred_from = Inferred.of(self._op, inputs, self._operands)
 
     def symbols(self) -> tuple[Named, ...]:
@@ -417,7 +417,7 @@ class Graph:
         self._taken.add(unique)
         node = Node(self, self._next, op, unique, len(sources), outputs, origin)
         self._next += 1
-        node.held = data
+        node.constant_data = data
         self.nodes[node.id] = node
         self.forget_order()
         for port, source in zip(node.in_ports().values(), sources, strict=True):

@@ -76,11 +76,15 @@ def _outputs(graph: Graph, node: Node) -> None:
 
 def _content(node: Node) -> None:
     constant = node.type == "Constant"
-    if (node.held is not None) != constant:
+    if (node.constant_data is not None) != constant:
         raise _broken(node, "has data without being a Constant, or is one without data")
-    if constant and node.held is not None:
+    if constant and node.constant_data is not None:
         declared = getattr(node.op, "element_type", None)
-        dtype = numpy_dtype(node.held.type.dtype) if isinstance(node.held, Deferred) else node.held.dtype
+        dtype = (
+            numpy_dtype(node.constant_data.type.dtype)
+            if isinstance(node.constant_data, Deferred)
+            else node.constant_data.dtype
+        )
         if declared is None or numpy_dtype(declared) != dtype:
             raise _broken(node, f"is declared {declared} but holds {dtype}")
     if bool(node.regions) != isinstance(node.op, RegionOp) and not isinstance(node.op, Foreign):

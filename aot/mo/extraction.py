@@ -9,7 +9,7 @@ from aot.frontends import DIALECTS
 from aot.ir.graph import Node as IrNode
 from aot.ir.op import Foreign
 from aot.ir.scope import raised_in
-from aot.mo.bridge.kept import KEPT, Kept, kept_of
+from aot.mo.bridge.node_records import KEPT, NodeRecord, record_of
 from aot.mo.extracted.classes import FROM_FILE
 from aot.mo.extracted.messages import messages_of
 from aot.mo.extracted.nodes import names_of
@@ -46,7 +46,7 @@ def extract(graph: Graph, declared: Declared, switches: Switches) -> None:
 
 
 def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, type[Any]]) -> None:
-    kept = kept_of(node)
+    kept = record_of(node)
     framework = node.graph.graph["fw"]
     kind = None if kept is None else _kind(kept.node, framework)
     if kept is None or kind is None:
@@ -101,7 +101,7 @@ def _extracted(node: Node, cls: type[Any], kind: str) -> bool:
         raise Error(f"extension {cls.__name__}: node {name} ({kind}): {what}{error}{place}") from error
 
 
-def _settle(node: Node, kept: Kept) -> None:
+def _settle(node: Node, kept: NodeRecord) -> None:
     """Let the node's attributes define its operation, instead of the file."""
     if isinstance(kept.node.op, Foreign):
-        node[KEPT] = Kept(kept.node, {**kept.attrs, "op": None}, kept.is_copy)
+        node[KEPT] = NodeRecord(kept.node, {**kept.attrs, "op": None}, kept.is_copy)

@@ -78,7 +78,7 @@ def module(root: str, path: str) -> MoModule:
     return MoModule(root, path)
 
 
-def rest_of(name: str) -> tuple[str, str] | None:
+def root_and_path(name: str) -> tuple[str, str] | None:
     """Return the root and the rest of a name of Model Optimizer's; None for another name."""
     for root in ROOTS:
         if name == root or name.startswith(f"{root}."):
@@ -93,7 +93,7 @@ def imported(name: str, names: Sequence[str]) -> Any:
     """
     if name == "openvino.tools":
         return _top(ROOTS[0], module(ROOTS[0], "")).tools
-    parts = rest_of(name)
+    parts = root_and_path(name)
     if parts is None or (parts[0] == "extensions" and not exists(parts[1]) and find_spec("extensions") is not None):
         return None
     root, path = parts

@@ -23,7 +23,7 @@ def constant(port: OutPort | None) -> Array | None:
 
 def is_constant(port: OutPort | None) -> bool:
     """True if `constant` has a value; compressed weights are not decompressed for it."""
-    return port is not None and (port.node.held is not None or constant(port) is not None)
+    return port is not None and (port.node.constant_data is not None or constant(port) is not None)
 
 
 def uniform(port: OutPort | None) -> float | None:

@@ -68,7 +68,7 @@ def _known(item: PassItem, attribute: str, names: tuple[str, ...], known: Mappin
     running = [name for name in names if name in known]
     if not item.extension:
         return running
-    texts = [p for p in _given(item.target, attribute) or () if isinstance(p, str)]
+    texts = [p for p in _named_passes(item.target, attribute) or () if isinstance(p, str)]
     for name in texts:
         if name not in known and name not in OPTIONAL_PASSES:
             near = get_close_matches(name, known, 1)
@@ -131,11 +131,11 @@ def name_of(target: Any) -> str:
 
 
 def _constraint(target: Any, attribute: str, default: tuple[str, ...]) -> tuple[str, ...]:
-    passes = _given(target, attribute)
+    passes = _named_passes(target, attribute)
     return default if passes is None else tuple(name_of(p) for p in passes)
 
 
-def _given(target: Any, attribute: str) -> tuple[Any, ...] | None:
+def _named_passes(target: Any, attribute: str) -> tuple[Any, ...] | None:
     """Return the passes that a constraint names; None without one."""
     passes = getattr(target, attribute, None)
     if passes is None:

@@ -49,17 +49,17 @@ class Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class PatternNode:
     """An operation of the pattern, and which of its outputs is meant: `p.Split(x, 1)[1]`."""
 
     type: str
     inputs: tuple[Any, ...]
     attrs: Mapping[str, Any]
     output: int = 0
-    whole: Made | None = None  # the operation itself, where this is one of its outputs
+    whole: PatternNode | None = None  # the operation itself, where this is one of its outputs
 
-    def __getitem__(self, output: int) -> Made:
-        return Made(self.type, self.inputs, self.attrs, output, self.whole or self)
+    def __getitem__(self, output: int) -> PatternNode:
+        return PatternNode(self.type, self.inputs, self.attrs, output, self.whole or self)
 
     def __str__(self) -> str:
         return self.type
@@ -72,22 +72,22 @@ class Maker:
         """Return a parameter as one that must be a constant."""
         return Tensor(tensor.name, known=True)
 
-    def __getattr__(self, type: str) -> Callable[..., Made]:
+    def __getattr__(self, type: str) -> Callable[..., PatternNode]:
         if type.startswith("__"):
             raise AttributeError(type)
         classes = classes_of(type)
 
-        def made(*inputs: Any, **attrs: Any) -> Made:
+        def operation(*inputs: Any, **attrs: Any) -> PatternNode:
             known = {f.name for cls in classes for f in fields(cls)}
             if wrong := sorted(attrs.keys() - known):
                 shown = ", ".join(sorted(known)) or "none"
                 raise UsageError(f"rewrite: {type} has the attributes {shown}, got {wrong[0]}")
             for given in inputs:
-                if not isinstance(given, Tensor | Made | int | float):
+                if not isinstance(given, Tensor | PatternNode | int | float):
                     raise UsageError(f"rewrite: inputs of {type} are parameters, operations or numbers, got {given!r}")
-            return Made(type, inputs, attrs)
+            return PatternNode(type, inputs, attrs)
 
-        return made
+        return operation
 
 
 def classes_of(type: str) -> tuple[type[Op], ...]:
@@ -115,7 +115,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Match:
     """A match, whole or in part: tensors by parameter, nodes by operation."""
 
     tensors: Mapping[str, OutPort] = field(default_factory=dict[str, OutPort])
@@ -128,13 +128,13 @@ class Search:
     def __init__(self) -> None:
         self.furthest = Stop(-1, "")
 
-    def port(self, pattern: Any, port: OutPort | None, found: Found, where: str) -> Iterator[Found]:
+    def port(self, pattern: Any, port: OutPort | None, found: Match, where: str) -> Iterator[Match]:
         """Yield each way in which a pattern fits a tensor. `where` names the tensor for reports."""
         if port is None:
             self._stop(found, f"{where} is not connected")
         elif isinstance(pattern, Tensor):
             yield from self._tensor(pattern, port, found, where)
-        elif isinstance(pattern, Made):
+        elif isinstance(pattern, PatternNode):
             if port.idx != pattern.output:
                 self._stop(found, f"{where} is output {port.idx} of {layer_of(port.node)!r}, not {pattern.output}")
                 return
@@ -144,7 +144,7 @@ class Search:
         else:
             yield found
 
-    def _tensor(self, pattern: Tensor, port: OutPort, found: Found, where: str) -> Iterator[Found]:
+    def _tensor(self, pattern: Tensor, port: OutPort, found: Match, where: str) -> Iterator[Match]:
         before = found.tensors.get(pattern.name)
         if pattern.known and constant(port) is None:
             self._stop(found, f"{where} is no constant: it is made by {port.node.type} {layer_of(port.node)!r}")
@@ -152,9 +152,9 @@ class Search:
             names = f"{layer_of(before.node)!r} and {layer_of(port.node)!r}"
             self._stop(found, f"{where} is another tensor than {pattern.name} elsewhere: {names}")
         else:
-            yield Found({**found.tensors, pattern.name: port}, found.nodes)
+            yield Match({**found.tensors, pattern.name: port}, found.nodes)
 
-    def node(self, pattern: Made, node: Node, found: Found, where: str) -> Iterator[Found]:
+    def node(self, pattern: PatternNode, node: Node, found: Match, where: str) -> Iterator[Match]:
         """Yield each way in which an operation of the pattern fits a node."""
         key = id(pattern.whole or pattern)
         before = found.nodes.get(key)
@@ -168,13 +168,13 @@ class Search:
         if reason:
             self._stop(found, f"{where} {reason}")
             return
-        inside = Found(found.tensors, {**found.nodes, key: node})
+        inside = Match(found.tensors, {**found.nodes, key: node})
         for sources in _orders(pattern, node):
             yield from self._inputs(pattern, sources, inside, node)
 
     def _inputs(
-        self, pattern: Made, sources: list[OutPort | None], found: Found, node: Node, begin: int = 0
-    ) -> Iterator[Found]:
+        self, pattern: PatternNode, sources: list[OutPort | None], found: Match, node: Node, begin: int = 0
+    ) -> Iterator[Match]:
         if begin == len(pattern.inputs):
             yield found
             return
@@ -182,12 +182,12 @@ class Search:
         for step in self.port(pattern.inputs[begin], sources[begin], found, where):
             yield from self._inputs(pattern, sources, step, node, begin + 1)
 
-    def _stop(self, found: Found, reason: str) -> None:
+    def _stop(self, found: Match, reason: str) -> None:
         if len(found.nodes) > self.furthest.matched:
             self.furthest = Stop(len(found.nodes), reason)
 
 
-def _unlike(pattern: Made, node: Node) -> str:
+def _unlike(pattern: PatternNode, node: Node) -> str:
     """Return the difference between a node and an operation of the pattern, inputs aside; empty if there is none."""
     if not isinstance(node.op, classes_of(pattern.type)):
         return f"is made by {node.type} {layer_of(node)!r}, not by {pattern.type}"
@@ -207,7 +207,7 @@ def _plain(value: Any) -> Any:
     return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
-def _orders(pattern: Made, node: Node) -> list[list[OutPort | None]]:
+def _orders(pattern: PatternNode, node: Node) -> list[list[OutPort | None]]:
     sources = node.sources()
     return [sources, sources[::-1]] if pattern.type in COMMUTATIVE and len(sources) == 2 else [sources]
 
@@ -229,23 +229,23 @@ def _value(port: OutPort) -> str:
 class PatternRule(Rule):
     """A rule with a pattern that can be looked at."""
 
-    pattern: Made
+    pattern: PatternNode
     names: tuple[str, ...]  # of the parameters
 
-    def attempt(self, node: Node) -> tuple[Found | None, Stop]:
+    def attempt(self, node: Node) -> tuple[Match | None, Stop]:
         """Return the match at a node, None without one, and the attempt that went furthest."""
         search = Search()
-        found = next(search.node(self.pattern, node, Found(), "the result"), None)
+        found = next(search.node(self.pattern, node, Match(), "the result"), None)
         return found, search.furthest
 
     @property
     def size(self) -> int:
         """Number of operations of the pattern."""
-        seen: dict[int, Made] = {}
+        seen: dict[int, PatternNode] = {}
         stack: list[Any] = [self.pattern]
         while stack:
             one = stack.pop()
-            if isinstance(one, Made) and id(one.whole or one) not in seen:
+            if isinstance(one, PatternNode) and id(one.whole or one) not in seen:
                 seen[id(one.whole or one)] = one
                 stack += one.inputs
         return len(seen)
@@ -258,7 +258,7 @@ def rewrite(pattern: Callable[..., Any]) -> Callable[[Callable[..., Replacement]
     """
     names = tuple(inspect.signature(pattern).parameters)[1:]
     root = pattern(Maker(), *(Tensor(name) for name in names))
-    if not isinstance(root, Made):
+    if not isinstance(root, PatternNode):
         raise UsageError(f"rewrite: a pattern returns an operation, got {root!r}")
 
     def register(function: Callable[..., Replacement]) -> PatternRule:

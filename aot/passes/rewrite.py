@@ -187,7 +187,7 @@ class _Driver:
         around += [p.node for n in rim for out in n.out_ports().values() for p in _only_consumer(out)]
         _merge_origins(fresh, [n for n in removed if n not in fresh], origin)
         heir = ports[0].node if ports[0] is not None else None
-        if heir is not None and node in removed and heir in fresh and heir.held is None:
+        if heir is not None and node in removed and heir in fresh and heir.constant_data is None:
             heir.name = name
         self._push(around)
 
@@ -225,10 +225,10 @@ def is_same_type(a: TensorType, b: TensorType) -> bool:
 def _merge_origins(fresh: list[Node], replaced: list[Node], anchor: Origin) -> None:
     origin = anchor
     for node in replaced:
-        if node.held is None:
+        if node.constant_data is None:
             origin = origin | node.origin
     for node in fresh:
-        if node.held is None:
+        if node.constant_data is None:
             node.origin = origin
 
 

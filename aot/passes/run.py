@@ -234,7 +234,7 @@ def _snapshot(graph: Graph) -> dict[int, object]:
     """Return a value that differs for changed graphs: operations, data, names and sources of nodes, bodies, objects."""
     return {
         id: (
-            *(_Same(held) for held in (node.op, node.held, node.origin)),
+            *(_Same(held) for held in (node.op, node.constant_data, node.origin)),
             *(_Same(source) for source in node.sources()),
             node.name,
             tuple(port.names for port in node.out_ports().values()),

@@ -76,14 +76,14 @@ class Chat:
 
         stream = Stream(self._tokenizer, take)
         self.speed = Speed(stream.add)
-        self._generator.generate(self._rest(ids), tokens, sampling, ends, self.speed.add)
+        self._generator.generate(self._tokens_to_feed(ids), tokens, sampling, ends, self.speed.add)
         if rest := stream.rest():
             take(rest)
         answer = "".join(parts)
         self.messages = [*asked, {"role": "assistant", "content": answer}]
         return answer
 
-    def _rest(self, ids: Sequence[int]) -> list[int]:
+    def _tokens_to_feed(self, ids: Sequence[int]) -> list[int]:
         """Truncate the generator to the tokens that `ids` begins with; return the tokens to feed, one at least."""
         pairs = zip(self._generator.tokens, ids, strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

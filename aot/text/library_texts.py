@@ -49,7 +49,7 @@ def read_text(path: Path) -> str:
         raise CorruptError(f"{path.name}: tokenizer: must be a text in UTF-8, got {str(error)[:120]}") from None
 
 
-def kept(rt_info: Mapping[str, object]) -> dict[str, str]:
+def manifest_texts(rt_info: Mapping[str, object]) -> dict[str, str]:
     """Return the entries of a manifest for a graph's information; none for a network without a tokenizer.
 
     The tokens that begin a text stay without one, too.

@@ -12,7 +12,7 @@ from aot.runtime.loading.library import read_manifest
 from aot.runtime.loading.manifest import Manifest
 from aot.text.encoder_decoder_loop import is_text_to_text
 from aot.text.library_texts import ENTRY
-from aot.text.tokenizers.tokenizer import Tokenizer, has_tokenizer, kept_tokenizer, read_tokenizer
+from aot.text.tokenizers.tokenizer import Tokenizer, has_tokenizer, read_tokenizer, stored_tokenizer
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"
 
@@ -59,7 +59,7 @@ def tokenizer_of(source: Path, tokenizer: Path | None, manifest: Manifest) -> To
     A folder's own has the tokens that end an answer, which lie in other files than its tokenizer.json.
     """
     kept = tokenizer is None and ENTRY in manifest.json
-    return kept_tokenizer(manifest, source.name) if kept else read_tokenizer(source)
+    return stored_tokenizer(manifest, source.name) if kept else read_tokenizer(source)
 
 
 def text_source(model: Path, tokenizer: Path | None) -> Path:

@@ -98,8 +98,8 @@ def _weights(graph: Graph) -> dict[str, int]:
     """Return the bytes of constants by element type, those of bodies left out; the most first."""
     sizes = Counter[str]()
     for node in graph.nodes.values():
-        if node.held is not None and node.out_ports():
-            sizes[node.out_port().type.dtype.value] += int(node.held.nbytes)
+        if node.constant_data is not None and node.out_ports():
+            sizes[node.out_port().type.dtype.value] += int(node.constant_data.nbytes)
     return dict(sizes.most_common())
 
 

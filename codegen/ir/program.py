@@ -86,14 +86,14 @@ class ConstantBlock:
 
     def makers(self) -> list[Callable[[], NDArray[np.uint8]]]:
         """Return functions that make the bytes of the pieces, in order; they may run at the same time."""
-        return [] if self.make is None else [partial(_made_bytes, make) for make in self.make()]
+        return [] if self.make is None else [partial(_bytes_of, make) for make in self.make()]
 
     @property
     def nbytes(self) -> int:
         return self.source.nbytes if self.make is None else self.size
 
 
-def _made_bytes(make: Callable[[], NDArray[np.generic]]) -> NDArray[np.uint8]:
+def _bytes_of(make: Callable[[], NDArray[np.generic]]) -> NDArray[np.uint8]:
     return _bytes(make())
 
 

@@ -36,7 +36,7 @@ from aot.codegen.ir.program import (
 )
 from aot.codegen.llvm.driver.module import Function as Emitted
 from aot.codegen.llvm.driver.module import fixed_memory, module, scratch_of
-from aot.codegen.llvm.driver.shape_functions import depends, made_of
+from aot.codegen.llvm.driver.shape_functions import depends, late_symbols_of
 from aot.codegen.llvm.driver.size_code import size_text
 from aot.codegen.llvm.emit.function_text import Function
 from aot.codegen.llvm.emit.kernel import emit
@@ -51,7 +51,7 @@ from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.llvm.weights import hashed, parts_of
 from aot.codegen.machines import MACHINES, Machine
-from aot.codegen.nest.kept_kernel import facts_of
+from aot.codegen.nest.cached_kernel import facts_of
 from aot.codegen.platforms import Platform, platform_of
 from aot.codegen.target import Target
 from aot.runtime import abi
@@ -370,7 +370,7 @@ def _tensor(tensor: Tensor, align: int, late: Mapping[str, frozenset[str]]) -> d
         "name": tensor.name,
         "names": list(tensor.names),
         "dtype": tensor.dtype.value,
-        "shape": [{"late": size_text(d)} if made_of(d, late) else _dim(d) for d in tensor.shape],
+        "shape": [{"late": size_text(d)} if late_symbols_of(d, late) else _dim(d) for d in tensor.shape],
         **({"string": tensor.string} if tensor.string else {}),
         **({"default": tensor.default} if tensor.default is not None else {}),
     }

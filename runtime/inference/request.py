@@ -302,13 +302,13 @@ class InferRequest:
     def _bind_all(self, inputs: object) -> None:
         """Bind the given inputs, and the defaults of absent ones."""
         if not self._inputs.defaults:
-            self._bind_given(inputs)
+            self._bind_values(inputs)
             return
         self._inputs.begin()
-        self._bind_given(inputs)
+        self._bind_values(inputs)
         self._inputs.end()
 
-    def _bind_given(self, inputs: object) -> None:
+    def _bind_values(self, inputs: object) -> None:
         infos, kind = self._seen_inputs, type(inputs)
         if kind is np.ndarray:  # tests of types and counts in the order of their cost: short inferences take as long
             values: Sequence[object] = (inputs,)

@@ -15,7 +15,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Const, Kernel, Load, Size, Var, dense, prim
 from aot.codegen.ir.schedule import Schedule, Tile
 from aot.codegen.llvm.build import Built
-from aot.codegen.llvm.object import kept_kernels, parts, workers
+from aot.codegen.llvm.object import cached_kernels, parts, workers
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store
 from aot.compilation.driver import stages
@@ -111,21 +111,25 @@ def test_other_weights_have_the_same_kernels(tmp_path: Path, emitted: list[str])
     assert count > 5
     graph = networks.text()
     for node in graph.nodes.values():
-        if isinstance(node.held, np.ndarray) and node.held.dtype == np.float32 and node.held.size > 100:
-            node.held = node.held * 2
+        if (
+            isinstance(node.constant_data, np.ndarray)
+            and node.constant_data.dtype == np.float32
+            and node.constant_data.size > 100
+        ):
+            node.constant_data = node.constant_data * 2
     library(tmp_path / "kernels", tmp_path / "m.so", graph)
     assert len(emitted) == count
 
 
 def test_loops_are_made_for_those_who_ask_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    apply = kept_kernels.apply
+    apply = cached_kernels.apply
 
     def told(name: str, *args: Any) -> Kernel:
         made.append(name)
         return apply(name, *args)
 
-    monkeypatch.setattr(kept_kernels, "apply", told)
+    monkeypatch.setattr(cached_kernels, "apply", told)
     first = library(tmp_path / "kernels", tmp_path / "m.so")
     assert len(made) > 5
     made.clear()
@@ -139,7 +143,7 @@ def test_works_of_one_form_are_told_apart() -> None:
     x, y, i = dense("x0", 8), dense("y0", 8), Var("i", 8)
     works = [Definition(y, (i,), Load(x, (i,)) * Const(factor, DType.F32)) for factor in (0.0, -0.0, 1.0)]
     works.append(replace(works[0], axes=(Var("i", 4),)))
-    keys = {kept_kernels.key_of("", (work,), schedules, (x, y), ()) for work in works for schedules in SCHEDULES}
+    keys = {cached_kernels.key_of("", (work,), schedules, (x, y), ()) for work in works for schedules in SCHEDULES}
     assert len(keys) == len(works) * len(SCHEDULES)
 
 

@@ -14,7 +14,7 @@ from aot.compilation.driver import compile_model, stages
 from aot.ir.interpret import interpret
 from aot.ir.op import RegionOp
 from aot.mo.bridge.from_mo import imported
-from aot.mo.bridge.kept import KEPT
+from aot.mo.bridge.node_records import KEPT
 from aot.mo.bridge.to_mo import exported
 from aot.options import CompileOptions
 from aot.passes.front.scope_region_symbols import scope_region_symbols

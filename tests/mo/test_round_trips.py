@@ -16,7 +16,7 @@ from aot.ir.graph import Graph as IrGraph
 from aot.ir.op import RegionOp
 from aot.ir.text.printer import print_graph
 from aot.mo.bridge.from_mo import imported
-from aot.mo.bridge.kept import KEPT
+from aot.mo.bridge.node_records import KEPT
 from aot.mo.bridge.to_mo import exported
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from tests.cases import Case, tables

@@ -138,10 +138,10 @@ class _Search:
         short = self.compiled(self.text(()))
         errors = self.errors(short)
         if max(errors.values(), default=0.0) <= self.max_error:
-            return self.found(self.text(()), short, errors, ())
+            return self.measured(self.text(()), short, errors, ())
         layers, emulated = self.emulated()
         if not layers:
-            return self.found(F32, self.plain, dict.fromkeys(errors, 0.0), ())
+            return self.measured(F32, self.plain, dict.fromkeys(errors, 0.0), ())
         work = work_of(self.plain)
         search = LayerSearch(emulated, ROUNDED, layers, self.samples, self.wanted, work, self.event)
         alone = search.alone()
@@ -152,10 +152,10 @@ class _Search:
             made = self.compiled(precision)
             errors = self.errors(made)
             if max(errors.values()) <= self.max_error:
-                return self.found(precision, made, errors, ranked, count)
+                return self.measured(precision, made, errors, ranked, count)
         plain = ",".join((F32, *([self.fixed] if self.fixed else [])))
         made = self.compiled(plain)
-        return self.found(plain, made, self.errors(made), ranked, len(order))
+        return self.measured(plain, made, self.errors(made), ranked, len(order))
 
     def attempts(self, count: int, names: Sequence[str]) -> Iterator[tuple[int, str]]:
         """Yield counts of layers that stay in f32 with precisions: the first names these, others the layers in bf16."""
@@ -177,7 +177,7 @@ class _Search:
         scheduled = schedule(session, optimized, lower(session, optimized))
         return layers, in_memory(build(session, optimized, scheduled), threads=1)
 
-    def found(
+    def measured(
         self,
         precision: str,
         model: CompiledModel,
@@ -195,10 +195,10 @@ class _Search:
         return FoundPrecision(precision, errors, rows, before.least, after.least)
 
 
-def _times(found: profile.ModelProfile) -> dict[str, float]:
+def _times(measured: profile.ModelProfile) -> dict[str, float]:
     """Return the least seconds of each layer, with those that run in one kernel."""
     made: dict[str, float] = {}
-    for call in found.calls:
+    for call in measured.calls:
         for layer in call.layers:
             made[layer] = made.get(layer, 0.0) + call.least
     return made
@@ -211,20 +211,20 @@ def pattern_of(name: str) -> str:
 
 def round_by_flags(graph: Graph) -> list[str]:
     """Let products round their operands where the input `ROUNDED` is set for their layer; return the layers."""
-    found: dict[str, list[InPort]] = {}
+    measured: dict[str, list[InPort]] = {}
     for node in graph.order():
         if isinstance(node.op, PRODUCTS) and node.out_port(0).type.dtype is DType.F32:
             name = node.origin.layers[0] if node.origin.layers else node.name
-            found.setdefault(name, []).extend((node.in_port(0), node.in_port(1)))
-    if not found:
+            measured.setdefault(name, []).extend((node.in_port(0), node.in_port(1)))
+    if not measured:
         return []
     build = Builder(graph)
-    flags = build(Parameter(DType.BOOL, (len(found),)), name=ROUNDED)
-    for k, ports in enumerate(found.values()):
+    flags = build(Parameter(DType.BOOL, (len(measured),)), name=ROUNDED)
+    for k, ports in enumerate(measured.values()):
         flag = build.Gather(flags, build.const(k, DType.I64), build.const(0, DType.I64))
         for port in ports:
             port.connect(_rounded(build, flag, port.data))
-    return list(found)
+    return list(measured)
 
 
 def _rounded(build: Builder, flag: OutPort, x: OutPort) -> OutPort:

@@ -97,15 +97,15 @@ def _defined_weights() -> descriptor_pb2.FileDescriptorProto:
     return made
 
 
-def _made(definition: descriptor_pb2.FileDescriptorProto, name: str) -> Message:
+def _message_class(definition: descriptor_pb2.FileDescriptorProto, name: str) -> Message:
     pool = descriptor_pool.Default()
     pool.AddSerializedFile(definition.SerializeToString())
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{definition.package}.{name}"))
 
 
-NetParameter = _made(_defined(), "NetParameter")
+NetParameter = _message_class(_defined(), "NetParameter")
 LayerParameter = message_factory.GetMessageClass(NetParameter.DESCRIPTOR.fields_by_name["layer"].message_type)
-Weights = _made(_defined_weights(), "Weights")
+Weights = _message_class(_defined_weights(), "Weights")
 
 
 def network(path: Path) -> Message:

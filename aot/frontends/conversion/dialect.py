@@ -58,10 +58,10 @@ def input_problem(node: Node, dialects: Dialects) -> str:
     function = None if op is None else dialects[op.dialect].conversion(op.kind, dict(op.attrs))
     if op is None or function is None:
         return ""
-    return rule_of_inputs(function, node, given_inputs(node.sources(), dict(op.attrs)))
+    return rule_of_inputs(function, node, connected_inputs(node.sources(), dict(op.attrs)))
 
 
-def given_inputs(inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+def connected_inputs(inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
     """Return the inputs of a node itself, without those of its regions, up to the last one that is connected."""
     given = list(inputs[: attrs.get("inputs", len(inputs))])
     while given and given[-1] is None:

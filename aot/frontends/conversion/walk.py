@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.dialect import Dialect, Dialects, foreign, given_inputs, rule_of_inputs
+from aot.frontends.conversion.dialect import Dialect, Dialects, connected_inputs, foreign, rule_of_inputs
 from aot.frontends.conversion.node_context import CompositeTensor, NodeContext, Outputs, PresentValue, Value
 from aot.frontends.conversion.rank_branches import (
     FAILED,
@@ -294,7 +294,7 @@ class _Converter:
         build = Builder(self.graph, node.origin)
         made = (op.kind, attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
         context = dialect.context(attrs, *made)
-        given = given_inputs(inputs, attrs)
+        given = connected_inputs(inputs, attrs)
         if rule := rule_of_inputs(function, context, given):
             raise ModelError(f"{op.kind}: {rule}")
         try:

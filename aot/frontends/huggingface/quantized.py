@@ -130,7 +130,7 @@ class SmallMatrices:
             if not np.array_equal(places, np.arange(columns) // size):
                 rule = "columns whose groups lie behind each other (desc_act false) can be read"
                 raise UnsupportedError(f"{self._file}: {base}: {rule}, got others")
-        return self._made(whole.T, scales.T, zeros.T.astype(np.int16) + self._scheme.after, groups)
+        return self._small_matrix(whole.T, scales.T, zeros.T.astype(np.int16) + self._scheme.after, groups)
 
     def _of_awq(self, base: str, rows: int, columns: int) -> SmallMatrix:
         def ordered(packed: Array) -> Array:
@@ -140,7 +140,7 @@ class SmallMatrices:
         whole = ordered(self._take(f"{base}.qweight", "I32", columns, rows // 8))
         scales, groups = self._scales(base, rows, columns)
         zeros = ordered(self._take(f"{base}.qzeros", "I32", groups, rows // 8))
-        return self._made(whole.T, scales.T, zeros.T, groups)
+        return self._small_matrix(whole.T, scales.T, zeros.T, groups)
 
     def _of_tensors(self, base: str, rows: int, columns: int) -> SmallMatrix:
         bits, per, half = self._scheme.bits, WORD // self._scheme.bits, 1 << (self._scheme.bits - 1)
@@ -160,7 +160,7 @@ class SmallMatrices:
                 raise UnsupportedError(
                     f"{self._file}: {base}: groups that lie behind each other can be read, got others"
                 )
-        return self._made(whole, scales, zeros, groups)
+        return self._small_matrix(whole, scales, zeros, groups)
 
     def _zeros(self, name: str, rows: int, groups: int, half: int) -> Array:
         bits, per = self._scheme.bits, WORD // self._scheme.bits
@@ -179,7 +179,7 @@ class SmallMatrices:
         self.read.add(name)
         return stored.array.astype(np.float32), groups
 
-    def _made(self, whole: Array, scales: Array, zeros: Array, groups: int) -> SmallMatrix:
+    def _small_matrix(self, whole: Array, scales: Array, zeros: Array, groups: int) -> SmallMatrix:
         rows, columns = whole.shape
         integers = np.ascontiguousarray(whole).reshape(rows, groups, columns // groups)
         parts = [np.ascontiguousarray(part).reshape(rows, groups, 1) for part in (scales, zeros)]

@@ -33,11 +33,11 @@ def node_message(node: Node) -> NodeProto:
 
 def node_attributes(message: NodeProto) -> dict[str, Any]:
     """Return the attributes of a message, without its graphs."""
-    found = {attribute.name: _held(helper.get_attribute_value(attribute)) for attribute in message.attribute}
+    found = {attribute.name: _attribute_value(helper.get_attribute_value(attribute)) for attribute in message.attribute}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _held(value: Any) -> Any:
+def _attribute_value(value: Any) -> Any:
     """Return a value of an attribute as the reader gives it; None for a graph."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
@@ -45,7 +45,7 @@ def _held(value: Any) -> Any:
         return numpy_helper.to_array(value)
     if isinstance(value, (int, float)):
         return value
-    return None if isinstance(value, GraphProto) else tuple(_held(part) for part in value)
+    return None if isinstance(value, GraphProto) else tuple(_attribute_value(part) for part in value)
 
 
 def _name(port: OutPort) -> str:

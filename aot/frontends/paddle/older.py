@@ -18,7 +18,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.paddle.older_blocks import CONDITION, LOOP, Blocks
-from aot.frontends.paddle.program import NAMES, TYPES, Block, Given, Input, Keys, Operation, Program
+from aot.frontends.paddle.program import NAMES, TYPES, Block, ConstantInput, Input, Keys, Operation, Program
 from aot.frontends.wire import Message, parsed
 from aot.runtime.errors import CorruptError, UnsupportedError
 from aot.runtime.regular import read_file
@@ -194,14 +194,14 @@ def _operation(
 
 def _source(
     choices: Sequence[str], inputs: dict[str, Sequence[str]], outputs: dict[str, Sequence[str]], attrs: dict[str, Any]
-) -> Keys | Given | None:
+) -> Keys | ConstantInput | None:
     """Return an input: the first of the choices that an operation has."""
     for choice in choices:
         if choice.startswith("="):
             return outputs[choice[1:]][0] if outputs.get(choice[1:]) else None
         if choice.startswith("@"):
             value = attrs.get(choice[1:])
-            return None if value is None else Given(_array(value))
+            return None if value is None else ConstantInput(_array(value))
         names = inputs.get(choice.removesuffix("*"), ())
         if names:
             return tuple(names) if choice.endswith("*") else names[0]

@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from itertools import takewhile
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.paddle.program import Block, Given, Keys, Operation
+from aot.frontends.paddle.program import Block, ConstantInput, Keys, Operation
 from aot.runtime.errors import BudgetError, CorruptError, UnsupportedError
 
 LOOP, CONDITION, CHOICE = "while", "conditional_block", "select_input"
@@ -22,7 +22,7 @@ MAX_DEPTH = 32  # blocks in blocks
 MAX_OPERATIONS = 1 << 18  # once blocks stand in the operations that run them
 
 
-def names_of(keys: Sequence[Keys | Given | None]) -> Iterator[str]:
+def names_of(keys: Sequence[Keys | ConstantInput | None]) -> Iterator[str]:
     """Yield the variables among the inputs or the outputs of an operation, those of lists, too."""
     for key in keys:
         yield from (str(k) for k in (key if isinstance(key, tuple) else (key,)) if isinstance(k, str))
@@ -150,7 +150,7 @@ class Blocks:
     def _group(self, ops: Sequence[Operation]) -> list[Operation]:
         """Return the first of the operations and those behind it that choose between the same two blocks."""
 
-        def blocks(op: Operation) -> tuple[Keys | Given | None, list[int | None]]:
+        def blocks(op: Operation) -> tuple[Keys | ConstantInput | None, list[int | None]]:
             return op.inputs[0], [self.pending.get(n) for n in names_of(op.inputs[1:])]
 
         return list(takewhile(lambda op: op.kind == CHOICE and blocks(op) == blocks(ops[0]), ops))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from aot.frontends.paddle.program import Block, Given, Key, Keys, Operation
+from aot.frontends.paddle.program import Block, ConstantInput, Key, Keys, Operation
 
 IN_PLACE = ("array_write_",)
 
@@ -25,10 +25,10 @@ def with_states(block: Block, outputs: Sequence[Key]) -> Block:
 def _renamed(block: Block, own: dict[Key, Key]) -> Block:
     """Return a block in which a changed array has the key that it had before."""
 
-    def name(key: Keys | Given | None) -> Keys | Given | None:
+    def name(key: Keys | ConstantInput | None) -> Keys | ConstantInput | None:
         if isinstance(key, tuple):
             return tuple(own.get(k, k) for k in key)
-        return key if key is None or isinstance(key, Given) else own.get(key, key)
+        return key if key is None or isinstance(key, ConstantInput) else own.get(key, key)
 
     found = list[Operation]()
     for op in block.operations:
@@ -51,11 +51,11 @@ def _changed(block: Block) -> list[Key]:
     return [key for key in found if key not in made]
 
 
-def _keys(keys: Sequence[Keys | Given | None]) -> Iterator[Key]:
+def _keys(keys: Sequence[Keys | ConstantInput | None]) -> Iterator[Key]:
     for key in keys:
         if isinstance(key, tuple):
             yield from key
-        elif key is not None and not isinstance(key, Given):
+        elif key is not None and not isinstance(key, ConstantInput):
             yield key
 
 

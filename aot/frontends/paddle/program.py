@@ -3,8 +3,8 @@
     matmul(%3, %4) transpose_x=False -> %5
 
 Operations have the names and the inputs of version 3. Values have keys: numbers, or names of version 2, where an
-operation may write a value again. A tuple of keys is a list of tensors; `Given` an input that the file has as an
-attribute.
+operation may write a value again. A tuple of keys is a list of tensors; a `ConstantInput` is an
+attribute in the file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def element_type(name: str) -> DType:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ConstantInput:
     """An input whose value the file has."""
 
     data: Array
@@ -52,7 +52,7 @@ class Operation:
 
     kind: str
     name: str
-    inputs: Sequence[Keys | Given | None]
+    inputs: Sequence[Keys | ConstantInput | None]
     outputs: Sequence[Keys]
     attrs: Mapping[str, Any]
     blocks: Sequence[Block] = ()

@@ -15,7 +15,7 @@ from aot.frontends.conversion.scopes import Scope, SizeNames, branch_inputs, loo
 from aot.frontends.paddle.files import NAME, OLDER, WEIGHTS, pair
 from aot.frontends.paddle.older import read_older
 from aot.frontends.paddle.pir import read_program
-from aot.frontends.paddle.program import Block, Given, Input, Key, Keys, Operation, Program
+from aot.frontends.paddle.program import Block, ConstantInput, Input, Key, Keys, Operation, Program
 from aot.frontends.paddle.weights import read_weights
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Foreign
@@ -135,9 +135,9 @@ class _Reader:
             inner.graph.add(Result(), port, name=f"{label}.{i}")
         return inner
 
-    def _source(self, op: Operation, i: int, key: Keys | Given | None, scope: Scope) -> OutPort | None:
+    def _source(self, op: Operation, i: int, key: Keys | ConstantInput | None, scope: Scope) -> OutPort | None:
         """Return an input of an operation."""
-        if isinstance(key, Given):
+        if isinstance(key, ConstantInput):
             return self._constant(key.data, f"{op.name}.{i}", scope)
         if key is None or key in self.program.absent:
             return None

@@ -103,7 +103,7 @@ class TfliteNode(NodeContext):
         return self.attrs.get("taken", ())
 
     @property
-    def given(self) -> Sequence[Tensor]:
+    def output_tensors(self) -> Sequence[Tensor]:
         """Facts of the file about the outputs."""
         return self.attrs.get("given", ())
 
@@ -113,16 +113,18 @@ class TfliteNode(NodeContext):
         return None if tensor is None else tensor.quantization
 
     def output_quantization(self, i: int = 0) -> Quantization | None:
-        return self.given[i].quantization if i < len(self.given) else None
+        return self.output_tensors[i].quantization if i < len(self.output_tensors) else None
 
     def output_type(self, i: int = 0) -> DType:
         """Return the element type that the file gives an output."""
-        if i >= len(self.given):
-            raise ModelError(f"{self.kind}: output {i} is read, got {len(self.given)} outputs")
+        if i >= len(self.output_tensors):
+            raise ModelError(f"{self.kind}: output {i} is read, got {len(self.output_tensors)} outputs")
         try:
-            return DType(self.given[i].type)
+            return DType(self.output_tensors[i].type)
         except ValueError:
-            raise UnsupportedError(f"{self.kind}: element type {self.given[i].type} is not supported") from None
+            raise UnsupportedError(
+                f"{self.kind}: element type {self.output_tensors[i].type} is not supported"
+            ) from None
 
     def real(self, x: OutPort, q: Quantization | None) -> OutPort:
         """(x - zero) scale in f32, for a tensor that is stored with scales; others as they are."""
@@ -214,7 +216,7 @@ def _numbers(function: C, activates: bool) -> C:
             return found
         parts = list(cast("tuple[Any, ...]", found)) if isinstance(found, tuple) else [found]
         for i, part in enumerate(parts):
-            if isinstance(part, OutPort) and i < len(node.given):
+            if isinstance(part, OutPort) and i < len(node.output_tensors):
                 part = node.activated(part) if not i and activates else part
                 parts[i] = node.stored(part, node.output_quantization(i), node.output_type(i))
         return tuple(parts)

@@ -24,10 +24,10 @@ def weight_bits(graph: Graph) -> int | None:
     """Return the fewest bits in which matrices of constants lie; None if all have more than 8, or are booleans."""
     found: list[int] = []
     for node in graph.all_nodes():
-        if node.held is not None and node.out_ports() and node.out_port().destinations:
+        if node.constant_data is not None and node.out_ports() and node.out_port().destinations:
             kind = node.out_port().type
             if 0 < kind.dtype.bits <= WIDEST and kind.dtype is not DType.BOOL and len(kind.dims or ()) > 1:
-                found.append(_bits(node.held, kind.dtype, min(found, default=WIDEST)))
+                found.append(_bits(node.constant_data, kind.dtype, min(found, default=WIDEST)))
     return min(found, default=None)
 
 
@@ -75,12 +75,12 @@ def _plain_products(graph: Graph, least: int) -> int:
 
 def _integers(port: OutPort) -> int | None:
     """Return the number of integers of 8 bits or fewer that a constant is made of, 0 if of others; None for data."""
-    while port.node.type in _DECOMPRESSION and port.node.held is None:
+    while port.node.type in _DECOMPRESSION and port.node.constant_data is None:
         if port.type.dtype.is_integer:  # wider ones are not kept small: DequantizeLinear computes in them
             return 0
         sources = [s for s in port.node.sources() if s is not None]
         port = max(sources, key=lambda s: len(s.type.dims or ()))
-    held = port.node.held
+    held = port.node.constant_data
     if held is None:
         return None
     dtype = held.origin if isinstance(held, Deferred) else port.type.dtype

@@ -73,7 +73,7 @@ class Caches:
         """Count the elements of a token of the variables before one of them."""
         return sum(n * w for n, w in list(zip(self.op.runs, self.op.widths, strict=True))[:index])
 
-    def kept(self, node: Node) -> StateVariable:
+    def variable_of(self, node: Node) -> StateVariable:
         """Return the variable of an Append."""
         op = node.op
         assert isinstance(op, Append)
@@ -170,7 +170,7 @@ class Caches:
 
     def value(self, node: Node, name: str, sizes: Sizes) -> Value:
         """Return the value of an Append, as a view of the state."""
-        op, kept = node.op, self.kept(node)
+        op, kept = node.op, self.variable_of(node)
         assert isinstance(op, Append) and kept.cache is not None
         shape, k = sizes.shape(node.out_port(0).shape), op.axis
         room = sizes.of(node.input(3).dims("Append: room")[0])

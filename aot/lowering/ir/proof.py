@@ -112,7 +112,7 @@ class Prover:
         found, works = list(obligations), list(works)
         if all(o.proof is not Proof.UNKNOWN for o in found):
             return found
-        given = self._given(works)
+        given = self._written_before(works)
         counters, kept = Counters(works, (), given), Counters(works, self.kept, given)
 
         def is_trusted(o: Obligation) -> bool:
@@ -354,7 +354,9 @@ class Prover:
 
     def _proof(self, goals: tuple[Affine, ...], index: Expr, scope: ProofScope) -> Proof:
         read = loads(index)
-        is_trusted = any(_has_loads(g.expr()) for g in goals) and self._made.make(index)  # it is worth no long search
+        is_trusted = any(_has_loads(g.expr()) for g in goals) and self._counters.make(
+            index
+        )  # it is worth no long search
         if is_trusted and not all(map(scope.checked.know, goals)):
             return Proof.TRUSTED
         deciding = dict.fromkeys(x for g in goals for x in _loads_of(g.expr()))
@@ -366,21 +368,21 @@ class Prover:
             return Proof.CLAMPED if read else Proof.PROVED
         return Proof.PROVED if scope.proves_plainly(goals) else Proof.CHECKED
 
-    def _given(self, works: Iterable[Work]) -> set[str]:
+    def _written_before(self, works: Iterable[Work]) -> set[str]:
         """Return the buffers that works write although a caller or an earlier inference has written them."""
         found = (self.steps.values.get(b.name) for w in works for b in writes(w))
         return {v.name for v in found if v is not None and v.region in (MemoryRegion.INPUT, MemoryRegion.STATE)}
 
     @property
-    def _made(self) -> Counters:
+    def _counters(self) -> Counters:
         """The counters of the works that are proved now."""
         if self._counters is None:
-            self._counters = Counters(self._works, (), self._given(self._works))
+            self._counters = Counters(self._works, (), self._written_before(self._works))
         return self._counters
 
     def data(self, x: Load) -> list[Affine]:
         """Return facts on the value of a load, where constants or tables bound it."""
-        if not (ends := self._elements.of(x, self._made.stored)):
+        if not (ends := self._elements.of(x, self._counters.stored)):
             return []
         atom = Affine({(x if x.dtype is DType.I64 else Prim("cast", (x,), DType.I64)): 1})
         return [atom.plus(exactly(-ends[0])), atom.times(-1).plus(exactly(ends[1]))]

@@ -153,7 +153,7 @@ class Sizes:
     def _bound(self, plain: Expr, facts: dict[Expr, Expr]) -> Expr | None:
         high = Intervals(self.late.__contains__, _range, facts).of(plain)[1]
         if high is None or bounds(normal(high, {}))[0] > MANY:
-            high = Intervals(self.late.__contains__, self._held, facts).of(plain)[1]
+            high = Intervals(self.late.__contains__, self._bounds, facts).of(plain)[1]
         return high
 
     def learn(self, one: Size, other: Size) -> None:
@@ -196,7 +196,7 @@ class Sizes:
             found = rewrite(found, lambda e: named.get(e) if isinstance(e, Var) else None)
         return normal(found, {}).expr()
 
-    def _held(self, symbol: Var) -> tuple[Expr | None, Expr | None]:
+    def _bounds(self, symbol: Var) -> tuple[Expr | None, Expr | None]:
         low, high = _range(symbol)
         if low is not None and high is not None:
             return low, high

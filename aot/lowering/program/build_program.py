@@ -18,8 +18,8 @@ from aot.codegen.ir.program import Address, Bind, Call, DataDependentSize, Let, 
 from aot.codegen.ir.rename_sizes import renamed
 from aot.codegen.ir.schedule import Pack, Schedule
 from aot.codegen.ir.traverse import Work, reads, writes
+from aot.codegen.nest.cached_kernel import facts_of
 from aot.codegen.nest.halo_fill import stores_one_value
-from aot.codegen.nest.kept_kernel import facts_of
 from aot.codegen.nest.nest import Apply, apply
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
@@ -61,7 +61,7 @@ _Key = tuple[tuple[Work, ...], tuple[Schedule, ...], frozenset[str], tuple[Var, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _KernelSource:
     """A kernel with its works and schedules.
 
     `stands_for`: the roles of constants by the parameters that read them; `figures`: units, operations, bytes;
@@ -138,7 +138,7 @@ class ProgramBuilder:
         self.calls: list[Call] = []
         self.uses: list[Use] = []
         self.text: list[object] = []  # lines, or objects whose text they are: few compilations are dumped
-        self._made: dict[_Key, _Made] = {}
+        self._made: dict[_Key, _KernelSource] = {}
         self._tables: dict[str, Pack] = {}
         self._repeated = frozenset[tuple[Work, ...]]()
         self.flow = Flow(self.calls, self.text, steps.sizes)
@@ -386,7 +386,7 @@ class ProgramBuilder:
         schedules: tuple[Schedule, ...],
         constants: frozenset[str],
         sizes: tuple[Var, ...],
-    ) -> _Made:
+    ) -> _KernelSource:
         """Return the kernel of works with these schedules; repeated layers share one."""
         key = (works, schedules, constants, sizes)
         if key not in self._made:
@@ -400,7 +400,7 @@ class ProgramBuilder:
                 kernel = self.apply("", plain, schedules, params, sizes)
             figures = (facts_of(kernel).units, *cost(works))
             flush = flushes(works, self.target)
-            self._made[key] = _Made(works, schedules, kernel, packs, stands_for, figures, flush)
+            self._made[key] = _KernelSource(works, schedules, kernel, packs, stands_for, figures, flush)
         return self._made[key]
 
     def _has_tiny_scalars(self, works: tuple[Work, ...], names: dict[str, str]) -> bool:

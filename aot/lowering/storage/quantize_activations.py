@@ -249,11 +249,11 @@ class _Rounded:
         if key not in self.done:
             name, outer = d.out.name, (*rows, *groups)
             largest = prim("max", Reduce("max", inner, prim("abs", x)), SMALLEST)
-            scale = self._made(f"{name}.step", outer, largest * (1 / LEVELS), DType.F32, step, before)
-            inverse = self._made(f"{name}.inverse", outer, 1.0 / scale, DType.F32, step, before)
+            scale = self._add_step(f"{name}.step", outer, largest * (1 / LEVELS), DType.F32, step, before)
+            inverse = self._add_step(f"{name}.inverse", outer, 1.0 / scale, DType.F32, step, before)
             near = prim("min", prim("max", prim("round_even", x * inverse), -LEVELS), LEVELS)
             joined = len(groups) + len(inner)
-            byte = self._made(
+            byte = self._add_step(
                 f"{name}.rounded", (*outer, *inner), cast(near, self.dtype), self.dtype, step, before, joined
             )
             self.done[key] = Data(byte, scale, near)
@@ -265,10 +265,10 @@ class _Rounded:
             axes = tuple(i for i in data.scale.index if isinstance(i, Var))
             summed = Reduce("add", (element,), data.near) * -1.0
             name = f"{data.numbers.buffer.name}.total"
-            self.totals[data.numbers] = self._made(name, axes, summed, DType.F32, step, before)
+            self.totals[data.numbers] = self._add_step(name, axes, summed, DType.F32, step, before)
         return self.totals[data.numbers]
 
-    def _made(
+    def _add_step(
         self,
         name: str,
         axes: tuple[Var, ...],

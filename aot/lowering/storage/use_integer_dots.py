@@ -267,10 +267,12 @@ class _Dots:
         shape = tuple(n for n, _ in _divided(w, d.reduction))
         key = w.buffer.name, sums, shape, dtype
         if key not in self.weights:
-            self.weights[key] = self._made(w.buffer, sums, shape, dtype)
+            self.weights[key] = self._packed_weights(w.buffer, sums, shape, dtype)
         return self.weights[key]
 
-    def _made(self, w: Buffer, sums: tuple[int, ...], shape: tuple[int, ...], dtype: DType) -> _Weights | None:
+    def _packed_weights(
+        self, w: Buffer, sums: tuple[int, ...], shape: tuple[int, ...], dtype: DType
+    ) -> _Weights | None:
         value = self.steps.values[w.name]
         if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
             return None

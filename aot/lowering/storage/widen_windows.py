@@ -29,12 +29,12 @@ def widen_windows(steps: Steps) -> None:
     """Add columns to windows of bytes, so that their rows are blocks of tile registers."""
     for step in steps.steps:
         d = step.definition
-        found = _found(d, steps) if d is not None else None
+        found = _match(d, steps) if d is not None else None
         if d is not None and found is not None:
             step.works = (_widened(d, *found, steps),)
 
 
-def _found(d: Definition, steps: Steps) -> tuple[Load, Load, int, Var] | None:
+def _match(d: Definition, steps: Steps) -> tuple[Load, Load, int, Var] | None:
     """Return data, filters, the dimension of the data's columns and the wider axis; None for other sums."""
     r = d.reduction
     factors = _factors(r) if r is not None else None

@@ -8,7 +8,7 @@ from typing import Any
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.graph import Node as IrNode
 from aot.ir.op import Op as Definition
-from aot.mo.bridge.kept import KEPT
+from aot.mo.bridge.node_records import KEPT
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.ops.bodies import OUTSIDE, SLICE
 from aot.mo.utils.error import Error

@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
-from aot.mo.bridge.kept import KEPT, kept_of
+from aot.mo.bridge.node_records import KEPT, record_of
 from aot.mo.graph.data import with_properties
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.ops.layer_attributes import OTHER_NAMES, WINDOWS, file_attributes
@@ -59,7 +59,7 @@ class Carried:
 
 def _own(node: Node) -> dict[str, Any]:
     """Return the attributes of a node that are neither of its operation nor of its file."""
-    kept = kept_of(node)
+    kept = record_of(node)
     known = set(_NOT_CARRIED if kept is None else _NOT_CARRIED | kept.attrs.keys())
     for name, _ in file_attributes(node.soft_get("type", None), node.soft_get("version", None)):
         plain = name.replace("-", "_")

@@ -26,7 +26,7 @@ from aot.ir.origin import Origin
 from aot.mo.bridge.bodies import REGIONS, with_records
 from aot.mo.bridge.extension import Extension
 from aot.mo.bridge.internal import UNLIKE_TYPE, Step, appended, steps_of
-from aot.mo.bridge.kept import KEPT, Kept, kept_of
+from aot.mo.bridge.node_records import KEPT, NodeRecord, record_of
 from aot.mo.bridge.operation import is_new, operation_of, operation_or_none
 from aot.mo.bridge.shown_windows import hide_windows
 from aot.mo.bridge.values import dtype_from
@@ -109,7 +109,7 @@ class _Import:
     def _wiring(self, node: Node) -> _Wiring:
         numbers = [i for i in node.in_ports() if is_a(i, int)]
         sources = [node.in_port(i).get_source() for i in numbers]
-        kept = kept_of(node)
+        kept = record_of(node)
         least = 0 if kept is None or kept.is_copy else len(kept.node.in_ports())
         while len(sources) > least and sources[-1] is None:
             sources.pop()
@@ -117,7 +117,7 @@ class _Import:
 
     def _old(self, node: Node, taken: set[int]) -> IrNode | None:
         """Return the node that this one was made from, if it is still of that operation and no other one is it."""
-        kept: Kept | None = kept_of(node)
+        kept: NodeRecord | None = record_of(node)
         if kept is None or kept.is_copy or kept.node.id in taken or kept.node.graph is not self.graph:
             return None
         taken.add(kept.node.id)
@@ -146,7 +146,7 @@ class _Import:
                 self.ports[node.id, idx] = port
             self.owners |= {f"{node.id}:{idx}": port.node for idx, port in constants.items()}
             return
-        kept = kept_of(node)
+        kept = record_of(node)
         steps = self._steps(node)
         if steps:
             self._chain(node, wiring, steps, self._origin(sources, node) if kept is None else kept.node.origin)
@@ -229,7 +229,7 @@ class _Import:
         return found
 
     def _operation(self, node: Node, wiring: _Wiring) -> tuple[Definition, Any]:
-        kept = kept_of(node)
+        kept = record_of(node)
         grown = kept is not None and len(wiring.sources) > len(kept.node.in_ports())
         op = operation_or_none(node, by_type=grown)
         if op is None and node.has_valid("infer"):
@@ -269,7 +269,7 @@ class _Import:
 
     def _constants(self, node: Node, wiring: _Wiring) -> dict[int, OutPort] | None:
         """Return constants in place of an operation that no set has and whose `infer` has computed its values."""
-        if self.made.stage == "front" or kept_of(node) is not None or not wiring.outputs:
+        if self.made.stage == "front" or record_of(node) is not None or not wiring.outputs:
             return None
         values = {idx: node.out_port(idx).data.get_value() for idx in wiring.outputs}
         if any(v is None for v in values.values()) or operation_or_none(node) is not None:
@@ -282,7 +282,7 @@ class _Import:
             made[idx] = self.graph.add(op, name=label, origin=Origin((name,), self.graph.file), data=data).out_port(0)
         return made
 
-    def _bodies(self, node: Node, made: IrNode, kept: Kept | None) -> None:
+    def _bodies(self, node: Node, made: IrNode, kept: NodeRecord | None) -> None:
         """Bring the bodies of a node back: into those it had, or into new ones of a node that an extension has made."""
         names: list[str] = node.soft_get("sub_graphs", [])
         if not names:
@@ -355,7 +355,7 @@ def _check_inputs(node: IrNode) -> None:
 def _sort_ends(body: IrGraph, original: IrGraph, made: Graph, owners: dict[str, IrNode]) -> None:
     """Give parameters and results of a body that was copied the order of the original's."""
     order = {node.id: i for i, node in enumerate((*original.parameters, *original.results))}
-    kept = {owner: kept_of(Node(made, id)) for id, owner in owners.items() if id in made}
+    kept = {owner: record_of(Node(made, id)) for id, owner in owners.items() if id in made}
     place = {owner: order.get(found.node.id, len(order)) for owner, found in kept.items() if found is not None}
     for ends in (body.parameters, body.results):
         ends.sort(key=lambda node: place.get(node, len(order)))

@@ -7,7 +7,7 @@ from typing import Any
 from aot.frontends.openvino.attributes import Symbols, build, partial_shape
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.op import Op as Definition
-from aot.mo.bridge.kept import kept_of
+from aot.mo.bridge.node_records import record_of
 from aot.mo.bridge.values import dims_of, dtype_from, plain, with_attributes
 from aot.mo.extracted.nodes import names_of, written
 from aot.mo.ops.layer_attributes import attribute, definition, file_attributes, layer_texts
@@ -33,7 +33,7 @@ def operation_of(node: Any, otherwise: tuple[str | None, str | None] = (None, No
 
 def is_new(node: Any) -> bool:
     """True if an extension has made a node, or has made it one of another operation."""
-    kept = kept_of(node)
+    kept = record_of(node)
     return kept is None or any(key in kept.changed(node.attrs()) for key in IDENTITY)
 
 
@@ -42,7 +42,7 @@ def operation_or_none(node: Any, by_type: bool = False) -> Definition | None:
 
     `by_type`: a node of a file is of its type in the operation set, for it has inputs that the file's operation lacks.
     """
-    kept = kept_of(node)
+    kept = record_of(node)
     if by_type and kept is not None and isinstance(kept.node.op, Foreign) and (found := _built(node)) is not None:
         return found
     if kept is None or is_new(node):

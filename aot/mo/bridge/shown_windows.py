@@ -18,7 +18,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.op import Op as Definition
-from aot.mo.bridge.kept import KEPT, Kept, equal, kept_of
+from aot.mo.bridge.node_records import KEPT, NodeRecord, equal, record_of
 from aot.mo.bridge.operation import IDENTITY, is_new, operation_or_none
 from aot.mo.bridge.values import attributes_of
 from aot.mo.bridge.window_attributes import KINDS, POOLING, REPLACED, shown_attributes
@@ -90,7 +90,7 @@ class Hidden:
 def show_windows(graph: Graph) -> None:
     """Make one node of each convolution and pool; with channels last, of those between Transposes from and to it."""
     show = _show_channels_last if graph.graph["layout"] == "NHWC" else _show_channels_first
-    found = [(node, kept_of(node)) for node in graph.get_op_nodes()]
+    found = [(node, record_of(node)) for node in graph.get_op_nodes()]
     for node, kept in found:
         if kept is not None and type(kept.node.op) in KINDS:
             show(node, kept)
@@ -101,7 +101,7 @@ def hide_windows(graph: Graph) -> None:
     for node in graph.get_op_nodes():
         for name in node.soft_get("sub_graphs", []):
             hide_windows(node[name])
-        kept = kept_of(node)
+        kept = record_of(node)
         if kept is None or kept.hidden is None:
             continue
         if kept.is_copy or is_new(node) or _has_other_layout(node, kept.hidden):
@@ -114,7 +114,7 @@ def hide_windows(graph: Graph) -> None:
             _hide(node, kept, kept.hidden)
 
 
-def _show_channels_first(node: Any, kept: Kept) -> None:
+def _show_channels_first(node: Any, kept: NodeRecord) -> None:
     op: Any = kept.node.op
     if not op.strides or not len(op.strides) == len(op.pads_begin) == len(op.pads_end):
         return  # a file of the operation sets may leave them out
@@ -132,7 +132,7 @@ def _joins_groups(node: Any, reshape: Any) -> bool:
     return [int(d) for d in whole] == [int(split[0] * split[1]), *(int(d) for d in split[2:])]
 
 
-def _show_channels_last(node: Any, kept: Kept) -> None:
+def _show_channels_last(node: Any, kept: NodeRecord) -> None:
     op: Any = kept.node.op
     kind: type[Definition] = type(kept.node.op)
     rank = len(op.strides) + 2
@@ -150,14 +150,14 @@ def _show_channels_last(node: Any, kept: Kept) -> None:
     _replace(node, kept, {0: before} if weights is None else {0: before, 1: weights}, behind)
 
 
-def _replace(node: Any, kept: Kept, runs: dict[int, list[Node]], behind: Node | None) -> None:
+def _replace(node: Any, kept: NodeRecord, runs: dict[int, list[Node]], behind: Node | None) -> None:
     """Take the operations around a node out of the graph, and give it attributes in their place."""
     graph, own, name = node.graph, kept.attrs, node.name
     sources = {idx: run[0].in_node(0) for idx, run in runs.items()}
     data = sources.get(0, node.in_node(0))
     kept.attrs = shown_attributes(node, kept, data, runs.get(1, []), is_last=behind is not None)
     order = _order(runs[1][0]) if 1 in runs and behind is not None else None
-    held = {idx: _held(data) for idx, data in sources.items()}
+    held = {idx: _shape_and_value(data) for idx, data in sources.items()}
     inputs = {idx: _without_inputs(node, idx, run) for idx, run in runs.items()}
     output = None if behind is None else _without_output(node, behind)
     layout = {key: kept.attrs[key] for key in LAYOUT if key in kept.attrs}
@@ -202,7 +202,7 @@ def _without_output(node: Any, behind: Any) -> Run:
     return taken
 
 
-def _hide(node: Any, kept: Kept, hidden: Hidden) -> None:
+def _hide(node: Any, kept: NodeRecord, hidden: Hidden) -> None:
     op = operation_or_none(node)
     assert op is not None, "a shown node that is not new has its operation"
     for idx, run in hidden.inputs.items():
@@ -226,7 +226,7 @@ def _put_before(node: Any, idx: int, run: Run, held: dict[str, Any]) -> None:
     graph.remove_edge(source.id, node.id)
     graph.add_edge(source.id, first, **{**edge, "in": 0})
     graph.add_edge(last, node.id, **{"in": idx})
-    now = _held(source)
+    now = _shape_and_value(source)
     if any(not equal(now[key], value) for key, value in held.items()):
         _infer(Node(graph, first), last)
 
@@ -240,7 +240,7 @@ def _put_behind(node: Any, run: Run) -> None:
     graph.nodes[last]["name"] = node.soft_get("name", node.id)
 
 
-def _held(data: Any) -> dict[str, Any]:
+def _shape_and_value(data: Any) -> dict[str, Any]:
     """Return shape and value of a data node, without a copy of the value."""
     attrs = data.graph.nodes[data.id]
     return {key: attrs.get(key) for key in ("shape", "value")}

@@ -16,8 +16,8 @@ from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
 from aot.mo.bridge.bodies import records_of, without_maps
 from aot.mo.bridge.extension import Extension
-from aot.mo.bridge.kept import KEPT, Kept
 from aot.mo.bridge.names import op_name
+from aot.mo.bridge.node_records import KEPT, NodeRecord
 from aot.mo.bridge.shown_windows import show_windows
 from aot.mo.bridge.values import attributes_of, shape_of, value_of
 from aot.mo.extracted.messages import messages_of
@@ -96,7 +96,7 @@ class _Export:
             attrs["pb"] = self.pb(node)
             if self.framework == "caffe":
                 attrs["model_pb"] = messages_of("caffe").weights_message(node)
-        kept = Kept(node, {k: v for k, v in attrs.items() if k not in ("pb", "model_pb")})
+        kept = NodeRecord(node, {k: v for k, v in attrs.items() if k not in ("pb", "model_pb")})
         outputs = 0 if node.type == "Result" else len(node.out_ports())
         inputs = max(len(node.in_ports()), attrs.get("in_ports_count") or 0)
         held: dict[str, Any] = {

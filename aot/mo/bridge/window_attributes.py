@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aot.ir.op import Op as Definition
-from aot.mo.bridge.kept import Kept
+from aot.mo.bridge.node_records import NodeRecord
 from aot.mo.ops.layer_attributes import WINDOWS
 from aot.mo.utils.arrays import dynamic_dimension, int64_array, tf_window_op_pad_infer
 from aot.opset.products.convolution import Convolution, GroupConvolution
@@ -32,7 +32,7 @@ METHODS: dict[type[Definition], str] = {MaxPool: "max", MaxPool_8: "max", AvgPoo
 REPLACED = {*WINDOWS, "pads_begin", "pads_end"}  # attributes of operations that these nodes have under other names
 
 
-def shown_attributes(node: Any, kept: Kept, data: Any, weights: list[Any], is_last: bool) -> dict[str, Any]:
+def shown_attributes(node: Any, kept: NodeRecord, data: Any, weights: list[Any], is_last: bool) -> dict[str, Any]:
     """Return the attributes.
 
     `data`: data node in the layout of the graph, `weights`: operations between them and the node, `is_last`: whether

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from aot.ir.op import Foreign
-from aot.mo.bridge.kept import KEPT
 from aot.mo.bridge.names import op_name
+from aot.mo.bridge.node_records import KEPT
 from aot.mo.extracted.messages import described
 from aot.mo.extracted.nodes import extracted
 from aot.mo.front.extractor import FrontExtractorOp

@@ -135,11 +135,11 @@ def classes_of(module: str) -> tuple[str, ...]:
 
 def library_class(module: str, name: str) -> Any:
     """Return a class or another member of a module; None if it has none of that name."""
-    return _WRITTEN.get((module, name)) or VALUES.get((module, name)) or _made(module, name)
+    return _WRITTEN.get((module, name)) or VALUES.get((module, name)) or _build_class(module, name)
 
 
 @cache
-def _made(module: str, name: str) -> Any:
+def _build_class(module: str, name: str) -> Any:
     row = rows().get((module, name))
     if row is None:
         return None
@@ -158,7 +158,7 @@ def _made(module: str, name: str) -> Any:
 def _base(row: Row) -> Any:
     if row.base:
         home = next(m for m, n in rows() if n == row.base and (m == row.module or (row.module, row.base) not in rows()))
-        return _made(home, row.base)
+        return _build_class(home, row.base)
     return DefinedOp if definition(row.type, row.version) is not None else LibraryOp
 
 

@@ -31,7 +31,7 @@ def _replaced(
     return made
 
 
-def _given(node: Any, attribute: str) -> Any:
+def _required(node: Any, attribute: str) -> Any:
     """Return an attribute. Error if there is none."""
     if not node.has_valid(attribute):
         raise Error("{}: attribute {} of {} must be given, got none", node.soft_get("name"), attribute, node.op)
@@ -83,12 +83,12 @@ class AttributedRandomUniformToRandomUniform:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in graph.get_op_nodes(op="AttributedRandomUniform"):
-            dtype = _given(node, "output_type")
+            dtype = _required(node, "output_type")
             bounds = [node[key] if node.has_valid(key) else dtype(i) for i, key in enumerate(("min_val", "max_val"))]
             seeds = {key: node.soft_get(key, 0) for key in ("global_seed", "op_seed")}
             values = {1: bounds[0], 2: bounds[1]}
             if not node.is_in_port_connected(0):
-                values[0] = _given(node, "shape")
+                values[0] = _required(node, "shape")
             made = create_op_with_const_inputs(
                 graph, library_class("random_uniform", "RandomUniform"), values, {**seeds, "output_type": dtype}
             )
@@ -104,7 +104,7 @@ class AttributedSplitToSplit:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in graph.get_op_nodes(op="AttributedSplit"):
-            axis, count = np.int64(_given(node, "axis")), _given(node, "num_splits")
+            axis, count = np.int64(_required(node, "axis")), _required(node, "num_splits")
             _replaced(node, "split", "Split", {1: axis}, {"num_splits": count}, len(node.out_ports()))
 
 
@@ -114,7 +114,7 @@ class AttributedVariadicSplitToVariadicSplit:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in graph.get_op_nodes(op="AttributedVariadicSplit"):
-            axis, sizes = np.int64(_given(node, "axis")), _given(node, "size_splits")
+            axis, sizes = np.int64(_required(node, "axis")), _required(node, "size_splits")
             values = {1: axis, 2: sizes}
             _replaced(node, "split", "VariadicSplit", values, {"out_ports_count": len(sizes)}, len(node.out_ports()))
 

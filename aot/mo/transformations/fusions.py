@@ -34,13 +34,13 @@ class Fusion:
     formulas: ClassVar[list[Term]]
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
-        replace_formulas(graph, self.formulas, self.made)
+        replace_formulas(graph, self.formulas, self.fused)
 
-    def made(self, graph: Graph, node: Node, found: Found) -> Node | None:
+    def fused(self, graph: Graph, node: Node, found: Found) -> Node | None:
         """Return the operation that is put in."""
-        made = library_class(self.module, self.name)(graph, dict(self.attributes)).create_node()
-        found[X].port.connect(made.in_port(0))
-        return made
+        fused = library_class(self.module, self.name)(graph, dict(self.attributes)).create_node()
+        found[X].port.connect(fused.in_port(0))
+        return fused
 
 
 class _HSwish(Fusion):
@@ -129,13 +129,13 @@ class LeakyReLUFusion(Fusion):
     formulas: ClassVar = [term("Maximum", X, term("Mul", X, "slope"))]
     force_clean_up = True
 
-    def made(self, graph: Graph, node: Node, found: Found) -> Node | None:
+    def fused(self, graph: Graph, node: Node, found: Found) -> Node | None:
         slope = found["slope"].value
         if slope is None or slope.size != 1:
             return None
-        made = library_class(self.module, self.name)(graph, {"negative_slope": slope.item()}).create_node()
-        found[X].port.connect(made.in_port(0))
-        return made
+        fused = library_class(self.module, self.name)(graph, {"negative_slope": slope.item()}).create_node()
+        found[X].port.connect(fused.in_port(0))
+        return fused
 
 
 @transformation("middle.L2NormFusing")
@@ -147,7 +147,7 @@ class L2NormToNorm(Fusion):
     ]
     force_clean_up = True
 
-    def made(self, graph: Graph, node: Node, found: Found) -> Node | None:
+    def fused(self, graph: Graph, node: Node, found: Found) -> Node | None:
         shape, axes, eps = found[X].port.data.get_shape(), found["axes"].value, found["eps"].value
         if shape is None or len(shape) not in (2, 3, 4) or axes is None or eps is None or eps.shape:
             return None
@@ -157,8 +157,8 @@ class L2NormToNorm(Fusion):
         if summed not in (list(range(1, rank)), [channels]):
             return None
         attrs = {"name": node.soft_get("name", node.id), "eps_mode": "max", "eps": eps}
-        made = create_op_node_with_second_input(
+        fused = create_op_node_with_second_input(
             graph, library_class("normalize_l2", "NormalizeL2Op"), int64_array(summed), attrs
         )
-        found[X].port.connect(made.in_port(0))
-        return made
+        found[X].port.connect(fused.in_port(0))
+        return fused

@@ -11,7 +11,7 @@ from aot.mo.utils.arrays import int64_array
 from aot.mo.utils.error import Error
 
 
-def _made(graph: Any, module: str, name: str, attrs: dict[str, Any], *inputs: Node) -> Node:
+def _make_node(graph: Any, module: str, name: str, attrs: dict[str, Any], *inputs: Node) -> Node:
     node = library_class(module, name)(graph, attrs).create_node()
     for idx, source in enumerate(inputs):
         source.out_port(0).connect(node.in_port(idx))
@@ -28,7 +28,7 @@ def get_canonical_axis_index_node(rank: Node, axis: int) -> Node:
     if axis >= 0:
         return _constant(rank.graph, f"{name}/positive_axis", axis)
     negative = _constant(rank.graph, f"{name}/negative_axis", axis)
-    return _made(rank.graph, "elementwise", "Add", {"name": f"{name}/positive_axis"}, rank, negative)
+    return _make_node(rank.graph, "elementwise", "Add", {"name": f"{name}/positive_axis"}, rank, negative)
 
 
 def get_range_node_of_idxs(
@@ -39,7 +39,7 @@ def get_range_node_of_idxs(
 
     def behind(axis: Node, part: str) -> Node:
         one = _constant(graph, f"{name}/{part}/value", 1)
-        return _made(graph, "elementwise", "Add", {"name": f"{name}/{part}"}, axis, one)
+        return _make_node(graph, "elementwise", "Add", {"name": f"{name}/{part}"}, axis, one)
 
     start, stop = get_canonical_axis_index_node(rank, begin), get_canonical_axis_index_node(rank, end)
     if not include_begin:
@@ -47,14 +47,14 @@ def get_range_node_of_idxs(
     if include_end:
         stop = behind(stop, "including_end")
     step = _constant(graph, f"{name}/delta", 1)
-    return _made(graph, "range", "Range", {"name": f"{name}/range_idxs"}, start, stop, step)
+    return _make_node(graph, "range", "Range", {"name": f"{name}/range_idxs"}, start, stop, step)
 
 
 def get_shape_values_by_indices_node(shape_node: Node, indices_node: Node) -> Node:
     """Return a node that gives those dimensions of a shape that `indices_node` names."""
     axis = _constant(shape_node.graph, f"{shape_node.name}/Axis", 0)
     attrs = {"name": f"{shape_node.name}/Gather"}
-    return _made(shape_node.graph, "gather", "Gather", attrs, shape_node, indices_node, axis)
+    return _make_node(shape_node.graph, "gather", "Gather", attrs, shape_node, indices_node, axis)
 
 
 def node_to_get_shape_value_of_indices(shape_node: Node, indices: list[int]) -> Node:
@@ -117,7 +117,7 @@ def get_shape_and_rank_nodes_by_port(port: Port, return_as_a_scalar: bool = True
     shape.in_port(0).connect(port)
     if not return_as_a_scalar:
         return shape, rank
-    scalar = _made(graph, "squeeze", "Squeeze", {"name": f"{name}/0dRankOf"}, rank)
+    scalar = _make_node(graph, "squeeze", "Squeeze", {"name": f"{name}/0dRankOf"}, rank)
     axes = _constant(graph, f"{scalar.name}/value", [0])
     axes.out_port(0).connect(scalar.in_port(1))
     if graph.stage != "front":

@@ -101,7 +101,7 @@ class Carried(Stateful):
         """Indices of the dynamic dimensions."""
         return tuple(k for k, n in enumerate(self.dims) if n == DYNAMIC)
 
-    def kept(self, now: Now) -> Array:
+    def current(self, now: Now) -> Array:
         """Return the kept value; if the variable was never set, zeros, with dynamic dimensions of size 0."""
         nothing = np.zeros([max(n, 0) for n in self.dims], numpy_dtype(self.element_type))
         return now.get(self.variable_id, nothing)
@@ -126,7 +126,7 @@ class KeptSizes(Carried):
         return TensorType(DType.I64, (1 + len(self.varying),))
 
     def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
-        shape = self.kept(now).shape
+        shape = self.current(now).shape
         return np.array([0, *(shape[k] for k in self.varying)], np.int64)
 
 
@@ -142,7 +142,7 @@ class KeptValue(Carried):
         return TensorType(self.element_type, tuple(shape))
 
     def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
-        return self.kept(now)
+        return self.current(now)
 
 
 @op(type="Assign")

@@ -131,7 +131,7 @@ class BatchToSpace(ViewOp):
         return TensorType(x.dtype, (divided(x.shape[0], prod(sizes), "BatchToSpace"), *dims[1:]))
 
     def conditions(self, x: Operand, block: Operand, begin: Operand, end: Operand) -> Sequence[Condition]:
-        sizes = _given(x, block, begin, end, "BatchToSpace")[0]
+        sizes = _checked_shapes(x, block, begin, end, "BatchToSpace")[0]
         blocks = prod(b if isinstance(b, int) else prim("max", b, 1) for b in sizes[1:])
         return [*_whole_blocks(x, block, begin, end, "BatchToSpace"), *dividing((x.shape[0], blocks))]
 
@@ -195,13 +195,13 @@ def _block(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) 
 
     Dynamic entries are clamped to valid values, since memory is laid out for no others; `_whole_blocks` checks them.
     """
-    sizes, low, high = _given(x, block, begin, end, what)
+    sizes, low, high = _checked_shapes(x, block, begin, end, what)
     blocks = (1, *(b if isinstance(b, int) else prim("max", prim("min", b, x.shape[0]), 1) for b in sizes[1:]))
     low, high = ((0, *(v if isinstance(v, int) else prim("max", v, 0) for v in sides[1:])) for sides in (low, high))
     return blocks, low, high
 
 
-def _given(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> tuple[Shape, Shape, Shape]:
+def _checked_shapes(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> tuple[Shape, Shape, Shape]:
     names, fixed = ("block_shape", "begin", "end"), what == "SpaceToBatch"
     sizes: Shape = block.ints(f"{what}: block_shape") if fixed else block.dims(f"{what}: block_shape")
     low, high = (o.dims(f"{what}: {name}") for o, name in zip((begin, end), names[1:], strict=True))
@@ -216,7 +216,7 @@ def _given(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) 
 def _whole_blocks(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> list[Condition]:
     """Return conditions on dynamic entries: blocks are not empty, nothing negative is added or cut off."""
     rules: list[Condition] = []
-    for name, values in zip(("block_shape", "begin", "end"), _given(x, block, begin, end, what), strict=True):
+    for name, values in zip(("block_shape", "begin", "end"), _checked_shapes(x, block, begin, end, what), strict=True):
         least = int(name == "block_shape")
         rules += [(v, least, f"{name} must be {least} for the batch") for v in values[:1] if not isinstance(v, int)]
         rules += [at_least(f"{name} must be at least {least}", v, least) for v in values[1:] if not isinstance(v, int)]

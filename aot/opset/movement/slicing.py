@@ -119,13 +119,13 @@ def _any_range(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, forward: 
     least, high = ((0, 0), n) if forward else ((0, -1), n - 1)
     ends = (0, n) if forward else (n - 1, -1)
     bounds = zip((start, stop), least, ends, strict=True)
-    first, last = (end if b is None else _held(n, b, low, high) for b, low, end in bounds)
+    first, last = (end if b is None else _clamped(n, b, low, high) for b, low, end in bounds)
     gap, by = (last - first, step) if forward else (first - last, -step)
     count = prim("max", as_expr(gap - 1, DType.I64) // by + 1, 0)  # `by` may be as large as the type allows
     return as_expr(first, DType.I64), prim("min", count, n)
 
 
-def _held(n: Dim, bound: Dim, low: Dim, high: Dim) -> Expr:
+def _clamped(n: Dim, bound: Dim, low: Dim, high: Dim) -> Expr:
     """Clamp a bound to low..high; a negative one counts from the end."""
     near = prim("max", prim("min", as_expr(bound, DType.I64), n), -1 - as_expr(n, DType.I64))
     return prim("max", prim("min", select(prim("lt", near, 0), near + n, near), high), low)

@@ -285,7 +285,7 @@ def _within(number: Expr, most: Dim) -> Expr:
 
 
 @loops
-def _kept_labels(
+def _compact_labels(
     kept: Scripted, labels: Scripted, n: Scripted, length: Scripted, classes: Scripted, op: Scripted
 ) -> Scripted:
     """Copy the labels that count to the front of `kept` and return their number."""
@@ -372,7 +372,7 @@ def _loss(
     batch, steps, classes = shape
     for n in parallel(batch):
         blank = _within(_blank(held, classes), classes - 1)
-        count = _kept_labels(kept, labels, n, _within(label_lengths[n], labels.shape[1]), classes, op)
+        count = _compact_labels(kept, labels, n, _within(label_lengths[n], labels.shape[1]), classes, op)
         _begin(states, kept, n, count, blank, op)
         times: Scripted = _within(logit_lengths[n], steps)
         for t in range(times):

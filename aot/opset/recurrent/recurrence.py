@@ -54,7 +54,7 @@ class Walk:
             return as_index(self.steps - 1 - self.t)
         return select(prim("lt", self.t, self.length), self.length - 1 - self.t, self.t)
 
-    def kept(self, new: Expr, old: Expr) -> Expr:
+    def new_or_old(self, new: Expr, old: Expr) -> Expr:
         """Return the new state, or the old one if the sequence is over."""
         return new if self.length is None else select(prim("lt", self.t, self.length), new, old)
 
@@ -154,7 +154,7 @@ class RNNRecurrence(Recurrence, RNN, LoopOp):
         h, begin, end = self.states("h", at, h0, outs[1], j)
         (f,) = self.bounded()
         total = Reduce("add", (k,), h[at.t, at.b, k] * r(j, k), a(at.b, at.place, j))
-        new = at.kept(f.scalar(total), h[at.t, at.b, j])
+        new = at.new_or_old(f.scalar(total), h[at.t, at.b, j])
         step = Definition(h, (at.t, *at.batch, j), new, (at.t + 1, at.b, j))
         return begin, Group("rnn", (at.t,), (), (step,)), at.output(outs[0], h, j), end
 
@@ -223,7 +223,7 @@ class GRURecurrence(Recurrence, GRU, LoopOp):
     @staticmethod
     def _mix(at: Walk, h: Buffer, z: Expr, new: Expr, j: Var) -> Definition:
         old = h[at.t, at.b, j]
-        return Definition(h, (at.t, *at.batch, j), at.kept(new + z * (old - new), old), (at.t + 1, at.b, j))
+        return Definition(h, (at.t, *at.batch, j), at.new_or_old(new + z * (old - new), old), (at.t + 1, at.b, j))
 
     def reference(
         self, a: Array, h: Array, r: Array, inner: Array | None = None, lengths: Array | None = None
@@ -277,8 +277,8 @@ class LSTMRecurrence(Recurrence, LSTM, LoopOp):
         new_c = f.scalar(forget) * c[now] + f.scalar(update) * g.scalar(cell)
         members = (
             *made,
-            Definition(c, axes, at.kept(new_c, c[now]), then),
-            Definition(h, axes, at.kept(f.scalar(out) * last.scalar(c[then]), h[now]), then),
+            Definition(c, axes, at.new_or_old(new_c, c[now]), then),
+            Definition(h, axes, at.new_or_old(f.scalar(out) * last.scalar(c[then]), h[now]), then),
         )
         return begin_h, begin_c, Group("lstm", (at.t,), (), members), at.output(outs[0], h, j), end_h, end_c
 

@@ -44,7 +44,7 @@ class Cut:
             _set_outputs(graph, self.outputs)
         pairs = zip(self.inputs, types, strict=True)
         made = {name: _input(graph, tensors[name], name, type) for name, type in pairs}
-        _remove_rest(graph)
+        _remove_unneeded(graph)
         for name, node in made.items():
             if node.id not in graph.nodes:
                 raise UsageError(f"--cut: inputs must lead to outputs, got {name!r}")
@@ -61,7 +61,7 @@ class Cut:
             return []
         above = copy_graph(graph)
         _set_outputs(above, self.inputs)
-        _remove_rest(above)
+        _remove_unneeded(above)
         for run in self.convert:
             run(above)
         return [node.source(0).type for node in above.results]
@@ -113,7 +113,7 @@ def _dim(dim: Dim, name: str, axis: int, graph: Graph) -> Dim:
     return Var(f"{re.sub(r'^(?=[0-9])|[^A-Za-z0-9_.]', '_', name)}.d{axis}")
 
 
-def _remove_rest(graph: Graph) -> None:
+def _remove_unneeded(graph: Graph) -> None:
     """Remove nodes that neither an output needs, nor a variable that an output needs."""
     needed = _needed(graph, graph.results)
     variables = {_variable(node) for node in graph.nodes.values() if node.id in needed} - {""}

@@ -36,7 +36,7 @@ class InputFeeds:
 
 
 def _constant_named(graph: Graph, name: str) -> Node:
-    constants = [n for n in graph.nodes.values() if isinstance(n.op, Constant) and n.held is not None]
+    constants = [n for n in graph.nodes.values() if isinstance(n.op, Constant) and n.constant_data is not None]
     for node in constants:
         if node.name == name or name in node.out_port(0).names:
             return node

@@ -29,7 +29,7 @@ def _is_compressed(port: OutPort) -> bool:
     match node.op:
         case Convert():
             small = node.source(0)
-            return small.node.held is not None and small.type.dtype.bits <= WIDEST
+            return small.node.constant_data is not None and small.type.dtype.bits <= WIDEST
         case Multiply() | Subtract():
             return _is_compressed(node.source(0)) and (_is_compressed(node.source(1)) or _is_constant(node.source(1)))
         case Reshape():
@@ -39,7 +39,7 @@ def _is_compressed(port: OutPort) -> bool:
 
 
 def _is_constant(port: OutPort) -> bool:
-    return port.node.held is not None
+    return port.node.constant_data is not None
 
 
 def _widened(port: OutPort, build: Builder) -> OutPort:

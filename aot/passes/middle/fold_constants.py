@@ -50,7 +50,7 @@ class FoldConstants:
         return changed
 
     def _foldable(self, node: Node) -> bool:
-        if node.held is not None or node.regions or not node.op.pure or node.type in ("Parameter", "Result"):
+        if node.constant_data is not None or node.regions or not node.op.pure or node.type in ("Parameter", "Result"):
             return False
         if self.only is not None and not self.only(node):
             return False
@@ -71,7 +71,7 @@ class FoldConstants:
     def _evaluated(self, node: Node) -> list[Array | Deferred] | None:
         """Return the values of the outputs, if every input is a constant and the budget allows."""
         sources = [s for s in node.sources() if s is not None]
-        if not sources or any(s.node.held is None for s in sources):
+        if not sources or any(s.node.constant_data is None for s in sources):
             return None
         if not self._within_budget([p.type for p in node.out_ports().values()], [s.type for s in sources]):
             return None
@@ -107,7 +107,7 @@ def _deferred(node: Node) -> list[Deferred] | None:
     """Return the value of a node whose inputs are constants, if it is to be made when it is read."""
     if not isinstance(node.op, KEEPS_SMALL):
         return None
-    known = [(s.node.held, s.type) for s in node.sources() if s is not None]
+    known = [(s.node.constant_data, s.type) for s in node.sources() if s is not None]
     held, types = tuple(h for h, _ in known if h is not None), tuple(t for _, t in known)
     out = node.out_port(0).type
     whole = len(held) == len(node.in_ports()) and is_worth_deferring(held, types, out)
@@ -116,7 +116,7 @@ def _deferred(node: Node) -> list[Deferred] | None:
 
 def _parts(node: Node) -> list[Deferred] | None:
     """Return the outputs of a node that cuts a deferred constant into parts, if these are to be made later, too."""
-    held = node.source(0).node.held if isinstance(node.op, Split | VariadicSplit) else None
+    held = node.source(0).node.constant_data if isinstance(node.op, Split | VariadicSplit) else None
     axis = node.source(1).value if isinstance(held, Deferred) else None
     if not isinstance(held, Deferred) or axis is None:
         return None

@@ -23,7 +23,9 @@ def merge_equal_nodes(graph: Graph) -> bool:
         if not node.op.pure or node.regions or isinstance(node.op, Parameter | Result | Foreign):
             continue
         alike = seen.setdefault(_key(node), [])
-        first = next((n for n in alike if node.held is None or _same(n.held, node.held)), None)
+        first = next(
+            (n for n in alike if node.constant_data is None or _same(n.constant_data, node.constant_data)), None
+        )
         if first is None:
             alike.append(node)
             continue
@@ -35,15 +37,15 @@ def merge_equal_nodes(graph: Graph) -> bool:
 def _merge(first: Node, node: Node) -> None:
     for old, new in zip(node.out_ports().values(), first.out_ports().values(), strict=True):
         old.replace_by(new)
-    if first.held is None:
+    if first.constant_data is None:
         first.origin = first.origin | node.origin
     node.graph.remove(node)
 
 
 def _key(node: Node) -> Hashable:
     """Return a key that equal nodes share. Attributes are compared as text: 0.0 differs from -0.0, nan equals nan."""
-    if node.held is not None:
-        return (repr(node.op), *_sample(node.held))
+    if node.constant_data is not None:
+        return (repr(node.op), *_sample(node.constant_data))
     sources = tuple(None if s is None else (s.node.id, s.idx) for s in node.sources())
     return (type(node.op), repr(node.op), sources, len(node.out_ports()))
 

@@ -27,7 +27,7 @@ def reduce_one_by_one(node: Node, op: Reduction, build: Builder) -> Replacement:
         named = prod(axes.type.static_shape)
         return build(op, x, _numbers(build, *[0] * min(named, 1)))
     axes = _checked(build, axes, rank, node.type)
-    left = [_kept_size(build, axes, d, rank) for d in range(rank)]
+    left = [_remaining_size(build, axes, d, rank) for d in range(rank)]
     for d, stays in enumerate(left):
         size = build.Gather(build.ShapeOf(x), _numbers(build, d), build.const(0, DType.I64))
         both = build.Concat(build(replace(op, keep_dims=True), x, _numbers(build, d)), x, axis=d)
@@ -65,7 +65,7 @@ def _checked(build: Builder, axes: OutPort, rank: int, operation: str) -> OutPor
     return build.InRange(axes, -rank, rank - 1, operation=operation, rule=rule, different=rank)
 
 
-def _kept_size(build: Builder, axes: OutPort, d: int, rank: int) -> OutPort:
+def _remaining_size(build: Builder, axes: OutPort, d: int, rank: int) -> OutPort:
     """Build [1] if axis d stays, [0] if it is one of `axes`."""
     flat = build.Reshape(axes, _numbers(build, -1))
     named = build.LogicalOr(build.Equal(flat, d), build.Equal(flat, d - rank))

@@ -81,7 +81,7 @@ def quantize_before_view(node: Node, op: FakeQuantize, build: Builder) -> OutPor
     x = moved.node.source(0)
     before, after = volume(x.shape), volume(moved.shape)
     keeps = before == after or (isinstance(before, int) and isinstance(after, int) and before < after)
-    return again(build, [moved], _quantized(build, node, x)) if keeps and x.node.held is None else None
+    return again(build, [moved], _quantized(build, node, x)) if keeps and x.node.constant_data is None else None
 
 
 RULES = (quantize_once, quantize_before_concat, quantize_before_pool, quantize_before_view)

@@ -36,7 +36,7 @@ def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
     ):
         return None
     counted = isinstance(op, Average) and op.counts(windows) is not Counted.DATA
-    bounds = [_kept(windows, a) for a in range(windows.rank)]
+    bounds = [_data_range(windows, a) for a in range(windows.rank)]
     if any(k is None for k in bounds) or (counted and (windows.rounding is Rounding.CEIL or not x.type.dtype.is_float)):
         return None
     ranges = [k for k in bounds if k is not None]
@@ -53,7 +53,7 @@ def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
     return build.Multiply(pooled, prod(sizes) / prod(op.kernel)) if counted else pooled
 
 
-def _kept(windows: Windows, a: int) -> tuple[int, int] | None:
+def _data_range(windows: Windows, a: int) -> tuple[int, int] | None:
     """Return the first and last element along an axis that are data in some window; None if unknown."""
     size, before, count, kernel = windows.extents[a], windows.before[a], windows.counts[a], windows.kernel[a]
     if not (isinstance(size, int) and isinstance(before, int) and isinstance(count, int) and isinstance(kernel, int)):

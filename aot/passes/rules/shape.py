@@ -63,7 +63,7 @@ def merge_reshapes(node: Node, op: Op, build: Builder) -> OutPort | None:
 def write_target_out(node: Node, op: Reshape, build: Builder) -> OutPort | None:
     """Reshape(x, a shape computed from run-time sizes) -> Reshape(x, 0 .. -1 ..), which computes nothing"""
     target = node.source(1)
-    if target.node.held is not None or target.value is None:
+    if target.node.constant_data is not None or target.value is None:
         return None
     return reshaped(node.source(0), node.out_port(0).shape, build)
 

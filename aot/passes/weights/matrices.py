@@ -61,7 +61,7 @@ class Matrix:
     def name(self) -> str:
         """The name of the constant that holds the elements."""
         port = self.source
-        while port.node.held is None and port.node.in_ports():
+        while port.node.constant_data is None and port.node.in_ports():
             port = port.node.source()
         return port.node.name
 
@@ -99,8 +99,8 @@ def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
             fits = port.type.rank == 2 or node.type in RECURRENT
             if not fits or not port.type.is_static or min(port.type.static_shape[-2:]) < LEAST_ROWS:
                 continue
-            known = node.type == "Gather" and held_floats(node.source(1), whole=True) is not None  # a constant row
-            if not known and (_deferred(port) is not None or held_floats(port, whole=True) is not None):
+            known = node.type == "Gather" and constant_floats(node.source(1), whole=True) is not None  # a constant row
+            if not known and (_deferred(port) is not None or constant_floats(port, whole=True) is not None):
                 wide = not isinstance(node.op, MatMul) or node.id in last
                 turned = isinstance(node.op, MatMul) and not node.op.transpose_b
                 yield Matrix(node, at, turned, max(WIDE_BITS, bits) if wide else bits)
@@ -129,7 +129,7 @@ def shared_last(found: Sequence[Matrix]) -> list[Matrix]:
 def small_numbers(port: OutPort, bits: int) -> Node | None:
     """Return the constant of at most `bits` each that a matrix is decompressed from; None for another matrix."""
     node = port.node
-    while node.held is None:
+    while node.constant_data is None:
         if node.type not in DECOMPRESSION:
             return None
         node = max((s for s in node.sources() if s is not None), key=lambda s: prod(s.type.static_shape)).node
@@ -186,7 +186,7 @@ def _elements(matrix: Matrix) -> Array | Deferred:
     found = _deferred(matrix.source)
     if isinstance(found, Deferred) and not matrix.turned and len(found.shape) == 2:
         return found if part_of(found, 0, 0, 1) is not None else found.array()
-    weights = held_floats(matrix.source, whole=True)
+    weights = constant_floats(matrix.source, whole=True)
     assert weights is not None, "matrices have values"
     return np.ascontiguousarray(weights.T if matrix.turned else weights, np.float32)
 
@@ -224,8 +224,8 @@ def _relative(errors: float, elements: float) -> float:
 def _deferred(port: OutPort) -> Array | Deferred | None:
     """Return the value of a port that constants alone determine by operations that decompress; None for others."""
     node = port.node
-    if node.held is not None or node.type not in DECOMPRESSION or not port.type.is_static:
-        return node.held
+    if node.constant_data is not None or node.type not in DECOMPRESSION or not port.type.is_static:
+        return node.constant_data
     sources = [s for s in node.sources() if s is not None]
     given = [x for s in sources if (x := _deferred(s)) is not None]
     if len(given) < len(node.in_ports()):
@@ -233,14 +233,14 @@ def _deferred(port: OutPort) -> Array | Deferred | None:
     return Deferred(node.op, tuple(given), tuple(s.type for s in sources), port.type)
 
 
-def held_floats(port: OutPort, *, whole: bool = False) -> Array | None:
+def constant_floats(port: OutPort, *, whole: bool = False) -> Array | None:
     """Return the value of a port that constants alone determine; None for others, and for random ones.
 
     `whole`: also of constants that are integers, as compressed weights are, or pass a FakeQuantize.
     """
     nodes: list[Node] = []
     for node in producers_first([port.node], lambda n: (s.node for s in n.sources() if s is not None), _name):
-        if not node.op.pure or node.regions or (not node.in_ports() and node.held is None):
+        if not node.op.pure or node.regions or (not node.in_ports() and node.constant_data is None):
             return None
         nodes.append(node)
     kept = [n for n in nodes if isinstance(n.op, Constant)]

@@ -44,17 +44,17 @@ LOOK_SECONDS = 0.25  # between looks whether a client is still there
 CLOSED = 499  # the status of a request whose client has gone; none is sent
 
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 
-class _Kept(Generic[Made]):
+class _PerModel(Generic[T]):
     """Values that are made once for each model that is loaded."""
 
-    def __init__(self, repository: Repository, make: Callable[[ServedModel], Made]) -> None:
+    def __init__(self, repository: Repository, make: Callable[[ServedModel], T]) -> None:
         self._repository, self._make = repository, make
-        self._known: dict[ServedModel, Made] = {}
+        self._known: dict[ServedModel, T] = {}
 
-    async def of(self, served: ServedModel) -> Made:
+    async def of(self, served: ServedModel) -> T:
         """Return the value of a model."""
         if served not in self._known:
             loaded = set(self._repository.loaded())
@@ -69,11 +69,11 @@ class OpenAi:
     def __init__(self, repository: Repository) -> None:
         self._repository, self._settings = repository, repository.settings
         executor, settings = repository.executor, repository.settings
-        self._languages = _Kept(repository, lambda served: ServedLanguageModel(served, settings, executor))
-        self._embedders = _Kept(repository, Embedder)
-        self._rerankers = _Kept(repository, Reranker)
-        self._speech_models = _Kept(repository, lambda served: ServedSpeechModel(served, settings))
-        self._voices = _Kept(repository, lambda served: ServedVoice(served, settings))
+        self._languages = _PerModel(repository, lambda served: ServedLanguageModel(served, settings, executor))
+        self._embedders = _PerModel(repository, Embedder)
+        self._rerankers = _PerModel(repository, Reranker)
+        self._speech_models = _PerModel(repository, lambda served: ServedSpeechModel(served, settings))
+        self._voices = _PerModel(repository, lambda served: ServedVoice(served, settings))
 
     def routes(self) -> list[Route]:
         return [

@@ -106,12 +106,12 @@ def read_tokenizer(path: Path) -> Tokenizer:
         _check_merges(metadata, path.name)
         return of_metadata(metadata, path.name)
     if head.startswith(FIRST_BYTES):
-        return kept_tokenizer(read_manifest(path), path.name)
+        return stored_tokenizer(read_manifest(path), path.name)
     beside = {name: read_text(other) for name in (SETTINGS, CHAT_TEMPLATE) if (other := path.with_name(name)).is_file()}
     return _of_texts({TOKENIZER: read_text(path), **beside}, path.name)
 
 
-def kept_tokenizer(manifest: Manifest, name: str) -> Tokenizer:
+def stored_tokenizer(manifest: Manifest, name: str) -> Tokenizer:
     """Return the tokenizer that a compiled model keeps; UsageError without one.
 
     `manifest`: of a library, or of a model that was compiled in memory; `name`: of the model, for errors.

@@ -114,7 +114,7 @@ def compare(
     subject = library if library is not None else Compiled(second, asked, threads).made
     told, asked = asked, with_decided(asked, subject.manifest)
     side, compiled = side_of(against, path, asked), Compiled(second, asked, threads)
-    inputs, made = _made(subject, data)
+    inputs, made = _inputs_and_outputs(subject, data)
     judge = Judge(bound, asked, _fewer_bits(subject, path, asked))
     library = subject = None  # its weights need not be in memory from here on
     outputs = tuple(_judged(judge, made, side.outputs(inputs)))
@@ -131,7 +131,9 @@ def compare(
     return replace(found, layers=rows, same_code=same)
 
 
-def _made(model: CompiledModel, data: Mapping[str, Array] | None) -> tuple[Arrays, list[tuple[TensorInfo, Array]]]:
+def _inputs_and_outputs(
+    model: CompiledModel, data: Mapping[str, Array] | None
+) -> tuple[Arrays, list[tuple[TensorInfo, Array]]]:
     """Return the inputs, noise if there are no data, and the outputs of a compiled model."""
     inputs = dict(data) if data is not None else example_inputs(model.inputs, model.manifest.rules)
     return inputs, list(zip(model.outputs, results(model, inputs), strict=True))

@@ -147,7 +147,7 @@ def _is_finite(graph: Graph, inputs: Arrays) -> bool:
     """True if no value inside of the model overflows."""
 
     def observe(port: OutPort, value: Array) -> None:
-        if port.node.held is None and value.dtype.kind == "f" and not np.isfinite(value).all():
+        if port.node.constant_data is None and value.dtype.kind == "f" and not np.isfinite(value).all():
             raise _InfiniteError
 
     try:

@@ -96,7 +96,7 @@ class Compiled:
     @property
     def made(self) -> CompiledModel:
         """The model as it is compiled without further outputs."""
-        return self._made(self.options)
+        return self._compile(self.options)
 
     def outputs(self, inputs: Arrays) -> list[Array]:
         return results(self.made, inputs)
@@ -110,14 +110,14 @@ class Compiled:
         read = dict.fromkeys(name for one in layers for name in one.sources if name not in own)
         first = [name for name in read if known is not None and name in known]
         options = replace(self.options, cut=((*begin, *first), tuple(one.name for one in layers)))
-        made = self._made(options)
+        made = self._compile(options)
         needed = {name for info in made.inputs for name in (info.name, *info.names)}
         given = inputs | {name: np.asarray(known[name]) for name in first if known is not None}
         found = made({name: array for name, array in given.items() if name in needed})
         for i, (layer, info) in enumerate(zip(layers, made.outputs, strict=True)):
             take(layer.name, decoded(found[i], info.dtype))
 
-    def _made(self, options: CompileOptions) -> CompiledModel:
+    def _compile(self, options: CompileOptions) -> CompiledModel:
         return mapped(lambda: alone(self.model, options).built, self.threads)
 
 

@@ -11,7 +11,7 @@ from aot.opset.products.convolution import Convolution, GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
 from aot.opset.products.matmul import MatMul
 from aot.opset.recurrent.recurrent_cells import Recurrent
-from aot.passes.weights.matrices import held_floats
+from aot.passes.weights.matrices import constant_floats
 from aot.runtime.abi import DType
 
 # Dimensions of weights that are not summed; those of MatMul depend on its attributes.
@@ -78,7 +78,7 @@ def products_of(graph: Graph) -> list[Product]:
         outer = _outer(node)
         if outer is None or node.out_port(0).type.dtype is not DType.F32:
             continue
-        weights = held_floats(node.source(_WEIGHTS))
+        weights = constant_floats(node.source(_WEIGHTS))
         if weights is not None and weights.size:
             found.append(Product(node, weights, outer))
     return found

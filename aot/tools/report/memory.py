@@ -32,11 +32,16 @@ def weights(graph: Graph) -> list[Facts]:
     """Return constants of a graph with the layers that read them, the largest first: `name`, `type`, `bytes`."""
     found: list[Facts] = []
     for node in graph.order():
-        if node.held is None or not node.out_ports():
+        if node.constant_data is None or not node.out_ports():
             continue
         readers = [port.node.name for port in node.out_port().get_destinations()]
         found.append(
-            {"name": node.name, "type": str(node.out_port().type), "bytes": int(node.held.nbytes), "readers": readers}
+            {
+                "name": node.name,
+                "type": str(node.out_port().type),
+                "bytes": int(node.constant_data.nbytes),
+                "readers": readers,
+            }
         )
     return sorted(found, key=lambda one: -one["bytes"])
 

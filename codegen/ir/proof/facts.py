@@ -225,11 +225,11 @@ class Facts(KnownFacts):
         gap = side[0]
         for v, c in gap.terms.items():
             if isinstance(v, Var) and c in (1, -1) and not any(v in variables(t) for t in gap.terms if t is not v):
-                made_of: dict[Expr, Expr] = {
+                late_symbols_of: dict[Expr, Expr] = {
                     u: m for u in variables(*goal.terms) if v in variables(m := self.meaning.get(u, ZERO.expr()))
                 }
-                if made_of or v in variables(*goal.terms):
-                    goal = rewritten(goal, made_of.get) if made_of else goal
+                if late_symbols_of or v in variables(*goal.terms):
+                    goal = rewritten(goal, late_symbols_of.get) if late_symbols_of else goal
                     return replaced(goal, v, gap.plus(Affine({v: c}), -1).times(-c).expr())
         return self.written(goal)
 

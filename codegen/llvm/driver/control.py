@@ -13,7 +13,7 @@ from aot.codegen.ir.loops import Expr, Size, Var
 from aot.codegen.ir.program import Bind, Check, Jump, Label, Let, Program, SizeConstraint
 from aot.codegen.llvm.driver.places import address
 from aot.codegen.llvm.driver.plan import plan_rows
-from aot.codegen.llvm.driver.shape_functions import depends, function_text, made_of, symbol_code
+from aot.codegen.llvm.driver.shape_functions import depends, function_text, late_symbols_of, symbol_code
 from aot.codegen.llvm.driver.size_code import CheckedSizeCode
 from aot.runtime import abi
 
@@ -129,7 +129,7 @@ class _Dependents:
         made = depends(program)
         self.computed = program.computed
         self.rows: list[Size] = [size for row in plan_rows(program) for size in row]
-        self._rows = _by_symbol(made_of(size, made) for size in self.rows)
+        self._rows = _by_symbol(late_symbols_of(size, made) for size in self.rows)
         self._computed = _by_symbol(made[size.name] for size, _ in program.computed)
 
     def rows_of(self, symbols: Iterable[str]) -> list[tuple[int, Size]]:

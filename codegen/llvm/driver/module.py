@@ -21,11 +21,11 @@ from aot.codegen.ir.program import Program, Tensor
 from aot.codegen.llvm.driver.control import control_functions
 from aot.codegen.llvm.driver.generation import generation_functions
 from aot.codegen.llvm.driver.plan import plan_bytes, plan_function
-from aot.codegen.llvm.driver.shape_functions import depends, made_of, size_functions, static
+from aot.codegen.llvm.driver.shape_functions import depends, late_symbols_of, size_functions, static
 from aot.codegen.llvm.driver.size_code import size_text
 from aot.codegen.llvm.driver.thunks import thunks
 from aot.codegen.llvm.pool import system_texts, template_text
-from aot.codegen.nest.kept_kernel import facts_of
+from aot.codegen.nest.cached_kernel import facts_of
 from aot.codegen.target import Target
 from aot.runtime import abi
 from aot.runtime.abi import DType
@@ -101,7 +101,7 @@ def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
             known: dict[Expr, Expr] = {s: as_expr(n, DType.I64) for s, n in zip(f.sizes, call.sizes, strict=True)}
             needed[normal(rewrite(f.scratch_bytes, known), {}).expr()] = None
     late = depends(program)
-    if wrong := next((e for e in needed if made_of(e, late)), None):
+    if wrong := next((e for e in needed if late_symbols_of(e, late)), None):
         raise InternalError(f"scratch memory has a size that is known before an inference, got {size_text(wrong)}")
     total: Size = most
     for size in needed:

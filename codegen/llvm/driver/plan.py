@@ -9,7 +9,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.loops import Const, Size, prim
 from aot.codegen.ir.program import MemoryRegion, Program
 from aot.codegen.llvm.driver.shape_functions import as_expr, function_text, static, symbol_code
-from aot.codegen.nest.kept_kernel import facts_of
+from aot.codegen.nest.cached_kernel import facts_of
 from aot.runtime import abi
 
 Rows = list[tuple[Size, Size]]

@@ -56,11 +56,11 @@ def depends(program: Program) -> Mapping[str, frozenset[str]]:
     """Return the late symbols that each stored size depends on, by name."""
     found = {x.symbol.name: frozenset((x.symbol.name,)) for x in program.late}
     for size, meaning in program.computed:
-        found[size.name] = made_of(meaning, found)
+        found[size.name] = late_symbols_of(meaning, found)
     return found
 
 
-def made_of(size: Size, late: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def late_symbols_of(size: Size, late: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Return the late symbols that a size depends on; `late`: those of each name, from `depends`."""
     if not isinstance(size, Expr):
         return frozenset()
@@ -123,7 +123,7 @@ def _shapes(program: Program, scratch: Size) -> str:
         same = code.add(f"and i1 {same}, {equal}")
     late = depends(program)
     for i, dim in enumerate(dim for tensor in program.outputs for dim in tensor.shape):
-        value = "-1" if made_of(dim, late) else code.operand(dim)
+        value = "-1" if late_symbols_of(dim, late) else code.operand(dim)
         code.lines.append(f"%o{i} = getelementptr i64, ptr %output_dims, i64 {i}")
         code.lines.append(f"store i64 {value}, ptr %o{i}, align 8")
     room = _room(program, scratch, code)

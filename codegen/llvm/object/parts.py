@@ -29,7 +29,7 @@ from aot.codegen.llvm.object.features import features_used
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store, compiler_digest
 from aot.codegen.llvm.object.workers import Workers
-from aot.codegen.nest.kept_kernel import KeptKernel
+from aot.codegen.nest.cached_kernel import CachedKernel
 from aot.codegen.target import Target
 from aot.runtime.loading.foreign.wasm import MAGIC
 
@@ -114,7 +114,7 @@ class Parts:
 
 
 def _digest(kernel: Kernel) -> str:
-    return kernel.digest if isinstance(kernel, KeptKernel) else digest(kernel.named(""))
+    return kernel.digest if isinstance(kernel, CachedKernel) else digest(kernel.named(""))
 
 
 class Objects:

@@ -99,7 +99,7 @@ class Workers:
 
     def _compiled(self, place: int, process: subprocess.Popen[bytes] | None, text: str, level: int | None) -> bytes:
         begin = time.perf_counter()
-        code = _made(process, text, self._target, level)
+        code = _object_bytes(process, text, self._target, level)
         self.seconds[place] = time.perf_counter() - begin
         return code
 
@@ -125,7 +125,7 @@ class Workers:
             process.communicate()
 
 
-def _made(process: subprocess.Popen[bytes] | None, text: str, target: Target, level: int | None) -> bytes:
+def _object_bytes(process: subprocess.Popen[bytes] | None, text: str, target: Target, level: int | None) -> bytes:
     if process is None:
         return compile_module(text, target, level)
     assert process.stdin is not None and process.stdout is not None

@@ -18,7 +18,7 @@ from aot.codegen.ir.schedule import Schedule, ScheduleError, Tile
 from aot.codegen.nest.points import Points, Span, Spans, Stmts, unrolled
 from aot.codegen.nest.stored import unused_name
 from aot.codegen.nest.sums.row_vectors import row_vectors
-from aot.codegen.nest.sums.scaled_steps import with_kept
+from aot.codegen.nest.sums.scaled_steps import with_register_values
 from aot.runtime.abi import DType
 
 ROW_TERMS = 8  # terms of a row that a vector of 128 bits holds
@@ -45,7 +45,7 @@ def in_halves(
         plan = replace(schedule, tile=(Tile(axis.name, ROW_TERMS),))  # fewer terms at the end are loaded one by one
         rows, body = row_vectors(reduction.body, plan, points, spans, unused_name(prefix, definition))
         stmts = unrolled(points.each((Store(half, cell, body, "add"),), spans), reduction.axes, spans)
-        return (*ahead(spans), *with_kept(rows, {a: s for a, s in spans.items() if a is not axis}, stmts))
+        return (*ahead(spans), *with_register_values(rows, {a: s for a, s in spans.items() if a is not axis}, stmts))
 
     step = ROW_TERMS if schedule.row_vectors == axis.name else 1
     turn, rest = Var(f"{axis.name}.c", extent // step), extent % step

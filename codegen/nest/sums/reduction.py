@@ -62,7 +62,7 @@ from aot.codegen.nest.sums.long_sums import (
 )
 from aot.codegen.nest.sums.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
 from aot.codegen.nest.sums.row_vectors import row_vectors
-from aot.codegen.nest.sums.scaled_steps import Kept, ScaledStep, kept_values, with_kept
+from aot.codegen.nest.sums.scaled_steps import RegisterValue, ScaledStep, register_values, with_register_values
 from aot.codegen.nest.sums.word_blocks import WordBlocks, WordRows, word_vectors
 from aot.runtime.abi import DType
 
@@ -76,10 +76,10 @@ def in_tiles(
     acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
     sums = _in_order(reduction.axes, schedule)
     scaled_step = _scaled_step(definition, reduction, sums, schedule, points)
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[RegisterValue, ...] = ()
     total, own = (acc, reduction.body) if scaled_step is None else (scaled_step.total, scaled_step.body)
     if scaled_step is None and schedule.dots is None and not is_chain_sum(reduction):
-        kept, own = kept_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
+        kept, own = register_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
     whole = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
     outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
     ahead = partial(prefetch_ahead, reduction, schedule, points, block_spans, whole)
@@ -94,7 +94,7 @@ def in_tiles(
         rows, body = row_vectors(inside.body, schedule, points, inner, unused_name("", definition))
         words = word_vectors(inside, schedule, points, inner, unused_name("row", definition))
         stmts = _products_added(replace(inside, body=body), schedule, points, total, inner, words)
-        stmts = with_kept(rows, {a: s for a, s in inner.items() if a.name != schedule.row_vectors}, stmts)
+        stmts = with_register_values(rows, {a: s for a, s in inner.items() if a.name != schedule.row_vectors}, stmts)
         fetches = ahead(inner)
         if schedule.prefetch_epilogue:
             fetches += prefetch_epilogue(definition, reduction, schedule, points, whole, inner)
@@ -135,7 +135,7 @@ def in_tiles(
     panels = _prefetched(reduction, schedule)
     first, last = _between_blocks(definition, reduction, points, block_spans, acc)
     begin = points.each((Store(acc, cell, first),))
-    return _with_far(far, points, acc, begin, with_kept(kept, {}, _in_blocks(blocks, terms(sums, {}))), last)
+    return _with_far(far, points, acc, begin, with_register_values(kept, {}, _in_blocks(blocks, terms(sums, {}))), last)
 
 
 def _partial_sums(

@@ -12,7 +12,7 @@ from aot.codegen.ir.expressions import rewrite, unguarded, variables
 from aot.codegen.ir.loops import Expr, Load, Space, Var, dense
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.nest.points import Points, Spans, depending
-from aot.codegen.nest.sums.scaled_steps import Kept
+from aot.codegen.nest.sums.scaled_steps import RegisterValue
 from aot.runtime.abi import DType
 
 _HERE = (Space.TABLE, Space.REGISTERS)  # constants, and numbers that are loaded already
@@ -20,7 +20,7 @@ _HERE = (Space.TABLE, Space.REGISTERS)  # constants, and numbers that are loaded
 
 def row_vectors(
     body: Expr, schedule: Schedule, points: Points, inner: Spans, name: str
-) -> tuple[tuple[Kept, ...], Expr]:
+) -> tuple[tuple[RegisterValue, ...], Expr]:
     """Return the vectors of a tile of the sum that all columns share, and the body that reads lanes of them.
 
     A tile of fewer terms than a vector has none. `name`: prefix of the names of buffers.
@@ -31,18 +31,18 @@ def row_vectors(
     moving, across = (_moving(points, a) for a in (axis, points.vector))
     found = [x for x in dict.fromkeys(unguarded(body)) if x.dtype is DType.F32 and x.buffer.space not in _HERE]
     found = [x for x in found if variables(x) & moving and not variables(x) & across]
-    kept = {x: _kept(x, axis, schedule, points, inner, f"{name}rows{n}") for n, x in enumerate(found)}
+    kept = {x: _in_registers(x, axis, schedule, points, inner, f"{name}rows{n}") for n, x in enumerate(found)}
     term = Var(f"{axis.name}.u", inner[axis].extent)
     reads: dict[Expr, Expr] = {x: Load(k.buffer, (*k.points.cell[:-1], term)) for x, k in kept.items()}
     return tuple(kept.values()), rewrite(body, reads)
 
 
-def _kept(x: Load, axis: Var, schedule: Schedule, points: Points, inner: Spans, name: str) -> Kept:
+def _in_registers(x: Load, axis: Var, schedule: Schedule, points: Points, inner: Spans, name: str) -> RegisterValue:
     rows = tuple(a for a in points.axes if variables(x) & _moving(points, a))
     lanes = replace(schedule, lanes=(axis.name, inner[axis].extent))
     own = Points((*rows, axis), points.spans | {axis: inner[axis]}, points.lets, lanes)
     dtype = x.buffer.dtype if schedule.halves else x.dtype
-    return Kept(x, dense(name, *own.shape, space=Space.REGISTERS, dtype=dtype), own, ())
+    return RegisterValue(x, dense(name, *own.shape, space=Space.REGISTERS, dtype=dtype), own, ())
 
 
 def _moving(points: Points, axis: Var) -> set[Var]:

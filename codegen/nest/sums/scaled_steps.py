@@ -47,7 +47,7 @@ from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RegisterValue:
     """A value that is equal in a step, in registers: one for each point, and along unrolled axes `sums` of the sum."""
 
     value: Expr
@@ -67,9 +67,9 @@ class Kept:
         return stmts
 
 
-def kept_values(
+def register_values(
     body: Expr, sums: tuple[Var, ...], unrolled: tuple[Var, ...], schedule: Schedule, points: Points, name: str
-) -> tuple[tuple[Kept, ...], Expr]:
+) -> tuple[tuple[RegisterValue, ...], Expr]:
     """Return the values in `body` that are equal along `sums`, and the body that reads them from registers.
 
     Values may differ along the axes `unrolled` of these, each point of which has its own. `name`: prefix of the names
@@ -77,12 +77,12 @@ def kept_values(
     """
     moving = {a: {a, *(part for part, _ in depending(points.lets, a))} for a in sums}  # an axis and those fused into it
     values = dict.fromkeys(_equal(body, frozenset[Var]().union(*(moving[a] for a in sums if a not in unrolled))))
-    return _all_kept(values, body, unrolled, schedule, points, name)
+    return _all_in_registers(values, body, unrolled, schedule, points, name)
 
 
-def kept_operands(
+def register_operands(
     body: Expr, axis: Var, schedule: Schedule, points: Points, name: str
-) -> tuple[tuple[Kept, ...], Expr]:
+) -> tuple[tuple[RegisterValue, ...], Expr]:
     """Return the floats in `body` that are loaded and equal along `axis`, and the body that reads them from registers.
 
     Conversions belong to them, but no arithmetic: it rounds as in the body.
@@ -93,17 +93,17 @@ def kept_operands(
         inner = e.args[0] if isinstance(e, Prim) and e.fn == "cast" else e
         if isinstance(inner, Load) and e.dtype is DType.F32 and variables(inner).isdisjoint(moving):
             values[e] = None
-    return _all_kept(values, body, (), schedule, points, name)
+    return _all_in_registers(values, body, (), schedule, points, name)
 
 
-def _all_kept(
+def _all_in_registers(
     values: Iterable[Expr], body: Expr, unrolled: tuple[Var, ...], schedule: Schedule, points: Points, name: str
-) -> tuple[tuple[Kept, ...], Expr]:
-    kept = tuple(_kept(v, f"{name}kept{n}", unrolled, schedule, points) for n, v in enumerate(values))
+) -> tuple[tuple[RegisterValue, ...], Expr]:
+    kept = tuple(_in_registers(v, f"{name}kept{n}", unrolled, schedule, points) for n, v in enumerate(values))
     return kept, rewrite(body, {k.value: k.load for k in kept})
 
 
-def with_kept(kept: tuple[Kept, ...], spans: Spans, stmts: Stmts) -> Stmts:
+def with_register_values(kept: tuple[RegisterValue, ...], spans: Spans, stmts: Stmts) -> Stmts:
     """Compute values before `stmts`, which read them."""
     stmts = (*(s for k in kept for s in k.fill(spans)), *stmts)
     for k in kept:
@@ -111,7 +111,9 @@ def with_kept(kept: tuple[Kept, ...], spans: Spans, stmts: Stmts) -> Stmts:
     return stmts
 
 
-def _kept(value: Expr, name: str, unrolled: tuple[Var, ...], schedule: Schedule, points: Points) -> Kept:
+def _in_registers(
+    value: Expr, name: str, unrolled: tuple[Var, ...], schedule: Schedule, points: Points
+) -> RegisterValue:
     moving = variables(value)
     lets = [(a, e) for a, e in points.lets if a in moving]
     moving = moving | variables(*(e for _, e in lets))
@@ -119,7 +121,7 @@ def _kept(value: Expr, name: str, unrolled: tuple[Var, ...], schedule: Schedule,
     own = Points(axes, points.spans, points.lets, schedule)
     sums = tuple(a for a in unrolled if a in moving)
     sizes = (*(a.extent for a in sums if a.extent is not None), *own.shape)
-    return Kept(value, dense(name, *sizes, space=Space.REGISTERS, dtype=value.dtype), own, sums)
+    return RegisterValue(value, dense(name, *sizes, space=Space.REGISTERS, dtype=value.dtype), own, sums)
 
 
 class ScaledStep:
@@ -136,7 +138,7 @@ class ScaledStep:
         own = self.terms
         self.total = points.accumulator(f"{name}part", own.dtype)
         unrolled = tuple(a for a in sums if schedule.size(a.name).size == a.extent)
-        self.kept, self.body = kept_values(own, sums, unrolled, schedule, points, name)
+        self.kept, self.body = register_values(own, sums, unrolled, schedule, points, name)
 
     def scaled(self, total: Expr) -> Expr:
         """Return what a step adds to the sum; `total`: the sum of its terms."""
@@ -146,7 +148,7 @@ class ScaledStep:
         """Return the statements of a step: `stmts` add its terms."""
         zero = self.points.each((Store(self.total, cell, as_expr(0, self.total.dtype)),))
         add = self.points.each((Store(acc, cell, self.scaled(Load(self.total, cell)), self.fn),), spans)
-        return with_kept(self.kept, spans, (Alloc(self.total, (*zero, *stmts, *add)),))
+        return with_register_values(self.kept, spans, (Alloc(self.total, (*zero, *stmts, *add)),))
 
 
 def in_step(e: Expr, whole: Reduce, sums: tuple[Var, ...]) -> Expr:
@@ -189,7 +191,7 @@ def shared_factors(reduction: Reduce, axis: Var) -> tuple[tuple[Expr, ...], Expr
     return tuple(f for f in factors if f not in own), reduce(mul, own)
 
 
-def values_kept(reduction: Reduce, axis: Var, unrolled: tuple[Var, ...]) -> int:
+def count_register_values(reduction: Reduce, axis: Var, unrolled: tuple[Var, ...]) -> int:
     """Return the number of values that are equal in a step of `axis`; each point of `unrolled` has its own."""
     if scaled_sum(reduction) is not None:
         return 0

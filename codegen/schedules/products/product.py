@@ -64,7 +64,7 @@ from aot.codegen.schedules.products.register_tile import (
     tile_of,
     tile_text,
 )
-from aot.codegen.schedules.products.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
+from aot.codegen.schedules.products.scaled import column_bytes, field_axes, register_vectors, step_axis, takes_pairs
 from aot.codegen.schedules.request import Reasons, Request, ScheduleChoice
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
@@ -110,7 +110,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> ScheduleChoice:
     steps = None if halves else step_axis(d, form)
     scaled = steps is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
     depth = 0 if len(loops.rows) > 1 else column_bytes(d, form, steps)
-    cores, kept = 1 if shared or form.outer else target.cores, kept_vectors(d, form, steps)
+    cores, kept = 1 if shared or form.outer else target.cores, register_vectors(d, form, steps)
     rows = loops.count(loops.tiled, form)
     inner = tuple(a for n in loops.axes(loops.innermost) for a in form.sums if a.name == n)
     in_pairs = takes_pairs(d, form) or len(field_axes(d, form)) > 0

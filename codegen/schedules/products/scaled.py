@@ -10,7 +10,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.dot_forms import halved_factors, packed_field
-from aot.codegen.nest.sums.scaled_steps import shared_factors, values_kept
+from aot.codegen.nest.sums.scaled_steps import count_register_values, shared_factors
 from aot.codegen.schedules.products.product_form import MatmulShape, extent
 
 
@@ -39,12 +39,12 @@ def step_axis(d: Definition, form: MatmulShape) -> Var | None:
     return first if any(variables(f) for f in shared_factors(d.reduction, first)[0]) else None
 
 
-def kept_vectors(d: Definition, form: MatmulShape, steps: Var | None) -> int:
+def register_vectors(d: Definition, form: MatmulShape, steps: Var | None) -> int:
     """Return the registers that a step of the sum takes for each vector of columns, its accumulators included."""
     if halved_factors(d.reduction) is not None:
         return 2
     unrolled = form.sums[-1:] if takes_pairs(d, form) else ()
-    return 0 if steps is None or d.reduction is None else values_kept(d.reduction, steps, unrolled)
+    return 0 if steps is None or d.reduction is None else count_register_values(d.reduction, steps, unrolled)
 
 
 def column_bytes(d: Definition, form: MatmulShape, steps: Var | None) -> int:

@@ -12,7 +12,7 @@ from aot.codegen.ir.loops import Expr, Reduce, Var, cast, dense, prim
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.sums.scaled_steps import shared_factors, values_kept
+from aot.codegen.nest.sums.scaled_steps import count_register_values, shared_factors
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
@@ -113,12 +113,12 @@ def test_a_value_that_is_equal_in_a_step_is_computed_before_its_loop() -> None:
 def test_factors_and_values_of_a_step(product: str, factors: int, kept: int) -> None:
     found = Reduce("add", (g, r, h), PRODUCTS[product])
     assert len(shared_factors(found, g)[0]) == factors
-    assert values_kept(found, g, (h,)) == kept
+    assert count_register_values(found, g, (h,)) == kept
 
 
 def test_values_along_an_unrolled_axis_are_kept_for_each_of_its_points() -> None:
     value: Expr = PRODUCTS["a zero point that moves"]
-    assert values_kept(Reduce("add", (g, r, h), value), g, (h,)) == H
+    assert count_register_values(Reduce("add", (g, r, h), value), g, (h,)) == H
 
 
 @pytest.mark.parametrize("data", [DType.I8, DType.U8])

@@ -45,7 +45,7 @@ def weights(b: Builder, seed: int = 0, rows: int = 256, columns: int = 320) -> O
 
 
 def held(graph: Graph) -> list[Deferred]:
-    return [n.held for n in graph.order() if isinstance(n.held, Deferred)]
+    return [n.constant_data for n in graph.order() if isinstance(n.constant_data, Deferred)]
 
 
 @settings(max_examples=60)

@@ -118,6 +118,6 @@ def test_weights_without_a_partner_are_not_decompressed(monkeypatch: pytest.Monk
 
     graph = graph_of(make, (2, 512))
     fold_constants(graph)
-    assert any(isinstance(node.held, Deferred) for node in graph.nodes.values())
+    assert any(isinstance(node.constant_data, Deferred) for node in graph.nodes.values())
     monkeypatch.setattr(Deferred, "array", None)
     RuleSet("rules", branches.RULES)(graph)

@@ -42,7 +42,7 @@ def resize(
     scale: OutPort | None = None
     exact = True
     if by_size and node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
-        wanted, scale, exact = _kept_aspect(node, x, wanted, axes)
+        wanted, scale, exact = _uniform_scale(node, x, wanted, axes)
     kind = ShapeFrom.SIZES if by_size else ShapeFrom.SCALES
     if not exact or _needs_taps(node, wanted):
         crop = roi if node.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" else None
@@ -105,7 +105,7 @@ def _interpolated(
     return node.build.Interpolate_11(x, wanted, node.list(axes), shape_calculation_mode=kind, **fields)
 
 
-def _kept_aspect(node: OnnxNode, x: OutPort, sizes: OutPort, axes: list[int]) -> tuple[OutPort, OutPort, bool]:
+def _uniform_scale(node: OnnxNode, x: OutPort, sizes: OutPort, axes: list[int]) -> tuple[OutPort, OutPort, bool]:
     """Return sizes by one scale for all axes, that scale [1] in f64, and True if sizes are exactly scale * extent."""
     build = node.build
     own = node.cast(node.dims(x, axes), DType.F64)

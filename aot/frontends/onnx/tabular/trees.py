@@ -216,7 +216,7 @@ def _listed(node: OnnxNode, prefix: str, dtype: DType) -> tuple[Branches, Weight
         raise ModelError(f"{node.kind}: nodes must have different numbers, got {len(trees) - len(places)} twice")
     inner = modes != LEAF
     numbers = np.where(inner, np.cumsum(inner) - 1, ~(np.cumsum(~inner) - 1))
-    children = np.stack([_found(node, places, trees[inner], c[inner]) for c in (true, false)], 1)
+    children = np.stack([_node_indices(node, places, trees[inner], c[inner]) for c in (true, false)], 1)
     order, first = np.unique(trees, return_index=True)
     roots = np.sort(first)
     branches = Branches(
@@ -240,12 +240,12 @@ def _leaves(
     tables[f"{prefix}_weights"] = _attribute(node, f"{prefix}_weights", dtype)
     _equally_long(node, tables)
     tree, name, target, value = tables.values()
-    at = numbers[_found(node, places, tree, name)]
+    at = numbers[_node_indices(node, places, tree, name)]
     leaf = at < 0
     return Weights(~at[leaf], target[leaf], value[leaf], len(trees), trees)
 
 
-def _found(node: OnnxNode, places: dict[tuple[int, int], int], trees: Array, names: Array) -> Array:
+def _node_indices(node: OnnxNode, places: dict[tuple[int, int], int], trees: Array, names: Array) -> Array:
     """Return the indices of nodes in the list."""
     pairs = list(zip(trees.tolist(), names.tolist(), strict=True))
     indices = [places.get(pair, -1) for pair in pairs]

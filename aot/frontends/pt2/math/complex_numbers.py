@@ -96,7 +96,7 @@ def _counts(x: Operand) -> bool:
     return isinstance(x, Complex | OutPort)
 
 
-def _given(node: AtenNode) -> tuple[DType | None, ...]:
+def _output_types(node: AtenNode) -> tuple[DType | None, ...]:
     """Return element types of the outputs, those of the parts for complex ones."""
     return tuple(PART_TYPES.get(t, t) for t in node.attrs.get("given", ()))
 
@@ -127,7 +127,9 @@ def on_real(node: AtenNode, inputs: Sequence[Any], named: Mapping[str, Any] | No
     arguments = tuple(
         (n, PART_TYPES.get(v, v) if isinstance(v, str) else v) for n, v in {**node.arguments, **(named or {})}.items()
     )
-    made = replace(node, attrs={**node.attrs, "given": _given(node), "arguments": arguments}, inputs=list(inputs))
+    made = replace(
+        node, attrs={**node.attrs, "given": _output_types(node), "arguments": arguments}, inputs=list(inputs)
+    )
     found = function(made, *inputs)
     if isinstance(found, Outputs):
         found = found.values

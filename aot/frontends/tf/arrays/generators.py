@@ -58,7 +58,7 @@ def _mixed(node: TfNode, seed: OutPort) -> tuple[int, int]:
     return words[1] << 32 | words[0], words[3] << 32 | words[2]
 
 
-def _given_seeds(node: TfNode, key: OutPort, counter: OutPort) -> tuple[int, int]:
+def _constant_seeds(node: TfNode, key: OutPort, counter: OutPort) -> tuple[int, int]:
     """Return the seeds that are a key and the second number of a counter; UnsupportedError unless its first is 0."""
     first, second = (int(v) & MASK for v in node.ints(counter, "counter"))
     node.refuse(first != 0, f"the counter begins with 0, got {first}")
@@ -86,7 +86,7 @@ def stateless_uniform(node: TfNode, shape: OutPort, seed: OutPort) -> OutPort:
 @tf("StatelessRandomUniformV2")
 def stateless_uniform_v2(node: TfNode, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort) -> OutPort:
     _require_philox(node, algorithm)
-    return _fractions(node, shape, _given_seeds(node, key, counter))
+    return _fractions(node, shape, _constant_seeds(node, key, counter))
 
 
 def _fractions(node: TfNode, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
@@ -133,7 +133,7 @@ def stateless_uniform_int_v2(
     node: TfNode, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort, low: OutPort, high: OutPort
 ) -> OutPort:
     _require_philox(node, algorithm)
-    return _integers(node, shape, low, high, _given_seeds(node, key, counter))
+    return _integers(node, shape, low, high, _constant_seeds(node, key, counter))
 
 
 def _integers(node: TfNode, shape: OutPort, low: OutPort, high: OutPort, seeds: tuple[int, int]) -> OutPort:
@@ -173,7 +173,7 @@ def stateless_normal(node: TfNode, shape: OutPort, seed: OutPort) -> OutPort:
 @tf("StatelessRandomNormalV2")
 def stateless_normal_v2(node: TfNode, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort) -> OutPort:
     _require_philox(node, algorithm)
-    return node.cast(_normal(node, shape, _given_seeds(node, key, counter)), node.dtype("dtype"))
+    return node.cast(_normal(node, shape, _constant_seeds(node, key, counter)), node.dtype("dtype"))
 
 
 @tf("TruncatedNormal")

@@ -30,7 +30,7 @@ def while_(node: TfNode, going: OutPort, *states: Value) -> Outputs:
         raise ModelError(f"{node.kind}: the body carries {len(free)} values, got {len(states)}")
     given = {i: whole(v) for i, v in (*captured.items(), *zip(free, states, strict=True))}
     values = [given[i] for i in range(len(body.parameters))]
-    carried = {i: 1 + k for k, i in enumerate(free) if not _is_kept(body, i, k)}
+    carried = {i: 1 + k for k, i in enumerate(free) if not _is_loop_invariant(body, i, k)}
     graph, results = stable_region(node, body, values, [i not in carried for i in range(len(values))], carried)
     made = _loop(node, going, graph, values, carried, results)
     ports = iter(made)
@@ -38,7 +38,7 @@ def while_(node: TfNode, going: OutPort, *states: Value) -> Outputs:
     return Outputs(outs)
 
 
-def _is_kept(body: Graph, i: int, k: int) -> bool:
+def _is_loop_invariant(body: Graph, i: int, k: int) -> bool:
     """True if carried value k, parameter i, never changes."""
     port = body.results[1 + k].source(0)
     while isinstance(port.node.op, Foreign) and port.node.op.kind == "Identity":

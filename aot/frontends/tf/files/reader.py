@@ -151,7 +151,7 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
     roots = Net(file, net.items, [], list(interface.outputs.values()), [])
     importer.visit(roots, env, scope, "")
     for name, output in zip(interface.outputs, roots.results, strict=True):
-        port = importer.given(importer.get(env, output, name), scope, f"output {name!r}")
+        port = importer.tensor_of(importer.get(env, output, name), scope, f"output {name!r}")
         made = graph.add(Result(), port, name=name, origin=Origin((name,), file))
         made.out_port(0).names = (name,) if ":" in name else (name, f"{name}:0")
     kept = [name for name in scope.written if name in scope.firsts]  # others are always set before they are read

@@ -221,7 +221,7 @@ class Importer:
         given = item.attrs[attribute].func.attr if attribute in item.attrs else item.attrs
         return function_net(self.functions[name], given, self.file)
 
-    def given(self, value: Value, scope: Scope, what: str) -> OutPort:
+    def tensor_of(self, value: Value, scope: Scope, what: str) -> OutPort:
         """Return a value that must be a tensor."""
         port = self.tensor(value, scope)
         if port is None:

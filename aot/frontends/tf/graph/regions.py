@@ -34,7 +34,7 @@ def _needs_inputs(self: Importer, item: Item, inputs: Sequence[Value]) -> None:
 @rule("If", "StatelessIf")
 def if_(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> list[Value]:
     _needs_inputs(self, item, inputs)
-    condition = self.given(inputs[0], scope, item.kind)
+    condition = self.tensor_of(inputs[0], scope, item.kind)
     if item.type("Tcond") not in (0, _BOOLEAN):
         condition = foreign(scope, "ToBool", condition, name=f"{name}/condition", file=self.file)
     fills = [_filled(self, _net(self, item, label)) for label in BRANCHES]
@@ -64,7 +64,7 @@ def _chosen(self: Importer, fills: list[Fill], k: int, inputs: Sequence[Value], 
     if k == len(fills) - 1:
         return fills[k](scope, args, "")
     number = self.constant(scope, np.array(k, np.int32), f"{name}/number{k}")
-    index = self.given(index, scope, "Case")
+    index = self.tensor_of(index, scope, "Case")
     condition = foreign(scope, "Equal", index, number, name=f"{name}/is{k}", file=self.file)
 
     def first(inner: Scope, given: Sequence[Value], prefix: str) -> list[Value]:
@@ -87,7 +87,7 @@ def _control(self: Importer, kind: str, scope: Scope, name: str) -> Control:
         op = Foreign("tf", kind, tuple(attrs.items()))
         return scope.graph.add(op, *sources, name=name, origin=Origin((name,), self.file), outputs=outputs)
 
-    return Control(name, self.file, kind, self.file, scope, self.first, self.given, add)
+    return Control(name, self.file, kind, self.file, scope, self.first, self.tensor_of, add)
 
 
 @rule("While", "StatelessWhile")

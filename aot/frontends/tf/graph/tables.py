@@ -67,7 +67,7 @@ def find(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: st
     """A foreign lookup whose inputs are keys, values, the keys to look up, and the default."""
     if len(inputs) < 3:
         raise CorruptError(f"{item.kind}: a table, keys and a default are inputs, got {len(inputs)}")
-    given = [self.given(v, scope, item.kind) for v in inputs[1:3]]
+    given = [self.tensor_of(v, scope, item.kind) for v in inputs[1:3]]
     known, reason = _known(self, item, inputs)
     if known is None:
         return [foreign(scope, "LookupTableFindV2", *given, name=name, file=self.file, unsupported=reason)]

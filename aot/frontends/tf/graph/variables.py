@@ -72,7 +72,7 @@ def assign(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: 
     if isinstance(value, Saved):
         self.saved[handle.name] = value
     else:
-        scope.set(handle.name, self.given(value, scope, item.kind))
+        scope.set(handle.name, self.tensor_of(value, scope, item.kind))
     return [handle]
 
 
@@ -80,7 +80,7 @@ def assign(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: 
 def update(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     _check_count(item, inputs, 2)
     handle = self.handle(inputs[0], item)
-    before, by = self.read(handle, scope), self.given(inputs[1], scope, item.kind)
+    before, by = self.read(handle, scope), self.tensor_of(inputs[1], scope, item.kind)
     scope.set(handle.name, foreign(scope, _UPDATES[item.kind], before, by, name=name, file=self.file))
     return [handle]
 
@@ -89,14 +89,14 @@ def update(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: 
 def gather(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     _check_count(item, inputs, 2)
     axis = self.constant(scope, np.array(item.integer("batch_dims"), np.int32), f"{name}/axis")
-    x, at = self.read(self.handle(inputs[0], item), scope), self.given(inputs[1], scope, item.kind)
+    x, at = self.read(self.handle(inputs[0], item), scope), self.tensor_of(inputs[1], scope, item.kind)
     return [foreign(scope, "GatherV2", x, at, axis, name=name, file=self.file, **_attrs(item, "batch_dims"))]
 
 
 @rule("ResourceGatherNd")
 def gather_nd(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     _check_count(item, inputs, 2)
-    x, at = self.read(self.handle(inputs[0], item), scope), self.given(inputs[1], scope, item.kind)
+    x, at = self.read(self.handle(inputs[0], item), scope), self.tensor_of(inputs[1], scope, item.kind)
     return [foreign(scope, "GatherNd", x, at, name=name, file=self.file)]
 
 
@@ -106,7 +106,7 @@ def scatter(self: Importer, item: Item, scope: Scope, inputs: list[Value], name:
     _check_count(item, inputs, 3)
     last = self.constant(scope, np.array(-1, np.int32), f"{name}/last")
     at = foreign(
-        scope, "ExpandDims", self.given(inputs[1], scope, item.kind), last, name=f"{name}/rows", file=self.file
+        scope, "ExpandDims", self.tensor_of(inputs[1], scope, item.kind), last, name=f"{name}/rows", file=self.file
     )
     kind = item.kind.removeprefix("Resource").removeprefix("Scatter")
     return _scattered(self, item, scope, inputs, at, f"TensorScatter{kind}", name)
@@ -116,7 +116,7 @@ def scatter(self: Importer, item: Item, scope: Scope, inputs: list[Value], name:
 def scatter_nd(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     _check_count(item, inputs, 3)
     kind = item.kind.removeprefix("Resource").removeprefix("ScatterNd")
-    at = self.given(inputs[1], scope, item.kind)
+    at = self.tensor_of(inputs[1], scope, item.kind)
     return _scattered(self, item, scope, inputs, at, f"TensorScatter{kind}", name)
 
 
@@ -124,7 +124,7 @@ def _scattered(
     self: Importer, item: Item, scope: Scope, inputs: list[Value], at: OutPort, kind: str, name: str
 ) -> Sequence[Value]:
     handle = self.handle(inputs[0], item)
-    x, updates = self.read(handle, scope), self.given(inputs[2], scope, item.kind)
+    x, updates = self.read(handle, scope), self.tensor_of(inputs[2], scope, item.kind)
     scope.set(handle.name, foreign(scope, kind, x, at, updates, name=name, file=self.file))
     return [handle]
 
@@ -133,7 +133,7 @@ def _scattered(
 def strided_slice_assign(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     _check_count(item, inputs, 5)
     handle = self.handle(inputs[0], item)
-    rest = [self.given(v, scope, item.kind) for v in inputs[1:5]]
+    rest = [self.tensor_of(v, scope, item.kind) for v in inputs[1:5]]
     masks = _attrs(item, "begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     made = foreign(
         scope, "TensorStridedSliceUpdate", self.read(handle, scope), *rest, name=name, file=self.file, **masks

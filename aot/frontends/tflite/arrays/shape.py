@@ -22,8 +22,8 @@ def reshape(node: TfliteNode, x: OutPort, target: OutPort | None = None) -> OutP
 
 @tflite("STABLEHLO_RESHAPE", stored=True)
 @by_parts
-def given_shape(node: TfliteNode, x: OutPort) -> OutPort:
-    return node.build.Reshape(x, node.list(node.given[0].shape))
+def reshaped(node: TfliteNode, x: OutPort) -> OutPort:
+    return node.build.Reshape(x, node.list(node.output_tensors[0].shape))
 
 
 @tflite("SQUEEZE", stored=True)
@@ -124,7 +124,7 @@ def densify(node: TfliteNode, x: OutPort) -> OutPort:
 
 @tflite("STABLEHLO_IOTA", stored=True)
 def iota(node: TfliteNode) -> OutPort:
-    build, sizes = node.build, node.given[0].shape
+    build, sizes = node.build, node.output_tensors[0].shape
     axis, dtype = node.integer("iota_dimension", 0), node.output_type()
     if not 0 <= axis < len(sizes):
         raise ModelError(f"{node.kind}: iota_dimension is an axis of the output, got {axis}")
@@ -137,7 +137,7 @@ def iota(node: TfliteNode) -> OutPort:
 @by_parts
 def broadcast_in_dim(node: TfliteNode, x: OutPort, axes: OutPort) -> OutPort:
     """Axes of `x` become those axes of the output that `axes` names."""
-    sizes, places = node.given[0].shape, node.ints(axes, "axes")
+    sizes, places = node.output_tensors[0].shape, node.ints(axes, "axes")
     if len(places) != x.type.rank or any(not 0 <= p < len(sizes) for p in places):
         raise ModelError(f"{node.kind}: an axis of the output for each axis, got {places}")
     others = [a for a in range(len(sizes)) if a not in places]

@@ -32,10 +32,10 @@ def max_pool(node: TfliteNode, x: OutPort) -> OutPort:
     if not fits(node, x) or not same(node.quantization(0), node.output_quantization()):
         return node.as_numbers(x)
     y = node.to_channels_last(node.build.MaxPool(node.to_channels_first(node.image(x)), **windows(node)))
-    return _held(node, y)
+    return _activated(node, y)
 
 
-def _held(node: TfliteNode, y: OutPort) -> OutPort:
+def _activated(node: TfliteNode, y: OutPort) -> OutPort:
     """Stored numbers within the range of the fused activation."""
     if not node.integer("fused_activation_function", 0):
         return y
@@ -56,7 +56,7 @@ def average_pool(node: TfliteNode, x: OutPort) -> OutPort:
     count = build.Round(build.Multiply(build.AvgPool(ones, exclude_pad=False, **fields), area))
     total = build.Round(build.Multiply(mean, count))  # exact: AvgPool may multiply by a rounded reciprocal
     mean = build.Round(build.Divide(total, count), mode=Rounding.HALF_AWAY_FROM_ZERO)
-    return _held(node, node.to_channels_last(node.cast(mean, x.type.dtype)))
+    return _activated(node, node.to_channels_last(node.cast(mean, x.type.dtype)))
 
 
 @exact("MEAN")

@@ -44,7 +44,7 @@ WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, PROJECTION_BIAS, NORMS = 1, 5
 PEEPHOLE_OF = {BEFORE: 0, FORGET: 1, LEAVE: 2}
 
 
-def held(node: TfliteNode, x: OutPort, low: int, high: int) -> OutPort:
+def clamped(node: TfliteNode, x: OutPort, low: int, high: int) -> OutPort:
     """`x` within limits."""
     build, dtype = node.build, x.type.dtype
     return build.Minimum(build.Maximum(x, build.const(low, dtype)), build.const(high, dtype))
@@ -52,7 +52,7 @@ def held(node: TfliteNode, x: OutPort, low: int, high: int) -> OutPort:
 
 def saturated(node: TfliteNode, x: OutPort, dtype: DType) -> OutPort:
     """`x` within the limits of a type, in its own."""
-    return held(node, x, *limits(dtype))
+    return clamped(node, x, *limits(dtype))
 
 
 def shifted_right(node: TfliteNode, product: OutPort, bits: int) -> OutPort:
@@ -193,14 +193,14 @@ class IntegerCell:
         assert callable(function)
         real = build.Multiply(node.cast(x, DType.F32), build.const(2.0**-bits, DType.F32))
         found = build.Round(build.Multiply(function(real), build.const(float(1 << UNIT_BITS), DType.F32)))
-        return held(node, node.cast(found, DType.I32), *limits(DType.I16))
+        return clamped(node, node.cast(found, DType.I32), *limits(DType.I16))
 
     def _clipped(self, x: OutPort, name: str, place: int) -> OutPort:
         clip, (low, high) = self.node.number(name, 0.0), limits(x.type.dtype)
         if clip <= 0:
             return x
         most = int(min(max(single(clip / whole_input(self.node, place).scales[0]), low), high))
-        return held(self.node, x, -most, most)
+        return clamped(self.node, x, -most, most)
 
     def _output(self, product: OutPort) -> OutPort:
         """Return the next h of a product in 2^-30."""

@@ -134,12 +134,12 @@ def compare(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
 
 @tflite("CAST", "STABLEHLO_CONVERT", stored=True, takes_complex=True)
 def cast_(node: TfliteNode, x: Number) -> Number:
-    return node.tf("Cast", x, DstT=node.given[0].type)
+    return node.tf("Cast", x, DstT=node.output_tensors[0].type)
 
 
 @tflite("BITCAST", stored=True)
 def bitcast(node: TfliteNode, x: OutPort) -> OutPort:
-    return node.tf("Bitcast", x, type=node.given[0].type)
+    return node.tf("Bitcast", x, type=node.output_tensors[0].type)
 
 
 @tflite("QUANTIZE", "DEQUANTIZE")

@@ -24,7 +24,7 @@ def reduced(node: TfliteNode, x: OutPort, axes: OutPort) -> OutPort:
 @tflite("ARG_MAX", "ARG_MIN", stored=True)
 def arg_extreme(node: TfliteNode, x: OutPort, axis: OutPort) -> OutPort:
     kind = "ArgMax" if node.kind == "ARG_MAX" else "ArgMin"
-    return node.tf(kind, x, axis, output_type=node.given[0].type)
+    return node.tf(kind, x, axis, output_type=node.output_tensors[0].type)
 
 
 @tflite("CUMSUM")

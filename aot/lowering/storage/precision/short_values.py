@@ -28,7 +28,7 @@ EXACTING = frozenset("floor ceil trunc round_even round_away sign mod rem sin co
 def shorten_values(types: ShortTypes) -> None:
     """Give values in the arena 16 bits."""
     steps, sums = types.steps, types.sums
-    kept = {n for block in steps.blocks() for s in block.steps for n in _kept_in_f32(types, s)}
+    kept = {n for block in steps.blocks() for s in block.steps for n in _values_in_f32(types, s)}
     kept |= {n for n in residual_sums(steps) if types.shared_kind(n) is DType.BF16 and types.has_one_producer(n)}
     made: dict[str, Buffer] = {}
     for name in [n for block in steps.blocks() for n in block.touched()]:
@@ -44,7 +44,7 @@ def shorten_values(types: ShortTypes) -> None:
         step.works = tuple(rewrite_work(w, change, lambda b: made.get(b.name, b)) for w in step.works)
 
 
-def _kept_in_f32(types: ShortTypes, step: Step) -> Iterator[str]:
+def _values_in_f32(types: ShortTypes, step: Step) -> Iterator[str]:
     """Yield the values that a step reads or writes in f32."""
     reads, writes = {x.buffer.name for x in step.reads()}, {b.name for b in step.writes()}
     plain = step.control is None and all(not isinstance(w, tuple) for w in step.works)

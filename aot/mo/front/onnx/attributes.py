@@ -25,12 +25,12 @@ _TYPES: dict[int, Any] = {
 }
 
 
-def _found(node: Node, name: str) -> list[Any]:
+def _attributes_of(node: Node, name: str) -> list[Any]:
     return [attribute for attribute in node.pb.attribute if attribute.name == name]
 
 
 def onnx_node_has_attr(node: Node, name: str) -> bool:
-    return bool(_found(node, name))
+    return bool(_attributes_of(node, name))
 
 
 def onnx_attr(node: Node, name: str, field: str, default: Any = None, dst_type: Any = None) -> Any:
@@ -38,7 +38,7 @@ def onnx_attr(node: Node, name: str, field: str, default: Any = None, dst_type: 
 
     An attribute that the file leaves out gives `default` as it is. Error for one that the file has twice.
     """
-    found = _found(node, name)
+    found = _attributes_of(node, name)
     if not found:
         return default
     if len(found) > 1:

@@ -12,7 +12,7 @@ from aot.ir.op import Elements
 from aot.ir.operand import Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
-from aot.opset.detection.kept_rows import KeptRows
+from aot.opset.detection.selected_rows import SelectedRows
 from aot.opset.detection.suppression.suppression import Suppressing
 from aot.runtime.abi import DType
 
@@ -21,7 +21,7 @@ MAX_POINTS = 20  # cutting by a line adds at most one point per two points: 4, 6
 
 
 @op("opset13")
-class NMSRotated(KeptRows):
+class NMSRotated(SelectedRows):
     """Boxes [N, B, 5] (centre x, y, width, height, angle in radians); outputs as NonMaxSuppression, without a sigma."""
 
     arity = (2, 5)
@@ -37,7 +37,7 @@ class NMSRotated(KeptRows):
         return NMSRotatedWithin(**vars(self))
 
     def infer(self, boxes: Operand, scores: Operand, *limits: Operand) -> tuple[TensorType, ...]:
-        return self.kept(boxes, scores, *limits)
+        return self.row_types(boxes, scores, *limits)
 
 
 @op()

@@ -18,7 +18,7 @@ def limit(held: Scripted) -> Scripted:
     return 0.0 if held is None else held[(0,) * len(held.shape)]
 
 
-def kept_softly(
+def select_softly(
     boxes: Array, scores: Array, most: int, threshold: float, least: float, sigma: float
 ) -> list[tuple[int, float]]:
     """Select the best box repeatedly, its score lowered once by each kept box that it overlaps; for references."""

@@ -30,9 +30,9 @@ from aot.opset.detection.boxes import (
     sort_by_score,
 )
 from aot.opset.detection.boxes import overlap as overlap_of
-from aot.opset.detection.kept_rows import KeptRows
+from aot.opset.detection.selected_rows import SelectedRows
 from aot.opset.detection.suppression.corners import Encoding, corner_array, corners_of
-from aot.opset.detection.suppression.soft_suppression import kept_softly, limit, suppress_softly
+from aot.opset.detection.suppression.soft_suppression import limit, select_softly, suppress_softly
 from aot.opset.products.pool_windows import smaller
 from aot.runtime.abi import DType
 
@@ -97,12 +97,12 @@ class Suppressing(LoopOp, ABC):
         if sigma is None or (sigma.value is not None and not np.any(sigma.value)):
             held = room_for(self.held, room, images, classes, dtype=boxes.dtype.compute)
             kept_boxes = suppress(*buffers, order, bounds[:2], shape, self.measure(held))
-            return kept_boxes, list_kept(outs, scores.buffer, *listed)
+            return kept_boxes, list_selected(outs, scores.buffer, *listed)
         lower = dense("lower", images, classes, count, space=Space.ARENA)
         seen = dense("seen", images, classes, count, space=Space.ARENA, dtype=DType.I64)
         return (
             suppress_softly(*buffers, (lower, seen), bounds, shape, self.measure(lower)[0]),
-            list_kept(outs, lower, *listed),
+            list_selected(outs, lower, *listed),
         )
 
     def reference(self, boxes: Array, scores: Array, *limits: Array | None) -> Array | tuple[Array, ...]:
@@ -141,7 +141,7 @@ class EncodedSuppressing(Suppressing, Encoded):
         return partial(corners_of, self.box_encoding), overlap_of, held
 
     def chosen(self, boxes: Array, scores: Array, most: int, *limits: float) -> list[tuple[int, float]]:
-        return kept_softly(corner_array(boxes, self.box_encoding), scores, most, *limits)
+        return select_softly(corner_array(boxes, self.box_encoding), scores, most, *limits)
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def suppress(
 
 
 @loops
-def list_kept(
+def list_selected(
     outs: Scripted,
     scores: Scripted,
     kept: Scripted,
@@ -278,7 +278,7 @@ class NonMaxSuppression_4(FixedSuppression):
 
 
 @op("opset5", "opset9")
-class NonMaxSuppression(KeptRows, Encoded):
+class NonMaxSuppression(SelectedRows, Encoded):
     """Rows (image, class, box), one for each box kept, their scores (image, class, score), and their number.
 
     With a sigma above 0, input 5, an overlap iou with a kept box scales the score by exp(-iou^2 / 2 sigma), whatever
@@ -296,7 +296,7 @@ class NonMaxSuppression(KeptRows, Encoded):
         return SuppressionWithin(**vars(self))
 
     def infer(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
-        return self.kept(boxes, scores, *limits)
+        return self.row_types(boxes, scores, *limits)
 
 
 @op()

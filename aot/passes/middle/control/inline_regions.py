@@ -88,7 +88,7 @@ def _iterated(node: Node, op: Iterating) -> list[OutPort] | None:
 
 def _size(graph: Graph) -> int:
     """Return the number of nodes that compute."""
-    return sum(n.held is None and n.type not in ("Parameter", "Result") for n in graph.all_nodes())
+    return sum(n.constant_data is None and n.type not in ("Parameter", "Result") for n in graph.all_nodes())
 
 
 class _Unrolled:

@@ -241,7 +241,7 @@ class _Step:
             if kept is None or new is None:
                 continue
             z = kept[1]
-            n = next((b for a, b in (new, new[::-1]) if _is_rest(a, z)), None)
+            n = next((b for a, b in (new, new[::-1]) if _is_complement(a, z)), None)
             update = _gate(z)
             if n is not None and update is not None and self._fits(update, h):
                 return self._gru_cell(h, update, n)
@@ -282,7 +282,7 @@ class _Step:
         return _Cell("rnn", (gate,), (h,), (gate.activation,)) if gate is not None and self._fits(gate, h) else None
 
 
-def _is_rest(port: OutPort, z: OutPort) -> bool:
+def _is_complement(port: OutPort, z: OutPort) -> bool:
     """True for 1 - z."""
     one = constant(port.node.source(0)) if isinstance(port.node.op, Subtract) else None
     return one is not None and bool((one == 1).all()) and port.node.source(1) is z

@@ -81,8 +81,8 @@ class _Row:
         return self._values[port]
 
     def _evaluated(self, node: Node) -> Sequence[Array] | None:
-        if node.held is not None:
-            return [value_of(node.held)] if node.held.size <= MAX_TOKENS else None
+        if node.constant_data is not None:
+            return [value_of(node.constant_data)] if node.constant_data.size <= MAX_TOKENS else None
         if node.type == "ShapeOf":
             shape = [d if isinstance(d, int) else normal(d, self._sizes) for d in node.source().type.shape]
             numbers = [d if isinstance(d, int) else d.const for d in shape if isinstance(d, int) or d.is_const]
@@ -101,6 +101,6 @@ class _Row:
 
 def _operands(node: Node) -> list[OutPort]:
     """Return the ports whose values an operation needs; sizes are known by types."""
-    if node.held is not None or node.type == "ShapeOf":
+    if node.constant_data is not None or node.type == "ShapeOf":
         return []
     return [s for s in node.sources() if s is not None]

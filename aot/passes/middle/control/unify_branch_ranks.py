@@ -173,7 +173,7 @@ class _Branch:
 
     def _bring_in(self, port: OutPort) -> None:
         """Copy a constant into the body; add an input for anything else."""
-        if port.node.held is not None:
+        if port.node.constant_data is not None:
             copy_node(port.node, self.body, self.ports)
             return
         parameter = self.body.add(Parameter(port.type.dtype, None), name=port.node.name)

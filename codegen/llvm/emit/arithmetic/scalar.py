@@ -111,7 +111,7 @@ def _rem(f: Function, t: DType, a: Value, b: Value) -> Value:
     if not t.is_float:
         return f.binary("srem" if t.is_signed else "urem", a, _safe(f, t, b)[0])
     if t is not DType.F32:
-        return _far_rest(f, a, b)
+        return _far_remainder(f, a, b)
     # Quotients of less than 2^24 are exact; without fused multiply-adds, their products with `b` need f64.
     q = f.intrinsic("trunc", f.binary("fdiv", a, b))
     small = f.compare("fcmp olt", f.intrinsic("fabs", q), number(2.0**24, q.type))
@@ -120,22 +120,24 @@ def _rem(f: Function, t: DType, a: Value, b: Value) -> Value:
 
     def near() -> Value:
         if f.fused:
-            return _stepped(f, a, b, _rest(f, a, b, q))
-        return _stepped(f, a, b, f.cast("fptrunc", _rest(f, wide_a, wide_b, f.cast("fpext", q, "double")), "float"))
+            return _stepped(f, a, b, _remainder(f, a, b, q))
+        return _stepped(
+            f, a, b, f.cast("fptrunc", _remainder(f, wide_a, wide_b, f.cast("fpext", q, "double")), "float")
+        )
 
     exact = f.all(f.binary("and", small, finite))
-    return f.either(exact, near, lambda: f.cast("fptrunc", _far_rest(f, wide_a, wide_b), "float"))
+    return f.either(exact, near, lambda: f.cast("fptrunc", _far_remainder(f, wide_a, wide_b), "float"))
 
 
-def _far_rest(f: Function, a: Value, b: Value) -> Value:
+def _far_remainder(f: Function, a: Value, b: Value) -> Value:
     """Remainder of numbers that may be infinite, too."""
-    rest = _stepped(f, a, b, _rest(f, a, b, f.intrinsic("trunc", f.binary("fdiv", a, b))))
+    rest = _stepped(f, a, b, _remainder(f, a, b, f.intrinsic("trunc", f.binary("fdiv", a, b))))
     infinite = f.compare("fcmp oeq", f.intrinsic("fabs", b), number(float("inf"), b.type))
     finite = f.compare("fcmp olt", f.intrinsic("fabs", a), number(float("inf"), b.type))
     return f.select(f.binary("and", infinite, finite), a, rest)
 
 
-def _rest(f: Function, a: Value, b: Value, q: Value) -> Value:
+def _remainder(f: Function, a: Value, b: Value, q: Value) -> Value:
     return f.intrinsic("fmuladd", f.op(q.type, f"fneg {q}"), b, a)
 
 

@@ -26,7 +26,7 @@ class KernelFacts:
     counting: bool
 
 
-class KeptKernel(Kernel):
+class CachedKernel(Kernel):
     """A kernel known by the digest of its loops, which `make` returns."""
 
     __slots__ = ("_make", "digest", "facts")
@@ -51,12 +51,12 @@ class KeptKernel(Kernel):
         object.__setattr__(self, field, self._make().body)
         return self.body
 
-    def named(self, name: str) -> KeptKernel:
+    def named(self, name: str) -> CachedKernel:
         """Return the kernel with another name."""
-        return KeptKernel(name, self.sizes, self.buffers, self.digest, self.facts, self._make)
+        return CachedKernel(name, self.sizes, self.buffers, self.digest, self.facts, self._make)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, KeptKernel) and (self.name, self.digest) == (other.name, other.digest)
+        return isinstance(other, CachedKernel) and (self.name, self.digest) == (other.name, other.digest)
 
     def __hash__(self) -> int:
         return hash((self.name, self.digest))
@@ -65,7 +65,7 @@ class KeptKernel(Kernel):
 @lru_cache(maxsize=1 << 8)
 def facts_of(kernel: Kernel) -> KernelFacts:
     """Return the facts of a kernel's loops."""
-    if isinstance(kernel, KeptKernel):
+    if isinstance(kernel, CachedKernel):
         return kernel.facts
     body = kernel.body
 

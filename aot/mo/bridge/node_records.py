@@ -14,7 +14,7 @@ KEPT = "aot_node"  # the attribute that holds it
 
 
 @dataclass(eq=False)
-class Kept:
+class NodeRecord:
     """A node of the compiler's graph, and the attributes that its counterpart got from its operation."""
 
     node: Node
@@ -22,15 +22,15 @@ class Kept:
     is_copy: bool = False  # the counterpart of a copy is a new node with the same operation
     hidden: Any = None  # operations around a convolution or a pool that is shown in Model Optimizer's form
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
-        return Kept(self.node, self.attrs, True, self.hidden)
+    def __deepcopy__(self, memo: dict[int, Any]) -> NodeRecord:
+        return NodeRecord(self.node, self.attrs, True, self.hidden)
 
     def changed(self, held: dict[str, Any]) -> dict[str, Any]:
         """Return the attributes that now have another value, with it; None for those that were removed."""
         return {k: held.get(k) for k, v in self.attrs.items() if not equal(held.get(k), v)}
 
 
-def kept_of(node: Any) -> Kept | None:
+def record_of(node: Any) -> NodeRecord | None:
     """Return the record of a node; None for one that an extension has made."""
     return node.soft_get(KEPT, None)
 

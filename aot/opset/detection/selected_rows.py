@@ -14,7 +14,7 @@ from aot.opset.movement.slicing import Prefix
 
 
 @dataclass(frozen=True)
-class KeptRows(DecomposedOp, ABC):
+class SelectedRows(DecomposedOp, ABC):
     """Base of suppressions: rows (image, class, box) and (image, class, score) of the kept boxes, and their number."""
 
     @property
@@ -22,7 +22,7 @@ class KeptRows(DecomposedOp, ABC):
     def within(self) -> LoopOp:
         """Operation with room for the maximum number of rows."""
 
-    def kept(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
+    def row_types(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
         """Return the types of the outputs; the number of rows is a symbol."""
         rows, scored, number = self.within.outputs(boxes, scores, *limits)
         count = late_symbol(self, "count", rows.shape[0], boxes, scores, *limits)

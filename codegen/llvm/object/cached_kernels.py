@@ -18,7 +18,7 @@ from aot.codegen.ir.node import Node
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store, compiler_digest
-from aot.codegen.nest.kept_kernel import KeptKernel, KernelFacts, facts_of
+from aot.codegen.nest.cached_kernel import CachedKernel, KernelFacts, facts_of
 from aot.codegen.nest.nest import Apply, Works, apply, packings
 from aot.codegen.nest.pack import pack_buffer
 
@@ -45,14 +45,14 @@ def _apply(
         facts = json.loads(found)
         known, units = facts.pop("digest"), size_from(facts.pop("units"), sizes)
         buffers, make = _packed(works, schedules, params), partial(apply, name, works, schedules, params, sizes)
-        return KeptKernel(name, sizes, buffers, known, KernelFacts(units, **facts), make)
+        return CachedKernel(name, sizes, buffers, known, KernelFacts(units, **facts), make)
     kernel = apply(name, works, schedules, params, sizes)
     known, facts = digest(kernel.named("")), facts_of(kernel)
     units = size_json(facts.units, sizes)
     if kernel.buffers == _packed(works, schedules, params) and size_from(units, sizes) == facts.units:
         entry = {**asdict(facts), "units": units, "digest": known}
         store.put(key, json.dumps(entry, sort_keys=True, separators=(",", ":")).encode())
-    return KeptKernel(name, sizes, kernel.buffers, known, facts, lambda: kernel)
+    return CachedKernel(name, sizes, kernel.buffers, known, facts, lambda: kernel)
 
 
 def key_of(
