@@ -66,23 +66,23 @@ def bench(
         from aot.codegen.llvm.peak import roofline_here
 
         roofline = roofline_here(first.threads)
-    given = [loading.inputs(file, one.manifest, inputs, options) for file, one in zip(files, loaded, strict=True)]
-    found = profile.measure(first, given[0], seconds, roofline)
-    pairs = list(zip(loaded, given, strict=True))
+    feeds = [loading.inputs(file, one.manifest, inputs, options) for file, one in zip(files, loaded, strict=True)]
+    measurement = profile.measure(first, feeds[0], seconds, roofline)
+    pairs = list(zip(loaded, feeds, strict=True))
     measured = load.loads(pairs, seconds, requests, trace is not None) if requests > 1 or against or trace else []
     if trace is not None:
         text = json.dumps(load.trace(list(zip(map(str, files), loaded, measured, strict=True))))
         with replacing(trace) as new:
             new.write_text(text, encoding="utf-8")
     if as_json:
-        facts = profile.as_json(found)
+        facts = profile.as_json(measurement)
         if measured:
             facts["loads"] = [{"file": str(f)} | m.as_json() for f, m in zip(files, measured, strict=True)]
         echo_json({"threads": first.threads, "roofline": roofline and asdict(roofline), **facts})
         return
-    echo(f"{first.name}, {first.threads} threads: {profile.summary(found)}")
+    echo(f"{first.name}, {first.threads} threads: {profile.summary(measurement)}")
     if roofline is not None:
-        echo(f"{roofline}\n{profile.table(found, top)}")
+        echo(f"{roofline}\n{profile.table(measurement, top)}")
     for file, one in zip(files, measured, strict=bool(measured)):
         ratio = f", {one.throughput / measured[0].throughput:.3f} of the first's rate" if file is not files[0] else ""
         echo(f"{file}: {one}{ratio}")

@@ -85,9 +85,9 @@ def chat(
         "/load": lambda path: talk.load(Path(path)),
     }
     while (line := _message(at_terminal)) and line != "/exit":
-        name, _, rest = line.partition(" ")
+        name, _, tail = line.partition(" ")
         try:
-            commands.get(name, lambda _, line=line: answer(line))(rest.strip())
+            commands.get(name, lambda _, line=line: answer(line))(tail.strip())
         except (UsageError, OSError) as error:
             if not at_terminal:
                 raise

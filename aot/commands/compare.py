@@ -44,7 +44,7 @@ def compare(
     """Find the first layer that differs from a reference. Exit code 1 if one does."""
     from aot.tools.comparing.compare import compare as compare_models
 
-    found = compare_models(
+    comparison = compare_models(
         model,
         other,
         samples(data, model, options.signature),
@@ -56,10 +56,10 @@ def compare(
         options=options,
     )
     if as_json:
-        echo_json(found.as_json())
+        echo_json(comparison.as_json())
     else:
-        echo(found.text(layers or keep is not None))
-    if not found.agrees:
+        echo(comparison.text(layers or keep is not None))
+    if not comparison.agrees:
         raise Exit(DIFFERENT)
 
 

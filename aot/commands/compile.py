@@ -114,20 +114,20 @@ def compile(
         chosen = (
             aot.find_precision(model, read_arrays(data), options, max_error=max_error) if data is not None else None
         )
-        made = aot.stages(
+        compilation = aot.stages(
             model, options if chosen is None else replace(with_exact_data(options), precision=chosen.precision)
         )
         if stop_after is not None:
-            echo(made.text(stop_after.value))
+            echo(compilation.text(stop_after.value))
             return
         as_object = out.suffix == ".o" if emit is None else emit is arg.Emit.OBJ
-        if made.target.platform.needs_linker and (not as_object or len(made.session.levels) > 1):
-            find_linker(made.target.machine.name, platform=made.target.platform)
-        built = made.built
+        if compilation.target.platform.needs_linker and (not as_object or len(compilation.session.levels) > 1):
+            find_linker(compilation.target.machine.name, platform=compilation.target.platform)
+        built = compilation.built
         if certify or certify_samples is not None:
             from aot.tools.comparing.certify import SAMPLES, certified
 
-            built = certified(model, made.options, built, certify_samples or SAMPLES)
+            built = certified(model, compilation.options, built, certify_samples or SAMPLES)
         write = built.write_object if as_object else built.write_shared
         watch("link", 0, 1)
         write(out)
@@ -138,17 +138,17 @@ def compile(
         watch("link", 1, 1)
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
-        found = {} if chosen is None else {"precision": asdict(chosen)}
-        found |= {"matrices": list(map(asdict, made.rounded_weights))} if made.rounded_weights else {}
-        echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **found, "manifest": built.manifest})
+        details = {} if chosen is None else {"precision": asdict(chosen)}
+        details |= {"matrices": list(map(asdict, compilation.rounded_weights))} if compilation.rounded_weights else {}
+        echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **details, "manifest": built.manifest})
         return
     if quiet:
         return
     lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s"]
     lines += certificate_lines(built.manifest)
-    echo("\n  ".join([*lines, *_lines(made, model, chosen)]))
+    echo("\n  ".join([*lines, *_lines(compilation, model, chosen)]))
     if time_passes:
-        echo("\n".join(f"  {line}" for line in _times(watch, made)))
+        echo("\n".join(f"  {line}" for line in _times(watch, compilation)))
 
 
 def _lines(made: Compilation, model: Path, chosen: FoundPrecision | None) -> Iterator[str]:

@@ -59,7 +59,7 @@ def generate(
         watch("tokenizer", 0, 1)
         text = None if source is None else tokenizer_of(source, tokenizer, large.manifest)
         watch("tokenizer", 1, 1)
-        given = ids_of(prompt) if text is None else text.begin(prompt)
+        prompt_ids = ids_of(prompt) if text is None else text.begin(prompt)
         ends = (*(stop or ()), *(text.stop if text is not None else ()))
         reads, small = is_text_to_text(large.manifest), None
         if (draft is not None or look_up) and reads:
@@ -70,8 +70,8 @@ def generate(
             small = Generator(loading.ready(draft, threads, strict=True, on_event=watch))
     stream = Stream(text, lambda part: echo(part, nl=False), begins=reads)
     if reads:
-        generator: TokenLoop = EncoderDecoderLoop(large, source_inputs(given))
-        given = start_of(large.manifest) if start is None else ids_of(start, "--start")
+        generator: TokenLoop = EncoderDecoderLoop(large, source_inputs(prompt_ids))
+        prompt_ids = start_of(large.manifest) if start is None else ids_of(start, "--start")
     else:
         adapter = loading.adapter(lora, large.manifest)
         if look_up:
@@ -81,7 +81,7 @@ def generate(
         else:
             generator = loop_of(large, sampling) if adapter is None else Generator(large, adapter)
     speed = Speed(stream.add)
-    generator.generate(given, tokens, sampling, ends, speed.add)
+    generator.generate(prompt_ids, tokens, sampling, ends, speed.add)
     echo(stream.rest())
     if not quiet:
         echo(str(speed), err=True)

@@ -58,10 +58,10 @@ def quantize(
     with Watch(None if quiet else sys.stderr) as watch:
         options = replace(options, on_event=watch)
         if weights is None:
-            made = quantize_model(
+            report = quantize_model(
                 model, samples, out, options, ranges=ranges.value, percentile=percentile, max_error=max_error
             )
-            text, facts = str(made), asdict(made)
+            text, facts = str(report), asdict(report)
         else:
             rows = quantize_weights(model, out, options, bits=weights.bits, group=group, data=samples)
             text, facts = "\n".join(map(str, rows)), {"matrices": [asdict(row) for row in rows]}

@@ -29,13 +29,13 @@ def rerank(
     scores = scores_of(loaded, tokenizer, [(query, text) for text in texts])
     if len(labels) == 1:
         best = ranked(scores)
-        found: list[dict[str, object]] = [{"index": n, "relevance_score": score} for n, score in best]
+        results: list[dict[str, object]] = [{"index": n, "relevance_score": score} for n, score in best]
         lines = [f"{score:.6f}  {texts[n]}" for n, score in best]
     else:
         named = [dict(zip(labels, (float(str(x)) for x in row), strict=True)) for row in scores]
-        found = [{"index": n, "scores": row} for n, row in enumerate(named)]
+        results = [{"index": n, "scores": row} for n, row in enumerate(named)]
         lines = [json.dumps(row) for row in named]
     if as_json:
-        echo_json({"results": found})
+        echo_json({"results": results})
     else:
         echo("\n".join(lines))

@@ -71,17 +71,17 @@ def run(
     outputs = joined(manifest.outputs)
     if output is not None:
         check_results_path(output, len(outputs), model, *files_named(inputs or ()), *([expect] if expect else []))
-    given = loading.inputs(model, manifest, inputs, options, made_up=bool(options.shapes or options.dims))
+    feeds = loading.inputs(model, manifest, inputs, options, made_up=bool(options.shapes or options.dims))
     names = classes.labels_of(labels)
     if ready is not None:
-        infer = partial(_infer, ready, given)
+        infer = partial(_infer, ready, feeds)
     else:
         if sys.platform != "linux":
             raise PlatformError(f"run: --sandbox is made of calls of Linux, got {sys.platform}")
         from aot.tools.running.sandbox import MEMORY, SECONDS, Limits, run_sandboxed
 
         limits = Limits(bytes_of(max_memory, "--max-memory") or MEMORY, max_seconds or SECONDS)
-        infer = partial(run_sandboxed, model, given, threads, limits)
+        infer = partial(run_sandboxed, model, feeds, threads, limits)
     times, results = list[float](), Arrays()
     for _ in range(repeat):
         begin = time.perf_counter()

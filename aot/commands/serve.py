@@ -127,7 +127,7 @@ def serve(
 
     Language models answer by OpenAI's API, too: /v1/chat/completions. A folder holds NAME.so, or NAME/VERSION/any.so.
     """
-    given = locals()
+    arguments = locals()
     from aot.serve.command import run as run_server
 
-    run_server(given, echo)
+    run_server(arguments, echo)

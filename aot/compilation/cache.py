@@ -240,27 +240,27 @@ def files_of(model: Path) -> list[Path]:
         return sorted(path for path in model.rglob("*") if path.suffix in LANGUAGE_MODEL and path.is_file())
     if is_caffe(model):
         return [path for path in pair(model) if path is not None]
-    if found := both(model):
-        return list(found)
+    if paths := both(model):
+        return list(paths)
     if model.is_dir() or model.name in SAVED_MODEL:
         folder = model if model.is_dir() else model.parent
         return sorted(path for path in folder.rglob("*") if path.is_file())
     if model.suffix == ".meta":
         return sorted(path for path in model.parent.glob(f"{glob.escape(model.stem)}.*") if path.is_file())
-    found = [path for path in (model, model.with_suffix(".bin")) if path.exists()] or [model]
+    paths = [path for path in (model, model.with_suffix(".bin")) if path.exists()] or [model]
     if model.suffix == ".xml" or not model.stat().st_size:
-        return found
+        return paths
     with open_file(model, "model") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
         if is_gguf(text[:4]):  # it names no others, and is large
-            return found
+            return paths
         for path in sorted(model.parent.iterdir()):
             if path.is_dir():
                 below = path.rglob("*") if text.find(f"{path.name}/".encode()) >= 0 else ()
                 inside = {p: p.relative_to(model.parent).as_posix() for p in below if p.is_file()}
-                found += sorted(p for p, name in inside.items() if text.find(name.encode()) >= 0)
-            elif path not in found and text.find(path.name.encode()) >= 0:
-                found.append(path)
-    return found
+                paths += sorted(p for p, name in inside.items() if text.find(name.encode()) >= 0)
+            elif path not in paths and text.find(path.name.encode()) >= 0:
+                paths.append(path)
+    return paths
 
 
 @lru_cache(maxsize=1)

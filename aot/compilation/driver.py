@@ -64,10 +64,10 @@ def compile_model(
         raise UsageError("compile: output and cache_dir exclude each other, got both")
     for name, value in (properties or {}).items():
         checked(name, value)
-    with as_file(model) as given:
-        found = _compiled(stages(given, options, **keywords), given, output, threads, cache_dir)
-    found.set_property(properties or {})
-    return found
+    with as_file(model) as path:
+        compiled = _compiled(stages(path, options, **keywords), path, output, threads, cache_dir)
+    compiled.set_property(properties or {})
+    return compiled
 
 
 def _compiled(

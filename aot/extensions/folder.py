@@ -103,8 +103,8 @@ def load_extensions(
     """
     places = folders_of(folders)
     files = [[p] if p.suffix == ".py" and p.is_file() else _files(p, framework) for p in places]
-    for place, found in zip(places, files, strict=True):
-        if not found and not any(_files(place, other) for other in FRAMEWORKS):
+    for place, names in zip(places, files, strict=True):
+        if not names and not any(_files(place, other) for other in FRAMEWORKS):
             kinds = ", ".join((OPERATIONS, *PHASES))
             raise UsageError(f"--extensions: a folder that holds .py files in {kinds}, got {place}")
     key = (framework, *places)

@@ -101,16 +101,16 @@ class Modules:
         """`__import__` of the folder's modules: those from the folder and from beside it get private names."""
         top = name.partition(".")[0]
         if top in _MO and not level and not self._has(name):
-            found = self._from_mo(name, fromlist or ())
-            if found is not None:
-                return found
+            module = self._from_mo(name, fromlist or ())
+            if module is not None:
+                return module
         if not level and top == self.folder.name and self._is_own(name):
             private = f"{self.name}{name.removeprefix(top)}"
             return builtins.__import__(private, globals, locals, fromlist or (), 0)
         home = None if level else self._home(top)
         if home is None:
-            found = builtins.__import__(name, globals, locals, fromlist or (), level)
-            return NUMPY if found is np else found
+            module = builtins.__import__(name, globals, locals, fromlist or (), level)
+            return NUMPY if module is np else module
         if fromlist:
             return builtins.__import__(f"{self.name}.{home}.{name}", globals, locals, fromlist, 0)
         import_module(f"{self.name}.{home}.{name}")

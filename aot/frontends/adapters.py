@@ -49,10 +49,10 @@ def read_adapter(path: Path, manifest: Manifest) -> dict[str, Array]:
     CorruptError for files that are damaged; UnsupportedError for adapters of other kinds, and of matrices that the
     library cannot adapt; UsageError for a library without `--lora-rank`, and for a greater rank.
     """
-    given = manifest.json.get(ADAPTER)
-    if not isinstance(given, list):
+    entries = manifest.json.get(ADAPTER)
+    if not isinstance(entries, list):
         raise UsageError(f"--lora: {manifest.name}: must be compiled with --lora-rank, got a library without it")
-    products = cast("list[tuple[str, int, int, int]]", given)
+    products = cast("list[tuple[str, int, int, int]]", entries)
     pairs = _peft(path) if path.is_dir() else _gguf(path, {name: heads for name, _, _, heads in products})
     known = {name for name, *_ in products}
     if others := sorted(pairs.keys() - known):

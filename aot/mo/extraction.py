@@ -46,30 +46,30 @@ def extract(graph: Graph, declared: Declared, switches: Switches) -> None:
 
 
 def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, type[Any]]) -> None:
-    kept = record_of(node)
+    record = record_of(node)
     framework = node.graph.graph["fw"]
-    kind = None if kept is None else _kind(kept.node, framework)
-    if kept is None or kind is None:
+    kind = None if record is None else _kind(record.node, framework)
+    if record is None or kind is None:
         return
-    cls = extractors.get(_python_layer(kept.node) or kind.lower()) or extractors.get(kind.lower())
+    cls = extractors.get(_python_layer(record.node) or kind.lower()) or extractors.get(kind.lower())
     if cls is not None:
         describe = describe_of(framework)
-        if kept.node.data is not None and describe is not None:
-            node["pb"] = describe(kept.node)
-        theirs = names_of(kept.node.op) if isinstance(kept.node.op, Foreign) else set[str]()
+        if record.node.data is not None and describe is not None:
+            node["pb"] = describe(record.node)
+        theirs = names_of(record.node.op) if isinstance(record.node.op, Foreign) else set[str]()
         known = {name: node.attrs().pop(name) for name in ("type", "version", *theirs) if node.has(name)}
         if _extracted(node, cls, kind):
             if not node.attrs().pop(FROM_FILE, False):
-                if framework == "caffe" and isinstance(kept.node.op, Foreign):
-                    connect_blobs(node, dict(kept.node.op.attrs).get("bottoms", 0))
-                _settle(node, kept)
+                if framework == "caffe" and isinstance(record.node.op, Foreign):
+                    connect_blobs(node, dict(record.node.op.attrs).get("bottoms", 0))
+                _settle(node, record)
         else:
             node.attrs().update(known)
-    elif kind.lower() in operations and _is_unknown(kept.node):
+    elif kind.lower() in operations and _is_unknown(record.node):
         for name in ("type", "version"):
             node.attrs().pop(name, None)
         operations[kind.lower()].update_node_stat(node)
-        _settle(node, kept)
+        _settle(node, record)
 
 
 def _kind(node: IrNode, framework: str) -> str | None:

@@ -67,7 +67,7 @@ def classes_in(module: ModuleType) -> list[Class]:
 
 def declare(folders: Iterable[Iterable[Class]]) -> Declared:
     """Return the declarations of the classes of each folder. Error for classes that cannot run."""
-    found = Declared()
+    declared = Declared()
     by_op: dict[tuple[Class, str], Class] = {}
     for classes in folders:
         first: dict[tuple[Class, str], Class] = {}
@@ -78,18 +78,18 @@ def declare(folders: Iterable[Iterable[Class]]) -> Declared:
             elif op is not None:
                 first.setdefault((base, str(op).lower()), cls)
             elif base in REPLACERS:
-                found.transforms.append(cls)
+                declared.transforms.append(cls)
             else:
                 raise Error("extension {}: op names the operation that the class is for, got none", cls.__name__)
         by_op |= first
     for (base, _), cls in by_op.items():
         if base in (FrontExtractorOp, CaffePythonFrontExtractorOp):
-            found.extractors[cls.op] = cls
+            declared.extractors[cls.op] = cls
         elif base is Op:
-            found.operations[cls.op] = cls
+            declared.operations[cls.op] = cls
         else:
-            found.transforms.append(cls)
-    return found
+            declared.transforms.append(cls)
+    return declared
 
 
 def _base(cls: Class) -> Class | None:

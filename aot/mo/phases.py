@@ -62,18 +62,18 @@ def phase_passes(
     if listed and framework != "caffe":
         raise Error("-k: a list of layers is for networks of Caffe, got one of {}", framework)
     declared.extractors |= custom_layers(listed)
-    found = entries_of(file for file in config if file not in listed)
-    check_entries(declared, found)
+    configured = entries_of(file for file in config if file not in listed)
+    check_entries(declared, configured)
     own = {cls.__name__ for cls in declared.transforms}
     places = [p for p in placeholders(framework) if p.__name__ not in own]
     order = sort_transforms([*places, *declared.transforms])
     front, later = split(order)
     carried = Carried()
-    passes: list[object] = [MoFront(framework, declared, tuple(front), found, switches, carried, keep_layout)]
+    passes: list[object] = [MoFront(framework, declared, tuple(front), configured, switches, carried, keep_layout)]
     if later:
         behind, back = (set(order[order.index(placeholder(name)) :]) for name in (LAYOUT_CHANGE, "BackStart"))
         ends = frozenset(behind), frozenset(back)
-        passes.append(MoMiddle(framework, declared, tuple(later), *ends, found, switches, carried))
+        passes.append(MoMiddle(framework, declared, tuple(later), *ends, configured, switches, carried))
     return tuple(passes), (*_inputs(config), ("switches", str(switches).encode()))
 
 

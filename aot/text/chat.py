@@ -77,8 +77,8 @@ class Chat:
         stream = Stream(self._tokenizer, take)
         self.speed = Speed(stream.add)
         self._generator.generate(self._tokens_to_feed(ids), tokens, sampling, ends, self.speed.add)
-        if rest := stream.rest():
-            take(rest)
+        if last_text := stream.rest():
+            take(last_text)
         answer = "".join(parts)
         self.messages = [*asked, {"role": "assistant", "content": answer}]
         return answer

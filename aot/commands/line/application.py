@@ -14,7 +14,7 @@ from aot.runtime.version import VERSION
 
 def typer_application(commands: Sequence[Callable[..., None]]) -> typer.Typer:
     """Return an application of typer with these commands."""
-    made = typer.Typer(
+    application = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -41,7 +41,7 @@ def typer_application(commands: Sequence[Callable[..., None]]) -> typer.Typer:
     ) -> None:
         """Compiles neural networks into self-contained shared libraries."""
 
-    made.callback()(options)
+    application.callback()(options)
     for run in commands:
-        made.command(cls=GroupedCommand, epilog=epilog(run.__name__))(for_typer(run))
-    return made
+        application.command(cls=GroupedCommand, epilog=epilog(run.__name__))(for_typer(run))
+    return application

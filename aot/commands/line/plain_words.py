@@ -56,10 +56,10 @@ def _texts(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, l
         for name in names_of(p)
         for flag, text in zip(name.split("/"), (YES, NO), strict=False)
     }
-    found: dict[str, list[str]] = {}
+    texts_of: dict[str, list[str]] = {}
     free: list[str] = []
-    rest = iter(words)
-    for word in rest:
+    words_left = iter(words)
+    for word in words_left:
         if not word.startswith("-"):
             free.append(word)
             continue
@@ -67,9 +67,9 @@ def _texts(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, l
         if flag not in flags or (equals and not flag.startswith("--")):
             raise _NotPlainError
         parameter, answer = flags[flag]
-        texts = found.setdefault(parameter.name, [])
+        texts = texts_of.setdefault(parameter.name, [])
         if _kind(parameter) is not bool:
-            texts.append(text if equals else next(rest, "-"))
+            texts.append(text if equals else next(words_left, "-"))
         elif equals:
             raise _NotPlainError
         else:
@@ -77,10 +77,10 @@ def _texts(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, l
     for p in (p for p in parameters if declaration_of(p).is_argument):
         count = len(free) if _is_list(p) else 1
         if free:
-            found[p.name], free = free[:count], free[count:]
-    if free or any(text.startswith("-") for texts in found.values() for text in texts):
+            texts_of[p.name], free = free[:count], free[count:]
+    if free or any(text.startswith("-") for texts in texts_of.values() for text in texts):
         raise _NotPlainError
-    return found
+    return texts_of
 
 
 def _kind(parameter: Parameter) -> Any:

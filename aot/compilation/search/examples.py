@@ -65,8 +65,8 @@ def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[di
             if isinstance(own, Dim):
                 least[own.text], most[own.text] = max(size, least[own.text]), min(size, most[own.text])
     if wrong := next((n for n in least if least[n] > most[n]), None):
-        found = f"{least[wrong]} or more and {most[wrong]} or less"
-        raise UsageError(f"sizes: dimension '{wrong}' fits the model, --shape and --dim, got {found}")
+        sizes = f"{least[wrong]} or more and {most[wrong]} or less"
+        raise UsageError(f"sizes: dimension '{wrong}' fits the model, --shape and --dim, got {sizes}")
     return least, most
 
 

@@ -94,22 +94,22 @@ def stable_region(
     `carried`: the result that becomes a parameter.
     """
     types = Graph("types")
-    given = list(values)
+    arguments = list(values)
     while True:
-        graph, results = node.bodies.region(body, given, known)
+        graph, results = node.bodies.region(body, arguments, known)
         changed = False
         for i, r in carried.items():
-            before, after = given[i], _fitting(node, values[i], results[r])
+            before, after = arguments[i], _fitting(node, values[i], results[r])
             formed = _formed(node, values, i, after)
             if formed is not values[i]:
-                values[i] = given[i] = formed
+                values[i] = arguments[i] = formed
                 changed = True
                 continue
             if len(ports_of(before)) != len(ports_of(after)):
                 raise UnsupportedError(f"{node.kind}: a list that a loop carries keeps its elements, got it without")
             wider = [_wider(node, types, i, a, b) for a, b in zip(ports_of(before), ports_of(after), strict=True)]
             if any(a is not b for a, b in zip(wider, ports_of(before), strict=True)):
-                given[i] = before.with_ports(wider) if isinstance(before, CompositeTensor) else wider[0]
+                arguments[i] = before.with_ports(wider) if isinstance(before, CompositeTensor) else wider[0]
                 changed = True
         if not changed:
             return graph, results

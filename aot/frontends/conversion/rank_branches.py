@@ -241,8 +241,8 @@ class Branching:
                 parts = tuple(self._inside(k, v) for v in value)
                 return _MISSING if _MISSING in parts else parts
             case CompositeTensor():
-                found = [self._inside(k, port) for port in value.ports]
-                return _MISSING if _MISSING in found else value.with_ports([_port(p) for p in found])
+                ports = [self._inside(k, port) for port in value.ports]
+                return _MISSING if _MISSING in ports else value.with_ports([_port(p) for p in ports])
             case BranchValues() if value.branching is self:
                 return value.values[k]
             case BranchValues() if not value.is_open:

@@ -292,16 +292,16 @@ class _Converter:
         }
         read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())
         build = Builder(self.graph, node.origin)
-        made = (op.kind, attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
-        context = dialect.context(attrs, *made)
-        given = connected_inputs(inputs, attrs)
-        if rule := rule_of_inputs(function, context, given):
+        fields = (op.kind, attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
+        context = dialect.context(attrs, *fields)
+        operands = connected_inputs(inputs, attrs)
+        if rule := rule_of_inputs(function, context, operands):
             raise ModelError(f"{op.kind}: {rule}")
         try:
-            found = function(context, *given)
+            converted = function(context, *operands)
         except BROKEN as error:
             raise ModelError(f"{op.kind}: its inputs and attributes do not fit each other: {error}") from error
-        parts = found.values if isinstance(found, Outputs) else found
+        parts = converted.values if isinstance(converted, Outputs) else converted
         values: list[Any] = list(parts) if isinstance(parts, Sequence) else [parts]
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
@@ -354,31 +354,31 @@ class _Converter:
     def branch_outputs(
         self,
         node: NodeContext,
-        made: Node,
+        conditional: Node,
         regions: Sequence[tuple[Graph, Sequence[PresentValue]]],
         size: Dim | None = None,
     ) -> list[Any]:
         """Return the outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
-        op = made.op
+        op = conditional.op
         assert isinstance(op, If)
         branches: list[Branch] = []
-        found: list[list[Value]] = []
+        results: list[list[Value]] = []
         for name, (region, ports) in zip(BRANCHES, regions, strict=True):
             inner = self._inner(region)
-            made.regions[name] = inner.graph
+            conditional.regions[name] = inner.graph
             branches.append(Branch(inner, list(op.maps(name)[0])))
             try:
-                found.append(inner.region_results(region, ports, [True] * len(ports)))
+                results.append(inner.region_results(region, ports, [True] * len(ports)))
             except ModelError as error:
                 branches[-1].error = error
-                found.append([None] * len(region.results))
+                results.append([None] * len(region.results))
         errors = [branch.error for branch in branches if branch.error is not None]
         if len(errors) == len(branches):
             raise errors[0]
-        node.refuse(len(found[0]) != len(found[1]), "its branches have different numbers of outputs")
+        node.refuse(len(results[0]) != len(results[1]), "its branches have different numbers of outputs")
         producer = ConvertedNode(node.node, tuple(node.inputs))
-        branching = Branching(self, made, (branches[0], branches[1]), size, producer)
-        pairs = branching.pairs(found[0], found[1], producer)
+        branching = Branching(self, conditional, (branches[0], branches[1]), size, producer)
+        pairs = branching.pairs(results[0], results[1], producer)
         if not ranks_differ(pairs):
             return [joined(p) for p in pairs]
         self.branchings.append(branching)

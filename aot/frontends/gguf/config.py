@@ -89,7 +89,7 @@ def config_of(container: Container) -> Config:
     layers, all_seen = v.integer("block_count", most=MAX_LAYERS), architecture.all_seen
     base, rotated = v.real("rope.freq_base", 10000.0), v.integer("rope.dimension_count", key)
     yarn = _yarn(v, architecture.rounded)
-    found = Config(
+    config = Config(
         family=architecture.family,
         layers=layers,
         width=width,
@@ -111,11 +111,11 @@ def config_of(container: Container) -> Config:
         divisors=() if yarn is None else yarn.divisors(base, rotated),
         amplitude=1.0 if yarn is None else yarn.amplitude(),
     )
-    if architecture.scaled and found.layers == OTHER_SCALE:
+    if architecture.scaled and config.layers == OTHER_SCALE:
         rule = f"{name} of other than {OTHER_SCALE} layers can be read, which scale their scores by heads"
-        raise UnsupportedError(f"{container.file}: GGUF: {rule}, got {found.layers}")
-    check_heads(found, v.file)
-    return found
+        raise UnsupportedError(f"{container.file}: GGUF: {rule}, got {config.layers}")
+    check_heads(config, v.file)
+    return config
 
 
 def _stretch(v: Values) -> float:

@@ -56,12 +56,12 @@ class Kind:
     is_speech: bool = False
 
 
-def read(path: Path, found: Mapping[str, object]) -> Graph:
+def read(path: Path, config: Mapping[str, object]) -> Graph:
     """Return the network in a folder whose config.json has this object.
 
     CorruptError for files that are damaged, UnsupportedError for networks without a graph.
     """
-    kind, v = KINDS[str(found["model_type"])], Values(f"{path.name}/{FILE}", found)
+    kind, v = KINDS[str(config["model_type"])], Values(f"{path.name}/{FILE}", config)
     _check_architecture(v, path)
     facts, name = kind.facts(v), path.absolute().name
     graph = Graph(name=name, file=name)
@@ -79,7 +79,7 @@ def read(path: Path, found: Mapping[str, object]) -> Graph:
         names, count = ", ".join(map(repr, weights.unread[:SHOWN])), len(weights.unread)
         raise UnsupportedError(f"{name}: all tensors belong to the network, got {count} others: {names}")
     positions = _positions(v)
-    texts = {**texts_of(path, found, positions), START: json.dumps(_start(path, v))}
+    texts = {**texts_of(path, config, positions), START: json.dumps(_start(path, v))}
     graph.rt_info[FOLDER] = {**texts, SPEECH: json.dumps(_speech(path, v))} if kind.is_speech else texts
     return graph
 

@@ -144,15 +144,15 @@ ENCODERS = {
 }
 
 
-def read(path: Path, found: Mapping[str, object]) -> Graph:
+def read(path: Path, settings: Mapping[str, object]) -> Graph:
     """Return the network in a folder whose config.json has this object.
 
     CorruptError for files that are damaged, UnsupportedError for networks and modules without a graph.
     """
-    kind, v = ENCODERS[str(found["model_type"])], Values(f"{path.name}/{FILE}", found)
-    v = Values(v.file, {**found, **{key: found.get(name) for key, name in kind.keys.items()}})
-    given = v.find("architectures")
-    names = list(map(str, cast("list[object]", given))) if isinstance(given, list) else []
+    kind, v = ENCODERS[str(settings["model_type"])], Values(f"{path.name}/{FILE}", settings)
+    v = Values(v.file, {**settings, **{key: settings.get(name) for key, name in kind.keys.items()}})
+    architectures = v.find("architectures")
+    names = list(map(str, cast("list[object]", architectures))) if isinstance(architectures, list) else []
     if names and not names[0].endswith((*HEADS, CLASSIFIER)):
         rule = "encoders that give vectors of tokens, or classify sequences, can be read"
         raise unsupported(v, rule, names[0], path)

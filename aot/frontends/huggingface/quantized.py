@@ -60,12 +60,12 @@ class SmallMatrix:
 
 def scheme_of(v: Values) -> Scheme | None:
     """Return how matrices are packed, None for floats; UnsupportedError for another way."""
-    found = v.find(CONFIG)
-    if found is None:
+    entry = v.find(CONFIG)
+    if entry is None:
         return None
-    if not isinstance(found, dict):
-        raise v.wrong(CONFIG, "an object", found)
-    q = Values(v.file, cast("dict[str, object]", found))
+    if not isinstance(entry, dict):
+        raise v.wrong(CONFIG, "an object", entry)
+    q = Values(v.file, cast("dict[str, object]", entry))
     method = q.find("quant_method")
     if method == MXFP4:
         return None  # of experts, which their tensors tell
@@ -74,8 +74,8 @@ def scheme_of(v: Values) -> Scheme | None:
         return _checked(q, Scheme(GPTQ, q.integer("bits"), after))
     if method == AWQ and str(q.find("version", "gemm")).lower() == "gemm":
         return _checked(q, Scheme(AWQ, q.integer("bits", 4)))
-    given = q.find("config_groups")
-    groups = cast("dict[str, Mapping[str, object]]", given) if isinstance(given, dict) else {}
+    config_groups = q.find("config_groups")
+    groups = cast("dict[str, Mapping[str, object]]", config_groups) if isinstance(config_groups, dict) else {}
     if method == TENSORS and len(groups) == 1 and q.find("format") in FORMATS:
         (group,) = groups.values()
         weights = Values(v.file, cast("Mapping[str, object]", group.get("weights") or {}))

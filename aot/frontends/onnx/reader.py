@@ -214,17 +214,17 @@ class _Reader:
 
     def _packed(self, scope: _Scope, info: ValueInfoProto, origin: Origin) -> OutPort:
         """Add the inputs of a sequence or an optional: elements, stacked, or joined where lengths may differ."""
-        kind, held = "Sequence", info.type
-        if held.HasField("optional_type"):
-            kind, held = "Optional", held.optional_type.elem_type
-        is_sequence = held.HasField("sequence_type")
-        held = held.sequence_type.elem_type if is_sequence else held
-        if not held.HasField("tensor_type"):
-            what = (held.WhichOneof("value") or "a type that is not known").removesuffix("_type")
+        kind, proto = "Sequence", info.type
+        if proto.HasField("optional_type"):
+            kind, proto = "Optional", proto.optional_type.elem_type
+        is_sequence = proto.HasField("sequence_type")
+        proto = proto.sequence_type.elem_type if is_sequence else proto
+        if not proto.HasField("tensor_type"):
+            what = (proto.WhichOneof("value") or "a type that is not known").removesuffix("_type")
             return self._refused(scope, info.name, "Input", f"inputs are made of tensors, got {what}").out_port(0)
-        shape = self._shape(info.name, held.tensor_type)
+        shape = self._shape(info.name, proto.tensor_type)
         try:
-            dtype = element_type(held.tensor_type.elem_type)
+            dtype = element_type(proto.tensor_type.elem_type)
         except UnsupportedError as error:
             return self._refused(scope, info.name, "Input", str(error)).out_port(0)
         count, ports = self._symbol(f"{info.name}.count"), list[OutPort]()

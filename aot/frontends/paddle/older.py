@@ -168,11 +168,11 @@ def _operation(
     place: int,
     inputs: dict[str, Sequence[str]],
     outputs: dict[str, Sequence[str]],
-    given: Sequence[Message],
+    attributes: Sequence[Message],
     file: str,
 ) -> Operation:
     """Return an operation in the form of version 3; as it is where the table does not have it."""
-    attrs = {a.get("name", ""): _value(a) for a in given}
+    attrs = {a.get("name", ""): _value(a) for a in attributes}
     attrs = {n: v for n, v in attrs.items() if n not in _SILENT}
     if kind in (LOOP, CONDITION):
         condition = _single(inputs.get("Condition" if kind == LOOP else "Cond", ()), kind, file)

@@ -60,30 +60,30 @@ class Blocks:
         """Return the operations of a block. `defined`: variables before it; `live`: those that are read behind it."""
         if depth > MAX_DEPTH:
             raise CorruptError(f"{self.file}: blocks of at most {MAX_DEPTH} levels, got more")
-        ops, found, known = self.blocks[index], list[Operation](), set(defined)
+        ops, operations, known = self.blocks[index], list[Operation](), set(defined)
         after = [live]
         for op in reversed(ops):
-            kept = after[-1] - (self._writes(op) if self._inner(op) is None else frozenset())
-            after.append(kept | self._reads(op))
+            needed = after[-1] - (self._writes(op) if self._inner(op) is None else frozenset())
+            after.append(needed | self._reads(op))
         behind, chosen = after[-2::-1], set[int]()
         for i, op in enumerate(ops):
             self.count += 1
             if self.count > MAX_OPERATIONS:
                 raise BudgetError(f"{self.file}: at most {MAX_OPERATIONS} operations in all blocks, got more")
             if op.kind == LOOP:
-                found += self._loop(op, frozenset(known), behind[i], depth)
+                operations += self._loop(op, frozenset(known), behind[i], depth)
             elif op.kind == CONDITION:
-                found += self._condition(op, frozenset(known), behind[i], depth)
+                operations += self._condition(op, frozenset(known), behind[i], depth)
             elif op.kind == CHOICE and i not in chosen:
                 group = self._group(ops[i:])
                 chosen |= set(range(i, i + len(group)))
-                found += self._choice(group, frozenset(known), depth)
+                operations += self._choice(group, frozenset(known), depth)
             elif op.kind != CHOICE:
-                found.append(op)
+                operations.append(op)
                 if self._is_unset(op):
                     self.unset[op.name] = op
             known |= set(names_of(op.outputs)) if op.kind != CONDITION else set()
-        return found
+        return operations
 
     def _is_unset(self, op: Operation) -> bool:
         """True if an operation makes a variable, not of the rank it is declared with, to which a loop gives a value."""

@@ -78,19 +78,19 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
     """Group both definitions over the axes outside of a row of `x`, and over blocks of the `inner` ones."""
     down = [s.axis for s in columns]
     around = [a for a in d.axes if a not in (*inner, row.axis, *down)]
-    kept, block = list(inner), COSTS.line_bytes // x.buffer.dtype.stored_bytes
+    inner_axes, block = list(inner), COSTS.line_bytes // x.buffer.dtype.stored_bytes
     change: dict[Expr, Expr] = {}
     if len(inner) == 1 and fixed_extent(inner[0]) % block == 0:
         (c,) = inner
-        blocks, kept = Var(f"{c.name}.block", fixed_extent(c) // block), [Var(c.name, block)]
+        blocks, inner_axes = Var(f"{c.name}.block", fixed_extent(c) // block), [Var(c.name, block)]
         around.append(blocks)
-        change[c] = blocks * block + kept[0]
+        change[c] = blocks * block + inner_axes[0]
     shared = (*around, *down)
     p = Var(fresh("p", d), volume(_size(a) for a in shared))
     flat = unravel(shared, p)
     change = {a: rewrite(e, flat) for a, e in change.items()} | flat
     v = Var(fresh("v", d), row.reach)
-    along = (v, *sorted(kept, key=lambda a: -_step(x, a)))
+    along = (v, *sorted(inner_axes, key=lambda a: -_step(x, a)))
     t = dense(f"t{LOCAL}", p, *map(fixed_extent, along), space=Space.ARENA, dtype=r.dtype)
     index = [rewrite(i, change) for i in x.index]
     index[row.dim] = v + row.index.const

@@ -67,12 +67,12 @@ def strassen(form: StrassenForm, left: str, weights: str, target: Target) -> Str
     panels = [u[Const(j), k, n] for j in range(len(BASIS))]
     totals = [Reduce("add", (k,), h[Const(t), p, k] * _sum(row, panels)) for t, row in enumerate(RIGHT)]
     products = [Definition(m, (n, p), e, (Const(t), p, n)) for t, e in enumerate(totals)]
-    made = [m[Const(t), p, n] for t in range(len(LEFT))]
+    terms = [m[Const(t), p, n] for t in range(len(LEFT))]
     ends: list[Definition] = []
     for q, row in enumerate(OUT):
         assert d.reduction is not None
         change = places(q // 2, q % 2)
-        value = rewrite(d.value, {**change, d.reduction: _sum(row, made)})
+        value = rewrite(d.value, {**change, d.reduction: _sum(row, terms)})
         once = ((rows[form.row], form.shift),) if form.shift < upper and q < 2 else ()
         ends.append(Definition(d.out, (p, n), value, tuple(rewrite(i, change) for i in d.target), once))
     end = Group("ends", (p, n), (), tuple(ends))

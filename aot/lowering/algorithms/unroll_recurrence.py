@@ -179,7 +179,7 @@ def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
         plan = replace(plan, prefetch=None)
         step = replace(step, schedule=plan)
     few = replace(step, schedule=replace(plan, tile=tiles, prefetch_epilogue=False))
-    then, other = (replace(steps, steps=[made], inputs=[], outputs=[]) for made in (few, step))
+    then, other = (replace(steps, steps=[branch], inputs=[], outputs=[]) for branch in (few, step))
     return replace(step, works=(), control=BranchControl(_is_at_most(rows[0], most), then, other))
 
 

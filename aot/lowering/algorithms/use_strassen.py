@@ -22,21 +22,21 @@ def use_strassen(steps: Steps, context: Context) -> None:
     """Replace products that Strassen's algorithm makes faster; strides are final. Weights take no more memory."""
     forms = _forms(steps, context.target)
     halves: dict[tuple[Expr, ...], str] = {}
-    found: list[Step] = []
+    new_steps: list[Step] = []
     for step in steps.steps:
         form = forms.get(id(step))
         if form is None:
-            found.append(step)
+            new_steps.append(step)
             continue
         sum_at, column_at = (form.w.index.index(a) for a in (form.sum, form.column))
         weights = f"{form.w.buffer.name}.strassen{sum_at}x{column_at}{LOCAL}"
         left = steps.unused(f"{form.d.out.name}.halves{LOCAL}")
         same = (form.x, *form.rows, form.row, form.sum)
         shared = halves.get(same)
-        made = strassen(form, shared or left, weights, context.target)
+        groups = strassen(form, shared or left, weights, context.target)
         if shared is None:
-            steps.values[left] = Value(made.left, MemoryRegion.ARENA, elements=made.left.strides[0] * len(LEFT))
-            found.append(replace(step, works=(made.halves.work,), kind="Halves", schedule=made.halves.schedule))
+            steps.values[left] = Value(groups.left, MemoryRegion.ARENA, elements=groups.left.strides[0] * len(LEFT))
+            new_steps.append(replace(step, works=(groups.halves.work,), kind="Halves", schedule=groups.halves.schedule))
             if steps.values[form.x.buffer.name].region in (
                 MemoryRegion.ARENA,
                 MemoryRegion.INPUT,
@@ -45,10 +45,10 @@ def use_strassen(steps: Steps, context: Context) -> None:
         if weights not in steps.values:
             arrange = partial(in_basis, sum_at=sum_at, column_at=column_at)
             data = steps.values[form.w.buffer.name].data
-            steps.values[weights] = Value(made.weights, MemoryRegion.CONSTANT, data=data, arrange=arrange)
-        works = (*step.works[:-1], made.products.work)  # before it there may be borders
-        found.append(replace(step, works=works, schedule=made.products.schedule))
-    steps.steps = found
+            steps.values[weights] = Value(groups.weights, MemoryRegion.CONSTANT, data=data, arrange=arrange)
+        works = (*step.works[:-1], groups.products.work)  # before it there may be borders
+        new_steps.append(replace(step, works=works, schedule=groups.products.schedule))
+    steps.steps = new_steps
 
 
 def _forms(steps: Steps, target: Target) -> dict[int, StrassenForm]:

@@ -33,7 +33,7 @@ def use_winograd(steps: Steps, context: Context) -> None:
     constants = steps.constants()
     # Products of bytes in tile registers are faster still, and those of i16 without dots are slower.
     plain = target.abilities.tiles or not target.abilities.dot_terms(DType.I16)
-    held = {n for n, v in steps.values.items() if (not plain if v.buffer.dtype is DType.U8 else v.holds_bytes)}
+    byte_values = {n for n, v in steps.values.items() if (not plain if v.buffer.dtype is DType.U8 else v.holds_bytes)}
     read = {name for block in steps.blocks() for name in block.touched()}  # without constants that bytes have replaced
     weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants & read)
     far = weights > COSTS.evicted_weight_bytes and not target.near_l3 and not target.keeps_sum_order
@@ -41,7 +41,7 @@ def use_winograd(steps: Steps, context: Context) -> None:
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
-        forms = forms_of(d, constants, target.abilities.summed_short, held) if d is not None else ()
+        forms = forms_of(d, constants, target.abilities.summed_short, byte_values) if d is not None else ()
         forms = [f.with_largest(value_of(_weights(f, steps))) if f.is_whole else f for f in forms]
         choices = [(*choose_tilings(form, each), form) for form in forms]
         _, tilings, form = min(choices, key=itemgetter(0), default=(0.0, (), None))

@@ -211,10 +211,10 @@ def _unguarded(e: Expr, whole: bool) -> Expr:
 def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> tuple[WinogradForm, ...]:
     if not all(isinstance(i, Var | Const) for i in w.index):
         return ()
-    found = _places_read(d, r, x)
-    if found is None:
+    reads = _places_read(d, r, x)
+    if reads is None:
         return ()
-    pairs, plain = found
+    pairs, plain = reads
     grouped = [p for p in pairs if p.out in w.index]
     if any((p.step, p.stride) != (1, p.tap.extent) for p in grouped):
         return ()

@@ -160,20 +160,20 @@ def _rows(form: WinogradForm, tiling: Tiling) -> Tiles:
     """
     at: dict[Var, Expr] = {}
     phase: dict[Var, Expr] = {}
-    found: list[list[Var]] = []
+    row_axes: list[list[Var]] = []
     for d, (axis, name) in enumerate(zip(form.outs, "yx", strict=False)):
         if tiling.phases:
             tile = Var(f"t{name}", len(tiling.phases[d]))
             at[axis], phase[axis] = Const(0), tile + tiling.phases[d].start
-            found.append([tile])
+            row_axes.append([tile])
             continue
         m, step = tiling.sides[d], form.steps[d]
         at[axis] = tile = Var(f"t{name}", tiles_of(typical(axis.extent or 1), m, step) // step)
-        found.append([tile])
+        row_axes.append([tile])
         if step > 1:
             phase[axis] = apart = Var(f"p{name}", step)
-            found[-1].insert(0, apart)
-    (*first, ty), *others = found
+            row_axes[-1].insert(0, apart)
+    (*first, ty), *others = row_axes
     inside = tuple(a for axes in others for a in axes)
     if not others:
         first, inside = [], tuple(first)
@@ -190,9 +190,9 @@ def _blocks(form: WinogradForm, tiling: Tiling, target: Target, named: Callable[
     for axis, m, step in zip(form.outs, tiling.sides, form.steps, strict=True):
         span = m * step
         sizes.append(named((as_expr(axis.extent or 1, DType.I64) + (span - 1)) // span * step))
-    held = tiling.points * (form.dtype.stored_bytes * form.terms + 4 * typical(form.oc.extent or 1))
+    tile_bytes = tiling.points * (form.dtype.stored_bytes * form.terms + 4 * typical(form.oc.extent or 1))
     counts = COSTS.dynamic_winograd_tiles
-    most = next((t for t in counts if t * held <= COSTS.winograd_block_bytes), counts[-1])
+    most = next((t for t in counts if t * tile_bytes <= COSTS.winograd_block_bytes), counts[-1])
     count = as_expr(named(volume(sizes)), DType.I64)
     blocks = as_expr(named((count + (most - 1)) // most), DType.I64)
     if target.cores > 1:
@@ -201,13 +201,13 @@ def _blocks(form: WinogradForm, tiling: Tiling, target: Target, named: Callable[
     size = named((count + blocks - 1) // prim("max", blocks, 1))
     block = Var("block", blocks)
     tile = Var("tile", prim("min", prim("min", count - block * size, size), most))
-    rest: Expr = block * size + tile
+    linear: Expr = block * size + tile
     at: dict[Var, Expr] = {}
     outermost, *others = (*form.n, *form.outs)
     for axis, extent in reversed(list(zip(others, sizes[1:], strict=True))):
-        at[axis] = prim("mod", rest, extent)
-        rest = prim("floordiv", rest, extent)
-    at[outermost] = rest
+        at[axis] = prim("mod", linear, extent)
+        linear = prim("floordiv", linear, extent)
+    at[outermost] = linear
     phase: dict[Var, Expr] = {}
     for axis, step in zip(form.outs, form.steps, strict=True):
         if step > 1:

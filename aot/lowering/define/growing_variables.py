@@ -96,23 +96,24 @@ class Caches:
         def size(k: int, entry: int, fixed: Expr) -> Expr:
             return select(prim("ne", head(k, FLAG), 0), head(k, entry) if entry else fixed, 0)
 
-        kept_rows, kept = VARYING if self.batched else 0, VARYING + self.batched
+        kept_rows, past_at = VARYING if self.batched else 0, VARYING + self.batched
         body: list[Stmt] = [
             _set(out, ROWS, size(0, kept_rows, batch)),
-            _set(out, PAST, size(0, kept, batch)),
+            _set(out, PAST, size(0, past_at, batch)),
             _set(out, AGREE, Const(1)),
             _set(out, MOVED, Const(0)),
         ]
-        past, found = Load(out, (Const(PAST),)), Load(out, (Const(ROWS),))
+        past, known_rows = Load(out, (Const(PAST),)), Load(out, (Const(ROWS),))
         for k in range(1, len(op.ids)):
-            alike = prim("and", prim("eq", size(k, kept_rows, batch), found), prim("eq", size(k, kept, batch), past))
+            rows_agree = prim("eq", size(k, kept_rows, batch), known_rows)
+            alike = prim("and", rows_agree, prim("eq", size(k, past_at, batch), past))
             body.append(If(prim("eq", select(alike, 1, 0), 0), (_set(out, AGREE, Const(0)),)))
-        body.append(If(prim("ne", found, 0), (If(prim("ne", found, batch), (_set(out, MOVED, Const(1)),)),)))
+        body.append(If(prim("ne", known_rows, 0), (If(prim("ne", known_rows, batch), (_set(out, MOVED, Const(1)),)),)))
         if rows is not None:
             b = Var("b", rows.shape[0])
             other = prim("ne", cast(rows(b), DType.I64), b)
             inner = If(other, (_set(out, MOVED, Const(1)),))
-            body.append(If(prim("ne", found, 0), (For(b, (inner,)),)))
+            body.append(If(prim("ne", known_rows, 0), (For(b, (inner,)),)))
         else:
             body.append(If(prim("ne", Load(out, (Const(MOVED),)), 0), (_set(out, AGREE, Const(0)),)))
         whole, room = past + count, Load(heads, (Const(0), Const(0)))
@@ -120,9 +121,9 @@ class Caches:
         larger = prim("floordiv", wanted, STEP) * STEP + (STEP + STEP // 2)
         body.append(_set(out, ROOM, select(prim("gt", whole, room), larger, room)))
         width = self.op.element_type.stored_bytes
-        size_of = prim("max", found, batch) * Load(out, (Const(ROOM),)) * (self.row * width) + 2 * LINE
+        size_of = prim("max", known_rows, batch) * Load(out, (Const(ROOM),)) * (self.row * width) + 2 * LINE
         body.append(_set(out, BYTES, size_of))
-        body += [_set(out, SHOWN, select(prim("eq", found, 0), batch, found)), _set(out, WHOLE, whole)]
+        body += [_set(out, SHOWN, select(prim("eq", known_rows, 0), batch, known_rows)), _set(out, WHOLE, whole)]
         return tuple(body)
 
     # ---- CacheRoom

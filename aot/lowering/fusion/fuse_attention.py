@@ -127,7 +127,7 @@ def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> G
     before, every = head.out, step.writes()
     dims = {b.name: _rows_of(b, rows) for b in (before, *every)}
     read = {b.name: [x for x in loads(tail.value, *tail.index) if x.buffer.name == b.name] for b in every}
-    if any(len(found) != 1 for found in read.values()):
+    if any(len(readers) != 1 for readers in read.values()):
         return None
     axes = _variables(head.target, dims[before.name], head)
     theirs = {_variables(x.index, dims[name], tail) for name, (x,) in read.items()}

@@ -136,8 +136,8 @@ def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -
     read = _place("read", x.buffer, (*shared[:-1], down.axis), dims, sides)
     places = {x.buffer.name: read}
     tail: list[tuple[Definition, tuple[Var, ...]]] = [(b, walks)]
-    if c is not None and (found := _between(b, walks, shared, c)) is not None:
-        places[b.out.name], axes = found
+    if c is not None and (between := _between(b, walks, shared, c)) is not None:
+        places[b.out.name], axes = between
         tail.append((c, axes))
     edges = (*_columns(read, n + 1, x.buffer), *(_row(read.temp, n, w.axis, x.buffer) for w in beyond))
     head = Group("rows", (inside.axis,), (), (_over_shared_axes(a, makes, (*shared[:-1], inside.axis), places),))

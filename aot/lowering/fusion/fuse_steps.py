@@ -287,15 +287,15 @@ class _Fuser:
             return None
 
         reads = (x for s in self._readers_of(source.name) if s is not step for x in s.reads())
-        found = (Load(d.out, at(x.index)) for x in reads if x.buffer.name == source.name)
-        if self.makers[d.out.name].keys() - {id(step)} and any(self._touches_others(x, step) for x in found):
+        moved = (Load(d.out, at(x.index)) for x in reads if x.buffer.name == source.name)
+        if self.makers[d.out.name].keys() - {id(step)} and any(self._touches_others(x, step) for x in moved):
             return  # a false dependency: consumers of this part would seem to need others, perhaps in a cycle
         self._drop(step)
         makers = self._makers_of(source.name)
         for maker in makers:
-            made = maker.definition
-            assert made is not None
-            self._replace(maker, (replace(made, out=d.out, index=at(made.target)),), step.layers)
+            producer = maker.definition
+            assert producer is not None
+            self._replace(maker, (replace(producer, out=d.out, index=at(producer.target)),), step.layers)
         if d.out.name in self.parts and not self.parts[d.out.name].replace(step, makers):
             del self.parts[d.out.name]
         for reader in self._readers_of(source.name):

@@ -28,10 +28,10 @@ def join_results(steps: Steps, _context: Context) -> None:
     touching: dict[str, list[int]] = {}
     writing: dict[str, list[int]] = {}
     for at, step in enumerate(steps.steps):
-        made = dict.fromkeys(b.name for b in step.writes())
-        for name in made:
+        written = dict.fromkeys(b.name for b in step.writes())
+        for name in written:
             writing.setdefault(name, []).append(at)
-        for name in made | dict.fromkeys(x.buffer.name for x in step.reads()):
+        for name in written | dict.fromkeys(x.buffer.name for x in step.reads()):
             touching.setdefault(name, []).append(at)
     constants, joined = steps.constants(), set[int]()
     for at, step in enumerate(steps.steps):

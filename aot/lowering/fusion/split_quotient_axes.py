@@ -139,15 +139,15 @@ def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
     taken = {a.name for a in d.axes if a not in channels}
     j = Var(next(n for n in ("c", "j", "channel") if n not in taken), extent)
     change: dict[Expr, Expr] = {}
-    rest: Expr = j
+    quotient: Expr = j
     for a in reversed((*channels, *rests)):
         assert isinstance(a.extent, int)
-        change[a] = rest % a.extent
-        rest = rest // a.extent
-    kept = tuple(a for a in d.axes if a not in change)
+        change[a] = quotient % a.extent
+        quotient = quotient // a.extent
+    unmerged = tuple(a for a in d.axes if a not in change)
     return replace(
         d,
-        axes=(*kept, j),
+        axes=(*unmerged, j),
         value=simplified(rewrite(d.value, change)),
         index=tuple(normal(rewrite(i, change), {}).expr() for i in d.target),
     )

@@ -303,10 +303,10 @@ class Prover:
         if not wanted and not self._lists_all:
             return
         places, halos = [normal(i, scope.env) for i in index], self._halos(buffer)
-        found: list[Obligation] = []
+        obligations: list[Obligation] = []
         for k, (place, n) in enumerate(zip(places, buffer.shape, strict=True)):
             if k not in wanted:
-                found.append(Obligation(self.layers, what, buffer, index, k, Proof.PROVED))
+                obligations.append(Obligation(self.layers, what, buffer, index, k, Proof.PROVED))
                 continue
             extent = n.extent if isinstance(n, Var) and n in scope.axes else n  # a temporary has all of an axis
             end = normal(as_expr(1 if extent is None else extent, DType.I64), scope.env).plus(exactly(-1))
@@ -315,23 +315,23 @@ class Prover:
             goals = first.plus(exactly(before)), end.plus(first, -1).plus(exactly(behind))
             proof = Proof.UNKNOWN if grows else self._proof(goals, index[k], scope)
             if proof is not Proof.UNKNOWN:
-                found.append(Obligation(self.layers, what, buffer, index, k, proof))
+                obligations.append(Obligation(self.layers, what, buffer, index, k, proof))
                 continue
             has_loads = grows or _has_loads(place.expr())
             failing = [] if has_loads else [g for g in goals if not scope.checked.proves(g)]
             if not has_loads and not failing:  # parts of the first proof were in the way of the last one
-                found.append(Obligation(self.layers, what, buffer, index, k, Proof.CHECKED))
+                obligations.append(Obligation(self.layers, what, buffer, index, k, Proof.CHECKED))
                 continue
             residue = scope.residue(failing) if failing else ()
             loops = tuple(as_expr(a.extent, DType.I64) for a in scope.axes if a.extent is not None)
             has_elements = scope.checked.proves(end, FIRST_GOALS)
-            found.append(
+            obligations.append(
                 Obligation(self.layers, what, buffer, index, k, proof, residue, loops, has_loads, has_elements)
             )
-        if not grows and any(o.proof is Proof.UNKNOWN for o in found):
+        if not grows and any(o.proof is Proof.UNKNOWN for o in obligations):
             proof = self._in_memory(buffer, places, scope)
-            found = [replace(o, proof=proof) if o.proof is Proof.UNKNOWN else o for o in found]
-        yield from found if self._lists_all else (o for o in found if o.proof is Proof.UNKNOWN)
+            obligations = [replace(o, proof=proof) if o.proof is Proof.UNKNOWN else o for o in obligations]
+        yield from obligations if self._lists_all else (o for o in obligations if o.proof is Proof.UNKNOWN)
 
     def _halos(self, buffer: Buffer) -> list[tuple[int, int]]:
         """Return the elements before and behind each dimension; none if they are not known, or no layout is."""

@@ -52,11 +52,11 @@ def assign_layouts(steps: Steps, context: Context) -> None:
     filled: set[str] = set()
     for step in steps.steps:
         works = tuple(strip(w, halo, steps) for w in step.works)
-        made = {b.name for b in step.writes()}
+        written = {b.name for b in step.writes()}
         for b in [b for b in step.writes() if b.name in halo and b.name not in filled]:
             filled.add(b.name)
             fills = borders(placed[b.name], halo[b.name])
-            known_later = any(x.buffer.name in made for d in fills for x in loads(d.value))
+            known_later = any(x.buffer.name in written for d in fills for x in loads(d.value))
             works = (*works, *fills) if known_later else (*fills, *works)
         step.works = tuple(rewrite_work(w, move_loads(placed), lambda b: placed.get(b.name, b)) for w in works)
 

@@ -50,9 +50,9 @@ def halos(steps: Steps) -> dict[str, Halo]:
 
     If its consumers pad with different values, it holds the one that is read most; the others check their bounds.
     """
-    found: dict[str, dict[float | Expr, Halo]] = {}
+    by_fill: dict[str, dict[float | Expr, Halo]] = {}
     for padded, spared, times in (
-        found for step in steps.steps for work in step.works for found in _padded_loads(work)
+        by_fill for step in steps.steps for work in step.works for by_fill in _padded_loads(work)
     ):
         name = padded.load.buffer.name
         value = steps.values.get(name)
@@ -65,10 +65,10 @@ def halos(steps: Steps) -> dict[str, Halo]:
         ):
             continue
         sides = [(0, 0) if k in spared and _is_low(padded.load.buffer, k, s) else s for k, s in enumerate(sides)]
-        halo = found.setdefault(name, {}).setdefault(padded.fill, Halo(padded.fill, [(0, 0)] * len(sides)))
+        halo = by_fill.setdefault(name, {}).setdefault(padded.fill, Halo(padded.fill, [(0, 0)] * len(sides)))
         halo.sides = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(halo.sides, sides, strict=True)]
         halo.reads += times
-    most = {name: max(some.values(), key=lambda h: h.reads) for name, some in found.items()}
+    most = {name: max(some.values(), key=lambda h: h.reads) for name, some in by_fill.items()}
     return {name: h for name, h in most.items() if any(s != (0, 0) for s in h.sides)}
 
 

@@ -83,7 +83,7 @@ def copy_keys(steps: Steps, votes: Votes) -> bool:
     """
     constants = steps.constants()
     copies: dict[Load, Load] = {}
-    found: list[Step] = []
+    new_steps: list[Step] = []
 
     def copied(e: Expr) -> Expr | None:
         return copies.get(e) if isinstance(e, Load) else None
@@ -95,14 +95,14 @@ def copy_keys(steps: Steps, votes: Votes) -> bool:
                 if x not in copies and x.buffer.name not in own:
                     axes = tuple(a for a in all_axes(d) if a in variables(*x.index))
                     name = steps.unused(f"{x.buffer.name}.keys")
-                    made = dense(name, *(a.extent or 1 for a in axes), dtype=x.buffer.dtype)
-                    steps.values[name] = Value(made, MemoryRegion.ARENA)
-                    copies[x] = Load(made, axes)
-                    found.append(Step((Definition(made, axes, x, axes),), step.layers, "Transpose"))
+                    copy = dense(name, *(a.extent or 1 for a in axes), dtype=x.buffer.dtype)
+                    steps.values[name] = Value(copy, MemoryRegion.ARENA)
+                    copies[x] = Load(copy, axes)
+                    new_steps.append(Step((Definition(copy, axes, x, axes),), step.layers, "Transpose"))
         if copies:
             step.works = tuple(rewrite_work(w, copied) for w in step.works)
-        found.append(step)
-    steps.steps = found
+        new_steps.append(step)
+    steps.steps = new_steps
     return bool(copies)
 
 

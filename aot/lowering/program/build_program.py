@@ -276,35 +276,35 @@ class ProgramBuilder:
                 self.calls.append(replace(call, args=args))
 
     def _call(
-        self, step: Step, works: tuple[Work, ...], arena: Plan, given: Schedule | None
+        self, step: Step, works: tuple[Work, ...], arena: Plan, schedule: Schedule | None
     ) -> tuple[Call, tuple[str, ...]]:
         """Add a call; returns it with the names of the values it is given."""
-        works, roles, constants, back, sizes = self._canonical(works, given)
-        schedules = self._schedules(works, roles, constants, given)
+        works, roles, constants, back, sizes = self._canonical(works, schedule)
+        schedules = self._schedules(works, roles, constants, schedule)
         tables = {role: self._tables[name] for name, role in roles.items() if name in self._tables}
         if tables:
             scheduled = (w for w in works if isinstance(w, Definition | Group))
             schedules = tuple(with_tables(w, s, tables) for w, s in zip(scheduled, schedules, strict=True))
         works, moved = self._at_origins(works, schedules)
-        made = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
+        source = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
         values = {role: name for name, role in roles.items()}
-        values |= {fresh: values[role] for fresh, role in made.stands_for.items()}
-        name = self.kernels.get(made.kernel) or self._name(step, made.kernel)
-        places = [self._place(values[b.name], made.packs.get(b.name), arena) for b in made.kernel.buffers]
-        elements = [moved.get(b.name, 0) for b in made.kernel.buffers]
+        values |= {fresh: values[role] for fresh, role in source.stands_for.items()}
+        name = self.kernels.get(source.kernel) or self._name(step, source.kernel)
+        places = [self._place(values[b.name], source.packs.get(b.name), arena) for b in source.kernel.buffers]
+        elements = [moved.get(b.name, 0) for b in source.kernel.buffers]
         args = tuple(
             replace(place, offset=place.offset + n * b.dtype.stored_bytes) if n else place
-            for place, n, b in zip(places, elements, made.kernel.buffers, strict=True)
+            for place, n, b in zip(places, elements, source.kernel.buffers, strict=True)
         )
-        unit, flops, moved = (n if isinstance(n, int) else rewrite(n, {**back}) for n in made.figures)
-        flush = made.flushes and not self._has_tiny_scalars(made.works, values)
+        unit, flops, moved = (n if isinstance(n, int) else rewrite(n, {**back}) for n in source.figures)
+        flush = source.flushes and not self._has_tiny_scalars(source.works, values)
         if flush:
-            self._count_denormals(values[b.name] for b in made.kernel.buffers)
+            self._count_denormals(values[b.name] for b in source.kernel.buffers)
         call = Call(name, args, sizes, unit, step.layers, flops, moved, flush)
         self.calls.append(call)
-        passed = tuple(values[b.name] for b in made.kernel.buffers)
-        self.uses.append(Use(call, made.kernel, passed, tuple(elements), frozenset(made.packs), back))
-        self.text.append(Described(len(self.calls) - 1, name, step.layers, made.works, made.schedules, back))
+        passed = tuple(values[b.name] for b in source.kernel.buffers)
+        self.uses.append(Use(call, source.kernel, passed, tuple(elements), frozenset(source.packs), back))
+        self.text.append(Described(len(self.calls) - 1, name, step.layers, source.works, source.schedules, back))
         return call, passed
 
     def _canonical(

@@ -59,9 +59,9 @@ def separated(
 
     scheduled = [w for w in works if isinstance(w, Definition | Group)]
     pairs = [split(w, s) for w, s in zip(scheduled, schedules, strict=True)]
-    rest = tuple(w for w in works if isinstance(w, tuple))
+    statements = tuple(w for w in works if isinstance(w, tuple))
     plans = {fresh: replace(plan, operand=fresh) for (_, plan), fresh in taken.items() if plan is not None}
-    return (*(w for w, _ in pairs), *rest), tuple(s for _, s in pairs), plans
+    return (*(w for w, _ in pairs), *statements), tuple(s for _, s in pairs), plans
 
 
 def standalone_kernel(work: Definition, schedule: Schedule, constants: frozenset[str]) -> Kernel:

@@ -37,8 +37,8 @@ def write_in_place(steps: Steps, context: Context) -> None:
             makers[b.name] = makers.get(b.name, 0) + 1
     names = _Names()
     for at, step in enumerate(steps.steps):
-        found = _members(step)
-        for n, d in enumerate(found):
+        definitions = _members(step)
+        for n, d in enumerate(definitions):
             if d.where or makers.get(d.out.name) != 1:
                 continue
             if d.reduction is not None and not _is_large_sum(step, d, context.target):
@@ -46,7 +46,7 @@ def write_in_place(steps: Steps, context: Context) -> None:
             value = steps.values.get(d.out.name)  # None: a temporary of a group
             if value is None or value.region is not MemoryRegion.ARENA:
                 continue
-            place = _Place(step, found, n, at, names)
+            place = _Place(step, definitions, n, at, names)
             over = next((x for x in loads(d.value) if place.fits(x, steps, lives)), None)
             if over is not None:
                 old, new = d.out.name, names.of(over.buffer)

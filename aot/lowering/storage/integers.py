@@ -100,9 +100,9 @@ def reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Reduced | None:
     """
     shape = parts.numbers.shape
     others = [k for k in range(len(shape)) if k not in sums]
-    kept = [1 if k in sums else n for k, n in enumerate(shape)]
-    rows = parts.numbers.transpose(*others, *sums).reshape(prod(kept), -1)
-    zeros = np.broadcast_to(parts.zeros, kept).reshape(-1, 1)
+    reduced_shape = [1 if k in sums else n for k, n in enumerate(shape)]
+    rows = parts.numbers.transpose(*others, *sums).reshape(prod(reduced_shape), -1)
+    zeros = np.broadcast_to(parts.zeros, reduced_shape).reshape(-1, 1)
     low, high, divisors = (np.zeros(len(rows), np.int16) for _ in range(3))
     each = max(PIECE // max(rows.shape[1], 1), 1)
     for piece in (slice(n, n + each) for n in range(0, len(rows), each)):
@@ -116,10 +116,10 @@ def reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Reduced | None:
     if (counts > most).any():
         return None
     largest = counts.astype(np.float64) * divisors
-    tops = largest.astype(np.float32) * np.broadcast_to(parts.scales, kept).reshape(-1)
+    tops = largest.astype(np.float32) * np.broadcast_to(parts.scales, reduced_shape).reshape(-1)
     factors = np.where(counts == 0, 1, tops.astype(np.float64) / np.maximum(counts, 1)).astype(np.float32)
-    divisors, low, high = (a.reshape(kept) for a in (divisors, low, high))
-    return Reduced(parts, divisors, low, high, factors.reshape(kept))
+    divisors, low, high = (a.reshape(reduced_shape) for a in (divisors, low, high))
+    return Reduced(parts, divisors, low, high, factors.reshape(reduced_shape))
 
 
 def _divisors(rows: NDArray[np.int16]) -> NDArray[np.int16]:

@@ -126,13 +126,13 @@ class _Rounded:
         shared = tuple(Const(0) if i in r.axes else i for i in w.index)
 
         rows = (*g.axes, *(a for a in d.axes if a in variables(*x.index) and a not in g.axes))
-        kept = [(i, n) for i, n in zip(x.index, x.buffer.shape, strict=True) if i not in g.axes]
+        dimensions = [(i, n) for i, n in zip(x.index, x.buffer.shape, strict=True) if i not in g.axes]
         largest = prim("max", Reduce("max", r.axes, prim("abs", x)), SMALLEST)
-        own = [(i, n) for i, n in kept if i not in r.axes]
+        own = [(i, n) for i, n in dimensions if i not in r.axes]
         scale, scaling = self._of_step(f"{name}.step", rows, largest * (1 / LEVELS), DType.F32, own)
         near = prim("min", prim("max", prim("round_even", x / scale), -LEVELS), LEVELS)
         moved = cast(near + MIDDLE, DType.U8)
-        byte, rounding = self._of_step(f"{name}.rounded", (*rows, *r.axes), moved, DType.U8, kept)
+        byte, rounding = self._of_step(f"{name}.rounded", (*rows, *r.axes), moved, DType.U8, dimensions)
         product = Reduce("add", r.axes, cast(byte, DType.I32) * cast(Load(weights, w.index), DType.I32))
         exact, before = product - Load(total, shared) * MIDDLE, (scaling, rounding)
         if shift.any():
@@ -141,8 +141,8 @@ class _Rounded:
             summed, summing = self._of_step(f"{name}.total", rows, states, DType.I32, own)
             exact = exact + summed * Load(constant(f"{w.buffer.name}.shift", shift), shared)
             before += (summing,)
-        made = cast(exact, DType.F32) * (scale * Load(factor, shared))
-        return *before, replace(d, value=rewrite(d.value, {r: made if r.init is None else made + r.init}))
+        rescaled = cast(exact, DType.F32) * (scale * Load(factor, shared))
+        return *before, replace(d, value=rewrite(d.value, {r: rescaled if r.init is None else rescaled + r.init}))
 
     def _of_step(
         self, name: str, axes: tuple[Var, ...], value: Expr, dtype: DType, places: list[tuple[Expr, Size]]

@@ -64,9 +64,9 @@ def quantized(e: Expr, kept: Container[str] = (), rows: frozenset[Var] = NO_AXES
         return Quantized(e, NONE, None, e.dtype)
     match e:
         case Prim("cast", (inner,), dtype) if dtype in (DType.F32, DType.I32):
-            found = quantized(inner, kept)
-            exact = found is not None and found.scale is None and (dtype is DType.F32 or not found.dtype.is_float)
-            return replace(found, dtype=dtype) if found is not None and exact else None
+            inside = quantized(inner, kept)
+            exact = inside is not None and inside.scale is None and (dtype is DType.F32 or not inside.dtype.is_float)
+            return replace(inside, dtype=dtype) if inside is not None and exact else None
         case Prim("min", (Prim("max", (Prim("round_even"), Const())), Const()), DType.F32):
             byte = cast(e, DType.U8)
             return Quantized(byte, NONE, None, DType.F32) if clamp_of(byte) is not None else None
@@ -77,10 +77,10 @@ def quantized(e: Expr, kept: Container[str] = (), rows: frozenset[Var] = NO_AXES
         case Prim("within", (index, bound, inner, *other)) if all(is_zero(x) for x in other):
             return _padded(quantized(inner, kept), index, bound)
         case Prim("mul", (inner, factor), DType.F32) if variables(factor) <= rows:
-            found = quantized(inner, kept)
-            if found is None or found.dtype is not DType.F32:
+            inside = quantized(inner, kept)
+            if inside is None or inside.dtype is not DType.F32:
                 return None
-            return replace(found, scale=factor if found.scale is None else found.scale * factor)
+            return replace(inside, scale=factor if inside.scale is None else inside.scale * factor)
         case _:
             return None
 

@@ -122,25 +122,25 @@ class _Dots:
         if weights is not None and product.x.dtype not in self.dtypes:
             self._make_bytes(product.x.buffer.name)
             product = self._product(step.definition)
-        found = self._matched(product) if product is not None else None
-        if product is None or weights is None or found is None or found.byte.dtype not in self.dtypes:
+        data = self._matched(product) if product is not None else None
+        if product is None or weights is None or data is None or data.byte.dtype not in self.dtypes:
             return
         plain = not step.definition.where and not any(a.low for a in step.definition.axes)
-        if not _fits(found, weights, step.definition) or not (weights.shift is None or plain):
+        if not _fits(data, weights, step.definition) or not (weights.shift is None or plain):
             return
         assert step.definition.reduction is not None
-        sums, zero = None, found.zero
+        sums, zero = None, data.zero
         if zero != NONE or self.signs:
-            apart = _is_apart(found, step.definition.reduction)
+            apart = _is_apart(data, step.definition.reduction)
             sums = None if apart else self._sums(product.w, weights, step.definition)
         if zero != NONE and sums is None:
             return
-        less = self.signs and sums is not None and found.byte.dtype is DType.U8
+        less = self.signs and sums is not None and data.byte.dtype is DType.U8
         if less:
             zero = simplified(zero - 128)
         zeros = zero * sums if sums is not None and zero != NONE else None
-        total = self._total(found, step, before, less) if weights.shift is not None else None
-        step.works = (_summed(step.definition, found, product.w, weights, zeros, total, less),)
+        total = self._total(data, step, before, less) if weights.shift is not None else None
+        step.works = (_summed(step.definition, data, product.w, weights, zeros, total, less),)
 
     def _sums(self, w: Load, weights: _Weights, d: Definition) -> Load | None:
         """Return the sum of the weights of each output; None if it is not one for several outputs.

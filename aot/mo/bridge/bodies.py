@@ -46,7 +46,7 @@ def records_of(node: IrNode, bodies: Mapping[str, Graph]) -> dict[str, Any]:
         attrs["internal_layer_id"] = number
     parameters = [inner[p.id]["internal_layer_id"] for p in region.parameters]
     results = [inner[r.id]["internal_layer_id"] for r in region.results]
-    found: dict[str, Any] = {
+    records: dict[str, Any] = {
         "input_port_map": [_record(m, parameters[m.parameter]) for m in op.input_maps],
         "output_port_map": [_record(m, results[m.result]) for m in op.output_maps],
         "back_edges": [
@@ -60,8 +60,8 @@ def records_of(node: IrNode, bodies: Mapping[str, Graph]) -> dict[str, Any]:
             ("input_port_map", "current_iteration", parameters, op.current_iteration),
             ("output_port_map", "execution_condition", results, op.execution_condition),
         ):
-            found[name] += [{**none, "internal_layer_id": ids[at], "purpose": purpose}] if at >= 0 else []
-    return found
+            records[name] += [{**none, "internal_layer_id": ids[at], "purpose": purpose}] if at >= 0 else []
+    return records
 
 
 def without_maps(attrs: dict[str, Any]) -> dict[str, Any]:

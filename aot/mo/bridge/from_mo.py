@@ -146,17 +146,17 @@ class _Import:
                 self.ports[node.id, idx] = port
             self.owners |= {f"{node.id}:{idx}": port.node for idx, port in constants.items()}
             return
-        kept = record_of(node)
+        record = record_of(node)
         steps = self._steps(node)
         if steps:
-            self._chain(node, wiring, steps, self._origin(sources, node) if kept is None else kept.node.origin)
+            self._chain(node, wiring, steps, self._origin(sources, node) if record is None else record.node.origin)
             return
         if is_new(node):
             axes = appended(node, len(sources))
             sources += [] if axes is None else [self._constant_port(axes, f"{node.soft_get('name', node.id)}/axes")]
         complete(node)
         op, data = self._operation(node, wiring)
-        origin = kept.node.origin if kept is not None else self._origin(sources, node)
+        origin = record.node.origin if record is not None else self._origin(sources, node)
         windows = self._windows(node, op, origin)
         if windows is not None:
             op, sources = windows.inputs(op, sources)
@@ -166,9 +166,9 @@ class _Import:
             old = self.graph.add(op, *sources, name=name, origin=origin, outputs=count, data=data)
         else:
             self._update(old, op, data, sources, len(wiring.outputs))
-        self._bodies(node, old, kept)
+        self._bodies(node, old, record)
         self.owners[node.id] = old
-        if kept is not None and len(_connected(sources)) < len(_connected(self.before.get(kept.node.id, []))):
+        if record is not None and len(_connected(sources)) < len(_connected(self.before.get(record.node.id, []))):
             _check_inputs(old)
         for position, idx in enumerate(wiring.outputs or [0]):
             if position < len(old.out_ports()):

@@ -55,9 +55,9 @@ def exported(
     node in its framework, which becomes attribute `pb`; `cli`: the options, `graph.graph["cmd_params"]`; `layout`: of
     the data, None for that of the framework.
     """
-    made = Graph()
+    mo_graph = Graph()
     options = Namespace(static_shape=False, data_type="float", framework=framework) if cli is None else cli
-    made.graph.update(
+    mo_graph.graph.update(
         name=graph.name,
         layout=LAYOUTS.get(framework, "NCHW") if layout is None else layout,
         fw=framework,
@@ -65,16 +65,16 @@ def exported(
         cmd_params=options,
         feature_dim=1,
     )
-    made.stage = stage
-    work = _Export(made, stage, framework, pb, options)
+    mo_graph.stage = stage
+    work = _Export(mo_graph, stage, framework, pb, options)
     nodes = graph.order()
     for node in nodes:
         work.add(node)
     for node in nodes:
         work.connect(node)
     if stage == "middle":
-        show_windows(made)
-    return made
+        show_windows(mo_graph)
+    return mo_graph
 
 
 class _Export:
@@ -96,20 +96,20 @@ class _Export:
             attrs["pb"] = self.pb(node)
             if self.framework == "caffe":
                 attrs["model_pb"] = messages_of("caffe").weights_message(node)
-        kept = NodeRecord(node, {k: v for k, v in attrs.items() if k not in ("pb", "model_pb")})
+        record = NodeRecord(node, {k: v for k, v in attrs.items() if k not in ("pb", "model_pb")})
         outputs = 0 if node.type == "Result" else len(node.out_ports())
         inputs = max(len(node.in_ports()), attrs.get("in_ports_count") or 0)
-        held: dict[str, Any] = {
+        properties: dict[str, Any] = {
             "kind": "op",
             "name": node.name,
             "rt_info": RTInfo(),
-            KEPT: kept,
+            KEPT: record,
             **_functions(node),
             **attrs,
             "_in_ports": {i: {} for i in range(inputs)},
             "_out_ports": {i: {} for i in range(outputs)},
         }
-        self.graph.add_node(id, **with_properties(held))
+        self.graph.add_node(id, **with_properties(properties))
 
     def _body(self, body: IrGraph) -> Graph:
         layout: str = self.graph.graph["layout"]

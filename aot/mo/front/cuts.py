@@ -82,24 +82,24 @@ def input_user_data_repack(
     own = {name for name, (id, _, port) in values.items() if port is None and id in known}
     frozen: dict[str, Any] = {values[n][0]: v for n, v in (freeze_placeholder or {}).items() if n in own}
     shapes, types = input_user_shapes, input_user_data_types or {}
-    found: dict[str, list[Place]] = defaultdict(list)
+    places: dict[str, list[Place]] = defaultdict(list)
     if isinstance(shapes, np.ndarray):
         left = known if len(known) == 1 else [id for id in known if id not in frozen]
         if len(left) != 1:
             raise Error("a shape without a name is that of the only input, got inputs {}", ", ".join(left))
-        found[left[0]].append({"shape": shapes, "port": None})
+        places[left[0]].append({"shape": shapes, "port": None})
     for name in () if shapes is None or isinstance(shapes, np.ndarray) else shapes:
         id, side, port = get_node_id_with_ports(graph, name)
         type_ = {"data_type": types[name]} if types.get(name) is not None else {}
-        found[id].append({"shape": shapes[name] if isinstance(shapes, dict) else None, side: port, **type_})
+        places[id].append({"shape": shapes[name] if isinstance(shapes, dict) else None, side: port, **type_})
     for id in frozen if shapes is not None else ():
-        found[id] = found[id] or [{"shape": None, "port": None}]
+        places[id] = places[id] or [{"shape": None, "port": None}]
     for name in values.keys() - own:
         id, side, port = values[name]
-        if not any(p["shape"] is not None and p.get(side, name) == port for p in found.get(id, ())):
+        if not any(p["shape"] is not None and p.get(side, name) == port for p in places.get(id, ())):
             raise Error("a value at a new input has a shape, got none for {}", name)
         frozen[get_new_placeholder_name(id, side == "out", port)] = (freeze_placeholder or {})[name]
-    return None if shapes is None else found, None if freeze_placeholder is None else frozen
+    return None if shapes is None else places, None if freeze_placeholder is None else frozen
 
 
 def output_user_data_repack(graph: Graph, outputs: Iterable[str] | None) -> dict[str, list[Place]] | None:
@@ -175,22 +175,22 @@ def add_input_op(
         names.append((label, label))
     attrs = {"shape": shape, "user_shape": user_shape, "data_type": np.float32 if data_type is None else data_type}
     name = get_new_placeholder_name(node_id, is_out_port, port)
-    made = Parameter(graph, {**attrs, "initial_node_name": node_id, "name": name}).create_node()
+    parameter = Parameter(graph, {**attrs, "initial_node_name": node_id, "name": name}).create_node()
     edge = {"out": 0, "in_attrs": ["in"], "out_attrs": ["out"], INFO: names, "data_attrs": [INFO]}
     if data and is_out_port:
         node.out_node(port)[INFO] = names
-        node.out_port(port).get_connection().set_source(made.out_port(0))
+        node.out_port(port).get_connection().set_source(parameter.out_port(0))
     elif data:
-        made.out_port(0).connect(node.in_port(port))
-        made.out_port(0).data.set_shape(shape)
-        made.out_node(0)[INFO] = names
+        parameter.out_port(0).connect(node.in_port(port))
+        parameter.out_port(0).data.set_shape(shape)
+        parameter.out_node(0)[INFO] = names
     elif is_out_port:
         for _, reader, old in list(graph.out_edges(node_id, data=True)):
             if old["out"] == port:
-                graph.add_edge(made.id, reader, **{**old, **edge})
+                graph.add_edge(parameter.id, reader, **{**old, **edge})
     else:
-        graph.add_edge(made.id, node_id, **{**edge, "in": port})
-    return made.id
+        graph.add_edge(parameter.id, node_id, **{**edge, "in": port})
+    return parameter.id
 
 
 def add_input_ops(graph: Graph, user_defined_inputs: dict[str, list[Place]] | None, before_infer: bool) -> list[str]:

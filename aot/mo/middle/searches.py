@@ -48,7 +48,7 @@ def common_bfs(
     data nodes with several readers, unless `follow_multi_consumer_data_nodes` is set.
     """
     wanted, passed = set(op_name), set(allowed_ops)
-    found: dict[str, Node] = {}
+    endpoints: dict[str, Node] = {}
     seen: set[str] = set()
     waiting = deque([start_node])
     while waiting:
@@ -61,7 +61,7 @@ def common_bfs(
         for near in nearest:
             if near.has_valid(attr_to_check):
                 if near[attr_to_check] in wanted:
-                    found.setdefault(near.id, near)
+                    endpoints.setdefault(near.id, near)
                 elif allowed_all or near.op in passed:
                     waiting.append(near)
                 else:
@@ -69,7 +69,7 @@ def common_bfs(
             elif near.kind == "data" and near.soft_get("value", None) is None:
                 alone = not is_backward or follow_multi_consumer_data_nodes or len(near.out_nodes()) == 1
                 waiting.extend([near] if alone else [])
-    return list(found.values())
+    return list(endpoints.values())
 
 
 def forward_bfs(

@@ -104,22 +104,22 @@ class Op:
 
         `data_nodes`: existing ones that take its outputs; shapes and values that they have must not change.
         """
-        made = self.add_node(attrs)
-        given = edge_attrs or []
+        new_node = self.add_node(attrs)
+        edges = edge_attrs or []
         for i, source in enumerate(inputs or []):
             if source is not None:
-                made.add_input_port(i, skip_if_exist=True)
-                self.graph.add_edge(source.id, made.id, **{"in": i, **(given[i] if i < len(given) else {})})
+                new_node.add_input_port(i, skip_if_exist=True)
+                self.graph.add_edge(source.id, new_node.id, **{"in": i, **(edges[i] if i < len(edges) else {})})
         if data_nodes is None:
             outputs: list[Node] = [Node(self.graph, add_data_node(self.graph, ""))]
         else:
             outputs = list(data_nodes) if is_a(data_nodes, (list, np.ndarray)) else [data_nodes]
         before = [(node.soft_get("value", None), node.soft_get("shape", None)) for node in outputs]
         for idx, node in enumerate(outputs):
-            self.graph.add_edge(made.id, node.id, out=idx)
-        if made.has_valid("infer"):
-            made["infer"](made)
-            _check_inferred(made, outputs, before)
+            self.graph.add_edge(new_node.id, node.id, out=idx)
+        if new_node.has_valid("infer"):
+            new_node["infer"](new_node)
+            _check_inferred(new_node, outputs, before)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def update_node(self, node: Node, attrs: Attrs | None = None) -> None:

@@ -42,26 +42,26 @@ class StridedSlice(DefinedOp):
         covered = (
             len(data_shape) - count + np.count_nonzero(node.soft_get("new_axis_mask", ())) + 1
         )  # dimensions of an ellipsis
-        found: list[Any] = []
+        slices: list[Any] = []
         axis = 0
         for i in range(count):
             if _is_set(node, "new_axis_mask", i):
-                found.append(np.newaxis)
+                slices.append(np.newaxis)
                 continue
             if _is_set(node, "ellipsis_mask", i) and not _is_set(node, "shrink_axis_mask", i):
-                found.append(Ellipsis)
+                slices.append(Ellipsis)
                 axis += covered
                 continue
             if _is_set(node, "shrink_axis_mask", i):
-                found.append(_index(bounds[0], i, data_shape[axis]))
+                slices.append(_index(bounds[0], i, data_shape[axis]))
             elif any(values is None for values in (*bounds, steps)):
-                found.append(dynamic_dimension_value)
+                slices.append(dynamic_dimension_value)
             else:
                 start = bounds[0][i] if _is_set(node, "begin_mask", i, True) else None
                 stop = bounds[1][i] if _is_set(node, "end_mask", i, True) else None
-                found.append(slice(start, stop, steps[i]))
+                slices.append(slice(start, stop, steps[i]))
             axis += 1
-        return found
+        return slices
 
     @staticmethod
     def align_mask_with_slice_rank(node: Any, slice_rank: int) -> None:

@@ -26,30 +26,30 @@ def with_channels_first(
     node: Any, op: Definition, inputs: list[Operand | None]
 ) -> tuple[Definition, list[Operand | None]]:
     """Return the operation and its operands in the layout of the operation sets, weights in groups."""
-    found = list(inputs)
+    operands = list(inputs)
 
     def transpose(idx: int, order: Order) -> None:
-        given = found[idx] if idx < len(found) else None
+        given = operands[idx] if idx < len(operands) else None
         if given is not None:
-            found[idx] = _transposed(given, order)
+            operands[idx] = _transposed(given, order)
 
     for idx in channel_tensors(node)[0]:
         transpose(idx, to_first(PLANE))
-    if not found or node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
-        return op, found
+    if not operands or node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
+        return op, operands
     if is_channels_last(node):
         transpose(0, to_first(len(node.spatial_dims)))
         if node.has_valid("get_weights_permute"):
             transpose(1, tuple(map(int, node.get_weights_permute.perm)))
-    weights = found[1] if len(found) > 1 else None
+    weights = operands[1] if len(operands) > 1 else None
     if weights is None or weights.type.dims is None or len(weights.type.dims) != len(node.spatial_dims) + 2:
-        return op, found
+        return op, operands
     group = int(node.group) if node.has_valid("group") else 1
     if group > 1 and type(op) in GROUPED:
         op = GROUPED[type(op)](**{f.name: getattr(op, f.name) for f in fields(op)})
     if type(op) in GROUPED.values():
-        found[1] = _split(node, weights, group)
-    return op, found
+        operands[1] = _split(node, weights, group)
+    return op, operands
 
 
 def with_channels_last(node: Any, outputs: Sequence[Operand]) -> tuple[Operand, ...]:

@@ -200,19 +200,19 @@ def variadic_split_infer(node: Any) -> None:
         raise InferenceError("{}: axis and split_lengths must be known", name)
     axis, lengths = canonical(len(shape), place), np.asarray(lengths)
     _check_lengths(lengths, shape[axis], name)
-    kept = _without_empty_parts(node, lengths)
-    if len(kept) != len(lengths) and listed:
-        node["split_lengths"] = kept
-    elif len(kept) != len(lengths):
-        node.in_port(2).data.set_value(kept)
-    rest = shape[axis] - (np.sum(kept) + 1)
-    sizes = [rest if n == -1 else n for n in kept]
+    filled = _without_empty_parts(node, lengths)
+    if len(filled) != len(lengths) and listed:
+        node["split_lengths"] = filled
+    elif len(filled) != len(lengths):
+        node.in_port(2).data.set_value(filled)
+    remaining = shape[axis] - (np.sum(filled) + 1)
+    sizes = [remaining if n == -1 else n for n in filled]
     value = node.in_port(0).data.get_value()
     parts = [None] * len(sizes) if value is None else np.split(value, int64_array(np.cumsum(sizes)[:-1]), axis)
     for idx, size in enumerate(sizes):
-        found = shape_array(shape)
-        found[axis] = size
-        set_output(node, idx, found, parts[idx])
+        part_shape = shape_array(shape)
+        part_shape[axis] = size
+        set_output(node, idx, part_shape, parts[idx])
     if listed:
         _axis_follows_layout(node)
 

@@ -47,10 +47,10 @@ def pool_infer(node: Any) -> None:
             ]
         )
     node["output_spatial_shape"] = sizes
-    found = shape_array(shape)
-    found[dims] = sizes
+    output_shape = shape_array(shape)
+    output_shape[dims] = sizes
     for idx in node.out_nodes():
-        node.out_port(idx).data.set_shape(found)
+        node.out_port(idx).data.set_shape(output_shape)
     if node.soft_get("pool_method") == "max":
         node["remove_values_output"] = True
     follow = ("pad", "stride", "window", "spatial_dims", "dilation")

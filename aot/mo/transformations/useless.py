@@ -104,10 +104,10 @@ class RemoveUselessCropsPattern:
         readers = [port.node for port in source.get_destinations()]
         crops = [n for n in readers if n.op == "Crop" and n["axis"] == axis and _reads_alone(concat, n)]
         ranges = [_range(node) for node in crops]
-        if any(found is None for found in ranges):
+        if any(span is None for span in ranges):
             return
         end = 0
-        for start, size in sorted(found for found in ranges if found is not None):
+        for start, size in sorted(span for span in ranges if span is not None):
             if start != end:
                 return
             end += size

@@ -81,15 +81,15 @@ def sub_graph_between_nodes(
     second list. Error for an end node that is not reached, unless that is allowed, and for a Parameter among the nodes.
     """
     nx.set_node_attributes(graph, None, "prev")
-    found, extra, visited = list(start_nodes), list[str](), set(start_nodes)
+    members, extra, visited = list(start_nodes), list[str](), set(start_nodes)
 
     def add(id: str, reached_from: str, edge: dict[str, Any]) -> None:
         if id not in visited and (include_control_flow or not edge.get("control_flow_edge", False)):
             visited.add(id)
-            found.append(id)
+            members.append(id)
             graph.nodes[id]["prev"] = reached_from
 
-    for id in found:  # which grows meanwhile
+    for id in members:  # which grows meanwhile
         if id not in end_nodes:
             for _, target, edge in graph.out_edges(id, data=True):
                 add(target, id, edge)
@@ -102,8 +102,8 @@ def sub_graph_between_nodes(
                 add(source, id, edge)
     if not allow_non_reachable_end_nodes:
         _check_reached(graph, start_nodes, end_nodes)
-    _refuse_parameters(graph, found)
-    return found if detect_extra_start_node is None else (found, extra)
+    _refuse_parameters(graph, members)
+    return members if detect_extra_start_node is None else (members, extra)
 
 
 def _check_reached(graph: Graph, start_nodes: list[str], end_nodes: list[str]) -> None:

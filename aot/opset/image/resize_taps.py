@@ -168,16 +168,16 @@ def _taps(build: Builder, a: Axis, where: OutPort, how: Sampling) -> Iterator[tu
         assert a.scale.value is not None, "others are weighed by matrices"
         scale = min(float(a.scale.value), 1.0)
     floor = build.Floor(where)
-    rest = build.Subtract(where, floor)
+    fraction = build.Subtract(where, floor)
     neighbours: list[tuple[OutPort, OutPort]] = []
     first = int(np.floor(-reach / scale)) + 1
     for step in range(first, 2 - first):
-        distance = build.Multiply(build.Abs(build.Subtract(rest, float(step))), scale)
+        distance = build.Multiply(build.Abs(build.Subtract(fraction, float(step))), scale)
         weight = _weight(build, distance, how)
         place = build.Add(floor, float(step))
         if how.exclude_outside:
-            held = build.LogicalAnd(build.GreaterEqual(place, 0.0), build.LessEqual(place, last))
-            weight = build.Select(held, weight, _like(build, 0, weight))
+            is_inside = build.LogicalAnd(build.GreaterEqual(place, 0.0), build.LessEqual(place, last))
+            weight = build.Select(is_inside, weight, _like(build, 0, weight))
         neighbours.append((place, weight))
     total = neighbours[0][1]
     for _, weight in neighbours[1:]:

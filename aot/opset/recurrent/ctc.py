@@ -238,11 +238,11 @@ class CTCLoss(LoopOp):
             dense("forward", batch, 2, room + 2, space=Space.ARENA),
         )
         buffers = (logits.buffer, logit_lengths.buffer, labels.buffer, label_lengths.buffer)
-        held = None if blank is None else blank.buffer
+        blank_buffer = None if blank is None else blank.buffer
         return (
             Definition(top, (n, t), Reduce("max", (c,), score)),
             Definition(scale, (n, t), prim("log", total) + top[n, t]),
-            _loss(outs[0], buffers, held, scale, kept, states, logits.shape, self),
+            _loss(outs[0], buffers, blank_buffer, scale, kept, states, logits.shape, self),
         )
 
     def reference(

@@ -65,7 +65,7 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
         low, high, step = (dense(name, 1, space=Space.ARENA) for name in ("low", "high", "step"))
         zero = dense("zero", 1, space=Space.ARENA, dtype=DType.I32)
         q = dense("q", batch, n, space=Space.ARENA, dtype=DType.U8)
-        found = dense("gates", batch, 4 * n, space=Space.ARENA)
+        gates = dense("gates", batch, 4 * n, space=Space.ARENA)
         rows: tuple[Var, ...] = (Var("row", batch),) if at.batch else ()
         k, g, first = axis("k", n), Var("g", 4 * n), (Const(0),)
         row = replace(at, b=rows[0]) if rows else at
@@ -76,13 +76,13 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
         width = select(prim("eq", span, 0.0), 1.0, span / LEVELS)
         level = prim("round_even", h[at.t, at.b, k] / step[0]) + cast(zero[0], DType.F32)
         total = Reduce("add", (k,), cast(q[at.b, k], DType.I32) * cast(r(g, k), DType.I32)) - zero[0] * sums(g)
-        return found, (
+        return gates, (
             Definition(low, (at.t,), prim("min", Reduce("min", (*rows, k), every), 0.0), first),
             Definition(high, (at.t,), prim("max", Reduce("max", (*rows, k), every), 0.0), first),
             Definition(step, (at.t,), width, first),
             Definition(zero, (at.t,), cast(_bounded(prim("round_even", -low[0] / step[0])), DType.I32), first),
             Definition(q, (at.t, *at.batch, k), cast(_bounded(level), DType.U8), (at.b, k)),
-            Definition(found, (at.t, *at.batch, g), cast(total, DType.F32) * (step[0] * scales(g)), (at.b, g)),
+            Definition(gates, (at.t, *at.batch, g), cast(total, DType.F32) * (step[0] * scales(g)), (at.b, g)),
         )
 
     def step(self, a: Array, states: Sequence[Array], r: Array, rb: Array | None) -> tuple[Array, ...]:

@@ -271,12 +271,12 @@ class LSTMRecurrence(Recurrence, LSTM, LoopOp):
         h, begin_h, end_h = self.states("h", at, h0, outs[1], j)
         c, begin_c, end_c = self.states("c", at, c0, outs[2], j)
         f, g, last = (*self.bounded()[:2], self.state_activation())
-        sums, made = products(at, h)
+        sums, product_works = products(at, h)
         forget, update, cell, out = (a(at.b, at.place, j + i * n) + sums[at.b, j + i * n] for i in range(4))
         axes, now, then = (at.t, *at.batch, j), (at.t, at.b, j), (at.t + 1, at.b, j)
         new_c = f.scalar(forget) * c[now] + f.scalar(update) * g.scalar(cell)
         members = (
-            *made,
+            *product_works,
             Definition(c, axes, at.new_or_old(new_c, c[now]), then),
             Definition(h, axes, at.new_or_old(f.scalar(out) * last.scalar(c[then]), h[now]), then),
         )

@@ -31,7 +31,7 @@ def round_short_floats(graph: Graph) -> bool:
     stored = _stored(order)
     open_ = [n for n in order if _jumps(n)]
     seen = {n.id for n in open_}
-    found: dict[InPort, None] = {}
+    ports: dict[InPort, None] = {}
     while open_:
         node = open_.pop()
         for port in node.in_ports().values():
@@ -39,19 +39,19 @@ def round_short_floats(graph: Graph) -> bool:
             if source is None or source.node.id in stored:
                 continue
             if source.type.dtype in SHORT_FLOATS and not _is_inside(source.node, node):
-                found[port] = None
+                ports[port] = None
             leads = isinstance(source.node.op, Elementwise | ViewOp)
             if leads and source.node.id not in seen and source.type.dtype.is_float:
                 seen.add(source.node.id)
                 open_.append(source.node)
     rounded: dict[OutPort, OutPort] = {}
-    for port in found:
+    for port in ports:
         source = port.get_source()
         assert source is not None, "ports that are found have sources"
         if source not in rounded:
             rounded[source] = Builder(graph, source.node.origin).Rounded(source)
         port.connect(rounded[source])
-    return bool(found)
+    return bool(ports)
 
 
 def _jumps(node: Node) -> bool:

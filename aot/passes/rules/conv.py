@@ -257,28 +257,28 @@ def shift_before_into_bias(node: Node, op: Windowed, build: Builder) -> OutPort 
     Elsewhere lowering fuses the shift with the producer of x.
     """
     shifted, weights = source(node.source(0), Add), constant(node.source(1))
-    found = with_constant(shifted) if shifted is not None else None
+    addition = with_constant(shifted) if shifted is not None else None
     x = node.source(0)
     if (
-        found is None
+        addition is None
         or weights is None
         or _is_padded(op)
-        or not _is_input(found[0])
+        or not _is_input(addition[0])
         or not has_one_consumer(x)
         or x.type.dtype not in MERGED_TYPES
     ):
         return None
-    shift = constant(found[1])
+    shift = constant(addition[1])
     assert shift is not None
     by_channel = channel_vector(shift, x.type.rank, 1, x.shape[1])
-    if by_channel is None or not can_broadcast_to(shift.shape, found[0].shape):
+    if by_channel is None or not can_broadcast_to(shift.shape, addition[0].shape):
         return None
     terms = np.multiply(weights.astype(np.float64), _along_inputs(op, by_channel, weights))
     outputs = 2 if isinstance(op, GroupConvolution) else 1  # dimensions of weights that tell outputs apart
     bias = terms.sum(tuple(range(outputs, weights.ndim))).reshape(1, -1, *[1] * (x.type.rank - 2))
     if not np.isfinite(bias).all():
         return None
-    return build.Add(build(op, found[0], *node.sources()[1:]), build.const(bias.astype(weights.dtype), x.type.dtype))
+    return build.Add(build(op, addition[0], *node.sources()[1:]), build.const(bias.astype(weights.dtype), x.type.dtype))
 
 
 def _is_input(port: OutPort) -> bool:

@@ -45,8 +45,8 @@ def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
         return None
     steps = windows.dilations
     before = [p - first * step for p, (first, _), step in zip(windows.before, ranges, steps, strict=True)]
-    rest = [k - 1 - last for k, (_, last) in zip(op.kernel, ranges, strict=True)]
-    after = [p - n * step for p, n, step in zip(windows.after, rest, steps, strict=True)]
+    behind = [k - 1 - last for k, (_, last) in zip(op.kernel, ranges, strict=True)]
+    after = [p - n * step for p, n, step in zip(windows.after, behind, steps, strict=True)]
     pooled = build(
         replace(op, kernel=sizes, pads_begin=tuple(before), pads_end=tuple(after), auto_pad=AutoPad.EXPLICIT), x
     )

@@ -172,10 +172,10 @@ def round_matrix(graph: Graph, matrix: Matrix, group: int, rounding: Rounding | 
     release(weights)
     if isinstance(rounded, Rounded):
         whole = small_weights(build, rounded, bits=matrix.bits)
-        made = build.Convert(build.Reshape(whole, build.const(list(shape), DType.I64)), destination_type=DType.F32)
+        stored = build.Convert(build.Reshape(whole, build.const(list(shape), DType.I64)), destination_type=DType.F32)
     else:
-        made = build.const(rounded.reshape(shape), DType.BF16)
-    node.in_port(at).connect(build.Convert(made, destination_type=node.out_port().type.dtype))
+        stored = build.const(rounded.reshape(shape), DType.BF16)
+    node.in_port(at).connect(build.Convert(stored, destination_type=node.out_port().type.dtype))
     if isinstance(node.op, MatMul):
         node.op = replace(node.op, transpose_b=True)
     return SmallWeights(name, (rows, columns), matrix.bits, size, error)

@@ -160,22 +160,22 @@ class Choice:
 
 async def merged(sources: Sequence[AsyncGenerator[Delta]]) -> Deltas:
     """Yield the parts of several answers as they come; an error of one ends all."""
-    found: asyncio.Queue[tuple[int, Delta | BaseException | None]] = asyncio.Queue()
+    queue: asyncio.Queue[tuple[int, Delta | BaseException | None]] = asyncio.Queue()
 
     async def tell(number: int, source: AsyncGenerator[Delta]) -> None:
         try:
             async with aclosing(source):
                 async for delta in source:
-                    found.put_nowait((number, delta))
-            found.put_nowait((number, None))
+                    queue.put_nowait((number, delta))
+            queue.put_nowait((number, None))
         except Exception as error:  # the caller gets it
-            found.put_nowait((number, error))
+            queue.put_nowait((number, error))
 
     tasks = [asyncio.create_task(tell(n, source)) for n, source in enumerate(sources)]
     left = len(tasks)
     try:
         while left:
-            number, delta = await found.get()
+            number, delta = await queue.get()
             if isinstance(delta, BaseException):
                 raise delta
             if delta is None:

@@ -114,21 +114,21 @@ def compare(
     subject = library if library is not None else Compiled(second, asked, threads).made
     told, asked = asked, with_decided(asked, subject.manifest)
     side, compiled = side_of(against, path, asked), Compiled(second, asked, threads)
-    inputs, made = _inputs_and_outputs(subject, data)
+    inputs, references = _inputs_and_outputs(subject, data)
     judge = Judge(bound, asked, _fewer_bits(subject, path, asked))
     library = subject = None  # its weights need not be in memory from here on
-    outputs = tuple(_judged(judge, made, side.outputs(inputs)))
-    found = Comparison(f"{side.title} of {path.name}", second.name, outputs)
+    outputs = tuple(_judged(judge, references, side.outputs(inputs)))
+    comparison = Comparison(f"{side.title} of {path.name}", second.name, outputs)
     differ = not all(row.agrees for row in outputs)
     if not (differ or layers or keep):
-        return found
+        return comparison
     same = None if manifest is None else is_same(manifest, path, told)
     search = Search(side, compiled if manifest is None else Compiled(path, asked, threads), judge, inputs)
     rows, first, alone = search.run(_chosen(layers_of(path, asked, inputs), keep), differ and not keep)
     if differ or keep:
         first = first or next((row.name for row in outputs if not row.agrees), None)
-        return replace(found, layers=rows, first=first, alone=alone, same_code=same)
-    return replace(found, layers=rows, same_code=same)
+        return replace(comparison, layers=rows, first=first, alone=alone, same_code=same)
+    return replace(comparison, layers=rows, same_code=same)
 
 
 def _inputs_and_outputs(

@@ -50,8 +50,8 @@ def quantize_weights(
     path, source = Path(output), Path(model)
     check_xml(path, source)
     asked = with_keywords(options, keywords)
-    given = here(asked)
-    graph = stages(source, given).converted
+    local_path = here(asked)
+    graph = stages(source, local_path).converted
     wanted, rows = sorted_matrices(graph, bits)
     if not wanted:
         raise UsageError(f"{source.name}: quantize: a network with matrices of constant weights, got none")
@@ -59,7 +59,7 @@ def quantize_weights(
     gathered = {m.name for m in rounded if not isinstance(m.node.op, MatMul)}  # Gather's: the file has them once
     measured = [m for m in rounded if m.name not in gathered] if data else []
     rows |= {m: round_matrix(graph, m, group) for m in rounded if m not in measured}
-    for matrix, row in _replace_by_data(graph, measured, group, without_interface(given), data, asked.on_event):
+    for matrix, row in _replace_by_data(graph, measured, group, without_interface(local_path), data, asked.on_event):
         rows[matrix] = row
         if asked.on_event is not None:
             asked.on_event("round", len(rows), len(wanted))

@@ -68,7 +68,7 @@ def slice(
         rank = x.type.rank
         defaults = (node.list([v] * rank) for v in (0, OPEN_END, 1))
         bounds = zip((starts, ends, steps), defaults, strict=True)
-        starts, ends, steps = (spread(node, p, axes, rest, rank) for p, rest in bounds)
+        starts, ends, steps = (spread(node, p, axes, fill, rank) for p, fill in bounds)
         axes = node.list(range(rank))
     return node.build.Slice(x, *(node.cast(p, DType.I64) for p in (starts, ends, steps, axes)))
 

@@ -94,23 +94,24 @@ def _at_run_time(
     node.refuse(len(free) != len(first), f"body has {len(free)} inputs, got {len(first)}")
     values: list[PresentValue] = [_captured(node, captured[i]) if i in captured else next(outer) for i in places]
     carried = {i: r for r, i in enumerate(free[2:], 1)}
-    made, results = stable_region(node, body, values, [i in captured for i in places], carried)
+    graph, results = stable_region(node, body, values, [i in captured for i in places], carried)
     sources = [port for value in values for port in ports_of(value)]
     back_edges = (BackEdge(result=0, parameter=1), *_back_edges(values, results, carried))
     outside = frozenset(variables(*(d for port in sources for d in port.shape if isinstance(d, Expr))))
-    held = _add_results(replace(node, build=Builder(made)), body, results, 1 + len(states), outside)
+    carried_count = _add_results(replace(node, build=Builder(graph)), body, results, 1 + len(states), outside)
     # parameter i reads input i, but for the first: input 0 is the number of steps, parameter 0 counts them
     op = Loop(
         input_maps=tuple(InputMap(external=i, parameter=i) for i in range(1, len(sources))),
         output_maps=tuple(
-            OutputMap(external=r - 1, result=r, axis=None if r < held else 0) for r in range(1, len(made.results))
+            OutputMap(external=r - 1, result=r, axis=None if r < carried_count else 0)
+            for r in range(1, len(graph.results))
         ),
         back_edges=back_edges,
         current_iteration=0,
         execution_condition=0,
     )
-    loop = build.node(op, total, start, *sources[2:], outputs=len(made.results) - 1)
-    loop.regions = {"body": made}
+    loop = build.node(op, total, start, *sources[2:], outputs=len(graph.results) - 1)
+    loop.regions = {"body": graph}
     ports = iter(loop.out_ports().values())
     return Outputs([*(after_loop(r, ports) for r in results[1 : 1 + len(states)]), *ports])
 
@@ -241,23 +242,23 @@ def _scanned(node: OnnxNode, body: Graph, states: Sequence[OutPort], scanned: Se
     """Add a TensorIterator: inputs are states, scanned tensors, captures; parts keep their axis outside."""
     build, captured = node.build, dict(node.captures["body"])
     first = [build.Gather(p, node.scalar(0), node.scalar(a)) for p, a in scanned]
-    given, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
+    arguments, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
     places = range(len(body.parameters))
-    ports = [tensor(captured[i] if i in captured else next(given)) for i in places]
+    ports = [tensor(captured[i] if i in captured else next(arguments)) for i in places]
     inputs = [tensor(captured[i] if i in captured else next(outer)) for i in places]
     free = [i for i in places if i not in captured]
     carried = {i: r for r, i in enumerate(free[: len(states)])}
-    made, results = stable_region(node, body, list(ports), [i in captured for i in places], carried)
+    graph, results = stable_region(node, body, list(ports), [i in captured for i in places], carried)
     for result, value in zip(body.results, results, strict=True):
-        made.add(Result(), tensor(value), name=result.name)
-    inner = Builder(made)
+        graph.add(Result(), tensor(value), name=result.name)
+    inner = Builder(graph)
     backwards = _input_directions(node, len(scanned))
     maps = {i: InputMap(i, i) for i in places}
     for i, (port, axis), back in zip(free[len(states) :], scanned, backwards, strict=True):
-        _keep_axis(inner, made.parameters[i], port, axis)
+        _keep_axis(inner, graph.parameters[i], port, axis)
         maps[i] = InputMap(i, i, axis, -1, 0, -1) if back else InputMap(i, i, axis)
     outs = [OutputMap(r, r) for r in range(len(states))]
-    collected = made.results[len(states) :]
+    collected = graph.results[len(states) :]
     rows = zip(collected, _output_axes(node, len(collected)), strict=True)
     for r, (result, (axis, back)) in enumerate(rows, len(states)):
         at = node.axis(axis, result.source(0).type.rank + 1)
@@ -265,7 +266,7 @@ def _scanned(node: OnnxNode, body: Graph, states: Sequence[OutPort], scanned: Se
         outs.append(OutputMap(r, r, at, -1, 0, -1) if back else OutputMap(r, r, at))
     edges = tuple(BackEdge(r, i) for i, r in carried.items())
     loop = build.node(TensorIterator(tuple(maps.values()), tuple(outs), edges), *inputs, outputs=len(outs))
-    loop.regions = {"body": made}
+    loop.regions = {"body": graph}
     return Outputs(list(loop.out_ports().values()))
 
 

@@ -186,10 +186,10 @@ def rotated(
         x = node.within(have, some, ENDLESS, rule.format("all"), x)
         x = x if some else node.within(build.FloorMod(have, 2), 0, 0, rule.format("all"), x)
     whole = size if isinstance(size, int) else -1
-    rest = None
+    unrotated = None
     if size != depth:
         first = build.VariadicSplit(x, node.scalar(3), node.list([some, -1]), outputs=2)
-        x, rest = first, first.node.out_port(1)
+        x, unrotated = first, first.node.out_port(1)
     if positions is not None:
         cos, sin = (build.Gather(p, positions, node.scalar(0)) for p in (cos, sin))
     cos, sin = (build.Unsqueeze(p, node.list([2])) for p in (cos, sin))
@@ -207,4 +207,4 @@ def rotated(
         turned = build.Reshape(build.Concat(*both, axis=4), node.list([0, 0, 0, whole]), special_zero=True)
     else:
         turned = build.Concat(real, imaginary, axis=3)
-    return turned if rest is None else build.Concat(turned, rest, axis=3)
+    return turned if unrotated is None else build.Concat(turned, unrotated, axis=3)

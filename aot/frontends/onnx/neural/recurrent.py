@@ -190,7 +190,7 @@ def _with_peepholes(
             return build.ReverseSequence(q, ends, batch_axis=0, seq_axis=1) if backwards else q
 
         x, rows = turned(layer.x), [build.Gather(q, node.scalar(d), node.scalar(0)) for q in weights]
-        rest = () if p is None else (build.Gather(p, node.scalar(d), node.scalar(0)),)
+        peepholes = () if p is None else (build.Gather(p, node.scalar(d), node.scalar(0)),)
         h, c = (build.Gather(s, node.scalar(d), node.scalar(1)) for s in states)
         outputs: list[OutPort] = []
         for t in range(steps):
@@ -200,7 +200,7 @@ def _with_peepholes(
                 h,
                 c,
                 *rows,
-                *rest,
+                *peepholes,
                 **fields,
                 input_forget=node.flag("input_forget"),
                 weights_format=WeightsFormat.FICO,

@@ -64,8 +64,8 @@ def rnn(
             **extra,
         )
         x = build.Reshape(build.Transpose(y, node.list([0, 2, 1, 3])), node.list([0, 0, -1]), special_zero=True)
-        for found, end in zip(lasts, ends, strict=False):
-            found.append(end)
+        for states_of, end in zip(lasts, ends, strict=False):
+            states_of.append(end)
     joined = tuple(p[0] if len(p) == 1 else build.Concat(*p, axis=0) for p in lasts)
     return Outputs([x, None, joined])
 

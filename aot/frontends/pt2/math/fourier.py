@@ -206,13 +206,13 @@ def stft(
     frames = [_weighted(node, p, n_fft, win_length or n_fft, window) for p in frames]
     rank, power = frames[0].type.rank, 0.5 if normalized else 0.0
     if isinstance(x, Complex) or onesided is False:
-        found = c2c(node, Complex(*frames) if len(frames) > 1 else frames[0], [rank - 1], None, False, power)
+        spectrum = c2c(node, Complex(*frames) if len(frames) > 1 else frames[0], [rank - 1], None, False, power)
     else:
-        found = r2c(node, frames[0], [rank - 1], None, power)
+        spectrum = r2c(node, frames[0], [rank - 1], None, power)
     order = [*range(rank - 2), rank - 1, rank - 2]
-    turned = Complex(*(transposed(node, p, order) for p in found.ports))
-    given = isinstance(x, Complex) if return_complex is None else return_complex
-    return turned if given else paired(node, turned)
+    turned = Complex(*(transposed(node, p, order) for p in spectrum.ports))
+    is_complex = isinstance(x, Complex) if return_complex is None else return_complex
+    return turned if is_complex else paired(node, turned)
 
 
 def _weighted(node: AtenNode, frames: OutPort, size: int, length: int, window: OutPort | None) -> OutPort:

@@ -202,10 +202,10 @@ def matrix_norm(
     node.refuse(ord not in (1, -1, INFINITY, -INFINITY), f"norms by singular values are not supported, got ord {ord}")
     assert isinstance(ord, int | float)
     rows, columns = pair
-    summed, rest = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    summed, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
     total = build.ReduceSum(build.Abs(x), node.list([summed]), keep_dims=True)
-    found = (build.ReduceMax if ord > 0 else build.ReduceMin)(total, node.list([rest]), keep_dims=True)
-    return found if keepdim else build.Squeeze(found, node.list(pair))
+    largest = (build.ReduceMax if ord > 0 else build.ReduceMin)(total, node.list([other]), keep_dims=True)
+    return largest if keepdim else build.Squeeze(largest, node.list(pair))
 
 
 # ---- writes

@@ -44,15 +44,16 @@ def quantile(
         build.Reshape(share, last), build.Subtract(build.Select(bad, node.like(1, x), count), node.like(1, x))
     )
     sorted_rows = ranked(node, rows, node.size(rows, len(order) - 1), len(order) - 1, False)[0]
-    found = build.Select(bad, node.like(float("nan"), x), _between(node, sorted_rows, place, interpolation))
+    values = build.Select(bad, node.like(float("nan"), x), _between(node, sorted_rows, place, interpolation))
     if share.type.rank:
-        found = transposed(node, found, [len(order) - 1, *range(len(order) - 1)])
+        values = transposed(node, values, [len(order) - 1, *range(len(order) - 1)])
     else:
-        found = build.Squeeze(found, last)
+        values = build.Squeeze(values, last)
     if not keepdim:
-        return found
+        return values
     lead = share.type.rank
-    return build.Unsqueeze(found, node.list(range(lead, lead + rank) if dim is None else [lead + axis] if rank else []))
+    axes = range(lead, lead + rank) if dim is None else [lead + axis] if rank else []
+    return build.Unsqueeze(values, node.list(axes))
 
 
 def _between(node: AtenNode, order: OutPort, place: OutPort, how: str) -> OutPort:
@@ -187,8 +188,8 @@ def mode(node: AtenNode, x: OutPort, dim: int = -1, keepdim: bool = False) -> tu
     value = build.ReduceMin(build.Select(chosen, numbers, worst), at, keep_dims=True)
     hits = build.LogicalAnd(chosen, build.LogicalOr(absent, build.Equal(numbers, value)))
     index = build.ReduceMax(build.Select(hits, places, node.scalar(0)), at, keep_dims=True)
-    found = [node.cast(value, dtype), index]
-    a, b = found if keepdim else [build.Squeeze(p, at) for p in found]
+    results = [node.cast(value, dtype), index]
+    a, b = results if keepdim else [build.Squeeze(p, at) for p in results]
     return a, b
 
 

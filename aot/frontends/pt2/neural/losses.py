@@ -117,11 +117,11 @@ def nll(
     axes = node.list(range(target.type.rank))
     total = build.ReduceSum(share, axes)
     if reduction == NONE:
-        found = build.Squeeze(each, node.list([0])) if alone else each
+        loss = build.Squeeze(each, node.list([0])) if alone else each
     else:
-        found = build.ReduceSum(each, axes)
-        found = build.Divide(found, total) if reduction == MEAN else found
-    return (found, total)[: len(node.outputs)]
+        loss = build.ReduceSum(each, axes)
+        loss = build.Divide(loss, total) if reduction == MEAN else loss
+    return (loss, total)[: len(node.outputs)]
 
 
 @aten("cross_entropy_loss.default")

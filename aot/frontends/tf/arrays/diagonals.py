@@ -132,11 +132,11 @@ def matrix_diag(
     sizes = [node.scalar(-1) if p is None else node.cast(node.single(p), DType.I64) for p in (rows, columns)]
     free = [build.Less(p, 0) for p in sizes]
     square = build.Maximum(*least)
-    made = [
+    extents = [
         build.Select(f, build.Select(other, square, m), s)
         for f, other, m, s in zip(free, free[::-1], least, sizes, strict=True)
     ]
-    band = _Band(low, high, made[0], made[1], longest)
+    band = _Band(low, high, extents[0], extents[1], longest)
     values = _flat(node, x, 1 if _is_single(k) else 2)
     fill = node.like(0, x) if default is None else default
     return _in_matrix(node, band, values, fill)[0]

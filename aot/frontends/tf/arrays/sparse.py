@@ -111,17 +111,17 @@ def ragged_to_tensor(node: TfNode, shape: OutPort, values: OutPort, default: Out
         raise AssertionError
     one, zero = node.list([1]), node.scalar(0)
     longest = build.Add(build.ReduceMax(build.Concat(node.list([-1]), columns, axis=0), node.list([0])), 1)
-    made = [count, longest]
+    sizes = [count, longest]
     if shape.type.rank:
         for k in range(2):
-            given = node.cast(build.Gather(shape, node.scalar(k), zero), DType.I64)
-            made[k] = build.Select(build.Less(given, 0), made[k], given)
-    inside = build.LogicalAnd(build.Less(rows, made[0]), build.Less(columns, made[1]))
-    flat = build.Add(build.Multiply(rows, made[1]), columns)
-    total = build.Multiply(*made)
+            declared = node.cast(build.Gather(shape, node.scalar(k), zero), DType.I64)
+            sizes[k] = build.Select(build.Less(declared, 0), sizes[k], declared)
+    inside = build.LogicalAnd(build.Less(rows, sizes[0]), build.Less(columns, sizes[1]))
+    flat = build.Add(build.Multiply(rows, sizes[1]), columns)
+    total = build.Multiply(*sizes)
     flat = build.Select(inside, flat, total)  # others go to one more place
     inner = node.dims(values, range(1, values.type.rank))
     blank = build.Broadcast(default, build.Concat(build.Reshape(build.Add(total, 1), one), inner, axis=0))
     filled = build.ScatterNDUpdate(blank, build.Unsqueeze(flat, one), values)
-    kept = build.Slice(filled, node.list([0]), build.Reshape(total, one), one, node.list([0]))
-    return build.Reshape(kept, build.Concat(*(build.Reshape(p, one) for p in made), inner, axis=0))
+    filled_rows = build.Slice(filled, node.list([0]), build.Reshape(total, one), one, node.list([0]))
+    return build.Reshape(filled_rows, build.Concat(*(build.Reshape(p, one) for p in sizes), inner, axis=0))

@@ -75,6 +75,6 @@ def _loop(
         execution_condition=0,
     )
     first = node.cast(node.single(going), DType.BOOL)
-    made = node.build.node(op, node.scalar(-1), first, *sources, outputs=len(edges))
-    made.regions = {"body": graph}
-    return list(made.out_ports().values())
+    loop = node.build.node(op, node.scalar(-1), first, *sources, outputs=len(edges))
+    loop.regions = {"body": graph}
+    return list(loop.out_ports().values())

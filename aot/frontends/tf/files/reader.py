@@ -152,14 +152,14 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
     importer.visit(roots, env, scope, "")
     for name, output in zip(interface.outputs, roots.results, strict=True):
         port = importer.tensor_of(importer.get(env, output, name), scope, f"output {name!r}")
-        made = graph.add(Result(), port, name=name, origin=Origin((name,), file))
-        made.out_port(0).names = (name,) if ":" in name else (name, f"{name}:0")
-    kept = [name for name in scope.written if name in scope.firsts]  # others are always set before they are read
-    for name in kept:
+        result = graph.add(Result(), port, name=name, origin=Origin((name,), file))
+        result.out_port(0).names = (name,) if ":" in name else (name, f"{name}:0")
+    persistent = [name for name in scope.written if name in scope.firsts]  # others are always set before they are read
+    for name in persistent:
         if importer.shapes.get(name):  # a value keeps the sizes of its variable, also where they follow from inputs
             shape = Sizes(importer.shapes[name] or ())
             scope.set(name, foreign(scope, "EnsureShape", scope.values[name], name=name, file=file, shape=shape))
-    scope.keep_variables(kept, importer.first, importer.file)
+    scope.keep_variables(persistent, importer.first, importer.file)
     for node in graph.nodes.values():
         for i, port in node.out_ports().items():
             if isinstance(node.op, Foreign) and port.destinations:

@@ -101,21 +101,21 @@ def _cubic(node: TfNode, x: OutPort, axis: int, where: OutPort, last: OutPort) -
             value = build.Add(build.Multiply(value, d), factor)
         return value
 
-    found: list[tuple[OutPort, OutPort]] = []
+    taps: list[tuple[OutPort, OutPort]] = []
     for step in range(-1, 3):
         d = build.Abs(build.Subtract(share, float(step)))
         near = step in (0, 1)
         weight = polynomial(d, a + 2, -(a + 3), 0.0, 1.0) if near else polynomial(d, a, -5 * a, 8 * a, -4 * a)
         place = build.Add(low, float(step))
-        held = build.Minimum(build.Maximum(place, 0.0), last)
+        clamped = build.Minimum(build.Maximum(place, 0.0), last)
         if half:
-            weight = build.Select(build.Equal(place, held), weight, node.like(0, weight))
-        found.append((node.cast(held, DType.I64), weight))
-    total = found[0][1]
-    for _, weight in found[1:]:
+            weight = build.Select(build.Equal(place, clamped), weight, node.like(0, weight))
+        taps.append((node.cast(clamped, DType.I64), weight))
+    total = taps[0][1]
+    for _, weight in taps[1:]:
         total = build.Add(total, weight)
     y: OutPort | None = None
-    for place, weight in found:
+    for place, weight in taps:
         weight = build.Divide(weight, total) if half else weight
         part = build.Gather(x, place, node.scalar(axis))
         part = build.Multiply(part, build.Unsqueeze(weight, node.list(range(1, 4 - axis))))

@@ -29,13 +29,13 @@ def normalised(node: TfNode, x: OutPort, given: Sequence[OutPort], epsilon: floa
 
 
 def _by_batch(
-    node: TfNode, x: OutPort, wide: OutPort, given: tuple[OutPort, ...], epsilon: float
+    node: TfNode, x: OutPort, wide: OutPort, parameters: tuple[OutPort, ...], epsilon: float
 ) -> tuple[OutPort | None, ...]:
     """Normalise by the batch. The variance has Bessel's correction; old statistics count 1 - exponential_avg_factor."""
     build, rank = node.build, x.type.rank
     channel = rank - 1 if is_channels_last(node, rank) else 1
     axes = node.list([a for a in range(rank) if a != channel])
-    scale, offset, old_mean, old_variance = given
+    scale, offset, old_mean, old_variance = parameters
     mean = build.ReduceMean(wide, axes, keep_dims=True)
     centred = build.Subtract(wide, mean)
     variance = build.ReduceMean(build.Multiply(centred, centred), axes, keep_dims=True)
@@ -46,9 +46,9 @@ def _by_batch(
     normal = build.Divide(centred, build.Sqrt(build.Add(variance, epsilon)))
     y = build.Add(build.Multiply(normal, along(scale)), along(offset))
     count = build.ReduceProd(node.dims(x, [a for a in range(rank) if a != channel]), node.list([0]))
-    rest = node.cast(build.Maximum(build.Subtract(count, 1), 1), wide.type.dtype)
+    degrees = node.cast(build.Maximum(build.Subtract(count, 1), 1), wide.type.dtype)
     mean, variance = (build.Squeeze(p, axes) for p in (mean, variance))
-    whole = build.Multiply(variance, build.Divide(node.cast(count, wide.type.dtype), rest))
+    whole = build.Multiply(variance, build.Divide(node.cast(count, wide.type.dtype), degrees))
     share = node.number("exponential_avg_factor")
     shown = [mean, whole]
     if share != 1:

@@ -112,7 +112,7 @@ def _loop(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c:
     inner = [body.add(Parameter(p.type.dtype, p.type.dims)).out_port(0) for p in outer]
     inner[0].node.op = Parameter(x.type.dtype, (1, *(x.type.dims or ())[1:]))
     time = body.add(Parameter(DType.I64, ())).out_port(0)
-    made = Builder(body, build.origin)
+    inside = Builder(body, build.origin)
     own = _Cell(
         inner[3],
         inner[4],
@@ -121,13 +121,13 @@ def _loop(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c:
         cell.clip,
         cell.order,
     )
-    first = made.const([0], DType.I64)
-    found = own.step(made, made.Squeeze(inner[0], first), inner[1], inner[2])
-    alive = made.Less(time, inner[-1])
-    zero = made.const(0, x.type.dtype)
-    states = [made.Select(alive, found[k], inner[i]) for k, i in ((6, 1), (1, 2))]
-    going = made.const(True, DType.BOOL)
-    shown = [made.Unsqueeze(made.Select(alive, p, zero), first) for p in found]
+    first = inside.const([0], DType.I64)
+    stepped = own.step(inside, inside.Squeeze(inner[0], first), inner[1], inner[2])
+    alive = inside.Less(time, inner[-1])
+    zero = inside.const(0, x.type.dtype)
+    states = [inside.Select(alive, stepped[k], inner[i]) for k, i in ((6, 1), (1, 2))]
+    going = inside.const(True, DType.BOOL)
+    shown = [inside.Unsqueeze(inside.Select(alive, p, zero), first) for p in stepped]
     for port in (going, *states, *shown):
         body.add(Result(), port)
     maps = [InputMap(2 + k, k, 0 if k == 0 else None) for k in range(len(outer))]

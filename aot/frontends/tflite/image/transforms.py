@@ -163,11 +163,11 @@ def _sampled(node: TfliteNode, x: OutPort, matrix: OutPort, sizes: list[int], ce
     inside = build.LogicalAnd(_is_within(node, across, width - 1), _is_within(node, down, height - 1))
     corners: list[tuple[OutPort, OutPort, OutPort]] = []  # the pixel before, the one after, how far between them
     for place, size in ((across, width), (down, height)):
-        kept = build.Select(inside, place, node.like(0, place))  # NaN is outside, too
-        first = build.Floor(kept)
+        safe = build.Select(inside, place, node.like(0, place))  # NaN is outside, too
+        first = build.Floor(safe)
         number = node.cast(first, DType.I64)
         after = build.Minimum(build.Add(number, 1), size - 1)  # with weight 0 at the border
-        corners.append((number, after, build.Unsqueeze(build.Subtract(kept, first), node.list([1]))))
+        corners.append((number, after, build.Unsqueeze(build.Subtract(safe, first), node.list([1]))))
     flat = build.Reshape(x, node.list([height * width, channels]))
 
     def pixels(row: OutPort, column: OutPort) -> OutPort:
@@ -178,8 +178,8 @@ def _sampled(node: TfliteNode, x: OutPort, matrix: OutPort, sizes: list[int], ce
 
     (left, right, far), (top, bottom, deep) = corners
     above, below = (mixed(pixels(row, left), pixels(row, right), far) for row in (top, bottom))
-    found = build.Select(build.Unsqueeze(inside, node.list([1])), mixed(above, below, deep), node.like(0, x))
-    return build.Reshape(found, node.list([1, *sizes, channels]))
+    sampled = build.Select(build.Unsqueeze(inside, node.list([1])), mixed(above, below, deep), node.like(0, x))
+    return build.Reshape(sampled, node.list([1, *sizes, channels]))
 
 
 def _is_within(node: TfliteNode, place: OutPort, most: int) -> OutPort:

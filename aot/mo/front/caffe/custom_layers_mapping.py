@@ -61,14 +61,14 @@ def proto_extractor(
     param = getattr(pb, mapping["protoParamName"], None)
     if param is None:
         raise ValueError(f"Layer {pb.type} has no attribute {mapping['protoParamName']}")
-    found = collect_attributes(
+    fields = collect_attributes(
         param,
         disable_omitting_optional=disable_omitting_optional,
         enable_flattening_nested_params=enable_flattening_nested_params,
     )
-    held = {f"{name}{i}" if name in SPECIAL else name: found[name] for i, name in enumerate(found)}
-    keys = [own if own == name else (name, own) for name, own in zip(found, held, strict=True)]
-    return {"IE": [("layer", ["name", "type"], [("data", keys, []), "@ports", "@consts"])], **held}
+    renamed = {f"{name}{i}" if name in SPECIAL else name: fields[name] for i, name in enumerate(fields)}
+    keys = [own if own == name else (name, own) for name, own in zip(fields, renamed, strict=True)]
+    return {"IE": [("layer", ["name", "type"], [("data", keys, []), "@ports", "@consts"])], **renamed}
 
 
 def extractor_of(kind: str, mapping: dict[str, str]) -> type[Any]:

@@ -21,26 +21,26 @@ def merge_nodes(
     own = set(nodes_to_merge_names)
     id = graph.unique_id("TFSubgraphCall_")
     graph.add_node(id, name=id, kind="op", op="TFCustomSubgraphCall", type="TFCustomSubgraphCall", pbs={})
-    made = Node(graph, id)
+    merged = Node(graph, id)
     read: set[tuple[str, Any]] = set()
-    given: dict[tuple[str, Any], int] = {}
+    numbers: dict[tuple[str, Any], int] = {}
     for name in nodes_to_merge_names:
         node = Node(graph, name)
         for source, edge in node.get_inputs():
             if source in own or (source, edge["out"]) in read:
                 continue
             read.add((source, edge["out"]))
-            number = _input(made, inputs_desc, name, edge["in"])
-            made.add_input_port(number, skip_if_exist=True)
+            number = _input(merged, inputs_desc, name, edge["in"])
+            merged.add_input_port(number, skip_if_exist=True)
             graph.add_edge(source, id, **merge_edge_props({"in": number, "out": edge["out"]}, edge))
         for reader, edge in node.get_outputs():
             if reader in own:
                 continue
-            number = given.setdefault((name, edge["out"]), _output(len(given), outputs_desc, name, edge["out"]))
-            made.add_output_port(number, skip_if_exist=True)
+            number = numbers.setdefault((name, edge["out"]), _output(len(numbers), outputs_desc, name, edge["out"]))
+            merged.add_output_port(number, skip_if_exist=True)
             graph.add_edge(id, reader, **merge_edge_props({"in": edge["in"], "out": number}, edge))
     graph.remove_nodes_from([name for name in nodes_to_merge_names if name in graph])
-    return made
+    return merged
 
 
 def _input(made: Node, described: Any, name: str, port: int) -> int:

@@ -65,19 +65,19 @@ class QuantizeLinearResolver:
         if dtype not in BOUNDS:
             raise Error("{}: a zero point is i8 or u8, got {}", name, dtype)
         bounds = [float_array(bound) for bound in BOUNDS[dtype]]
-        made = add(
+        fake_quantize = add(
             graph, "fakequantize.FakeQuantize", None, None, None, *bounds, levels=LEVELS, name=f"{name}/FakeQuantize"
         )
         if set_stop_value_propagation:
-            made["stop_compression"] = made["stop_value_propagation"] = True
-        move(node, 0, made)
+            fake_quantize["stop_compression"] = fake_quantize["stop_value_propagation"] = True
+        move(node, 0, fake_quantize)
         scale = node.in_port(1).get_source()
         node.in_port(1).disconnect()
         for idx, (bound, side) in enumerate(zip(bounds, ("low", "high"), strict=True), 1):
             limit = add(graph, "elementwise.Mul", scale, float_array(bound - zero.value), name=f"{name}/{side}")
-            limit.out_port(0).connect(made.in_port(idx))
-            _shaped(made, idx, shape, f"{name}/{side}/shaped")
-        take_place(node, add(graph, "Cast.Cast", made, dst_type=dtype.type, name=f"{name}/convert"))
+            limit.out_port(0).connect(fake_quantize.in_port(idx))
+            _shaped(fake_quantize, idx, shape, f"{name}/{side}/shaped")
+        take_place(node, add(graph, "Cast.Cast", fake_quantize, dst_type=dtype.type, name=f"{name}/convert"))
 
 
 @transformation("middle.dequantize_linear_resolver")

@@ -87,8 +87,8 @@ def _scale_and_zero_point(node: Any, dtype: Any) -> tuple[Any, Any]:
     A scale of 0 has the zero point 0.
     """
     graph, name = node.graph, name_of(node)
-    given = node.out_port(0).get_data_type() if node.out_port(0).is_data_type_defined() else None
-    narrow = given is not None and np.dtype(given).itemsize < np.dtype(np.float32).itemsize
+    input_type = node.out_port(0).get_data_type() if node.out_port(0).is_data_type_defined() else None
+    narrow = input_type is not None and np.dtype(input_type).itemsize < np.dtype(np.float32).itemsize
 
     def cast(operand: Any, label: str, dst: Any) -> Any:
         return add(graph, "Cast.Cast", operand, name=f"{name}/{label}", dst_type=dst) if narrow else operand
@@ -105,7 +105,7 @@ def _scale_and_zero_point(node: Any, dtype: Any) -> tuple[Any, Any]:
     zero = constant(graph, mo_array(0, dtype=dtype), f"{name}/zero")
     flat = add(graph, "elementwise.Equal", scale, zero, name=f"{name}/scale_is_zero")
     zero_point = add(graph, "select.Select", flat, zero, shift, name=f"{name}/zero_point")
-    return cast(scale, "scale/narrowed", given), cast(zero_point, "zero_point/narrowed", given)
+    return cast(scale, "scale/narrowed", input_type), cast(zero_point, "zero_point/narrowed", input_type)
 
 
 @transformation("back.compress_quantized_weights")

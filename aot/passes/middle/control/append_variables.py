@@ -102,9 +102,9 @@ def _growing_variable(users: list[Node]) -> _GrowingVariable | None:
     fixed = [n for k, n in enumerate(new) if k not in (0, axis)]
     if axis == 0 or not _is_empty(read, axis) or not all(isinstance(n, int) and n > 0 for n in fixed):
         return None
-    kept = read.out_port(0).type.shape
-    if len(kept) != len(new) or any(
-        a != b for k, (a, b) in enumerate(zip(kept, new, strict=True)) if k not in (0, axis)
+    stored = read.out_port(0).type.shape
+    if len(stored) != len(new) or any(
+        a != b for k, (a, b) in enumerate(zip(stored, new, strict=True)) if k not in (0, axis)
     ):
         return None
     rows = None if gather is None else gather.source(1)

@@ -257,8 +257,8 @@ class _Step:
         if reset is None:
             return None
         if matrix is not None:
-            inner, held = None, _factors(others[0], state)
-            gate = _gate(held[1]) if held is not None else None
+            inner, factors = None, _factors(others[0], state)
+            gate = _gate(factors[1]) if factors is not None else None
         else:
             sides = [(_gate(a), _linear(b)) for a, b in (reset, reset[::-1])]
             gate, inner = next(((g, s) for g, s in sides if g is not None and {*s.terms} == {state}), (None, None))

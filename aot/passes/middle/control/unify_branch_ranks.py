@@ -71,19 +71,19 @@ def _fork(node: Node) -> dict[int, Dim]:
     build, ones = Builder(graph, node.origin), [k for k, n in enumerate(x.shape) if n == 1]
     size = build.Gather(build.ShapeOf(x), build.const(places[0], DType.I64), build.const(0, DType.I64))
     maps = ((InputMap(1, 0),), (OutputMap(0, 0),))
-    made = build.node(If(*maps, *maps), build.Equal(size, build.const(1, DType.I64)), x)
+    conditional = build.node(If(*maps, *maps), build.Equal(size, build.const(1, DType.I64)), x)
     for name, axes in (("then", sorted([*ones, *places])), ("else", ones)):
-        body = Graph(f"{made.name}.{name}")
+        body = Graph(f"{conditional.name}.{name}")
         port = body.add(Parameter(x.type.dtype, None), name=x.node.name).out_port(0)
         inner = Builder(body, node.origin)
         body.add(Result(), inner.Squeeze(port, inner.const(axes, DType.I64)) if axes else port)
-        made.regions[name] = body
-    node.out_port(0).replace_by(made.out_port(0))
+        conditional.regions[name] = body
+    node.out_port(0).replace_by(conditional.out_port(0))
     graph.remove(node)
-    made.name = node.name
+    conditional.name = node.name
     scope_region_symbols(graph)
-    made.operands()  # infers the types of the bodies' parameters
-    return {made.id: x.shape[places[0]]}
+    conditional.operands()  # infers the types of the bodies' parameters
+    return {conditional.id: x.shape[places[0]]}
 
 
 def _layer(node: Node) -> str:
