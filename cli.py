@@ -145,9 +145,9 @@ def cache(
         for entry in compiled.collect(folder, max_bytes, max_days):
             echo(f"removed {entry.key}, {size_text(entry.bytes)}")
     else:
-        found = [f"{entry.key}: {reason}" for entry, reason in compiled.damaged(folder)]
-        echo("\n".join(found) or f"{len(compiled.entries(folder))} entries are whole")
-        if found:
+        damages = [f"{entry.key}: {reason}" for entry, reason in compiled.damaged(folder)]
+        echo("\n".join(damages) or f"{len(compiled.entries(folder))} entries are whole")
+        if damages:
             raise Exit(1)
 
 
@@ -212,12 +212,12 @@ def ops(
 
     if format_ is not None:
         page = table.page_of(format_)
-        found, text = dict(page.rows), page.markdown() if markdown else page.text()
+        operations, text = dict(page.rows), page.markdown() if markdown else page.text()
     else:
         rows = table.operations()
-        found, text = [asdict(row) for row in rows], table.markdown(rows) if markdown else table.text(rows)
+        operations, text = [asdict(row) for row in rows], table.markdown(rows) if markdown else table.text(rows)
     if as_json:
-        echo_json({"operations": found})
+        echo_json({"operations": operations})
     else:
         echo(text)
 

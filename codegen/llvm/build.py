@@ -233,7 +233,7 @@ def build(
         _check_constants(program, constants)
         used = target.using(parts.features)
         manifest = make_manifest(program, functions, used, {"level": level, **(options or {})})
-        weights, kept = hashed(constants, program.constant_bytes, folder)
+        weights, stored_weights = hashed(constants, program.constant_bytes, folder)
 
         def sealed(layout: str) -> tuple[str, WeightsInfo, Manifest]:
             """Return the tag, the weights' description and the manifest; their sizes do not depend on `layout`."""
@@ -249,7 +249,9 @@ def build(
         tag, info, whole = sealed(_layout(drivers.text(_NO_TAG, 0) + objects.digest, constants, manifest))
         code = objects.joined({prefix + _NO_TAG: prefix + tag for prefix in _TAGGED})
     arch = target.machine.name
-    return Built(tag, arch, code, whole, kept, program.constant_bytes, info if external else None, objects.seconds)
+    return Built(
+        tag, arch, code, whole, stored_weights, program.constant_bytes, info if external else None, objects.seconds
+    )
 
 
 def emit_functions(

@@ -188,8 +188,8 @@ def dispatch_text(levels: Levels) -> str:
     lines += [f"  %w{n} = call i32 {call}" for n, call in enumerate(words)]
     lines.append(f"  br label %try{len(levels.built) - 1}")
     declared: list[str] = []
-    for i, made in reversed(list(enumerate(levels.built))):
-        features = _features(made)
+    for i, level in reversed(list(enumerate(levels.built))):
+        features = _features(level)
         unknown = set(features).difference(*dispatch.words.values())
         if unknown:
             raise InternalError(f"target: the processor tells of {', '.join(sorted(unknown))}, got no bit for it")
@@ -200,12 +200,12 @@ def dispatch_text(levels: Levels) -> str:
             lines.append(f"  %h{i}.{n} = call i1 @has(i32 %w{n}, i32 {mask})")
             lines.append(f"  %f{i}.{n} = and i1 {fit}, %h{i}.{n}")
             fit = f"%f{i}.{n}"
-        query = f"@{abi.QUERY_PREFIX}{made.tag}"
+        query = f"@{abi.QUERY_PREFIX}{level.tag}"
         declared.append(f"declare hidden ptr {query}(i32)")
         lower = f"try{i - 1}" if i else "none"
         lines += [f"  br i1 {fit}, label %take{i}, label %{lower}", f"take{i}:"]
         lines.append(f"  %t{i} = call ptr {query}(i32 %version)")
-        if made.uses_tiles:  # the system may refuse the registers
+        if level.uses_tiles:  # the system may refuse the registers
             lines += [f"  %g{i} = icmp ne ptr %t{i}, null", f"  br i1 %g{i}, label %give{i}, label %{lower}"]
             lines.append(f"give{i}:")
         lines.append(f"  ret ptr %t{i}")

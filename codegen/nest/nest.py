@@ -307,10 +307,10 @@ def _blocks(
     """
     if not schedule.blocks:
         return body({}, schedule)
-    (first, size), *rest = schedule.blocks
-    if rest and first == schedule.parallel and {n for n, _ in rest} <= {a.name for a in outputs}:
+    (first, size), *inner_blocks = schedule.blocks
+    if inner_blocks and first == schedule.parallel and {n for n, _ in inner_blocks} <= {a.name for a in outputs}:
         outer = Schedule(order=(first,), tile=(Tile(first, size),), parallel=first)
-        plan = replace(schedule, blocks=tuple(rest))
+        plan = replace(schedule, blocks=tuple(inner_blocks))
         axes = tuple(a for a in outputs if a.name == first)
 
         def inside(block_spans: Spans) -> Stmts:

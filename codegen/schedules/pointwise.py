@@ -206,7 +206,7 @@ def packs(
     `order`: axes of the loops inside of the lanes' loop; `outside`: axes of those around it; both outermost first.
     Dimensions that are no plain axis of a loop come after the blocks and before the loops inside.
     """
-    found: dict[str, Pack] = {}
+    by_operand: dict[str, Pack] = {}
     place: dict[Expr, int] = {a: n - len(outside) - 1 for n, a in enumerate((*outside, axis))}
     place |= {a: n + 1 for n, a in enumerate(order)}
     for x in accesses:
@@ -216,5 +216,5 @@ def packs(
         if not isinstance(x.buffer.shape[at], int) or (x.steps.get(axis) == 1 and not order):
             continue
         dims = sorted((place.get(i, 0), k) for k, i in enumerate(x.load.index))
-        found[x.buffer.name] = Pack(x.buffer.name, tuple(k for _, k in dims), at, lanes)
-    return tuple(found.values())
+        by_operand[x.buffer.name] = Pack(x.buffer.name, tuple(k for _, k in dims), at, lanes)
+    return tuple(by_operand.values())

@@ -294,8 +294,8 @@ class Facts(KnownFacts):
                 others = [p for i, p in enumerate(parts) if i != k]
                 if not all(self._holds(normal(p, {}), depth - 2) for p in others):
                     continue
-                rest = goal.plus(Affine({atom: c}), -1)
-                each = [plus_product(p, others, c, rest) for p in part.args[-2:]]
+                remainder = goal.plus(Affine({atom: c}), -1)
+                each = [plus_product(p, others, c, remainder) for p in part.args[-2:]]
                 if part.fn == "select":
                     yes, no = conditions(part.args[0], True), conditions(part.args[0], False)
                     yield [(self.where(*yes), each[0]), (self.where(*no), each[1])]
@@ -309,7 +309,7 @@ class Facts(KnownFacts):
                         yield [(self, one)]
                     a, b = part.args  # the larger one is at least their mean
                     odd = exactly(0 if others or abs(c) > 1 else 1)
-                    yield [(self, plus_product(a + b, others, c, rest.times(2)).plus(odd))]
+                    yield [(self, plus_product(a + b, others, c, remainder.times(2)).plus(odd))]
 
     def _by_constants(self, goal: Affine) -> Iterator[Goals]:
         """Replace a minimum or maximum with a constant by the constant where that makes the goal smaller."""
@@ -348,13 +348,13 @@ class Facts(KnownFacts):
         self, goal: Affine, atom: Expr, c: int, part: Prim, others: list[Expr], depth: int
     ) -> Iterator[Goals]:
         x, m = part.args
-        rest = goal.plus(Affine({atom: c}), -1)
+        remainder = goal.plus(Affine({atom: c}), -1)
         if not all(self._holds(normal(p, {}), depth - 2) for p in others):
             return
         divisor = normal(m, {}).plus(exactly(-1))
         if not others and c in (1, -1):  # q <= u where x < m (u + 1), q >= l where x >= m l
             scaled = normal(m, {}) if c < 0 else ZERO
-            product = normal(prim("mul", m, rest.expr()), {})
+            product = normal(prim("mul", m, remainder.expr()), {})
             goal = (
                 product.plus(scaled).plus(exactly(-1)).plus(normal(x, {}), -1) if c < 0 else product.plus(normal(x, {}))
             )
@@ -365,9 +365,9 @@ class Facts(KnownFacts):
             if n > 0:
                 g = gcd(c, n)
                 bound = x if c < 0 else x - (n - 1)
-                yield [(self, plus_product(bound, others, c // g, rest.times(n // g)))]
+                yield [(self, plus_product(bound, others, c // g, remainder.times(n // g)))]
                 if c > 0:  # not negative where x is not
-                    yield [(self, normal(x, {})), (self, rest)]
+                    yield [(self, normal(x, {})), (self, remainder)]
             return
         needed, left = list(factors(m)), list(others)
         for f in needed:
@@ -376,6 +376,6 @@ class Facts(KnownFacts):
             left.remove(f)
         else:
             bound = x if c < 0 else x - m + 1
-            yield [(self, divisor), (self, plus_product(bound, left, c, rest))]
+            yield [(self, divisor), (self, plus_product(bound, left, c, remainder))]
         if c < 0 and self._holds(normal(x, {}), depth - 2) and self._holds(normal(m, {}), depth - 2):
-            yield [(self, plus_product(x, others, c, rest))]
+            yield [(self, plus_product(x, others, c, remainder))]

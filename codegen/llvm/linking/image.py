@@ -112,28 +112,28 @@ class Image(ABC):
         library = {name: file for file, names in self.platform.imports.items() for name in names}
         code = self.platform.code_of(self.machine)
         added: dict[str, int] = {}
-        found: list[tuple[Area, int] | None] = []
+        places: list[tuple[Area, int] | None] = []
         for name, (_, info, visibility, section, value, _) in self.parts.symbol_rows():
             if section in self.moved:
                 area, start = self.moved[section]
                 place = area, start + value
-                found.append(place)
+                places.append(place)
                 if info >> 4 and visibility != HIDDEN:
                     self.exports[name] = place
             elif name in own:
-                found.append((own[name], 0))
+                places.append((own[name], 0))
             elif name in code or name in library:
                 if name not in added:
                     added[name] = self.text.add(code.get(name, self.relocations.jump))
                 if name in library:
                     self.imports.setdefault(library[name], []).append(name)
                     self.jumps[name] = added[name]
-                found.append((self.text, added[name]))
+                places.append((self.text, added[name]))
             elif name and info >> 4:
                 raise InternalError(f"link: code calls functions that {self.platform.name} has, got {name}")
             else:
-                found.append(None)
-        return found
+                places.append(None)
+        return places
 
     @abstractmethod
     def write(self, stream: BinaryIO) -> None:

@@ -129,7 +129,7 @@ class MachImage(Image):
     def _commands(self) -> list[bytes]:
         """Return the load commands; their sizes do not depend on places."""
         starts = [*self.starts, self.linkedit] if self.starts else [0] * (len(self.segments) + 1)
-        made: list[bytes] = []
+        commands: list[bytes] = []
         for i, (name, access, inside) in enumerate(self.segments):
             size = starts[i + 1] - starts[i]
             rows = [
@@ -139,13 +139,13 @@ class MachImage(Image):
                 )
                 for area in inside
             ]
-            made.append(_segment(name, starts[i], size, size, access, rows))
+            commands.append(_segment(name, starts[i], size, size, access, rows))
         in_linkedit = max(self.end - self.linkedit, 0)
-        made.append(_segment("__LINKEDIT", self.linkedit, aligned(in_linkedit, _PAGE), in_linkedit, _READ, []))
+        commands.append(_segment("__LINKEDIT", self.linkedit, aligned(in_linkedit, _PAGE), in_linkedit, _READ, []))
         (rebase, bind, export, symbols, slots, names) = self._table_places()
         (library,) = self.platform.imports
         count, unknown = len(self.exports), len(self.names)
-        made += [
+        commands += [
             _library(_OWN_NAME, _NAME),
             struct.pack("<12I", _TABLES, 48, *rebase, *bind, 0, 0, 0, 0, *export),
             struct.pack("<6I", _SYMBOLS, 24, symbols[0], count + unknown, *names),
@@ -158,7 +158,7 @@ class MachImage(Image):
             _library(_NEEDED, library.encode()),
             struct.pack("<4I", SIGNATURE, 16, self.signature_at, self.end - self.signature_at),
         ]
-        return made
+        return commands
 
     def write(self, stream: BinaryIO) -> None:
         commands = self._commands()

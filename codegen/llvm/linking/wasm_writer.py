@@ -158,7 +158,7 @@ class WasmModule:
         types = [number(self._type(i, t)) for i, each in enumerate(self.objects) for t in each.defined]
         bodies = [_sized(bytes(o.code[begin:end])) for o in self.objects for begin, end in o.bodies]
         exports = [(b"memory", wasm.MEMORY, 0), (b"table", wasm.TABLE, 0)]
-        exports += [(name.encode(), wasm.FUNCTION, found) for name, found in self.exports.items()]
+        exports += [(name.encode(), wasm.FUNCTION, index) for name, index in self.exports.items()]
         pages = number(-(-self.end // _PAGE))
         memory = [b"\0" + pages]
         if self.imports:  # threads: the memory is the host's, and the first instance fills it
@@ -178,7 +178,7 @@ class WasmModule:
             (_TABLE_SECTION, b"\1" + _FUNCTIONS + b"\0" + number(len(self.table) + 1)),
             (_MEMORY_SECTION, vector(memory)),
             (_GLOBAL_SECTION, b"\1" + _I32 + b"\1" + _constant(_STACK)),
-            (_EXPORT_SECTION, vector([_sized(name) + bytes((kind,)) + number(found) for name, kind, found in exports])),
+            (_EXPORT_SECTION, vector([_sized(name) + bytes((kind,)) + number(index) for name, kind, index in exports])),
             (_ELEMENT_SECTION, b"\1" + elements),
             (_COUNT_SECTION, number(1 + len(self.filled))),
             (CODE, vector(bodies)),

@@ -117,16 +117,16 @@ def log(x: Expr) -> Expr:
     r = prim("exact_sub", m, 1.0)
     high, low = (0.693359375, -2.12194440e-4) if single else (0.6931471803691238, 1.9082149292705877e-10)
     if single:
-        rest = prim("exact_fma", prim("exact_mul", r, r), poly(r, LOG32), prim("exact_mul", e, low))
-        result = prim("exact_fma", e, high, prim("exact_add", r, rest))
+        low_part = prim("exact_fma", prim("exact_mul", r, r), poly(r, LOG32), prim("exact_mul", e, low))
+        result = prim("exact_fma", e, high, prim("exact_add", r, low_part))
     else:
         s = prim("div", r, prim("exact_add", m, 1.0))
         z = prim("exact_mul", s, s)
         series = poly(z, tuple(2 / (2 * n + 1) for n in range(11, 0, -1)))
-        rest = prim("exact_fma", prim("exact_mul", s, z), series, prim("exact_mul", e, low))
+        low_part = prim("exact_fma", prim("exact_mul", s, z), series, prim("exact_mul", e, low))
         # 2s = r - s r: the rounding error of s counts only where it is multiplied by r.
-        rest = prim("exact_sub", rest, prim("exact_mul", s, r))
-        result = prim("exact_fma", e, high, prim("exact_add", r, rest))
+        low_part = prim("exact_sub", low_part, prim("exact_mul", s, r))
+        result = prim("exact_fma", e, high, prim("exact_add", r, low_part))
     result = select(prim("lt", x, inf), result, x)
     outside = select(prim("eq", x, 0.0), number(-inf, x), select(prim("lt", x, 0.0), number(nan, x), x))
     return select(prim("gt", x, 0.0), result, outside)

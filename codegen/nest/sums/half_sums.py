@@ -48,8 +48,8 @@ def in_halves(
         return (*ahead(spans), *with_register_values(rows, {a: s for a, s in spans.items() if a is not axis}, stmts))
 
     step = ROW_TERMS if schedule.row_vectors == axis.name else 1
-    turn, rest = Var(f"{axis.name}.c", extent // step), extent % step
+    turn, tail = Var(f"{axis.name}.c", extent // step), extent % step
     stmts: Stmts = (For(turn, terms(start + turn * step, step)),) if extent >= step else ()
-    stmts += terms(start + (extent - rest), rest) if rest else ()
+    stmts += terms(start + (extent - tail), tail) if tail else ()
     begin = points.each((Store(half, cell, Const(0.0, acc.dtype)),))
     return (Alloc(half, (*begin, *stmts, *points.each((Store(acc, cell, Load(half, cell), "add"),)))),)

@@ -125,7 +125,7 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
         *points.each((Store(acc, cell, reduction.init if reduction.init is not None else start),)),
     )
     ends = not isinstance(extent, int)
-    rest = [pass_over(*p, ends) for p in sweep.rest if p[1] != 0]
+    later = [pass_over(*p, ends) for p in sweep.rest if p[1] != 0]
     far = _FarSums(points, here, lanes, ())
     if is_long(reduction, count((axis, *outer)), LONG * sweep.width, False):
         far = replace(far, sums=_long_sums(definition, points, part, acc, here, bool(outer)))
@@ -143,14 +143,14 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
         )
 
     def every(inner: Spans) -> Stmts:
-        return (*whole(inner), *(s for update in rest for s in update(inner)))
+        return (*whole(inner), *(s for update in later for s in update(inner)))
 
     if far.sums and outer:
         sums = _outer_blocks(outer, sweep.steps, schedule, tiles, far, every)
     elif far.sums or ends:
         sums = (*tiles(outer, schedule, {}, every), *if_blocks(sweep.whole, CHAIN, far.end))
     else:
-        sums = tuple(s for update in (whole, *rest) for s in tiles(outer, schedule, {}, update))
+        sums = tuple(s for update in (whole, *later) for s in tiles(outer, schedule, {}, update))
     body = (
         *begin,
         *sums,
@@ -182,8 +182,8 @@ def _outer_blocks(
             again=place > 0,
         )
 
-    found = ((size_of(axis.extent), 0 if place else size), (steps, FEW))
-    begin, end = (if_any_blocks(found, stmts) for stmts in (far.begin, far.end))
+    loops = ((size_of(axis.extent), 0 if place else size), (steps, FEW))
+    begin, end = (if_any_blocks(loops, stmts) for stmts in (far.begin, far.end))
     return (*begin, *tiles(outer[:place], schedule, {}, blocks), *end)
 
 

@@ -76,10 +76,10 @@ def in_tiles(
     acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
     sums = _in_order(reduction.axes, schedule)
     scaled_step = _scaled_step(definition, reduction, sums, schedule, points)
-    kept: tuple[RegisterValue, ...] = ()
+    hoisted: tuple[RegisterValue, ...] = ()
     total, own = (acc, reduction.body) if scaled_step is None else (scaled_step.total, scaled_step.body)
     if scaled_step is None and schedule.dots is None and not is_chain_sum(reduction):
-        kept, own = register_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
+        hoisted, own = register_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
     whole = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
     outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
     ahead = partial(prefetch_ahead, reduction, schedule, points, block_spans, whole)
@@ -135,7 +135,9 @@ def in_tiles(
     panels = _prefetched(reduction, schedule)
     first, last = _between_blocks(definition, reduction, points, block_spans, acc)
     begin = points.each((Store(acc, cell, first),))
-    return _with_far(far, points, acc, begin, with_register_values(kept, {}, _in_blocks(blocks, terms(sums, {}))), last)
+    return _with_far(
+        far, points, acc, begin, with_register_values(hoisted, {}, _in_blocks(blocks, terms(sums, {}))), last
+    )
 
 
 def _partial_sums(
@@ -283,7 +285,7 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
     if w.buffer.name in words and window_factors(reduction, lane) is not None:
         x, w = w, x  # words of weights, and rows of data
     size = elements_per_dot(w.buffer.dtype)
-    found: list[tuple[Expr, Spans]] = []
+    products: list[tuple[Expr, Spans]] = []
     sums, few = halved_factors(reduction), packed_field(reduction)
     for n in range(0, extent, size):
         count = min(size, extent - n)
@@ -295,5 +297,5 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
         if sums is not None:
             (a, b), (c, d) = sums
             term = dot(a + b, c + d, count)
-        found.append((term, {**inner, axis: Span(start + n, 1)}))
-    return found
+        products.append((term, {**inner, axis: Span(start + n, 1)}))
+    return products

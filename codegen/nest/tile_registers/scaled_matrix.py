@@ -84,11 +84,11 @@ def scaled_tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Po
     total = dense(unused_name("c", d), *shape, space=Space.STACK, dtype=reduction.dtype)
     part = dense(unused_name("part", d), *shape, space=Space.STACK, dtype=DType.I32)
     scaled_step = ScaledStep(reduction, steps, schedule, points, unused_name("", d))
-    kept, scaled = register_operands(
+    hoisted, scaled = register_operands(
         scaled_step.scaled(scaled_step.terms), tiles.row, schedule, points, unused_name("", d)
     )
     add = Store(total, place, rewrite(scaled, {scaled_step.terms: Load(part, place)}), "add")
-    added = with_register_values(kept, here, each_row(add, points, tiles, here))
+    added = with_register_values(hoisted, here, each_row(add, points, tiles, here))
     each = *unpacked, *zeroed(tiles), *_blocks(form, tiles, points, here), *stored(tiles, part), *added
     begin = each_row(Store(total, place, as_expr(0, total.dtype)), points, tiles)
     stmts: Stmts = (*begin, For(step, each), *epilogue(d, reduction, points, tiles, total))

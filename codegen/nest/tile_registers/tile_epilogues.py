@@ -96,9 +96,9 @@ def _with_rows(total: For, rows: For, condition: Expr) -> For | None:
     body: Stmts = (*chain[-1].body, If(condition, (For(part, some),) if each > 1 else some))
     for f in reversed(chain):
         body = (replace(f, body=body),)
-    (made,) = body
-    assert isinstance(made, For)
-    return made
+    (loop_nest,) = body
+    assert isinstance(loop_nest, For)
+    return loop_nest
 
 
 def _body_at(loop: For, value: Expr) -> Stmts:

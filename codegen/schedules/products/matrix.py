@@ -43,32 +43,32 @@ def in_tiles(request: Request, form: MatmulShape) -> ScheduleChoice | None:
         return _scaled(request, form)
     chains = is_chain_sum(r)
     fits = target.abilities.tiles and r.init is None and (chains or not varies(form.sums))
-    found, fused = None, Fused()
+    matrix, fused = None, Fused()
     if fits and (chains or _is_large(form)):
-        found, fused = (matrix_form(r, form.lane), fused) if chains else _bytes(d, form)
+        matrix, fused = (matrix_form(r, form.lane), fused) if chains else _bytes(d, form)
     axes = r.axes if chains else form.sums
-    plans = word_panels(d, form, constants, axes, 2 if fused else 1) if found is not None else ()
+    plans = word_panels(d, form, constants, axes, 2 if fused else 1) if matrix is not None else ()
     arranged = not plans and chains and not d.overwrites
-    if found is None or not form.rows or not (plans or arranged) or not _lies_well(d, form, found, plans):
+    if matrix is None or not form.rows or not (plans or arranged) or not _lies_well(d, form, matrix, plans):
         return None
-    words = bool(plans) or is_arranged(found.w, axes) is not None
+    words = bool(plans) or is_arranged(matrix.w, axes) is not None
     sums = [a.name for a in axes]
     if fused:
-        sums[-2:] = [found.axis.name]
+        sums[-2:] = [matrix.axis.name]
     loops, outside_fused = loops_of(d, form.outer, fused)
-    row, around, row_fused = _rows(d, form, found, constants)
+    row, around, row_fused = _rows(d, form, matrix, constants)
     if row is None:
         return None
     fuse, parts = fused + outside_fused + row_fused, dict(row_fused).get(row, (row,))
     line = _line(d, form, around) if not varies(axes) else None
-    skipped = _skipped(d, found, (*parts, line))
+    skipped = _skipped(d, matrix, (*parts, line))
     if skipped is None and line is not None:
-        line, skipped = None, _skipped(d, found, parts)
+        line, skipped = None, _skipped(d, matrix, parts)
     if skipped is None:
         return None
-    size, near = found.w.buffer.dtype.stored_bytes, target.l2 // 2
+    size, near = matrix.w.buffer.dtype.stored_bytes, target.l2 // 2
     panels = prod(map(extent, form.sums)) * extent(form.lane) * size
-    data = prod(map(extent, form.rows)) * extent(found.axis) * size
+    data = prod(map(extent, form.rows)) * extent(matrix.axis) * size
     outside = not words or panels > min(data, near)
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
@@ -80,7 +80,7 @@ def in_tiles(request: Request, form: MatmulShape) -> ScheduleChoice | None:
     rows = _whole_tiles(row, tiled) if d.overwrites else Tile(row, height, tail)
     alone = bool(shared or around) or (d.overwrites and rows.size != height)
     columns = Tile(form.lane.name, 2 * ROWS, Tail.CUT)
-    terms = block_tile(found.axis) if chains else Tile(found.axis.name, found.terms, Tail.CUT)
+    terms = block_tile(matrix.axis) if chains else Tile(matrix.axis.name, matrix.terms, Tail.CUT)
     schedule = Schedule(
         fuse=fuse,
         blocks=_row_blocks(row, form, data, near) if outside and plans and not alone else (),
@@ -94,7 +94,7 @@ def in_tiles(request: Request, form: MatmulShape) -> ScheduleChoice | None:
         prefetch_level=2 if fetched else 1,
         parallel=None if shared else order[0],
     )
-    return schedule, (lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}",)
+    return schedule, (lambda: f"tile registers: rows {row}, blocks of {matrix.terms} terms of {matrix.axis.name}",)
 
 
 def _whole_tiles(row: str, rows: list[Var]) -> Tile:
@@ -127,19 +127,19 @@ def _scaled(request: Request, form: MatmulShape) -> ScheduleChoice | None:
     assert r is not None
     if not target.abilities.tiles or r.init is not None or varies(form.sums) or not _is_large(form) or steps is None:
         return None
-    found, factors, inner = matrix_form(r, form.lane, steps), dot_factors(r, form.lane.name), form.sums[1:]
-    if found is None or factors is None or not has_equal_steps(r, steps) or not is_k_contiguous(d, inner, factors[0]):
+    matrix, factors, inner = matrix_form(r, form.lane, steps), dot_factors(r, form.lane.name), form.sums[1:]
+    if matrix is None or factors is None or not has_equal_steps(r, steps) or not is_k_contiguous(d, inner, factors[0]):
         return None
     few, plans = field_axes(d, form), word_panels(d, form, constants, form.sums)
-    if not any(p.operand == found.w.buffer.name and p.words for p in plans):
+    if not any(p.operand == matrix.w.buffer.name and p.words for p in plans):
         return None
-    row, around, row_fused = _rows(d, form, found, constants)
+    row, around, row_fused = _rows(d, form, matrix, constants)
     if row is None:
         return None
     loops, outside_fused = loops_of(d, form.outer, row_fused)
     tiled = [a for a in form.rows if a.name in dict(row_fused).get(row, (row,))]
     tail = Tail.CUT if varies(form.rows) else Tail.LAP
-    terms = Tile(inner[-1].name, elements_per_dot(found.w.dtype) if few else found.terms, Tail.CUT)
+    terms = Tile(inner[-1].name, elements_per_dot(matrix.w.dtype) if few else matrix.terms, Tail.CUT)
     schedule = Schedule(
         fuse=row_fused + outside_fused,
         order=(*loops, form.lane.name, *around, row, *(a.name for a in form.sums)),
@@ -157,7 +157,7 @@ def _scaled(request: Request, form: MatmulShape) -> ScheduleChoice | None:
         parallel=None if request.points else (*loops, form.lane.name)[0],
     )
     return schedule, (
-        lambda: f"tile registers: rows {row}, a sum of {found.terms} terms for each step of {steps.name}",
+        lambda: f"tile registers: rows {row}, a sum of {matrix.terms} terms for each step of {steps.name}",
     )
 
 

@@ -110,12 +110,12 @@ def in_register_tiles(request: Request, form: MatmulShape) -> ScheduleChoice:
     steps = None if halves else step_axis(d, form)
     scaled = steps is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
     depth = 0 if len(loops.rows) > 1 else column_bytes(d, form, steps)
-    cores, kept = 1 if shared or form.outer else target.cores, register_vectors(d, form, steps)
+    cores, resident = 1 if shared or form.outer else target.cores, register_vectors(d, form, steps)
     rows = loops.count(loops.tiled, form)
     inner = tuple(a for n in loops.axes(loops.innermost) for a in form.sums if a.name == n)
     in_pairs = takes_pairs(d, form) or len(field_axes(d, form)) > 0
     row = 1 if in_pairs else row_terms(d, form, prod(map(extent, inner)), target)
-    tile = Product(rows, extent(form.lane), width, depth, cores, kept, 1 + scaled, row)
+    tile = Product(rows, extent(form.lane), width, depth, cores, resident, 1 + scaled, row)
     word_bytes = _row_words(request, form, inner) if width == BLOCK_COLUMNS and rows > 1 else 0
     height, vectors = tile_of(tile, target)
     if word_bytes:

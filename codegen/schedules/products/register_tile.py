@@ -85,8 +85,8 @@ def _costs(p: Product, target: Target) -> Iterator[tuple[float, int, int]]:
     free, columns = target.registers - 1 + (target.machine.spare_registers if p.kept else 0), p.columns
     for vectors in range(1, min(8, max(tile_count(columns, p.width), 1)) + 1):
         for height in range(1, (COSTS.little_tile_rows if target.compact_code else COSTS.max_tile_rows) + 1):
-            held = height + 1 if p.terms > 1 else 1  # one is for the next load of the panel
-            if (p.sums * height + 1 + p.kept) * vectors + held > free or (vectors > 4 and height > 1):
+            reserved = height + 1 if p.terms > 1 else 1  # one is for the next load of the panel
+            if (p.sums * height + 1 + p.kept) * vectors + reserved > free or (vectors > 4 and height > 1):
                 continue
             tiles, panel = tile_count(p.rows, height), p.depth * vectors * p.width
             again = vectors > 2 and height < p.rows and not target.near_l3
@@ -94,10 +94,10 @@ def _costs(p: Product, target: Target) -> Iterator[tuple[float, int, int]]:
                 continue
             low, more = divmod(p.rows, max(tiles, 1))
             heights = [(low + 1, more), (low, max(tiles, 1) - more)]
-            whole, rest = divmod(columns, vectors * p.width)
-            widths = [(vectors, whole), (_cut(rest, p.width), 1 if rest else 0)]
+            whole, columns_left = divmod(columns, vectors * p.width)
+            widths = [(vectors, whole), (_cut(columns_left, p.width), 1 if columns_left else 0)]
             each = [(m * n, h, v) for h, m in heights for v, n in widths if h and m and n]
-            cost = sum(n * _step(h, v, free - held - p.kept * v, p.terms) for n, h, v in each)
+            cost = sum(n * _step(h, v, free - reserved - p.kept * v, p.terms) for n, h, v in each)
             if p.rows <= COSTS.single_use_rows and panel > target.l1 * 3 // 4:
                 cost += (tiles - 1) * -(-columns // p.width)
             if height >= p.rows and p.depth * columns >= COSTS.shared_panel_bytes:
