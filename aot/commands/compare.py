@@ -79,7 +79,7 @@ def differences(infos: tuple[TensorInfo, ...], results: Arrays, expected: Path, 
     for name, array in loaded.items():
         info = infos[find("--expect", infos, name)]
         pair = numbers(array, info.dtype), numbers(results[info.name], info.dtype)
-        found = difference(*pair, bound_of(info.dtype, bound))
-        if not found.agrees:
-            lines.append(f"{name}: {found}, bound {found.bound:g}")
+        agreement = difference(*pair, bound_of(info.dtype, bound))
+        if not agreement.agrees:
+            lines.append(f"{name}: {agreement}, bound {agreement.bound:g}")
     return lines

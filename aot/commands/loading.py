@@ -62,12 +62,12 @@ def inputs(
     infos = joined(manifest.inputs)
     pictures = [file for file in files or [] if is_picture(file)]
     others = [file for file in files or [] if file not in pictures]
-    given = read_inputs(others, [t.name for t in infos][bool(pictures) :])
+    arrays = read_inputs(others, [t.name for t in infos][bool(pictures) :])
     if pictures:
-        given[infos[0].name] = read_pictures([Path(file) for file in pictures], infos[0], partial(echo, err=True))
+        arrays[infos[0].name] = read_pictures([Path(file) for file in pictures], infos[0], partial(echo, err=True))
     needed = [t.name for t in infos if t.default is None]
-    if given or not (made_up or needed):
-        return given
+    if arrays or not (made_up or needed):
+        return arrays
     if not made_up:
         rule = f"inputs: arrays for {', '.join(needed)} (x.npy, NAME=x.npy), or for noise --shape or --dim"
         raise UsageError(f"{rule}, got none")

@@ -46,19 +46,19 @@ def measured(
     """
     target = parse_target("native")
     others: list[Mapping[str, Any]] = [bf16_options(target, True) or {**BF16, "fast_math": True}, {"precision": "f16"}]
-    made = stages(model, options)
-    plain: Mapping[str, Any] = F32 if made.decided.activations == ROUNDED else {}
-    made = stages(model, replace(options, **plain)) if plain else made
-    one, size = in_memory(made.built, threads), _bytes(made.built)
-    others += [INT8] if made.weight_bits is not None and target.abilities.dots else []
-    given, each = inputs(one.manifest), seconds / (len(others) + 1)
-    expected = results(one, given)
-    rows = [Row(flags(plain), profile.measure(one, given, each).median, size, 0.0)]
+    compilation = stages(model, options)
+    plain: Mapping[str, Any] = F32 if compilation.decided.activations == ROUNDED else {}
+    compilation = stages(model, replace(options, **plain)) if plain else compilation
+    one, size = in_memory(compilation.built, threads), _bytes(compilation.built)
+    others += [INT8] if compilation.weight_bits is not None and target.abilities.dots else []
+    feeds, each = inputs(one.manifest), seconds / (len(others) + 1)
+    expected = results(one, feeds)
+    rows = [Row(flags(plain), profile.measure(one, feeds, each).median, size, 0.0)]
     for changed in others:
         built = stages(model, replace(options, **changed)).built
         one = in_memory(built, threads)
-        error = _error(expected, results(one, given))
-        rows.append(Row(flags(changed), profile.measure(one, given, each).median, _bytes(built), error))
+        error = _error(expected, results(one, feeds))
+        rows.append(Row(flags(changed), profile.measure(one, feeds, each).median, _bytes(built), error))
     return rows
 
 

@@ -71,28 +71,28 @@ def compile_model(
 
 
 def _compiled(
-    made: Compilation,
-    given: str | Path | Graph,
+    compilation: Compilation,
+    model: str | Path | Graph,
     output: str | Path | None,
     threads: int | None,
     cache_dir: str | Path | None,
 ) -> CompiledModel:
-    _check_loads_here(made)
+    _check_loads_here(compilation)
     if output is not None:
-        made.write_library(output)
+        compilation.write_library(output)
         return load(output, threads)
     if cache_dir is None:
-        return in_memory(made.built, threads)
-    file = check_files(given)
+        return in_memory(compilation.built, threads)
+    file = check_files(model)
 
     def make(path: Path, key: str) -> None:
-        made.session.library.key = key
-        made.built.write_shared(path)
+        compilation.session.library.key = key
+        compilation.built.write_shared(path)
 
     def key_now() -> str:
-        return key_of(file, made.options, made.session.library.extensions)
+        return key_of(file, compilation.options, compilation.session.library.extensions)
 
-    return load_or_make(Path(cache_dir), key_now, make, lambda: in_memory(made.built, threads), threads)
+    return load_or_make(Path(cache_dir), key_now, make, lambda: in_memory(compilation.built, threads), threads)
 
 
 def _check_loads_here(made: Compilation) -> None:

@@ -102,10 +102,10 @@ def _options_for(graph: Graph, options: CompileOptions) -> CompileOptions:
 
 def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     """Return the compiler's passes and anchors."""
-    given = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
+    asked = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
     convert = front_passes(options.seed)
     cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of the part
-    front: tuple[Pass, ...] = (*cut, *given, *convert)
+    front: tuple[Pass, ...] = (*cut, *asked, *convert)
     precision = precision_of(options.precision)
     file = options.mean_file
     image = None if file is None else MeanImage(partial(mean_image, file), options.mean_file_offsets)

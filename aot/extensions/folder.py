@@ -221,9 +221,9 @@ def _folder(modules: Modules, files: list[Path], scope: Scope) -> tuple[list[obj
         for_mo += classes
         parts = path.relative_to(modules.folder).parts
         phase = parts[0] if len(parts) > 1 else "front"  # an extension of one file
-        found = passes_in(module, path.stem, phase, classes) if phase != OPERATIONS else []
-        passes += found
-        if phase != OPERATIONS and not found and not classes and before == _registered(scope):
+        declared = passes_in(module, path.stem, phase, classes) if phase != OPERATIONS else []
+        passes += declared
+        if phase != OPERATIONS and not declared and not classes and before == _registered(scope):
             idle.append((path, module))
     for path, module in idle:
         check_used(str(path), module, modules.loaded())

@@ -113,11 +113,11 @@ def _followed(rule: Rule, node: Node, build: Builder) -> tuple[Replacement, int,
     before = sys.gettrace()
     sys.settrace(enter)
     try:
-        found = rule(node, build)
+        result = rule(node, build)
     finally:
         sys.settrace(before)
     line, reason = last[-1] if last else (0, "")
-    return found, line, reason
+    return result, line, reason
 
 
 def _reason(frame: FrameType) -> str:

@@ -37,7 +37,7 @@ def samples_of(stream: BinaryIO, name: str, rate: int) -> Array:
     is_wave = head[:4] + head[8:] == b"RIFFWAVE"
     try:
         with wave.open(stream) as file:
-            channels, width, given = file.getnchannels(), file.getsampwidth(), file.getframerate()
+            channels, width, own_rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
             data = file.readframes(file.getnframes())
     except wave.Error as error:
         text, kind = str(error), CorruptError if is_wave else UnsupportedError
@@ -46,12 +46,12 @@ def samples_of(stream: BinaryIO, name: str, rate: int) -> Array:
         raise CorruptError(f"{name}: must be audio in WAV, got a file that ends in a header") from None
     if width != BYTES:
         raise UnsupportedError(f"{name}: {RULE}, got {8 * width} bits")
-    if not (LEAST_RATE <= given <= MAX_RATE and 1 <= channels <= MAX_CHANNELS):
+    if not (LEAST_RATE <= own_rate <= MAX_RATE and 1 <= channels <= MAX_CHANNELS):
         bounds = f"{LEAST_RATE} to {MAX_RATE} Hz and 1 to {MAX_CHANNELS} channels"
-        raise CorruptError(f"{name}: must have {bounds}, got {given} Hz and {channels}")
+        raise CorruptError(f"{name}: must have {bounds}, got {own_rate} Hz and {channels}")
     whole = len(data) // (BYTES * channels)
     integers = np.frombuffer(data, "<i2", whole * channels).reshape(whole, channels)
-    return resampled(integers.mean(1, dtype=np.float32) / np.float32(1 << 15), given, rate)
+    return resampled(integers.mean(1, dtype=np.float32) / np.float32(1 << 15), own_rate, rate)
 
 
 def write_wave(path: Path, samples: Array, rate: int) -> None:

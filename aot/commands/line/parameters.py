@@ -28,14 +28,14 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
     if OPTIONS not in own.parameters:
         return run
     rows = rows_of(run.__name__)
-    made = [parameter for name, row in rows.items() if not row.shares for parameter in _parameters(name, row)]
+    added = [parameter for name, row in rows.items() if not row.shares for parameter in _parameters(name, row)]
 
     @wraps(run)
     def command(**given: Any) -> None:
-        texts = {parameter.name: given.pop(parameter.name) for parameter in made}
+        texts = {parameter.name: given.pop(parameter.name) for parameter in added}
         run(**given, options=_read(rows, texts))
 
-    parameters = [p for one in own.parameters.values() for p in (made if one.name == OPTIONS else [one])]
+    parameters = [p for one in own.parameters.values() for p in (added if one.name == OPTIONS else [one])]
     by_name = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters]
     vars(command)["__signature__"] = own.replace(parameters=by_name)
     return command

@@ -149,13 +149,13 @@ class _Search:
         ranked = tuple((layers[k], alone[k]) for k in order)
         names = [layers[k] for k in order]
         for count, precision in self.attempts(search.needed(order, self.max_error), names):
-            made = self.compiled(precision)
-            errors = self.errors(made)
+            candidate = self.compiled(precision)
+            errors = self.errors(candidate)
             if max(errors.values()) <= self.max_error:
-                return self.measured(precision, made, errors, ranked, count)
+                return self.measured(precision, candidate, errors, ranked, count)
         plain = ",".join((F32, *([self.fixed] if self.fixed else [])))
-        made = self.compiled(plain)
-        return self.measured(plain, made, self.errors(made), ranked, len(order))
+        candidate = self.compiled(plain)
+        return self.measured(plain, candidate, self.errors(candidate), ranked, len(order))
 
     def attempts(self, count: int, names: Sequence[str]) -> Iterator[tuple[int, str]]:
         """Yield counts of layers that stay in f32 with precisions: the first names these, others the layers in bf16."""
@@ -195,10 +195,10 @@ class _Search:
         return FoundPrecision(precision, errors, rows, before.least, after.least)
 
 
-def _times(measured: profile.ModelProfile) -> dict[str, float]:
+def _times(measurement: profile.ModelProfile) -> dict[str, float]:
     """Return the least seconds of each layer, with those that run in one kernel."""
     made: dict[str, float] = {}
-    for call in measured.calls:
+    for call in measurement.calls:
         for layer in call.layers:
             made[layer] = made.get(layer, 0.0) + call.least
     return made
@@ -211,20 +211,20 @@ def pattern_of(name: str) -> str:
 
 def round_by_flags(graph: Graph) -> list[str]:
     """Let products round their operands where the input `ROUNDED` is set for their layer; return the layers."""
-    measured: dict[str, list[InPort]] = {}
+    ports_of: dict[str, list[InPort]] = {}
     for node in graph.order():
         if isinstance(node.op, PRODUCTS) and node.out_port(0).type.dtype is DType.F32:
             name = node.origin.layers[0] if node.origin.layers else node.name
-            measured.setdefault(name, []).extend((node.in_port(0), node.in_port(1)))
-    if not measured:
+            ports_of.setdefault(name, []).extend((node.in_port(0), node.in_port(1)))
+    if not ports_of:
         return []
     build = Builder(graph)
-    flags = build(Parameter(DType.BOOL, (len(measured),)), name=ROUNDED)
-    for k, ports in enumerate(measured.values()):
+    flags = build(Parameter(DType.BOOL, (len(ports_of),)), name=ROUNDED)
+    for k, ports in enumerate(ports_of.values()):
         flag = build.Gather(flags, build.const(k, DType.I64), build.const(0, DType.I64))
         for port in ports:
             port.connect(_rounded(build, flag, port.data))
-    return list(measured)
+    return list(ports_of)
 
 
 def _rounded(build: Builder, flag: OutPort, x: OutPort) -> OutPort:

@@ -58,9 +58,9 @@ def _defined() -> descriptor_pb2.FileDescriptorProto:
 
 
 def _add_field(message: Message, number: int, text: str) -> None:
-    found = _FIELD.fullmatch(text)
-    assert found is not None, text
-    name, kind, repeated, default = found.groups()
+    matched = _FIELD.fullmatch(text)
+    assert matched is not None, text
+    name, kind, repeated, default = matched.groups()
     field = message.field.add(
         name=name, number=number, label=_KINDS.LABEL_REPEATED if repeated else _KINDS.LABEL_OPTIONAL
     )
@@ -68,11 +68,11 @@ def _add_field(message: Message, number: int, text: str) -> None:
         field.default_value = default
     if "|" in kind:
         field.type, field.type_name = _KINDS.TYPE_ENUM, f".{PACKAGE}.{message.name}.{name}_values"
-        made = message.enum_type.add(name=f"{name}_values")
+        labels = message.enum_type.add(name=f"{name}_values")
         for value, label in enumerate(kind.split("|")):
             if label:
                 label, _, own = label.partition("@")
-                made.value.add(name=label, number=int(own or value))
+                labels.value.add(name=label, number=int(own or value))
     elif kind[0].isupper():
         field.type, field.type_name = _KINDS.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
     else:

@@ -62,22 +62,22 @@ class Control:
         for label, fill in zip(BRANCHES, fills, strict=True):
             inner = Scope(Graph(name=f"{self.name}/{label}", file=self.file), scope)
             inners.append(inner)
-            given = [v if isinstance(v, Handle) else self._enter(inner, v) for v in args]
-            results.append(fill(inner, given, f"{self.name}/{label}/"))
+            arguments = [v if isinstance(v, Handle) else self._enter(inner, v) for v in args]
+            results.append(fill(inner, arguments, f"{self.name}/{label}/"))
         if len(results[0]) != len(results[1]):
             rule = f"both branches of {self.name!r} give as many values"
             raise CorruptError(f"{self.what}: {rule}, got {[*map(len, results)]}")
         written = list(dict.fromkeys([*inners[0].written, *inners[1].written]))
-        kept = [self._same_handle(a, b) for a, b in zip(*results, strict=True)]
+        handles = [self._same_handle(a, b) for a, b in zip(*results, strict=True)]
         for inner, values in zip(inners, results, strict=True):
-            given = [v for v, handle in zip(values, kept, strict=True) if handle is None]
-            self._results(inner, [*given, *(inner.read(v, self.first) for v in written)])
+            arguments = [v for v, handle in zip(values, handles, strict=True) if handle is None]
+            self._results(inner, [*arguments, *(inner.read(v, self.first) for v in written)])
         sources, captures = branch_inputs(condition, BRANCHES, inners)
-        count = kept.count(None)
+        count = handles.count(None)
         node = self.add(scope, sources, count + len(written), captures=captures, inputs=1)
         node.regions = {label: inner.graph for label, inner in zip(BRANCHES, inners, strict=True)}
         set_variables(scope, written, node, count)
-        return _merged(kept, node)
+        return _merged(handles, node)
 
     def _enter(self, inner: Scope, value: Value) -> OutPort:
         return inner.enter(self.kind, self.tensor(value, self.scope, self.kind))

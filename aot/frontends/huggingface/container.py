@@ -115,7 +115,7 @@ def read_file_tensors(path: Path) -> dict[str, Stored]:
     if len(data) < 8 or size > min(len(data) - 8, MAX_HEADER):
         raise CorruptError(f"{path.name}: safetensors: the header lies in the file, got {size} of {len(data)} bytes")
     header = _object(data[8 : 8 + size].tobytes(), path.name)
-    body, found = data[8 + size :], dict[str, Stored]()
+    body, tensors = data[8 + size :], dict[str, Stored]()
     places: list[tuple[int, int]] = []
     for name, entry in header.items():
         if name == "__metadata__":
@@ -125,11 +125,11 @@ def read_file_tensors(path: Path) -> dict[str, Stored]:
             rule = f"{kind}{list(shape)} fills its bytes in a file of {len(body)}"
             raise CorruptError(f"{path.name}: safetensors: {name[:80]!r}: {rule}, got {begin} to {end}")
         places.append((begin, end))
-        found[name] = Stored(name, path.name, kind, shape, body[begin:end])
+        tensors[name] = Stored(name, path.name, kind, shape, body[begin:end])
     places.sort()
     if any(end > begin for (_, end), (begin, _) in pairwise(places)):
         raise CorruptError(f"{path.name}: safetensors: tensors do not overlap, got some that do")
-    return found
+    return tensors
 
 
 def _entry(name: str, entry: object, file: str) -> tuple[str, tuple[int, ...], int, int]:

@@ -28,14 +28,14 @@ def read(path: Path) -> Graph:
 
     CorruptError for files that are damaged, UnsupportedError for architectures and types without a graph.
     """
-    found = read_json(path / FILE)
-    if found.get("model_type") in ENCODERS:
-        return encoders.read(path, found)
-    if found.get("model_type") in KINDS:
-        return encoder_decoders.read(path, found)
-    if found.get("model_type") == vits.TYPE:
-        return vits.read(path, found)
-    network = network_of(path, found)
+    config = read_json(path / FILE)
+    if config.get("model_type") in ENCODERS:
+        return encoders.read(path, config)
+    if config.get("model_type") in KINDS:
+        return encoder_decoders.read(path, config)
+    if config.get("model_type") == vits.TYPE:
+        return vits.read(path, config)
+    network = network_of(path, config)
     name = path.absolute().name
     graph = Graph(name=name, file=name)
     weights = FolderWeights(read_tensors(path), network, Builder(graph), name)
@@ -44,5 +44,5 @@ def read(path: Path) -> Graph:
         names = ", ".join(map(repr, weights.unread[:SHOWN]))
         rule = "all tensors belong to the network"
         raise UnsupportedError(f"{name}: {rule}, got {len(weights.unread)} others: {names}")
-    graph.rt_info[FOLDER] = texts_of(path, found, network.positions)
+    graph.rt_info[FOLDER] = texts_of(path, config, network.positions)
     return graph

@@ -52,10 +52,10 @@ class Decoder(Layers):
         if c.family.learned and self.positions is not None:
             x = b.Add(x, self._rows(w.matrix("position_embd.weight", self.positions, c.width), self.places))
         past = [self._variables(layer) for layer in range(c.layers)]
-        kept = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
+        past_size = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
         wide = None if c.family.learned else self._rotation(self.places, c.base, c.stretch)
         near = self._rotation(self.places, c.local_base, 1.0) if any(c.local) else None
-        masks = self._masks(kept)
+        masks = self._masks(past_size)
         for layer, local in enumerate(c.local):
             rotation = None if layer in c.unrotated else near if local else wide
             x = self._layer(layer, x, past[layer], rotation, masks[local])

@@ -102,11 +102,11 @@ class Encoder(Layers):
             x = self._layer(f"blk.{layer}", x, rotations[local], masks[local])
         if self.shape.before:
             x = self._norm(x, "output_norm")
-        made, name = self._pooled(x, pooling), EMBEDDING
+        output, name = self._pooled(x, pooling), EMBEDDING
         if self.head is not None:
-            made, name = self._scores(made, self.head), PAIR_SCORES
-        made.names = (name,)
-        self.graph.add(Result(), made, name=name).out_port(0).names = (name,)
+            output, name = self._scores(output, self.head), PAIR_SCORES
+        output.names = (name,)
+        self.graph.add(Result(), output, name=name).out_port(0).names = (name,)
 
     def _scores(self, x: OutPort, head: Head) -> OutPort:
         width = self.config.width

@@ -188,8 +188,8 @@ class DecoderStack(Stack):
         """Add the layers and the output; `head`: a row for each word."""
         b, c = self.b, self.config
         past = [self._variables(layer) for layer in range(c.layers)]
-        kept = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
-        first = b.Subtract(b.Add(kept, source.new), source.whole)
+        past_size = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
+        first = b.Subtract(b.Add(past_size, source.new), source.whole)
         end = b.Add(first, self.length)
         rows, columns = self._range(first, end), self._range(self._integers(0), end)
         later = b.Greater(b.Unsqueeze(columns, self._integers(0)), b.Unsqueeze(rows, self._integers(1)))

@@ -86,10 +86,10 @@ class _Reader:
         except AotError as error:
             error.add_note(f"in PaddlePaddle operation {op.name!r} ({op.kind}) of {self.file}")
             raise
-        made = self._node(op.kind, op.name, sources, len(op.outputs), attrs, scope)
+        outputs = self._node(op.kind, op.name, sources, len(op.outputs), attrs, scope)
         if regions:
-            made[0].node.regions = regions
-        for key, port in zip(op.outputs, made, strict=True):
+            outputs[0].node.regions = regions
+        for key, port in zip(op.outputs, outputs, strict=True):
             if isinstance(key, tuple):
                 parts = self._node("builtin.split", op.name, [port], len(key), {}, scope)
                 scope.values.update(zip(map(str, key), parts, strict=True))
@@ -101,19 +101,19 @@ class _Reader:
     ) -> tuple[list[OutPort | None], dict[str, Graph], dict[str, Any]]:
         """Return the inputs, the regions and the attributes of an operation with blocks."""
         labels = REGIONS.get(op.kind, ())
-        given = [port for port in sources if port is not None]
-        if len(labels) != len(op.blocks) or len(given) != len(sources) or not op.outputs:
+        connected = [port for port in sources if port is not None]
+        if len(labels) != len(op.blocks) or len(connected) != len(sources) or not op.outputs:
             rule = f"an operation with {len(labels)} blocks, inputs and outputs"
             raise CorruptError(f"{self.file}: {op.kind} is {rule}, got {len(op.blocks)} blocks")
         inners = [
             self._region(block, label, scope, op.kind == "while")
             for block, label in zip(op.blocks, labels, strict=True)
         ]
-        attrs = attrs | {"inputs": len(given)}
+        attrs = attrs | {"inputs": len(connected)}
         if op.kind == "while":
-            ports, captures = loop_inputs(given, (), inners[0])
+            ports, captures = loop_inputs(connected, (), inners[0])
         else:
-            ports, captures = branch_inputs(given[0], labels, inners)
+            ports, captures = branch_inputs(connected[0], labels, inners)
         regions = {label: inner.graph for label, inner in zip(labels, inners, strict=True)}
         return [*ports], regions, attrs | {"captures": captures}
 

@@ -27,17 +27,17 @@ KINDS = ("f16", "f32", "bf16")  # of scales
 
 def with_blocks(stored: Stored, table: Table, tensors: Sequence[Stored]) -> Stored:
     """Return a tensor with the scales in blocks that its table names, if it does; `tensors`: of the sub-graph."""
-    held = table.table("Quantization")
-    kind = 0 if held is None else int(held.number("DetailsType"))
-    if held is None or kind not in (BLOCKWISE, SEVERAL_AXES):
+    parameters = table.table("Quantization")
+    kind = 0 if parameters is None else int(parameters.number("DetailsType"))
+    if parameters is None or kind not in (BLOCKWISE, SEVERAL_AXES):
         return stored
     name = f"{stored.file}: tensor {stored.facts.name!r}"
     if kind == SEVERAL_AXES:
         raise UnsupportedError(f"{name}: scales of several axes (MultiAxisQuantization) are not supported")
-    found = held.number("Details")
-    if found is None:
+    details_field = parameters.number("Details")
+    if details_field is None:
         raise CorruptError(f"{name}: BlockwiseQuantization has a table, got none")
-    details = Table(SimpleNamespace(_tab=found), held.quota)
+    details = Table(SimpleNamespace(_tab=details_field), parameters.quota)
     size, zeros = details.stored(_SIZE), details.stored(_ZEROS)
     scales = _numbers(tensors, details.stored(_SCALES), f"{name}: scales")
     if scales is None or dtype_of(scales).value not in KINDS or not np.isfinite(scales).all():

@@ -29,12 +29,12 @@ def flexible(node: TfliteNode) -> dict[str, Any]:
         table = root.AsMap
         if len(table) > MAX_ENTRIES:
             raise ModelError(f"{node.kind}: options have at most {MAX_ENTRIES} entries, got {len(table)}")
-        found = {str(key.Value): _plain(table[i], len(raw)) for i, key in enumerate(table.Keys)}
+        options = {str(key.Value): _plain(table[i], len(raw)) for i, key in enumerate(table.Keys)}
     except (*BROKEN, AssertionError, RecursionError) as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{node.kind}: options are a map of flexbuffers, got others: {error}") from error
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _plain(value: Any, most: int) -> Any:

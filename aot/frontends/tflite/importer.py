@@ -85,13 +85,15 @@ class Importer:
         try:
             inputs = [None if n == ABSENT else self.value(net, n, values, scope, prefix) for n in op.inputs]
             run = RULES.get(op.kind)
-            found = self.node(op, net, scope, inputs, name) if run is None else run(self, op, net, scope, inputs, name)
+            outputs = (
+                self.node(op, net, scope, inputs, name) if run is None else run(self, op, net, scope, inputs, name)
+            )
         except AotError as error:
             error.add_note(f"in TensorFlow Lite operator {name!r} ({op.kind}) of {self.file}")
             raise
-        if len(found) < len(op.outputs):
-            raise CorruptError(f"{self.file}: {op.kind}: {name!r} has {len(found)} outputs, got {len(op.outputs)}")
-        for n, value in zip([*op.outputs, *_states(op, net)], found, strict=False):
+        if len(outputs) < len(op.outputs):
+            raise CorruptError(f"{self.file}: {op.kind}: {name!r} has {len(outputs)} outputs, got {len(op.outputs)}")
+        for n, value in zip([*op.outputs, *_states(op, net)], outputs, strict=False):
             values[n] = value
             if net.tensors[n].facts.variable and n not in net.inputs:
                 scope.set(self._state(net, n, scope), self.tensor(value, "a variable"))

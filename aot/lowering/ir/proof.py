@@ -354,9 +354,8 @@ class Prover:
 
     def _proof(self, goals: tuple[Affine, ...], index: Expr, scope: ProofScope) -> Proof:
         read = loads(index)
-        is_trusted = any(_has_loads(g.expr()) for g in goals) and self._counters.make(
-            index
-        )  # it is worth no long search
+        # data that are read are worth no long search
+        is_trusted = any(_has_loads(g.expr()) for g in goals) and self._current_counters.make(index)
         if is_trusted and not all(map(scope.checked.know, goals)):
             return Proof.TRUSTED
         deciding = dict.fromkeys(x for g in goals for x in _loads_of(g.expr()))
@@ -374,7 +373,7 @@ class Prover:
         return {v.name for v in found if v is not None and v.region in (MemoryRegion.INPUT, MemoryRegion.STATE)}
 
     @property
-    def _counters(self) -> Counters:
+    def _current_counters(self) -> Counters:
         """The counters of the works that are proved now."""
         if self._counters is None:
             self._counters = Counters(self._works, (), self._written_before(self._works))
@@ -382,7 +381,7 @@ class Prover:
 
     def data(self, x: Load) -> list[Affine]:
         """Return facts on the value of a load, where constants or tables bound it."""
-        if not (ends := self._elements.of(x, self._counters.stored)):
+        if not (ends := self._elements.of(x, self._current_counters.stored)):
             return []
         atom = Affine({(x if x.dtype is DType.I64 else Prim("cast", (x,), DType.I64)): 1})
         return [atom.plus(exactly(-ends[0])), atom.times(-1).plus(exactly(ends[1]))]

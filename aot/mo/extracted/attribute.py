@@ -56,10 +56,10 @@ def called(name: str, file: str, otherwise: Any = None, kind: Callable[[Any], An
 def always(**values: Any) -> tuple[Attr, ...]:
     """Return attributes that do not depend on the file."""
 
-    def constant(value: Any) -> Callable[[File], Any]:
+    def reader_of(value: Any) -> Callable[[File], Any]:
         return lambda given: value
 
-    return tuple(Attr(name, constant(value)) for name, value in values.items())
+    return tuple(Attr(name, reader_of(value)) for name, value in values.items())
 
 
 def one_of(name: str, file: str, names: dict[Any, Any], otherwise: Any) -> Attr:

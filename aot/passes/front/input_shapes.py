@@ -47,9 +47,9 @@ class InputShapes:
             if node.id in fixed:
                 shape = _fitting(node, fixed[node.id], shape)
             if shape is not None:
-                made = tuple(self._ranged(d, k, len(shape), symbols) for k, d in enumerate(shape))
-                if made != op.shape:
-                    node.op = replace(op, shape=made)
+                dims = tuple(self._ranged(d, k, len(shape), symbols) for k, d in enumerate(shape))
+                if dims != op.shape:
+                    node.op = replace(op, shape=dims)
         unknown = [n for n, *_ in self.dims if n not in symbols]
         if unknown:
             rule = f"no dimension is called {unknown[0]!r}, there are {', '.join(symbols) or 'none'}"
@@ -66,19 +66,19 @@ class InputShapes:
             return simplify(rewrite(dim, ranged))
         if dim.name not in symbols:
             low, high = dim.low, None if dim.extent is None else int(str(dim.extent)) - 1
-            allowed, given = (
+            allowed, ranges = (
                 range_text(low, high),
                 [(least, most) for name, least, most in self.dims if name == dim.name],
             )
-            for least, most in given:
+            for least, most in ranges:
                 low, high = max(low, least), most if high is None else high if most is None else min(high, most)
             if high is not None and high < low:
-                asked = " and ".join(range_text(*pair) for pair in given)
+                asked = " and ".join(range_text(*pair) for pair in ranges)
                 raise UsageError(f"--dim {dim.name}: the file allows {allowed}, got {asked}")
             typical = BATCH if k == 0 and rank > 1 else PIXELS if rank > 3 and k > 1 else ELEMENTS
             symbols[dim.name] = Var(dim.name, None if high is None else high + 1, low, typical)
-        found = symbols[dim.name]
-        return found.low if found.extent == found.low + 1 else found
+        symbol = symbols[dim.name]
+        return symbol.low if symbol.extent == symbol.low + 1 else symbol
 
 
 def parameter_named(graph: Graph, name: str, option: str) -> Node:

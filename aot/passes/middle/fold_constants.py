@@ -81,14 +81,14 @@ class FoldConstants:
         try:
             with np.errstate(all="ignore"):
                 quick = is_quick(node.op, inputs, [p.type for p in node.out_ports().values()])
-                found = node.op.fold(*inputs) if quick else None
+                folded = node.op.fold(*inputs) if quick else None
         except AotError:
             raise
         except UNDEFINED_RESULTS:
             return None
         except Exception as error:
             raise InternalError(f"{node.type}: its reference fails: {type(error).__name__}: {error}") from error
-        return None if found is None else list(found)
+        return None if folded is None else list(folded)
 
     def _within_budget(self, outputs: list[TensorType], inputs: list[TensorType]) -> bool:
         if not all(t.is_static for t in outputs):

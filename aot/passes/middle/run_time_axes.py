@@ -37,9 +37,9 @@ def reduce_one_by_one(node: Node, op: Reduction, build: Builder) -> Replacement:
         return x
     places = build.node(NonZeroWithin(), build.Concat(*left, axis=0), outputs=2).out_port(0)
     count = node.out_port(0).type.rank
-    kept = build.Slice(places, _numbers(build, 0, 0), _numbers(build, 1, count), _numbers(build, 1, 1))
-    kept = build.Reshape(kept, _numbers(build, count))
-    return build.Reshape(x, build.Gather(build.ShapeOf(x), kept, build.const(0, DType.I64)))
+    remaining = build.Slice(places, _numbers(build, 0, 0), _numbers(build, 1, count), _numbers(build, 1, 1))
+    remaining = build.Reshape(remaining, _numbers(build, count))
+    return build.Reshape(x, build.Gather(build.ShapeOf(x), remaining, build.const(0, DType.I64)))
 
 
 @rule(Cumulation)

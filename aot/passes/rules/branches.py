@@ -53,8 +53,8 @@ def merge_branches(node: Node, op: Add, build: Builder) -> OutPort | None:
         for pair in combinations(alike, 2):
             merged = _merged(*pair, build)
             if merged is not None:
-                rest = [term for term in terms if term not in (pair[0].out, pair[1].out)]
-                for term in sorted(rest, key=lambda port: constant(port) is not None):  # a bias is the last
+                others = [term for term in terms if term not in (pair[0].out, pair[1].out)]
+                for term in sorted(others, key=lambda port: constant(port) is not None):  # a bias is the last
                     merged = build.Add(merged, term)
                 return merged
     return None

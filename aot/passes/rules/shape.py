@@ -204,10 +204,10 @@ def slice_before_concat(node: Node, op: Slice | StridedSlice, build: Builder) ->
 def _keeps(node: Node, dim: int) -> bool:
     """True if a slice takes all of dimension `dim`, and of any shorter one, and adds and removes no dimension."""
     op, x = node.op, node.source(0)
-    given = [constant(p) for p in node.sources()[1:] if p is not None]
-    if any(value is None for value in given):
+    constants = [constant(p) for p in node.sources()[1:] if p is not None]
+    if any(value is None for value in constants):
         return False
-    starts, stops, steps, axes = ([v.reshape(-1) for v in given if v is not None] + [None, None])[:4]
+    starts, stops, steps, axes = ([v.reshape(-1) for v in constants if v is not None] + [None, None])[:4]
     assert starts is not None and stops is not None
     at, rank, opened = dim, x.type.rank, (False, False)
     if isinstance(op, StridedSlice):
@@ -216,8 +216,8 @@ def _keeps(node: Node, dim: int) -> bool:
         masks = [(*mask, *(0,) * rank) for mask in (op.begin_mask, op.end_mask)]
         opened = bool(masks[0][dim]), bool(masks[1][dim])
     elif axes is not None:
-        found = [axis_of(int(a), rank, op.type) for a in axes]
-        at = found.index(dim) if dim in found else rank
+        sliced = [axis_of(int(a), rank, op.type) for a in axes]
+        at = sliced.index(dim) if dim in sliced else rank
     if at >= len(starts):
         return True
     size = x.shape[dim]

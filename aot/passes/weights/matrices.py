@@ -243,14 +243,14 @@ def constant_floats(port: OutPort, *, whole: bool = False) -> Array | None:
         if not node.op.pure or node.regions or (not node.in_ports() and node.constant_data is None):
             return None
         nodes.append(node)
-    kept = [n for n in nodes if isinstance(n.op, Constant)]
-    numbers = max(kept, key=lambda n: prod(n.out_port().type.static_shape)).out_port().type.dtype
+    constants = [n for n in nodes if isinstance(n.op, Constant)]
+    numbers = max(constants, key=lambda n: prod(n.out_port().type.static_shape)).out_port().type.dtype
     if not whole and (not numbers.is_float or any(isinstance(n.op, FakeQuantize) for n in nodes)):
         return None
     values: dict[OutPort, Array] = {}
     for node in nodes:
-        given = [None if s is None else Operand(s.type, values[s]) for s in node.sources()]
-        outputs = (node.data,) if node.data is not None else node.op.fold(*given)
+        operands = [None if s is None else Operand(s.type, values[s]) for s in node.sources()]
+        outputs = (node.data,) if node.data is not None else node.op.fold(*operands)
         if outputs is None:
             return None
         values |= zip(node.out_ports().values(), outputs, strict=True)

@@ -132,21 +132,21 @@ def _of_texts(texts: object, file: str) -> Tokenizer:
     """Build a tokenizer from the texts of a folder, by the names of their files."""
     if not isinstance(texts, dict) or set(map(type, cast("dict[object, object]", texts).values())) - {str}:
         raise CorruptError(f"{file}: tokenizer: must be texts by name, got {type(cast('object', texts)).__name__}")
-    given = cast("dict[str, str]", texts)
+    entries = cast("dict[str, str]", texts)
     package = _package(file)
     with checked(file):
-        inner = package.Tokenizer.from_str(given.get(TOKENIZER, ""))
-    config = _json(given.get(SETTINGS, "{}"), SETTINGS)
+        inner = package.Tokenizer.from_str(entries.get(TOKENIZER, ""))
+    config = _json(entries.get(SETTINGS, "{}"), SETTINGS)
     settings = cast("dict[str, object]", config) if isinstance(config, dict) else {}
     marks = {name: _mark(settings.get(name)) for name in ("bos_token", "eos_token")}
     marks = {name: text for name, text in marks.items() if text}
     begin = inner.token_to_id(marks["bos_token"]) if "bos_token" in marks else None
-    source = given.get(CHAT_TEMPLATE, settings.get("chat_template"))
-    told = _json(given.get(STOP, "[]"), STOP)
+    source = entries.get(CHAT_TEMPLATE, settings.get("chat_template"))
+    told = _json(entries.get(STOP, "[]"), STOP)
     own = [n for n in cast("list[object]", told) if isinstance(n, int)] if isinstance(told, list) else []
     named: list[int | None] = [inner.token_to_id(marks["eos_token"])] if "eos_token" in marks else []
     stop = dict.fromkeys(n for n in (*own, *named, *ends_of(inner.token_to_id)) if n is not None)
-    length = _json(given.get(CONTEXT_LENGTH, "null"), CONTEXT_LENGTH)
+    length = _json(entries.get(CONTEXT_LENGTH, "null"), CONTEXT_LENGTH)
     context = length if isinstance(length, int) else None
     return Tokenizer(
         Packaged(inner, begin), tuple(stop), source if isinstance(source, str) else None, marks, context=context

@@ -121,9 +121,9 @@ class _Run:
         for done, one in enumerate(drawn):
             self.event("certify", done, 3 * len(drawn) + 1)
             for sample in dict.fromkeys((one, without_integers(one))):
-                if (found := _accepted(graph, sample)) is None:
+                if (arrays := _accepted(graph, sample)) is None:
                     continue
-                for k, array in enumerate(found):
+                for k, array in enumerate(arrays):
                     np.save(self._file(len(self.samples), k), _storable(array))
                 self.samples.append(sample)
                 self.entries.append({"kind": sample.kind, "inputs": sample.digest})
@@ -231,15 +231,17 @@ def recheck(manifest: Manifest, model: Path, options: CompileOptions) -> list[st
             "verify: --recheck is for libraries that were compiled with --certify, got one that was not",
             advice="compile it with --certify, or check its provenance: aot provenance",
         )
-    given = cast(Json, told)
-    if given.get("version") != CERTIFICATE or not isinstance(given.get("noise"), int):
-        raise CorruptError(f"verify: a certificate of version {CERTIFICATE}, got {str(given.get('version'))[:20]}")
+    certificate = cast(Json, told)
+    if certificate.get("version") != CERTIFICATE or not isinstance(certificate.get("noise"), int):
+        raise CorruptError(
+            f"verify: a certificate of version {CERTIFICATE}, got {str(certificate.get('version'))[:20]}"
+        )
     asked = options_of(manifest, options)
     built = alone(model, asked).built
     if built.manifest["hash"] != manifest.json["hash"]:
         raise CorruptError(f"verify: compiling {model} must give the library's hash, got another: it is of other files")
-    made = certify(model, asked, built, min(int(given["noise"]), MAX_NOISE))
-    return list(_changes(given, made.json, ""))
+    fresh = certify(model, asked, built, min(int(certificate["noise"]), MAX_NOISE))
+    return list(_changes(certificate, fresh.json, ""))
 
 
 def _changes(told: object, made: object, where: str) -> Iterator[str]:

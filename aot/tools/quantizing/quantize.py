@@ -108,27 +108,27 @@ class _Run:
     def run(self, path: Path, how: Ranges, percentile: float) -> Quantized:
         products = self.network.products
         seen = self.network.ranges(self.samples, how, percentile, self.told)
-        found = [s.range(how, percentile) for s in seen]
+        ranges = [s.range(how, percentile) for s in seen]
         changes = [
             Change(
                 None if isinstance(p.data.node.op, FakeQuantize) else limits(*range_),
                 round_channels(p.weights, p.sums),
             )
-            for p, range_ in zip(products, found, strict=True)
+            for p, range_ in zip(products, ranges, strict=True)
         ]
         faults = self.network.faults(changes, self.samples, self.told)
         changes = [replace(c, correction=f.mean) for c, f in zip(changes, faults, strict=True)]
         order, alone, long = self._costly(changes)
-        made = self._quantized(changes, order[:long])
-        outputs = self._outputs(made)
+        quantized = self._quantized(changes, order[:long])
+        outputs = self._outputs(quantized)
         while self.max_error is not None and long < len(order) and worst(outputs) > self.max_error:
             long = min(len(order), long + max(1, long // 4))
-            made = self._quantized(changes, order[:long])
-            outputs = self._outputs(made)
+            quantized = self._quantized(changes, order[:long])
+            outputs = self._outputs(quantized)
         graph = self._variant(changes, order[:long])
         graph.rt_info |= {"quantised": {"input_model": self.model.name, "samples": str(len(self.samples))}}
         convert_model(graph, path)
-        return self._report(path, made, outputs, found, faults, alone, set(order[:long]))
+        return self._report(path, quantized, outputs, ranges, faults, alone, set(order[:long]))
 
     def _costly(self, changes: Sequence[Change]) -> tuple[list[int], list[float] | None, int]:
         """Return products in the order in which they stay in f32, their errors, and how many of them have to."""

@@ -55,11 +55,11 @@ def placed(nodes: Sequence[int], edges: Sequence[Edge]) -> tuple[dict[int, Facts
     number = {n: i for i, n in enumerate(nodes)}
     numbered = [(number[a], number[b]) for a, b in edges]
     layout = import_module("fast_sugiyama").from_edges  # the package is optional
-    made = cast("list[_Part]", layout(numbered, dummy_vertices=True) if edges else [])
+    layouts = cast("list[_Part]", layout(numbered, dummy_vertices=True) if edges else [])
     points: dict[int, Point] = {}
     lines: list[list[list[int]]] = []
     left = 0.0
-    for positions, width, height, inner in made:
+    for positions, width, height, inner in layouts:
         begin = min(x for _, (x, _) in positions)
         own = {n: ((x - begin) / SPACING * STEP_X + left, (height - y) / SPACING * STEP_Y) for n, (x, y) in positions}
         lines += _lines(own, inner, len(nodes))

@@ -50,24 +50,24 @@ def facts(file: Path, options: CompileOptions, asked: Asked) -> Facts:
     `asked.model`: the file from which a library was compiled, for graph, loop nests and memory; `against`: a library to
     compare with. UsageError for a model beside a model.
     """
-    made: Compilation | None = None
+    compilation: Compilation | None = None
     if is_compiled(file):
         model = load(file, asked.threads)
         if asked.model is not None:
-            made = stages(asked.model, options_of(model.manifest, options))
+            compilation = stages(asked.model, options_of(model.manifest, options))
     elif asked.model is not None:
         raise UsageError(f"--model: goes with a compiled model, got {file}")
     else:
-        made = stages(file, options)
-        model = in_memory(made.built, asked.threads)
+        compilation = stages(file, options)
+        model = in_memory(compilation.built, asked.threads)
     inputs = asked.inputs or example_inputs(model.inputs, model.manifest.rules)
     roofline = roofline_here(model.threads)
-    found = _described(model, file) | _measured(model, inputs, asked.seconds, roofline)
-    found |= _inside(made, model) if made is not None else {"graph": chain(found["calls"])}
+    gathered = _described(model, file) | _measured(model, inputs, asked.seconds, roofline)
+    gathered |= _inside(compilation, model) if compilation is not None else {"graph": chain(gathered["calls"])}
     if asked.against is not None:
         other = load(asked.against, asked.threads)
-        found["against"] = _described(other, asked.against) | _measured(other, inputs, asked.seconds, roofline)
-    return found
+        gathered["against"] = _described(other, asked.against) | _measured(other, inputs, asked.seconds, roofline)
+    return gathered
 
 
 def _described(model: CompiledModel, file: Path) -> Facts:
@@ -126,26 +126,26 @@ def _timeline(model: CompiledModel, inputs: Arrays) -> list[Facts]:
     return [span | {"begin": span["begin"] - start} for span in spans]
 
 
-def _inside(made: Compilation, model: CompiledModel) -> Facts:
+def _inside(compilation: Compilation, model: CompiledModel) -> Facts:
     """Return the facts that need the model file: graph, schedules, loop nests, memory, constants."""
     calls = [call.layers for call in model.manifest.calls]
-    same = made.built.manifest["hash"] == model.manifest.json["hash"]
-    versions = made.program.versions
+    same = compilation.built.manifest["hash"] == model.manifest.json["hash"]
+    versions = compilation.program.versions
     first = versions[-1].end if versions else 0  # calls of the general version follow those of the others
-    groups = {first + one.number: str(one) for one in made.described if isinstance(one, Described)}
+    groups = {first + one.number: str(one) for one in compilation.described if isinstance(one, Described)}
     loops, size = dict[str, str](), 0
-    for kernel in made.program.kernels:
+    for kernel in compilation.program.kernels:
         text = kernel_text(kernel)
         size += len(text)
         if size <= MAX_LOOPS:
             loops[kernel.name] = text
-    arena = made.program.arena_bytes
+    arena = compilation.program.arena_bytes
     return {
         "same_code": same,
-        "graph": drawing(made.optimized, calls),
+        "graph": drawing(compilation.optimized, calls),
         "groups": groups,
         "loops": loops,
         "arena": arena if isinstance(arena, int) else None,
-        "memory": lives(made.steps),
-        "constants": weights(made.optimized),
+        "memory": lives(compilation.steps),
+        "constants": weights(compilation.optimized),
     }

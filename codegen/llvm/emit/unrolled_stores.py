@@ -112,10 +112,10 @@ class Steps:
             key.append(None if lanes is None else lanes[indices[self._vector[0]]])
         found = self._forms.get(tuple(key))
         if found is None:
-            found = self._forms[tuple(key)] = self._form(indices)
+            found = self._forms[tuple(key)] = self._new_form(indices)
         return found
 
-    def _form(self, indices: list[int]) -> Form:
+    def _new_form(self, indices: list[int]) -> Form:
         values = {self._ranges[s].var: self._ranges[s].values[indices[s]] for s in self._folded}
         offset = normal(self._rest.expr(), values) if values else self._rest
         lanes = [r.lanes[indices[slot]] for slot, r in enumerate(self._ranges) if r.lanes is not None]
@@ -172,7 +172,7 @@ class UnrolledStores:
         """`packs`: bytes side by side are stored together, which is not done here."""
         self._at, self._packs = at, packs
         self._read: dict[int, tuple[For, tuple[Var, ...] | None]] = {}  # by identity of the loop; None: no such loop
-        self._form: dict[tuple[int, ...], tuple[Loop | None, list[Affine | None]]] = {}
+        self._made: dict[tuple[int, ...], tuple[Loop | None, list[Affine | None]]] = {}
 
     def find(self, loop: For) -> Loop | None:
         """Return an unrolled loop with its accesses; None if it must be walked through."""
@@ -183,12 +183,12 @@ class UnrolledStores:
             return None
         state = [self._at.env.get(v) for v in read]
         key = (id(loop), *map(id, state))
-        if key not in self._form:
+        if key not in self._made:
             saved = self._at.env
             found = self._prepared((loop,), [])
             self._at.env = saved
-            self._form[key] = found[0] if found is not None and isinstance(found[0], Loop) else None, state
-        return self._form[key][0]
+            self._made[key] = found[0] if found is not None and isinstance(found[0], Loop) else None, state
+        return self._made[key][0]
 
     def _prepared(self, body: tuple[Stmt, ...], ranges: list[Range]) -> list[Part] | None:
         """Return statements below loops that are written out; None if the lanes of an access are far apart."""

@@ -49,9 +49,9 @@ class Vits(VitsLayers):
         tokens = predictor.token_of_frames(b.Squeeze(b.Ceiling(durations), self._integers(0, 1)))
         means, logs = (b.Gather(y, tokens, self._integer(FRAMES_AXIS)) for y in (means, logs))
         sound = b.Multiply(self._noise("sound", b.ShapeOf(means, output_type=DType.I64)), b.Exp(logs))
-        made = Sound(self.graph, c, self.weights, self.speaker).waveform(b.Add(means, b.Multiply(sound, noise)))
-        made.names = (WAVEFORM,)
-        self.graph.add(Result(), made, name=WAVEFORM).out_port(0).names = (WAVEFORM,)
+        waveform = Sound(self.graph, c, self.weights, self.speaker).waveform(b.Add(means, b.Multiply(sound, noise)))
+        waveform.names = (WAVEFORM,)
+        self.graph.add(Result(), waveform, name=WAVEFORM).out_port(0).names = (WAVEFORM,)
 
     def _speaker(self) -> OutPort | None:
         """Return what the network knows of the speaker, [1, elements, 1]; None for a single one."""

@@ -56,13 +56,13 @@ def loop(node: OnnxNode, trips: OutPort | None = None, going: OutPort | None = N
     for step in range(count):
         if not alive:
             break
-        found = inlined(node, "body", (node.scalar(step), node.build.const(True, DType.BOOL), *values))
-        more = number(tensor(found[0]))
+        results = inlined(node, "body", (node.scalar(step), node.build.const(True, DType.BOOL), *values))
+        more = number(tensor(results[0]))
         if more is None and step < count - 1:
             return _at_run_time(node, body, trips, going, states)
         alive = bool(more)
-        values = found[1 : 1 + len(states)]
-        for parts, value in zip(collected, found[1 + len(states) :], strict=True):
+        values = results[1 : 1 + len(states)]
+        for parts, value in zip(collected, results[1 + len(states) :], strict=True):
             parts.append(tensor(value))
     if any(not parts for parts in collected):
         return _at_run_time(node, body, trips, going, states)
@@ -212,8 +212,8 @@ def _scan(node: OnnxNode, inputs: Sequence[OutPort]) -> Outputs:
     body, count = region_of(node, "body"), node.integer("num_scan_inputs")
     node.refuse(not 0 < count <= len(inputs), f"num_scan_inputs must be in 1..{len(inputs)}, got {count}")
     scanned = inputs[len(inputs) - count :]
-    given = node.integers("scan_input_axes", (0,) * count)
-    axes = [node.axis(a, p.type.rank) for a, p in zip(given, scanned, strict=True)]
+    input_axes = node.integers("scan_input_axes", (0,) * count)
+    axes = [node.axis(a, p.type.rank) for a, p in zip(input_axes, scanned, strict=True)]
     steps = scanned[0].shape[axes[0]]
     if not isinstance(steps, int) or not steps or not _unrolls(steps, body):
         return _scanned(node, body, inputs[: len(inputs) - count], list(zip(scanned, axes, strict=True)))
@@ -223,9 +223,9 @@ def _scan(node: OnnxNode, inputs: Sequence[OutPort]) -> Outputs:
     for step in range(steps):
         places = [node.scalar(steps - 1 - step if b else step) for b in backwards]
         parts = [node.build.Gather(p, i, node.scalar(a)) for p, i, a in zip(scanned, places, axes, strict=True)]
-        found = inlined(node, "body", (*states, *parts))
-        states = found[: len(states)]
-        for row, value in zip(collected, found[len(states) :], strict=True):
+        results = inlined(node, "body", (*states, *parts))
+        states = results[: len(states)]
+        for row, value in zip(collected, results[len(states) :], strict=True):
             row.append(tensor(value))
     rows = zip(collected, _output_axes(node, len(collected)), strict=True)
     stacked = [_stacked(node, row[::-1] if b else row, node.axis(a, row[0].type.rank + 1)) for row, (a, b) in rows]

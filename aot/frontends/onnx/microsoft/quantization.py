@@ -125,10 +125,10 @@ def qembed_layer_normalization(
     gamma: OutPort,
     beta: OutPort,
     mask: OutPort | None,
-    *rest: OutPort | None,
+    *parameters: OutPort | None,
 ) -> tuple[OutPort, ...]:
-    """`rest`: scales, then zero points, of words, positions, segments, gamma and beta. Tables stay quantised."""
-    scales, zeros = rest[:5], (*rest[5:], *[None] * 5)[:5]
+    """`parameters`: scales, then zero points, of words, positions, segments, gamma and beta. Tables stay quantised."""
+    scales, zeros = parameters[:5], (*parameters[5:], *[None] * 5)[:5]
 
     def plain(x: OutPort, which: int, at: OutPort | None = None) -> OutPort:
         scale, rows = scales[which], x if at is None else node.build.Gather(x, at, node.scalar(0))

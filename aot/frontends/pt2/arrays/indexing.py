@@ -137,23 +137,23 @@ def _expanded(node: AtenNode, indices: Sequence[OutPort | None]) -> list[OutPort
 def places_of(node: AtenNode, x: OutPort, indices: Sequence[OutPort | None]) -> Places:
     """Return the places that indices name. Neighbouring axes give way to those of indices, others put these first."""
     build = node.build
-    found = _expanded(node, indices)
-    axes = tuple(k for k, index in enumerate(found) if index is not None)
-    if not axes or len(found) > x.type.rank:
-        raise ModelError(f"{node.kind}: 1 to {x.type.rank} indices, got {len(axes)} of {len(found)}")
-    given: list[OutPort] = []
+    expanded = _expanded(node, indices)
+    axes = tuple(k for k, index in enumerate(expanded) if index is not None)
+    if not axes or len(expanded) > x.type.rank:
+        raise ModelError(f"{node.kind}: 1 to {x.type.rank} indices, got {len(axes)} of {len(expanded)}")
+    counted: list[OutPort] = []
     for k in axes:
-        index = found[k]
+        index = expanded[k]
         assert index is not None
         whole = node.cast(index, DType.I64)
         negative = build.Less(whole, node.scalar(0))
-        given.append(build.Select(negative, build.Add(whole, node.size(x, k)), whole))
-    if len(given) > 1:
-        total = node.chain("Add", given)
+        counted.append(build.Select(negative, build.Add(whole, node.size(x, k)), whole))
+    if len(counted) > 1:
+        total = node.chain("Add", counted)
         shape = node.dims(total, range(total.type.rank))
-        given = [build.Broadcast(g, shape) for g in given]
-    last = node.list([given[0].type.rank])
-    columns = [build.Unsqueeze(g, last) for g in given]
+        counted = [build.Broadcast(g, shape) for g in counted]
+    last = node.list([counted[0].type.rank])
+    columns = [build.Unsqueeze(g, last) for g in counted]
     tuples = columns[0] if len(columns) == 1 else build.Concat(*columns, axis=-1)
     order = (*axes, *(k for k in range(x.type.rank) if k not in axes))
     adjacent = axes == tuple(range(axes[0], axes[0] + len(axes)))
@@ -190,15 +190,15 @@ def index_put(
         return build.Select(wide, build.Reshape(values, node.list([])), x)
     at = places_of(node, x, indices)
     moved = transposed(node, x, at.order)
-    rest = x.type.rank - len(at.axes)
-    settled = _settled(at, rest)
+    others = x.type.rank - len(at.axes)
+    settled = _settled(at, others)
     front = build.Slice(build.ShapeOf(at.tuples), node.list([0]), node.list([-1]), node.list([1]))
     sizes = build.Concat(front, node.dims(moved, range(len(at.axes), x.type.rank)), axis=0)
     shown = build.Gather(sizes, node.list(settled), node.scalar(0))
     updates = transposed(node, build.Broadcast(values, shown), [settled.index(k) for k in range(len(settled))])
     reduction = Combination.SUM if accumulate else Combination.NONE
-    found = build.ScatterNDUpdate(moved, at.tuples, updates, reduction=reduction)
-    return transposed(node, found, [at.order.index(k) for k in range(x.type.rank)])
+    updated = build.ScatterNDUpdate(moved, at.tuples, updates, reduction=reduction)
+    return transposed(node, updated, [at.order.index(k) for k in range(x.type.rank)])
 
 
 def _is_single(x: OutPort) -> bool:
@@ -268,5 +268,5 @@ def bucketize(
     if not rows.type.dtype.is_float:
         return build.SearchSorted(rows, values, right_mode=right, output_type=node.dtype())
     rows = build.Select(build.IsNaN(rows), node.like(-float("inf"), rows), rows)
-    found = build.SearchSorted(rows, values, right_mode=right, output_type=node.dtype())
-    return build.Select(build.IsNaN(values), node.cast(node.size(rows, -1), node.dtype()), found)
+    buckets = build.SearchSorted(rows, values, right_mode=right, output_type=node.dtype())
+    return build.Select(build.IsNaN(values), node.cast(node.size(rows, -1), node.dtype()), buckets)

@@ -71,13 +71,13 @@ def median(node: AtenNode, x: OutPort, dim: int | None = None, keepdim: bool = F
     axis = node.axis(dim, x.type.rank)
     count = build.Divide(build.Add(node.size(x, axis), node.scalar(1)), node.scalar(2))
     at = build.Subtract(count, node.scalar(1))
-    found = [
+    medians = [
         build.Gather(p, build.Reshape(at, node.list([1])), node.scalar(axis))
         for p in ranked(node, x, count, axis, False)
     ]
     if x.type.dtype.is_float:
         top = best(node, x, axis, True)
-        found = [build.Select(build.IsNaN(top[0]), p, q) for p, q in zip(top, found, strict=True)]
+        medians = [build.Select(build.IsNaN(top[0]), p, q) for p, q in zip(top, medians, strict=True)]
     if not keepdim:
-        found = [build.Squeeze(p, node.list([axis])) for p in found]
-    return tuple(found[: len(node.outputs)])
+        medians = [build.Squeeze(p, node.list([axis])) for p in medians]
+    return tuple(medians[: len(node.outputs)])

@@ -50,10 +50,10 @@ class Weights:
         path = entry.text("path_name")
         if "/" in path:
             raise CorruptError(f"{entry.where}: path_name is the name of an entry, got {path!r}")
-        found = strided(entry.table("tensor_meta"), self.archive.read(f"data/{folder}/{path}"))
-        if not np.iscomplexobj(found):
-            return found, False
-        return np.stack([np.real(found), np.imag(found)], -1), True
+        array = strided(entry.table("tensor_meta"), self.archive.read(f"data/{folder}/{path}"))
+        if not np.iscomplexobj(array):
+            return array, False
+        return np.stack([np.real(array), np.imag(array)], -1), True
 
 
 def open_weights(archive: Archive, model: str) -> Weights:
@@ -101,5 +101,5 @@ def strided(meta: Table, storage: memoryview) -> Array:
         check_table(meta.where, *sizes, itemsize=dtype.itemsize)
     steps = [0 if n == 1 else s * dtype.itemsize for n, s in zip(sizes, strides, strict=True)]
     kind = np.dtype(np.uint8) if dtype == np.bool_ else dtype
-    found = np.ndarray(sizes, kind, storage, offset * dtype.itemsize, steps)
-    return found.astype(np.bool_) if dtype == np.bool_ else found
+    view = np.ndarray(sizes, kind, storage, offset * dtype.itemsize, steps)
+    return view.astype(np.bool_) if dtype == np.bool_ else view

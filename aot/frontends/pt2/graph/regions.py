@@ -132,7 +132,7 @@ def _inlined(self: Walk, item: Item, **more: Any) -> Sequence[Tensor]:
 
     Its operands are the arguments behind it, the same tensors inside and outside: writes in place go through.
     """
-    found = list[Tensor | None]()
+    arguments = list[Tensor | None]()
     tables = list(item.table.tables("inputs"))
     tags = [union(table.value("arg"), table.where)[0] for table in tables]
     if GRAPH not in tags:
@@ -145,10 +145,12 @@ def _inlined(self: Walk, item: Item, **more: Any) -> Sequence[Tensor]:
             raise UnsupportedError(f"{item.kind}: one sub-graph, got several")
         for value in _flat(() if tag == OPTIONS else reader.read(table.value("arg"), table.where)):
             if isinstance(value, Argument):
-                found.append(self.values[reader.names[value.index]])
+                arguments.append(self.values[reader.names[value.index]])
             elif not isinstance(value, str):  # a string is an option, the name of the region
-                found.append(None if value is None else Tensor(self.constant(array_of(value), f"{item.name}/number")))
-    return run(self, graph, found, self.scope, self.prefix, **more)
+                arguments.append(
+                    None if value is None else Tensor(self.constant(array_of(value), f"{item.name}/number"))
+                )
+    return run(self, graph, arguments, self.scope, self.prefix, **more)
 
 
 def _flat(value: Any) -> Iterator[Any]:
@@ -301,9 +303,9 @@ def associative_scan(self: Walk, item: Item) -> Sequence[OutPort]:
     inner, _, values = _region(self, _graph(graph, item), 2 * len(rows) + len(fixed), f"{item.name}/body")
     if len(values) != len(rows):
         raise CorruptError(f"{item.kind}: the sub-graph gives {len(rows)} values, got {len(values)}")
-    made = _scan(self, item, [firsts, others, fixed], _close(inner, [*values, *values]), [*types, *types])
+    outputs = _scan(self, item, [firsts, others, fixed], _close(inner, [*values, *values]), [*types, *types])
     heads = [of("slice.Tensor", [x], t, dim=0, start=0, end=1, step=1) for x, t in zip(rows, types, strict=True)]
-    both = zip(heads, made[len(rows) :], types, strict=True)
+    both = zip(heads, outputs[len(rows) :], types, strict=True)
     return [
         self.add(item, "cat.default", {"tensors": (Argument(0), Argument(1)), "dim": 0}, [a, b], [t]).out_port(0)
         for a, b, t in both

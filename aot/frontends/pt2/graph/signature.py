@@ -107,10 +107,12 @@ class Signature:
             raise CorruptError(f"{walk.file}: the input {name!r} has a type, got none")
         pairs = walk.type_of(value) in COMPLEX.values()
         shape = (*shape, 2) if pairs else shape
-        made = walk.scope.graph.add(Parameter(dtype, shape), name=name, origin=Origin((name,), walk.file)).out_port(0)
-        made.names = tuple(dict.fromkeys((name, value)))
+        parameter = walk.scope.graph.add(
+            Parameter(dtype, shape), name=name, origin=Origin((name,), walk.file)
+        ).out_port(0)
+        parameter.names = tuple(dict.fromkeys((name, value)))
         self.inputs[value] = name
-        return self._paired("view_as_complex.default", made, name) if pairs else made
+        return self._paired("view_as_complex.default", parameter, name) if pairs else parameter
 
     def _paired(self, kind: str, port: OutPort, name: str) -> OutPort:
         """Return a complex value of the pairs that users see, or the pairs of a complex value."""

@@ -70,7 +70,7 @@ def best(node: AtenNode, x: OutPort, axis: int, above: bool) -> tuple[OutPort, O
         return node.build.Negative(value), place
     mode = Mode.MAX if above else Mode.MIN
     numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
-    made = node.build.TopK(
+    largest = node.build.TopK(
         numbers,
         node.scalar(1),
         axis=axis,
@@ -80,7 +80,7 @@ def best(node: AtenNode, x: OutPort, axis: int, above: bool) -> tuple[OutPort, O
         stable=True,
         outputs=2,
     )
-    return made, made.node.out_port(1)
+    return largest, largest.node.out_port(1)
 
 
 @aten("max.dim", "min.dim")

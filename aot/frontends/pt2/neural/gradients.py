@@ -82,9 +82,9 @@ def group_norm_gradient(
     rows, own = build.Reshape(input, sizes), build.Reshape(grad, sizes)
     mean, rstd = (build.Unsqueeze(v, node.list([2, 3])) for v in (mean, rstd))
     factors = None if weight is None else build.Reshape(weight, node.list([1, group, -1, 1]))
-    found, y = _gradients(node, own, rows, mean, rstd, factors, [2, 3])
+    gradient, y = _gradients(node, own, rows, mean, rstd, factors, [2, 3])
     sums = [build.ReduceSum(v, node.list([0, 3])) for v in (build.Multiply(own, y), own)]
-    return build.Reshape(found, build.ShapeOf(input)), *(build.Reshape(v, node.list([-1])) for v in sums)
+    return build.Reshape(gradient, build.ShapeOf(input)), *(build.Reshape(v, node.list([-1])) for v in sums)
 
 
 @aten("_adaptive_avg_pool2d_backward.default")

@@ -59,8 +59,8 @@ def max_pool(
         y = node.build.MaxPool_8(p, dilations=gaps, axis=2, **fields, outputs=2)
         return y, y.node.out_port(1)
 
-    found = pool(whole) if len(node.outputs) == 1 else with_nan(node, whole, pool)
-    return tuple(unbatched(node, p, alone) for p in found[: len(node.outputs)])
+    pooled = pool(whole) if len(node.outputs) == 1 else with_nan(node, whole, pool)
+    return tuple(unbatched(node, p, alone) for p in pooled[: len(node.outputs)])
 
 
 def with_nan(node: AtenNode, x: OutPort, pool: Callable[[OutPort], tuple[OutPort, OutPort]]) -> tuple[OutPort, OutPort]:

@@ -84,8 +84,8 @@ class Stack:
         features, changed, turned = [x], list[list[OutPort]](), list[OutPort]()
         for d, own in enumerate(parts):
             row = build.Gather(h, node.list([d]), node.scalar(1))  # [batch, 1, projected]
-            rest = build.Concat(batch, build.Subtract(steps, node.list([1])), node.dims(row, [2]), axis=0)
-            zeros = build.Broadcast(node.like(0, x), rest)
+            zeros_shape = build.Concat(batch, build.Subtract(steps, node.list([1])), node.dims(row, [2]), axis=0)
+            zeros = build.Broadcast(node.like(0, x), zeros_shape)
             features.append(build.Concat(*((zeros, row) if d else (row, zeros)), axis=1))
             none = build.Broadcast(node.like(0, x), node.dims(own[1], [0, 1]))
             columns = [own[1] if k == d else none for k in range(self.directions)]

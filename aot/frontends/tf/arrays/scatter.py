@@ -40,11 +40,11 @@ def dynamic_update_slice(node: TfNode, x: OutPort, part: OutPort, begins: OutPor
     """`part` written into `x` from `begins` on, which are moved so that it lies inside."""
     build, rank = node.build, x.type.rank
     extents, sizes = node.dims(x, range(rank)), node.dims(part, range(rank))
-    held = build.Maximum(build.Minimum(node.cast(begins, DType.I64), build.Subtract(extents, sizes)), 0)
+    clamped = build.Maximum(build.Minimum(node.cast(begins, DType.I64), build.Subtract(extents, sizes)), 0)
     places: OutPort | None = None
     for axis in range(rank):
         count = node.size(part, axis)
-        start = build.Gather(held, node.scalar(axis), node.scalar(0))
+        start = build.Gather(clamped, node.scalar(axis), node.scalar(0))
         along = build.Add(build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64), start)
         along = build.Unsqueeze(along, node.list([a for a in range(rank) if a != axis]))
         step = build.ReduceProd(node.dims(x, range(axis + 1, rank)), node.list([0])) if axis + 1 < rank else None
@@ -54,10 +54,10 @@ def dynamic_update_slice(node: TfNode, x: OutPort, part: OutPort, begins: OutPor
         return part
     flat = node.list([-1])
     spread = build.Broadcast(places, sizes)
-    found = build.ScatterElementsUpdate(
+    updated = build.ScatterElementsUpdate(
         build.Reshape(x, flat), build.Reshape(spread, flat), build.Reshape(part, flat), node.scalar(0)
     )
-    return build.Reshape(found, extents)
+    return build.Reshape(updated, extents)
 
 
 @tf("DynamicStitch", "ParallelDynamicStitch")

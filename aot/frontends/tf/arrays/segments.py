@@ -98,12 +98,12 @@ def bincount(node: TfNode, x: OutPort, size: OutPort, weights: OutPort) -> OutPo
         inside = build.Less(node.cast(x, DType.I64), count)
         total = build.Multiply(batch, count)
         ids = build.Reshape(build.Select(inside, whole, total), node.list([-1]))
-    found = combined(node, rows, ids, total, Combination.SUM, node.like(0, weights))
-    found = build.Minimum(found, node.like(1, found)) if binary else found
+    counts = combined(node, rows, ids, total, Combination.SUM, node.like(0, weights))
+    counts = build.Minimum(counts, node.like(1, counts)) if binary else counts
     if not by_row:
-        return node.cast(found, dtype)
+        return node.cast(counts, dtype)
     one = node.list([1])
-    return build.Reshape(found, build.Concat(node.dims(x, [0]), build.Reshape(count, one), axis=0))
+    return build.Reshape(counts, build.Concat(node.dims(x, [0]), build.Reshape(count, one), axis=0))
 
 
 @tf("HistogramFixedWidth")

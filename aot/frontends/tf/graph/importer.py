@@ -90,11 +90,11 @@ class Importer:
                 raise BudgetError(f"{self.file}: at most {MAX_NODES} nodes once functions are inlined, got more")
             inputs = [self.get(env, output, item.name) for output in item.inputs]
             try:
-                found = self._item(item, scope, inputs, prefix)
+                outputs = self._item(item, scope, inputs, prefix)
             except AotError as error:
                 error.add_note(f"in TensorFlow node {prefix + item.name!r} ({item.kind}) of {self.file}")
                 raise
-            env.update({(item, i): value for i, value in enumerate(found)})
+            env.update({(item, i): value for i, value in enumerate(outputs)})
 
     def get(self, env: Mapping[Output, Value], output: Output, reader: str) -> Value:
         """Return the value of an output that was walked."""

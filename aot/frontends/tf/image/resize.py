@@ -173,8 +173,8 @@ def crop_and_resize(node: TfNode, x: OutPort, boxes: OutPort, images: OutPort, s
         places = build.Add(build.Unsqueeze(at, node.list([2])), build.Unsqueeze(node.cast(columns, DType.I64), one))
         return build.Gather(flat, places, node.scalar(0))
 
-    held = [build.Minimum(build.Maximum(at, 0.0), last) for at, last in axes]
-    y = pixels(*(build.Round(p) for p in held)) if method == "nearest" else _blended(node, held, pixels)
+    clamped = [build.Minimum(build.Maximum(at, 0.0), last) for at, last in axes]
+    y = pixels(*(build.Round(p) for p in clamped)) if method == "nearest" else _blended(node, clamped, pixels)
     both = build.LogicalAnd(
         build.Unsqueeze(inside[0], node.list([2, 3])), build.Unsqueeze(inside[1], node.list([1, 3]))
     )

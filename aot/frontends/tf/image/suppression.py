@@ -10,7 +10,7 @@ from aot.opset.reduction.sorting import Mode, Order
 from aot.runtime.abi import DType
 
 
-def _selected(node: TfNode, boxes: OutPort, scores: OutPort, *limits: OutPort | float) -> tuple[OutPort, ...]:
+def _selected_rows(node: TfNode, boxes: OutPort, scores: OutPort, *limits: OutPort | float) -> tuple[OutPort, ...]:
     """Return rows (image, class, box), best first within a class, their scores (image, class, score), their number."""
     first = node.build.NonMaxSuppression(
         boxes, scores, *limits, box_encoding=Encoding.CORNER, sort_result_descending=False, outputs=3
@@ -22,7 +22,7 @@ def _selected(node: TfNode, boxes: OutPort, scores: OutPort, *limits: OutPort | 
     """Indices [count] of the boxes kept of one image and one class, in i32, and their scores."""
     build, front = node.build, node.list([0])
     wide = [node.cast(p, DType.F32) for p in (boxes, scores)]
-    rows, found, _ = _selected(
+    rows, found, _ = _selected_rows(
         node, build.Unsqueeze(wide[0], front), build.Unsqueeze(wide[1], node.list([0, 1])), *limits
     )
     places, values = (build.Gather(p, node.scalar(2), node.scalar(1)) for p in (rows, found))
@@ -81,7 +81,7 @@ def combined_non_max_suppression(
         )
         ranked = build.Reshape(by_class, build.Concat(node.list([-1]), node.list([1]), inner, axis=0))
     limits = (node.cast(node.single(most), DType.I64), overlap, least)
-    rows, best_scores, _ = _selected(node, tidy, ranked, *limits)
+    rows, best_scores, _ = _selected_rows(node, tidy, ranked, *limits)
     values = build.Gather(best_scores, node.scalar(2), one)
     blank = build.Broadcast(build.const(float("-inf"), DType.F32), node.dims(ranked, range(3)))
     marked = build.Reshape(build.ScatterNDUpdate(blank, rows, values), node.dims(by_class, range(3)))

@@ -76,7 +76,7 @@ def _grouped(node: TfNode, w: OutPort) -> OutPort:
 def transposed(node: TfNode, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
     """The gradient of a convolution by its input, of the given sizes; also called a transposed convolution."""
     rank = 5 if node.kind.startswith("Conv3D") else 4
-    build, made = node.build, windowing(node, image(node, y, rank).type.rank)
+    build, window = node.build, windowing(node, image(node, y, rank).type.rank)
     image(node, w, rank)
     depthwise = node.kind.startswith("Depthwise")
     plain = to_channels_first(node, y)
@@ -87,15 +87,15 @@ def transposed(node: TfNode, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
     if sizes.shape[0] == rank - 2:
         axes = range(rank - 2)
     wanted = _wanted(sizes, axes)
-    pads = None if wanted is None else _pads_of(made, kernel, plain.shape[2:], wanted)
-    fields = {"strides": made.strides, "dilations": made.dilations}
+    pads = None if wanted is None else _pads_of(window, kernel, plain.shape[2:], wanted)
+    fields = {"strides": window.strides, "dilations": window.dilations}
     if pads is not None:
         begins, ends, extra = pads
         return to_channels_last(
             node, run(plain, weights, **fields, pads_begin=begins, pads_end=ends, output_padding=extra)
         )
     target = build.Gather(node.cast(sizes, DType.I64), node.list(list(axes)), node.scalar(0))
-    return to_channels_last(node, _cut(node, run(plain, weights, **fields), made, kernel, target))
+    return to_channels_last(node, _cut(node, run(plain, weights, **fields), window, kernel, target))
 
 
 def _wanted(sizes: OutPort, axes: range) -> list[Dim] | None:

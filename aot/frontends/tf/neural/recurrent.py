@@ -98,10 +98,10 @@ def _sequence(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort
     wide = [build.Unsqueeze(p, zero) for p in (*both.node.out_ports().values(), parts["b"])]
     states = [build.Unsqueeze(p, node.list([1])) for p in (h, c)]
     lengths = build.Broadcast(node.cast(node.single(length), DType.I64), node.dims(x, [1]))
-    found = build.LSTMSequence(
+    sequence = build.LSTMSequence(
         build.Transpose(x, node.list([1, 0, 2])), *states, lengths, *wide, hidden_size=hidden, outputs=3
     )
-    return build.Transpose(build.Squeeze(found, node.list([1])), node.list([1, 0, 2]))
+    return build.Transpose(build.Squeeze(sequence, node.list([1])), node.list([1, 0, 2]))
 
 
 def _loop(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c: OutPort) -> tuple[OutPort, ...]:

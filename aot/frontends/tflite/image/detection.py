@@ -68,8 +68,8 @@ def _suppressed_together(
     def picked(x: OutPort) -> OutPort:
         return build.Multiply(build.Gather(x, places, node.scalar(0)), valid)
 
-    kept = build.Multiply(build.Gather(lines, places, node.scalar(0)), build.Unsqueeze(valid, node.list([1])))
-    parts = (kept, picked(node.cast(label, DType.F32)), picked(top))
+    boxes_selected = build.Multiply(build.Gather(lines, places, node.scalar(0)), build.Unsqueeze(valid, node.list([1])))
+    parts = (boxes_selected, picked(node.cast(label, DType.F32)), picked(top))
     total = build.Reshape(node.cast(number, DType.F32), node.list([1]))
     return (*(build.Unsqueeze(p, first) for p in parts), total)
 

@@ -89,8 +89,8 @@ class Selection(Op, ABC):
             mine: list[tuple[float, int, int, int]] = []
             for c in (c for c in range(classes) if c != self.background_class):
                 start = 0 if ends is None or n == 0 else int(ends[n - 1])
-                held = (boxes[n], scores[n, c]) if ends is None else (a[c, start : ends[n]] for a in (boxes, scores))
-                found_here = self.chosen(*(a.astype(np.float64) for a in held))
+                ranked = (boxes[n], scores[n, c]) if ends is None else (a[c, start : ends[n]] for a in (boxes, scores))
+                found_here = self.chosen(*(a.astype(np.float64) for a in ranked))
                 mine += [(score, n, c, start + i) for i, score in found_here]
             mine.sort(key=lambda f: -f[0])
             rows += mine if self.keep_top_k < 0 else mine[: self.keep_top_k]

@@ -66,11 +66,11 @@ def append_variables(graph: Graph) -> bool:
     for node in nodes:
         users.setdefault(_id(node), []).append(node)
     try:
-        found = [_growing_variable(pair) for pair in users.values()]
+        candidates = [_growing_variable(pair) for pair in users.values()]
     except AotError:  # types that only the passes below can infer
         return False
-    grown = [g for g in found if g is not None]
-    if len(grown) < len(found) or len({(g.element_type, g.rows) for g in grown}) > 1:
+    grown = [g for g in candidates if g is not None]
+    if len(grown) < len(candidates) or len({(g.element_type, g.rows) for g in grown}) > 1:
         return False
     new = _new_sizes(graph, grown)
     if new is None:

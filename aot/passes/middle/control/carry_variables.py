@@ -93,19 +93,19 @@ def _type(users: list[Node]) -> _Type:
     kept value has the initial size: this is right if all assignments have that size.
     """
     declared = [TensorType(op.variable_type, op.variable_shape) for n in users if _declares(op := n.op)]
-    found: list[TensorType] = []
+    types: list[TensorType] = []
     failed: AotError | None = None
     for node in users:
         try:
-            found.append(node.out_port(0).type)
+            types.append(node.out_port(0).type)
         except AotError as error:  # sizes differ from the initial ones
             failed = error
     if failed is not None and not declared:
         raise failed
-    first = (declared or found)[0]
+    first = (declared or types)[0]
     dims = list(first.shape)
     for k, n in enumerate(dims):
-        others = {t.shape[k] for t in found if t.rank == len(dims)}
+        others = {t.shape[k] for t in types if t.rank == len(dims)}
         if not declared or not isinstance(n, int):
             dims[k] = others.pop() if len(others) == 1 and failed is None else DYNAMIC
     return _Type(first.dtype, tuple(n if isinstance(n, int) else DYNAMIC for n in dims))
@@ -169,27 +169,27 @@ class _Walk:
         node.out_port(0).replace_by(node.source(0))
         self.graph.remove(node)
 
-    def _through(self, build: Builder, node: Node, given: dict[str, _Now]) -> None:
+    def _through(self, build: Builder, node: Node, states: dict[str, _Now]) -> None:
         """Rebuild the node with inputs for variables that its bodies use, and outputs for those that they assign."""
         op = node.op
         sources = [p for p in node.sources() if p is not None]
-        places = {id: len(sources) + 2 * k for k, id in enumerate(given)}
-        sources += [p for now in given.values() for p in (now.known, now.value)]
-        inner = {key: self._walk_body(body, given) for key, body in node.regions.items()}
-        changed = [id for id in given if any(walk.now[id] != start[id] for walk, start in inner.values())]
+        places = {id: len(sources) + 2 * k for k, id in enumerate(states)}
+        sources += [p for now in states.values() for p in (now.known, now.value)]
+        inner = {key: self._walk_body(body, states) for key, body in node.regions.items()}
+        changed = [id for id in states if any(walk.now[id] != start[id] for walk, start in inner.values())]
         count = len(node.out_ports())
         maps = {key: self._maps(walk, start, places, changed, count) for key, (walk, start) in inner.items()}
-        made = self.graph.add(
+        copied = self.graph.add(
             _with_maps(op, maps), *sources, name=node.name, origin=node.origin, outputs=count + 2 * len(changed)
         )
-        made.regions, node.regions = node.regions, {}
+        copied.regions, node.regions = node.regions, {}
         for k, port in node.out_ports().items():
-            made.out_port(k).add_tensor_names(port.names)
-            port.replace_by(made.out_port(k))
+            copied.out_port(k).add_tensor_names(port.names)
+            port.replace_by(copied.out_port(k))
         self.graph.remove(node)
-        made.name = node.name
+        copied.name = node.name
         for k, id in enumerate(changed):
-            self.now[id] = _Now(made.out_port(count + 2 * k), made.out_port(count + 2 * k + 1))
+            self.now[id] = _Now(copied.out_port(count + 2 * k), copied.out_port(count + 2 * k + 1))
 
     def _walk_body(self, body: Graph, given: Mapping[str, _Now]) -> tuple[_Walk, dict[str, _Now]]:
         """Walk a body with parameters for the variables added; returns the walk and those parameters."""

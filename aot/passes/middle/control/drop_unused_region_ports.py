@@ -40,12 +40,12 @@ def _trim_loop(node: Node, op: Iterating) -> bool:
     places = _drop_other_results(
         body, [*(m.result for m in outs), *(e.result for e in edges), *([going] if going >= 0 else [])]
     )
-    made: Iterating = replace(
+    trimmed: Iterating = replace(
         op, output_maps=_renumbered(outs, places), back_edges=tuple(replace(e, result=places[e.result]) for e in edges)
     )
-    if isinstance(made, Loop) and going >= 0:
-        made = replace(made, execution_condition=places[going])
-    _exchange(node, made, outs)
+    if isinstance(trimmed, Loop) and going >= 0:
+        trimmed = replace(trimmed, execution_condition=places[going])
+    _exchange(node, trimmed, outs)
     return True
 
 

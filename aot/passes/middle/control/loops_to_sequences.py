@@ -355,13 +355,13 @@ def _layer(node: Node, step: _Step, cell: _Cell, axis: int) -> list[OutPort]:
     weights = [a[None] for a in _weights(step, cell)]
     hidden, names = weights[1].shape[2], cell.activations
     if cell.kind == "lstm":
-        made = LSTMSequence(hidden_size=hidden, activations=names)
+        sequence = LSTMSequence(hidden_size=hidden, activations=names)
     elif cell.kind == "gru":
-        made = GRUSequence(hidden_size=hidden, activations=names, linear_before_reset=cell.inner is not None)
+        sequence = GRUSequence(hidden_size=hidden, activations=names, linear_before_reset=cell.inner is not None)
     else:
-        made = RNNSequence(hidden_size=hidden, activations=names)
+        sequence = RNNSequence(hidden_size=hidden, activations=names)
     constants = [build.const(a, dtype) for a in weights]
-    layer = build.node(made, x, *states, lengths, *constants, outputs=1 + len(states))
+    layer = build.node(sequence, x, *states, lengths, *constants, outputs=1 + len(states))
     return [build.Squeeze(port, one) for port in layer.out_ports().values()]
 
 

@@ -28,11 +28,11 @@ class ShortenVariables:
     run_not_recursively: bool = True  # variables that grow in place are the model's own
 
     def __call__(self, graph: Graph) -> bool:
-        found = [n for n in graph.order() if isinstance(n.op, Append)]
-        types = {n.out_port(0).type.dtype for n in found}
-        if types != {DType.F32} or any(self.precision.of(n.origin.layers) != BF16 for n in found):
+        appends = [n for n in graph.order() if isinstance(n.op, Append)]
+        types = {n.out_port(0).type.dtype for n in appends}
+        if types != {DType.F32} or any(self.precision.of(n.origin.layers) != BF16 for n in appends):
             return False
-        for node in found:
+        for node in appends:
             build = Builder(graph, node.origin)
             node.in_port(0).connect(build.Convert(node.source(0), destination_type=DType.BF16))
             readers = node.out_port(0).get_destinations()

@@ -153,7 +153,7 @@ def _leave(port: OutPort, new: OutPort, q: Order, outside: list[InPort]) -> None
 def parts(graph: Graph) -> list[Part]:
     """Return the current parts of a graph."""
     order = graph.order()
-    carriers = {node.id: (node, found) for node in order if (found := carrier(node)) is not None}
+    carriers = {node.id: (node, carried) for node in order if (carried := carrier(node)) is not None}
     leader = {id: id for id in carriers}
 
     def top(id: int) -> int:
@@ -161,12 +161,12 @@ def parts(graph: Graph) -> list[Part]:
             leader[id] = id = leader[leader[id]]
         return id
 
-    for node, found in carriers.values():
-        for i in found.inputs:
+    for node, carried in carriers.values():
+        for i in carried.inputs:
             above = node.source(i).node.id
             if above in carriers:
                 leader[top(above)] = top(node.id)
     grouped: dict[int, Part] = {}
-    for id, held in carriers.items():
-        grouped.setdefault(top(id), Part(graph)).nodes[id] = held
+    for id, member in carriers.items():
+        grouped.setdefault(top(id), Part(graph)).nodes[id] = member
     return list(grouped.values())
