@@ -359,7 +359,7 @@ class Definer:
             works = caches.write(node, self.input(node.source(0)).buffer, self._part)
             self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))
         appended = (node.source(0).node for node in self.graph.sinks)
-        self.steps.variables = tuple(map(caches.kept, appended))
+        self.steps.variables = tuple(map(caches.variable_of, appended))
         sizes = next(n for n in self.graph.nodes.values() if isinstance(n.op, CacheSizes))
         self.steps.state_bytes = _symbols(sizes.out_port(0))[CACHE_BYTES] + caches.data
 
