@@ -78,7 +78,7 @@ def test_numbers_of_some_rows_are_those_of_all(kind: str) -> None:
         np.testing.assert_allclose(found.reshape(5, 512), wanted, rtol=1e-5, atol=1e-6)
 
 
-def late_symbols_of(name: str, folder: Path) -> Compilation:
+def made_of(name: str, folder: Path) -> Compilation:
     """Return the compilation of a network that gives all logits, in f32."""
     return stages(NETWORKS[name].write(folder / "m.gguf"), level=None, activations="f32", last_logits=False)
 
@@ -94,7 +94,7 @@ def check_logits(name: str, run: Callable[[dict[str, np.ndarray]], np.ndarray]) 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_mean_what_their_architecture_says(name: str, tmp_path: Path) -> None:
     """By the references of the opset, after all passes; types that are inferred hold."""
-    graph, state = late_symbols_of(name, tmp_path).optimized, dict[str, np.ndarray]()
+    graph, state = made_of(name, tmp_path).optimized, dict[str, np.ndarray]()
 
     def run(feed: dict[str, np.ndarray]) -> np.ndarray:
         return results_of(graph, [feed[node.name] for node in graph.parameters], state=state)[0]
@@ -105,7 +105,7 @@ def test_networks_mean_what_their_architecture_says(name: str, tmp_path: Path) -
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_networks_compute_it(name: str, tmp_path: Path) -> None:
     """`huggingface/test_transformers.py` compiles the architectures in f32."""
-    request = in_memory(late_symbols_of(name, tmp_path).built).create_infer_request()
+    request = in_memory(made_of(name, tmp_path).built).create_infer_request()
     check_logits(name, lambda feed: request.infer(feed)["logits"])
 
 

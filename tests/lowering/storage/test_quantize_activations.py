@@ -76,7 +76,7 @@ def data(*shape: int) -> Array:
     return np.random.default_rng(shape).normal(size=shape).astype(np.float32)
 
 
-def late_symbols_of(make: Make, *shape: int | str, options: CompileOptions = ROUNDED) -> Compilation:
+def made_of(make: Make, *shape: int | str, options: CompileOptions = ROUNDED) -> Compilation:
     return stages(graph_of(make, shape), options)
 
 
@@ -99,7 +99,7 @@ def test_data_may_be_an_input(rows: int | str) -> None:
         one, other = (b.MatMul(x, weights(b, DType.I8, n), transpose_a=False, transpose_b=True) for n in (0, 1))
         return b.Maximum(one, other)
 
-    made = late_symbols_of(make, rows, IN)
+    made = made_of(make, rows, IN)
     assert made.groups.count("dots=") == 2 * HAS and not made.built.manifest.get("in_floats")
     x = data(rows if isinstance(rows, int) else 7, IN)
     wanted = np.maximum(*(rounded(x) @ (numbers(DType.I8, n).astype(np.float64) * scales(n)).T for n in (0, 1)))
@@ -109,7 +109,7 @@ def test_data_may_be_an_input(rows: int | str) -> None:
 @pytest.mark.parametrize("rows", [1, 5, 128])
 @pytest.mark.parametrize("length", LENGTHS)
 def test_rows_of_any_length(length: int, rows: int) -> None:
-    made, x = late_symbols_of(product(DType.U8), rows, length), data(rows, length)
+    made, x = made_of(product(DType.U8), rows, length), data(rows, length)
     assert made.groups.count("dots=") == HAS
     assert made.groups.count("scaled_steps=") == (HAS and LENGTHS[length] < length)
     wanted = expected(x, DType.U8)
@@ -117,7 +117,7 @@ def test_rows_of_any_length(length: int, rows: int) -> None:
 
 
 def test_a_row_has_the_same_bits_alone_and_among_others() -> None:
-    model, x = in_memory(late_symbols_of(product(DType.U8), "n=7", IN).built, threads=2), data(40, IN)
+    model, x = in_memory(made_of(product(DType.U8), "n=7", IN).built, threads=2), data(40, IN)
     together = model(x)[0]
     assert all(np.array_equal(model(x[i : i + n])[0], together[i : i + n]) for i, n in ((0, 1), (7, 5), (12, 28)))
 
@@ -125,7 +125,7 @@ def test_a_row_has_the_same_bits_alone_and_among_others() -> None:
 def test_rows_of_zeros_and_of_numbers_that_are_none() -> None:
     x = np.zeros((3, IN), np.float32)
     x[1, 4], x[2, 5] = np.inf, np.nan
-    y = in_memory(late_symbols_of(product(DType.U8), 3, IN).built, threads=1)(x)[0]
+    y = in_memory(made_of(product(DType.U8), 3, IN).built, threads=1)(x)[0]
     assert np.array_equal(y[0], np.ones(OUT))
     assert not np.isfinite(y[1:]).any()
 
@@ -149,7 +149,7 @@ def test_heads_side_by_side_are_one_row() -> None:
         y = b.Reshape(b.Transpose(b.Abs(x), ints(b, 0, 2, 1, 3)), ints(b, 1, 5, IN))
         return b.MatMul(y, weights(b, DType.I8), transpose_a=False, transpose_b=True)
 
-    made, x = late_symbols_of(make, 1, 4, 5, IN // 4), data(1, 4, 5, IN // 4)
+    made, x = made_of(make, 1, 4, 5, IN // 4), data(1, 4, 5, IN // 4)
     assert made.groups.count("dots=") == 1
     wanted = expected(x.transpose(0, 2, 1, 3).reshape(1, 5, IN), DType.I8) - 1
     assert np.abs(in_memory(made.built)(x)[0] - wanted).max() <= CLOSE * np.abs(wanted).max()
@@ -197,8 +197,8 @@ def test_other_products_stay_in_floats() -> None:
         return b.Convolution(b.Abs(x), w, strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1))
 
     for make, shape in ((floats, (5, IN)), (windows, (1, IN // 3, 9, 9))):
-        assert "round_even" not in late_symbols_of(make, *shape).groups
-    assert "round_even" not in late_symbols_of(product(DType.U8), 5, IN, options=CompileOptions(level=None)).groups
+        assert "round_even" not in made_of(make, *shape).groups
+    assert "round_even" not in made_of(product(DType.U8), 5, IN, options=CompileOptions(level=None)).groups
 
 
 def test_other_types_are_refused() -> None:
@@ -207,7 +207,7 @@ def test_other_types_are_refused() -> None:
 
 
 def test_the_library_tells_it(tmp_path: Path) -> None:
-    options = in_memory(late_symbols_of(product(DType.U8), 2, IN).built, threads=1).get_property("COMPILE_OPTIONS")
+    options = in_memory(made_of(product(DType.U8), 2, IN).built, threads=1).get_property("COMPILE_OPTIONS")
     assert isinstance(options, dict)
     assert options["activations"] == "int8"
 
@@ -219,7 +219,7 @@ def test_the_library_tells_what_stays_in_floats_and_why() -> None:
         return b.Add(z, b.MatMul(y, b.const(w, DType.F32), name="other"))
 
     def noted(options: CompileOptions = ROUNDED, of: Make = make) -> list[str]:
-        return notes(late_symbols_of(of, 5, IN, options=options).built.manifest)
+        return notes(made_of(of, 5, IN, options=options).built.manifest)
 
     begin = "computed in f32, not in int8, since "
     pairs = CompileOptions("x86-64-v3", level=None, activations="int8")

@@ -19,7 +19,7 @@ from aot.compilation.driver import in_memory
 from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.lowering.quantized import CLOSE
-from tests.lowering.storage.test_group_sums import KINDS, ROUNDED, Weights, data, expected, late_symbols_of
+from tests.lowering.storage.test_group_sums import KINDS, ROUNDED, Weights, data, expected, made_of
 
 AMX, VNNI = "x86-64-v4-amx", "x86-64-v4-bf16"
 TILES = Target.parse(AMX)
@@ -41,7 +41,7 @@ def tiles_everywhere() -> Iterator[None]:
 def test_tiles_have_the_bits_of_vectors(kind: str) -> None:
     """Rows in whole tiles of 32, in tiles for the rest, and in vectors behind them."""
     w = FOUND[kind]
-    made = [late_symbols_of(w, options=replace(ROUNDED, target=target)) for target in (AMX, VNNI)]
+    made = [made_of(w, options=replace(ROUNDED, target=target)) for target in (AMX, VNNI)]
     assert [m.groups.count("matrix=") for m in made] == [1, 0]
     assert [m.groups.count("scaled_steps=") for m in made] == [1, 1]
     tiles, vectors = (in_memory(m.built, threads=1) for m in made)
@@ -56,13 +56,13 @@ def test_data_without_numbers_stay_in_their_row() -> None:
     w = KINDS["u4 in 64"]
     x = data(20, w.length)
     x[3, 4], x[17, 70] = np.inf, np.nan
-    y = in_memory(late_symbols_of(w, options=replace(ROUNDED, target=AMX)).built, threads=1)(x)[0]
+    y = in_memory(made_of(w, options=replace(ROUNDED, target=AMX)).built, threads=1)(x)[0]
     assert not np.isfinite(y[[3, 17]]).any()
     assert np.isfinite(np.delete(y, [3, 17], 0)).all()
 
 
 def test_short_groups_stay_in_vectors() -> None:
-    groups = late_symbols_of(KINDS["Q6_K"], options=replace(ROUNDED, target=AMX)).groups
+    groups = made_of(KINDS["Q6_K"], options=replace(ROUNDED, target=AMX)).groups
     assert ("matrix=" in groups, "scaled_steps=" in groups) == (False, True)
 
 
