@@ -1,25 +1,30 @@
 """Data classes whose methods are written when one of them is first used.
 
 `dataclasses.dataclass` writes and compiles six methods for each class: for the hundreds of operations, passes and
-nodes that is two thirds of the time of importing them, and a compilation uses few of them. What shows, compares and
-hashes objects is not compiled for each class at all: it reads the fields by name.
+nodes that is two thirds of the time of importing them, and a compilation uses few of them. None is compiled for each
+class here. What shows, compares and hashes objects reads the fields by name; what makes them is compiled once for each
+number of fields and sorts of defaults, with names that are then replaced.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import partial
+from copy import copy
+from functools import cache, partial
 from inspect import get_annotations
 from operator import attrgetter
 from reprlib import recursive_repr
 from threading import RLock
-from types import MemberDescriptorType
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import CodeType, FunctionType, MemberDescriptorType
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+Fields = dict[str, dataclasses.Field[Any]]
 Values = Callable[[Any], tuple[Any, ...]]
 COMPLETING = RLock()  # held while a class is changed: an exception that another thread raises would leave half of it
-_FIELDS = "__dataclass_fields__"
+MISSING = dataclasses.MISSING  # the default of a field that has none
+_FIELDS, _PARAMETERS, _KIND = "__dataclass_fields__", "__dataclass_params__", "_field_type"  # names of `dataclasses`
+_WITHOUT_PLACES = str.maketrans("", "", "in")  # sorts of fields without a parameter
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -29,10 +34,8 @@ else:
         """Return a data class as `dataclasses.dataclass` makes it, with methods that are written later."""
         if cls is None:
             return partial(dataclass, frozen=frozen, slots=slots, eq=eq)
-        names = [
-            n for n, type_ in get_annotations(cls).items() if not str(type_).startswith(("ClassVar", "typing.ClassVar"))
-        ]
-        defaults = {n: vars(cls)[n] for n in names if n in vars(cls)}
+        names = [n for n, t in get_annotations(cls).items() if not str(t).startswith(("ClassVar", "typing.ClassVar"))]
+        defaults = {n: vars(cls)[n] if n in vars(cls) else _inherited(cls, n) for n in names}
         inherited = (n for base in reversed(cls.__mro__[1:]) for n in vars(base).get("__match_args__", ()))
         if slots:
             cls = _slotted(cls, names)
@@ -51,48 +54,73 @@ else:
         return cls
 
 
+@dataclasses.dataclass
+class _Changing:
+    one: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Frozen:
+    one: int
+
+
 class _Later:
-    """Stands for the fields of a class until one asks for them: then the methods are written."""
+    """Stands for the fields of a class until one asks for them or for a method: then all of these are made."""
 
     def __init__(self, cls: type, defaults: dict[str, Any], frozen: bool, eq: bool) -> None:
+        """`defaults`: those of the class's own fields, or `dataclasses.Field`; MISSING for a field without one."""
         self.cls, self._defaults, self._frozen, self._eq = cls, defaults, frozen, eq
         names = ("__init__", "__repr__", *(("__eq__",) if eq else ()), *(("__hash__",) if eq and frozen else ()))
         self.methods = [n for n in names if n not in vars(cls)]
 
-    def __get__(self, instance: object, owner: type | None = None) -> dict[str, dataclasses.Field[Any]]:
+    def __get__(self, instance: object, owner: type | None = None) -> Fields:
         self.complete()
         return getattr(self.cls, _FIELDS)
 
     def complete(self) -> None:
-        """Write the methods, unless another thread has done so."""
+        """Make fields and methods, unless another thread has done so."""
         with COMPLETING:
             if vars(self.cls)[_FIELDS] is not self:
                 return
-            for name in (*self.methods, *(("__setattr__", "__delattr__") if self._frozen else ())):
-                delattr(self.cls, name)
-            slots = {n: d for n, d in vars(self.cls).items() if isinstance(d, MemberDescriptorType)}
-            for name, default in self._defaults.items():  # the class of slots has none
-                setattr(self.cls, name, default)
-            documented = self.cls.__doc__
-            self.cls.__doc__ = documented or self.cls.__name__  # for none, dataclasses writes the signature: slow
-            dataclasses.dataclass(frozen=self._frozen, repr=False, eq=False)(self.cls)
-            self.cls.__doc__ = documented
-            self._add_general()
-            for name, place in slots.items():
-                setattr(self.cls, name, place)
+            fields: Fields = {}
+            for base in reversed(self.cls.__mro__[1:]):
+                fields |= getattr(base, _FIELDS, {}) if _FIELDS in vars(base) else {}
+            types = get_annotations(self.cls)
+            fields |= {n: self._field(n, types[n], default) for n, default in self._defaults.items()}
+            self._add_methods(fields)
+            like = _Frozen if self._frozen else _Changing
+            made = {_PARAMETERS: getattr(like, _PARAMETERS)} | (_refusals(self.cls, fields) if self._frozen else {})
+            for name, value in {**made, _FIELDS: fields}.items():
+                setattr(self.cls, name, value)
 
-    def _add_general(self) -> None:
-        """Add the methods that the class does not define and that need no code of their own."""
-        own, all_ = vars(self.cls), dataclasses.fields(self.cls)
-        made: dict[str, object] = {}
-        if "__repr__" not in own:
-            made["__repr__"] = _text([f.name for f in all_ if f.repr])
-        if self._eq and "__eq__" not in own:
-            made["__eq__"] = _equality(_values([f.name for f in all_ if f.compare]))
-        if self._eq and self._frozen and own.get("__hash__") is None:
-            made["__hash__"] = _hash(_values([f.name for f in all_ if (f.compare if f.hash is None else f.hash)]))
-        for name, method in made.items():
-            setattr(self.cls, name, method)
+    def _field(self, name: str, type_: object, default: Any) -> dataclasses.Field[Any]:
+        """Return a field, and leave in the class what `dataclasses` leaves there: its default."""
+        given = isinstance(default, dataclasses.Field)
+        made: Any = copy(cast(object, default)) if given else dataclasses.field(default=default)
+        made.name, made.type, made.kw_only = name, type_, False
+        setattr(made, _KIND, getattr(_Frozen.__dataclass_fields__["one"], _KIND))
+        if given and made.default is not MISSING and "__slots__" not in vars(self.cls):
+            setattr(self.cls, name, made.default)
+        elif given and vars(self.cls).get(name) is default:
+            delattr(self.cls, name)
+        return made
+
+    def _add_methods(self, fields: Fields) -> None:
+        all_ = fields.values()
+        made: dict[str, object] = {
+            "__init__": _initializer(fields, self._frozen, hasattr(self.cls, "__post_init__")),
+            "__repr__": _text([f.name for f in all_ if f.repr]),
+            "__eq__": _equality(_values([f.name for f in all_ if f.compare])),
+            "__hash__": _hash(_values([f.name for f in all_ if (f.compare if f.hash is None else f.hash)])),
+        }
+        for name in self.methods:
+            setattr(self.cls, name, made[name])
+
+
+def _inherited(cls: type, name: str) -> Any:
+    """Return the default that a class has from its base for a field of its own."""
+    found = getattr(cls, name, MISSING)
+    return MISSING if isinstance(found, MemberDescriptorType) else found
 
 
 class _Method:
@@ -104,6 +132,46 @@ class _Method:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         self._later.complete()
         return vars(self._later.cls)[self._name].__get__(instance, owner)
+
+
+def _initializer(fields: Fields, frozen: bool, post: bool) -> FunctionType:
+    """Return the function that makes an object of its fields."""
+    sorts, names = "".join(map(_sort, fields.values())), {f"_{k}": name for k, name in enumerate(fields)}
+    if "v" in sorts.translate(_WITHOUT_PLACES).lstrip("v"):
+        raise TypeError(f"a field without a default follows one with a default: {', '.join(fields)}")
+    code = _template(sorts.replace("d", "v"), frozen, post)
+    code = code.replace(
+        co_varnames=tuple(names.get(n, n) for n in code.co_varnames),
+        co_names=tuple(names.get(n, n) for n in code.co_names),
+        co_consts=tuple(names.get(c, c) if isinstance(c, str) else c for c in code.co_consts),
+    )
+    makers = {f"make_{k}": f.default_factory for k, f in enumerate(fields.values())}
+    defaults = tuple(f.default for f, sort in zip(fields.values(), sorts, strict=True) if sort in "df")
+    return FunctionType(code, {"set_": object.__setattr__, "missing_": MISSING, **makers}, "__init__", defaults)
+
+
+def _sort(field: dataclasses.Field[Any]) -> str:
+    """Return v for a field with a parameter, d for one with a default, f for one that a function makes otherwise.
+
+    i and n have no parameter, and are made by a function or by nobody.
+    """
+    if field.default_factory is not MISSING:
+        return "f" if field.init else "i"
+    return "n" if not field.init else "v" if field.default is MISSING else "d"
+
+
+@cache
+def _template(sorts: str, frozen: bool, post: bool) -> CodeType:
+    """Return the code that makes an object with these sorts of fields, whose names are _0, _1, …"""
+    lines = [f"def __init__(self{''.join(f', _{k}' for k, sort in enumerate(sorts) if sort in 'vf')}):"]
+    for k, sort in enumerate(sorts):
+        value = {"f": f"make_{k}() if _{k} is missing_ else _{k}", "i": f"make_{k}()"}.get(sort, f"_{k}")
+        if sort != "n":
+            lines.append(f" set_(self, '_{k}', {value})" if frozen else f" self._{k} = {value}")
+    lines.append(" self.__post_init__()" if post else " return None")
+    made: dict[str, FunctionType] = {}
+    exec("\n".join(lines), made)
+    return made["__init__"].__code__
 
 
 def _values(names: list[str]) -> Values:
@@ -145,6 +213,22 @@ def _slotted(cls: type, names: list[str]) -> Any:
     made = type(cls)(cls.__name__, cls.__bases__, body | {"__slots__": tuple(n for n in names if n not in taken)})
     made.__qualname__ = cls.__qualname__
     return made
+
+
+def _refusals(cls: type, fields: Fields) -> dict[str, Callable[..., None]]:
+    """Return the methods that set and delete attributes: none of the class, or those of its subclasses."""
+
+    def change(self: Any, name: str, value: object) -> None:
+        if type(self) is cls or name in fields:
+            _refuse(self, name)
+        super(cls, self).__setattr__(name, value)
+
+    def delete(self: Any, name: str) -> None:
+        if type(self) is cls or name in fields:
+            _refuse(self, name)
+        super(cls, self).__delattr__(name)
+
+    return {"__setattr__": change, "__delattr__": delete}
 
 
 def _refuse(self: object, name: str, value: object = None) -> NoReturn:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from aot.codegen.dataclass import dataclass
 
 N = TypeVar("N")
 
@@ -16,20 +17,17 @@ def node(cls: type[N]) -> type[N]:
     The type checker forbids changes; at run time nothing does, because a frozen class is made three times as slowly,
     and a compilation makes nodes by the million.
     """
-    return dataclass(slots=True, eq=False)(cls)
+    made: Any = dataclass(slots=True, eq=False)(cls)
+    made._fields = staticmethod(operator.attrgetter(*made.__match_args__))
+    return made
 
 
 class Node:
     """Structural equality and a hash that is computed once; expressions are graphs, so neither may walk a tree."""
 
     __slots__ = ("_hash",)
-    __dataclass_fields__: ClassVar[dict[str, Any]]
     _hash: int
     _fields: ClassVar[staticmethod[[Any], tuple[Any, ...]]]
-
-    def __init_subclass__(cls) -> None:
-        if "__dataclass_fields__" in vars(cls):  # only for the copy that dataclass(slots=True) creates of each class
-            cls._fields = staticmethod(operator.attrgetter(*cls.__dataclass_fields__))
 
     def parts(self) -> tuple[Any, ...]:
         """Return the fields, in order."""

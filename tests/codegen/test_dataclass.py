@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import pickle
 from dataclasses import FrozenInstanceError, field, fields, replace
@@ -41,6 +42,18 @@ class Counter:
         self.n += 1
 
 
+@dataclass
+class Lazy:
+    given: list[int]
+    made: list[int] = field(default_factory=list[int], init=False, compare=False)
+    late: int = field(init=False, repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class OfLibrary(Below):
+    c: int = 3
+
+
 @dataclass(eq=False)
 class Same:
     n: int = 0
@@ -67,6 +80,22 @@ def test_inheritance() -> None:
     match Below():
         case Below(a, b):
             assert (a, b) == (1, 2)
+
+
+def test_fields_without_a_parameter() -> None:
+    lazy = Lazy([1])
+    assert list(inspect.signature(Lazy).parameters) == ["given"]
+    assert lazy.made == [] and lazy.made is not Lazy([1]).made
+    assert not hasattr(lazy, "late")
+    lazy.late = 2
+    assert repr(lazy) == "Lazy(given=[1], made=[])"
+
+
+def test_a_class_of_the_library_may_be_below() -> None:
+    assert [f.name for f in fields(OfLibrary)] == ["a", "b", "c"]
+    assert replace(OfLibrary(), b=5) == OfLibrary(1, 5, 3)
+    with pytest.raises(FrozenInstanceError):
+        OfLibrary().a = 2  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_signature_asks_for_the_methods() -> None:
