@@ -35,7 +35,13 @@ def compile(
     *,
     options: CompileOptions,
     time_passes: Annotated[
-        bool, option("--time-passes", help="Print the time of every stage and pass", rich_help_panel=Group.STAGES)
+        bool,
+        option(
+            "--time-passes",
+            "--timings",
+            help="Print the time of every stage and pass, and the slowest kernels",
+            rich_help_panel=Group.STAGES,
+        ),
     ] = False,
     stop_after: Annotated[
         Stage | None, option(help="Print a stage instead of compiling to the end", rich_help_panel=Group.STAGES)

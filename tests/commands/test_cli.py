@@ -189,7 +189,7 @@ def test_dump_of_groups_says_why_schedules_were_chosen() -> None:
 
 
 def test_passes_are_timed_and_checked(tmp_path: Path) -> None:
-    out = aot("compile", MODEL, "-o", tmp_path / "m.so", "--time-passes", "--verify").stdout
+    out = aot("compile", MODEL, "-o", tmp_path / "m.so", "--timings", "--verify").stdout
     assert all(name in out for name in ("canonicalize: ", "assign_layouts: ", "narrow_constants: "))
 
 
