@@ -22,6 +22,8 @@ MAX_SOURCE = 1 << 20  # characters of a template: known ones have less than 2000
 SECONDS = 10.0  # for an answer, the time in which other processes run included
 
 SYSTEM, DEVELOPER = "system", "developer"  # roles of instructions; newer clients send the second
+USER = "user"
+REFUSED = "_RefusedError: "  # what errors of `raise_exception` begin with
 ABSENT = {"tools": None, "documents": None}  # templates ask for them, as transformers defines them
 
 Message = Mapping[str, object]
@@ -29,6 +31,10 @@ Message = Mapping[str, object]
 
 class TemplateError(UsageError):
     """A chat template refuses the messages, is none, or takes too much time or memory."""
+
+
+class RefusalError(TemplateError):
+    """A chat template itself refuses the messages."""
 
 
 class ChatTemplate:
@@ -54,7 +60,8 @@ class ChatTemplate:
         """Return the text of messages, which have `role` and `content`; `answer`: the model is asked to answer them.
 
         `tools`: functions that it may call. A template that does not name the role `developer` gets `system` in its
-        place. TemplateError where the template cannot make a text of them.
+        place; one that refuses or drops a message of the system, as Gemma 2's does, gets it before the user's words.
+        TemplateError where the template cannot make a text of them.
         """
         given = {**ABSENT, **self._marks, "messages": self._known(messages), "add_generation_prompt": answer}
         if tools:
@@ -63,7 +70,20 @@ class ChatTemplate:
             if self._process is None:
                 self._process = self._started()
                 self._asked(self._process, self._source)
-            return self._asked(self._process, given)
+            return self._with_system(self._process, given)
+
+    def _with_system(self, process: subprocess.Popen[bytes], given: Mapping[str, Any]) -> str:
+        """Return the text of messages, which has the words of a first message of the system."""
+        first, *others = given["messages"] or [{"role": ""}]
+        if first["role"] != SYSTEM or not isinstance(first["content"], str):
+            return self._asked(process, given)
+        try:
+            text = self._asked(process, given)
+        except RefusalError:
+            text = ""
+        if text and all(word in text for word in first["content"].split()):
+            return text
+        return self._asked(process, {**given, "messages": _before_user(first["content"], others)})
 
     def _known(self, messages: Sequence[Message]) -> list[Message]:
         """Return the messages with roles that the template knows."""
@@ -103,8 +123,19 @@ class ChatTemplate:
         if "error" in answer:
             if self._source is value:
                 self._end()
-            raise TemplateError(f"chat template: {answer['error']}")
+            kind = RefusalError if answer["error"].startswith(REFUSED) else TemplateError
+            raise kind(f"chat template: {answer['error'].removeprefix(REFUSED)}")
         return answer["text"]
+
+
+def _before_user(system: str, others: Sequence[Message]) -> list[Message]:
+    """Put the words of the system before those of the first message, where it is the user's."""
+    given = others[0]["content"] if others and others[0]["role"] == USER else None
+    if isinstance(given, list):
+        content: object = [{"type": "text", "text": f"{system}\n\n"}, *cast("list[object]", given)]
+    else:
+        content = system if given is None else f"{system}\n\n{given}"
+    return [{"role": USER, "content": content}, *(others if given is None else others[1:])]
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:

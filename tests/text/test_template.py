@@ -49,6 +49,32 @@ def test_developers_are_the_system_where_a_template_has_none(
     assert one.render([{"role": "developer", "content": "Be brief"}]) == f"{role}: Be brief"
 
 
+GEMMA2 = """{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}\
+{% endif %}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}\
+{{ raise_exception('Conversation roles must alternate') }}{% endif %}{% set role = message['role'] %}\
+{{ '<start_of_turn>' + role + '\n' + message['content'] | trim + '<end_of_turn>\n' }}{% endfor %}"""
+DROPS = """{% for m in messages if m.role != 'system' %}{{ '<start_of_turn>' + m.role + '\n' + m.content }}<end_of_turn>
+{% endfor %}"""
+
+
+@pytest.mark.parametrize("source", [GEMMA2, DROPS])
+def test_a_system_that_a_template_does_not_write_comes_before_the_user(
+    rendered: list[ChatTemplate], source: str
+) -> None:
+    """As Gemma 3's template writes it."""
+    one = ChatTemplate(source)
+    rendered.append(one)
+    system = {"role": "system", "content": "Be brief, please"}
+    user = "<start_of_turn>user\nBe brief, please"
+    answer = "<end_of_turn>\n<start_of_turn>assistant\na\nb<end_of_turn>\n"
+    assert one.render([system, *MESSAGES]) == f"{user}\n\nhé{answer}"
+    assert one.render([system]) == f"{user}<end_of_turn>\n"
+    assert one.render(MESSAGES) == f"<start_of_turn>user\nhé{answer}"
+    if source is GEMMA2:
+        with pytest.raises(TemplateError, match="chat template: Conversation roles must alternate"):
+            one.render([system, *MESSAGES, MESSAGES[1]])
+
+
 def test_marks_filters_and_functions(rendered: list[ChatTemplate]) -> None:
     source = "{{ bos_token }}{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m | tojson }}"
     one = ChatTemplate(source + "{% endfor %}{{ strftime_now('%Y')[:2] }}{{ nothing }}", {"bos_token": "<s>"})
