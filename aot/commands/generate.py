@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from aot.commands.line import arguments as arg
 from aot.commands.line.declared import argument, echo, option
+from aot.commands.output import JSON_VERSION
+
+if TYPE_CHECKING:
+    from aot.ir.types import Array
+    from aot.runtime.generation.sampling import Sampling
+    from aot.runtime.generation.token_loop import TokenLoop
+    from aot.runtime.model import CompiledModel
 
 
 def generate(
@@ -26,6 +34,11 @@ def generate(
     look_up: Annotated[
         bool, option("--look-up", help="Propose tokens that followed the last ones before, as when code is edited")
     ] = False,
+    beams: Annotated[
+        int, option(min=1, metavar="N", help="Continue N texts about the one that is read, and write the best")
+    ] = 1,
+    stream: Annotated[bool, option("--stream", help="With --json: a line for each part of the text, too")] = False,
+    as_json: arg.Json = False,
     ahead: Annotated[int, option(min=1, metavar="N", help="Tokens that are proposed at once")] = 3,
     start: Annotated[
         str | None,
@@ -39,15 +52,9 @@ def generate(
     """Continue a text, or write one about it, token by token. Times are written to standard error."""
     from aot.commands import loading
     from aot.commands.line.progress import Watch, terminal
-    from aot.runtime.errors import UsageError
-    from aot.runtime.generation.compiled_loop import loop_of
-    from aot.runtime.generation.drafting import Drafting
-    from aot.runtime.generation.generator import Generator
     from aot.runtime.generation.sampling import Sampling
-    from aot.runtime.generation.token_loop import TokenLoop
     from aot.text.embedding import check_speaks
-    from aot.text.encoder_decoder_loop import EncoderDecoderLoop, is_text_to_text, source_inputs, start_of
-    from aot.text.look_up import LookUp
+    from aot.text.encoder_decoder_loop import is_text_to_text, start_of
     from aot.text.speed import Speed
     from aot.text.stream import Stream, ids_of, text_source, tokenizer_of
 
@@ -61,27 +68,74 @@ def generate(
         watch("tokenizer", 1, 1)
         prompt_ids = ids_of(prompt) if text is None else text.begin(prompt)
         ends = (*(stop or ()), *(text.stop if text is not None else ()))
-        reads, small = is_text_to_text(large.manifest), None
-        if (draft is not None or look_up) and reads:
-            raise UsageError(f"--draft: is for models that continue a text, got {model.name}, which reads one")
-        if draft is not None and look_up:
-            raise UsageError("--look-up: proposes tokens without a model, got --draft, too")
-        if draft is not None:
-            small = Generator(loading.ready(draft, threads, strict=True, on_event=watch))
-    stream = Stream(text, lambda part: echo(part, nl=False), begins=reads)
+        reads = is_text_to_text(large.manifest)
+        _check(model.name, reads, draft is not None, look_up, beams)
+        small = None if draft is None else loading.ready(draft, threads, strict=True, on_event=watch)
     if reads:
-        generator: TokenLoop = EncoderDecoderLoop(large, source_inputs(prompt_ids))
+        generator = _about(large, prompt_ids, beams)
         prompt_ids = start_of(large.manifest) if start is None else ids_of(start, "--start")
     else:
         adapter = loading.adapter(lora, large.manifest)
-        if look_up:
-            generator = LookUp(Generator(large, adapter), ahead)
-        elif small is not None:
-            generator = Drafting(Generator(large, adapter), small, ahead)
-        else:
-            generator = loop_of(large, sampling) if adapter is None else Generator(large, adapter)
-    speed = Speed(stream.add)
-    generator.generate(prompt_ids, tokens, sampling, ends, speed.add)
-    echo(stream.rest())
-    if not quiet:
-        echo(str(speed), err=True)
+        generator = _behind(large, small, adapter, sampling, ahead if look_up or small else 0)
+    parts: list[str] = []
+
+    def write(part: str) -> None:
+        parts.append(part)
+        if not as_json:
+            echo(part, nl=False)
+        elif stream and part:
+            echo(json.dumps({"part": part}))
+
+    written = Stream(text, write, begins=reads)
+    speed = Speed(written.add)
+    made = generator.generate(prompt_ids, tokens, sampling, ends, speed.add)
+    write(written.rest())
+    if as_json:
+        whole = {} if text is None else {"text": "".join(parts)}
+        facts = {"version": JSON_VERSION, **whole, "ids": made, **speed.facts}
+        echo(json.dumps(facts, indent=None if stream else 1))
+    else:
+        echo()
+        if not quiet:
+            echo(str(speed), err=True)
+
+
+def _check(name: str, reads: bool, has_draft: bool, look_up: bool, beams: int) -> None:
+    """Raise UsageError for options that do not fit each other, or the model, which reads a text or continues it."""
+    from aot.runtime.errors import UsageError
+
+    if (has_draft or look_up) and reads:
+        raise UsageError(f"--draft: is for models that continue a text, got {name}, which reads one")
+    if beams > 1 and not reads:
+        raise UsageError(f"--beams: is for models that read a text, got {name}, which continues one")
+    if has_draft and look_up:
+        raise UsageError("--look-up: proposes tokens without a model, got --draft, too")
+
+
+def _about(model: CompiledModel, source: list[int], beams: int) -> TokenLoop:
+    """Return the loop for a text about a source."""
+    from aot.text.beam_search import BeamSearch
+    from aot.text.encoder_decoder_loop import EncoderDecoderLoop, source_inputs
+
+    inputs = source_inputs(source)
+    return EncoderDecoderLoop(model, inputs) if beams == 1 else BeamSearch(model, inputs, beams)
+
+
+def _behind(
+    model: CompiledModel,
+    draft: CompiledModel | None,
+    adapter: dict[str, Array] | None,
+    sampling: Sampling,
+    ahead: int,
+) -> TokenLoop:
+    """Return the loop for a text behind another; `ahead`: tokens that are proposed at once, 0 for none."""
+    from aot.runtime.generation.compiled_loop import loop_of
+    from aot.runtime.generation.drafting import Drafting
+    from aot.runtime.generation.generator import Generator
+    from aot.text.look_up import LookUp
+
+    if draft is not None:
+        return Drafting(Generator(model, adapter), Generator(draft), ahead)
+    if ahead:
+        return LookUp(Generator(model, adapter), ahead)
+    return loop_of(model, sampling) if adapter is None else Generator(model, adapter)

@@ -76,10 +76,15 @@ class EncoderDecoderLoop(TokenLoop):
     def feed(self, ids: Sequence[int]) -> Array:
         """Append tokens and return the logits [words] after the last one; UsageError for others."""
         self._check("feed", ids)
-        found = self._request.infer({**self._source, IDS: np.array([ids], np.int64), **self._rows})
-        self._source |= {name: cut(self._source[name]) for name, cut in READ.items() if name in self._source}
+        found = self._fed(np.array([ids], np.int64))
         self._tokens += ids
-        return found[self._output].reshape(-1, self._words)[-1]
+        return found[0, -1]
+
+    def _fed(self, ids: Array) -> Array:
+        """Append tokens [rows, length] and return logits [rows, length or 1, words]."""
+        found = self._request.infer({**self._source, IDS: ids, **self._rows})
+        self._source |= {name: cut(self._source[name]) for name, cut in READ.items() if name in self._source}
+        return found[self._output].reshape(len(ids), -1, self._words)
 
     def _check(self, what: str, ids: Sequence[int]) -> None:
         """Raise UsageError unless these are tokens, one or more."""

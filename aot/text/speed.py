@@ -20,13 +20,21 @@ class Speed:
         self._times.append(self._clock())
         return self._take(token)
 
-    def __str__(self) -> str:
-        """Number of tokens, time to the first one, and rate of those behind it."""
+    @property
+    def facts(self) -> dict[str, object]:
+        """Number of tokens, milliseconds to the first one, and tokens a second, of those behind the first if any."""
         count = len(self._times)
         if not count:
-            return "no tokens"
+            return {"count": 0}
         first = self._times[0] - self._begin
         behind, spent = (count - 1, self._times[-1] - self._times[0]) if count > 1 else (1, first)
-        rate = f"{behind / max(spent, 1e-9):.4g} tokens/s"
+        return {"count": count, "first_ms": 1e3 * first, "tokens_per_second": behind / max(spent, 1e-9)}
+
+    def __str__(self) -> str:
+        """Return the facts in words."""
+        facts, count = self.facts, len(self._times)
+        if not count:
+            return "no tokens"
+        rate = f"{facts['tokens_per_second']:.4g} tokens/s"
         then = f", then {rate}" if count > 1 else f": {rate}"
-        return f"{count} token{'s' * (count > 1)}, the first one after {1e3 * first:.4g} ms{then}"
+        return f"{count} token{'s' * (count > 1)}, the first one after {facts['first_ms']:.4g} ms{then}"

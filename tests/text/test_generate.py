@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -44,6 +45,14 @@ def test_times_are_told_at_the_end(library: Path) -> None:
     assert re.fullmatch(r"6 tokens, the first one after [\d.e+]+ ms, then [\d.e+]+ tokens/s\n", found.stderr)
     found = CliRunner().invoke(app, ["generate", str(library), IDS, "--ids", "--tokens", "6", "--quiet"])
     assert (found.exit_code, found.stderr) == (0, "")
+
+
+def test_json_has_the_tokens_of_the_text_and_a_line_for_each_part(library: Path) -> None:
+    wanted = Generator(load(library)).generate([5, 1, 40], 6)
+    assert json.loads(output(library, IDS, "--ids", "--tokens", 6, "--json"))["ids"] == wanted
+    *parts, last = map(json.loads, output(library, IDS, "--ids", "--tokens", 6, "--json", "--stream").splitlines())
+    assert "".join(one["part"] for one in parts) == ",".join(map(str, wanted))
+    assert (last["version"], last["ids"], last["count"]) == (1, wanted, 6) and last["tokens_per_second"] > 0
 
 
 def test_speed_is_that_of_the_clock() -> None:

@@ -135,14 +135,14 @@ def read_file_tensors(path: Path) -> dict[str, Stored]:
 def _entry(name: str, entry: object, file: str) -> tuple[str, tuple[int, ...], int, int]:
     """Return type, shape and offsets of a tensor."""
     facts: Mapping[str, object] = cast("Mapping[str, object]", entry) if isinstance(entry, dict) else {}
-    kind, shape, offsets = facts.get("dtype"), _sizes(facts.get("shape")), _sizes(facts.get("data_offsets"))
+    kind, shape, offsets = str(facts.get("dtype")), _sizes(facts.get("shape")), _sizes(facts.get("data_offsets"))
     if kind not in BITS or shape is None or offsets is None or len(shape) > MAX_DIMS or len(offsets) != 2:
         rule = "has a type, a shape and two offsets"
         raise CorruptError(f"{file}: safetensors: {name[:80]!r} {rule}, got {str(cast('object', entry))[:80]}")
     begin, end = offsets
     if begin > end:
         raise CorruptError(f"{file}: safetensors: {name[:80]!r} begins before its end, got {begin} to {end}")
-    return str(kind), shape, begin, end
+    return kind, shape, begin, end
 
 
 def _sizes(value: object) -> tuple[int, ...] | None:

@@ -10,7 +10,6 @@ tensors   weight_packed [rows, columns / 8] or weight [rows, columns], weight_sc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 import numpy as np
 
@@ -60,25 +59,19 @@ class SmallMatrix:
 
 def scheme_of(v: Values) -> Scheme | None:
     """Return how matrices are packed, None for floats; UnsupportedError for another way."""
-    entry = v.find(CONFIG)
-    if entry is None:
-        return None
-    if not isinstance(entry, dict):
-        raise v.wrong(CONFIG, "an object", entry)
-    q = Values(v.file, cast("dict[str, object]", entry))
+    q = v.part(CONFIG)
     method = q.find("quant_method")
-    if method == MXFP4:
-        return None  # of experts, which their tensors tell
+    if not q.metadata or method == MXFP4:
+        return None  # MXFP4 is of experts, which their tensors tell
     if method == GPTQ:
         after = 0 if q.find("checkpoint_format") == "gptq_v2" else 1
         return _checked(q, Scheme(GPTQ, q.integer("bits"), after))
     if method == AWQ and str(q.find("version", "gemm")).lower() == "gemm":
         return _checked(q, Scheme(AWQ, q.integer("bits", 4)))
-    config_groups = q.find("config_groups")
-    groups = cast("dict[str, Mapping[str, object]]", config_groups) if isinstance(config_groups, dict) else {}
-    if method == TENSORS and len(groups) == 1 and q.find("format") in FORMATS:
-        (group,) = groups.values()
-        weights = Values(v.file, cast("Mapping[str, object]", group.get("weights") or {}))
+    groups = q.part("config_groups")
+    if method == TENSORS and len(groups.metadata) == 1 and q.find("format") in FORMATS:
+        (group,) = groups.metadata
+        weights = groups.part(group).part("weights")
         if weights.find("type") == "int":
             return _checked(q, Scheme(TENSORS, weights.integer("num_bits")))
     rule = f"{MXFP4}, {GPTQ}, {AWQ} (gemm) and {TENSORS} ({', '.join(FORMATS)}) with integers can be read"

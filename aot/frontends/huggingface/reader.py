@@ -29,11 +29,12 @@ def read(path: Path) -> Graph:
     CorruptError for files that are damaged, UnsupportedError for architectures and types without a graph.
     """
     config = read_json(path / FILE)
-    if config.get("model_type") in ENCODERS:
+    kind = str(config.get("model_type"))
+    if kind in ENCODERS:
         return encoders.read(path, config)
-    if config.get("model_type") in KINDS:
+    if kind in KINDS:
         return encoder_decoders.read(path, config)
-    if config.get("model_type") == vits.TYPE:
+    if kind == vits.TYPE:
         return vits.read(path, config)
     network = network_of(path, config)
     name = path.absolute().name

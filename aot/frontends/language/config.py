@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from sys import float_info
 from typing import cast
 
 from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import CorruptError
 
 MAX_LAYERS, MAX_WIDTH, MAX_TOKENS = 1 << 12, 1 << 20, 1 << 40
+MAX_FLOAT = 3.4028234663852886e38  # of f32
 ALL_TOKENS = 1 << 30  # a window that no sequence fills
 SILU, TANH_GELU, GELU, RELU = "silu", "gelu_tanh", "gelu", "relu"  # functions of the MLP
 
@@ -140,14 +140,21 @@ class Values:
             raise self.wrong(key, f"an integer from {least} to {most}", found)
         return found
 
-    def real(self, key: str, default: float | None = None, most: float = float_info.max) -> float:
+    def real(self, key: str, default: float | None = None, most: float = MAX_FLOAT) -> float:
         """Return a number above 0 that is `most` at most; `default`, which may be 0, where it is missing."""
         found = self.find(key)
         if found is None and default is not None:
             return default
         if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found <= most:
-            raise self.wrong(key, "a positive number" if most == float_info.max else f"above 0, at most {most}", found)
+            raise self.wrong(key, "a positive number" if most == MAX_FLOAT else f"above 0, at most {most}", found)
         return float(found)
+
+    def part(self, key: str) -> Values:
+        """Return the values of an object, which has none where it is missing."""
+        found = self.find(key, {})
+        if not isinstance(found, dict):
+            raise self.wrong(key, "an object", found)
+        return Values(self.file, cast("dict[str, object]", found))
 
     def wrong(self, key: str, rule: str, found: object) -> CorruptError:
         """Return the error for a value that breaks a rule."""

@@ -16,8 +16,9 @@ from aot import compile_model
 from aot.cli import app
 from aot.frontends import read_model
 from aot.ir.interpret import interpret
-from aot.runtime import load
+from aot.runtime import Sampling, load
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
+from aot.text.beam_search import BeamSearch
 from aot.text.encoder_decoder_loop import EncoderDecoderLoop, source_inputs, start_of
 from tests.archives import arrays_of
 from tests.frontends.huggingface.folders import Array, weight, write
@@ -32,6 +33,7 @@ REFUSED = (  # what is said of requests to a server
     "start: must be a list of tokens",
     "grammar: the tokenizer must have a token that ends an answer, got none",
 )
+BEAMS = (2, (78,)), (3, (2, 7, 31)), (5, (2, 7, 31)), (5, (78,))  # as `encoder_decoders/make.py` has them
 CLOSE = 1e-5  # of the largest logit
 NAMES = sorted(path.stem for path in FOLDERS.glob("*.npz"))
 
@@ -88,7 +90,14 @@ def test_tokens_of_a_library_are_those_of_pytorch(library: tuple[Path, dict[str,
     ids, tokens = (",".join(map(str, found[name].tolist())) for name in ("source", "tokens"))
     given = ["generate", str(path), ids, "--ids"]
     assert CliRunner().invoke(app, given).stdout == tokens + "\n"
-    assert CliRunner().invoke(app, [*given, "--start", "2,0"]).stdout == tokens + "\n"
+    given += ["--start", "2,0"]
+    assert CliRunner().invoke(app, given).stdout == tokens + "\n"
+    for n, (beams, ends) in enumerate(BEAMS):
+        options = ["--beams", str(beams), "--tokens", "24", *(part for end in ends for part in ("--stop", str(end)))]
+        best = CliRunner().invoke(app, [*given, *options]).stdout
+        assert best == ",".join(map(str, found[f"beams {n}"].tolist())) + "\n"
+    with pytest.raises(UsageError, match="--beams: chooses by probabilities alone"):
+        BeamSearch(model, source, 2).generate([2], 1, Sampling(0.5))
     refused = CliRunner().invoke(app, [*given, "--draft", str(path)])
     assert refused.exit_code == 2 and "--draft: is for models that continue a text" in refused.output
 

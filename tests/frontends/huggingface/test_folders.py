@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -209,6 +211,55 @@ def test_an_index_that_lies_is_corrupt(index: object, text: str, tmp_path: Path)
         read_model(folder)
 
 
+ANYTHING: Sequence[Any] = (
+    -1,
+    0,
+    3,
+    1 << 40,
+    10**400,
+    1e308,
+    float("nan"),
+    None,
+    True,
+    "",
+    "yarn",
+    "mxfp4",
+    [],
+    ["x"],
+    {},
+    {"a": 1},
+)
+
+
+def test_any_value_in_a_configuration_is_read_or_refused(tmp_path: Path) -> None:
+    """Also those inside of objects; a third of all values for each."""
+    scaling = {"rope_type": "longrope", "short_factor": [1.0] * 8, "long_factor": [1.0] * 8, "factor": 2.0}
+    weights = {"num_bits": 4, "type": "int"}
+    groups = {"config_groups": {"group_0": {"weights": weights}}, "format": "pack-quantized"}
+    packing = {"quant_method": "compressed-tensors", **groups}
+    whole: dict[str, Any] = {**CONFIG, "rope_scaling": scaling, "quantization_config": packing, "layer_types": None}
+    folder = write(tmp_path / "m", whole, tensors())
+
+    def places(tree: dict[str, Any], at: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+        inner = {key: cast("dict[str, Any]", v) for key, v in tree.items() if isinstance(v, dict)}
+        return [(*at, key) for key in tree] + [p for key, v in inner.items() for p in places(v, (*at, key))]
+
+    refused = 0
+    for n, place in enumerate(places(whole)):
+        for value in ANYTHING[n % 3 :: 3]:
+            changed = copy.deepcopy(whole)
+            inner = changed
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = value
+            (folder / "config.json").write_text(json.dumps(changed))
+            try:
+                read_model(folder)
+            except (CorruptError, UnsupportedError):
+                refused += 1
+    assert refused > 40
+
+
 def raw(header: object, body: bytes = bytes(16)) -> bytes:
     text = json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + body
@@ -226,6 +277,7 @@ DAMAGED = {
     "a list": (raw([]), "must be an object"),
     "no entry": (raw({"a": 3}), "has a type, a shape and two offsets"),
     "a huge size": (raw({"a": entry(shape=[1 << 62, 4])}), "has a type, a shape and two offsets"),
+    "a list for a type": (raw({"a": entry(dtype=["F32"])}), "has a type, a shape and two offsets"),
     "a negative offset": (raw({"a": entry(offsets=[-16, 0])}), "has a type, a shape and two offsets"),
     "offsets the other way": (raw({"a": entry(offsets=[16, 0])}), "begins before its end"),
     "offsets beyond the end": (raw({"a": entry(offsets=[16, 32])}), "fills its bytes in a file of 16"),

@@ -2,7 +2,7 @@
 
 Needs torch and transformers. Small networks whose weights follow from the names of their tensors: config.json as
 transformers writes it, the shapes of the tensors, a source, 64 greedy tokens that PyTorch gives in f64, 64 tokens that
-are forced, and the logits of every eighth of these.
+are forced, the logits of every eighth of these, and the tokens of beam searches.
 """
 
 import json
@@ -52,6 +52,7 @@ SIZES = {
 }
 FAMILIES = {"t5": "T5", "t5_gated": "T5", "bart": "Bart", "mbart": "MBart", "m2m_100": "M2M100"}
 SOURCE, TOKENS, EVERY = 50, 64, 8
+BEAMS = (2, (78,)), (3, (2, 7, 31)), (5, (2, 7, 31)), (5, (78,))  # numbers of beams, and tokens that end texts
 
 
 def main(folder: Path, *names: str) -> None:
@@ -75,10 +76,14 @@ def main(folder: Path, *names: str) -> None:
             for _ in range(TOKENS):
                 tokens = torch.cat([tokens, model(source, decoder_input_ids=tokens).logits[:, -1:].argmax(-1)], 1)
             forced = torch.tensor(np.random.default_rng(1).integers(3, 96, (1, TOKENS)))
+            how = {"forced_bos_token_id": None, "forced_eos_token_id": None, "do_sample": False, "max_new_tokens": 24}
+            given = {"decoder_input_ids": torch.tensor([start]), **how}
+            beams = [model.generate(source, num_beams=n, eos_token_id=list(ends), **given) for n, ends in BEAMS]
             logits = model(source, decoder_input_ids=forced).logits[0].numpy().astype(np.float32)
         facts = {"config": told, "generation": generation, "shapes": shapes}
         arrays = {"source": source, "tokens": tokens[:, len(start) :], "forced": forced}
         named = {key: array[0].numpy() for key, array in arrays.items()} | {"logits": logits[::EVERY]}
+        named |= {f"beams {n}": found[0, len(start) :].numpy() for n, found in enumerate(beams)}
         np.savez_compressed(folder / f"{name}.npz", facts=json.dumps(facts), **named)
 
 
