@@ -40,18 +40,23 @@ class Precision:
         return [p for p, _ in self.layers if not any(fnmatchcase(n, p) for n in known)]
 
 
-def is_auto(text: str) -> bool:
+def is_auto(text: str | None) -> bool:
     """True if a search by data is to choose the types."""
-    return text.split(",", maxsplit=1)[0].strip() == AUTO
+    return text is not None and text.split(",", maxsplit=1)[0].strip() == AUTO
 
 
-def without_auto(text: str) -> str:
+def without_auto(text: str | None) -> str | None:
     """Return the text with f32 in place of `auto`."""
-    return text.replace(AUTO, F32, 1) if is_auto(text) else text
+    return text.replace(AUTO, F32, 1) if text is not None and is_auto(text) else text
 
 
-def precision_of(text: str) -> Precision:
-    """Read `TYPE` or `TYPE,PATTERN=TYPE,..`; patterns are those of shells. UsageError for other texts."""
+def precision_of(text: str | None) -> Precision:
+    """Read `TYPE` or `TYPE,PATTERN=TYPE,..`; patterns are those of shells. UsageError for other texts.
+
+    None is f32: weights that ask for another type have been asked before.
+    """
+    if text is None:
+        return Precision()
     default, *rest = (part.strip() for part in text.split(","))
     if is_auto(default):
         raise UsageError("precision: auto needs data: --data x.npz, or aot.find_precision(model, data) before")

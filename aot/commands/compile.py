@@ -15,7 +15,7 @@ from aot.commands.output import echo_json
 from aot.options import CompileOptions, Stage
 from aot.options.declaration import Group
 from aot.options.derived import with_exact_data
-from aot.precision import is_auto, without_auto
+from aot.precision import F32, is_auto, without_auto
 from aot.runtime.arrays.files import read_arrays
 from aot.runtime.atomic import replacing
 from aot.runtime.describe import certificate_lines, notes, size_text
@@ -108,7 +108,7 @@ def compile(
     called = name_from(out.stem) if name is None else checked_name(name)
     if (data is not None) != is_auto(options.precision):
         rule = "--data is for --precision auto, which needs it"
-        raise UsageError(f"compile: {rule}, got --precision {options.precision}")
+        raise UsageError(f"compile: {rule}, got --precision {options.precision or F32}")
     with Watch(None if quiet else sys.stderr) as watch:
         options = replace(
             options,
@@ -127,8 +127,9 @@ def compile(
             echo(compilation.text(stop_after.value))
             return
         as_object = out.suffix == ".o" if emit is None else emit is arg.Emit.OBJ
-        if compilation.target.platform.needs_linker and (not as_object or len(compilation.session.levels) > 1):
-            find_linker(compilation.target.machine.name, platform=compilation.target.platform)
+        target = compilation.session.target
+        if target.platform.needs_linker and (not as_object or len(compilation.session.levels) > 1):
+            find_linker(target.machine.name, platform=target.platform)
         built = compilation.built
         if certify or certify_samples is not None:
             from aot.tools.comparing.certify import SAMPLES, certified

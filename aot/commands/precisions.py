@@ -15,7 +15,6 @@ from aot.compilation.hints import BF16, F32, INT8, bf16_options, flags
 from aot.compilation.jit import in_memory
 from aot.ir.types import Array
 from aot.options import CompileOptions
-from aot.options.rules import ROUNDED
 from aot.runtime.arrays.files import Arrays
 from aot.runtime.describe import size_text
 from aot.runtime.loading.manifest import Manifest
@@ -47,7 +46,7 @@ def measured(
     target = parse_target("native")
     others: list[Mapping[str, Any]] = [bf16_options(target, True) or {**BF16, "fast_math": True}, {"precision": "f16"}]
     compilation = stages(model, options)
-    plain: Mapping[str, Any] = F32 if compilation.decided.activations == ROUNDED else {}
+    plain: Mapping[str, Any] = F32 if compilation.decided != compilation.options else {}
     compilation = stages(model, replace(options, **plain)) if plain else compilation
     one, size = in_memory(compilation.built, threads), _bytes(compilation.built)
     others += [INT8] if compilation.weight_bits is not None and target.abilities.dots else []

@@ -54,13 +54,17 @@ class Compilation:
 
     @property
     def decided(self) -> CompileOptions:
-        """Return the options with the type of data that weights decide, where it was left to them."""
-        return self.session.with_data(self._optimized.rounds).options
+        """Return the options with the types that weights decide, where they were left to them."""
+        return self._decided.options
 
     @property
     def target(self) -> Target:
-        """Return the target, of several the highest."""
-        return self.session.target
+        """Return the target, of several the highest; it may depend on the types that weights decide."""
+        return self._decided.target
+
+    @property
+    def _decided(self) -> Session:
+        return self.session.with_types(self._optimized.asked)
 
     # ---- the values of the stages
 
@@ -215,7 +219,7 @@ class Compilation:
         """Return the steps as text after a lowering pass; `define`: before the first one; None: after the last one."""
         if name is None:
             return text(self.steps)
-        context = self.session.with_data(self._optimized.rounds).context
+        context = self._decided.context
         passes = lowering_pipeline(context)
         known = [DEFINE, *(p.name for p in passes)]
         if name not in known:

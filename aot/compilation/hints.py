@@ -12,6 +12,7 @@ from aot.compilation.search.precision import PRODUCTS
 from aot.ir.graph import Graph, Node
 from aot.ir.values.small_weights import rounds_data
 from aot.options.rules import AUTO, EXACT, ROUNDED
+from aot.precision import precision_of
 from aot.runtime.machine import refused_tiles
 
 Options = Mapping[str, object]  # fields of CompileOptions
@@ -33,9 +34,10 @@ def faster(made: Compilation) -> Options:
 
     Data in 8 bits where weights have so few bits and data are not rounded yet; bf16 where the target sums its products.
     """
-    if made.options.activations != AUTO or not made.session.computes_in_f32 or len(made.session.levels) > 1:
+    options = made.decided
+    if options.activations != AUTO or len(made.session.levels) > 1:
         return {}
-    if made.decided.activations == ROUNDED:
+    if not precision_of(options.precision).computes_in_f32:
         return {}
     if not _products(made.optimized) or rounds_data(made.optimized):
         return {}

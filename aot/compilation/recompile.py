@@ -15,6 +15,7 @@ from aot.options import CompileOptions
 from aot.options.declaration import Record
 from aot.options.rules import AUTO, EXACT
 from aot.options.table import options as rows
+from aot.precision import F32
 from aot.runtime.loading.manifest import Manifest
 
 
@@ -29,10 +30,14 @@ def options_of(manifest: Manifest, asked: CompileOptions) -> CompileOptions:
 
 
 def with_decided(options: CompileOptions, manifest: Manifest) -> CompileOptions:
-    """Return options with the type of data that weights decided in a library, where it was left to them."""
+    """Return options with the types that weights decided in a library, where they were left to them."""
+    told = manifest.options
+    if options.precision is None:
+        precision = str(told.get("precision", F32))
+        options = replace(options, precision=precision, fast_math=options.fast_math or "fast_math" in told)
     if options.activations != AUTO:
         return options
-    return replace(options, activations=str(manifest.options.get("activations", EXACT)))
+    return replace(options, activations=str(told.get("activations", EXACT)))
 
 
 def is_same(manifest: Manifest, model: Path, options: CompileOptions) -> bool:

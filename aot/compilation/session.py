@@ -12,6 +12,7 @@ from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.levels import names_of
 from aot.codegen.platforms import platform_named
 from aot.codegen.target import Target
+from aot.compilation.asked import Asked
 from aot.compilation.library_state import LibraryState
 from aot.compilation.specialise import SizesByName
 from aot.frontends import framework_of
@@ -19,8 +20,8 @@ from aot.ir.graph import Graph
 from aot.lowering.context import Context
 from aot.options import CompileOptions
 from aot.options.derived import with_environment
-from aot.options.rules import AUTO, ROUNDED
-from aot.precision import precision_of
+from aot.options.rules import AUTO, EXACT, ROUNDED
+from aot.precision import BF16, precision_of
 from aot.runtime.atomic import naming
 from aot.runtime.errors import UnsupportedError
 from aot.runtime.machine import refused_tiles
@@ -57,11 +58,16 @@ class Session:
         options = replace(self.options, target=name, save_temps=None)
         return replace(self, options=options, target=_target(options))
 
-    def with_data(self, rounds: bool) -> Session:
-        """Return the session with data in 8 bits, if weights ask for it (`rounds`) and options leave it to them."""
-        if not rounds or self.options.activations != AUTO:
+    def with_types(self, asked: Asked) -> Session:
+        """Return the session with the types of data and of layers that weights ask for and options leave to them."""
+        options = self.options
+        if options.activations == AUTO and asked.rounds:
+            return replace(self, options=replace(options, activations=ROUNDED))
+        decided = options.precision is not None or options.activations == EXACT or options.weights is not None
+        if decided or not asked.shortens or options.tune is not None or self.levels[1:]:
             return self
-        return replace(self, options=replace(self.options, activations=ROUNDED))
+        short = _short(options)
+        return self if short is None else replace(self, options=short, target=_target(short))
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -105,6 +111,16 @@ class Session:
             path = self.options.save_temps / name
             with naming(path):
                 path.write_text(text())
+
+
+def _short(options: CompileOptions) -> CompileOptions | None:
+    """Return options that compute in bf16 as it is fastest on their target; None where that is no faster than f32."""
+    exact = replace(options, precision=BF16)
+    target = _target(exact)
+    if target.abilities.tiles or "add_even" in target.abilities.intrinsics:
+        return exact
+    fast = replace(exact, fast_math=True)
+    return fast if _target(fast).abilities.sums_pairs else None
 
 
 def _target(options: CompileOptions) -> Target:

@@ -30,6 +30,7 @@ from aot.codegen.llvm.levels import Levels, join
 from aot.codegen.llvm.object.cached_kernels import keeping
 from aot.codegen.versions import join_versions
 from aot.compilation.about import about
+from aot.compilation.asked import Asked, asks_for_bf16
 from aot.compilation.graph_passes import run_all, run_front, run_later_extensions
 from aot.compilation.limits.budget import file_bytes, run_within
 from aot.compilation.recorded_options import recorded_options
@@ -62,23 +63,27 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A model as its file has it; `weight_bits`: those of its small weights, None without any."""
+    """A model as its file has it; `weight_bits`: those of its small weights, None without any.
+
+    `shortens`: its weights ask for layers in bf16.
+    """
 
     graph: Graph
     weight_bits: int | None
+    shortens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
     """A canonical graph, with those of its versions by their sizes; `weight_bits`: of its small weights.
 
-    `rounds`: its weights ask for data in 8 bits, where options leave it to them.
+    `asked`: the types for which its weights ask.
     """
 
     graph: Graph
     report: RunReport
     weight_bits: int | None
-    rounds: bool = False
+    asked: Asked = Asked()
     versions: tuple[tuple[SizesByName, Optimized], ...] = ()
 
 
@@ -133,7 +138,7 @@ def read(session: Session, model: str | Path | Graph) -> Imported:
     programs = len(session.levels) * session.versions
     budget.allow(size, len(list(graph.all_nodes())) * programs, session.options.tune or 0.0)
     session.event("read", 1, 1)
-    return Imported(graph, weight_bits(graph))
+    return Imported(graph, weight_bits(graph), asks_for_bf16(graph))
 
 
 @stage
@@ -161,8 +166,9 @@ def extend(session: Session, imported: Imported, reshapeable: bool = False) -> G
 def optimize(session: Session, imported: Imported) -> Optimized:
     """Make the canonical graph, and one for each combination of sizes that the model is specialised for."""
     session.save("00-imported.txt", lambda: graph_text(imported.graph))
+    session = session.with_types(Asked(shortens=imported.shortens))
     graph, options = copy_graph(imported.graph), session.options
-    lowering = [p.name for p in lowering_pipeline(session.with_data(rounds=True).context)]
+    lowering = [p.name for p in lowering_pipeline(session.with_types(Asked(rounds=True)).context)]
     with within(session.library.scope):
         report = run_all(graph, options, session.library.extensions, lowering, session.event)
     session.save("10-optimized.txt", lambda: graph_text(graph))
@@ -172,7 +178,7 @@ def optimize(session: Session, imported: Imported) -> Optimized:
     rows = rounded_weights(graph.rt_info)
     bits = [r.bits for r in rows if r.bits < SHORT_BITS and prod(r.shape) >= COSTS.min_compressed_elements]
     fewest = min([*bits, *(() if imported.weight_bits is None else (imported.weight_bits,))], default=None)
-    return Optimized(graph, report, fewest, rounds, versions)
+    return Optimized(graph, report, fewest, Asked(rounds, imported.shortens), versions)
 
 
 def _version(session: Session, imported: Imported, sizes: SizesByName) -> Optimized:
@@ -186,7 +192,7 @@ def _version(session: Session, imported: Imported, sizes: SizesByName) -> Optimi
 @stage
 def lower(session: Session, optimized: Optimized) -> Lowered:
     """Define the steps of a graph and of its versions, and run the lowering passes on them."""
-    session = session.with_data(optimized.rounds)
+    session = session.with_types(optimized.asked)
     with within(session.library.scope):
         steps = define(optimized.graph, lower_region)
     options, context = session.options, session.context
@@ -210,7 +216,7 @@ def lower(session: Session, optimized: Optimized) -> Lowered:
 @stage
 def schedule(session: Session, optimized: Optimized, lowered: Lowered) -> Scheduled:
     """Choose schedules and make one program of all versions; its weights are added to the library's."""
-    return _scheduled(session, optimized, lowered, {})
+    return _scheduled(session.with_types(optimized.asked), optimized, lowered, {})
 
 
 def _scheduled(session: Session, optimized: Optimized, lowered: Lowered, kernels: dict[Kernel, str]) -> Scheduled:
@@ -244,7 +250,7 @@ def _tuned(session: Session, graph: Graph, steps: Steps) -> Tuning:
 @stage
 def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built:
     """Generate the code of a program; the weights have their size once all programs of the library are scheduled."""
-    session = session.with_data(optimized.rounds)
+    session = session.with_types(optimized.asked)
     library, rt_info = session.library, optimized.graph.rt_info
     program = replace(scheduled.program, constant_bytes=library.weights.size)
     session.save("30-loops.txt", lambda: loops_text(program))
@@ -274,7 +280,7 @@ def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built
 @stage
 def build_levels(session: Session, optimized: Optimized) -> Levels:
     """Generate the code of several targets: they share the graph and the weights, and nothing in between."""
-    session = session.with_data(optimized.rounds)
+    session = session.with_types(optimized.asked)
     levels = [session.at_level(name) for name in session.levels]
     scheduled = [schedule(level, optimized, lower(level, optimized)) for level in levels]
     return join(session.levels, [build(level, optimized, one) for level, one in zip(levels, scheduled, strict=True)])

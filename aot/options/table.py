@@ -397,9 +397,9 @@ class CompileOptions:
         metavar="N",
         least=1,
     )
-    precision: str = option(
-        "f32",
-        help="Type in which layers compute; auto: by --data of aot compile",
+    precision: str | None = option(
+        None,
+        help="Type in which layers compute, auto: by --data; default: f32, bf16 for decoders with such weights",
         group=Group.NUMBERS,
         commands=CODE,
         metavar="f32|bf16|f16|auto[,LAYER=f32]",

@@ -52,7 +52,7 @@ class CompileKeywords(TypedDict, total=False):
     last_logits: bool | None
     row_lengths: bool
     lora_rank: int | None
-    precision: str
+    precision: str | None
     fast_math: bool
     activations: str
     seed: int | None

@@ -15,6 +15,7 @@ from typing import cast
 
 from aot.codegen.ir.expressions import Expr, variables
 from aot.compilation.about import about
+from aot.compilation.asked import asks_for_bf16
 from aot.extensions.folder import load_extensions
 from aot.frontends import framework_of, front_passes, read_model
 from aot.ir.graph import Graph
@@ -68,6 +69,9 @@ def text(graph: Graph, operations: Counter[str]) -> str:
     lines += [f"  weights {sizes or 'none'}"]
     lines += [f"  control {'  ' * depth}{line}" for depth, line in _control_lines(graph, 0)]
     lines += [f"  state   {name}" for name in sorted(set(_variables(graph)))]
+    if asks_for_bf16(graph):
+        lines.append("  note    weights have 16 bits: layers compute in bf16 where the target is faster in it;")
+        lines.append("            --precision f32 keeps layers in f32")
     if found := rounded_products(graph):
         lines.append(f"  note    {found} products have large weights of 8 bits or fewer, and round data to 8 bits:")
         lines.append("            --activations f32 keeps data in f32")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -23,6 +24,7 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.tools.overview import read, text
 from aot.writers.openvino import write
+from benchmarks.language.random_gguf import Shape, write_random
 from tests.lowering.quantized import HAS
 
 LARGE = 2048  # outputs with which weights are large
@@ -83,6 +85,32 @@ def test_a_faster_precision_is_named_where_there_is_one(kind: str, target: str, 
 def test_small_products_are_not_worth_a_line(rows: int, lines: int) -> None:
     made = stages(network("plain", 32, rows), CompileOptions(target="x86-64-v4-amx"))
     assert len(faster_lines(made, Path("m.xml"))) == lines
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "given", "decided"),
+    [
+        ("BF16", "x86-64-v4-amx", {}, BF16),
+        ("F16", "x86-64-v4-amx", {}, BF16),
+        ("BF16", "x86-64-v4-bf16", {}, FAST),
+        ("BF16", "aarch64-v8.6", {}, BF16),
+        ("BF16", "x86-64-v4", {}, {}),
+        ("BF16", "x86-64-v3,v4-amx", {}, {}),
+        ("F32", "x86-64-v4-amx", {}, {}),
+        ("Q8_0", "x86-64-v4-amx", {}, INT8),
+        ("BF16", "x86-64-v4-amx", {"precision": "f32"}, {}),
+        ("BF16", "x86-64-v4-amx", {"activations": "f32"}, {}),
+        ("BF16", "x86-64-v4-amx", {"weights": "int8"}, INT8),
+    ],
+)
+def test_decoders_with_weights_of_16_bits_compute_in_bf16_where_that_is_faster(
+    tmp_path: Path, kind: str, target: str, given: Options, decided: Options
+) -> None:
+    file = write_random(tmp_path / "m.gguf", Shape("llama", 1, 256, 512, 4, 2, 64, 512), kind)
+    made = stages(file, replace(CompileOptions(target=target), **given))
+    assert made.decided == replace(made.options, **decided)
+    found = read(file)
+    assert ("--precision f32" in text(*found)) == (kind in ("BF16", "F16"))
 
 
 @pytest.mark.parametrize(

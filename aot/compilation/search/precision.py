@@ -108,7 +108,7 @@ class _Search:
     def __init__(
         self, model: str | Path, options: CompileOptions, max_error: float, data: Mapping[str, Array] | Array
     ) -> None:
-        _, _, self.fixed = options.precision.partition(",")
+        _, _, self.fixed = (options.precision or F32).partition(",")
         self.model, self.max_error = model, max_error
         self.observe = options.on_event
         self.options = silent(with_exact_data(options), target="native", specialise=(), tune_file=None)

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
+from aot.ir.types import Array, numpy_dtype
+from aot.runtime.abi import DType
 
 Raw = NDArray[np.uint8]
 Floats = NDArray[np.float32]
@@ -63,20 +65,25 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A type of tensors: `elements` of a row take `bytes`; one of `plain` (a float type) and `split` reads them."""
+    """A type of tensors: `elements` of a row take `bytes`, and are floats of type `plain`, or read by `split`."""
 
     name: str
     elements: int
     bytes: int
     split: Callable[[Raw], Blocks] | None = None
-    plain: Callable[[Raw], Floats] | None = None
+    plain: DType | None = None
 
     def floats(self, raw: Raw) -> Floats:
         """Return all elements in one dimension."""
         if self.plain is not None:
-            return self.plain(raw)
+            return plain_floats(raw, self.plain).astype(np.float32, copy=False)
         assert self.split is not None
         return self.split(raw.reshape(-1, self.bytes)).floats.reshape(-1)
+
+
+def plain_floats(raw: Raw, dtype: DType) -> Array:
+    """Return all elements in one dimension, in their own type."""
+    return np.ascontiguousarray(raw).view(numpy_dtype(dtype))
 
 
 def _halves(raw: Raw) -> Floats:
@@ -223,13 +230,9 @@ def _tq2_0(b: Raw) -> Blocks:
     return _one(lambda: _parts(b[:, :64], 4, 32), _halves(b[:, 64:66]), 2, zero=1)
 
 
-def _bfloats(raw: Raw) -> Floats:
-    return (np.ascontiguousarray(raw).view("<u2").astype(np.uint32) << 16).view(np.float32)
-
-
 FORMATS = {
-    0: Format("F32", 1, 4, plain=lambda raw: np.ascontiguousarray(raw).view("<f4").astype(np.float32, copy=False)),
-    1: Format("F16", 1, 2, plain=_halves),
+    0: Format("F32", 1, 4, plain=DType.F32),
+    1: Format("F16", 1, 2, plain=DType.F16),
     2: Format("Q4_0", 32, 18, _q4_0),
     3: Format("Q4_1", 32, 20, _q4_1),
     6: Format("Q5_0", 32, 22, _q5_0),
@@ -242,7 +245,7 @@ FORMATS = {
     14: Format("Q6_K", 256, 210, _q6_k),
     20: Format("IQ4_NL", 32, 18, _iq4_nl),
     23: Format("IQ4_XS", 256, 136, _iq4_xs),
-    30: Format("BF16", 1, 2, plain=_bfloats),
+    30: Format("BF16", 1, 2, plain=DType.BF16),
     34: Format("TQ1_0", 256, 54, _tq1_0),
     35: Format("TQ2_0", 256, 66, _tq2_0),
     39: Format("MXFP4", 32, 17, _mxfp4),

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.frontends.gguf.blocks import plain_floats
 from aot.frontends.gguf.container import Container, Stored
 from aot.frontends.gguf.numbers import quantized
+from aot.frontends.language.tensors import as_f32
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.inference import MAX_FOLD_ELEMENTS
@@ -50,16 +52,17 @@ class Weights:
         """Return a matrix as f32. `turned`: the first rows of each head that come in pairs, and become halves."""
         stored, build = self._stored(name, (rows, columns)), self._at(name)
         order = halves_first(heads, rows // heads, turned) if turned else None
-        if stored.format.split is None:
-            plain = stored.format.floats(stored.raw).reshape(rows, columns)
-            return build.const(plain if order is None else plain[order], DType.F32, name)
-        return self._compressed(build, stored, order)
+        if stored.format.plain is None:
+            return self._compressed(build, stored, order)
+        plain = plain_floats(stored.raw, stored.format.plain).reshape(rows, columns)
+        return as_f32(build, plain if order is None else plain[order], stored.format.plain, name)
 
     def experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
         stored, build = self._stored(name, (count, rows, columns)), self._at(name)
-        if stored.format.split is None:
-            return build.const(stored.format.floats(stored.raw).reshape(count, rows, columns), DType.F32, name)
-        return self._compressed(build, stored, None)
+        if stored.format.plain is None:
+            return self._compressed(build, stored, None)
+        plain = plain_floats(stored.raw, stored.format.plain)
+        return as_f32(build, plain.reshape(count, rows, columns), stored.format.plain, name)
 
     def _compressed(self, build: Builder, stored: Stored, order: Array | None) -> OutPort:
         parts = quantized(stored, order)

@@ -14,6 +14,7 @@ from aot.frontends.huggingface.quantized import (
     decompressed,
     decompressed_mxfp4,
 )
+from aot.frontends.language.tensors import as_f32
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.origin import Origin
@@ -67,8 +68,7 @@ class FolderWeights:
             return decompressed(build, small, name)
         array = self._array(name, (rows, columns))
         dtype = self.tensors[self._place(name)[0]].dtype
-        made = build.const(array, dtype, name)
-        return made if dtype is DType.F32 else build.Convert(made, destination_type=DType.F32)
+        return as_f32(build, array, dtype, name)
 
     def experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
         _, layer, part, kind = name.split(".")
@@ -80,8 +80,7 @@ class FolderWeights:
         if self.small is not None and self.small.has(places[0]):
             return decompressed(build, self.small.find_all(places, rows, columns), name)
         arrays = [self._stored(place, (rows, columns)) for place in places]
-        made = build.const(np.stack(arrays), self.tensors[places[0]].dtype, name)
-        return build.Convert(made, destination_type=DType.F32)
+        return as_f32(build, np.stack(arrays), self.tensors[places[0]].dtype, name)
 
     def _all_experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
         """Return the matrices of all experts, which are one tensor: of MXFP4, or transposed and of floats."""
@@ -92,8 +91,7 @@ class FolderWeights:
             scales = self._bytes(f"{place}_scales", count, rows * step, groups)[:, first::step]
             return decompressed_mxfp4(self._at(name), blocks, scales, name)
         found = self._stored(place, (count, columns, rows * step))[..., first::step].swapaxes(1, 2)
-        made = self._at(name).const(np.ascontiguousarray(found), self.tensors[place].dtype, name)
-        return self.build.Convert(made, destination_type=DType.F32)
+        return as_f32(self._at(name), np.ascontiguousarray(found), self.tensors[place].dtype, name)
 
     def _bytes(self, place: str, *shape: int) -> Array:
         stored = self.tensors.get(place)

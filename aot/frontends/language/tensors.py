@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
+from aot.runtime.abi import DType
+
+
+def as_f32(build: Builder, array: Array, dtype: DType, name: str) -> OutPort:
+    """Return a constant in the type of its file, converted to f32."""
+    made = build.const(array, dtype, name)
+    return made if dtype is DType.F32 else build.Convert(made, destination_type=DType.F32)
 
 
 class Tensors(Protocol):

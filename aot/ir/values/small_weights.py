@@ -1,7 +1,8 @@
-"""Weights of 8 bits or fewer, as a file has them."""
+"""Weights of 16 bits or fewer, as a file has them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from math import prod
 
 from aot.ir.graph import Graph, Node, OutPort
@@ -38,6 +39,16 @@ def _bits(held: Array | Deferred, dtype: DType, known: int) -> int:
     most, each = 1 << NIBBLE, max(SOME // max(prod(held.shape[1:]), 1), 1)
     pieces = (rows_of(held, n, min(n + each, held.shape[0])) for n in range(0, held.shape[0], each))
     return NIBBLE if all(piece.max(initial=0) < most for piece in pieces) else dtype.bits
+
+
+def has_short_weights(graph: Graph) -> bool:
+    """True if most numbers of the large matrices of constants are floats of 16 bits."""
+    sizes = Counter[bool]()
+    for node in graph.nodes.values():
+        data = node.constant_data
+        if data is not None and data.size > LEAST_ELEMENTS and len(data.shape) > 1 and node.out_ports():
+            sizes[node.out_port().type.dtype in (DType.BF16, DType.F16)] += data.size
+    return sizes[True] > sizes[False]
 
 
 def rounded_products(graph: Graph, least: int = LEAST_ELEMENTS) -> int:

@@ -1,0 +1,21 @@
+"""Types for which the weights of a model ask, where options leave them to the weights."""
+
+from __future__ import annotations
+
+from aot.codegen.dataclass import dataclass
+from aot.ir.graph import Graph
+from aot.ir.values.small_weights import has_short_weights
+from aot.text.library_texts import is_of_language_model
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`rounds`: data in 8 bits; `shortens`: layers in bf16, where the target computes products of it faster."""
+
+    rounds: bool = False
+    shortens: bool = False
+
+
+def asks_for_bf16(graph: Graph) -> bool:
+    """True for a language model of GGUF or of a folder whose matrices have floats of 16 bits."""
+    return is_of_language_model(graph.rt_info) and has_short_weights(graph)
