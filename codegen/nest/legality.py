@@ -186,7 +186,12 @@ def _may_overlap(d: Definition, tile: Tile, s: Schedule) -> bool:
     """True if a tile may compute points of the one before it again, and an axis of dynamic size fills a tile."""
     parts = dict(s.fuse).get(tile.axis, (tile.axis,))
     axes = [a for a in d.axes if a.name in parts]
-    return not s.blocks and fills(axes, tile.size) if varies(axes) else s.matrix is not None
+    if varies(axes):
+        return not s.blocks and fills(axes, tile.size)
+    sums = {a.name for a in d.reduction.axes} if d.reduction is not None else set[str]()
+    blocked = {a for name, _ in s.blocks for a in dict(s.fuse).get(name, (name,))}
+    in_rows = bool(axes) and (s.lanes is None or s.lanes[0] != tile.axis)
+    return s.matrix is not None or (in_rows and sums.isdisjoint(blocked))
 
 
 def _dots(d: Definition, s: Schedule) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
-from math import inf
+from math import gcd, inf
 
 from aot.codegen.ir.access import volume
 from aot.codegen.ir.definition import Definition, Group, RowRange
@@ -383,7 +383,7 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
         looped = segment.count != 1 or kind is LoopKind.PARALLEL
         step = loop if looped else Const(0)
         at = as_expr(segment.start, DType.I64) + step * segment.size
-        at = at if segment.latest is None else prim("min", at, segment.latest)
+        at = at if segment.latest is None else _at_most(step, segment.size, segment.latest)
         size = segment.size if segment.last is None else prim("min", segment.last - at, segment.size)
         span = Span(whole.start + at, size)
         inner = _nested(rest, schedule, spans, lambda s, span=span: body({axis: span, **s}))
@@ -391,6 +391,13 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
     for name, value in reversed(balance(whole.extent, tile)):
         stmts = (Let(name, value, stmts),)
     return stmts
+
+
+def _at_most(step: Expr, size: int, latest: Size) -> Expr:
+    """Return the start of a tile, `latest` at most. A common factor stays outside, where quotients of rows see it."""
+    factor = gcd(size, latest) if isinstance(latest, int) else 1
+    last = latest if factor == 1 or not isinstance(latest, int) else latest // factor
+    return prim("min", step * (size // factor), last) * factor
 
 
 def _label(name: str, spans: Spans) -> str:

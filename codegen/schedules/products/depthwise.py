@@ -48,7 +48,7 @@ def window(request: Request, form: MatmulShape) -> ScheduleChoice:
         most = min(most, max(1, COSTS.max_unrolled_gathers // (width * prod(extent(a) for a in form.sums))))
     height = _pixels(extent(form.rows[-1]), most) if form.rows else 1
     if form.rows:
-        tile.append(row_tile(form.rows[-1:], rows[-1], height))
+        tile.append(row_tile(form.rows[-1:], rows[-1], height, once=d.overwrites))
     if down is not None:
         tile += [Tile(form.lane.name, width, Tail.CUT), Tile(down.name, elements_per_dot(DType.U8), Tail.CUT)]
     elif height == 1 and not alone:

@@ -70,7 +70,10 @@ def grouped(request: Request, form: MatmulShape) -> ScheduleChoice | None:
     schedule = Schedule(
         fuse=lane_fused + row_fused,
         order=(*rows, name, *(a.name for a in sums)),
-        tile=(row_tile(form.rows[-1:], rows[-1], height), *(Tile(a.name, words, Tail.CUT) for a in inner if words)),
+        tile=(
+            row_tile(form.rows[-1:], rows[-1], height, once=d.overwrites),
+            *(Tile(a.name, words, Tail.CUT) for a in inner if words),
+        ),
         unroll=tuple(a.name for a in written),
         lanes=(name, lanes),
         pack=(replace(plan, words=1) if words else plan,),

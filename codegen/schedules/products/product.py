@@ -9,6 +9,7 @@ tiles come out better, and the register tile is the one that costs least for the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -115,7 +116,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> ScheduleChoice:
     inner = tuple(a for n in loops.axes(loops.innermost) for a in form.sums if a.name == n)
     in_pairs = takes_pairs(d, form) or len(field_axes(d, form)) > 0
     row = 1 if in_pairs else row_terms(d, form, prod(map(extent, inner)), target)
-    tile = Product(rows, extent(form.lane), width, depth, cores, resident, 1 + scaled, row)
+    tile = Product(rows, extent(form.lane), width, depth, cores, resident, 1 + scaled, row, has_code=len(loops.rows) < 2)
     word_bytes = _row_words(request, form, inner) if width == BLOCK_COLUMNS and rows > 1 else 0
     height, vectors = tile_of(tile, target)
     if word_bytes:
@@ -148,7 +149,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> ScheduleChoice:
         blocks=blocks,
         order=order,
         tile=(
-            *_row_tiles(d, form, loops, height, fetched),
+            *_row_tiles(d, form, loops, height, fetched, dict(blocks)),
             Tile(form.lane.name, columns, Tail.CUT),
             *_sum_tiles(d, form, loops.innermost, terms, unrolled, run),
         ),
@@ -221,10 +222,14 @@ def _has_many_rows(form: MatmulShape) -> bool:
     return not varies(form.sums) and prod(map(extent, form.rows)) >= COSTS.fetch_rows
 
 
-def _row_tiles(d: Definition, form: MatmulShape, loops: ProductLoops, height: int, fetched: bool) -> list[Tile]:
+def _row_tiles(
+    d: Definition, form: MatmulShape, loops: ProductLoops, height: int, fetched: bool, blocks: Mapping[str, int]
+) -> list[Tile]:
     """Return the tile of the rows, if there are any. `fetched`: panels are prefetched."""
     tiled = [a for a in form.rows if a.name in loops.axes(loops.tiled)]
-    return [row_tile(tiled, loops.tiled, height, few=fetched, once=d.overwrites)] if loops.rows else []
+    once = d.overwrites or not blocks.keys().isdisjoint(loops.sums)
+    count = blocks.get(loops.tiled, 0)
+    return [row_tile(tiled, loops.tiled, height, few=fetched, once=once, count=count)] if loops.rows else []
 
 
 def _sum_tiles(

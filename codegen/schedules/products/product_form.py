@@ -14,6 +14,7 @@ from aot.codegen.ir.numbers.bf16_chains import chain_factors, is_chain_sum
 from aot.codegen.ir.numbers.dot_forms import dot_factors, elements_per_dot, is_arranged, scaled_sum, small_factors
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
+from aot.codegen.schedules.products.register_tile import overlap
 from aot.codegen.schedules.request import Fused
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
@@ -141,13 +142,17 @@ def loops_of(d: Definition, axes: Sequence[Var], fused: Fused = ()) -> tuple[lis
     return [name], ((name, tuple(a.name for a in axes)),)
 
 
-def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False, once: bool = False) -> Tile:
+def row_tile(
+    rows: Sequence[Var], name: str, height: int, few: bool = False, once: bool = False, count: int = 0
+) -> Tile:
     """Return the tile of the rows. A dynamic count is balanced (a loop for each height), or cut if there are many rows.
 
-    Cutting takes five loops. Tiles overlap, in one loop, if there are never fewer rows than a tile has. `few`: do not
-    cut, because the short tiles at the end would take too much of the time. `once`: no row may be computed again.
+    Cutting takes five loops. Tiles overlap, in one loop, if there are never fewer rows than a tile has; those of a
+    static count, if that repeats few of the rows: they are balanced in two loops otherwise. `few`: do not cut, because
+    the short tiles at the end would take too much of the time. `once`: no row may be computed again. `count`: static
+    rows of a block, by default all of them.
     """
-    if varies(rows) and fills(rows, height) and not once:
+    if not once and (fills(rows, height) if varies(rows) else overlap(count or prod(map(extent, rows)), height)):
         return Tile(name, height, Tail.LAP)
     high = not few and height > COSTS.balanced_tile_rows
     many = high and varies(rows) and prod(map(extent, rows)) >= COSTS.balanced_row_tiles * height

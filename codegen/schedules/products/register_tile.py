@@ -24,7 +24,8 @@ class Product:
 
     `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels. `kept`: vectors
     that a step of the sum keeps for each vector of columns; `sums`: accumulators of each point. `terms`: those that a
-    vector of a row holds, which stays in a register; 1 if each is loaded for itself.
+    vector of a row holds, which stays in a register; 1 if each is loaded for itself. `has_code`: a tile that divides
+    rows and columns is preferred, since each other size has code of its own.
     """
 
     rows: int
@@ -35,6 +36,7 @@ class Product:
     kept: int = 0
     sums: int = 1
     terms: int = 1
+    has_code: bool = False
 
 
 def tile_of(product: Product, target: Target) -> tuple[int, int]:
@@ -94,10 +96,14 @@ def _costs(p: Product, target: Target) -> Iterator[tuple[float, int, int]]:
                 continue
             low, more = divmod(p.rows, max(tiles, 1))
             heights = [(low + 1, more), (low, max(tiles, 1) - more)]
+            if more and overlap(p.rows, height):
+                heights = [(low + 1, tiles)]
             whole, columns_left = divmod(columns, vectors * p.width)
             widths = [(vectors, whole), (_cut(columns_left, p.width), 1 if columns_left else 0)]
             each = [(m * n, h, v) for h, m in heights for v, n in widths if h and m and n]
             cost = sum(n * _step(h, v, free - reserved - p.kept * v, p.terms) for n, h, v in each)
+            if p.has_code:
+                cost *= 1 + COSTS.tile_code * (len(each) - 1)
             if p.rows <= COSTS.single_use_rows and panel > target.l1 * 3 // 4:
                 cost += (tiles - 1) * -(-columns // p.width)
             if height >= p.rows and p.depth * columns >= COSTS.shared_panel_bytes:
@@ -118,6 +124,12 @@ def _step(height: int, vectors: int, registers: int, terms: int) -> float:
     """
     loads = height / terms + vectors + 2 * max(0, (height + 1) * vectors - registers)
     return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
+
+
+def overlap(rows: int, height: int) -> bool:
+    """True if the last tile of up to `height` rows computes few rows again, so that all tiles have one height."""
+    tiles = tile_count(rows, height)
+    return tiles > 1 and tile_count(rows, tiles) * tiles - rows <= COSTS.max_overlap * rows
 
 
 def tile_count(n: int, size: int) -> int:

@@ -18,6 +18,8 @@ from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
 from aot.codegen.nest.nest import apply
 from tests.codegen.nest.test_nest import matmul, params
 
+OVERLAP = "tiles that overlap are those of tile registers, or of enough rows, each of which is summed at once"
+
 
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -45,6 +47,9 @@ from tests.codegen.nest.test_nest import matmul, params
         ({"pitch": (("e", 16),)}, "c: pitch belong to a group, got 1"),
         ({"members": (Schedule(),)}, "c: members belong to a group, got 1"),
         ({"tile": (Tile("i", 3, Tail.SHORT),)}, "c: tiles with a short one belong to a group, got 'i'"),
+        ({"tile": (Tile("k", 3, Tail.LAP),)}, f"c: {OVERLAP}, got 'k'"),
+        ({"tile": (Tile("j", 3, Tail.LAP),), "lanes": ("j", 2)}, f"c: {OVERLAP}, got 'j'"),
+        ({"tile": (Tile("i", 3, Tail.LAP),), "blocks": (("k", 4),)}, f"c: {OVERLAP}, got 'i'"),
         ({"order": ("j", "i"), "parallel": "i"}, "k: the parallel loop must be outermost, got 'i' inside another loop"),
     ],
 )
