@@ -7,6 +7,7 @@ from itertools import chain
 from operator import is_
 
 from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
+from aot.codegen.ir.primitives import FUNCTIONS
 
 NONE = frozenset[Var]()
 NO_NAMES = frozenset[str]()
@@ -74,6 +75,11 @@ def walk(*roots: Expr) -> Iterable[Expr]:
         seen.add(id(node))
         yield node
         stack.extend(reversed(children(node)))
+
+
+def calls_functions(root: Expr) -> bool:
+    """True if an expression has a function of floats that is written out as 10 to 30 instructions."""
+    return any(isinstance(e, Prim) and e.fn in FUNCTIONS for e in walk(root))
 
 
 # Results are cached in the expression, which never changes. It must not cache a reference to itself: only the garbage

@@ -37,9 +37,11 @@ from __future__ import annotations
 SHORT_FUNCTIONS = frozenset(
     "exp_short erf_short tanh_short sigmoid_short sigmoid_level mish_short gelu_short gelu_tanh_short".split()
 )
-PRIMS = SHORT_FUNCTIONS | frozenset(
-    "add sub mul neg abs min max larger sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan "
-    "asin acos atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away "
+FUNCTIONS = SHORT_FUNCTIONS | frozenset(  # those that are written out as polynomials, of floats
+    "pow atan2 exp exp_normal log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf".split()
+)
+PRIMS = FUNCTIONS | frozenset(
+    "add sub mul neg abs min max larger sign div floordiv mod rem sqrt floor ceil trunc round_even round_away "
     "eq ne lt le gt ge and or xor not shl shr select cast bits fma within dot even odd word lookup "
     "centred block_dot row_words low_halves high_halves "
     "exact_add exact_sub exact_mul exact_fma fixed_product".split()

@@ -80,15 +80,18 @@ class Points:
     def point(self, axis: Var) -> Var:
         return Var(f"{axis.name}.t", self.spans[axis].extent)
 
-    def each(self, stmts: Stmts, extra: Spans | None = None) -> Stmts:
-        """Build loops that run `stmts` for every point. `extra`: the current tiles of the reduction axes."""
+    def each(self, stmts: Stmts, extra: Spans | None = None, looped: Var | None = None) -> Stmts:
+        """Build loops that run `stmts` for every point, all unrolled but that over the axis `looped`.
+
+        `extra`: the current tiles of the reduction axes.
+        """
         lets = self.values(extra or {})
         for axis in reversed(self.axes):
             point = self.point(axis)
             ready = depending(lets, point)
             stmts = bound(stmts, ready)
             lets = [x for x in lets if x not in ready]
-            kind = LoopKind.VECTOR if axis is self.vector else LoopKind.UNROLLED
+            kind = LoopKind.VECTOR if axis is self.vector else LoopKind.SERIAL if axis is looped else LoopKind.UNROLLED
             stmts = (For(point, stmts, kind, self.lanes if axis is self.vector else 1),)
         return bound(stmts, lets)
 

@@ -15,10 +15,11 @@ from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import typical, varies, volume
 from aot.codegen.ir.definition import LOCAL, Definition, Group
-from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.expressions import calls_functions, rewrite, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, cast, dense, prim
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.ir.traverse import members
 from aot.codegen.schedules.products.product import product
 from aot.codegen.schedules.products.product_form import width_of
 from aot.codegen.schedules.request import Request
@@ -325,15 +326,19 @@ def _plan(
         pitch=((f"v{LOCAL}", 16), (f"m{LOCAL}", 16)),
         parallel=axes[0].name if len(axes) == 1 or typical(axes[0].extent or 1) > 1 else axes[-1].name,
         members=(
-            _written_out(forward.axes[-1], starts, (), target.lanes(v.dtype)),
+            _written_out(forward, starts, (), target.lanes(v.dtype)),
             replace(plan, parallel=None),
-            _written_out(backward.axes[-1], ends, edges, target.lanes(m.dtype)),
+            _written_out(backward, ends, edges, target.lanes(m.dtype)),
         ),
     )
 
 
-def _written_out(lane: Var, transforms: tuple[Transform, ...], edges: tuple[Tile, ...], lanes: int) -> Schedule:
-    """Schedule the transforms of all directions, unrolled, in vectors of up to `lanes`."""
+def _written_out(group: Group, transforms: tuple[Transform, ...], edges: tuple[Tile, ...], lanes: int) -> Schedule:
+    """Schedule the transforms of all directions, unrolled, in vectors of up to `lanes`.
+
+    Columns whose results call functions are a loop, for the size of the code.
+    """
+    lane = group.axes[-1]
     lanes = width_of(typical(lane.extent or 1), lanes)
 
     def full(t: Transform, output: str) -> tuple[Schedule, ...]:
@@ -346,4 +351,6 @@ def _written_out(lane: Var, transforms: tuple[Transform, ...], edges: tuple[Tile
     if len(transforms) == 1:
         return Schedule(tile=tile, members=down)
     across = full(transforms[1], "o")
-    return Schedule(tile=tile, members=(Schedule(unroll=("i",), members=across), Schedule(unroll=("o",), members=down)))
+    calls = any(calls_functions(d.value) for d in members(group))
+    rows = Schedule(unroll=("i",), members=across)
+    return Schedule(tile=tile, members=(rows, Schedule(unroll=() if calls else ("o",), members=down)))

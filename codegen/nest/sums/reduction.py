@@ -14,7 +14,7 @@ from functools import partial
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.definition import Definition, identity
-from aot.codegen.ir.expressions import loads, rewrite
+from aot.codegen.ir.expressions import loads
 from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
@@ -48,7 +48,7 @@ from aot.codegen.ir.numbers.dot_forms import (
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.nest.points import Points, Span, Spans, Stmts, size_of, unrolled
 from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
-from aot.codegen.nest.stored import at_point, unused_name
+from aot.codegen.nest.stored import unused_name
 from aot.codegen.nest.sums.chain_loops import chain_loops
 from aot.codegen.nest.sums.half_sums import in_halves
 from aot.codegen.nest.sums.long_sums import (
@@ -63,6 +63,7 @@ from aot.codegen.nest.sums.long_sums import (
 from aot.codegen.nest.sums.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
 from aot.codegen.nest.sums.row_vectors import row_vectors
 from aot.codegen.nest.sums.scaled_steps import RegisterValue, ScaledStep, register_values, with_register_values
+from aot.codegen.nest.sums.tile_results import tile_results
 from aot.codegen.nest.sums.word_blocks import WordBlocks, WordRows, word_vectors
 from aot.runtime.abi import DType
 
@@ -229,7 +230,7 @@ def _between_blocks(
     """
     cell = points.cell
     first = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
-    last = points.each((at_point(definition, rewrite(definition.value, {reduction: Load(acc, cell)}), points),))
+    last = tile_results(definition, reduction, points, acc)
     for axis in reduction.axes:
         if axis in block_spans:
             begin, extent = block_spans[axis].start, size_of(axis.extent)

@@ -116,7 +116,9 @@ def in_register_tiles(request: Request, form: MatmulShape) -> ScheduleChoice:
     inner = tuple(a for n in loops.axes(loops.innermost) for a in form.sums if a.name == n)
     in_pairs = takes_pairs(d, form) or len(field_axes(d, form)) > 0
     row = 1 if in_pairs else row_terms(d, form, prod(map(extent, inner)), target)
-    tile = Product(rows, extent(form.lane), width, depth, cores, resident, 1 + scaled, row, has_code=len(loops.rows) < 2)
+    tile = Product(
+        rows, extent(form.lane), width, depth, cores, resident, 1 + scaled, row, has_code=len(loops.rows) < 2
+    )
     word_bytes = _row_words(request, form, inner) if width == BLOCK_COLUMNS and rows > 1 else 0
     height, vectors = tile_of(tile, target)
     if word_bytes:

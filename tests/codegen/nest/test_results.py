@@ -120,3 +120,20 @@ def test_bytes_are_packed_beside_floats() -> None:
     text = emit(kernel, target=AVX512).text()
     assert text.count("call <64 x i8> @llvm.x86.avx512.packuswb.512") == 1
     assert "alloca" not in text
+
+
+def test_functions_of_a_large_tile_are_called_in_a_loop() -> None:
+    """Bits are those of small tiles. Where a result lies across the lanes and is transposed, all are written out."""
+    i, j, k = Var("i", ROWS), Var("j", COLUMNS), Var("k", TERMS)
+    a, b = dense("a", ROWS, TERMS), dense("b", TERMS, COLUMNS)
+    sums = prim("exp", Reduce("add", (k,), a[i, k] * b[k, j]) / 64.0)
+    across = work(sums, (i, j))
+    beside = replace(across, results=across.results[:1])
+    found: list[tuple[np.ndarray, ...]] = []
+    for height, looped in ((6, True), (3, False)):
+        plan = Schedule(tile=(Tile("i", height, Tail.CUT), WIDE), lanes=("j", 16))
+        assert ("for i.t in 6" in kernel_text(apply("k", beside, plan, buffers()))) == looped
+        assert "for i.t in" not in kernel_text(apply("k", across, plan, buffers()))
+        found += [computed(beside, plan)]
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

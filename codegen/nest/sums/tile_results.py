@@ -1,0 +1,52 @@
+"""Results of a tile of sums: written out for each point, or, where they call functions, by a loop over its rows.
+
+acc[6, 64] is summed                       total[p.t, c.t] = acc[p.t, c.t]         in memory, for all points
+unrolled p.t in 6:                         for p.t in 6:
+  y[p, c] = exp(acc[p.t, c.t])               y[p, c] = exp(total[p.t, c.t])
+
+A function is 10 to 30 instructions, which tiles of 24 vectors would have 24 times: a quarter of YOLOv8n's code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import access
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import calls_functions, loads, rewrite
+from aot.codegen.ir.loops import Alloc, Buffer, Load, Reduce, Space, Store, Var
+from aot.codegen.nest.points import Points, Stmts
+from aot.codegen.nest.stored import at_point, unused_name
+
+
+def tile_results(definition: Definition, reduction: Reduce, points: Points, acc: Buffer) -> Stmts:
+    """Return the stores of all points of a tile whose sums are in the accumulators `acc`."""
+    row = _looped_row(definition, points)
+    if row is None:
+        return _stores(definition, reduction, points, acc)
+    total = replace(acc, name=unused_name("total", definition), space=Space.STACK)
+    kept = points.each((Store(total, points.cell, Load(acc, points.cell)),))
+    return (Alloc(total, (*kept, *_stores(definition, reduction, points, total, row))),)
+
+
+def _stores(definition: Definition, reduction: Reduce, points: Points, total: Buffer, row: Var | None = None) -> Stmts:
+    value = rewrite(definition.value, {reduction: Load(total, points.cell)})
+    return points.each((at_point(definition, value, points),), looped=row)
+
+
+def _looped_row(definition: Definition, points: Points) -> Var | None:
+    """Return the axis of the rows whose results a loop computes; None if all are written out.
+
+    Lanes that lie apart in memory are transposed with those of the other rows.
+    """
+    lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
+    if lane is None or len(rows) != 1:
+        return None
+    vectors = points.extent(rows[0]) * points.extent(lane) // points.lanes
+    if not calls_functions(definition.value) or vectors < COSTS.min_looped_results:
+        return None
+    places = [(definition.out, definition.target), *((r.out, r.index) for r in definition.results)]
+    stored = [access(*place, definition.axes).steps[lane] for place in places]
+    read = [access(x.buffer, x.index, definition.axes).steps[lane] for x in loads(definition.value)]
+    return rows[0] if set(stored) == {1} and set(read) <= {0, 1} else None
