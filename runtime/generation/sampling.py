@@ -15,6 +15,7 @@ LEAST_EXPONENT = -700.0  # exp of it, 1e-304, is a normal number
 LOG2_E = 1.4426950408889634
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # the first bits of ln 2: products with small integers are exact
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+SORTED = 256  # most probable tokens that are sorted before others: most draws are one of them
 EXP_TERMS = tuple(1 / factorial(n) for n in range(13, -1, -1))  # of the series; the rest adds up to 4e-18
 
 
@@ -59,28 +60,33 @@ class Sampler:
         """Return the next token for logits [words]; UsageError if none of them is a number."""
         if np.isnan(logits).any():
             raise UsageError("sampling: logits must be numbers, got NaN")
-        how, greatest = self._sampling, int(logits.argmax())
-        if how.temperature == 0 or np.isinf(logits[greatest]):
-            return greatest
-        order, sums, total = candidates(logits, how)
-        drawn = int(np.searchsorted(sums, self._random.random() * total, "right"))
-        return int(order[min(drawn, len(order) - 1)])
+        how, first = self._sampling, int(logits.argmax())
+        if how.temperature == 0 or np.isinf(logits[first]):
+            return first
+        return drawn(logits, how, self._random.random())
 
 
-def candidates(logits: Logits, how: Sampling) -> tuple[NDArray[np.intp], NDArray[np.float64], float]:
-    """Return the tokens that may be drawn, the most probable first, running sums of their weights, and their whole sum.
+def drawn(logits: Logits, how: Sampling, number: float) -> int:
+    """Return the token that a number from 0 to 1 draws.
 
     A weight is exp((logit - greatest logit) / temperature). Sums are added up one by one: of all tokens in the order
-    of their numbers, else of the most probable first.
+    of their numbers, else of the most probable first, of which no more are sorted than the draw needs.
     """
     weights = exponentials((logits.astype(np.float64) - np.float64(logits.max())) / how.temperature)
-    order = _greatest(logits, how.top_k)
-    sums = np.cumsum(weights[order])
-    total = float(sums[-1] if len(order) < len(logits) else np.cumsum(weights)[-1])
-    if how.top_p == 1:
-        return order, sums, total
-    count = min(int(np.searchsorted(sums, how.top_p * total, "left")) + 1, len(order))
-    return order[:count], sums[:count], float(sums[count - 1])
+    most = how.top_k if 0 < how.top_k < len(logits) else len(logits)
+    total = float(np.cumsum(weights)[-1]) if most == len(logits) else 0.0
+    size = min(most, SORTED) if total else most
+    while True:
+        order = greatest(logits, size)
+        sums = np.cumsum(weights[order])
+        whole, count = total or float(sums[-1]), most
+        if how.top_p < 1:
+            count = min(int(np.searchsorted(sums, how.top_p * whole, "left")) + 1, most)
+            whole = float(sums[:count][-1])
+        place = int(np.searchsorted(sums[:count], number * whole, "right"))
+        if count <= size or (how.top_p == 1 and place < size):
+            return int(order[min(place, count - 1)])
+        size = min(16 * size, most)
 
 
 def exponentials(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,11 +99,12 @@ def exponentials(x: NDArray[np.float64]) -> NDArray[np.float64]:
     rest = (held - twos * LN2_HIGH) - twos * LN2_LOW
     found = np.full_like(rest, EXP_TERMS[0])
     for term in EXP_TERMS[1:]:
-        found = found * rest + term
+        found *= rest
+        found += term
     return np.where(x >= LEAST_EXPONENT, np.ldexp(found, twos.astype(np.int32)), 0.0)
 
 
-def _greatest(logits: Logits, count: int) -> NDArray[np.intp]:
+def greatest(logits: Logits, count: int) -> NDArray[np.intp]:
     """Return the places of the `count` greatest logits (0: of all), the greatest first, of equal ones the first."""
     if not 0 < count < len(logits):
         return np.argsort(-logits, kind="stable")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aot.runtime.errors import UsageError
-from aot.runtime.generation.sampling import Sampler, Sampling, candidates, exponentials
+from aot.runtime.generation.sampling import Logits, Sampler, Sampling, drawn, exponentials, greatest
 
 LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.4, 0.05], np.float32))
 
@@ -25,10 +25,7 @@ LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.4, 0.05], np.float32))
     ],
 )
 def test_which_tokens_may_be_drawn(how: Sampling, tokens: list[int]) -> None:
-    order, sums, total = candidates(LOGITS, how)
-    assert order.tolist() == tokens
-    assert (np.diff(np.diff(sums, prepend=0)) <= 1e-9).all()
-    assert total == pytest.approx(sums[-1])
+    assert list(dict.fromkeys(drawn(LOGITS, how, n / 1000) for n in range(1000))) == tokens
     sampler = Sampler(how)
     assert {sampler.choose(LOGITS) for _ in range(400)} == set(tokens)
 
@@ -88,4 +85,24 @@ def test_the_greatest_are_those_of_a_whole_sort(count: int) -> None:
     for logits in (random.standard_normal(200), random.integers(-5, 5, 200)):
         logits = logits.astype(np.float32)
         wanted = np.argsort(-logits, kind="stable")[:count]
-        np.testing.assert_array_equal(candidates(logits, Sampling(1.0, count))[0], wanted)
+        np.testing.assert_array_equal(greatest(logits, count), wanted)
+
+
+@pytest.mark.parametrize("scale", [0.01, 2.0, 30.0])
+@pytest.mark.parametrize(
+    "how", [Sampling(1.0), Sampling(0.7, top_p=0.99), Sampling(2.0, 1000, 0.999), Sampling(1.0, 999)]
+)
+def test_draws_are_those_of_a_whole_sort(how: Sampling, scale: float) -> None:
+    """Tokens are sorted as far as a draw needs, the sums have the bits of all."""
+    random = np.random.default_rng(3)
+    logits: Logits = np.round(scale * random.standard_normal(6000), 2).astype(np.float32)
+    weights = exponentials((logits.astype(np.float64) - logits.max()) / how.temperature)
+    order = np.argsort(-logits, kind="stable")[: how.top_k or None]
+    sums = np.cumsum(weights[order])
+    total = sums[-1] if how.top_k else np.cumsum(weights)[-1]
+    if how.top_p < 1:
+        count = min(np.searchsorted(sums, how.top_p * total) + 1, len(order))
+        order, sums, total = order[:count], sums[:count], sums[count - 1]
+    for number in (0.0, *random.random(20), 1 - 2**-53):
+        wanted = order[min(np.searchsorted(sums, number * total, "right"), len(order) - 1)]
+        assert drawn(logits, how, float(number)) == wanted
