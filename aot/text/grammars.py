@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,7 +34,9 @@ def grammar_of(kind: str, text: str) -> str:
     with _refused(kind):
         package = _package()
         if kind == SCHEMA:
-            return str(package.LLMatcher.grammar_from_json_schema(text, defaults=SPACE))
+            schema = json.loads(text)
+            schema = json.dumps(_one_of_resolved(schema, schema))
+            return str(package.LLMatcher.grammar_from_json_schema(schema, defaults=SPACE))
         return str(package.grammar_from(kind, text))
 
 
@@ -45,7 +47,7 @@ def grammar_of_calls(functions: Sequence[Mapping[str, object]], key: str, *, lis
     for n, function in enumerate(functions):
         head = f'{begin}{{"name": {json.dumps(function["name"])}, "{key}": '
         schema = {"type": "object", **dict(_object(function.get("parameters")))}
-        text = json.dumps({**schema, "x-guidance": SPACE})
+        text = json.dumps({**dict(_object(_one_of_resolved(schema, schema))), "x-guidance": SPACE})
         rules.append(f"call_{n}: {json.dumps(head)} args_{n} {json.dumps('}' + end)}\nargs_{n}: %json {text}")
     return str(_package().LLMatcher.grammar_from_lark("\n".join(rules)))
 
@@ -122,6 +124,32 @@ class _Spelled:
         if isinstance(text, bytes):
             raise TypeError(text)  # so the package learns that texts are taken
         return self._inner.encode(text)
+
+
+def _one_of_resolved(value: object, root: object) -> object:
+    """Return a schema whose lists of `oneOf` hold schemas in place of references to them.
+
+    The package follows `oneOf` where it sees that no value fits two of them, and it does not look behind references.
+    """
+    if isinstance(value, list):
+        return [_one_of_resolved(one, root) for one in cast("list[object]", value)]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _one_of_resolved(one, root) for key, one in cast("dict[str, object]", value).items()}
+    if isinstance(options := found.get("oneOf"), list):
+        found["oneOf"] = [_referred(one, root) for one in cast("list[object]", options)]
+    return found
+
+
+def _referred(option: object, root: object) -> object:
+    """Return the schema that an option refers to, or the option where it is no reference alone."""
+    path = _object(option).get("$ref")
+    if not isinstance(path, str) or not path.startswith("#/") or len(_object(option)) > 1:
+        return option
+    found = root
+    for name in path[2:].split("/"):
+        found = _object(found).get(name.replace("~1", "/").replace("~0", "~"))
+    return option if found is None else found
 
 
 def _object(value: object) -> Mapping[str, object]:
