@@ -77,7 +77,20 @@ def test_a_completion_is_that_of_the_generator(url: str, library: Path, more: An
     assert post(url, "completions", prompt=[49, 43, 50, 61], max_tokens=8, **more).json()["choices"] == found["choices"]
     streamed = events(post(url, "completions", prompt="1+2=", max_tokens=8, stream=True, **more))
     assert "".join(e["choices"][0]["text"] for e in streamed) == expected
+    counts = {name: found["timings"][name] for name in ("prompt_n", "cache_n", "predicted_n")}
+    assert counts == {"prompt_n": 4, "cache_n": 0, "predicted_n": found["usage"]["completion_tokens"]}
+    assert [e["timings"]["predicted_n"] for e in streamed if "timings" in e] == [counts["predicted_n"]]
+    assert found["timings"]["prompt_ms"] > 0 and found["timings"]["predicted_per_second"] > 0
     assert [e["choices"][0]["finish_reason"] for e in streamed][-1] in ("stop", "length")
+
+
+def test_each_prompt_gets_its_answers(url: str, library: Path) -> None:
+    more = {"max_tokens": 6, "n": 2, "temperature": 1.5, "seed": 7}
+    found = post(url, "completions", prompt=["1+2=", [51, 51]], **more).json()
+    assert [choice["index"] for choice in found["choices"]] == [0, 1, 2, 3]
+    expected = [wanted(library, text, 6, Sampling(1.5, seed=seed)) for text in ("1+2=", "33") for seed in (7, 8)]
+    assert [choice["text"] for choice in found["choices"]] == expected
+    assert found["usage"]["prompt_tokens"] == 6
 
 
 def test_a_chat_is_rendered_by_the_models_template(url: str, library: Path) -> None:
@@ -199,7 +212,8 @@ def test_requests_at_once_get_their_own_answers(url: str, library: Path) -> None
         ("completions", {"prompt": "1", "max_tokens": 200}, 400, "max_tokens", "at most 99 behind 1 tokens"),
         ("completions", {"prompt": "1" * 200}, 400, "prompt", "1 to 99 tokens"),
         ("completions", {"prompt": ""}, 400, "prompt", "got 0 tokens"),
-        ("completions", {"prompt": ["a", "b"]}, 400, "prompt", "one text, or a list of tokens"),
+        ("completions", {"prompt": ["1", []]}, 400, "prompt", "a text, a list of tokens, or a list of them"),
+        ("completions", {"prompt": ["1"] * 6, "n": 3}, 400, "prompt", "for 16 answers at most, got 6 with 3 each"),
         ("completions", {"prompt": [1, 1 << 40]}, 400, None, "tokens are 0 to 63"),
         ("completions", {"prompt": "1", "temperature": 3}, 400, "temperature", "a number from 0 to 2"),
         ("completions", {"prompt": "1", "top_p": 0}, 400, "top_p", "a number from 1e-06 to 1"),

@@ -157,9 +157,14 @@ def test_the_server_answers_with_the_text(library: Path) -> None:
             post().json().keys() == {"text"}
             and post(response_format="text").headers["content-type"][:10] == "text/plain"
         )
+        first = told["segments"][0]
+        srt, vtt = (post(response_format=form, language="de").text.splitlines() for form in ("srt", "vtt"))
+        begin, end = (f"00:00:{first[name]:06.3f}" for name in ("start", "end"))
+        assert vtt[:4] == ["WEBVTT", "", f"{begin} --> {end}", first["text"]]
+        assert srt[:3] == ["1", vtt[2].replace(".", ","), first["text"]]
         for fields, field in (
             ({"file": "none"}, "file"),
-            ({"response_format": "srt"}, "response_format"),
+            ({"response_format": "docx"}, "response_format"),
             ({"language": "xx"}, "language"),
             ({"prompt": "as before"}, "prompt"),
         ):

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import AotError
 from aot.serve.faults import UnknownModelError, http_status
 from aot.serve.openai.answer import Delta
@@ -27,23 +28,56 @@ TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_e
 Deltas = AsyncGenerator[tuple[int, Delta]]  # of several answers, with their numbers
 
 
+@dataclass(slots=True)
+class Timings:
+    """When the first of the answers to a request began, and when its first and its last text came, in seconds."""
+
+    begin: float = 0.0
+    first: float = 0.0
+    last: float = 0.0
+
+    def start(self) -> None:
+        """Note that an answer begins, unless another one has."""
+        self.begin = self.begin or time.monotonic()
+
+    def came(self) -> None:
+        """Note that new text has come."""
+        self.last = time.monotonic()
+        self.first = self.first or self.last
+
+    def fields(self, known: int, given: int, made: int) -> dict[str, object]:
+        """Return times and speeds as llama.cpp's server writes them, for so many tokens of the prompts and answers."""
+        prompt, rest = max(self.first - self.begin, 1e-6), max(self.last - self.first, 1e-6)
+        return {
+            "cache_n": known,
+            "prompt_n": given - known,
+            "prompt_ms": round(prompt * 1e3, 3),
+            "prompt_per_second": round((given - known) / prompt, 3),
+            "predicted_n": made,
+            "predicted_ms": round(rest * 1e3, 3),
+            "predicted_per_second": round(max(made - 1, 0) / rest, 3),
+        }
+
+
 class CompletionFormat:
     """The answers to one request and their parts."""
 
-    def __init__(self, wanted: CompletionRequest, given: int, tokenizer: Tokenizer) -> None:
-        """`given`: tokens of the prompt."""
-        self.wanted, self.given = wanted, given
+    def __init__(self, wanted: CompletionRequest, given: Sequence[int], tokenizer: Tokenizer) -> None:
+        """`given`: tokens of each prompt."""
+        self.wanted, self.given = wanted, sum(given)
         chat = wanted.messages is not None
-        self.known = 0  # tokens of the prompt that were computed before
+        self.known = [0] * len(given)  # tokens of each prompt that were computed before
+        self.timings = Timings()
         kind = "chat.completion" if chat else "text_completion"
         self.kind, self.chunk = kind, "chat.completion.chunk" if chat else kind
         name = f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}"
         self._head: dict[str, object] = {"id": name, "created": int(time.time()), "model": wanted.model}
-        self.choices = [Choice(wanted, n, chat, tokenizer) for n in range(wanted.answers)]
+        self.choices = [Choice(wanted, n, chat, tokenizer) for n in range(len(given) * wanted.answers)]
 
     def whole(self) -> dict[str, object]:
         choices = [choice.whole() for choice in self.choices]
-        return {**self._head, "object": self.kind, "choices": choices, "usage": self.usage()}
+        usage, timings = self.usage(), self._timings()
+        return {**self._head, "object": self.kind, "choices": choices, "usage": usage, "timings": timings}
 
     def begin(self) -> list[bytes]:
         """Return the events before the first part."""
@@ -51,23 +85,35 @@ class CompletionFormat:
 
     def events(self, number: int, delta: Delta) -> list[bytes]:
         """Take a part of an answer and return its events."""
-        head = {**self._head, "object": self.chunk}
-        return [event({**head, "choices": [choice]}) for choice in self.choices[number].deltas(delta)]
+        told = self.choices[number].deltas(delta)
+        trees: list[dict[str, object]] = [{**self._head, "object": self.chunk, "choices": [one]} for one in told]
+        if not self.wanted.usage and all(choice.reason is not None for choice in self.choices):
+            trees[-1]["timings"] = self._timings()
+        return [event(tree) for tree in trees]
 
     def end(self) -> list[bytes]:
         """Return the events behind the last part."""
         if not self.wanted.usage:
             return [DONE]
-        return [event({**self._head, "object": self.chunk, "choices": [], "usage": self.usage()}), DONE]
+        told: dict[str, object] = {"choices": [], "usage": self.usage(), "timings": self._timings()}
+        return [event({**self._head, "object": self.chunk, **told}), DONE]
 
     def failed(self, error: AotError) -> list[bytes]:
         """Return the events of an error, which comes after the status was sent."""
         return [event(error_tree(error, http_status(error))), DONE]
 
     def usage(self) -> dict[str, object]:
-        tokens = sum(choice.tokens for choice in self.choices)
+        tokens = self.tokens
         counts = {"prompt_tokens": self.given, "completion_tokens": tokens, "total_tokens": self.given + tokens}
-        return {**counts, "prompt_tokens_details": {"cached_tokens": self.known}}
+        return {**counts, "prompt_tokens_details": {"cached_tokens": sum(self.known)}}
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all answers up to now."""
+        return sum(choice.tokens for choice in self.choices)
+
+    def _timings(self) -> dict[str, object]:
+        return self.timings.fields(sum(self.known), self.given, self.tokens)
 
 
 class Choice:

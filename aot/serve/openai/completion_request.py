@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from aot.codegen.dataclass import dataclass
@@ -56,7 +56,9 @@ NEUTRAL: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A request. `prompt`: a text or tokens; `messages`: of a chat; `tokens`: at most, None: as many as fit.
+    """A request. `prompts`: texts or tokens, each of which gets `answers`; `messages`: of a chat, instead of them.
+
+    `tokens`: of an answer at most, None: as many as fit.
 
     `tools`: functions that may be called; `called`: those one of which must be. `grammar`: what answers must follow.
     `start`: tokens that begin an answer about a text, none: those of the model.
@@ -64,7 +66,7 @@ class CompletionRequest:
     """
 
     model: str
-    prompt: str | list[int] | None
+    prompts: Sequence[str | list[int]]
     messages: list[dict[str, object]] | None
     tokens: int | None
     rules: SamplingRules
@@ -87,18 +89,18 @@ def completion_request_of(tree: Mapping[str, object], *, chat: bool) -> Completi
     check_others("", tree, known, NEUTRAL)
     tools = tools_of(tree) if chat else ()
     called = called_of(tree, tools) if chat else ()
-    form = tree.get("response_format")
+    form, answers = tree.get("response_format"), whole_of(tree, "n", 1, 1, MAX_ANSWERS + 1)
     tokens = "max_completion_tokens" if tree.get("max_completion_tokens") is not None else "max_tokens"
     return CompletionRequest(
         model_of(tree),
-        None if chat else _prompt(tree.get("prompt")),
+        () if chat else _prompts(tree.get("prompt"), answers),
         messages_of(tree.get("messages")) if chat else None,
         tokens_of(tree, tokens, None if chat else DEFAULT_TOKENS),
         sampling_rules_of(tree, _top(tree, chat)),
         stops_of(tree.get("stop")),
         flag_of(tree, "stream"),
         usage_of(tree.get("stream_options")),
-        whole_of(tree, "n", 1, 1, MAX_ANSWERS + 1),
+        answers,
         tools,
         called,
         grammar_of(tree, None if form is None else schema_of(form, "response_format"), called),
@@ -202,13 +204,14 @@ def tokens_of(tree: Mapping[str, object], field: str, default: int | None) -> in
     return default if tree.get(field) is None else whole_of(tree, field, 0, 1, 1 << 31)
 
 
-def _prompt(value: object) -> str | list[int]:
-    if isinstance(value, str):
-        return value
+def _prompts(value: object, answers: int) -> list[str | list[int]]:
+    """Return the prompts, each of which gets so many answers."""
     found = list_of(value)
-    if len(found) == 1 and isinstance(found[0], str):
-        return found[0]
-    return _tokens(found, "prompt", "one text, or a list of tokens", value)
+    several = found if found and all(isinstance(one, str | list) for one in found) else [value]
+    rule = f"a text, a list of tokens, or a list of them for {MAX_ANSWERS} answers at most"
+    if len(several) * answers > MAX_ANSWERS:
+        raise FieldError("prompt", rule, f"{len(several)} with {answers} each")
+    return [one if isinstance(one, str) else _tokens(list_of(one), "prompt", rule, value) for one in several]
 
 
 def start_of(tree: Mapping[str, object]) -> tuple[int, ...]:

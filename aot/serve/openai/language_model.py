@@ -61,23 +61,25 @@ class ServedLanguageModel:
         """The most tokens of a prompt and its answer."""
         return min(self._settings.max_context, self.tokenizer.context or self._settings.max_context)
 
-    def ids_of(self, wanted: CompletionRequest) -> list[int]:
-        """Return the tokens of a request; UsageError for more than fit, and for messages that make no text."""
-        if wanted.messages is not None:
-            ids = self.tokenizer.begin(self._text(wanted, wanted.messages))
-        elif isinstance(wanted.prompt, str):
-            ids = self.tokenizer.begin(wanted.prompt)
-        else:
-            ids = wanted.prompt or []
+    def ids_of(self, wanted: CompletionRequest) -> list[list[int]]:
+        """Return the tokens of each prompt; UsageError for more than fit, and for messages that make no text."""
         if wanted.start and not self._reads:
             raise FieldError("start", "left out, as the model continues a text", f"{len(wanted.start)} tokens")
+        chat = wanted.messages
+        prompts = wanted.prompts if chat is None else [self._text(wanted, chat)]
+        found = [self.tokenizer.begin(one) if isinstance(one, str) else one for one in prompts]
+        for ids in found:
+            self._check_length(wanted, ids)
+        self._sequences(wanted.adapter)
+        return found
+
+    def _check_length(self, wanted: CompletionRequest, ids: list[int]) -> None:
+        """Raise FieldError unless a prompt and its answer fit."""
         if not 1 <= len(ids) < self.context:
             raise FieldError(wanted.text_field, f"1 to {self.context - 1} tokens (--max-context)", f"{len(ids)} tokens")
         if wanted.tokens is not None and len(ids) + wanted.tokens > self.context:
             rule = f"at most {self.context - len(ids)} behind {len(ids)} tokens (--max-context)"
             raise FieldError(wanted.tokens_field, rule, wanted.tokens)
-        self._sequences(wanted.adapter)
-        return ids
 
     def _text(self, wanted: CompletionRequest, messages: list[dict[str, object]]) -> str:
         """Return messages by the chat template; without one, the only message to a model that reads a text."""
@@ -128,7 +130,7 @@ class ServedLanguageModel:
     ) -> AsyncGenerator[Answer]:
         """Yield an answer once a sequence is free; QueueFullError if too many requests wait for one.
 
-        `number`: of the answer among those to one request.
+        `number`: of the answer among those to one prompt.
         """
         async with self._places.taken():
             count = self.context - len(ids) if wanted.tokens is None else wanted.tokens

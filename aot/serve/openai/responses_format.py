@@ -45,7 +45,9 @@ FIXED: dict[str, object] = {
 class ResponsesFormat(CompletionFormat):
     """The answer to one request: a message, calls, or both."""
 
-    def __init__(self, tree: Mapping[str, object], wanted: CompletionRequest, given: int, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, tree: Mapping[str, object], wanted: CompletionRequest, given: Sequence[int], tokenizer: Tokenizer
+    ) -> None:
         """`tree`: the request. `given`: tokens of the prompt."""
         super().__init__(wanted, given, tokenizer)
         (self._choice,) = self.choices
@@ -72,13 +74,12 @@ class ResponsesFormat(CompletionFormat):
         return self._answer(state, [*message, *map(_call, choice.calls)])
 
     def usage(self) -> dict[str, object]:
-        tokens = self._choice.tokens
         return {
             "input_tokens": self.given,
-            "input_tokens_details": {"cached_tokens": self.known},
-            "output_tokens": tokens,
+            "input_tokens_details": {"cached_tokens": sum(self.known)},
+            "output_tokens": self.tokens,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": self.given + tokens,
+            "total_tokens": self.given + self.tokens,
         }
 
     def begin(self) -> list[bytes]:

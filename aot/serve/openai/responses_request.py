@@ -51,7 +51,7 @@ def responses_request_of(tree: Mapping[str, object]) -> CompletionRequest:
     usage_of(tree.get("stream_options"))
     return CompletionRequest(
         model_of(tree),
-        None,
+        (),
         _messages(tree),
         tokens_of(tree, "max_output_tokens", None),
         sampling_rules_of(tree, None),

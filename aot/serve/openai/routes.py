@@ -135,7 +135,7 @@ class OpenAi:
         body = await self._body(request)
         wanted = await asyncio.to_thread(transcriptions.wanted_of, request.headers.get("content-type", ""), body)
         model = await self._speech_models.of(self._repository.find(wanted.model))
-        media = "text/plain" if wanted.form == transcriptions.TEXT else "application/json"
+        media = transcriptions.MEDIA.get(wanted.form, "application/json")
         return await _counted(model.served, lambda times: model.answer(wanted, times), media)
 
     async def _speak(self, request: Request) -> Response:
@@ -155,15 +155,16 @@ class OpenAi:
         self,
         request: Request,
         wanted: CompletionRequest,
-        made: Callable[[CompletionRequest, int, Tokenizer], CompletionFormat] = CompletionFormat,
+        made: Callable[[CompletionRequest, list[int], Tokenizer], CompletionFormat] = CompletionFormat,
     ) -> Response:
         base, adapter = self._named(wanted.model)
         wanted = replace(wanted, adapter=adapter)
         language = await self._languages.of(self._repository.find(base))
-        ids = await asyncio.to_thread(language.ids_of, wanted)
+        prompts = await asyncio.to_thread(language.ids_of, wanted)
         constraint = await asyncio.to_thread(language.constraint, wanted)
-        form = made(wanted, len(ids), language.tokenizer)
-        deltas = merged([self._deltas(language, form, ids, constraint, n) for n in range(wanted.answers)])
+        form = made(wanted, [len(ids) for ids in prompts], language.tokenizer)
+        every = [ids for ids in prompts for _ in range(wanted.answers)]
+        deltas = merged([self._deltas(language, form, ids, constraint, n) for n, ids in enumerate(every)])
         if wanted.stream:
             return StreamingResponse(events(form, deltas), media_type="text/event-stream")
         return JSONResponse(await _unless_gone(request, whole(form, deltas)))
@@ -176,16 +177,19 @@ class OpenAi:
         constraint: Constraint | None,
         number: int,
     ) -> AsyncGenerator[Delta]:
-        """Yield the parts of one of the answers, within the time that a request may take."""
+        """Yield the parts of answer `number`, within the time that a request may take."""
         wanted = form.wanted
+        prompt, own = divmod(number, wanted.answers)
         begin, code, times = time.monotonic(), CLOSED, Times()
         try:
-            answered = language.answer(wanted, ids, constraint, number)
+            answered = language.answer(wanted, ids, constraint, own)
             async with asyncio.timeout(self._settings.answer_timeout), answered as answer:
                 times.begin(time.monotonic())
+                form.timings.start()
                 async with aclosing(answer.deltas()) as deltas:
                     async for delta in deltas:
-                        form.known = max(form.known, answer.known)
+                        form.timings.came()
+                        form.known[prompt] = max(form.known[prompt], answer.known)
                         yield delta
             times.end(time.monotonic())
             code = 200

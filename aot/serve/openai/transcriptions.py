@@ -6,6 +6,7 @@ import asyncio
 import io
 import re
 import time
+from collections.abc import Sequence
 from email import message_from_bytes
 
 from aot.codegen.dataclass import dataclass
@@ -18,12 +19,13 @@ from aot.serve.openai.places import Places
 from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
 from aot.speech.special_tokens import TRANSCRIBE, special_tokens_of
-from aot.speech.transcribing import RATE, Transcriber
+from aot.speech.transcribing import RATE, Segment, Transcriber
 from aot.speech.wave_file import samples_of
 from aot.text.tokenizers.tokenizer import read_tokenizer
 
-JSON, TEXT, VERBOSE = "json", "text", "verbose_json"
-FORMS = (JSON, TEXT, VERBOSE)
+JSON, TEXT, VERBOSE, SRT, VTT = "json", "text", "verbose_json", "srt", "vtt"
+FORMS = (JSON, TEXT, VERBOSE, SRT, VTT)
+MEDIA = {TEXT: "text/plain", SRT: "text/plain", VTT: "text/vtt"}  # JSON for others
 FIELDS = ("file", "model", "language", "response_format", "timestamp_granularities[]")
 NEUTRAL = {"temperature": ("0", "0.0", ""), "prompt": ("",), "stream": ("false",)}  # values that change nothing
 MAX_PARTS = 64
@@ -101,16 +103,34 @@ class ServedSpeechModel:
                 times.end(time.monotonic())
 
     def _written(self, transcriber: Transcriber, wanted: TranscriptionRequest) -> bytes:
-        segments = list(transcriber.segments(wanted.samples, timestamps=wanted.form == VERBOSE))
+        segments = list(transcriber.segments(wanted.samples, timestamps=wanted.form in (VERBOSE, SRT, VTT)))
         texts = [transcriber.text(segment).strip() for segment in segments]
         whole = " ".join(texts)
         if wanted.form == TEXT:
             return f"{whole}\n".encode()
         if wanted.form == JSON:
             return written({"text": whole})
+        if wanted.form != VERBOSE:
+            return subtitles(segments, texts, wanted.form).encode()
         rows = [
             {"id": n, "start": round(segment.start, 3), "end": round(segment.end, 3), "text": text}
             for n, (segment, text) in enumerate(zip(segments, texts, strict=True))
         ]
         facts = {"task": TRANSCRIBE, "language": transcriber.language, "duration": len(wanted.samples) / RATE}
         return written({**facts, "text": whole, "segments": rows})
+
+
+def subtitles(segments: Sequence[Segment], texts: Sequence[str], form: str) -> str:
+    """Return segments with their times as SubRip (`srt`) or WebVTT."""
+    parts = ["WEBVTT\n"] if form == VTT else []
+    for n, (segment, text) in enumerate(zip(segments, texts, strict=True), 1):
+        number = f"{n}\n" if form == SRT else ""
+        parts.append(f"{number}{_time(segment.start, form)} --> {_time(segment.end, form)}\n{text}\n")
+    return "\n".join(parts)
+
+
+def _time(seconds: float, form: str) -> str:
+    milliseconds = round(seconds * 1000)
+    minutes, rest = divmod(milliseconds, 60_000)
+    point = "," if form == SRT else "."
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02}{point}{rest % 1000:03}"
