@@ -121,7 +121,7 @@ def test_sums_of_any_length(terms: int, depth: int, kind: Kind) -> None:
 
 
 @all_kinds
-@pytest.mark.parametrize("columns", range(1, 41))
+@pytest.mark.parametrize("columns", [*range(1, 18), 23, 24, 25, 31, 32, 33, 39, 40])  # around whole vectors
 def test_any_number_of_columns(columns: int, kind: Kind) -> None:
     check(3, 7, columns, PLAN, kind=kind)
 
