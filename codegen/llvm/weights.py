@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import copy_context
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -32,7 +31,7 @@ Blocks = tuple[ConstantBlock, ...]
 
 
 def hashed(blocks: Blocks, size: int, folder: Path | None) -> tuple[str, Blocks]:
-    """Return the SHA-256 of the `size` bytes of weights, and blocks of the same bytes.
+    """Return the SHA-256 of the `size` bytes of weights, and blocks that hold the same bytes.
 
     `folder`: where large ones that are made at each access are kept; None for nowhere. A folder without room for them
     is left alone.
@@ -53,9 +52,8 @@ def _spilled(blocks: Blocks, size: int, folder: Path) -> tuple[str, Blocks]:
             stream.write(part)
         stream.flush()
         mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
-    data = np.frombuffer(mapped, np.uint8)
-    kept = (replace(b, source=data[b.offset : b.offset + b.nbytes], make=None) for b in blocks)
-    return digest.hexdigest(), tuple(kept)
+    whole = ConstantBlock(0, np.frombuffer(mapped, np.uint8))  # one, so that it is written in pages as large as can be
+    return digest.hexdigest(), (whole,)
 
 
 def weights_hash(blocks: Blocks, size: int) -> str:

@@ -9,6 +9,7 @@ Source: ggml's `block_*` structures, which llama.cpp defines in ggml-common.h.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,8 @@ class Blocks:
     """A matrix of blocks: `numbers` [blocks, parts, elements]; `scales` and `offsets` [blocks, parts, 1] in f32.
 
     `unpack` takes the numbers out of the bytes of the blocks, which takes longer than all else. `zero`: the zero point
-    of all blocks; None where each has an offset of its own, in `minima`.
+    of all blocks; None where each has an offset of its own, in `minima`. `halves`: bytes of two numbers, in runs of
+    `apart`, whose low halves come before their high ones.
     """
 
     unpack: Callable[[], Numbers]
@@ -40,6 +42,8 @@ class Blocks:
     bits: int  # of a number
     zero: int | None = None
     minima: Floats | None = None
+    halves: Raw | None = None
+    apart: int = 0
 
     @property
     def signed(self) -> bool:
@@ -65,13 +69,17 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A type of tensors: `elements` of a row take `bytes`, and are floats of type `plain`, or read by `split`."""
+    """A type of tensors: `elements` of a row take `bytes`, and are floats of type `plain`, or read by `split`.
+
+    `wide`: scales are not of f16.
+    """
 
     name: str
     elements: int
     bytes: int
     split: Callable[[Raw], Blocks] | None = None
     plain: DType | None = None
+    wide: bool = False
 
     def floats(self, raw: Raw) -> Floats:
         """Return all elements in one dimension."""
@@ -112,12 +120,12 @@ def _one(unpack: Callable[[], Numbers], scale: Floats, bits: int, zero: int) -> 
 
 
 def _q4_0(b: Raw) -> Blocks:
-    return _one(lambda: _nibbles(b[:, 2:]), _halves(b[:, :2]), 4, zero=8)
+    return replace(_one(lambda: _nibbles(b[:, 2:]), _halves(b[:, :2]), 4, zero=8), halves=b[:, 2:], apart=16)
 
 
 def _q4_1(b: Raw) -> Blocks:
     d, least = _halves(b[:, :2]), _halves(b[:, 2:4])
-    return Blocks(lambda: _nibbles(b[:, 4:]), d[:, :, None], 4, minima=least[:, :, None])
+    return Blocks(lambda: _nibbles(b[:, 4:]), d[:, :, None], 4, None, least[:, :, None], b[:, 4:], apart=16)
 
 
 def _q5_0(b: Raw) -> Blocks:
@@ -149,7 +157,7 @@ def _k(b: Raw, unpack: Callable[[], Numbers], bits: int) -> Blocks:
 
 
 def _q4_k(b: Raw) -> Blocks:
-    return _k(b, lambda: _pairs(b[:, 16:]), 4)
+    return replace(_k(b, lambda: _pairs(b[:, 16:]), 4), halves=b[:, 16:], apart=32)
 
 
 def _q5_k(b: Raw) -> Blocks:
@@ -248,5 +256,5 @@ FORMATS = {
     30: Format("BF16", 1, 2, plain=DType.BF16),
     34: Format("TQ1_0", 256, 54, _tq1_0),
     35: Format("TQ2_0", 256, 66, _tq2_0),
-    39: Format("MXFP4", 32, 17, _mxfp4),
+    39: Format("MXFP4", 32, 17, _mxfp4, wide=True),
 }

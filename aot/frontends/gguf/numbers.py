@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.gguf.blocks import Blocks, Floats, Format, Numbers, Raw
+from aot.frontends.gguf.blocks import LOW_HALVES, Blocks, Floats, Format, Numbers, Raw
 from aot.frontends.gguf.container import Stored
 from aot.ir.op import Op
 from aot.ir.types import Array, TensorType, numpy_dtype
@@ -30,6 +30,7 @@ class Part(StrEnum):
     """Part of blocks, whose elements are (number - zero point) * scale."""
 
     NUMBERS = "numbers"
+    HALVES = "halves"  # the numbers of 4 bits, two in a byte
     ZEROS = "zeros"
     SCALES = "scales"
 
@@ -51,7 +52,7 @@ class PartOfBlocks(Op):
         """Return the part of rows of bytes. `order`: those of the rows that are taken."""
         stored = np.dtype(np.uint8) if self.dtype is DType.U4 else numpy_dtype(self.dtype)
         raw = raw.view(np.ndarray)  # of a mapping, each view would take longer
-        taken = PIECE if self.part is Part.NUMBERS else PIECE << 3  # one for many numbers
+        taken = PIECE if self.part in (Part.NUMBERS, Part.HALVES) else PIECE << 3  # one for many numbers
         each = max(taken // self.format.elements // max(raw.shape[-1] // self.format.bytes, 1), 1)
         found = np.empty(self.shape, stored)
         for piece in (slice(n, n + each) for n in range(0, len(found), each)):
@@ -79,11 +80,28 @@ class PartOfBlocks(Op):
         whole = self.part is Part.ZEROS and _first(self.format).zero is not None
         return replace(self, dtype=DType.I8) if whole else None
 
+    def in_halves(self, count: int) -> tuple[Op, tuple[int, int]] | None:
+        """Return the operation that makes rows of `count` numbers two in a byte, and the dimensions of a row."""
+        apart = _first(self.format).apart
+        if self.part is not Part.NUMBERS or not apart:
+            return None
+        runs = count // (2 * apart), apart
+        return replace(self, part=Part.HALVES, shape=(self.shape[0], *runs), dtype=DType.U8), runs
+
+    @property
+    def is_moderate(self) -> bool:
+        """True for scales of f16, or of parts of these."""
+        return self.part is Part.SCALES and not self.format.wide
+
     @property
     def number_limits(self) -> tuple[int, int]:
-        """The least and the greatest number that the format has."""
+        """The least and the greatest number, or zero point of I8, that the format has."""
         first = _first(self.format)
-        return (-128, 127) if first.signed else (0, (1 << first.bits) - 1)
+        limits = (-128, 127) if first.signed else (0, (1 << first.bits) - 1)
+        if self.part is Part.NUMBERS or first.zero is None:
+            return limits
+        zeros = (0, first.zero, (self.least if first.signed else limits[1]) - first.zero)
+        return min(zeros), max(zeros)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +161,8 @@ class Positive:
         match part:
             case Part.NUMBERS:
                 return self._numbers()
+            case Part.HALVES:
+                return self._halves()
             case Part.SCALES:
                 return self._scales()
             case Part.ZEROS:
@@ -173,6 +193,29 @@ class Positive:
             return np.where(self.tiny, np.float32(1), self.sizes)
         alone = np.abs(self._offsets())
         return np.where(self.tiny, np.where(alone >= SMALLEST, alone, np.float32(1)), self.sizes)
+
+    def _halves(self) -> Numbers:
+        raw, each = self.blocks.halves, self.blocks.apart // 8
+        assert raw is not None
+        turned = None if self.negative is None else self._in_halves(self.negative)
+        kept = None if self.tiny is None else ~self._in_halves(self.tiny)
+        words = np.empty((len(raw), raw.shape[1] // 8), np.uint64)
+        for k in range(words.shape[1]):  # eight bytes of a run at a time
+            given = raw[:, 8 * k : 8 * k + 8].view(np.uint64)[:, 0]
+            if turned is None:
+                words[:, k] = given
+            else:
+                np.bitwise_xor(given, turned[:, k // each], out=words[:, k])
+            if kept is not None:
+                words[:, k] &= kept[:, k // each]
+        return words.view(np.uint8)
+
+    def _in_halves(self, marks: NDArray[np.bool_]) -> NDArray[np.uint64]:
+        """Return words with ones for the numbers of marked parts, for each run."""
+        parts = marks.reshape(len(marks), -1)
+        if parts.shape[1] == 1:
+            return parts * ~np.uint64(0)
+        return parts[:, ::2] * LOW_HALVES | parts[:, 1::2] * ~LOW_HALVES
 
     def _numbers(self) -> Numbers:
         numbers = self.blocks.numbers

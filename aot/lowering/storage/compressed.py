@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array, numpy_dtype
-from aot.ir.values.deferred import WIDEST, Deferred, in_bytes, value_of
+from aot.ir.values.deferred import WIDEST, Deferred, in_bytes, rows_of, value_of
 from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
 from aot.opset.elementwise.conversion import LEVELS, Convert
 from aot.opset.movement.movement import Transpose
@@ -32,6 +32,16 @@ class Limited(Protocol):
     @property
     def number_limits(self) -> tuple[int, int]:
         """The least and the greatest number."""
+        ...
+
+
+@runtime_checkable
+class Moderate(Protocol):
+    """An operation that takes scales out of a file whose format may bound them."""
+
+    @property
+    def is_moderate(self) -> bool:
+        """True if all are within `LEAST` and `MOST`, but for those of a damaged file, which are no finite numbers."""
         ...
 
 
@@ -68,8 +78,7 @@ class Seen:
     @property
     def limits(self) -> tuple[int, int] | None:
         """The least and the greatest number that the file's format has; None where the numbers themselves must tell."""
-        op = self.origin.op if isinstance(self.origin, Deferred) else None
-        return op.number_limits if isinstance(op, Limited) else None
+        return _limits(self.origin)
 
     @property
     def is_as_read(self) -> bool:
@@ -90,13 +99,14 @@ class Scaled:
 
     All three have as many dimensions; zeros and scales have 1 where they repeat. Differences are `GREATEST` at most, if
     zeros are whole numbers. `codes`: a type of `LEVELS`, whose codes the numbers are, or None.
+    Zeros and scales that a file's format bounds are not looked at, and deferred; zeros are whole numbers then.
     `deferred`: zeros and scales as a file has them, where these have the dimensions given here; `held`: the zeros that
     were made of them, which are not made again while this lives.
     """
 
     seen: Seen
-    zeros: NDArray[np.int8] | NDArray[np.int16] | NDArray[np.float32]
-    scales: NDArray[np.float32]
+    zeros: NDArray[np.int16] | NDArray[np.float32] | Deferred
+    scales: NDArray[np.float32] | Deferred
     codes: DType | None = None
     deferred: tuple[Array | Deferred, Array | Deferred] | None = None
     held: Array | None = None
@@ -113,7 +123,9 @@ class Scaled:
     @property
     def has_whole_zeros(self) -> bool:
         """True for integers with zero points that are integers, too."""
-        return self.codes is None and (self.zeros.dtype.kind == "i" or bool((self.zeros == np.rint(self.zeros)).all()))
+        if self.codes is not None or isinstance(self.zeros, Deferred):
+            return self.codes is None
+        return bool((self.zeros == np.rint(self.zeros)).all())
 
     def is_shared(self, dims: tuple[int, ...]) -> bool:
         """True if all elements along `dims` have one zero point and one scale."""
@@ -122,7 +134,8 @@ class Scaled:
     def transposed(self, order: tuple[int, ...]) -> Scaled:
         shape, strides = (tuple(sizes[i] for i in order) for sizes in (self.seen.shape, self.seen.strides))
         made = replace(self.seen, shape=shape, strides=strides)
-        return Scaled(made, self.zeros.transpose(order), self.scales.transpose(order), self.codes)
+        zeros, scales = (value_of(a).transpose(order) for a in (self.zeros, self.scales))
+        return Scaled(made, zeros, scales, self.codes)
 
     def with_ones(self, shape: tuple[int, ...]) -> Scaled:
         """Return the same in `shape`, which has other dimensions of 1."""
@@ -133,16 +146,17 @@ class Scaled:
             return tuple(1 if n == 1 else next(found) for n in shape)
 
         made = replace(self.seen, shape=shape, strides=with_ones(self.seen.strides))
-        zeros, scales = (
-            self.zeros.reshape(with_ones(self.zeros.shape)),
-            self.scales.reshape(with_ones(self.scales.shape)),
-        )
+        zeros, scales = (value_of(a).reshape(with_ones(a.shape)) for a in (self.zeros, self.scales))
         return Scaled(made, zeros, scales, self.codes)
 
     def with_whole_zeros(self) -> Scaled | None:
         """Return the same with zero points that are integers; None if they are none, or are far from the numbers."""
-        low, high = self.seen.bounds
-        if self.codes is not None or not ((self.zeros >= high - GREATEST) & (self.zeros <= low + GREATEST)).all():
+        (low, high), limits = self.seen.bounds, _limits(self.zeros)
+        if self.codes is not None:
+            return None
+        if isinstance(self.zeros, Deferred):
+            return self if limits is not None and high - GREATEST <= limits[0] and limits[1] <= low + GREATEST else None
+        if not ((self.zeros >= high - GREATEST) & (self.zeros <= low + GREATEST)).all():
             return None
         return replace(self, zeros=self.zeros.astype(np.int16)) if self.has_whole_zeros else None
 
@@ -214,8 +228,8 @@ def first_rows(constant: Deferred, shape: tuple[int, ...], count: int) -> Array 
     parts = scaled(source, source.shape) if source.shape[:1] == shape[:1] else None
     if parts is None:
         return None
-    numbers, zeros = (a[:count].astype(np.float32) for a in (parts.numbers, parts.zeros))
-    return ((numbers - zeros) * parts.scales[:count]).reshape(-1, *shape[1:])
+    zeros, scales = (rows_of(a, 0, min(count, a.shape[0])).astype(np.float32) for a in (parts.zeros, parts.scales))
+    return ((parts.numbers[:count].astype(np.float32) - zeros) * scales).reshape(-1, *shape[1:])
 
 
 def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: bool) -> Scaled | None:
@@ -231,15 +245,31 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
     given, dtype = converted.inputs[0], converted.types[0].dtype
     if given.shape != differences.shape or dtype.bits > WIDEST:
         return None
-    zeros = in_bytes(zeros)
-    factors, held = value_of(scales), value_of(zeros)
-    if not ((factors >= LEAST) & (factors <= MOST)).all() or not np.isfinite(held).all():
-        return None
-    points, factors = _padded(held, rank), _padded(factors, rank).astype(np.float32, copy=False)
-    points = points if points.dtype == np.int8 else points.astype(np.float32, copy=False)
+    held, points, factors = None, in_bytes(zeros), scales
+    if not isinstance(points, Deferred) or points.type.dtype is not DType.I8 or len(points.shape) < rank:
+        held = value_of(zeros)
+        if not np.isfinite(held).all():
+            return None
+        points = _padded(held, rank).astype(np.float32, copy=False)
+    else:
+        zeros = points
+    if not isinstance(scales, Deferred) or not _is_moderate(scales) or len(scales.shape) < rank:
+        factors = _padded(value_of(scales), rank).astype(np.float32, copy=False)
+        if not ((factors >= LEAST) & (factors <= MOST)).all():
+            return None
     codes = dtype if dtype in LEVELS else None
     found = Scaled(_as_read(given, dtype), points, factors, codes, (zeros, scales), held)
     return found.with_whole_zeros() if whole else found
+
+
+def _limits(constant: Array | Deferred) -> tuple[int, int] | None:
+    """Return the least and the greatest number that the format of a constant's file has; None where it tells none."""
+    op = constant.op if isinstance(constant, Deferred) else None
+    return op.number_limits if isinstance(op, Limited) else None
+
+
+def _is_moderate(scales: Deferred) -> bool:
+    return isinstance(scales.op, Moderate) and scales.op.is_moderate
 
 
 def numbers_of(constant: Array | Deferred) -> Array | Deferred:

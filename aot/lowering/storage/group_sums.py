@@ -15,6 +15,7 @@ of a word.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +25,22 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
 from aot.codegen.ir.numbers.dot_forms import PackedField, centred
 from aot.ir.op import Op
 from aot.ir.types import Array, TensorType, numpy_dtype
-from aot.ir.values.deferred import Deferred, value_of
+from aot.ir.values.deferred import Deferred, rows_of, value_of
 from aot.ir.values.deferred import Parts as Rows
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.scale_groups import Parts
-from aot.lowering.storage.stored_bytes import rearranged
+from aot.lowering.storage.stored_bytes import in_halves, rearranged
 from aot.opset.movement.blocks import ravel
 from aot.runtime.abi import DType
 
 EVERY_OTHER = np.uint64(0x000F000F000F000F)  # of eight numbers of 4 bits, each in a byte
 SIDE_BY_SIDE = np.uint64(1 << 48 | 1 << 36 | 1 << 24 | 1 << 12)  # takes them to bits 48 to 63
-WORDS = 1 << 13  # joined together: they stay in the cache
+SWAPS = [  # bits between the halves of bytes that are exchanged, and the lower ones
+    (np.uint64(bits), np.uint64(lower))
+    for bits, lower in ((28, 0x00000000F0F0F0F0), (8, 0x0000FF000000FF00), (4, 0x00F000F000F000F0))
+]
+WORDS = 1 << 12  # joined together: they stay in the cache
+PIECE = 1 << 16  # zero points looked at together
 LENGTHS = (64, 32, 16)  # numbers of a group of data, in the order in which they are tried
 
 
@@ -98,6 +104,45 @@ class Joined(Op):
     def rows(self, begin: int, end: int, given: Array | Deferred) -> tuple[Op, Rows] | None:
         """Return the same for some rows, where these are rows of the numbers, too."""
         return None if self.place == 0 or given.shape[0] == 1 else (self, ((begin, end),))
+
+
+@dataclass(frozen=True)
+class JoinedHalves(Op):
+    """Numbers of 4 bits in groups of `length`, four in an element of u16, made of bytes of two: [rows, runs, bytes]."""
+
+    length: int
+
+    def reference(self, given: NDArray[np.uint8]) -> Array:
+        """Return the elements, as `Joined` makes them of single numbers."""
+        rows, runs, size = given.shape
+        words = given.reshape(-1, size).view(np.uint64)
+        found = np.empty((len(words), 2, size // 8), np.uint32)
+        each = WORDS * 8 // size
+        for n in range(0, len(words), each):
+            joined = _sixteens(words[n : n + each]).view(np.uint32)
+            for k in range(2 * size // 8):
+                found[n : n + each, k % 2, k // 2] = joined[:, k]
+        return found.view(np.uint16).reshape(rows, 2 * runs * size // self.length, self.length // 8, 2)
+
+    def rows(self, begin: int, end: int, given: Array | Deferred) -> tuple[Op, Rows]:
+        """Return the same for some rows."""
+        return self, ((begin, end),)
+
+
+def _sixteens(given: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Join the low halves of eight bytes as `_quarters` does in the low half of a word, and their high ones above it.
+
+    That is a permutation of sixteen halves of bytes: each step exchanges pairs of halves that lie as far apart.
+    """
+    words = given.copy()
+    for bits, lower in SWAPS:
+        moved = words >> bits
+        moved ^= words
+        moved &= lower
+        words ^= moved
+        moved <<= bits
+        words ^= moved
+    return words
 
 
 def _quarters(eights: NDArray[np.uint64]) -> NDArray[np.uint32]:
@@ -202,18 +247,31 @@ class GroupWeights:
         if not isinstance(numbers, Deferred):
             return joined.reference(numbers)
         made = TensorType(joined.dtype, joined.shape_of(numbers.shape))
+        in_rows = (self.bits, self.fields, self.together) == (4, 4, 2) and self.place == len(numbers.shape) - 1 == 1
+        halves = in_halves(numbers) if in_rows else None
+        if halves is not None:
+            return Deferred(JoinedHalves(self.length), (halves,), (halves.type,), made)
         return Deferred(joined, (numbers,), (numbers.type,), made)
 
     def _zeros(self) -> Buffer | float:
         """Return zero points of the factors: one that is the same everywhere, or a constant."""
         given = self.parts.zeros
-        zeros = value_of(given)
         if self.bits == 8 and not self.centred:
-            given = zeros = zeros + np.float32(128)
-        if (zeros == zeros.flat[0]).all():
-            return float(zeros.flat[0])
-        low, high = zeros.min(), zeros.max()
-        bounds = {DType.I8: (-128, 127), DType.U8: (0, 255)} if self.parts.whole else {}
-        small = (k for k, (least, most) in bounds.items() if least <= low and high <= most)
-        stored = rearranged(given, next(small, DType.F32))
-        return self.steps.constant(f"{self.w.buffer.name}.zero", self._last(stored))
+            given = value_of(given) + np.float32(128)
+        number = _repeated(given)
+        if number is not None:
+            return number
+        dtype = DType.I8
+        if not isinstance(given, Deferred) or given.type.dtype is not dtype:
+            zeros = value_of(given)
+            low, high = zeros.min(), zeros.max()
+            bounds = {DType.I8: (-128, 127), DType.U8: (0, 255)} if self.parts.whole else {}
+            dtype = next((k for k, (least, most) in bounds.items() if least <= low and high <= most), DType.F32)
+        return self.steps.constant(f"{self.w.buffer.name}.zero", self._last(rearranged(given, dtype)))
+
+
+def _repeated(numbers: Array | Deferred) -> float | None:
+    """Return the number that a constant has everywhere; None for numbers that differ, which the first rows tell."""
+    each, first = max(PIECE // max(prod(numbers.shape[1:]), 1), 1), rows_of(numbers, 0, 1).flat[0]
+    pieces = (rows_of(numbers, n, min(n + each, numbers.shape[0])) for n in range(0, numbers.shape[0], each))
+    return float(first) if all((piece == first).all() for piece in pieces) else None

@@ -54,11 +54,11 @@ class Reduced:
 
     def plus(self, offsets: NDArray[np.int16] | NDArray[np.float32], dtype: DTypeLike) -> Array:
         """Return the quotients plus offsets, which repeat as zero points do, as integers of `dtype`."""
-        numbers = self.parts.numbers
+        numbers, points = self.parts.numbers, value_of(self.parts.zeros)
         found, plain, moved = np.empty(numbers.shape, dtype), self.is_plain, bool(offsets.any())
         each = max(PIECE // max(prod(numbers.shape[1:]), 1), 1)
         for piece in (slice(n, n + each) for n in range(0, len(numbers), each)):
-            zeros, divisors, more = (a if len(a) == 1 else a[piece] for a in (self.parts.zeros, self.divisors, offsets))
+            zeros, divisors, more = (a if len(a) == 1 else a[piece] for a in (points, self.divisors, offsets))
             some = np.subtract(numbers[piece], zeros, dtype=np.int16, casting="unsafe")
             some = some if plain else some // divisors
             found[piece] = some + more.astype(np.int16) if moved else some
@@ -102,7 +102,7 @@ def reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Reduced | None:
     others = [k for k in range(len(shape)) if k not in sums]
     reduced_shape = [1 if k in sums else n for k, n in enumerate(shape)]
     rows = parts.numbers.transpose(*others, *sums).reshape(prod(reduced_shape), -1)
-    zeros = np.broadcast_to(parts.zeros, reduced_shape).reshape(-1, 1)
+    zeros = np.broadcast_to(value_of(parts.zeros), reduced_shape).reshape(-1, 1)
     low, high, divisors = (np.zeros(len(rows), np.int16) for _ in range(3))
     each = max(PIECE // max(rows.shape[1], 1), 1)
     for piece in (slice(n, n + each) for n in range(0, len(rows), each)):
@@ -116,7 +116,7 @@ def reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Reduced | None:
     if (counts > most).any():
         return None
     largest = counts.astype(np.float64) * divisors
-    tops = largest.astype(np.float32) * np.broadcast_to(parts.scales, reduced_shape).reshape(-1)
+    tops = largest.astype(np.float32) * np.broadcast_to(value_of(parts.scales), reduced_shape).reshape(-1)
     factors = np.where(counts == 0, 1, tops.astype(np.float64) / np.maximum(counts, 1)).astype(np.float32)
     divisors, low, high = (a.reshape(reduced_shape) for a in (divisors, low, high))
     return Reduced(parts, divisors, low, high, factors.reshape(reduced_shape))

@@ -130,14 +130,14 @@ class _Form:
             return None
         zeros, small = self._zeros(found.low, found.high)
         if found.is_plain:
-            numbers = self._shifted(found.parts.seen, zeros - found.parts.zeros, small)
+            numbers = self._shifted(found.parts.seen, zeros - value_of(found.parts.zeros), small)
         else:
             numbers = found.plus(zeros, np.uint8 if small else np.int8).reshape(self.shape)
         return self._parts(numbers, zeros, found.factors, small)
 
     def as_limited(self, found: Scaled, least: int, greatest: int) -> Parts:
         """Return parts of whole numbers that the format of a file bounds; none is looked at."""
-        given = found.zeros.astype(np.int16, copy=False)
+        given = value_of(found.zeros).astype(np.int16, copy=False)
         zeros, small = self._zeros(least - given, greatest - given)
         numbers = self._shifted(found.seen, zeros - given, small)
         kept = self._shared(found.shape)
@@ -161,12 +161,14 @@ class _Form:
         whole = found.has_whole_zeros
         return Parts(numbers, zeros, factors, self.size, 4 if small else 8, whole, found.codes, found.held)
 
-    def _kept(self, values: Array, file: Array | Deferred | None, less: int, kept: tuple[int, ...]) -> Array | Deferred:
+    def _kept(
+        self, values: Array | Deferred, file: Array | Deferred | None, less: int, kept: tuple[int, ...]
+    ) -> Array | Deferred:
         """Return zero points or factors, deferred if a file has them."""
         shape = tuple(n for k, n in enumerate(kept) if not self.size or k not in self.inner)
         if isinstance(file, Deferred) and file.shape == kept and not less:
             return rearranged(file, file.type.dtype, shape)
-        return np.broadcast_to(values.astype(np.float32) - np.float32(less), kept).reshape(shape)
+        return np.broadcast_to(value_of(values).astype(np.float32) - np.float32(less), kept).reshape(shape)
 
     def _zeros(self, low: NDArray[np.int16], high: NDArray[np.int16]) -> tuple[NDArray[np.int16], bool]:
         """Return zero points, and True if the numbers plus these have 4 bits."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -55,18 +56,49 @@ class Shifted(Op):
             found[n * rows // lines : n * rows // lines + len(part) // lines] = _paired(part, self.pairs)
         return found.view(np.int8) if self.signed else found
 
+    @property
+    def is_dense(self) -> bool:
+        """True if the numbers are seen in the order in which they lie."""
+        dense = (prod(self.seen[k + 1 :]) for k in range(len(self.seen)))
+        return all(n == 1 or s == d for n, s, d in zip(self.seen, self.strides, dense, strict=True))
+
     def rows(
         self, begin: int, end: int, numbers: Array | Deferred, offsets: Array | Deferred
     ) -> tuple[Op, Parts] | None:
         """Return the sums of some rows, where these are rows of the numbers, too."""
         lines = 2 if self.pairs == 0 else 1
         own = begin * lines, end * lines
-        dense = (prod(self.seen[k + 1 :]) for k in range(len(self.seen)))
-        is_dense = all(n == 1 or s == d for n, s, d in zip(self.seen, self.strides, dense, strict=True))
-        if not is_dense or not self.shape[0] == self.seen[0] == numbers.shape[0]:
+        if not self.is_dense or not self.shape[0] == self.seen[0] == numbers.shape[0]:
             return None
         made = replace(self, shape=(own[1] - own[0], *self.shape[1:]), seen=(own[1] - own[0], *self.seen[1:]))
         return made, (own, None if offsets.shape[0] == 1 else own)
+
+
+@runtime_checkable
+class InHalves(Protocol):
+    """An operation that takes numbers out of a file that may have two of 4 bits in a byte."""
+
+    def in_halves(self, count: int) -> tuple[Op, tuple[int, int]] | None:
+        """Return the operation that makes rows of `count` numbers two in a byte, and the dimensions of a row.
+
+        These are runs, and bytes of a run, whose low halves come before their high ones. None for other numbers.
+        """
+        ...
+
+
+def in_halves(numbers: Deferred) -> Deferred | None:
+    """Return rows of numbers that are stored as a file has them, two in a byte; None for others."""
+    if not isinstance(numbers.op, Shifted) or not numbers.op.is_dense or numbers.op.pairs is not None:
+        return None
+    source, offsets = numbers.inputs
+    rows, count = numbers.shape[0], prod(numbers.shape[1:])
+    if not isinstance(source, Deferred) or not isinstance(source.op, InHalves) or source.shape[0] != rows:
+        return None
+    found = None if isinstance(offsets, Deferred) or offsets.any() else source.op.in_halves(count)
+    if found is None:
+        return None
+    op, runs = found
+    return Deferred(op, source.inputs, source.types, TensorType(DType.U8, (rows, *runs)))
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,12 @@ from aot.compilation.jit import in_memory
 from aot.frontends import read_model
 from aot.frontends.gguf.blocks import FORMATS
 from aot.frontends.gguf.container import Stored
-from aot.frontends.gguf.numbers import Part, Positive, quantized
+from aot.frontends.gguf.numbers import Part, PartOfBlocks, Positive, quantized
+from aot.ir.types import TensorType
 from aot.ir.values.deferred import Deferred
+from aot.lowering.storage.group_sums import Joined, JoinedHalves
 from aot.opset.deferred_parts import part_of
+from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError
 from tests.frontends.gguf.files import TYPES, meaning, random_bytes, write
 from tests.frontends.gguf.networks import WIDTH, Network
@@ -59,6 +62,19 @@ def test_formats_mean_what_ggml_says(kind: str) -> None:
         numbers, zeros, scales = map(positive.part, (Part.NUMBERS, Part.ZEROS, Part.SCALES))
         assert (scales > 0).all()
         np.testing.assert_allclose((numbers - zeros) * scales, blocks.floats, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q4_K"])
+def test_numbers_two_in_a_byte_are_joined_as_single_ones(kind: str) -> None:
+    form = next(f for f in FORMATS.values() if f.name == kind)
+    numbers = quantized(Stored("w", (3, 512), form, np.frombuffer(random_bytes(kind, (3, 512), 2), np.uint8))).numbers
+    assert isinstance(numbers.op, PartOfBlocks)
+    found = numbers.op.in_halves(512)
+    assert found is not None
+    halves = Deferred(found[0], numbers.inputs, numbers.types, TensorType(DType.U8, (3, *found[1])))
+    single = numbers.array().view(np.uint8).reshape(3, 512)
+    assert (JoinedHalves(32).reference(halves.array()) == Joined(1, 32, 4, 2, 4).reference(single)).all()
+    assert (halves.rows(1, 2) == halves.array()[1:2]).all()
 
 
 @pytest.mark.parametrize("kind", [k for k in TYPES if k not in ("F32", "F16", "BF16")])
