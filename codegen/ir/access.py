@@ -17,11 +17,16 @@ from aot.runtime.abi import DType
 # How a definition accesses memory is found once for all passes and schedules: definitions never change.
 
 
-@lru_cache(maxsize=1 << 16)
 def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
     """Return the offset of `buffer[index]`, in elements."""
+    return element_offset(buffer.strides, index)
+
+
+@lru_cache(maxsize=1 << 16)
+def element_offset(strides: tuple[Size, ...], index: tuple[Expr, ...]) -> Affine:
+    """Return the offset, in elements, of an index of any buffer with these strides."""
     total = Affine({})
-    for i, stride in zip(index, buffer.strides, strict=True):
+    for i, stride in zip(index, strides, strict=True):
         step = normal(i, {})
         total = total.plus(step.times(stride) if isinstance(stride, int) else normal(step.expr() * stride, {}))
     return total

@@ -185,8 +185,15 @@ Size = int | Expr
 Operand = Arith | float | int
 
 
+class Shaped(Node):
+    """Base of buffers, with the slot of a cache of `aot.lowering.ir.steps`."""
+
+    __slots__ = ("known_sizes",)
+    known_sizes: frozenset[Var]
+
+
 @node
-class Buffer(Node):
+class Buffer(Shaped):
     """Memory with strides, in elements.
 
     `origin` is the offset of element [0, 0, ...]: negative indices address a halo, whose elements are all `halo`.

@@ -11,11 +11,12 @@ from operator import is_
 from typing import Any, TypeVar, cast
 
 from aot.codegen.ir.index import factors, product_of
-from aot.codegen.ir.loops import Expr, Prim, Var
+from aot.codegen.ir.loops import Expr, LoopKind, Prim, Space, Var
 from aot.codegen.ir.node import Node
 from aot.runtime.abi import DType
 
 T = TypeVar("T")
+_PLAIN = frozenset((int, float, str, bool, type(None), DType, Space, LoopKind))  # without variables
 
 
 def renamed(work: T, names: Mapping[Var, Var]) -> T:
@@ -27,14 +28,21 @@ def renamed(work: T, names: Mapping[Var, Var]) -> T:
 
 # No closures that call each other: only the garbage collector would free them, with all that they hold.
 def _changed(part: Any, names: Mapping[Var, Var], known: dict[Node, Node]) -> Any:
-    if isinstance(part, Var) and part in names:
-        return names[part]
+    if type(part) in _PLAIN:
+        return part
     if isinstance(part, tuple):
         return _parts(cast("tuple[Any, ...]", part), names, known)
     if isinstance(part, Node):
-        if part not in known:
-            known[part] = _node(part, _parts(part.parts(), names, known))
-        return known[part]
+        found = known.get(part)
+        if found is None:
+            if isinstance(part, Var) and part in names:
+                found = names[part]
+            else:
+                old = part.parts()
+                new = _parts(old, names, known)
+                found = part if new is old else _node(part, new)
+            known[part] = found
+        return found
     if is_dataclass(part) and not isinstance(part, type):
         old = tuple(getattr(part, f.name) for f in fields(part))
         new = _parts(old, names, known)
@@ -52,8 +60,6 @@ def _parts(old: tuple[Any, ...], names: Mapping[Var, Var], known: dict[Node, Nod
 
 def _node(old: Node, new: tuple[Any, ...]) -> Node:
     """Rebuild a node from other parts; factors of sizes are sorted by their new names."""
-    if new is old.parts() or all(map(is_, new, old.parts())):
-        return old
     node = type(old)(*new)
     if isinstance(node, Prim) and node.fn == "mul" and node.dtype is DType.I64 and _are_sizes(node):
         return product_of(node)

@@ -69,6 +69,8 @@ class Tuning:
 
     def pick(self, work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
         """Return the fastest measured schedule, else the cost model's choice."""
+        if not self.choices:
+            return choose(work, target, constants)
         key = kernel_key(work, constants)
         wanted = self.choices.get(key, {}).get("schedule")
         for found in candidates(work, target, constants) if wanted is not None else ():

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, replace
+from functools import lru_cache
 from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import coefficient, offset, points, typical, unravel, volume
+from aot.codegen.ir.access import coefficient, element_offset, offset, points, typical, unravel, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import Affine, bounds, normal
@@ -167,7 +168,12 @@ def reads_once(x: Load, axes: Iterable[Var]) -> bool:
     """True if no element is read at two points: with plain indices, or where a dense buffer is read reshaped."""
     if all(isinstance(i, Var | Const) for i in x.index):
         return True
-    at = offset(x.buffer, x.index)
+    return _reads_each_once(x.buffer.strides, x.index, tuple(axes))
+
+
+@lru_cache(maxsize=1 << 12)  # equal layers read other buffers in the same way
+def _reads_each_once(strides: tuple[Size, ...], index: tuple[Expr, ...], axes: tuple[Var, ...]) -> bool:
+    at = element_offset(strides, index)
     terms = at.terms
     if not all(isinstance(i, Var) and isinstance(i.extent, int) and i.low == 0 for i in terms):
         return _runs_through(at, axes)

@@ -153,6 +153,8 @@ def _are_disjoint(one: tuple[Expr, ...], other: tuple[Expr, ...], is_symbol: IsS
 
 def _before(a: Expr, b: Expr, is_symbol: IsSymbol) -> bool:
     """True if `a` is less than `b` for all values of their axes and symbols."""
+    if a == b:
+        return False
     most, least = _end(normal(a, {}), True, is_symbol), _end(normal(b, {}), False, is_symbol)
     return most is not None and least is not None and bounds(least.plus(most, -1))[0] > 0
 

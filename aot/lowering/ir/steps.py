@@ -255,8 +255,13 @@ def sizes_of(work: Work) -> frozenset[Var]:
     if isinstance(work, tuple):
         found |= free(work)
     for b in (*writes(work), *local(work), *(x.buffer for x in reads(work))):
-        found |= _variables(*b.shape, *b.strides, b.origin)
+        found |= _sizes_of_buffer(b)
     return frozenset(found)
+
+
+@by_identity(1 << 12, "known_sizes")
+def _sizes_of_buffer(b: Buffer) -> frozenset[Var]:
+    return _variables(*b.shape, *b.strides, b.origin)
 
 
 def _variables(*sizes: Size) -> frozenset[Var]:

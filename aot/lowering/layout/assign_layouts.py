@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from itertools import permutations
 from math import inf, prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import all_axes, coefficient, offset, points, typical
+from aot.codegen.ir.access import all_axes, coefficient, element_offset, points, typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads
 from aot.codegen.ir.index import normal
@@ -128,18 +129,29 @@ def _unevenness(b: Buffer, sites: list[Site]) -> float:
 
     An axis of a group's rows counts once for a row: its address is computed there.
     """
-    total = 0.0
+    total, size = 0.0, b.dtype.stored_bytes
     for x in sites:
-        at, count = offset(b, x.index), float(typical(points(x.d)))
-        for a in all_axes(x.d):
-            step = coefficient(at, a)
-            row = a in x.rows
-            if step is None:
-                inside = prod(typical(i.extent or 1) for i in all_axes(x.d) if row and i not in x.rows)
-                total += count / max(1, inside)  # a dynamic size may be typically 0: a difference of sizes
-            elif x.rows and not row and _collides(step.const * b.dtype.stored_bytes, typical(a.extent or 1)):
-                total += count
+        count = float(typical(points(x.d)))
+        for inside in _uneven_axes(b.strides, size, x.index, all_axes(x.d), x.rows):
+            total += count / inside
     return total
+
+
+@lru_cache(maxsize=1 << 12)  # equal layers have equal accesses
+def _uneven_axes(
+    strides: tuple[Size, ...], size: int, index: tuple[Expr, ...], axes: tuple[Var, ...], rows: tuple[Var, ...]
+) -> tuple[int, ...]:
+    """Return, for each uneven axis of an access of elements of `size` bytes, the points for which it counts once."""
+    at, found = element_offset(strides, index), list[int]()
+    for a in axes:
+        step = coefficient(at, a)
+        row = a in rows
+        if step is None:
+            inside = prod(typical(i.extent or 1) for i in axes if row and i not in rows)
+            found.append(max(1, inside))  # a dynamic size may be typically 0: a difference of sizes
+        elif rows and not row and _collides(step.const * size, typical(a.extent or 1)):
+            found.append(1)
+    return tuple(found)
 
 
 def _collides(step: int, count: int) -> bool:

@@ -168,9 +168,10 @@ def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None
     It is the largest number divided by the least count for which all numbers of the row are integers.
     """
     step = max(PAIRS // most, 1)
+    begins = [0, *range(1, len(rows), step)]  # the first row of other weights has no factor: it is tried alone
     found: list[Factors] = []
-    for begin in range(0, len(rows), step):
-        some = rows[begin : begin + step]
+    for begin, end in pairwise([*begins, len(rows)] if len(rows) else []):
+        some = rows[begin:end]
         with np.errstate(invalid="ignore"):  # signalling NaNs of damaged weights
             largest = np.abs(some).max(1, initial=0).astype(np.float64)
         if not np.isfinite(largest).all():

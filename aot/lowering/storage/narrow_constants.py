@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import points, reads, typical
-from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.access import points, typical
+from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.loops import For, If, LoopKind, Prefetch, Size, Stmt, Store, TileOp, Var
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, members, move_loads, rewrite_work
@@ -111,19 +111,21 @@ def uses_of(steps: Steps, size: Callable[[Size], int] = typical) -> dict[str, fl
     extents.
     """
     found: dict[str, float] = {}
+    constants = steps.constants()
     for work in (w for block in steps.blocks() for step in block.steps for w in step.works):
-        for name, count in _loaded(work, size):
+        for name, count in _loaded(work, constants, size):
             found[name] = max(found.get(name, 0), count)
     return found
 
 
-def _loaded(work: Work, size: Callable[[Size], int]) -> Iterator[tuple[str, float]]:
+def _loaded(work: Work, constants: frozenset[str], size: Callable[[Size], int]) -> Iterator[tuple[str, float]]:
+    """Yield the loads of an element of each constant that a work reads, by its name."""
     if isinstance(work, tuple):
         rows = rows_of(work)
         yield from ((x.buffer.name, 0 if x.buffer.name in rows else inf) for x in reads_of(work))
     for d in members(work):
-        for x in reads(d):
-            yield x.buffer.name, size(points(d)) / max(prod(map(size, x.buffer.shape)), 1)
+        for b in dict.fromkeys(x.buffer for x in loads(d.value, *d.index) if x.buffer.name in constants):
+            yield b.name, size(points(d)) / max(prod(map(size, b.shape)), 1)
 
 
 def rows_of(work: tuple[Stmt, ...]) -> set[str]:

@@ -68,7 +68,8 @@ class _Rounded:
     def __init__(self, steps: Steps, dtype: DType, signs: bool) -> None:
         """`signs`: instructions multiply signed bytes only."""
         self.steps, self.dtype, self.signs = steps, dtype, signs
-        self.done: dict[tuple[Load, tuple[Var, ...], tuple[Var, ...]], Data] = {}  # rounded data of what is read
+        # rounded data, by the value that they are of, then by what is read of it
+        self.done: dict[str, dict[tuple[Load, tuple[Var, ...], tuple[Var, ...]], Data]] = {}
         self.totals: dict[Load, Load] = {}  # of rounded data
         self.groups: dict[str, GroupWeights] = {}  # by the constant that they were made of
 
@@ -76,7 +77,7 @@ class _Rounded:
         found: list[Step] = []
         for step in self.steps.steps:
             for b in step.writes():
-                self.done = {key: e for key, e in self.done.items() if key[0].buffer.name != b.name}
+                self.done.pop(b.name, None)
             if len(step.works) == 1:
                 step.works = (self._changed(step.works[0], step, found),)
             else:
@@ -245,8 +246,8 @@ class _Rounded:
     ) -> Data:
         """Return rounded data. `parts`: the axes of groups, and those of the elements of a group."""
         rows, (groups, inner) = tuple(a for a in d.axes if a in variables(*x.index)), parts
-        key = x, rows, inner
-        if key not in self.done:
+        key, done = (x, rows, inner), self.done.setdefault(x.buffer.name, {})
+        if key not in done:
             name, outer = d.out.name, (*rows, *groups)
             largest = prim("max", Reduce("max", inner, prim("abs", x)), SMALLEST)
             scale = self._add_step(f"{name}.step", outer, largest * (1 / LEVELS), DType.F32, step, before)
@@ -256,8 +257,8 @@ class _Rounded:
             byte = self._add_step(
                 f"{name}.rounded", (*outer, *inner), cast(near, self.dtype), self.dtype, step, before, joined
             )
-            self.done[key] = Data(byte, scale, near)
-        return self.done[key]
+            done[key] = Data(byte, scale, near)
+        return done[key]
 
     def _total(self, data: Data, element: Var, step: Step, before: list[Step]) -> Load:
         """Return minus the sum of the rounded data of each group."""
