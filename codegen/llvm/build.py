@@ -227,7 +227,7 @@ def build(
     `progress(stage, done, total)` is called for each kernel that is emitted and each module that is compiled.
     """
     with Workers(target) as workers:
-        parts = Parts(workers, target, level, store)
+        parts = Parts(workers, target, level, store, len(program.kernels))
         functions = emit_functions(program, target, parts.place, progress)
         constants = tuple(sorted(program.constants, key=lambda block: block.offset))
         _check_constants(program, constants)

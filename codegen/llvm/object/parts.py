@@ -59,9 +59,11 @@ class Declared:
 class Parts:
     """Collects the kernels of a model, and submits to the workers those that the store does not have."""
 
-    def __init__(self, workers: Workers, target: Target, level: int | None, store: Store | None = None) -> None:
-        """`level`: level of LLVM's passes for functions without vectors."""
-        self._workers, self._target, self._level = workers, target, level
+    def __init__(
+        self, workers: Workers, target: Target, level: int | None, store: Store | None = None, count: int = 1
+    ) -> None:
+        """`level`: level of LLVM's passes for functions without vectors. `count`: kernels that will be placed."""
+        self._workers, self._target, self._level, self._count = workers, target, level, count
         made_by = compiler_digest() if store is not None else None
         self._store = store if made_by is not None else None
         self._context = f"{made_by} {target!r} {level} {optimize.EFFORT}"
@@ -110,7 +112,7 @@ class Parts:
             if self._store is not None:
                 self._store.put(key, _packed(head, code))
 
-        self._workers.submit(text, level, keep)
+        self._workers.submit(text, level, keep, min(1.0, (len(self._objects) + 1) / self._count))
 
 
 def _digest(kernel: Kernel) -> str:

@@ -24,7 +24,7 @@ from aot.codegen.target import Target
 from aot.runtime.errors import InternalError
 from aot.runtime.systems import processor
 
-WORTH_STARTING = 1 << 20  # bytes of text, whose compilation takes three times as long as starting a process
+WORTH_STARTING = 1 << 20  # bytes of text for each process: compiling them takes three times as long as starting one
 MAX_PROCESSES = 8
 POLL = 0.1  # seconds
 _Task = tuple[int, str, int | None, "Future[bytes]"]
@@ -64,8 +64,13 @@ class Workers:
         for thread in self._threads:
             thread.join()
 
-    def submit(self, text: str, level: int | None, keep: Callable[[bytes], None] | None = None) -> None:
-        """Submit a module; `keep` gets its object code, in any thread."""
+    def submit(
+        self, text: str, level: int | None, keep: Callable[[bytes], None] | None = None, share: float = 1.0
+    ) -> None:
+        """Submit a module; `keep` gets its object code, in any thread.
+
+        `share`: part of all modules that are known so far, from which the bytes of all are estimated.
+        """
         result: Future[bytes] = Future()
         result.add_done_callback(self._done.append)
         if keep is not None:
@@ -74,7 +79,8 @@ class Workers:
         self._tasks.put((len(self.seconds), text, level, result))
         self.seconds.append(0.0)
         self._bytes += len(text)
-        if self._bytes >= WORTH_STARTING and len(self._threads) < self._processes:
+        worth = WORTH_STARTING * share * (len(self._threads) + 1)
+        if self._bytes >= worth and len(self._threads) < self._processes:
             self._threads.append(threading.Thread(target=self._serve, daemon=True))
             self._threads[-1].start()
 
