@@ -51,16 +51,18 @@ def test_equal_beginnings_are_computed_once(model: CompiledModel) -> None:
 
 def test_a_folder_keeps_them_for_another_process(model: CompiledModel, tmp_path: Path) -> None:
     """Files that are damaged count as none; those of the last sequence stay where there is no room."""
-    assert begun(PrefixCache(model, 1 << 24, tmp_path), model, IDS) == 0
+    assert begun(PrefixCache(model, 1 << 24, tmp_path), model, IDS[: 2 * BLOCK + 1]) == 0
+    first = set(tmp_path.iterdir())
+    assert begun(PrefixCache(model, 1 << 24, tmp_path), model, IDS) == 2 * BLOCK
+    [last] = set(tmp_path.iterdir()) - first
+    size = last.stat().st_size
     assert begun(PrefixCache(model, 1 << 24, tmp_path), model, IDS) == 3 * BLOCK
-    files = sorted(tmp_path.iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    size = files[0].stat().st_size
-    files[2].write_bytes(files[2].read_bytes()[:-1] + b"?")
+    last.write_bytes(last.read_bytes()[:-1] + b"?")
     assert begun(PrefixCache(model, 1 << 24, tmp_path), model, IDS) == 2 * BLOCK
     assert begun(PrefixCache(model, 4 * size // 8, tmp_path), model, IDS[::-1]) == 0
     assert len(list(tmp_path.iterdir())) <= 4
     with pytest.raises(UsageError, match="--cache: must be a folder, got"):
-        PrefixCache(model, 1 << 24, files[0])
+        PrefixCache(model, 1 << 24, last)
 
 
 def test_blocks_that_were_not_used_go_first(model: CompiledModel) -> None:
