@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +15,7 @@ from aot.commands.line.declared import argument, echo, option
 from aot.runtime.regular import read_file
 
 HELP = """An empty line or /exit ends, /reset begins anew, /system TEXT begins with another message of the system;
-/save FILE and /load FILE keep the messages. A line that ends with \\ goes on in the next one."""
+/save FILE and /load FILE keep the messages. A line that ends with \\ goes on in the next one. Ctrl-C ends an answer."""
 
 
 def chat(
@@ -66,8 +67,15 @@ def chat(
         )
     talk = Chat(Generator(loaded, loading.adapter(lora, loaded.manifest)), text, chosen, system=system)
 
+    at_terminal = message is None and sys.stdin.isatty()
+
     def answer(line: str) -> None:
-        talk.say(line, tokens, sampling, lambda part: echo(part, nl=False), stop or ())
+        before = signal.signal(signal.SIGINT, lambda *_: talk.end()) if at_terminal else None
+        try:
+            talk.say(line, tokens, sampling, lambda part: echo(part, nl=False), stop or ())
+        finally:
+            if at_terminal:
+                signal.signal(signal.SIGINT, before)
         echo()
         if not quiet:
             echo(str(talk.speed), err=True)
@@ -75,7 +83,6 @@ def chat(
     if message is not None:
         answer(message)
         return
-    at_terminal = sys.stdin.isatty()
     if at_terminal:
         echo(HELP, err=True)
     commands: dict[str, Callable[[str], object]] = {

@@ -27,6 +27,7 @@ class Chat:
     ) -> None:
         self._generator, self._tokenizer, self._template = generator, tokenizer, template
         self.speed: Speed | None = None  # of the last answer
+        self._is_ended = False
         self._first = [] if system is None else [{"role": "system", "content": system}]
         self.messages = list(self._first)
 
@@ -35,6 +36,10 @@ class Chat:
         if system is not None:
             self._first = [{"role": "system", "content": system}]
         self.messages = list(self._first)
+
+    def end(self) -> None:
+        """End the answer that is being made with its next token; a handler of signals may call it."""
+        self._is_ended = True
 
     def save(self, path: Path) -> None:
         """Write all messages as JSON."""
@@ -75,8 +80,14 @@ class Chat:
             write(part)
 
         stream = Stream(self._tokenizer, take)
-        self.speed = Speed(stream.add)
-        self._generator.generate(self._tokens_to_feed(ids), tokens, sampling, ends, self.speed.add)
+        speed = self.speed = Speed(stream.add)
+        self._is_ended = False
+
+        def goes_on(token: int) -> bool:
+            speed.add(token)
+            return not self._is_ended
+
+        self._generator.generate(self._tokens_to_feed(ids), tokens, sampling, ends, goes_on)
         if last_text := stream.rest():
             take(last_text)
         answer = "".join(parts)

@@ -7,6 +7,7 @@ of packages, for those that lie in no other place.
 
 import ctypes
 import json
+import signal
 import struct
 import sys
 from datetime import datetime
@@ -109,7 +110,8 @@ def _rendered(template: Any, variables: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Answer lines until the input ends."""
+    """Answer lines until the input ends; Ctrl-C is for the process on the other side."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _limit_memory()
     extensions: list[Any] = [loopcontrols, _Generation]
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=extensions)

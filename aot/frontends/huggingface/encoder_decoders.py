@@ -42,6 +42,7 @@ SETTINGS_OF_SPEECH = (
 )
 LOGITS_BIAS = "logits.bias"
 MAX_WORDS, MAX_DISTANCE = 1 << 31, 1 << 16
+MAX_TABLE = 1 << 26  # waves of all positions of a table that no file holds
 SHOWN = 5  # names in an error
 FIRST_ROWS = 2  # of tables of positions that no token has
 WAVE_LENGTH = 10000.0  # wave of positions, as a multiple of the shortest
@@ -241,21 +242,23 @@ def _whisper_facts(v: Values) -> Facts:
 def _waves(v: Values) -> Places:
     """Return Marian's and Pegasus' positions: sines and cosines, whose files may hold them, too."""
     rows, half = _most(v), v.integer("d_model", least=2) // 2
-    return Places(rows, table=_wave_table(rows, WAVE_LENGTH ** -(np.arange(half) / half)))
+    return Places(rows, table=_wave_table(v, rows, WAVE_LENGTH ** -(np.arange(half) / half)))
 
 
 def _later_waves(v: Values) -> Places:
     """Return M2M-100's positions, which begin behind the number of the token that fills up texts."""
-    offset, half = v.integer("pad_token_id", 1, 0, MAX_TOKENS) + 1, v.integer("d_model", least=4) // 2
+    offset, half = v.integer("pad_token_id", 1, 0) + 1, v.integer("d_model", least=4) // 2
     rows = _most(v) + offset
-    return Places(rows, offset, _wave_table(rows, WAVE_LENGTH ** -(np.arange(half) / (half - 1))))
+    return Places(rows, offset, _wave_table(v, rows, WAVE_LENGTH ** -(np.arange(half) / (half - 1))))
 
 
 def _most(v: Values) -> int:
     return v.integer("max_position_embeddings", 1024, most=1 << 20)
 
 
-def _wave_table(rows: int, rates: Array) -> Array:
+def _wave_table(v: Values, rows: int, rates: Array) -> Array:
+    if rows * len(rates) > MAX_TABLE:
+        raise v.wrong("max_position_embeddings", f"of a table of at most {2 * MAX_TABLE} numbers", rows)
     angles = np.arange(rows)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
 

@@ -152,6 +152,8 @@ def test_a_server_answers_with_tokens_of_pytorch(library: tuple[Path, dict[str, 
         ("bart", {"encoder_attention_heads": 5}, "d_model is a multiple of 5 heads, got 32"),
         ("bart", {"max_position_embeddings": 100}, r"tensor 'model.encoder.embed_positions.weight' is \[102, 32\]"),
         ("bart", {"decoder_start_token_id": 96}, "decoder_start_token_id is an integer from 0 to 95, got 96"),
+        ("m2m_100", {"pad_token_id": 1 << 31}, "pad_token_id is an integer from 0 to 1048576, got 2147483648"),
+        ("marian", {"d_model": 1 << 20, "max_position_embeddings": 1 << 20}, "of a table of at most 134217728 numbers"),
         ("marian", {"share_encoder_decoder_embeddings": False}, "one table of words for encoder and decoder"),
     ],
 )
