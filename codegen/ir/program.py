@@ -25,7 +25,7 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr, Kernel, Size, Var
 from aot.runtime import abi
 from aot.runtime.abi import DType
-from aot.runtime.arrays.mapped import release
+from aot.runtime.arrays.pages import release
 from aot.runtime.loading.manifest import CacheInfo
 
 

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from aot.runtime.abi import Request
-from aot.runtime.arrays import sparse_memory
+from aot.runtime.arrays import pages
 from aot.runtime.arrays.tensors import Array, Shape, address, aligned_bytes, as_array, fits, mismatch, numpy_dtype
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.library import Library
@@ -43,7 +43,7 @@ class Variables:
         """Allocate memory for the state that these symbols require."""
         self._grow(self._size(ctypes.addressof(symbols)))
         if self._sparse is not None and self._is_half_full():
-            sparse_memory.join_pages(self._sparse)
+            pages.join_pages(self._sparse)
             self._sparse = None
 
     def reset(self) -> None:
@@ -219,8 +219,8 @@ class Variables:
     def _grow(self, size: int) -> None:
         if size > self.memory.nbytes:
             before, sparse = self.memory, None
-            if size >= max(sparse_memory.LARGE_BYTES, 2 * before.nbytes):  # most of it is room for later
-                sparse = sparse_memory.small_pages(size)
+            if size >= max(pages.LARGE_BYTES, 2 * before.nbytes):  # most of it is room for later
+                sparse = pages.small_pages(size)
             after = aligned_bytes(size, zero=True) if sparse is None else np.frombuffer(sparse, np.uint8)
             after[: before.nbytes] = before
             where = address(after)

@@ -15,7 +15,7 @@ from aot.passes.middle.control.append_variables import append_variables
 from aot.passes.middle.control.limit_context import MAX_CONTEXT, LimitContext
 from aot.runtime import CompiledModel, Generator, load
 from aot.runtime.abi import DType
-from aot.runtime.arrays import sparse_memory
+from aot.runtime.arrays import pages
 from aot.runtime.errors import UsageError
 from tests.dynamic.networks import parameter, result
 from tests.dynamic.test_append import WIDTH, attention, beams, new
@@ -38,9 +38,9 @@ def test_small_pages_become_large_ones_at_half_of_the_context(
     models: tuple[CompiledModel, CompiledModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joined: list[int] = []
-    original = sparse_memory.join_pages
-    monkeypatch.setattr(sparse_memory, "LARGE_BYTES", 1)
-    monkeypatch.setattr(sparse_memory, "join_pages", lambda m: (joined.append(len(m)), original(m)))  # pyright: ignore
+    original = pages.join_pages
+    monkeypatch.setattr(pages, "LARGE_BYTES", 1)
+    monkeypatch.setattr(pages, "join_pages", lambda m: (joined.append(len(m)), original(m)))  # pyright: ignore
     plain, limited = map(Generator, models)
     for count in (100, 60, 1, 1):
         ids = np.random.default_rng(count).integers(0, WORDS, count).tolist()

@@ -16,7 +16,7 @@ from aot.ir.op import Op
 from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.runtime.abi import DType
-from aot.runtime.arrays import mapped
+from aot.runtime.arrays import pages
 from aot.runtime.errors import InternalError
 
 LEAST_ELEMENTS = 1 << 16  # smaller constants are made at once
@@ -165,7 +165,7 @@ def release(constant: Array | Deferred) -> None:
         for one in constant.inputs:
             release(one)
     else:
-        mapped.release(constant)
+        pages.release(constant)
 
 
 def is_worth_deferring(inputs: tuple[Array | Deferred, ...], types: tuple[TensorType, ...], out: TensorType) -> bool:

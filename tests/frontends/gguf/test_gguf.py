@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -149,7 +150,7 @@ def test_the_tokenizer_stays_with_the_graph(tmp_path: Path) -> None:
     assert isinstance(kept, dict)
     assert kept["tokenizer.ggml.model"] == "gpt2"
     assert kept["tokenizer.ggml.eos_token_id"] == "2"
-    assert '"t63"' in str(kept["tokenizer.ggml.tokens"])
+    assert '"t63"' in str(cast("dict[str, object]", kept)["tokenizer.ggml.tokens"])
 
 
 WRONG = {
@@ -202,7 +203,7 @@ def test_damaged_files_are_corrupt_or_unsupported(tmp_path: Path) -> None:
         else:
             del data[at:]
         if n % 7 == 0:
-            data[8:16] = struct.pack("<Q", int(rng.integers(0, 2**63)))
+            data[8:16] = struct.pack("<Q", int(rng.integers(1 << 63, dtype=np.uint64)))
         (tmp_path / "x.gguf").write_bytes(data)
         with pytest.raises((CorruptError, UnsupportedError)):
             read_model(tmp_path / "x.gguf")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from aot.runtime.arrays.mapped import release
+from aot.runtime.arrays.pages import release
 
 SIZE = 8 << 20
 SHRINKS = """
 import sys
 import numpy as np
-from aot.runtime.arrays.mapped import release
+from aot.runtime.arrays.pages import release
 
 def resident():
     lines = open("/proc/self/status").read().splitlines()
