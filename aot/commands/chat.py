@@ -70,7 +70,7 @@ def chat(
     at_terminal = message is None and sys.stdin.isatty()
 
     def answer(line: str) -> None:
-        before = signal.signal(signal.SIGINT, lambda *_: talk.end()) if at_terminal else None
+        before = signal.signal(signal.SIGINT, lambda _number, _frame: talk.end()) if at_terminal else None
         try:
             talk.say(line, tokens, sampling, lambda part: echo(part, nl=False), stop or ())
         finally:

@@ -50,7 +50,11 @@ def test_a_conversation_is_its_whole_text(library: Path) -> None:
         parts.clear()
     assert [m["role"] for m in talk.messages] == ["system", *["user", "assistant"] * 3]
     talk.reset()
-    assert talk.say(QUESTIONS[0], 5, Sampling(), parts.append) == answer(library, f"3:0;1:{QUESTIONS[0]};2:", 5)
+    text = f"3:0;1:{QUESTIONS[0]};2:"
+    assert talk.say(QUESTIONS[0], 5, Sampling(), parts.append) == answer(library, text, 5)
+    talk.reset()
+    first = talk.say(QUESTIONS[0], 5, Sampling(), lambda _: talk.end())
+    assert first == answer(library, text, 1) == talk.messages[-1]["content"]
 
 
 def test_command_line(library: Path) -> None:
