@@ -61,8 +61,7 @@ def _texts(count: int) -> dict[str, object]:
     small = [chr(n) for n in range(ord("a"), ord("z") + 1)]
     made = ("Ġ" + "".join(word) for length in (1, 2, 3, 4) for word in product(small, repeat=length))
     words = [*letters(), *islice(made, count - 257), "<|end|>"]
-    types = [1] * (count - 1) + [3]
-    found = {"model": "gpt2", "pre": "gpt-2", "tokens": words, "token_type": types, "merges": ["Ġ a"]}
+    found: dict[str, object] = {"model": "gpt2", "pre": "gpt-2", "tokens": words, "merges": ["Ġ a"]}
     found |= {"eos_token_id": count - 1, "bos_token_id": count - 1, "add_bos_token": False}
     return {f"tokenizer.ggml.{name}": value for name, value in found.items()}
 
