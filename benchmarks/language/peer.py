@@ -1,9 +1,11 @@
 """Times one runtime's decoder, asked by lines of JSON: a program of its own, for the environment of that runtime.
 
-python peer.py aot m.so ROWS          python peer.py llama.cpp m.gguf ROWS
+python peer.py aot m.so ROWS CONTEXT       python peer.py llama.cpp m.gguf ROWS CONTEXT
 {"prompt": 128, "tokens": 8}    ->    {"prompt": [seconds, seconds of processor], "tokens": [[…], …]}
 
-Each of `ROWS` sequences is fed a prompt, then a token of each at a time.
+Each of `ROWS` sequences, of at most `CONTEXT` tokens, is fed a prompt, then a token of each at a time. `ik_llama.cpp`
+is the fork of that name, `ik_repacked` it with weights repacked while they are loaded, `openvino` the plug-in for
+processors, with m.xml.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
-CONTEXT, BATCH = 1280, 512  # tokens of a sequence, and of a prompt that llama.cpp computes at once (its default)
+import numpy as np
+from numpy.typing import NDArray
+
+BATCH = 512  # tokens of a prompt that llama.cpp computes at once (its default)
 WORDS = 40_000  # tokens are below it
 
 
@@ -32,7 +37,8 @@ class Decoder(Protocol):
 class Aot:
     """Our library, by the classes that a user has."""
 
-    def __init__(self, path: str, rows: int) -> None:
+    def __init__(self, path: str, rows: int, context: int) -> None:
+        del context
         self.runtime: Any = import_module("aot.runtime")
         self.model, self.rows = self.runtime.load(path, threads=1), rows
         self.generators = [self.runtime.Generator(self.model) for _ in range(rows)]
@@ -54,24 +60,31 @@ class Aot:
 
 
 class LlamaCpp:
-    """llama.cpp by its own functions, as installed: its defaults but for the number of threads."""
+    """llama.cpp or its fork by their own functions, as installed: their defaults but for the number of threads."""
 
-    def __init__(self, path: str, rows: int) -> None:
-        self.api: Any = import_module("llama_cpp")
+    def __init__(self, path: str, rows: int, context: int, *, fork: bool = False, repacked: bool = False) -> None:
+        self.api: Any = import_module("ik_llama_cpp._ctypes_api" if fork else "llama_cpp")
         api = self.api
-        self.log = api.llama_log_callback(lambda *_: None)
-        api.llama_log_set(self.log, None)
+        if not fork:
+            self.log = api.llama_log_callback(lambda *_: None)
+            api.llama_log_set(self.log, None)
         api.llama_backend_init()
-        self.model = api.llama_model_load_from_file(path.encode(), api.llama_model_default_params())
+        loading = api.llama_model_default_params()
+        if repacked:
+            loading.repack_tensors, loading.use_mmap = True, False
+        self.model, self.fork = api.llama_model_load_from_file(path.encode(), loading), fork
         settings = api.llama_context_default_params()
-        settings.n_ctx, settings.n_batch, settings.n_ubatch = rows * CONTEXT, BATCH, BATCH
+        settings.n_ctx, settings.n_batch, settings.n_ubatch = rows * context, BATCH, BATCH
         settings.n_threads = settings.n_threads_batch = 1
         settings.n_seq_max, self.rows, self.past = rows, rows, 0
         self.context = api.llama_init_from_model(self.model, settings)
         self.tokens = api.llama_batch_init(BATCH, 0, 1)
 
     def feed(self, count: int) -> None:
-        self.api.llama_memory_clear(self.api.llama_get_memory(self.context), True)
+        if self.fork:
+            self.api.llama_kv_cache_clear(self.context)
+        else:
+            self.api.llama_memory_clear(self.api.llama_get_memory(self.context), True)
         every = [(7 * k + n, k, n, k == count - 1) for n in range(self.rows) for k in range(count)]
         for at in range(0, len(every), BATCH):
             self.decode(every[at : at + BATCH])
@@ -92,7 +105,37 @@ class LlamaCpp:
         ctypes.cast(self.api.llama_get_logits_ith(self.context, -1), ctypes.c_void_p)
 
 
-KINDS: dict[str, Callable[[str, int], Decoder]] = {"aot": Aot, "llama.cpp": LlamaCpp}
+class OpenVino:
+    """OpenVINO's plug-in as installed: its defaults but for the number of threads."""
+
+    def __init__(self, path: str, rows: int, context: int) -> None:
+        del context
+        core: Any = import_module("openvino").Core()
+        self.request = core.compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": 1}).create_infer_request()
+        self.rows, self.past = rows, 0
+
+    def feed(self, count: int) -> None:
+        self.request.reset_state()
+        self.past = 0
+        self.decode(np.array([[(7 * k + n) % WORDS for k in range(count)] for n in range(self.rows)]))
+
+    def step(self) -> None:
+        self.decode(np.full((self.rows, 1), 11))
+
+    def decode(self, ids: NDArray[np.int64]) -> None:
+        begin, self.past = self.past, self.past + ids.shape[1]
+        places = np.tile(np.arange(begin, self.past), (self.rows, 1))
+        given = {"input_ids": ids, "position_ids": places, "beam_idx": np.arange(self.rows, dtype=np.int32)}
+        self.request.infer(given | {"attention_mask": np.ones((self.rows, self.past), np.int64)})
+
+
+KINDS: dict[str, Callable[[str, int, int], Decoder]] = {
+    "aot": Aot,
+    "llama.cpp": LlamaCpp,
+    "ik_llama.cpp": partial(LlamaCpp, fork=True),
+    "ik_repacked": partial(LlamaCpp, fork=True, repacked=True),
+    "openvino": OpenVino,
+}
 
 
 def timed(call: Callable[[], None]) -> tuple[float, float]:
@@ -102,8 +145,8 @@ def timed(call: Callable[[], None]) -> tuple[float, float]:
 
 
 def main() -> None:
-    kind, path, rows = sys.argv[1:]
-    decoder = KINDS[kind](path, int(rows))
+    kind, path, rows, context = sys.argv[1:]
+    decoder = KINDS[kind](path, int(rows), int(context))
     for line in sys.stdin:
         asked = json.loads(line)
         prompt = timed(partial(decoder.feed, asked["prompt"]))

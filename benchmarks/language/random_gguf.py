@@ -31,7 +31,8 @@ class Shape:
 
 SHAPES = {
     "smollm2": Shape("llama", 30, 576, 1536, 9, 3, 64, 49152),
-    "qwen3": Shape("qwen3", 28, 1024, 3072, 16, 8, 128, 151936),
+    "qwen3": Shape("qwen3", 28, 1024, 3072, 16, 8, 128, 151936),  # 0.6B
+    "llama3": Shape("llama", 16, 2048, 8192, 32, 8, 64, 128256),  # 3.2 1B
 }
 EMBEDDINGS = {"Q4_0": "Q6_K", "Q4_K": "Q6_K"}  # kinds of embeddings that are also the head
 NARROW = {"Q4_K": "Q5_0", "Q6_K": "Q8_0"}  # kinds of matrices whose rows do not fill a block
