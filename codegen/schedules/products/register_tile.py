@@ -96,7 +96,7 @@ def _costs(p: Product, target: Target) -> Iterator[tuple[float, int, int]]:
                 continue
             low, more = divmod(p.rows, max(tiles, 1))
             heights = [(low + 1, more), (low, max(tiles, 1) - more)]
-            if more and overlap(p.rows, height):
+            if overlap(p.rows, height):
                 heights = [(low + 1, tiles)]
             whole, columns_left = divmod(columns, vectors * p.width)
             widths = [(vectors, whole), (_cut(columns_left, p.width), 1 if columns_left else 0)]
@@ -127,9 +127,9 @@ def _step(height: int, vectors: int, registers: int, terms: int) -> float:
 
 
 def overlap(rows: int, height: int) -> bool:
-    """True if the last tile of up to `height` rows computes few rows again, so that all tiles have one height."""
-    tiles = tile_count(rows, height)
-    return tiles > 1 and tile_count(rows, tiles) * tiles - rows <= COSTS.max_overlap * rows
+    """True if the last one of equal tiles, of up to `height` rows, computes some rows again, but only a few."""
+    tiles = max(tile_count(rows, height), 1)
+    return 0 < tile_count(rows, tiles) * tiles - rows <= COSTS.max_overlap * rows
 
 
 def tile_count(n: int, size: int) -> int:
