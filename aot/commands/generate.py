@@ -39,7 +39,9 @@ def generate(
     ] = 1,
     stream: Annotated[bool, option("--stream", help="With --json: a line for each part of the text, too")] = False,
     as_json: arg.Json = False,
-    ahead: Annotated[int, option(min=1, metavar="N", help="Tokens that are proposed at once")] = 3,
+    ahead: Annotated[
+        int | None, option(min=1, metavar="N", help="Tokens that are proposed at once; default: 3, with --look-up 7")
+    ] = None,
     start: Annotated[
         str | None,
         option(metavar="IDS", help="Tokens that begin an answer about a text: 2,256057; default: the model's"),
@@ -52,9 +54,11 @@ def generate(
     """Continue a text, or write one about it, token by token. Times are written to standard error."""
     from aot.commands import loading
     from aot.commands.line.progress import Watch, terminal
+    from aot.runtime.generation.drafting import AHEAD
     from aot.runtime.generation.sampling import Sampling
     from aot.text.embedding import check_speaks
     from aot.text.encoder_decoder_loop import is_text_to_text, start_of
+    from aot.text.look_up import AHEAD_IN_TEXT
     from aot.text.speed import Speed
     from aot.text.stream import Stream, ids_of, text_source, tokenizer_of
 
@@ -76,7 +80,8 @@ def generate(
         prompt_ids = start_of(large.manifest) if start is None else ids_of(start, "--start")
     else:
         adapter = loading.adapter(lora, large.manifest)
-        generator = _behind(large, small, adapter, sampling, ahead if look_up or small else 0)
+        usual = AHEAD_IN_TEXT if look_up else AHEAD
+        generator = _behind(large, small, adapter, sampling, (ahead or usual) if look_up or small else 0)
     parts: list[str] = []
 
     def write(part: str) -> None:
