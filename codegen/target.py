@@ -73,7 +73,7 @@ class Target:
         """
         known = targets_by_name()
         if name not in known:
-            raise UsageError(f"target: one of {', '.join(('native', *known))}, got {name!r}")
+            raise UsageError(f"target: must be one of {', '.join(('native', *known))}, got {name!r}")
         platform, machine, level = known[name]
         features = machine.architecture.levels[level]
         caches = machine.level_caches.get(level, machine.caches)

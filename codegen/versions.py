@@ -57,7 +57,7 @@ def join_versions(general: Program, versions: Sequence[tuple[SizesByName, Progra
             raise InternalError(f"{general.name}: versions have inputs and outputs in common, got another number")
         if program.variables != general.variables:
             at = ", ".join(f"{name}={size}" for name, size in sizes)
-            raise UnsupportedError(f"--specialise: versions keep variables alike, got other ones for {at}")
+            raise UnsupportedError(f"--specialise: versions must have equal variables, got other ones for {at}")
         made.version(sizes, _Version(general, number, sizes).of(program))
     made.add(general)
     made.control.append(Label(len(made.calls), _END))

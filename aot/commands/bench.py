@@ -95,7 +95,7 @@ def _precisions(
     from aot.commands.precisions import measured, table
 
     if is_compiled(model):
-        raise UsageError(f"bench: --precisions compiles a model, got the library {model}")
+        raise UsageError(f"bench: --precisions needs a model to compile, got the library {model}")
     rows = measured(model, options, threads, seconds, lambda found: loading.inputs(model, found, inputs, options))
     if as_json:
         echo_json({"precisions": [asdict(row) for row in rows]})

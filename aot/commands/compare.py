@@ -71,10 +71,10 @@ def differences(infos: tuple[TensorInfo, ...], results: Arrays, expected: Path, 
     loaded = read_arrays(expected)
     if not isinstance(loaded, dict):
         if len(infos) != 1:
-            raise UsageError(f"--expect: an .npz for {len(infos)} outputs, got {expected}")
+            raise UsageError(f"--expect: the file must be an .npz for {len(infos)} outputs, got {expected}")
         loaded = {infos[0].name: loaded}
     if not loaded:
-        raise UsageError(f"--expect: at least one output, got none in {expected}")
+        raise UsageError(f"--expect: the file must have at least one output, got none in {expected}")
     lines: list[str] = []
     for name, array in loaded.items():
         info = infos[find("--expect", infos, name)]

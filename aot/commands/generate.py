@@ -110,11 +110,11 @@ def _check(name: str, reads: bool, has_draft: bool, look_up: bool, beams: int) -
     from aot.runtime.errors import UsageError
 
     if (has_draft or look_up) and reads:
-        raise UsageError(f"--draft: is for models that continue a text, got {name}, which reads one")
+        raise UsageError(f"--draft: the model must continue a text, got {name}, which reads one")
     if beams > 1 and not reads:
         raise UsageError(f"--beams: is for models that read a text, got {name}, which continues one")
     if has_draft and look_up:
-        raise UsageError("--look-up: proposes tokens without a model, got --draft, too")
+        raise UsageError("--look-up: cannot be given together with --draft, got both")
 
 
 def _about(model: CompiledModel, source: list[int], beams: int) -> TokenLoop:

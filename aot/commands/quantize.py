@@ -51,7 +51,7 @@ def quantize(
     from aot.tools.quantizing.weights import quantize_weights
 
     if weights is None and not data:
-        raise UsageError("quantize: give samples, --data x.npz, or --weights int8 for weights alone")
+        raise UsageError("quantize: needs samples (--data x.npz), or --weights int8 for weights alone, got neither")
     kind = "int8" if weights is None else weights.value
     out = output if output is not None else Path(f"{model.stem}_{kind}.xml")
     samples = [read_arrays(path) for path in data or ()]

@@ -65,7 +65,7 @@ def run(
     --sandbox, a library that opens a file or a socket, or starts a program, is ended; times are those of a new process.
     """
     if not sandbox and (max_memory is not None or max_seconds is not None):
-        raise UsageError("run: --max-memory and --max-seconds are limits of --sandbox, got no --sandbox")
+        raise UsageError("run: --max-memory and --max-seconds need --sandbox, got none")
     ready = None if sandbox else loading.ready(model, threads, options, strict=True)
     manifest = ready.manifest if ready is not None else _manifest(model)
     outputs = joined(manifest.outputs)
@@ -77,7 +77,7 @@ def run(
         infer = partial(_infer, ready, feeds)
     else:
         if sys.platform != "linux":
-            raise PlatformError(f"run: --sandbox is made of calls of Linux, got {sys.platform}")
+            raise PlatformError(f"run: --sandbox needs Linux, got {sys.platform}")
         from aot.tools.running.sandbox import MEMORY, SECONDS, Limits, run_sandboxed
 
         limits = Limits(bytes_of(max_memory, "--max-memory") or MEMORY, max_seconds or SECONDS)
@@ -114,5 +114,5 @@ def _infer(model: CompiledModel, given: Arrays) -> Arrays:
 def _manifest(library: Path) -> Manifest:
     """Return the manifest of a library, of which nothing is run; UsageError for a model that is not compiled."""
     if not is_compiled(library):
-        raise UsageError(f"run: --sandbox is for compiled models, got {library}")
+        raise UsageError(f"run: --sandbox needs a compiled model, got {library}")
     return read_manifest(library)

@@ -212,7 +212,7 @@ def collect(folder: Path, most_bytes: int | None = None, most_days: float | None
 def check_files(model: object) -> Path:
     """Return the model's file; UsageError for a graph, which has none."""
     if not isinstance(model, str | Path):
-        raise UsageError(f"cache: a model is found by the content of its file, got a {type(model).__name__}")
+        raise UsageError(f"cache: the model must be a file, got a {type(model).__name__}")
     return Path(model)
 
 

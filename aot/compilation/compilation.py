@@ -189,15 +189,15 @@ class Compilation:
         """
         by_kernel = {Stage.LOOPS: self.loops, Stage.LLVM: self.llvm, Stage.ASM: self.asm}
         if stage not in set(Stage):
-            raise UsageError(f"dump: a stage is one of {', '.join(Stage)}, got {stage}")
+            raise UsageError(f"dump: --stage must be one of {', '.join(Stage)}, got {stage}")
         if kernel is not None and stage not in by_kernel:
-            raise UsageError(f"dump: --kernel goes with --stage {', '.join(by_kernel)}, got {stage}")
+            raise UsageError(f"dump: --kernel needs --stage {', '.join(by_kernel)}, got {stage}")
         if after is not None and stage != Stage.STEPS:
-            raise UsageError(f"dump: --after goes with --stage {Stage.STEPS}, got {stage}")
+            raise UsageError(f"dump: --after needs --stage {Stage.STEPS}, got {stage}")
         if proof and stage not in (Stage.STEPS, Stage.LOOPS):
-            raise UsageError(f"dump: --proof goes with --stage {Stage.STEPS}, {Stage.LOOPS}, got {stage}")
+            raise UsageError(f"dump: --proof needs --stage {Stage.STEPS}, {Stage.LOOPS}, got {stage}")
         if verbose and stage != Stage.GROUPS:
-            raise UsageError(f"dump: --verbose goes with --stage {Stage.GROUPS}, got {stage}")
+            raise UsageError(f"dump: --verbose needs --stage {Stage.GROUPS}, got {stage}")
         match Stage(stage):
             case Stage.IMPORTED:
                 return graph_text(self.imported)
@@ -223,7 +223,7 @@ class Compilation:
         passes = lowering_pipeline(context)
         known = [DEFINE, *(p.name for p in passes)]
         if name not in known:
-            raise UsageError(f"--after: one of {', '.join(known)}, got {name}")
+            raise UsageError(f"--after: must be one of {', '.join(known)}, got {name}")
         with within(self.session.library.scope):
             steps = define(self.optimized, lower_region)
         run_lowering(steps, passes[: known.index(name)], context)
@@ -268,5 +268,5 @@ class Compilation:
         chosen = tuple(k for k in self.program.kernels if k.name == kernel)
         if not chosen:
             names = ", ".join(k.name for k in self.program.kernels)
-            raise UsageError(f"dump: the model's kernels are {names}, got {kernel}")
+            raise UsageError(f"dump: --kernel must be one of {names}, got {kernel}")
         return replace(self.program, kernels=chosen, calls=tuple(c for c in self.program.calls if c.kernel == kernel))

@@ -61,7 +61,7 @@ def compile_model(
     for a target whose code does not run here, before anything is compiled or written.
     """
     if output is not None and cache_dir is not None:
-        raise UsageError("compile: output and cache_dir exclude each other, got both")
+        raise UsageError("compile: output and cache_dir cannot be given together, got both")
     for name, value in (properties or {}).items():
         checked(name, value)
     with as_file(model) as path:
@@ -112,4 +112,4 @@ def _check_loads_here(made: Compilation) -> None:
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:
     if not isinstance(value, wanted):
-        raise UsageError(f"compile: {name} is {wanted}, got {type(value).__name__}")
+        raise UsageError(f"compile: {name} must be {wanted}, got {type(value).__name__}")

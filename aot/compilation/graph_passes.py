@@ -46,7 +46,7 @@ def run_all(
     extra = extensions.passes if extensions is not None else ()
     names = _names(passes, extra)
     if unknown := set(options.print_after) - {"all", *names, *lowering}:
-        raise UsageError(f"--print-after: one of {', '.join([*names, *lowering])}, got {min(unknown)}")
+        raise UsageError(f"--print-after: must be one of {', '.join([*names, *lowering])}, got {min(unknown)}")
 
     def observe(done: PassReport, graph: Graph) -> None:
         progress("optimize", names.index(done.name) + 1, len(names))

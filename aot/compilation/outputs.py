@@ -47,7 +47,7 @@ def library_files(library: Path, external: bool, target: str) -> list[Path]:
     if platform.library == LINUX.library:
         check_library(library)
     elif library.suffix.lower() != platform.library:
-        raise UsageError(f"output: a library for {platform.name} is m{platform.library}, got {library}")
+        raise UsageError(f"output: a library for {platform.name} must be named m{platform.library}, got {library}")
     return [library, *([beside(library)] if external else [])]
 
 

@@ -41,10 +41,10 @@ class Session:
         options = with_environment(options)
         library = LibraryState(options, framework_of(model))
         if options.external_weights and names_of(options.target)[1:]:
-            raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
+            raise UnsupportedError(f"target: external weights need one target, got {options.target}")
         if options.external_weights and not platform_named(options.target).external_weights:
             systems = "Linux, Android and WebAssembly"
-            raise UnsupportedError(f"target: external weights are for {systems} alone, got {options.target}")
+            raise UnsupportedError(f"target: external weights are supported for {systems} alone, got {options.target}")
         return Session(options, library, _target(options))
 
     def at_sizes(self, sizes: SizesByName) -> Session:

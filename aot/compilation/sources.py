@@ -41,7 +41,9 @@ def as_file(model: object) -> Generator[Path | str | Graph]:
         case Message() if not isinstance(model, type):
             data = _serialised(model)
         case _:
-            raise UsageError(f"compile: model is a path, bytes, a ModelProto or a graph, got {type(model).__name__}")
+            raise UsageError(
+                f"compile: model must be a path, bytes, a ModelProto or a graph, got {type(model).__name__}"
+            )
     with TemporaryDirectory(prefix=".aot-") as folder:
         path = Path(folder) / "model"
         path.write_bytes(data)

@@ -28,13 +28,13 @@ def combinations(graph: Graph, asked: Asked, fixed: Sequence[tuple[str, int, int
     symbols = _symbols(graph)
     for n, (name, sizes) in enumerate(asked):
         if any(name == other for other, _ in asked[:n]):
-            raise UsageError(f"--specialise {name}: one option takes all sizes, as {name}=1,8, got two options")
+            raise UsageError(f"--specialise {name}: all sizes must be in one option, as {name}=1,8, got two options")
         if name not in symbols:
             raise UsageError(_unknown(graph, name, list(symbols), fixed))
         _check(symbols[name], sizes)
     count = prod(len(sizes) for _, sizes in asked)
     if count > MOST:
-        raise UsageError(f"--specialise: at most {MOST} versions, one for each combination, got {count}")
+        raise UsageError(f"--specialise: there can be at most {MOST} versions, one for each combination, got {count}")
     names = [name for name, _ in asked]
     return [tuple(zip(names, sizes, strict=True)) for sizes in product(*(sizes for _, sizes in asked))] if asked else []
 
@@ -68,4 +68,4 @@ def _check(symbol: Var, sizes: tuple[int, ...]) -> None:
             most = "or more" if high is None else f"to {high}"
             raise UsageError(f"--specialise {symbol.name}: the dimension is {symbol.low} {most}, got {size}")
         if size in sizes[:n]:
-            raise UsageError(f"--specialise {symbol.name}: each size once, got {size} twice")
+            raise UsageError(f"--specialise {symbol.name}: each size must be given once, got {size} twice")

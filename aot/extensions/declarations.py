@@ -70,4 +70,4 @@ def check_used(file: str, module: ModuleType, modules: Iterable[ModuleType]) -> 
                 return
     own = [k for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
     shown = ", ".join(own) or "nothing"
-    raise UsageError(f"--extensions: {file}: a file declares what runs: {KINDS}; got {shown}")
+    raise UsageError(f"--extensions: {file}: a file must declare what runs: {KINDS}; got {shown}")

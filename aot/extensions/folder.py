@@ -106,7 +106,7 @@ def load_extensions(
     for place, names in zip(places, files, strict=True):
         if not names and not any(_files(place, other) for other in FRAMEWORKS):
             kinds = ", ".join((OPERATIONS, *PHASES))
-            raise UsageError(f"--extensions: a folder that holds .py files in {kinds}, got {place}")
+            raise UsageError(f"--extensions: must be a folder with .py files in {kinds}, got {place}")
     key = (framework, *places)
     with _LOADING:
         known = _LOADED.get(key)

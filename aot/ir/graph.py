@@ -48,7 +48,7 @@ class InPort:
         """Replace the source by `source`. Raises UsageError if `source` is an input that has no source of its own."""
         other: object = source
         if isinstance(other, InPort):
-            raise UsageError(f"connect: an input reads an output, got {other} for {self}")
+            raise UsageError(f"connect: an input must read an output, got {other} for {self}")
         if source.node.graph is not self.node.graph:
             raise InternalError(f"{source} and {self} are in different graphs")
         self.disconnect()

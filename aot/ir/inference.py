@@ -79,7 +79,7 @@ def _check_size(name: str, type: TensorType) -> None:
     if any(isinstance(n, int) and n < 0 for n in type.dims or ()):
         raise ShapeError(f"{name}: dimensions must not be negative, got {type}")
     if type.is_static and prod(n or 1 for n in type.static_shape) > MAX_ELEMENTS:
-        raise BudgetError(f"{name}: a tensor has at most {MAX_ELEMENTS} elements, got {type}")
+        raise BudgetError(f"{name}: a tensor can have at most {MAX_ELEMENTS} elements, got {type}")
 
 
 def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None:

@@ -44,7 +44,7 @@ def dtype_of(array: Array) -> DType:
     try:
         return _FROM_NUMPY[array.dtype]
     except KeyError:
-        raise UnsupportedError(f"element type {array.dtype} is not one of OpenVINO's") from None
+        raise UnsupportedError(f"element type {array.dtype} is not supported: OpenVINO has none") from None
 
 
 def simplify(dim: Dim) -> Dim:

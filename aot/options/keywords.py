@@ -17,7 +17,7 @@ def with_keywords(given: CompileOptions | None, keywords: CompileKeywords) -> Co
     """Return options with those in `keywords` changed. UsageError names an unknown option or a wrong value."""
     known = [name for name, row in options().items() if row.keyword]
     if unknown := sorted(keywords.keys() - known):
-        raise UsageError(f"compile: options are {', '.join(known)}, got {unknown[0]}")
+        raise UsageError(f"compile: an option must be one of {', '.join(known)}, got {unknown[0]}")
     return replace(given or CompileOptions(), **{name: _read(name, value) for name, value in keywords.items()})
 
 
@@ -27,12 +27,12 @@ def _read(name: str, value: object) -> Any:
         return _plain(name, value)
     if form.by_name:
         if not isinstance(value, Mapping):
-            raise UsageError(f"compile: {name} is a mapping by name, got {value!r}")
+            raise UsageError(f"compile: {name} must be a mapping by name, got {value!r}")
         return tuple(_entry(name, form, key, one) for key, one in cast("Mapping[object, object]", value).items())
     try:
         return form.read(value)
     except TypeError as error:
-        raise UsageError(f"compile: {name} is {form.form}, got {value!r}") from error
+        raise UsageError(f"compile: {name} must be {form.form}, got {value!r}") from error
 
 
 def _entry(name: str, form: Keyword, key: object, value: object) -> tuple[Any, ...]:
@@ -41,7 +41,7 @@ def _entry(name: str, form: Keyword, key: object, value: object) -> tuple[Any, .
             raise TypeError
         return form.read(key, value)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"compile: {name} has an entry {form.form}, got {key!r}: {value!r}") from error
+        raise UsageError(f"compile: {name} must have entries {form.form}, got {key!r}: {value!r}") from error
 
 
 def _plain(name: str, value: object) -> object:
@@ -51,7 +51,7 @@ def _plain(name: str, value: object) -> object:
     types = (int, *types) if float in types else types
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         kinds = " or ".join("None" if t is type(None) else t.__name__ for t in types)
-        raise UsageError(f"compile: {name} is {kinds}, got {value!r}")
+        raise UsageError(f"compile: {name} must be {kinds}, got {value!r}")
     return value
 
 

@@ -29,7 +29,7 @@ def shapes_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int | str, 
         parts = shape.split(",") if "," in shape else re.split(r"(?<=[\d?])x(?=[\d?])", shape)
         wrong = [p for p in parts if shape and not re.fullmatch(r"\d{1,15}|\?|-1|[A-Za-z_][\w.]*", p)]
         if wrong or ("=" not in text and not re.search(r"[\d?,]", shape)):
-            raise UsageError(f"shape: INPUT=SHAPE, for example x=1x3x640x640 or x=batch,3,?,?, got {text}")
+            raise UsageError(f"shape: must be INPUT=SHAPE, for example x=1x3x640x640 or x=batch,3,?,?, got {text}")
         found.append((name, tuple(int(p) if p.isdigit() else "?" if p == "-1" else p for p in parts if p)))
     return tuple(found)
 
@@ -60,7 +60,7 @@ def dims_of(given: Iterable[str] | None) -> tuple[tuple[str, int, int | None], .
     for text in given or ():
         match = re.fullmatch(r"([A-Za-z_][\w.]*)(?:=(\d{1,15})(?:(\.\.)(\d{1,15})?)?)?", text)
         if match is None or (match[4] is not None and int(match[4]) < int(match[2])):
-            raise UsageError(f"dim: NAME=LEAST..GREATEST, for example batch=1..64, got {text}")
+            raise UsageError(f"dim: must be NAME=LEAST..GREATEST, for example batch=1..64, got {text}")
         low = int(match[2] or 0)
         found.append((match[1], low, int(match[4]) if match[4] else low if match[2] and not match[3] else None))
     return tuple(found)
@@ -72,7 +72,7 @@ def specialise_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int, ..
     for text in given or ():
         match = re.fullmatch(r"([A-Za-z_][\w.]*)=(\d{1,15}(?:,\d{1,15})*)", text)
         if match is None:
-            raise UsageError(f"specialise: NAME=SIZE,SIZE, for example batch=1,8, got {text}")
+            raise UsageError(f"specialise: must be NAME=SIZE,SIZE, for example batch=1,8, got {text}")
         found.append((match[1], tuple(map(int, match[2].split(",")))))
     return tuple(found)
 
@@ -91,7 +91,7 @@ def offsets_of(given: str) -> tuple[int, ...]:
     """`(4,2)` or `4,2`: a row and a column. UsageError for other texts."""
     match = re.fullmatch(r"\(?\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)?", given.strip())
     if match is None:
-        raise UsageError(f"mean-file-offsets: (ROW,COLUMN), for example (16,16), got {given}")
+        raise UsageError(f"mean-file-offsets: must be (ROW,COLUMN), for example (16,16), got {given}")
     return int(match[1]), int(match[2])
 
 
@@ -120,7 +120,7 @@ def bytes_of(given: str | None, option: str = "max-memory") -> int | None:
         power = " KMGT".index(match[2].upper() or " ")
         size = int(float(match[1]) * (1024 if match[3] else 1000) ** power)
     if size <= 0:
-        raise UsageError(f"{option}: a size, for example 500MB or 2GiB, got {given}")
+        raise UsageError(f"{option}: must be a size, for example 500MB or 2GiB, got {given}")
     return size
 
 
@@ -143,7 +143,7 @@ def layouts_of(given: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
     for text in given or ():
         match = re.fullmatch(r"(?:(.+)=([A-Za-z]+)|(?:(.+)\()?[A-Za-z]+->([A-Za-z]+)\)?)", text)
         if match is None:
-            raise UsageError(f"layout: INPUT=LAYOUT, for example x=NHWC, got {text}")
+            raise UsageError(f"layout: must be INPUT=LAYOUT, for example x=NHWC, got {text}")
         pairs.append((match[1] or match[3] or "", (match[2] or match[4]).upper()))
     return tuple(pairs)
 

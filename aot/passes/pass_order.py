@@ -73,7 +73,7 @@ def _known(item: PassItem, attribute: str, names: tuple[str, ...], known: Mappin
         if name not in known and name not in OPTIONAL_PASSES:
             near = get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]}" if near else ""
-            raise PassError(f"pass {item.name}: {attribute} names passes, got {name}{hint}")
+            raise PassError(f"pass {item.name}: {attribute} must name passes, got {name}{hint}")
     if names and not running:
         start, finish = _anchors(item.target)
         return [finish if attribute == "run_before" else start] if start in known else []

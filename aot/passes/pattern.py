@@ -84,7 +84,9 @@ class Maker:
                 raise UsageError(f"rewrite: {type} has the attributes {shown}, got {wrong[0]}")
             for given in inputs:
                 if not isinstance(given, Tensor | PatternNode | int | float):
-                    raise UsageError(f"rewrite: inputs of {type} are parameters, operations or numbers, got {given!r}")
+                    raise UsageError(
+                        f"rewrite: inputs of {type} must be parameters, operations or numbers, got {given!r}"
+                    )
             return PatternNode(type, inputs, attrs)
 
         return operation
@@ -96,7 +98,9 @@ def classes_of(type: str) -> tuple[type[Op], ...]:
     found = tuple(cls for name, cls in known.items() if type in (cls.type, name))
     if not found:
         near = get_close_matches(type, {cls.type for cls in known.values()}, 1)
-        raise UsageError(f"rewrite: a pattern has operations, got {type}{f'; did you mean {near[0]}' if near else ''}")
+        raise UsageError(
+            f"rewrite: a pattern must have operations, got {type}{f'; did you mean {near[0]}' if near else ''}"
+        )
     return found
 
 
@@ -259,7 +263,7 @@ def rewrite(pattern: Callable[..., Any]) -> Callable[[Callable[..., Replacement]
     names = tuple(inspect.signature(pattern).parameters)[1:]
     root = pattern(Maker(), *(Tensor(name) for name in names))
     if not isinstance(root, PatternNode):
-        raise UsageError(f"rewrite: a pattern returns an operation, got {root!r}")
+        raise UsageError(f"rewrite: a pattern must return an operation, got {root!r}")
 
     def register(function: Callable[..., Replacement]) -> PatternRule:
         own = tuple(inspect.signature(function).parameters)[1:]

@@ -177,7 +177,7 @@ def _check_interface(item: PassItem, before: tuple[list[str], list[str]], graph:
     """Raise UsageError for an extension that leaves no output, or changes inputs or outputs without declaring it."""
     after = interface(graph)
     if before[1] and not after[1]:
-        raise UsageError(f"extension {item.name}: a network keeps one of its outputs, got none of {before[1]}")
+        raise UsageError(f"extension {item.name}: a network must keep one of its outputs, got none of {before[1]}")
     if getattr(item.target, "changes_interface", False):
         return
     for what, old, new in zip(("inputs", "outputs"), before, after, strict=True):

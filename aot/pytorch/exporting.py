@@ -56,7 +56,7 @@ def export(
     """
     torch = torch_of("aot.export")
     if getattr(module, "training", False):
-        raise UsageError("aot.export: a module in evaluation, module.eval(), got one in training")
+        raise UsageError("aot.export: the module must be in evaluation (module.eval()), got one in training")
     with torch.no_grad():
         program = torch.export.export(module, tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes)
         model, path = compiled(program, output, options, keywords)

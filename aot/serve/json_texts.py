@@ -49,7 +49,7 @@ def _check_levels(text: bytes) -> None:
     brackets = np.frombuffer(_STRING.sub(b"", text).translate(None, _NO_BRACKETS), np.uint8)
     steps = np.where((brackets == ord("[")) | (brackets == ord("{")), 1, -1)
     if (deepest := int(np.cumsum(steps).max(initial=0))) > MAX_LEVELS:
-        raise ValueError(f"lists and objects are at most {MAX_LEVELS} deep in each other, got {deepest}")
+        raise ValueError(f"lists and objects can be at most {MAX_LEVELS} deep in each other, got {deepest}")
 
 
 def written(tree: object) -> bytes:

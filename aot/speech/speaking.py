@@ -78,7 +78,7 @@ def voice_in(v: Values) -> Voice:
     entry = v.find("vocab")
     vocab = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
     if not vocab or any(type(n) is not int or n < 0 for n in vocab.values()):
-        raise CorruptError(f"{v.file}: vocab.json is an object of tokens, got {str(vocab)[:60]}")
+        raise CorruptError(f"{v.file}: vocab.json must be an object of tokens, got {str(vocab)[:60]}")
     tokens = cast("dict[str, int]", vocab)
     return Voice(
         tokens,

@@ -91,9 +91,9 @@ def metadata_in(manifest: Mapping[str, object], file: str) -> dict[str, object] 
         data = stream.decompress(base64.b64decode(str(entry), validate=True), MAX_BYTES)
         tree: object = json.loads(data.decode("utf-8", "surrogatepass"))
     except (ValueError, binascii.Error, zlib.error, RecursionError) as error:
-        raise CorruptError(f"{file}: tokenizer: the manifest's entry is JSON, got {str(error)[:80]}") from None
+        raise CorruptError(f"{file}: tokenizer: the manifest's entry must be JSON, got {str(error)[:80]}") from None
     if not isinstance(tree, dict):
-        raise CorruptError(f"{file}: tokenizer: the manifest's entry is an object, got {type(tree).__name__}")
+        raise CorruptError(f"{file}: tokenizer: the manifest's entry must be an object, got {type(tree).__name__}")
     found = cast("dict[str, object]", tree)
     lists: dict[str, object] = {k: v.split(BETWEEN) for k in LISTS if isinstance(v := found.get(k), str)}
     return found | lists

@@ -104,7 +104,7 @@ def _rendered(template: Any, variables: dict[str, Any]) -> str:
     for part in template.generate(variables):
         size += len(part)
         if size > MAX_TEXT:
-            raise _RefusedError(f"a text has at most {MAX_TEXT} characters, got more")
+            raise _RefusedError(f"a text can have at most {MAX_TEXT} characters, got more")
         parts.append(part)
     return "".join(parts)
 

@@ -49,7 +49,7 @@ def ids_of(text: str, option: str = "--ids") -> list[int]:
     """Read numbers of tokens, `5,1,40`, that an option takes; UsageError for others."""
     parts = [p.strip() for p in text.split(",")]
     if not all(p.isascii() and p.isdigit() and len(p) < 10 for p in parts):
-        raise UsageError(f"{option}: numbers of tokens, as in 5,1,40, got {text[:40]!r}")
+        raise UsageError(f"{option}: must be numbers of tokens, as in 5,1,40, got {text[:40]!r}")
     return [int(p) for p in parts]
 
 

@@ -68,7 +68,7 @@ def _used_by_onnx() -> Iterator[type[Op]]:
 def page_of(name: str) -> Page:
     """Return the operations of another format; UsageError if there is none of that name."""
     if name not in FORMATS:
-        raise UsageError(f"--format: a format is one of {', '.join(FORMATS)}, got {name}")
+        raise UsageError(f"--format: must be one of {', '.join(FORMATS)}, got {name}")
     return FORMATS[name]()
 
 

@@ -14,7 +14,7 @@ def machine_of(triple: str) -> Machine:
     """Return the machine of a triple; UnsupportedError if none is known by its name."""
     name = triple.split("-", 1)[0]
     if name not in MACHINES:
-        raise UnsupportedError(f"target: the machine is one of {', '.join(MACHINES)}, got {name}")
+        raise UnsupportedError(f"target: the machine must be one of {', '.join(MACHINES)}, got {name}")
     return MACHINES[name]
 
 

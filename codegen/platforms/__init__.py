@@ -17,7 +17,7 @@ def platform_of(triple: str) -> Platform:
     """Return the platform of a triple; UnsupportedError if none is known by its name."""
     found = PLATFORMS.get(system_of(triple))
     if found is None:
-        raise UnsupportedError(f"target: the system is one of {', '.join(PLATFORMS)}, got {triple}")
+        raise UnsupportedError(f"target: the system must be one of {', '.join(PLATFORMS)}, got {triple}")
     return found
 
 

@@ -73,7 +73,7 @@ class Platform:
         """Return the numbers in the text of the pool; UnsupportedError for a machine that none are known for."""
         if machine.name not in self.machines:
             machines = ", ".join(self.machines)
-            raise UnsupportedError(f"target: the machine is one of {machines} on {self.name}, got {machine.name}")
+            raise UnsupportedError(f"target: the machine must be one of {machines} on {self.name}, got {machine.name}")
         return {**self.numbers, **{name: known[machine.name] for name, known in self.calls.items()}}
 
     def code_of(self, machine: Machine) -> Mapping[str, bytes]:

@@ -93,7 +93,9 @@ def check_output(path: Path, *inputs: Path) -> None:
 def check_library(path: Path) -> None:
     """Raise UsageError for a name that another system, or another tool, would take for a file of its own format."""
     if (what := _OF_OTHERS.get(path.suffix.lower())) is not None:
-        raise UsageError(f"output: a library for Linux is m.so, an object m.o, got {path}, the name of {what}")
+        raise UsageError(
+            f"output: a library for Linux must be named m.so, an object m.o, got {path}, the name of {what}"
+        )
 
 
 def write_outputs(path: Path, results: Arrays) -> None:

@@ -51,7 +51,7 @@ class Batch:
     def remove(self, row: int) -> None:
         """Remove a row; the last one takes its place. UsageError for a row that there is not."""
         if not 0 <= row < len(self._lengths):
-            raise UsageError(f"batch: rows are 0 to {len(self._lengths) - 1}, got {row}")
+            raise UsageError(f"batch: rows must be 0 to {len(self._lengths) - 1}, got {row}")
         self._request.drop_row(row)
         last = self._lengths.pop()
         if row < len(self._lengths):

@@ -24,7 +24,7 @@ from aot.runtime.model import CompiledModel
 def check_inputs(names: Collection[str]) -> None:
     """Raise UsageError unless inputs with these names are those of a language model."""
     if IDS not in names or not NAMES.union(LORA).issuperset(names):
-        raise UsageError(f"generate: inputs: a language model has {INPUTS}, got {', '.join(sorted(names))}")
+        raise UsageError(f"generate: inputs: a language model must have {INPUTS}, got {', '.join(sorted(names))}")
 
 
 class Generator(TokenLoop):
@@ -42,7 +42,9 @@ class Generator(TokenLoop):
         self.adapter = adapter or {t.name: np.zeros((0, cast("int", t.shape[1])), np.float32) for t in lora}
         self._request = model.create_infer_request()
         if not self._request.query_state():
-            raise UsageError("generate: a language model keeps keys and values in variables, got a model without state")
+            raise UsageError(
+                "generate: a language model must keep keys and values in variables, got a model without state"
+            )
         self._output = logits_of(model.manifest)
         words = model.outputs[self._output].shape[-1:]
         self._words = next((n for n in words if isinstance(n, int)), None)
@@ -141,11 +143,11 @@ class Generator(TokenLoop):
     def _check(self, ids: Sequence[int]) -> None:
         """Raise UsageError unless these are tokens."""
         if not ids:
-            raise UsageError("feed: one token or more, got none")
+            raise UsageError("feed: needs one token or more, got none")
         wrong = next((n for n in ids if n < 0 or (self._words is not None and n >= self._words)), None)
         if wrong is not None:
             most = "the number of words" if self._words is None else self._words - 1
-            raise UsageError(f"feed: tokens are 0 to {most}, got {wrong}")
+            raise UsageError(f"feed: tokens must be 0 to {most}, got {wrong}")
 
     def _continue(self, ids: Sequence[int], made: Continuation) -> None:
         sampler, logits = Sampler(made.sampling), self.feed(ids)

@@ -169,14 +169,14 @@ def test_dump_prints_each_stage(stage: str, word: str) -> None:
 
 def test_dump_of_a_kernel_needs_kernels() -> None:
     for stage in ("imported", "groups"):
-        assert "--kernel goes with --stage" in aot("dump", MODEL, "--stage", stage, "--kernel", "k0", code=2).stderr
+        assert "--kernel needs --stage" in aot("dump", MODEL, "--stage", stage, "--kernel", "k0", code=2).stderr
 
 
 def test_dump_of_steps_after_a_lowering_pass() -> None:
     before, after = (aot("dump", MODEL, "--stage", "steps", "--after", p).stdout for p in ("define", "fuse_steps"))
     assert before.count("(Relu)") > after.count("(Relu)") == 0
     assert "one of define, fuse_steps" in aot("dump", MODEL, "--stage", "steps", "--after", "absent", code=2).stderr
-    assert "--after goes with" in aot("dump", MODEL, "--after", "fuse_steps", code=2).stderr
+    assert "--after needs" in aot("dump", MODEL, "--after", "fuse_steps", code=2).stderr
 
 
 def test_dump_of_groups_says_why_schedules_were_chosen() -> None:
@@ -207,7 +207,7 @@ def test_pre_processing_is_in_the_library(tmp_path: Path) -> None:
     assert "image: f32[1,8,8,1]" in out
     assert "mean [['image', [0.5]]]" in out
     wrong = aot("compile", MODEL, "-o", tmp_path / "m.so", "--reverse_input_channels", code=2).stderr
-    assert "--reverse-channels: an input of rank 4 with 3 channels, got image [1,1,8,8]" in wrong
+    assert "--reverse-channels: needs an input of rank 4 with 3 channels, got image [1,1,8,8]" in wrong
 
 
 @pytest.mark.slow
@@ -345,7 +345,7 @@ def test_files_that_are_no_model(tmp_path: Path, content: bytes, code: int, text
 def test_external_weights_are_those_of_one_target(tmp_path: Path) -> None:
     options = ("--weights", "external", "--target", "x86-64-v2,v3")
     error = aot("compile", MODEL, "-o", tmp_path / "m.so", *options, code=3).stderr
-    assert "external weights are those of one target" in error and "lower" not in error
+    assert "external weights need one target" in error and "lower" not in error
 
 
 def test_a_linker_that_is_missing_is_missed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,8 +54,8 @@ def test_shapes_and_dims_say_sizes() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"dims": [("k", 1, 1)]}, "dim: one of n, got k"),
-        ({"shapes": [("z", (1, 2))]}, "shape: an input and its dimensions, of x: f32[n,4], got z=1,2"),
+        ({"dims": [("k", 1, 1)]}, "dim: must be one of n, got k"),
+        ({"shapes": [("z", (1, 2))]}, "shape: must be an input and its dimensions, of x: f32[n,4], got z=1,2"),
         ({"shapes": [("x", (1, 2, 3))]}, "got x=1,2,3"),
         ({"shapes": [("x", (1, 5))]}, "shape: input 'x' is f32[n,4], got 1,5"),
         ({"rules": (("n * 0", "1"),)}, "give --shape INPUT=SHAPE, --dim NAME=SIZE or arrays, got n = 1"),

@@ -179,4 +179,4 @@ def test_precisions_are_measured_beside_each_other(outputs: int, first: str, tmp
 def test_precisions_are_of_models(tmp_path: Path) -> None:
     stages(network("plain"), CompileOptions()).built.write_shared(tmp_path / "m.so")
     shown = CliRunner().invoke(cli.app, ["bench", str(tmp_path / "m.so"), "--precisions"])
-    assert shown.exit_code == 2 and "--precisions compiles a model, got the library" in shown.stderr
+    assert shown.exit_code == 2 and "--precisions needs a model to compile, got the library" in shown.stderr

@@ -18,7 +18,7 @@ def test_options_are_tuples(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((3,), "model is .* got int"),
+        ((3,), "model must be .* got int"),
         ((None,), "got NoneType"),
         (("m.xml", "CPU"), "options is .* got str"),
     ],

@@ -115,11 +115,14 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch:
 def test_names_of_other_systems_files_are_refused(name: str, model: Path) -> None:
     for more in ("", "--emit obj", "--emit so"):
         done = CliRunner().invoke(cli.app, f"compile {model} -o {name} --target x86-64-v2 {more}".split())
-        assert done.exit_code == 2 and f"output: a library for Linux is m.so, an object m.o, got {name}" in done.stderr
+        assert (
+            done.exit_code == 2
+            and f"output: a library for Linux must be named m.so, an object m.o, got {name}" in done.stderr
+        )
     compiled = aot.compile_model(model, target="x86-64-v2")
-    with pytest.raises(UsageError, match=r"a library for Linux is m\.so"):
+    with pytest.raises(UsageError, match=r"a library for Linux must be named m\.so"):
         compiled.export_model(name)
-    with pytest.raises(UsageError, match=r"a library for Linux is m\.so"):
+    with pytest.raises(UsageError, match=r"a library for Linux must be named m\.so"):
         aot.compile_model(model, output=name)
     assert not Path(name).exists()
 

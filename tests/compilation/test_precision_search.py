@@ -81,11 +81,11 @@ def test_the_error_is_that_of_the_worst_sample(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "most", "rule"),
     [
-        ({"z": X}, 0.1, "data are for the inputs x, got z"),
-        ({"x": X, "z": X}, 0.1, "data are for the inputs x, got x, z"),
+        ({"z": X}, 0.1, "data must be for the inputs x, got z"),
+        ({"x": X, "z": X}, 0.1, "data must be for the inputs x, got x, z"),
         ({"x": X[None][:0]}, 0.1, "equally many along a first dimension"),
         ({"x": X[:, :5]}, 0.1, "x"),
-        ({"x": X}, 0.0, "the largest error is more than 0, got 0.0"),
+        ({"x": X}, 0.0, "max_error must be more than 0, got 0.0"),
     ],
 )
 def test_wrong_data(tmp_path: Path, data: dict[str, Array], most: float, rule: str) -> None:

@@ -54,7 +54,7 @@ def test_bytes_are_cached_by_their_content(tmp_path: Path) -> None:
         (b"\0" * 100, {}, Exception, "."),
         (7, {}, UsageError, "model is a path, bytes, a ModelProto or a graph, got int"),
         (onnx.ModelProto, {}, UsageError, "got "),
-        ("m.xml", {"output": "m.so", "cache_dir": "c"}, UsageError, "exclude each other"),
+        ("m.xml", {"output": "m.so", "cache_dir": "c"}, UsageError, "cannot be given together"),
     ],
 )
 def test_wrong_models(model: Any, more: Any, error: type[Exception], says: str) -> None:

@@ -114,7 +114,7 @@ def stateless() -> Graph:
 
 def test_other_networks_are_refused() -> None:
     for refused in (LimitContext(16), LastLogits()):
-        with pytest.raises(UsageError, match="is for language models"):
+        with pytest.raises(UsageError, match="must be a language model"):
             refused(stateless())
     with pytest.raises(UsageError, match=r"--last-logits: .* got outputs Result"):
         LastLogits()(attention())  # its result is a sum

@@ -147,7 +147,7 @@ def test_the_only_input_needs_no_name() -> None:
     for given in ("1,3,16,16", "1x3x16x16", "[1,3,16,16]"):
         assert compiled(conv_net(), shapes=shapes_of([given])).inputs[0].shape == (1, 3, 16, 16)
     assert str(compiled(conv_net(), shapes=shapes_of(["n,3,16,w"])).inputs[0]) == "f32[n,3,16,w]"
-    with pytest.raises(UsageError, match="shape: INPUT=SHAPE"):
+    with pytest.raises(UsageError, match="shape: must be INPUT=SHAPE"):
         shapes_of(["x"])
 
 

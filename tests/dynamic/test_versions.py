@@ -144,7 +144,7 @@ def test_sizes_from_data_in_every_version() -> None:
         (["bach=1"], {}, "no dimension that varies is called 'bach', there are n"),
         (["n=0"], {}, "--specialise n: the dimension is 1 to 64, got 0"),
         (["n=65"], {}, "--specialise n: the dimension is 1 to 64, got 65"),
-        (["n=8,1,8"], {}, "--specialise n: each size once, got 8 twice"),
+        (["n=8,1,8"], {}, "--specialise n: each size must be given once, got 8 twice"),
         (["n=1", "n=8"], {}, "--specialise n: one option takes all sizes"),
         (["n=4"], {"dims": (("n", 4, 4),)}, "n: a dimension that varies, got one that is always 4"),
         (["x.d1=20"], {}, "--specialise x.d1: a dimension that varies, got one that is always 20"),
@@ -159,5 +159,5 @@ def test_what_cannot_be_specialised(texts: list[str], options: dict[str, object]
 
 @pytest.mark.parametrize("text", ["n", "n=", "=1", "n=1,,2", "n=1..8", "n=-1"])
 def test_malformed_texts_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="specialise: NAME=SIZE,SIZE"):
+    with pytest.raises(UsageError, match="specialise: must be NAME=SIZE,SIZE"):
         specialise_of([text])

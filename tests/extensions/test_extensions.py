@@ -38,7 +38,7 @@ def test_rules_and_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "text"),
     [
-        ({}, "a folder that holds"),
+        ({}, "must be a folder with"),
         ({"middle_x": "import absent_module"}, "x.py:1: ModuleNotFoundError: No module named 'absent_module'"),
         ({"middle_x": PASS + "\n    run_before = ('decompose',)\n"}, "cannot be sorted: cycle"),
         ({"middle_x": LOST}, r"extension Lose: KeyError: 'lost' \(.*x.py:\d+\)"),
@@ -71,7 +71,11 @@ def two(place: Path) -> Path:
     ("more", "body", "text"),
     [
         ("pass", DROP, r"Change: outputs stay as they are.*got \['y.*'\] for"),
-        ("changes_interface = True", "for node in list(graph.results): graph.remove(node)", "keeps one of its outputs"),
+        (
+            "changes_interface = True",
+            "for node in list(graph.results): graph.remove(node)",
+            "must keep one of its outputs",
+        ),
     ],
 )
 def test_inputs_and_outputs_stay(tmp_path: Path, more: str, body: str, text: str) -> None:
@@ -165,7 +169,7 @@ def test_the_folder_s_own_init_file_runs(tmp_path: Path) -> None:
 
 def test_an_input_cannot_be_connected_to_an_input(tmp_path: Path) -> None:
     body = "n = graph.get_op_nodes('Abs')[0]; n.in_port(0).connect(n.in_port(0))"
-    with pytest.raises(UsageError, match="connect: an input reads an output"):
+    with pytest.raises(UsageError, match="connect: an input must read an output"):
         _ = stages(two(tmp_path), options(folder(tmp_path, middle_x=CHANGES.format(more="pass", body=body)))).optimized
 
 

@@ -331,7 +331,11 @@ BAD: list[tuple[dict[str, str], type[AotError], str]] = [
         UsageError,
         "x.py: class Bad: a class with replace_op runs if it derives from a base class",
     ),
-    ({"front_x": "def tidy(graph):\n    return False\n"}, UsageError, "x.py: a file declares what runs: .*; got tidy"),
+    (
+        {"front_x": "def tidy(graph):\n    return False\n"},
+        UsageError,
+        "x.py: a file must declare what runs: .*; got tidy",
+    ),
     ({"front_x": HEAD + "def broken(:\n"}, UsageError, r"x\.py:10: SyntaxError"),
     (
         {

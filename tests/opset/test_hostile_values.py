@@ -198,7 +198,7 @@ def test_rows_that_no_memory_holds() -> None:
 
 
 def test_transforms_that_are_too_long() -> None:
-    with pytest.raises(UnsupportedError, match="DFT: signals have at most"):
+    with pytest.raises(UnsupportedError, match="DFT: signals can have at most"):
         compile_model(all_constant(DFT(), *filled((3, 2)), longs(0), longs(1 << 40)), FAST)
 
 

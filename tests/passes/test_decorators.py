@@ -105,7 +105,7 @@ def test_attempts_tell_how_far_a_pattern_fits(make: Any, matched: int, reason: s
 WRONG: list[tuple[Any, Any, str]] = [
     (lambda p, x: p.Relux(x), lambda b, x: x, "did you mean Relu"),
     (lambda p, x: p.Softmax(x, axi=1), lambda b, x: x, "Softmax has the attributes axis, got axi"),
-    (lambda p, x: x, lambda b, x: x, "a pattern returns an operation"),
+    (lambda p, x: x, lambda b, x: x, "a pattern must return an operation"),
     (lambda p, x: p.Relu("x"), lambda b, x: x, "inputs of Relu are parameters, operations or numbers"),
     (lambda p, x: p.Relu(x), lambda b, y: y, "has the parameters of the pattern behind the first one, x, got y"),
 ]
@@ -157,7 +157,7 @@ def test_wrong_results_of_operations_are_errors() -> None:
     with within(Scope()):
         declared(lambda build, x: 3)
         cls: Any = declared(no_tensor)
-        with pytest.raises(AotError, match="the function returns tensors, got 3"):
+        with pytest.raises(AotError, match="the function must return tensors, got 3"):
             _ = graph_of(lambda b, x: b(cls(), x), (2,)).results[0].out_port(0).type
 
 

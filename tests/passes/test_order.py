@@ -91,7 +91,7 @@ def test_a_name_that_no_pass_has_is_an_error() -> None:
     class Free(Extension):
         run_after = ("MiddelStart", "a")
 
-    with pytest.raises(PassError, match="Free: run_after names passes, got MiddelStart; did you mean MiddleStart"):
+    with pytest.raises(PassError, match="Free: run_after must name passes, got MiddelStart; did you mean MiddleStart"):
         names(Free)
 
 

@@ -74,7 +74,7 @@ def test_what_must_be_given_is_said(fed: runtime.CompiledModel, model: Path) -> 
         fed.create_infer_request().infer({"w": W})
     with pytest.raises(UsageError, match="inputs: 1 to 3 must be given, got 0"):
         fed.create_infer_request().infer([])
-    with pytest.raises(UsageError, match="--feed: a constant of the model, such as b, w, got 'v'"):
+    with pytest.raises(UsageError, match="--feed: must be a constant of the model, such as b, w, got 'v'"):
         aot.compile_model(model, CompileOptions(feeds=("v",)))
 
 

@@ -71,7 +71,7 @@ def test_speed_is_that_of_the_clock() -> None:
     ("args", "text"),
     [
         ((IDS,), "give --tokenizer tokenizer.json or --tokenizer m.gguf, or --ids and numbers"),
-        (("5;1", "--ids"), "--ids: numbers of tokens, as in 5,1,40, got '5;1'"),
+        (("5;1", "--ids"), "--ids: must be numbers of tokens, as in 5,1,40, got '5;1'"),
         ((IDS, "--ids", "--top-p", 2), "top_p: must be above 0 and at most 1, got 2"),
     ],
 )

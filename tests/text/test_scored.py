@@ -88,7 +88,7 @@ def test_marks_begin_and_end_texts(tmp_path: Path) -> None:
         ({"scores": SCORES[1:]}, f"scores is a list of {len(WORDS)} numbers, got {len(WORDS) - 1}"),
         ({"scores": [float("nan"), *SCORES[1:]]}, "scores is a list of .* numbers, got others"),
         ({"token_type": ["a"] * len(WORDS)}, "token_type is a list of .* numbers, got others"),
-        ({"tokens": None}, "tokens is a list of texts, got None"),
+        ({"tokens": None}, "tokens must be a list of texts, got None"),
     ],
 )
 def test_damaged_files_are_refused(changed: dict[str, object], text: str, tmp_path: Path) -> None:

@@ -61,10 +61,10 @@ def test_pieces_are_cut_before_merges(pre: str, pieces: list[str], tmp_path: Pat
     [
         ({"model": "bert"}, UnsupportedError, "byte-level BPE .* got bert, gpt-2"),
         ({"pre": "other"}, UnsupportedError, "got gpt2, other"),
-        ({"tokens": None}, CorruptError, "tokenizer.ggml.tokens is a list of texts, got None"),
+        ({"tokens": None}, CorruptError, "tokenizer.ggml.tokens must be a list of texts, got None"),
         ({"merges": [1, 2]}, CorruptError, "tokenizer.ggml.merges is a list of texts"),
-        ({"merges": ["t x y z"]}, CorruptError, "merges are pairs of tokens that make tokens"),
-        ({"merges": ["t"]}, CorruptError, "merges are pairs of tokens that make tokens"),
+        ({"merges": ["t x y z"]}, CorruptError, "merges must be pairs of tokens that make tokens"),
+        ({"merges": ["t"]}, CorruptError, "merges must be pairs of tokens that make tokens"),
     ],
 )
 def test_what_is_refused(changed: dict[str, object], error: type[AotError], text: str, tmp_path: Path) -> None:

@@ -110,14 +110,14 @@ def samples_of(what: str, model: CompiledModel, data: Mapping[str, Array] | Arra
     ranks = {t.name: len(t.shape) for t in model.inputs}
     if not named.keys() <= ranks.keys():
         inputs = ", ".join(sorted(ranks))
-        raise UsageError(f"{what}: data are for the inputs {inputs}, got {', '.join(sorted(named))}")
+        raise UsageError(f"{what}: data must be for the inputs {inputs}, got {', '.join(sorted(named))}")
     several = {name: x.ndim == ranks[name] + 1 for name, x in named.items()}
     if not any(several.values()):
         return [named]
     counts = {named[n].shape[0] for n in named if several[n]}
     if not all(several.values()) or len(counts) != 1 or 0 in counts:
         shapes = ", ".join(f"{n} {list(named[n].shape)}" for n in sorted(named))
-        raise UsageError(f"{what}: all data are one sample, or equally many along a first dimension, got {shapes}")
+        raise UsageError(f"{what}: data must be one sample, or equally many along a first dimension, got {shapes}")
     return [{n: x[k] for n, x in named.items()} for k in range(counts.pop())]
 
 

@@ -48,7 +48,7 @@ def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[di
     most = {d.text: MAX_TRIED_SIZE if d.high is None else d.high for d in varying}
     for name, low, high in dims:
         if name not in least:
-            raise UsageError(f"dim: one of {', '.join(least) or 'no dimensions, for none varies'}, got {name}")
+            raise UsageError(f"dim: must be one of {', '.join(least) or 'no dimensions, for none varies'}, got {name}")
         least[name], most[name] = max(low, least[name]), most[name] if high is None else min(high, most[name])
     by_name = {name: info for info in infos for name in (info.name, *info.names)}
     by_name |= {"": infos[0]} if len(infos) == 1 else {}
@@ -56,7 +56,9 @@ def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[di
         info = by_name.get(name)
         if info is None or len(info.shape) != len(shape):
             wanted = ", ".join(f"{i.name}: {i}" for i in infos)
-            raise UsageError(f"shape: an input and its dimensions, of {wanted}, got {name}={','.join(map(str, shape))}")
+            raise UsageError(
+                f"shape: must be an input and its dimensions, of {wanted}, got {name}={','.join(map(str, shape))}"
+            )
         for own, size in zip(info.shape, shape, strict=True):
             if not isinstance(size, int):
                 continue

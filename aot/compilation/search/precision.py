@@ -100,7 +100,7 @@ def find_precision(
     networks run here, on one thread, whatever the target is. UsageError for data that do not fit the inputs.
     """
     if not max_error > 0:
-        raise UsageError(f"precision: the largest error is more than 0, got {max_error}")
+        raise UsageError(f"precision: max_error must be more than 0, got {max_error}")
     return _Search(model, stages(model, options, **keywords).options, max_error, data).run()
 
 

@@ -22,7 +22,7 @@ def check_table(what: str, *shape: int, itemsize: int = 8) -> None:
     """Raise BudgetError if a constant of this shape is too large to be computed while compiling."""
     size = prod(shape) * itemsize
     if size > MAX_TABLE_BYTES:
-        raise BudgetError(f"{what}: a constant of at most {MAX_TABLE_BYTES} bytes, got {size} for {list(shape)}")
+        raise BudgetError(f"{what}: a constant can have at most {MAX_TABLE_BYTES} bytes, got {size} for {list(shape)}")
 
 
 def is_quick(op: Op, inputs: Sequence[Operand | None], types: Sequence[TensorType]) -> bool:

@@ -55,7 +55,7 @@ class ComposedOp(DecomposedOp):
         found = self.decompose(build, *ports)
         for port in cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,):
             if not isinstance(port, OutPort):
-                raise UsageError(f"{self.type}: the function returns tensors, got {port!r}")
+                raise UsageError(f"{self.type}: the function must return tensors, got {port!r}")
             build(Result(), port)
         return graph
 

@@ -133,7 +133,7 @@ class Iterating(RegionOp):
         """Return a type that fits a carried value before and after an iteration: sizes that differ become symbols."""
         after = body.results[result].out_port(0).type
         if after.dtype is not before.dtype or after.rank != before.rank:
-            raise ShapeError(f"{self.type}: a carried value keeps its type and rank, got {before} and then {after}")
+            raise ShapeError(f"{self.type}: a carried value must keep its type and rank, got {before} and then {after}")
         sizes = [carried_size(body, parameter, k) for k in range(before.rank)]
         rows = zip(before.shape, after.shape, sizes, strict=True)
         return TensorType(before.dtype, tuple(b if b in (a, size) else size for b, a, size in rows))

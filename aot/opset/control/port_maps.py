@@ -57,7 +57,9 @@ def in_order(maps: Iterable[OutputMap]) -> list[OutputMap]:
 def check_slices(m: InputMap, size: Dim) -> None:
     """Raise ShapeError if a part is outside of an input of this size, UnsupportedError if that is not known."""
     if m.part_size < 1 or not m.stride:
-        raise ShapeError(f"sliced input: part_size is 1 or more and stride not 0, got {m.part_size} and {m.stride}")
+        raise ShapeError(
+            f"sliced input: part_size must be 1 or more and stride not 0, got {m.part_size} and {m.stride}"
+        )
     if isinstance(size, int):
         first, last = (n + size if n < 0 else n for n in (m.start, m.end))
         if size and not (0 <= first < size and 0 <= last < size):

@@ -109,7 +109,7 @@ class StringSearch(LoopOp):
     ) -> TensorType:
         shape = places_shape("StringSearch", begins, ends, symbols)
         if len(places_shape("StringSearch", firsts, lasts, keys)) != 1:
-            raise ShapeError(f"StringSearch: keys have one dimension, got {firsts.type}")
+            raise ShapeError(f"StringSearch: keys must have one dimension, got {firsts.type}")
         return TensorType(DType.I64, shape)
 
     def nest(self, outs: tuple[Buffer, ...], *strings: Input) -> tuple[Work, ...]:
@@ -188,10 +188,10 @@ def _symbols(out: Scripted, begins: Scripted, ends: Scripted, symbols: Scripted,
 def places_shape(name: str, begins: Operand, ends: Operand, symbols: Operand) -> Shape:
     """Return the shape of the strings; a static dimension of either tensor stands for a dynamic one of the other."""
     if begins.dtype is not ends.dtype or begins.dtype not in (DType.I32, DType.I64):
-        raise ModelError(f"{name}: begins and ends are both i32 or both i64, got {begins.type} and {ends.type}")
+        raise ModelError(f"{name}: begins and ends must be both i32 or both i64, got {begins.type} and {ends.type}")
     if symbols.dtype is not DType.U8 or symbols.rank != 1:
-        raise ShapeError(f"{name}: symbols are u8 with one dimension, got {symbols.type}")
+        raise ShapeError(f"{name}: symbols must be u8 with one dimension, got {symbols.type}")
     pairs = list(zip(begins.shape, ends.shape, strict=False))
     if begins.rank != ends.rank or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
-        raise ShapeError(f"{name}: begins and ends have one shape, got {begins.type} and {ends.type}")
+        raise ShapeError(f"{name}: begins and ends must have one shape, got {begins.type} and {ends.type}")
     return tuple(a if isinstance(a, int) else b for a, b in pairs)

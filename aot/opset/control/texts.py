@@ -27,7 +27,7 @@ CODE_POINTS = 1 << 16  # of UTF-8 in up to three bytes: entries of a table of le
 
 def _require_rank(name: str, x: Operand, rank: int) -> None:
     if x.rank != rank:
-        raise ShapeError(f"{name}: tensors have one rank, got {x.type} beside rank {rank}")
+        raise ShapeError(f"{name}: tensors must have one rank, got {x.type} beside rank {rank}")
 
 
 @op()

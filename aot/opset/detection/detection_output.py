@@ -75,7 +75,7 @@ class Detection(LoopOp):
     ) -> TensorType:
         if (locations.rank, confidences.rank, priors.rank) != (2, 2, 3):
             types = f"{locations.type}, {confidences.type}, {priors.type}"
-            raise ShapeError(f"DetectionOutput: inputs of rank 2, 2, 3, got {types}")
+            raise ShapeError(f"DetectionOutput: inputs must have rank 2, 2, 3, got {types}")
         count, classes = self.sizes(confidences.shape, priors.shape)
         if not self.keep_top_k:
             raise ModelError("DetectionOutput: keep_top_k must be given, got nothing")

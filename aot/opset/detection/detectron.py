@@ -35,7 +35,9 @@ class ExperimentalDetectronTopKROIs(LoopOp):
 
     def infer(self, rois: Operand, probabilities: Operand) -> TensorType:
         if rois.rank != 2 or probabilities.rank != 1:
-            raise ShapeError(f"{self.type}: boxes [R, 4] and scores [R], got {rois.type} and {probabilities.type}")
+            raise ShapeError(
+                f"{self.type}: boxes must be [R, 4] and scores [R], got {rois.type} and {probabilities.type}"
+            )
         return TensorType(rois.dtype, (self.max_rois, 4))
 
     def conditions(self, rois: Operand, probabilities: Operand) -> Sequence[Condition]:
@@ -88,9 +90,11 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
 
     def infer(self, rois: Operand, *levels: Operand) -> tuple[TensorType, TensorType]:
         if len(levels) != len(self.pyramid_scales) or not levels or rois.rank != 2:
-            raise ShapeError(f"{self.type}: a level for each of {len(self.pyramid_scales)} scales, got {len(levels)}")
+            raise ShapeError(
+                f"{self.type}: there must be a level for each of {len(self.pyramid_scales)} scales, got {len(levels)}"
+            )
         if any(f.rank != 4 for f in levels):
-            raise ShapeError(f"{self.type}: levels have rank 4, got {', '.join(str(f.type) for f in levels)}")
+            raise ShapeError(f"{self.type}: levels must have rank 4, got {', '.join(str(f.type) for f in levels)}")
         shape = (rois.shape[0], levels[0].shape[1], self.output_size, self.output_size)
         return TensorType(rois.dtype, shape), TensorType(rois.dtype, rois.shape)
 
@@ -153,9 +157,10 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
         inputs = (rois, deltas, scores, picture)
         if any(x.rank != 2 for x in inputs):
             shapes = ", ".join(str(x.type) for x in inputs)
-            raise ShapeError(f"{self.type}: [R, 4], [R, 4 C], [R, C], [1, 3] with C = {self.num_classes}, got {shapes}")
+            rule = f"inputs must be [R, 4], [R, 4 C], [R, C], [1, 3] with C = {self.num_classes}"
+            raise ShapeError(f"{self.type}: {rule}, got {shapes}")
         if len(self.deltas_weights) != 4:
-            raise ShapeError(f"{self.type}: there are 4 deltas_weights, got {len(self.deltas_weights)}")
+            raise ShapeError(f"{self.type}: there must be 4 deltas_weights, got {len(self.deltas_weights)}")
         most = (self.max_detections_per_image,)
         return TensorType(rois.dtype, (*most, 4)), TensorType(DType.I32, most), TensorType(rois.dtype, most)
 

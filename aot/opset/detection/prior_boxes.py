@@ -60,9 +60,9 @@ class GridOfPriors(ComputeOp, ABC):
     def infer(self, grid: Operand, image: Operand) -> TensorType:
         for x in (grid, image):
             if not x.dtype.is_integer or x.rank != 1 or differs(x.shape[0], 2):
-                raise ShapeError(f"{self.type}: sizes are two integers, got {x.type}")
+                raise ShapeError(f"{self.type}: sizes must be two integers, got {x.type}")
         if len(self.variance) not in (0, 1, 4):
-            raise ModelError(f"{self.type}: 1 or 4 variances, got {len(self.variance)}")
+            raise ModelError(f"{self.type}: there must be 1 or 4 variances, got {len(self.variance)}")
         height, width = grid.dims(f"{self.type}: size of the grid")
         return TensorType(DType.F32, (2, height * width * 4 * len(self.priors())))
 
@@ -146,7 +146,7 @@ class Priors(GridOfPriors):
 
     def priors(self) -> tuple[Prior, ...]:
         if self.fixed_size and len(self.density) not in (0, len(self.fixed_size)):
-            raise ModelError(f"{self.type}: a density for each fixed size, got {len(self.density)}")
+            raise ModelError(f"{self.type}: there must be a density for each fixed size, got {len(self.density)}")
         boxes = [p for s, size in enumerate(self.fixed_size) for p in self._dense(size, s)]
         for k, size in enumerate(self.min_size):
             boxes += self._around(k, size)
@@ -219,7 +219,7 @@ class PriorBoxClustered(GridOfPriors):
     def priors(self) -> tuple[Prior, ...]:
         if len(self.width) != len(self.height):
             counts = f"{len(self.width)} and {len(self.height)}"
-            raise ModelError(f"PriorBoxClustered: as many widths as heights, got {counts}")
+            raise ModelError(f"PriorBoxClustered: there must be as many widths as heights, got {counts}")
         return tuple(Prior(w / 2, h / 2) for w, h in zip(self.width, self.height, strict=True))
 
     @property
@@ -259,7 +259,7 @@ class ExperimentalDetectronPriorGridGenerator(ComputeOp):
     def infer(self, priors: Operand, features: Operand, image: Operand) -> TensorType:
         if priors.rank != 2 or differs(priors.shape[1], 4) or features.rank != 4 or image.rank != 4:
             types = f"{priors.type}, {features.type}"
-            raise ShapeError(f"{self.type}: anchors [P, 4], a feature map and an image, got {types}")
+            raise ShapeError(f"{self.type}: inputs must be anchors [P, 4], a feature map and an image, got {types}")
         h, w = self._grid(features)
         count = priors.shape[0]
         return TensorType(priors.dtype, (h * w * count, 4) if self.flatten else (h, w, count, 4))

@@ -272,7 +272,9 @@ class BoxAlign(LoopOp):
         numbers = 5 if self.sampling.rotated else 4
         if (x.rank, rois.rank, batches.rank) != (4, 2, 1):
             types = f"{x.type}, {rois.type}"
-            raise ShapeError(f"{self.type}: an image of rank 4, boxes [R, {numbers}], indices [R], got {types}")
+            raise ShapeError(
+                f"{self.type}: inputs must be an image of rank 4, boxes [R, {numbers}], indices [R], got {types}"
+            )
         if self.pooled_h < 1 or self.pooled_w < 1 or self.sampling_ratio < 0:
             raise ShapeError(f"{self.type}: cells must be positive, got {self.pooled_h} x {self.pooled_w}")
         return TensorType(x.dtype, (rois.shape[0], x.shape[1], self.pooled_h, self.pooled_w))

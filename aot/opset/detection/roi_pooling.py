@@ -41,7 +41,7 @@ class Positioned(StrEnum):
 
 def check_boxes(what: str, x: Operand, rois: Operand) -> None:
     if x.rank != 4 or rois.rank != 2:
-        raise ShapeError(f"{what}: an image of rank 4 and boxes [R, 5], got {x.type} and {rois.type}")
+        raise ShapeError(f"{what}: inputs must be an image of rank 4 and boxes [R, 5], got {x.type} and {rois.type}")
 
 
 def f32(x: Expr | Dim) -> Expr:

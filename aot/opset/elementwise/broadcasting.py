@@ -45,7 +45,7 @@ class Broadcast(ViewOp):
         aligned = self._aligned(x.shape, wanted, mapping)
         for k, (n, m) in enumerate(zip(aligned, wanted, strict=True)):
             if isinstance(n, int) and isinstance(m, int) and n not in (1, m):
-                raise ShapeError(f"Broadcast: dimension {k} does not stretch to {m}, got {n}")
+                raise ShapeError(f"Broadcast: dimension {k} cannot be broadcast to {m}, got {n}")
         return TensorType(x.dtype, wanted)
 
     def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
@@ -74,7 +74,7 @@ class Broadcast(ViewOp):
         if self.mode is BroadcastMode.PDPD:
             return pdpd_shape(wanted, shape, self.start_axis)
         if len(shape) > len(wanted):
-            raise ShapeError(f"Broadcast: rank {len(shape)} does not stretch to rank {len(wanted)}")
+            raise ShapeError(f"Broadcast: rank {len(shape)} cannot be broadcast to rank {len(wanted)}")
         return (1,) * (len(wanted) - len(shape)) + shape
 
     def pieces(

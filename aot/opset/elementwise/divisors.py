@@ -36,7 +36,7 @@ class GreatestDivisor(LoopOp):
 
     def infer(self, x: Operand, y: Operand) -> TensorType:
         if x.dtype is not y.dtype or x.rank != y.rank:
-            raise ShapeError(f"GreatestDivisor: inputs have one type, got {x.type} and {y.type}")
+            raise ShapeError(f"GreatestDivisor: inputs must have one type, got {x.type} and {y.type}")
         return TensorType(x.dtype, x.shape)
 
     def conditions(self, x: Operand, y: Operand) -> list[Condition]:

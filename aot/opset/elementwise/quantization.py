@@ -33,7 +33,7 @@ class FixedPointProduct(Elementwise):
     def infer(self, x: Operand, m: Operand, right: Operand) -> TensorType:
         for operand in (x, m, right):
             if operand.dtype is not DType.I32:
-                raise ShapeError(f"FixedPointProduct: inputs are i32, got {operand.type}")
+                raise ShapeError(f"FixedPointProduct: inputs must be i32, got {operand.type}")
         return super().infer(x, m, right)
 
     def scalar(self, x: Expr, m: Expr, right: Expr) -> Expr:
@@ -65,7 +65,7 @@ class FakeQuantize(ComputeOp):
 
     def infer(self, x: Operand, *limits: Operand) -> TensorType:
         if len(limits) != 4:
-            raise ShapeError(f"FakeQuantize: there are 5 inputs, got {1 + len(limits)}")
+            raise ShapeError(f"FakeQuantize: there must be 5 inputs, got {1 + len(limits)}")
         if self.levels < 2:
             raise ShapeError(f"FakeQuantize: levels must be at least 2, got {self.levels}")
         shape = x.shape

@@ -26,7 +26,7 @@ class PairwiseCoupling(LoopOp):
 
     def infer(self, r: Operand) -> TensorType:
         if r.rank != 3 or r.dtype is not DType.F32 or not isinstance(r.shape[1], int) or r.shape[1] != r.shape[2]:
-            raise ShapeError(f"PairwiseCoupling: f32 [rows, k, k] is needed, got {r.type}")
+            raise ShapeError(f"PairwiseCoupling: the input must be f32 [rows, k, k], got {r.type}")
         return TensorType(r.dtype, r.shape[:2])
 
     def nest(self, outs: tuple[Buffer, ...], r: Input) -> tuple[Work, ...]:

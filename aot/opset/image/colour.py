@@ -73,10 +73,10 @@ class FromPlanes(ComputeOp):
     def infer(self, y: Operand, u: Operand | None = None, v: Operand | None = None) -> TensorType:
         inputs = [p for p in (y, u, v) if p is not None]
         if len(inputs) not in (1, self.planes):
-            raise ShapeError(f"{self.type}: 1 or {self.planes} planes, got {len(inputs)}")
+            raise ShapeError(f"{self.type}: there must be 1 or {self.planes} planes, got {len(inputs)}")
         if any(p.rank != 4 or p.dtype is not y.dtype for p in inputs):
             types = ", ".join(str(p.type) for p in inputs)
-            raise ShapeError(f"{self.type}: planes have rank 4 and one type, got {types}")
+            raise ShapeError(f"{self.type}: planes must have rank 4 and one type, got {types}")
         height = y.shape[1] if len(inputs) > 1 else simplify(y.shape[1] * 2 // 3)
         return TensorType(y.dtype, (y.shape[0], height, y.shape[2], 3))
 
@@ -169,7 +169,7 @@ class ToPlanes(LoopOp):
 
     def infer(self, x: Operand) -> TensorType | tuple[TensorType, ...]:
         if x.rank != 4:
-            raise ShapeError(f"{self.type}: an image [N, H, W, 3], got {x.type}")
+            raise ShapeError(f"{self.type}: the input must be an image [N, H, W, 3], got {x.type}")
         n, height, width, _ = x.shape
         if self.single_plane:
             return TensorType(x.dtype, (n, height * 3 // 2, width, 1))

@@ -116,7 +116,9 @@ class Interpolation(DecomposedOp, ABC):
             fractions = tuple(rational(float(s)) for s in scales.known("Interpolate: scales").reshape(-1))
         count = len(wanted) + len(fractions)
         if len(set(chosen)) != len(chosen) or count != len(chosen):
-            raise ShapeError(f"Interpolate: one size for each axis, got {count} sizes and axes {list(chosen)}")
+            raise ShapeError(
+                f"Interpolate: there must be one size for each axis, got {count} sizes and axes {list(chosen)}"
+            )
         if any(up <= 0 for up, _ in fractions):
             raise ShapeError(f"Interpolate: scales must be positive, got {[u / d for u, d in fractions]}")
         begins, ends = (tuple(p[: x.rank]) + (0,) * (x.rank - len(p)) for p in (self.pads_begin, self.pads_end))
@@ -197,7 +199,7 @@ class Interpolation(DecomposedOp, ABC):
     def _resampling(self, plan: Plan) -> NearestResize | WeightedResize:
         kind, rounding, coefficient = self.kind()
         if self.mode is Mode.AREA:
-            raise UnsupportedError("Interpolate: mode area is not defined for this operation")
+            raise UnsupportedError("Interpolate: mode area is not supported")
         if self.mode is Mode.NEAREST:
             return NearestResize(plan.axes, kind, plan.flat_scales, rounding)
         mode = Mode.CUBIC if self.mode is Mode.CUBIC else Mode.LINEAR

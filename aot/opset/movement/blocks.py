@@ -37,7 +37,7 @@ def ravel(index: Sequence[Expr], shape: Sequence[Dim]) -> Expr:
 def divided(n: Dim, by: Dim, what: str) -> Dim:
     """Return n / by; raise ShapeError if `by` is known to be below 1 or not to divide n."""
     if isinstance(by, int) and (by < 1 or (isinstance(n, int) and n % by)):
-        raise ShapeError(f"{what}: dimension does not divide by {by}, got {dim_text(n)}")
+        raise ShapeError(f"{what}: a dimension must divide by {by}, got {dim_text(n)}")
     return simplify(n // by)
 
 
@@ -209,7 +209,7 @@ def _checked_shapes(x: Operand, block: Operand, begin: Operand, end: Operand, wh
         known = [v for v in values if isinstance(v, int)]
         if len(values) != x.rank or differs(values[0], name == "block_shape") or min(known, default=0) < 0:
             texts = [dim_text(v) for v in values]
-            raise ShapeError(f"{what}: {name} has one entry a dimension and none for the batch, got {texts}")
+            raise ShapeError(f"{what}: {name} must have one entry a dimension and none for the batch, got {texts}")
     return sizes, low, high
 
 

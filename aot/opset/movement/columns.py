@@ -36,14 +36,16 @@ class Col2Im(ComputeOp):
     def infer(self, x: Operand, size: Operand, kernel: Operand) -> TensorType:
         sizes, taps = size.dims("Col2Im: output size"), kernel.ints("Col2Im: kernel size")
         if x.rank not in (2, 3) or len(sizes) != 2 or len(taps) != 2:
-            raise ShapeError(f"Col2Im: columns [N, C k, L], an output size and a kernel of 2 numbers, got {x.type}")
+            raise ShapeError(
+                f"Col2Im: inputs must be columns [N, C k, L], an output size and a kernel of 2 numbers, got {x.type}"
+            )
         deep, patches = x.shape[-2:]
         if isinstance(deep, int) and deep % prod(taps):
-            raise ShapeError(f"Col2Im: {deep} rows do not divide by the kernel's {prod(taps)} elements")
+            raise ShapeError(f"Col2Im: {deep} rows must divide by the kernel's {prod(taps)} elements")
         rows, columns = self._counts(sizes, taps)
         count = rows * columns
         if isinstance(count, int) and isinstance(patches, int) and count != patches:
-            raise ShapeError(f"Col2Im: {count} patches are needed, got {patches}")
+            raise ShapeError(f"Col2Im: {count} patches must be given, got {patches}")
         return TensorType(x.dtype, (*x.shape[:-2], deep // prod(taps), *sizes))
 
     def conditions(self, x: Operand, size: Operand, kernel: Operand) -> Sequence[Condition]:
@@ -60,7 +62,7 @@ class Col2Im(ComputeOp):
         ):
             room = n + (low + high - (k - 1) * d - 1)
             if isinstance(room, int) and room < 0:
-                raise ShapeError(f"Col2Im: a patch does not fit into {dim_text(n)} elements and its padding")
+                raise ShapeError(f"Col2Im: a patch must fit into {dim_text(n)} elements and its padding")
             counts.append(room // s + 1)
         return counts
 

@@ -53,7 +53,9 @@ def _paired(indices: Operand, *others: Operand | None) -> list[Condition]:
 
 def _check_bags(what: str, table: Operand, indices: Operand, weights: Operand | None, rank: int) -> None:
     if table.rank < 1 or indices.rank != rank:
-        raise ShapeError(f"{what}: a table and indices of rank {rank}, got {table.type} and {indices.type}")
+        raise ShapeError(
+            f"{what}: inputs must be a table and indices of rank {rank}, got {table.type} and {indices.type}"
+        )
     if weights is not None and weights.dtype is not table.dtype:
         raise ShapeError(f"{what}: weights must be {table.dtype.value}, got {weights.dtype.value}")
     if weights is not None and weights.rank != rank:
@@ -73,7 +75,7 @@ class PackedBags(ComputeOp):
     def infer(self, table: Operand, indices: Operand, weights: Operand | None = None) -> TensorType:
         _check_bags(self.type, table, indices, weights, 2)
         if weights is not None and self.is_mean:
-            raise ShapeError(f"{self.type}: the mean has no weights, got {weights.type}")
+            raise ShapeError(f"{self.type}: the mean cannot have weights, got {weights.type}")
         return TensorType(table.dtype, (indices.shape[0], *table.shape[1:]))
 
     def conditions(self, table: Operand, indices: Operand, weights: Operand | None = None) -> Sequence[Condition]:
@@ -211,7 +213,7 @@ class OffsetBags(LoopOp):
         if offsets.rank != 1:
             raise ShapeError(f"{self.type}: offsets must have rank 1, got {offsets.type}")
         if weights is not None and self.is_mean:
-            raise ShapeError(f"{self.type}: the mean has no weights, got {weights.type}")
+            raise ShapeError(f"{self.type}: the mean cannot have weights, got {weights.type}")
         return TensorType(table.dtype, (offsets.shape[0], *table.shape[1:]))
 
     def conditions(self, table: Operand, indices: Operand, *rest: Operand | None) -> Sequence[Condition]:

@@ -90,7 +90,9 @@ class Gathering(ComputeOp):
         along = axis_of(axis.ints("Gather: axis")[0], data.rank, "Gather")
         shared = self.shared + indices.rank if self.shared < 0 else self.shared
         if not 0 <= shared <= min(along, indices.rank):
-            raise ShapeError(f"Gather: batch_dims is at most the axis {along} and rank {indices.rank}, got {shared}")
+            raise ShapeError(
+                f"Gather: batch_dims must be at most the axis {along} and rank {indices.rank}, got {shared}"
+            )
         return along, shared
 
     def compute(self, out: TensorType, data: Input, indices: Input, axis: Input) -> Element:
@@ -186,7 +188,9 @@ class GatheringND(ComputeOp):
         if shared >= min(data.rank, indices.rank):
             raise ShapeError(f"GatherND: batch_dims must be below ranks {data.rank} and {indices.rank}, got {shared}")
         if shared + depth > data.rank:
-            raise ShapeError(f"GatherND: {depth} indices after {shared} batch dimensions exceed rank {data.rank}")
+            raise ShapeError(
+                f"GatherND: {depth} indices after {shared} batch dimensions cannot exceed rank {data.rank}"
+            )
         return (*indices.shape[:-1], *data.shape[shared + depth :])
 
     def conditions(self, data: Operand, indices: Operand) -> Sequence[Condition]:

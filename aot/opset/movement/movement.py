@@ -51,7 +51,7 @@ class Transpose(ViewOp):
         known = [k for k in dims if isinstance(k, int)]
         if len(dims) != x.rank or len({*known}.intersection(range(x.rank))) != len(known):
             got = [dim_text(k) for k in dims]
-            raise ShapeError(f"Transpose: order is a permutation of {x.rank} dimensions, got {got}")
+            raise ShapeError(f"Transpose: order must be a permutation of {x.rank} dimensions, got {got}")
         return dims
 
     def conditions(self, x: Operand, order: Operand) -> Sequence[Condition]:
@@ -155,7 +155,7 @@ class Split(_Parts):
     def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
         n = x.shape[axis]
         if self.num_splits < 1 or (isinstance(n, int) and n % self.num_splits):
-            raise ShapeError(f"Split: {dim_text(n)} does not divide into {self.num_splits} parts")
+            raise ShapeError(f"Split: {dim_text(n)} must divide into {self.num_splits} parts")
         return [n // self.num_splits] * self.num_splits
 
     def conditions(self, x: Operand, axis: Operand) -> Sequence[Condition]:
@@ -182,7 +182,9 @@ class VariadicSplit(_Parts):
         wanted = list(lengths.dims("VariadicSplit: lengths"))
         open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
         if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
-            raise ShapeError(f"VariadicSplit: at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}")
+            raise ShapeError(
+                f"VariadicSplit: there can be at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}"
+            )
         total: Dim = sum((n for k, n in enumerate(wanted) if k not in open_), start=0)
         if open_:
             wanted[open_[0]] = simplify(size - total)
@@ -225,7 +227,7 @@ class Reverse(ViewOp):
     def _axes(self, rank: int, axes: tuple[int, ...]) -> set[int]:
         if self.mode is ReverseMode.MASK:
             if len(axes) != rank:
-                raise ShapeError(f"Reverse: the mask has one entry a dimension, got {len(axes)} for rank {rank}")
+                raise ShapeError(f"Reverse: the mask must have one entry a dimension, got {len(axes)} for rank {rank}")
             return {k for k, on in enumerate(axes) if on}
         return {axis_of(a, rank, "Reverse") for a in axes}
 
@@ -284,7 +286,7 @@ class Roll(DecomposedOp):
     def infer(self, x: Operand, shift: Operand, axes: Operand) -> TensorType:
         where = self._axes(x, axes)
         if shift.rank > 1 or (shift.rank and differs(shift.shape[0], len(where)) and differs(shift.shape[0], 1)):
-            raise ShapeError(f"Roll: one shift, or one for each of {len(where)} axes, got {shift.type}")
+            raise ShapeError(f"Roll: there must be one shift, or one for each of {len(where)} axes, got {shift.type}")
         return x.type
 
     @staticmethod

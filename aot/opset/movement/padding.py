@@ -35,7 +35,9 @@ class Pad(ComputeOp):
     def infer(self, x: Operand, begins: Operand, ends: Operand, value: Operand | None = None) -> TensorType:
         low, high = begins.dims("Pad: pads_begin"), ends.dims("Pad: pads_end")
         if len(low) != x.rank or len(high) != x.rank:
-            raise ShapeError(f"Pad: one count a dimension, got {len(low)} and {len(high)} for rank {x.rank}")
+            raise ShapeError(
+                f"Pad: there must be one count a dimension, got {len(low)} and {len(high)} for rank {x.rank}"
+            )
         self._check(x, low, high)
         return TensorType(x.dtype, tuple(n + a + b for n, a, b in zip(x.shape, low, high, strict=True)))
 

@@ -260,10 +260,10 @@ class ScatterNDUpdate(LoopOp):
 
     def infer(self, data: Operand, indices: Operand, updates: Operand) -> TensorType:
         if self.reduction is Combination.MEAN:
-            raise ModelError("ScatterNDUpdate: there is no reduction mean")
+            raise ModelError("ScatterNDUpdate: reduction mean is not supported")
         depth = self._depth(data, indices, updates)
         if not 0 < depth <= data.rank:
-            raise ShapeError(f"ScatterNDUpdate: {depth} indices do not fit {data.type}")
+            raise ShapeError(f"ScatterNDUpdate: {depth} indices must fit {data.type}")
         check_updates("ScatterNDUpdate", data, updates, (*indices.shape[:-1], *data.shape[depth:]))
         return data.type
 
@@ -322,7 +322,7 @@ def check_updates(what: str, data: Operand, updates: Operand, wanted: Shape) -> 
     if data.dtype is not updates.dtype:
         raise ShapeError(f"{what}: element types must be equal, got {data.dtype.value} and {updates.dtype.value}")
     if updates.rank != len(wanted) and not all(n == 1 for n in (*updates.shape, *wanted)):
-        raise ShapeError(f"{what}: updates of shape {TensorType(data.dtype, wanted)} are needed, got {updates.type}")
+        raise ShapeError(f"{what}: updates of shape {TensorType(data.dtype, wanted)} must be given, got {updates.type}")
 
 
 def fitting_updates(updates: Operand, wanted: Shape) -> list[Condition]:

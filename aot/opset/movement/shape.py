@@ -47,7 +47,7 @@ class Reshape(Renaming):
         for k, n in enumerate(wanted):
             if isinstance(n, int) and n == 0 and self.special_zero:
                 if k >= x.rank:
-                    raise ShapeError(f"Reshape: 0 copies an input dimension, got position {k} of rank {x.rank}")
+                    raise ShapeError(f"Reshape: 0 must stand at an input dimension, got position {k} of rank {x.rank}")
                 wanted[k] = x.shape[k]
                 copied.add(k)
             elif is_data(n) and self.special_zero and k < x.rank:
@@ -64,7 +64,9 @@ class Reshape(Renaming):
         """Replace -1 by the input size over the product of the other dimensions; copied ones count for neither."""
         open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
         if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
-            raise ShapeError(f"Reshape: at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}")
+            raise ShapeError(
+                f"Reshape: there can be at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}"
+            )
         total = volume(n for k, n in enumerate(shape) if k not in copied)
         rest = volume(n for k, n in enumerate(wanted) if k not in open_ and k not in copied)
         unknown = [k for k, n in enumerate(wanted) if is_data(n)] if not open_ else []
@@ -74,7 +76,7 @@ class Reshape(Renaming):
                 wanted[k] = select(prim("eq", wanted[k], -1), total // as_expr(other, DType.I64), wanted[k])
         elif open_:
             if isinstance(total, int) and isinstance(rest, int) and (total % rest if rest else total):
-                raise ShapeError(f"Reshape: {total} elements do not divide by {rest}")
+                raise ShapeError(f"Reshape: {total} elements must divide by {rest}")
             wanted[open_[0]] = 0 if rest == 0 else simplify(total // rest)
         elif isinstance(total, int) and isinstance(rest, int) and (have := volume(shape)) != (want := volume(wanted)):
             raise ShapeError(f"Reshape: numbers of elements must be equal, got {dim_text(have)} and {dim_text(want)}")
@@ -113,7 +115,7 @@ class Squeeze(Renaming):
         for k in sorted(gone):
             if isinstance(n := shape[k], int) and n != 1:
                 if not self.skips_axes():
-                    raise ShapeError(f"Squeeze: dimension {k} is not 1, got {n}")
+                    raise ShapeError(f"Squeeze: dimension {k} must be 1, got {n}")
                 gone.discard(k)
         return gone
 

@@ -36,7 +36,7 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
         first, count = (select(prim("gt", step, 0), a, b) for a, b in zip(up, down, strict=True))
         return first, count
     if step == 0:
-        raise ShapeError(f"{what}: steps are not 0, got 0")
+        raise ShapeError(f"{what}: steps cannot be 0, got 0")
     step = max(-MAX_SIZE, min(step, MAX_SIZE))
     if any(b is not None and is_data(b) for b in (start, stop)):
         return _any_range(n, start, stop, step, step > 0)

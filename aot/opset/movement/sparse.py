@@ -56,7 +56,7 @@ class SparseFillWithin(LoopOp):
     def infer(self, values: Operand, shape: Operand, indices: Operand, default: Operand) -> tuple[TensorType, ...]:
         if values.rank != 1 or indices.rank != 2:
             types = f"{values.type} and {indices.type}"
-            raise ShapeError(f"SparseFillEmptyRows: values [M] and indices [M, 2], got {types}")
+            raise ShapeError(f"SparseFillEmptyRows: inputs must be values [M] and indices [M, 2], got {types}")
         rows = shape.dims("SparseFillEmptyRows: shape")[0]
         most = values.shape[0] + rows
         single = TensorType(DType.I64, ())

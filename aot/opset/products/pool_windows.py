@@ -139,7 +139,7 @@ def windows(
     """Return the geometry that attributes describe; empty lists mean ones, or zeros for padding."""
     rank = len(extents)
     if rank not in AXIS_NAMES:
-        raise ShapeError(f"{what}: 1 to 3 spatial axes expected, got {rank}")
+        raise ShapeError(f"{what}: there must be 1 to 3 spatial axes, got {rank}")
     if len(kernel) != rank:
         raise ShapeError(f"{what}: the kernel must have {rank} spatial axes, got {len(kernel)}")
     steps, spread = entries(what, "strides", strides, rank, 1), entries(what, "dilations", dilations, rank, 1)

@@ -70,7 +70,9 @@ class CTCGreedyDecoder(LoopOp):
 
     def infer(self, x: Operand, mask: Operand) -> TensorType:
         if x.rank != 3 or mask.rank != 2:
-            raise ShapeError(f"CTCGreedyDecoder: scores of rank 3 and a mask of rank 2, got {x.type} and {mask.type}")
+            raise ShapeError(
+                f"CTCGreedyDecoder: inputs must be scores of rank 3 and a mask of rank 2, got {x.type} and {mask.type}"
+            )
         return TensorType(x.dtype, (x.shape[1], x.shape[0], 1, 1))
 
     def conditions(self, x: Operand, mask: Operand) -> Sequence[Condition]:
@@ -135,7 +137,9 @@ class CTCGreedyDecoderSeqLen(LoopOp):
 
     def infer(self, x: Operand, lengths: Operand, blank: Operand | None = None) -> tuple[TensorType, TensorType]:
         if x.rank != 3 or lengths.rank != 1:
-            raise ShapeError(f"{self.type}: scores of rank 3, lengths of rank 1, got {x.type} and {lengths.type}")
+            raise ShapeError(
+                f"{self.type}: inputs must be scores of rank 3, lengths of rank 1, got {x.type} and {lengths.type}"
+            )
         classes = TensorType(self.classes_index_type, x.shape[:2])
         return classes, TensorType(self.sequence_length_type, x.shape[:1])
 
@@ -205,7 +209,9 @@ class CTCLoss(LoopOp):
     ) -> TensorType:
         if (logits.rank, logit_lengths.rank, labels.rank, label_lengths.rank) != (3, 1, 2, 1):
             types = f"{logits.type}, {labels.type}"
-            raise ShapeError(f"CTCLoss: logits of rank 3, labels of rank 2, lengths of rank 1, got {types}")
+            raise ShapeError(
+                f"CTCLoss: inputs must be logits of rank 3, labels of rank 2, lengths of rank 1, got {types}"
+            )
         return TensorType(logits.dtype, logits.shape[:1])
 
     def conditions(

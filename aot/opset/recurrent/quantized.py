@@ -46,7 +46,9 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
         lengths: Operand | None = None,
     ) -> tuple[TensorType, ...]:
         if (r.dtype, scale.dtype, sums.dtype) != (DType.I8, DType.F32, DType.I32):
-            raise ShapeError(f"{self.type}: R is i8, scales are f32, sums i32, got {r.type}, {scale.type}, {sums.type}")
+            raise ShapeError(
+                f"{self.type}: R must be i8, scales f32, sums i32, got {r.type}, {scale.type}, {sums.type}"
+            )
         return self.types(a, h, c)
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:

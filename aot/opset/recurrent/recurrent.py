@@ -55,7 +55,7 @@ class Directed(Recurrent, ABC):
         if x.rank != 3:
             raise ShapeError(f"{self.type}: X must have rank 3, got {x.rank}")
         if lengths.rank != 1 or not lengths.dtype.is_integer:
-            raise ShapeError(f"{self.type}: sequence lengths are one integer for each sequence, got {lengths.type}")
+            raise ShapeError(f"{self.type}: sequence lengths must be one integer for each sequence, got {lengths.type}")
         for p in (w, r, b):
             self.expect("directions", p.shape[0], count)
         self.expect("number of sequence lengths", lengths.shape[0], x.shape[0])

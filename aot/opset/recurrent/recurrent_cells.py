@@ -57,7 +57,7 @@ class Recurrent(Op, ABC):
         """Return the activations with their parameters."""
         names = self.activations or self.usual
         if len(names) != len(self.usual):
-            raise ShapeError(f"{self.type}: {len(self.usual)} activations expected, got {len(names)}")
+            raise ShapeError(f"{self.type}: there must be {len(self.usual)} activations, got {len(names)}")
         parameters = zip_longest(names, self.activations_alpha[: len(names)], self.activations_beta[: len(names)])
         return tuple(activation(self.type, name, alpha, beta) for name, alpha, beta in parameters)
 

@@ -59,7 +59,7 @@ class SegmentMax(LoopOp):
 
     def infer(self, x: Operand, ids: Operand, count: Operand | None = None) -> TensorType:
         if x.rank < 1 or ids.rank != 1:
-            raise ShapeError(f"SegmentMax: data and segment ids of rank 1, got {x.type} and {ids.type}")
+            raise ShapeError(f"SegmentMax: inputs must be data and segment ids of rank 1, got {x.type} and {ids.type}")
         return TensorType(x.dtype, (self._segments(ids, count), *x.shape[1:]))
 
     def _segments(self, ids: Operand, count: Operand | None) -> Dim:

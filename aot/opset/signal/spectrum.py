@@ -67,9 +67,11 @@ class FourierTransform(LoopOp):
     def lengths(self, size: Operand | None, count: int) -> tuple[int, ...]:
         lengths = (-1,) * count if size is None else size.ints(f"{self.type}: signal size")
         if max(lengths, default=0) > MAX_LENGTH:
-            raise UnsupportedError(f"{self.type}: signals have at most {MAX_LENGTH} elements, got {list(lengths)}")
+            raise UnsupportedError(f"{self.type}: signals can have at most {MAX_LENGTH} elements, got {list(lengths)}")
         if len(lengths) != count or any(n < 1 and n != -1 for n in lengths):
-            raise ShapeError(f"{self.type}: a positive length or -1 for each of {count} axes, got {list(lengths)}")
+            raise ShapeError(
+                f"{self.type}: there must be a positive length or -1 for each of {count} axes, got {list(lengths)}"
+            )
         return lengths
 
     def resized(self, shape: Shape, axes: tuple[int, ...], size: Operand | None) -> Shape:

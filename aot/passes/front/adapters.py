@@ -50,7 +50,9 @@ class Adapters:
     def __call__(self, graph: Graph) -> bool:
         found = list(_products(graph))
         if not found:
-            raise UsageError("--lora-rank: is for language models of GGUF and of folders, got another network")
+            raise UsageError(
+                "--lora-rank: the model must be a language model of GGUF or of a folder, got another network"
+            )
         rank = Var("lora_rank", self.rank + 1, 0, self.rank)
         a = _input(graph, LORA_A, (rank, sum(p.columns for _, p in found)))
         b = _input(graph, LORA_B, (rank, sum(p.rows for _, p in found)))

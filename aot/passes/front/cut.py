@@ -71,7 +71,7 @@ def _check_names(names: Iterable[str], tensors: Mapping[str, OutPort]) -> None:
     for name in names:
         if name not in tensors:
             near = ", ".join(get_close_matches(name, tensors, 3)) or "none is called so, or nearly so"
-            raise UsageError(f"--cut: a tensor or layer of the model, for example {near}, got {name!r}")
+            raise UsageError(f"--cut: must be a tensor or layer of the model, for example {near}, got {name!r}")
 
 
 def tensors_by_name(graph: Graph) -> dict[str, OutPort]:

@@ -95,7 +95,9 @@ def _fitting(node: Node, given: tuple[int | str, ...], shape: Shape | None) -> S
     """Return the given shape, with the file's dimension for `?`; dynamic dimensions keep the file's range."""
     text = ",".join(map(str, given))
     if shape is None and "?" in given:
-        raise UsageError(f"--shape: the rank of {node.name!r} is not known, so every dimension has a name, got {text}")
+        raise UsageError(
+            f"--shape: the rank of {node.name!r} is not known, so every dimension must have a name, got {text}"
+        )
     old: tuple[Dim | None, ...] = shape if shape is not None else (None,) * len(given)
     if len(old) != len(given):
         raise UsageError(f"--shape: input {node.name!r} has rank {len(old)}, got {text}")

@@ -33,7 +33,7 @@ class RoundWeights:
     def __call__(self, graph: Graph) -> bool:
         wanted, rows = sorted_matrices(graph, BITS[self.kind])
         if not wanted:
-            raise UsageError("--weights: a network with matrices of constant weights, got none")
+            raise UsageError("--weights: the network must have matrices of constant weights, got none")
         shared: dict[tuple[OutPort, object], tuple[OutPort, SmallWeights]] = {}  # an embedding that is the head, too
         for matrix in wanted:
             if matrix not in rows:

@@ -78,7 +78,7 @@ class TokenSampler:
             self._penalise(made)
         for token, value in rules.bias.items():
             if not 0 <= token < len(made):
-                raise UsageError(f"logit_bias: tokens are 0 to {len(made) - 1}, got {token}")
+                raise UsageError(f"logit_bias: tokens must be 0 to {len(made) - 1}, got {token}")
             made[token] += value
         if self._constraint is not None:
             self._constraint.mask(made)

@@ -226,7 +226,7 @@ def _check_merges(metadata: Metadata, file: str) -> None:
         return
     words = frozenset(_texts(metadata, "tokens", file))
     if not all(" " in m[1:-1] and m.replace(" ", "", 1) in words for m in _texts(metadata, "merges", file)):
-        raise CorruptError(f"{file}: tokenizer: merges are pairs of tokens that make tokens, got others")
+        raise CorruptError(f"{file}: tokenizer: merges must be pairs of tokens that make tokens, got others")
 
 
 def _numbers(
@@ -240,7 +240,7 @@ def _numbers(
     finite = set(map(type, values)) <= {int, float} and all(-MOST < v < MOST for v in values)
     if not finite or len(values) != len(words):
         got = len(values) if finite else "others"
-        raise CorruptError(f"{file}: tokenizer: {name} is a list of {len(words)} numbers, got {got}")
+        raise CorruptError(f"{file}: tokenizer: {name} must be a list of {len(words)} numbers, got {got}")
     return values
 
 
@@ -248,5 +248,5 @@ def _texts(metadata: Metadata, name: str, file: str) -> list[str]:
     key = f"tokenizer.ggml.{name}"
     found = metadata.get(key)
     if not isinstance(found, list) or not set(map(type, cast("list[object]", found))) <= {str}:
-        raise CorruptError(f"{file}: tokenizer: {key} is a list of texts, got {str(metadata.get(key))[:40]}")
+        raise CorruptError(f"{file}: tokenizer: {key} must be a list of texts, got {str(metadata.get(key))[:40]}")
     return cast("list[str]", found)

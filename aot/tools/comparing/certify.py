@@ -129,7 +129,7 @@ class _Run:
                 self.entries.append({"kind": sample.kind, "inputs": sample.digest})
                 break
         if not self.samples:
-            raise UnsupportedError("certify: a model that accepts some inputs of its types, got one that refuses all")
+            raise UnsupportedError("certify: the model must accept some inputs of its types, got one that refuses all")
 
     def compare_graphs(self) -> str | None:
         """Return the first difference that the optimiser made, with its rewrite; None if all results are equal."""
@@ -228,13 +228,13 @@ def recheck(manifest: Manifest, model: Path, options: CompileOptions) -> list[st
     told = manifest.json.get("certificate")
     if not isinstance(told, dict):
         raise UsageError(
-            "verify: --recheck is for libraries that were compiled with --certify, got one that was not",
+            "verify: --recheck needs a library that was compiled with --certify, got one that was not",
             advice="compile it with --certify, or check its provenance: aot provenance",
         )
     certificate = cast(Json, told)
     if certificate.get("version") != CERTIFICATE or not isinstance(certificate.get("noise"), int):
         raise CorruptError(
-            f"verify: a certificate of version {CERTIFICATE}, got {str(certificate.get('version'))[:20]}"
+            f"verify: the certificate must have version {CERTIFICATE}, got {str(certificate.get('version'))[:20]}"
         )
     asked = options_of(manifest, options)
     built = alone(model, asked).built
@@ -301,7 +301,7 @@ def _loaded(built: Built | Levels) -> CompiledModel:
     missing = missing_features(cast("Sequence[str]", one.manifest["features"]))
     if one.arch != machine_name() or missing:
         got = ", ".join(missing) if one.arch == machine_name() else one.arch
-        raise PlatformError(f"certify: code that this machine runs, got a target of {got}")
+        raise PlatformError(f"certify: the target must be one that this machine runs, got {got}")
     return mapped(lambda: built)
 
 

@@ -150,7 +150,7 @@ def _fewer_bits(subject: CompiledModel, model: Path, options: CompileOptions) ->
 
 def _judged(judge: Judge, made: Sequence[tuple[TensorInfo, Array]], wanted: Sequence[Array]) -> Iterator[Row]:
     if len(wanted) != len(made):
-        raise UsageError(f"compare: both have the same number of outputs, got {len(wanted)} and {len(made)}")
+        raise UsageError(f"compare: both must have the same number of outputs, got {len(wanted)} and {len(made)}")
     for (info, array), expected in zip(made, wanted, strict=True):
         yield judge.output(info, expected, array)
 
@@ -161,7 +161,7 @@ def _chosen(layers: list[Layer], keep: Sequence[str]) -> list[Layer]:
         return layers
     by_name = {name: one for one in layers for name in (one.layer, *one.tensors, one.name)}
     if unknown := [name for name in keep if name not in by_name]:
-        raise UsageError(f"--keep: a layer or tensor that depends on the inputs, got {unknown[0]!r}")
+        raise UsageError(f"--keep: must be a layer or tensor that depends on the inputs, got {unknown[0]!r}")
     wanted = {by_name[name].name for name in keep}
     return [one for one in layers if one.name in wanted]
 

@@ -106,7 +106,7 @@ def _packaged(inner: Packaged) -> Facts:
     patterns = [_pattern(step, alone=len(steps) == 1) for step in steps]
     if model["type"] != "BPE" or not steps or steps[-1]["type"] != "ByteLevel" or None in patterns:
         kinds = ", ".join((model["type"], *(step["type"] for step in steps)))
-        raise UnsupportedError(f"demo: a page reads {KNOWN}, got a tokenizer of {kinds}")
+        raise UnsupportedError(f"demo: a page can read {KNOWN}, got a tokenizer of {kinds}")
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
     prefix = " " if steps[-1]["add_prefix_space"] else ""
     used = [pattern for pattern in patterns if pattern]

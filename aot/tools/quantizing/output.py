@@ -23,7 +23,9 @@ def check_xml(output: Path, model: Path) -> None:
 def here(options: CompileOptions) -> CompileOptions:
     """Return options for compiling here, silently and with data in f32; UsageError for extensions: IR has none."""
     if options.extensions is not None:
-        raise UsageError("quantize: a model without extensions, got some; next: aot convert --extensions, then this")
+        raise UsageError(
+            "quantize: the model cannot have extensions, got some; next: aot convert --extensions, then this"
+        )
     return silent(options, target="native", specialise=(), tune_file=None, activations=EXACT, last_logits=False)
 
 

@@ -62,7 +62,7 @@ def quantize_model(
     without products of constant weights.
     """
     if max_error is not None and not max_error > 0:
-        raise UsageError(f"quantize: the largest error is more than 0, got {max_error}")
+        raise UsageError(f"quantize: max_error must be more than 0, got {max_error}")
     if not 50 < percentile <= 100:
         raise UsageError(f"quantize: percentile must be above 50 and at most 100, got {percentile}")
     if ranges not in set(Ranges):
@@ -89,7 +89,7 @@ class _Run:
         self.plain = in_memory(stages(model, self.given).built, threads=1)
         self.samples: Samples = [s for one in data for s in samples_of("quantize", self.plain, one)]
         if not self.samples:
-            raise UsageError("quantize: one sample or more, got none")
+            raise UsageError("quantize: needs one sample or more, got none")
         self.wanted = [results(self.plain, s) for s in self.samples]
         graph = stages(model, self.given).converted
         products = products_of(graph)

@@ -54,7 +54,7 @@ def quantize_weights(
     graph = stages(source, local_path).converted
     wanted, rows = sorted_matrices(graph, bits)
     if not wanted:
-        raise UsageError(f"{source.name}: quantize: a network with matrices of constant weights, got none")
+        raise UsageError(f"{source.name}: quantize: the network must have matrices of constant weights, got none")
     rounded = [m for m in wanted if m not in rows]
     gathered = {m.name for m in rounded if not isinstance(m.node.op, MatMul)}  # Gather's: the file has them once
     measured = [m for m in rounded if m.name not in gathered] if data else []

@@ -56,7 +56,7 @@ def facts(file: Path, options: CompileOptions, asked: Asked) -> Facts:
         if asked.model is not None:
             compilation = stages(asked.model, options_of(model.manifest, options))
     elif asked.model is not None:
-        raise UsageError(f"--model: goes with a compiled model, got {file}")
+        raise UsageError(f"--model: needs a compiled model, got {file}")
     else:
         compilation = stages(file, options)
         model = in_memory(compilation.built, asked.threads)

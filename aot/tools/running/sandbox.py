@@ -136,7 +136,7 @@ def run_sandboxed(library: Path, inputs: Arrays, threads: int | None = None, lim
     if isinstance(found, AotError):
         raise found
     if isinstance(found, Exception) or results_left:
-        raise CorruptError(f"run: {library}: results that its manifest describes, got others: {found}")
+        raise CorruptError(f"run: {library}: results must be those that its manifest describes, got others: {found}")
     return {info.name: array for info, array in zip(infos, found, strict=True)}
 
 

@@ -32,7 +32,7 @@ def write(graph: Graph, path: Path, *, version: int = 11, half: bool = False) ->
     lists all nodes without a form in IR. OSError if the files cannot be written.
     """
     if version not in VERSIONS:
-        raise UsageError(f"IR version: one of {', '.join(map(str, VERSIONS))}, got {version}")
+        raise UsageError(f"IR version: must be one of {', '.join(map(str, VERSIONS))}, got {version}")
     refuse_formless(graph)
     with _both(path) as (xml, weights):
         root = etree.Element("net", {"name": legal(graph.name), "version": str(version)})

@@ -99,7 +99,7 @@ def test_tokens_of_a_library_are_those_of_pytorch(library: tuple[Path, dict[str,
     with pytest.raises(UsageError, match="--beams: chooses by probabilities alone"):
         BeamSearch(model, source, 2).generate([2], 1, Sampling(0.5))
     refused = CliRunner().invoke(app, [*given, "--draft", str(path)])
-    assert refused.exit_code == 2 and "--draft: is for models that continue a text" in refused.output
+    assert refused.exit_code == 2 and "--draft: the model must continue a text" in refused.output
 
 
 def test_a_server_answers_with_tokens_of_pytorch(library: tuple[Path, dict[str, Array]]) -> None:

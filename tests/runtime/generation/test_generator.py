@@ -116,10 +116,10 @@ def test_it_keeps_no_more_tokens_than_there_are(model: CompiledModel, count: int
 
 
 def test_models_of_another_kind_and_no_tokens_are_refused(model: CompiledModel) -> None:
-    with pytest.raises(UsageError, match="feed: one token or more, got none"):
+    with pytest.raises(UsageError, match="feed: needs one token or more, got none"):
         Generator(model).feed([])
     for token in (-1, WORDS):
-        with pytest.raises(UsageError, match=f"feed: tokens are 0 to {WORDS - 1}, got {token}"):
+        with pytest.raises(UsageError, match=f"feed: tokens must be 0 to {WORDS - 1}, got {token}"):
             Generator(model).feed([1, token])
     with pytest.raises(UsageError, match="chunk: must be 0 or more tokens, got -1"):
         Generator(model).feed([1], chunk=-1)

@@ -177,10 +177,10 @@ def test_sizes_that_vary(ranges: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "rule"),
     [
-        ({"max_error": 0.0}, "the largest error is more than 0, got 0.0"),
+        ({"max_error": 0.0}, "max_error must be more than 0, got 0.0"),
         ({"percentile": 20.0}, "percentile must be above 50"),
         ({"ranges": "most"}, "ranges must be one of minmax, percentile, entropy, got most"),
-        ({"data": {"z": EVERY["x"]}}, "data are for the inputs x, got z"),
+        ({"data": {"z": EVERY["x"]}}, "data must be for the inputs x, got z"),
         ({"data": []}, "one sample or more, got none"),
         ({"data": {"x": EVERY["x"] * np.nan}}, "values must be finite"),
         ({"output": "q.onnx"}, "the output must be an .xml file"),
@@ -206,4 +206,4 @@ def test_command_line(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, asked)
     assert "4 of 4 products in 8 bits" in found.output
     wrong = CliRunner().invoke(app, ["quantize", str(DIGITS), "-o", str(out)])
-    assert (wrong.exit_code, "give samples" in wrong.output) == (2, True)
+    assert (wrong.exit_code, "needs samples" in wrong.output) == (2, True)

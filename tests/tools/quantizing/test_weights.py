@@ -231,7 +231,7 @@ def test_a_network_without_matrices(tmp_path: Path) -> None:
     path = models.save(
         tmp_path, models.model([helper.make_node("Relu", ["x"], ["y"])], {"x": np.zeros(3, np.float32)}, ["y"])
     )
-    with pytest.raises(UsageError, match="a network with matrices of constant weights, got none"):
+    with pytest.raises(UsageError, match="the network must have matrices of constant weights, got none"):
         aot.quantize_weights(path, tmp_path / "q.xml")
 
 

@@ -85,9 +85,9 @@ class GenerateProposalsWithin(Proposing, LoopOp):
     def infer(self, images: Operand, anchors: Operand, deltas: Operand, scores: Operand) -> tuple[TensorType, ...]:
         if (images.rank, anchors.rank, deltas.rank, scores.rank) != (2, 4, 4, 4):
             types = f"{images.type}, {anchors.type}, {deltas.type}, {scores.type}"
-            raise ShapeError(f"GenerateProposals: inputs of rank 2, 4, 4, 4, got {types}")
+            raise ShapeError(f"GenerateProposals: inputs must have rank 2, 4, 4, 4, got {types}")
         if isinstance(images.shape[1], int) and images.shape[1] not in (3, 4):
-            raise ShapeError(f"GenerateProposals: images have 3 or 4 numbers, got {images.type}")
+            raise ShapeError(f"GenerateProposals: images must have 3 or 4 numbers, got {images.type}")
         n, a, h, w = scores.shape
         rows = n * self.most(a * h * w)
         return (

@@ -81,7 +81,7 @@ class Proposals(LoopOp):
 
     def results(self, x: Operand, deltas: Operand, image: Operand) -> tuple[TensorType, TensorType]:
         if (x.rank, deltas.rank) != (4, 4) or image.rank not in (1, 2):
-            raise ShapeError(f"Proposal: scores and deltas of rank 4, got {x.type} and {deltas.type}")
+            raise ShapeError(f"Proposal: scores and deltas must have rank 4, got {x.type} and {deltas.type}")
         count = x.shape[0] * self.post_nms_topn
         return TensorType(x.dtype, (count, 5)), TensorType(x.dtype, (count,))
 

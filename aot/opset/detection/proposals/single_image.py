@@ -47,7 +47,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
     ) -> tuple[TensorType, TensorType]:
         if (image.rank, anchors.rank, deltas.rank, scores.rank) != (1, 2, 3, 3):
             types = f"{image.type}, {anchors.type}, {deltas.type}, {scores.type}"
-            raise ShapeError(f"{self.type}: inputs of rank 1, 2, 3, 3, got {types}")
+            raise ShapeError(f"{self.type}: inputs must have rank 1, 2, 3, 3, got {types}")
         count = self.post_nms_count
         return TensorType(deltas.dtype, (count, 4)), TensorType(deltas.dtype, (count,))
 

@@ -71,7 +71,7 @@ def _by_input(graph: Graph, given: Sequence[Numbers], option: str) -> dict[Node,
     for key, numbers in given:
         for node in _inputs(graph, key, option):
             if node in found:
-                raise UsageError(f"--{option}: numbers for an input are given once, got {node.name!r} again")
+                raise UsageError(f"--{option}: numbers for an input must be given once, got {node.name!r} again")
             found[node] = _fitted(node, numbers, option)
     return found
 
@@ -80,7 +80,7 @@ def _by_pixel(graph: Graph, image: MeanImage, is_known: bool) -> dict[Node, Arra
     """Return the part of an image that lies under the only input; `is_known`: there are means of channels, too."""
     if is_known or len(graph.parameters) != 1:
         got = "--mean, too" if is_known else f"{len(graph.parameters)} inputs"
-        raise UsageError(f"--mean-file: an image for the only input, got {got}")
+        raise UsageError(f"--mean-file: must be an image for the only input, got {got}")
     node, whole = graph.parameters[0], image.read()
     port = node.out_port(0)
     sizes = [n for n in port.shape if isinstance(n, int)]
@@ -92,7 +92,7 @@ def _by_pixel(graph: Graph, image: MeanImage, is_known: bool) -> dict[Node, Arra
     part = whole[None, :, max(row, 0) : row + rows, max(column, 0) : column + columns]
     if part.shape[2:] != (rows, columns):
         got = f"{whole.shape[1]} by {whole.shape[2]} for {rows} by {columns} from row {row}, column {column}"
-        raise UsageError(f"--mean-file: the image is as large as the input, got {got}")
+        raise UsageError(f"--mean-file: the image must be as large as the input, got {got}")
     return {node: part.astype(numpy_dtype(port.type.dtype))}
 
 
@@ -109,10 +109,12 @@ def _inputs(graph: Graph, key: str | int, option: str) -> list[Node]:
 def _fitted(node: Node, numbers: tuple[float, ...], option: str) -> Array:
     port = node.out_port(0)
     if port.type.dtype not in FLOATS:
-        raise UsageError(f"--{option}: an input of floats, got {node.name!r} of {port.type.dtype.value}")
+        raise UsageError(f"--{option}: the input must have floats, got {node.name!r} of {port.type.dtype.value}")
     values = np.asarray(numbers, numpy_dtype(port.type.dtype))
     if not np.isfinite(values).all() or (option == "scale" and not values.all()):
-        raise UsageError(f"--{option}: finite numbers{' but 0' if option == 'scale' else ''}, got {list(numbers)}")
+        raise UsageError(
+            f"--{option}: must be finite numbers{' but 0' if option == 'scale' else ''}, got {list(numbers)}"
+        )
     if len(numbers) == 1:
         return values.reshape(())
     axis = _axis(port, len(numbers))
@@ -143,7 +145,7 @@ def _reversed(graph: Graph, names: Sequence[str]) -> list[tuple[Node, bool]]:
         images = [n for n in graph.parameters if n.out_port(0).type.rank == 4 and _axis(n.out_port(0), COLOURS)]
         if not images:
             shown = ", ".join(f"{n.name} {_shown(n.out_port(0))}" for n in graph.parameters)
-            raise UsageError(f"--reverse-channels: an input of rank 4 with {COLOURS} channels, got {shown}")
+            raise UsageError(f"--reverse-channels: needs an input of rank 4 with {COLOURS} channels, got {shown}")
         found |= {node: False for node in images if node not in found}
     return list(found.items())
 
