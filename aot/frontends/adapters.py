@@ -60,7 +60,7 @@ def read_adapter(path: Path, manifest: Manifest) -> dict[str, Array]:
         raise UnsupportedError(f"--lora: {rule}, got {others[0][:80]!r}")
     rank, most = max((len(p.a) for p in pairs.values()), default=0), _most(manifest)
     if rank > most:
-        raise UsageError(f"--lora: {path.name}: a rank of at most {most} (--lora-rank), got {rank}")
+        raise UsageError(f"--lora: {path.name}: the rank can be at most {most} (--lora-rank), got {rank}")
     sizes = sum(columns for _, columns, _, _ in products), sum(rows for _, _, rows, _ in products)
     a, b = (aligned_empty((rank, n), np.dtype(np.float32), ARENA_ALIGN, zero=True)[0] for n in sizes)
     column = row = 0

@@ -46,7 +46,7 @@ class Archive:
         """Return the bytes of an entry. CorruptError if there is none or if it is damaged."""
         info = self.entries.get(name)
         if info is None:
-            raise CorruptError(f"{self.file}: the archive has an entry {name!r}, got none")
+            raise CorruptError(f"{self.file}: the archive must have an entry {name!r}, got none")
         if info.compress_type == ZIP_STORED:
             return self._stored(info)
         try:
@@ -117,7 +117,7 @@ def archive_of(data: memoryview, file: str, source: Path | None = None, *, is_fl
         raise CorruptError(f"{file}: no zip archive: {error}") from error
     infos = [i for i in archive.infolist() if not i.is_dir()]
     if not 0 < len(infos) <= MAX_ENTRIES:
-        raise CorruptError(f"{file}: an archive has 1 to {MAX_ENTRIES} entries, got {len(infos)}")
+        raise CorruptError(f"{file}: an archive must have 1 to {MAX_ENTRIES} entries, got {len(infos)}")
     found = Archive(file, data, archive, "" if is_flat else infos[0].filename.partition("/")[0])
     for info in infos:
         found.entries[_inner_name(info, found)] = info
@@ -129,24 +129,24 @@ def _inner_name(info: ZipInfo, archive: Archive) -> str:
     """Return the name of an entry behind the root, checked."""
     name = _flat_name(info, archive) if not archive.root else _name_in_root(info, archive)
     if name in archive.entries:
-        raise CorruptError(f"{archive.file}: names of entries differ, got {name!r} twice")
+        raise CorruptError(f"{archive.file}: names of entries must differ, got {name!r} twice")
     if info.flag_bits & 1:
-        raise UnsupportedError(f"{archive.file}: entries are not encrypted, got {name!r} encrypted")
+        raise UnsupportedError(f"{archive.file}: entries must not be encrypted, got {name!r} encrypted")
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        raise UnsupportedError(f"{archive.file}: {name}: entries are stored or deflated, got {info.compress_type}")
+        raise UnsupportedError(f"{archive.file}: {name}: entries must be stored or deflated, got {info.compress_type}")
     return name
 
 
 def _flat_name(info: ZipInfo, archive: Archive) -> str:
     if not is_plain(info.filename):
-        raise CorruptError(f"{archive.file}: names of entries have no folders, got {info.filename!r}")
+        raise CorruptError(f"{archive.file}: names of entries must have no folders, got {info.filename!r}")
     return info.filename
 
 
 def _name_in_root(info: ZipInfo, archive: Archive) -> str:
     parts = info.filename.split("/")
     if len(parts) < 2 or parts[0] != archive.root or any(p in ("", ".", "..") for p in parts) or "\\" in info.filename:
-        raise CorruptError(f"{archive.file}: entries lie in the folder {archive.root!r}, got {info.filename!r}")
+        raise CorruptError(f"{archive.file}: entries must lie in the folder {archive.root!r}, got {info.filename!r}")
     return "/".join(parts[1:])
 
 
@@ -164,4 +164,4 @@ def _check_sizes(infos: list[ZipInfo], archive: Archive) -> None:
             raise BudgetError(f"{archive.file}: {rule}, got {info.file_size} bytes from {info.compress_size}")
     total = sum(i.compress_size for i in infos)
     if total > len(archive.data):
-        raise CorruptError(f"{archive.file}: entries do not overlap, got {total} bytes in {len(archive.data)}")
+        raise CorruptError(f"{archive.file}: entries must not overlap, got {total} bytes in {len(archive.data)}")

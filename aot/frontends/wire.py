@@ -32,7 +32,7 @@ def varint(data: bytes | memoryview, at: int, file: str) -> tuple[int, int]:
         at += 1
         if byte < 0x80:
             return value, at
-    raise CorruptError(f"{file}: a number has at most 10 bytes and an end, got none at {at}")
+    raise CorruptError(f"{file}: a number can have at most 10 bytes and an end, got none at {at}")
 
 
 def parsed(data: memoryview, kind: str, table: Table, file: str) -> Message:
@@ -74,9 +74,9 @@ def _fields(data: memoryview, file: str) -> Iterator[tuple[int, int, Any]]:
         elif wire in _SIZES:
             size = _SIZES[wire]
         else:
-            raise CorruptError(f"{file}: fields are numbers or bytes, got wire type {wire} at {at}")
+            raise CorruptError(f"{file}: fields must be numbers or bytes, got wire type {wire} at {at}")
         if at + size > len(data):
-            raise CorruptError(f"{file}: a field of {size} bytes ends in its message, got {len(data) - at} bytes")
+            raise CorruptError(f"{file}: a field of {size} bytes must end in its message, got {len(data) - at} bytes")
         yield key >> 3, wire, data[at : at + size]
         at += size
 
@@ -86,7 +86,7 @@ def _value(kind: str, wire: int, value: Any, table: Table, file: str) -> Any:
     if kind in _FORMATS:
         return _real(kind, value, file)
     if (wire == _VARINT) != (kind in ("int", "bool")):
-        raise CorruptError(f"{file}: a field is of type {kind}, got wire type {wire}")
+        raise CorruptError(f"{file}: a field must be of type {kind}, got wire type {wire}")
     if kind == "bool":
         return bool(value)
     if kind == "int":
@@ -104,7 +104,7 @@ def _signed(value: int) -> int:
 def _real(kind: str, value: Any, file: str) -> float:
     size = struct.calcsize(_FORMATS[kind])
     if isinstance(value, int) or len(value) != size:
-        raise CorruptError(f"{file}: a {kind} has {size} bytes, got others")
+        raise CorruptError(f"{file}: a {kind} must have {size} bytes, got others")
     return struct.unpack(_FORMATS[kind], value)[0]
 
 

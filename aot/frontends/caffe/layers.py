@@ -28,10 +28,10 @@ SPELLED = {  # names of older types that are more than words in small letters
 def layers_of(net: Message, file: str) -> list[Message]:
     """Return the layers that run in the test phase."""
     if not net.layer and not net.layers:
-        raise CorruptError(f"{file}: a network of Caffe has layers, got none")
+        raise CorruptError(f"{file}: a network of Caffe must have layers, got none")
     if any(not old.HasField("type") for old in net.layers):
         advice = "bring it to the present form with Caffe's upgrade_net_proto_text"
-        raise UnsupportedError(f"{file}: layers have types of V1 or later, got one without a type", advice=advice)
+        raise UnsupportedError(f"{file}: layers must have types of V1 or later, got one without a type", advice=advice)
     found = list(net.layer) or [_newer(old) for old in net.layers]
     return [layer for layer in found if _takes_part(layer, net.state)]
 

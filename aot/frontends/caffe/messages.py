@@ -147,17 +147,19 @@ def image(path: Path) -> Array:
         raise CorruptError(f"{path.name}: must be an image of Caffe, binaryproto, got other bytes") from error
     found = array(blob, path.name)
     if not found.size or found.ndim not in (3, 4) or (found.ndim == 4 and found.shape[0] != 1):
-        raise CorruptError(f"{path.name}: an image has channels, rows and columns, got {list(found.shape)}")
+        raise CorruptError(f"{path.name}: an image must have channels, rows and columns, got {list(found.shape)}")
     return found.reshape(found.shape[-3:])
 
 
 def array(blob: Message, what: str) -> Array:
     """Return the numbers of a blob, in f32. CorruptError if they are not as many as its shape says."""
     if len(blob.data) % 4 or len(blob.double_data) % 8:
-        raise CorruptError(f"{what}: numbers of a blob have 4 or 8 bytes, got {len(blob.data or blob.double_data)}")
+        raise CorruptError(
+            f"{what}: numbers of a blob must have 4 or 8 bytes, got {len(blob.data or blob.double_data)}"
+        )
     data = np.frombuffer(blob.data, "<f4") if blob.data else np.frombuffer(blob.double_data, "<f8").astype(np.float32)
     old = (blob.num, blob.channels, blob.height, blob.width)
     shape = tuple(blob.shape.dim) if blob.HasField("shape") else old if any(old) else (len(data),)
     if any(n < 0 for n in shape) or int(np.prod(shape, dtype=object)) != len(data):
-        raise CorruptError(f"{what}: a blob of {list(shape)} has as many numbers, got {len(data)}")
+        raise CorruptError(f"{what}: a blob of {list(shape)} must have as many numbers, got {len(data)}")
     return data.reshape(shape)

@@ -65,7 +65,9 @@ class _Reader:
         for layer in layers_of(net, self.file):
             self._layer(layer)
         if not self.unread:
-            raise CorruptError(f"{self.file}: a network of Caffe has outputs, blobs that no layer reads, got none")
+            raise CorruptError(
+                f"{self.file}: a network of Caffe must have outputs, blobs that no layer reads, got none"
+            )
         for name, port in self.ports.items():
             port.names = (name,)
         for name in self.unread:
@@ -86,7 +88,7 @@ class _Reader:
 
     def _parameter(self, name: str, sizes: Sequence[int]) -> None:
         if any(n < 0 for n in sizes):
-            raise CorruptError(f"{self.file}: input {name!r}: sizes are not negative, got {list(sizes)}")
+            raise CorruptError(f"{self.file}: input {name!r}: sizes must not be negative, got {list(sizes)}")
         op = Parameter(DType.F32, tuple(sizes))
         self.ports[name] = self.graph.add(op, name=name, origin=Origin((name,), self.file)).out_port(0)
 
@@ -107,13 +109,15 @@ class _Reader:
 
     def _bottom(self, layer: Message, name: str) -> OutPort:
         if name not in self.ports:
-            raise CorruptError(f"{self.file}: layer {layer.name!r}: a layer before it gives blob {name!r}, got none")
+            raise CorruptError(
+                f"{self.file}: layer {layer.name!r}: a layer before it must give blob {name!r}, got none"
+            )
         self.unread.pop(name, None)
         return self.ports[name]
 
     def _define(self, layer: Message, ports: Sequence[OutPort]) -> None:
         if len(ports) < len(layer.top):
-            raise CorruptError(f"{self.file}: layer {layer.name!r} has {len(ports)} tops, got {len(layer.top)}")
+            raise CorruptError(f"{self.file}: layer {layer.name!r} must have {len(ports)} tops, got {len(layer.top)}")
         for name, port in zip(layer.top, ports, strict=False):
             self.ports[name] = port
             self.unread[name] = None
@@ -143,7 +147,7 @@ class _Reader:
         old = [getattr(param, n) for n in ("num", "channels", "height", "width")]
         shapes: list[Any] = [s.dim for s in param.shape] or [list(s) for s in zip(*old, strict=False)]
         if not shapes:
-            raise CorruptError(f"{self.file}: layer {layer.name!r}: DummyData has shapes, got none")
+            raise CorruptError(f"{self.file}: layer {layer.name!r}: DummyData must have shapes, got none")
         sizes = tuple(shapes[i if i < len(shapes) else 0])
         fillers = list(param.data_filler)
         filler = fillers[i if i < len(fillers) else 0] if fillers else None

@@ -50,7 +50,7 @@ def _reader(parameter: inspect.Parameter) -> tuple[str, Callable[[NodeContext], 
     annotation = given if isinstance(given, str) else getattr(given, "__name__", str(given))
     reader = READERS.get(annotation.removesuffix(" | None"))
     if reader is None:
-        raise UsageError(f"conversion: attribute {name} is one of {', '.join(READERS)}, got {annotation}")
+        raise UsageError(f"conversion: attribute {name} must be one of {', '.join(READERS)}, got {annotation}")
     if annotation.endswith("None"):
         return name, lambda node: reader(node, name) if node.has(name) else None
     default = () if parameter.default is parameter.empty else (parameter.default,)

@@ -106,7 +106,9 @@ def stable_region(
                 changed = True
                 continue
             if len(ports_of(before)) != len(ports_of(after)):
-                raise UnsupportedError(f"{node.kind}: a list that a loop carries keeps its elements, got it without")
+                raise UnsupportedError(
+                    f"{node.kind}: a list that a loop carries must keep its elements, got it without"
+                )
             wider = [_wider(node, types, i, a, b) for a, b in zip(ports_of(before), ports_of(after), strict=True)]
             if any(a is not b for a, b in zip(wider, ports_of(before), strict=True)):
                 arguments[i] = before.with_ports(wider) if isinstance(before, CompositeTensor) else wider[0]
@@ -128,7 +130,7 @@ def _fitting(node: NodeContext, before: PresentValue, result: Value) -> PresentV
         rule = "a sequence that a loop carries is changed by inserting and erasing, got another one in its place"
         raise UnsupportedError(f"{node.kind}: {rule}")
     if type(before) is not type(after):
-        raise ModelError(f"{node.kind}: a carried value keeps its kind, got a tensor and a list")
+        raise ModelError(f"{node.kind}: a carried value must keep its kind, got a tensor and a list")
     return after
 
 
@@ -153,7 +155,7 @@ def _outside(node: NodeContext, dim: Dim, values: Sequence[PresentValue]) -> Out
 def _wider(node: NodeContext, types: Graph, i: int, before: OutPort, after: OutPort) -> OutPort:
     """Return a port of a type that fits a carried value before and after an iteration; `before` if its own does."""
     if before.type.dtype is not after.type.dtype:
-        raise ModelError(f"{node.kind}: a carried value keeps its type, got {before.type} and then {after.type}")
+        raise ModelError(f"{node.kind}: a carried value must keep its type, got {before.type} and then {after.type}")
     wider = widened(i, before.type, after.type)
     return before if wider == before.type else types.add(Parameter(wider.dtype, wider.dims)).out_port(0)
 

@@ -262,7 +262,7 @@ class NodeContext:
     def image(self, x: OutPort, rank: int = 4) -> OutPort:
         """`x`, checked to have `rank` axes."""
         if x.type.rank != rank:
-            raise ModelError(f"{self.kind}: inputs have {rank} axes, got {x.type}")
+            raise ModelError(f"{self.kind}: inputs must have {rank} axes, got {x.type}")
         return x
 
     def biased(self, y: OutPort, bias: OutPort | None) -> OutPort:

@@ -53,7 +53,7 @@ class Control:
     def _truth(self, condition: Fill, args: Sequence[Value], scope: Scope, name: str) -> OutPort:
         found = condition(scope, args, f"{name}/cond/")
         if len(found) != 1:
-            raise CorruptError(f"{self.what}: the condition of {self.name!r} gives one value, got {len(found)}")
+            raise CorruptError(f"{self.what}: the condition of {self.name!r} must give one value, got {len(found)}")
         return self.tensor(found[0], scope, self.kind)
 
     def branches(self, condition: OutPort, fills: Sequence[Fill], args: Sequence[Value]) -> list[Value]:
@@ -88,7 +88,7 @@ class Control:
             return a
         if isinstance(a, Handle) or isinstance(b, Handle):
             raise UnsupportedError(
-                f"{self.kind}: both branches give the same variable, got {a} and {b} in {self.name!r}"
+                f"{self.kind}: both branches must give the same variable, got {a} and {b} in {self.name!r}"
             )
         return None
 

@@ -47,7 +47,7 @@ def _rows(container: Container, name: str, width: int) -> int:
     table = container.tensors.get(name)
     if table is None or len(table.shape) != 2 or table.shape[1] != width:
         got = None if table is None else list(table.shape)
-        raise CorruptError(f"{container.file}: GGUF: {name!r} has rows of {width}, got {got}")
+        raise CorruptError(f"{container.file}: GGUF: {name!r} must have rows of {width}, got {got}")
     return table.shape[0]
 
 

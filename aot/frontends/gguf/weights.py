@@ -80,9 +80,9 @@ class Weights:
         file = self.container.file
         if stored is None:
             count = len(self.container.tensors)
-            raise CorruptError(f"{file}: GGUF: the network has a tensor {name!r}, got {count} others")
+            raise CorruptError(f"{file}: GGUF: the network must have a tensor {name!r}, got {count} others")
         if stored.shape != shape:
-            raise CorruptError(f"{file}: GGUF: tensor {name!r} is {list(shape)}, got {list(stored.shape)}")
+            raise CorruptError(f"{file}: GGUF: tensor {name!r} must be {list(shape)}, got {list(stored.shape)}")
         self.read.add(name)
         return stored
 

@@ -93,17 +93,19 @@ def read_tensors(folder: Path) -> dict[str, Stored]:
         return read_file_tensors(folder / ALONE)
     entries = read_json(index).get("weight_map")
     if not isinstance(entries, dict):
-        raise CorruptError(f"{INDEX}: weight_map is an object, got {type(entries).__name__}")
+        raise CorruptError(f"{INDEX}: weight_map must be an object, got {type(entries).__name__}")
     places = cast("dict[str, object]", entries)
     found: dict[str, Stored] = {}
     for name in dict.fromkeys(map(str, places.values())):
         if Path(name).name != name or not name.endswith(".safetensors"):
-            raise CorruptError(f"{INDEX}: files are names of the folder that end with .safetensors, got {name[:80]!r}")
+            raise CorruptError(
+                f"{INDEX}: files must be names of the folder that end with .safetensors, got {name[:80]!r}"
+            )
         if not (folder / name).is_file():
-            raise CorruptError(f"{INDEX}: each file lies beside it, got {name[:80]!r}")
+            raise CorruptError(f"{INDEX}: each file must lie beside it, got {name[:80]!r}")
         found |= {key: t for key, t in read_file_tensors(folder / name).items() if places.get(key) == name}
     if missing := places.keys() - found.keys():
-        raise CorruptError(f"{INDEX}: each tensor lies in its file, got {min(missing)[:80]!r}")
+        raise CorruptError(f"{INDEX}: each tensor must lie in its file, got {min(missing)[:80]!r}")
     return found
 
 
@@ -113,7 +115,9 @@ def read_file_tensors(path: Path) -> dict[str, Stored]:
     data: Raw = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
     size = int.from_bytes(data[:8].tobytes(), "little")
     if len(data) < 8 or size > min(len(data) - 8, MAX_HEADER):
-        raise CorruptError(f"{path.name}: safetensors: the header lies in the file, got {size} of {len(data)} bytes")
+        raise CorruptError(
+            f"{path.name}: safetensors: the header must lie in the file, got {size} of {len(data)} bytes"
+        )
     header = _object(data[8 : 8 + size].tobytes(), path.name)
     body, tensors = data[8 + size :], dict[str, Stored]()
     places: list[tuple[int, int]] = []
@@ -128,7 +132,7 @@ def read_file_tensors(path: Path) -> dict[str, Stored]:
         tensors[name] = Stored(name, path.name, kind, shape, body[begin:end])
     places.sort()
     if any(end > begin for (_, end), (begin, _) in pairwise(places)):
-        raise CorruptError(f"{path.name}: safetensors: tensors do not overlap, got some that do")
+        raise CorruptError(f"{path.name}: safetensors: tensors must not overlap, got some that do")
     return tensors
 
 
@@ -141,7 +145,7 @@ def _entry(name: str, entry: object, file: str) -> tuple[str, tuple[int, ...], i
         raise CorruptError(f"{file}: safetensors: {name[:80]!r} {rule}, got {str(cast('object', entry))[:80]}")
     begin, end = offsets
     if begin > end:
-        raise CorruptError(f"{file}: safetensors: {name[:80]!r} begins before its end, got {begin} to {end}")
+        raise CorruptError(f"{file}: safetensors: {name[:80]!r} must begin before its end, got {begin} to {end}")
     return kind, shape, begin, end
 
 

@@ -108,7 +108,7 @@ class SmallMatrices:
         found = [self.find(name, rows, columns) for name in names]
         sizes = {m.scales.shape[1] for m in found}
         if len(sizes) > 1:
-            raise CorruptError(f"{self._file}: {names[0]}: all experts have as many groups, got {sorted(sizes)}")
+            raise CorruptError(f"{self._file}: {names[0]}: all experts must have as many groups, got {sorted(sizes)}")
         integers, scales, zeros = zip(*((m.integers, m.scales, m.zeros) for m in found), strict=True)
         return SmallMatrix(np.stack(integers), np.stack(scales), np.stack(zeros), self._scheme.bits)
 
@@ -140,7 +140,7 @@ class SmallMatrices:
         if f"{base}.weight_packed" in self._tensors:
             whole = _unpacked(self._take(f"{base}.weight_packed", "I32", rows, columns // per), bits, axis=1)
             if self._take(f"{base}.weight_shape", "I64", 2).tolist() != [rows, columns]:
-                raise CorruptError(f"{self._file}: {base}.weight_shape is {[rows, columns]}, got another shape")
+                raise CorruptError(f"{self._file}: {base}.weight_shape must be {[rows, columns]}, got another shape")
         else:
             whole = (self._take(f"{base}.weight", "I8", rows, columns).astype(np.int16) + half).astype(np.uint8)
         scales, groups = self._scales(base, rows, columns, "weight_scale")
@@ -168,7 +168,9 @@ class SmallMatrices:
         groups = stored.shape[-1 if self._scheme.method == TENSORS else 0] if len(stored.shape) == 2 else 0
         wanted = (rows, groups) if self._scheme.method == TENSORS else (groups, rows)
         if stored.shape != wanted or groups == 0 or columns % groups:
-            raise CorruptError(f"{self._file}: tensor {name!r} has a number for each group, got {list(stored.shape)}")
+            raise CorruptError(
+                f"{self._file}: tensor {name!r} must have a number for each group, got {list(stored.shape)}"
+            )
         self.read.add(name)
         return stored.array.astype(np.float32), groups
 
@@ -183,13 +185,13 @@ class SmallMatrices:
         stored = self._tensor(name)
         if stored.kind != kind or stored.shape != shape:
             got = f"{stored.kind} {list(stored.shape)}"
-            raise CorruptError(f"{self._file}: tensor {name!r} is {kind} {list(shape)}, got {got}")
+            raise CorruptError(f"{self._file}: tensor {name!r} must be {kind} {list(shape)}, got {got}")
         self.read.add(name)
         return np.frombuffer(stored.raw.tobytes(), np.dtype(f"<{kind[0].lower()}{int(kind[1:]) // 8}")).reshape(shape)
 
     def _tensor(self, name: str) -> Stored:
         if name not in self._tensors:
-            raise CorruptError(f"{self._file}: the network has a tensor {name!r}, got none")
+            raise CorruptError(f"{self._file}: the network must have a tensor {name!r}, got none")
         return self._tensors[name]
 
 

@@ -85,9 +85,9 @@ class VitsTensors:
     def _stored(self, name: str, shape: tuple[int, ...]) -> Array:
         stored = self.tensors.get(name)
         if stored is None:
-            raise CorruptError(f"{self.file}: the network has a tensor {name!r}, got {len(self.tensors)} others")
+            raise CorruptError(f"{self.file}: the network must have a tensor {name!r}, got {len(self.tensors)} others")
         if stored.shape != shape:
-            raise CorruptError(f"{self.file}: tensor {name!r} is {list(shape)}, got {list(stored.shape)}")
+            raise CorruptError(f"{self.file}: tensor {name!r} must be {list(shape)}, got {list(stored.shape)}")
         self.read.add(name)
         return stored.array.astype(np.float32)
 

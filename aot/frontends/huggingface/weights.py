@@ -97,7 +97,7 @@ class FolderWeights:
         stored = self.tensors.get(place)
         if stored is None or stored.kind != "U8" or stored.shape != shape:
             got = "none" if stored is None else f"{stored.kind} {list(stored.shape)}"
-            raise CorruptError(f"{self.file}: tensor {place!r} is U8 {list(shape)}, got {got}")
+            raise CorruptError(f"{self.file}: tensor {place!r} must be U8 {list(shape)}, got {got}")
         self.read.add(place)
         return stored.raw.reshape(shape)
 
@@ -149,10 +149,10 @@ class FolderWeights:
         """Return a tensor of the folder; `flip`: it lies there transposed."""
         stored = self.tensors.get(place)
         if stored is None:
-            raise CorruptError(f"{self.file}: the network has a tensor {place!r}, got {len(self.tensors)} others")
+            raise CorruptError(f"{self.file}: the network must have a tensor {place!r}, got {len(self.tensors)} others")
         found = stored.array  # before the shape is compared: one of packed types has another
         if stored.shape != (shape[::-1] if flip else shape):
-            raise CorruptError(f"{self.file}: tensor {place!r} is {list(shape)}, got {list(stored.shape)}")
+            raise CorruptError(f"{self.file}: tensor {place!r} must be {list(shape)}, got {list(stored.shape)}")
         self.read.add(place)
         return found.T if flip else found
 

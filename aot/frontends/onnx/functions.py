@@ -55,7 +55,7 @@ def check_inlined(model: ModelProto, file: str) -> None:
             visit(key)
         total += counts[key]
     if total > MAX_NODES:
-        raise BudgetError(f"{file}: at most {MAX_NODES} nodes once functions are inlined, got {total}")
+        raise BudgetError(f"{file}: there can be at most {MAX_NODES} nodes once functions are inlined, got {total}")
 
 
 def every_node(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:

@@ -75,7 +75,7 @@ def read(path: Path) -> Graph:
     except DecodeError as error:
         raise CorruptError(f"{path.name}: not an ONNX model: {error}") from error
     if not model.graph.node and not model.graph.output:
-        raise CorruptError(f"{path.name}: an ONNX model holds a graph, got none")
+        raise CorruptError(f"{path.name}: an ONNX model must hold a graph, got none")
     order_nodes(model, path.name)
     model = _upgraded(model, path.name)
     opsets = _opsets(model, path.name)
@@ -346,7 +346,7 @@ class _Reader:
 
     def _region(self, scope: _Scope, proto: GraphProto, name: str) -> tuple[Graph, list[tuple[int, OutPort]]]:
         if scope.depth >= MAX_DEPTH:
-            raise CorruptError(f"{self.file}: sub-graphs of at most {MAX_DEPTH} levels, got more in {name!r}")
+            raise CorruptError(f"{self.file}: sub-graphs can have at most {MAX_DEPTH} levels, got more in {name!r}")
         inner = _Scope(Graph(name=name, file=self.file), scope, scope.depth + 1)
         self.fill(inner, proto)
         return inner.graph, inner.captured

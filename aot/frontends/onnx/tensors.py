@@ -20,7 +20,9 @@ def array(tensor: TensorProto, external: ExternalData) -> Array:
     """Return the data of a tensor, read-only if mapped from its file. CorruptError if data and shape do not fit."""
     dtype, shape, name = element_type(tensor.data_type), tuple(tensor.dims), tensor.name
     if any(d < 0 for d in shape) or prod(shape) > MAX_ELEMENTS:
-        raise CorruptError(f"tensor {name!r}: a shape has no negative dimension and at most 2^48 elements, got {shape}")
+        raise CorruptError(
+            f"tensor {name!r}: a shape must have no negative dimension and at most 2^48 elements, got {shape}"
+        )
     if tensor.data_location == TensorProto.EXTERNAL:
         return _external(tensor, dtype, shape, external)
     try:
@@ -44,7 +46,7 @@ def _external(tensor: TensorProto, dtype: DType, shape: tuple[int, ...], externa
     data = external.read(tensor.name, facts.get("location", ""), offset, needed if length is None else length)
     if len(data) != needed:
         shown = f"{dtype.value}{list(shape)}"
-        raise CorruptError(f"tensor {tensor.name!r}: {shown} has {needed} bytes, got length {len(data)}")
+        raise CorruptError(f"tensor {tensor.name!r}: {shown} must have {needed} bytes, got length {len(data)}")
     if dtype.bits >= 8:
         return np.frombuffer(data, numpy_dtype(dtype)).reshape(shape)
     packed = TensorProto(data_type=tensor.data_type, dims=shape, raw_data=bytes(data))

@@ -132,7 +132,7 @@ def _packed_strings(values: Array) -> Bytes:
     encoded = [str(text).encode("utf-8", "surrogateescape") for text in values.reshape(-1)]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     if ends[-1] > np.iinfo(np.int32).max:
-        raise UnsupportedError(f"string constant: at most 2^31 - 1 bytes of text, got {ends[-1]}")
+        raise UnsupportedError(f"string constant: there can be at most 2^31 - 1 bytes of text, got {ends[-1]}")
     head = np.array([len(encoded), *ends], "<i4")
     return np.concatenate([head.view(np.uint8), np.frombuffer(b"".join(encoded), np.uint8)])
 
@@ -143,7 +143,9 @@ def strings(raw: Bytes, count: int) -> Array:
     if not count:
         return np.empty(0, object)
     if len(head) < count + 2 or head[0] != count:
-        raise CorruptError(f"string constant: a header for {count} strings, got one for {head[0] if len(head) else 0}")
+        raise CorruptError(
+            f"string constant: there must be a header for {count} strings, got one for {head[0] if len(head) else 0}"
+        )
     ends = [int(e) for e in head[1 : count + 2]]
     text = raw[4 * (count + 2) :].tobytes()
     if ends[0] != 0 or any(a > b for a, b in pairwise(ends)) or ends[-1] > len(text):

@@ -60,7 +60,7 @@ def read(path: Path, weights: Path | None = None) -> Graph:
     """Return the network of an IR file; `weights`: the `.bin` file, by default the one beside it."""
     root = parse(path)
     if root.tag != "net":
-        raise CorruptError(f"{path.name}: an IR file begins with <net>, got <{str(root.tag)[:40]}>")
+        raise CorruptError(f"{path.name}: an IR file must begin with <net>, got <{str(root.tag)[:40]}>")
     version = root.get("version", "")
     if version not in ("10", "11"):
         raise UnsupportedError(f"{path.name}: IR versions 10 and 11 can be read, got {version[:20] or 'none'}")
@@ -106,7 +106,7 @@ class _Reader:
     def survey(self, element: Element, name: str, depth: int) -> _Body:
         """Return the records of a network and of its bodies, with the class of each layer."""
         if depth > MAX_DEPTH:
-            raise CorruptError(f"{self.file}: bodies of at most {MAX_DEPTH} levels, got more in {name!r}")
+            raise CorruptError(f"{self.file}: bodies can have at most {MAX_DEPTH} levels, got more in {name!r}")
         records = network(element, self.file if not depth else f"{self.file}: {name!r}")
         classes: dict[int, type[Op]] = {}
         below: dict[int, dict[str, _Body]] = {}
@@ -168,7 +168,7 @@ class _Reader:
                 raise CorruptError(f"layer {layer.name!r}: {error}") from error
         if cls in (Constant, Parameter) and (layer.inputs or len(layer.outputs) != 1):
             got = f"{len(layer.inputs)} and {len(layer.outputs)}"
-            raise CorruptError(f"layer {layer.name!r}: a {cls.type} has no inputs and one output, got {got}")
+            raise CorruptError(f"layer {layer.name!r}: a {cls.type} must have no inputs and one output, got {got}")
         op = self._op(cls, layer, regions)
         if isinstance(op, Convert) and layer.rt_info.pop(ROUNDED, None) is not None:
             op = Rounded()
@@ -205,7 +205,9 @@ class _Reader:
             if source.node.type == "Result":
                 raise CorruptError(f"layer {source.node.name!r}: a Result has no outputs, but an edge from it")
             if target.source is not None:
-                raise CorruptError(f"layer {target.node.name!r}: one edge into input port {edge.to_port}, got two")
+                raise CorruptError(
+                    f"layer {target.node.name!r}: there must be one edge into input port {edge.to_port}, got two"
+                )
             target.connect(source)
         for ports in inputs.values():
             for id, port in ports.items():

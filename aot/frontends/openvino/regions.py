@@ -113,9 +113,8 @@ class _Maps:
         output_counts = Counter(m.external for m in outputs)
         for i, port in enumerate(self.layer.outputs):
             if output_counts[i] != 1:
-                raise CorruptError(
-                    f"{self.where}: one result for each output port, got {output_counts[i]} for port {port.id}"
-                )
+                rule = "there must be one result for each output port"
+                raise CorruptError(f"{self.where}: {rule}, got {output_counts[i]} for port {port.id}")
 
     def _inner(self, e: Element) -> int:
         return integer(e, "internal_layer_id", self.where)

@@ -66,11 +66,11 @@ def parse(path: Path) -> Element:
     """Return the root of an XML file. CorruptError if it is not plain XML: entities and document types are refused."""
     size = path.stat().st_size
     if size > MAX_XML_BYTES:
-        raise CorruptError(f"{path.name}: XML of at most {MAX_XML_BYTES} bytes, got {size}")
+        raise CorruptError(f"{path.name}: XML can have at most {MAX_XML_BYTES} bytes, got {size}")
     text = _in_utf8(path.read_bytes(), path.name)
     if b"\0" in text or b"<!DOCTYPE" in text or b"<!ENTITY" in text:
         raise CorruptError(
-            f"{path.name}: XML in UTF-8 or UTF-16 without document type and entities, got something else"
+            f"{path.name}: must be XML in UTF-8 or UTF-16 without document type and entities, got something else"
         )
     parser = etree.XMLParser(
         encoding="utf-8",  # whatever encoding the file declares: another one could hide a document type

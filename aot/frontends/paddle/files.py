@@ -41,7 +41,7 @@ def pair(path: Path, other: Path | None = None) -> tuple[Path, Path | None]:
     if path.is_dir():
         program = _program_in(path)
         if program is None:
-            raise UsageError(f"{path}: a folder has one network of PaddlePaddle, got none or several")
+            raise UsageError(f"{path}: a folder must have one network of PaddlePaddle, got none or several")
         path = program
     if path.suffix == WEIGHTS:
         found = both(path)

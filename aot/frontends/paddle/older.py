@@ -102,7 +102,7 @@ def read_older(path: Path) -> Program:
     """Return the network of a file. CorruptError for one that is damaged."""
     program = parsed(memoryview(read_file(path, "model")), "ProgramDesc", TABLE, path.name)
     if not program["blocks"]:
-        raise CorruptError(f"{path.name}: a program has blocks, got none")
+        raise CorruptError(f"{path.name}: a program must have blocks, got none")
     variables = {v.get("name", ""): v for block in program["blocks"] for v in block["vars"]}
     made = Program(Block(()))
     made.weights = {name: name for name, v in variables.items() if v.get("persistable") and _type(v) == _DENSE}
@@ -145,7 +145,7 @@ def _block(block: Message, made: Program, variables: Mapping[str, Message], file
 
 def _single(names: Sequence[str], kind: str, file: str) -> Sequence[str]:
     if len(names) != 1:
-        raise CorruptError(f"{file}: {kind} has one variable, got {len(names)}")
+        raise CorruptError(f"{file}: {kind} must have one variable, got {len(names)}")
     return names
 
 
@@ -157,7 +157,7 @@ def _input(name: str, variable: Message | None, file: str) -> Input:
     """Return the input of a variable."""
     described = None if variable is None else _tensor(variable)
     if described is None:
-        raise CorruptError(f"{file}: input {name!r} has a type and a shape, got none")
+        raise CorruptError(f"{file}: input {name!r} must have a type and a shape, got none")
     if described.get("type", 0) not in TYPES:
         raise UnsupportedError(f"{file}: input {name!r}: element type {described.get('type', 0)} is not supported")
     return Input(name, TYPES[described.get("type", 0)], tuple(described["dims"]))

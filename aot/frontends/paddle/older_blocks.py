@@ -50,7 +50,7 @@ class Blocks:
             for op in self.blocks[i]:
                 inner = self._inner(op)
                 if inner is not None and not i < inner < len(self.blocks):
-                    raise CorruptError(f"{self.file}: a block within block {i} stands behind it, got {inner}")
+                    raise CorruptError(f"{self.file}: a block within block {i} must stand behind it, got {inner}")
                 read |= self._reads(op) - certain
                 written |= self._writes(op)
                 certain |= self._writes(op) if inner is None else set()
@@ -59,7 +59,7 @@ class Blocks:
     def functional(self, index: int, defined: frozenset[str], live: frozenset[str], depth: int = 0) -> list[Operation]:
         """Return the operations of a block. `defined`: variables before it; `live`: those that are read behind it."""
         if depth > MAX_DEPTH:
-            raise CorruptError(f"{self.file}: blocks of at most {MAX_DEPTH} levels, got more")
+            raise CorruptError(f"{self.file}: blocks can have at most {MAX_DEPTH} levels, got more")
         ops, operations, known = self.blocks[index], list[Operation](), set(defined)
         after = [live]
         for op in reversed(ops):
@@ -69,7 +69,9 @@ class Blocks:
         for i, op in enumerate(ops):
             self.count += 1
             if self.count > MAX_OPERATIONS:
-                raise BudgetError(f"{self.file}: at most {MAX_OPERATIONS} operations in all blocks, got more")
+                raise BudgetError(
+                    f"{self.file}: there can be at most {MAX_OPERATIONS} operations in all blocks, got more"
+                )
             if op.kind == LOOP:
                 operations += self._loop(op, frozenset(known), behind[i], depth)
             elif op.kind == CONDITION:

@@ -38,7 +38,7 @@ def read_program(path: Path) -> Program:
     """Return the network of a file. CorruptError for one that is damaged."""
     data = read_file(path, "model")
     if len(data) > MAX_BYTES:
-        raise BudgetError(f"{path.name}: JSON has at most {MAX_BYTES} bytes, got {len(data)}")
+        raise BudgetError(f"{path.name}: JSON can have at most {MAX_BYTES} bytes, got {len(data)}")
     try:
         document = json.loads(data)
         version = document.get("base_code", {}).get("version", 0)
@@ -70,7 +70,7 @@ class _Walk:
 
     def _read(self, block: Any, prefix: str, depth: int) -> Block:
         if depth > MAX_DEPTH:
-            raise CorruptError(f"{self.file}: blocks of at most {MAX_DEPTH} levels, got more")
+            raise CorruptError(f"{self.file}: blocks can have at most {MAX_DEPTH} levels, got more")
         found, results = list[Operation](), list[Key]()
         for i, op in enumerate(block["ops"]):
             kind = str(op["#"])

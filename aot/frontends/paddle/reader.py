@@ -59,7 +59,7 @@ class _Reader:
         for op in self.program.block.operations:
             self._operation(op, scope)
         if not self.program.outputs:
-            raise CorruptError(f"{self.file}: a network has outputs, got none")
+            raise CorruptError(f"{self.file}: a network must have outputs, got none")
         for label, key in self.program.outputs:
             made = scope.graph.add(Result(), self._value(key, scope), name=label, origin=Origin((label,), self.file))
             made.out_port(0).names = (label,)
@@ -68,7 +68,7 @@ class _Reader:
     def _parameter(self, given: Input, graph: Graph) -> OutPort:
         sizes = given.shape
         if any(n < -1 for n in sizes):
-            raise CorruptError(f"{self.file}: input {given.name!r}: sizes are -1 or 0 and more, got {list(sizes)}")
+            raise CorruptError(f"{self.file}: input {given.name!r}: sizes must be -1 or 0 and more, got {list(sizes)}")
         shape = tuple(n if n >= 0 else self.names.symbol(f"{given.name}.d{i}") for i, n in enumerate(sizes))
         origin = Origin((given.name,), self.file)
         port = graph.add(Parameter(given.dtype, shape), name=given.name, origin=origin).out_port(0)
@@ -155,7 +155,7 @@ class _Reader:
 
     def _missing(self, key: str, scope: Scope) -> OutPort:
         del scope
-        raise CorruptError(f"{self.file}: an operation before it gives value {key}, got none")
+        raise CorruptError(f"{self.file}: an operation before it must give value {key}, got none")
 
     def _node(
         self,

@@ -68,7 +68,7 @@ class PaddleNode(NodeContext):
         """Return the one number of an input, which must be known."""
         found = np.asarray(self.known(value, what)).reshape(-1)
         if len(found) != 1:
-            raise ModelError(f"{self.kind}: {what} is one number, got {len(found)}")
+            raise ModelError(f"{self.kind}: {what} must be one number, got {len(found)}")
         return found[0].item()
 
     def first(self, x: OutPort, rank: int = 4) -> tuple[OutPort, bool]:
@@ -84,7 +84,7 @@ class PaddleNode(NodeContext):
         """Return a number for each spatial axis."""
         found = self.integers(name, default)
         if len(found) not in (1, rank):
-            raise ModelError(f"{self.kind}: {name} has {rank} numbers, got {list(found)}")
+            raise ModelError(f"{self.kind}: {name} must have {rank} numbers, got {list(found)}")
         return found if len(found) == rank else found * rank
 
     def pads(self, rank: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def _tensor(data: memoryview, at: int, what: str) -> tuple[Array, int]:
     """Return the tensor at a place, and the place behind it."""
     (version, lists), at = _numbers(data, at, "<IQ", what)
     if lists > len(data) // 8:
-        raise CorruptError(f"{what}: lists of lengths lie in the file, got {lists}")
+        raise CorruptError(f"{what}: lists of lengths must lie in the file, got {lists}")
     for _ in range(lists):
         (size,), at = _numbers(data, at, "<Q", what)
         at += size
@@ -43,20 +43,20 @@ def _tensor(data: memoryview, at: int, what: str) -> tuple[Array, int]:
     if version or inner:
         raise CorruptError(f"{what}: version 0 of tensors can be read, got {version} and {inner}")
     if size < 0 or at + size > len(data):
-        raise CorruptError(f"{what}: a description lies in the file, got {size} bytes at {at}")
+        raise CorruptError(f"{what}: a description must lie in the file, got {size} bytes at {at}")
     described = parsed(data[at : at + size], "TensorDesc", DESCRIPTION, what)
     at, shape, code = at + size, tuple(described["dims"]), described.get("type")
     if code not in TYPES or any(n < 0 for n in shape):
-        raise CorruptError(f"{what}: a tensor has a type and sizes from 0 on, got {code} and {list(shape)}")
+        raise CorruptError(f"{what}: a tensor must have a type and sizes from 0 on, got {code} and {list(shape)}")
     kind = numpy_dtype(TYPES[code])
     end = at + prod(shape) * kind.itemsize
     if end > len(data):
-        raise CorruptError(f"{what}: a tensor of {list(shape)} lies in the file, got {len(data) - at} bytes")
+        raise CorruptError(f"{what}: a tensor of {list(shape)} must lie in the file, got {len(data) - at} bytes")
     return np.frombuffer(data[at:end], kind).reshape(shape), end
 
 
 def _numbers(data: memoryview, at: int, format: str, what: str) -> tuple[tuple[int, ...], int]:
     size = struct.calcsize(format)
     if at + size > len(data):
-        raise CorruptError(f"{what}: the file has a tensor, got its end at {len(data)}")
+        raise CorruptError(f"{what}: the file must have a tensor, got its end at {len(data)}")
     return struct.unpack_from(format, data, at), at + size

@@ -142,7 +142,7 @@ class AtenNode(NodeContext):
         """Return the element type that the archive gives output `i`."""
         given = self.attrs.get("given", ())
         if i >= len(given) or given[i] is None:
-            raise ModelError(f"{self.kind}: the archive has a type for output {i}, got none")
+            raise ModelError(f"{self.kind}: the archive must have a type for output {i}, got none")
         return given[i]
 
     def port(self, value: OutPort | Number, dtype: DType | None = None) -> OutPort:
@@ -217,7 +217,7 @@ class AtenNode(NodeContext):
             return list(range(rank))
         found = [self.axis(d, rank) for d in ([dims] if isinstance(dims, int) else dims) if rank or d in (0, -1)]
         if len(set(found)) != len(found):
-            raise ModelError(f"{self.kind}: axes differ, got {list(found)}")
+            raise ModelError(f"{self.kind}: axes must differ, got {list(found)}")
         return found if rank else []
 
     def chain(self, operation: str, values: Sequence[OutPort]) -> OutPort:
@@ -312,7 +312,7 @@ def resolved(node: AtenNode, value: Any) -> Any:
     if value.kind == "tensor":
         return found
     if not isinstance(found, OutPort):
-        raise ModelError(f"{node.kind}: numbers are scalars, got another value")
+        raise ModelError(f"{node.kind}: numbers must be scalars, got another value")
     known = found.value
     if known is not None and known.size == 1 and not isinstance(known.reshape(-1)[0], Expr):
         return {"int": int, "float": float, "bool": bool}[value.kind](known.reshape(-1)[0])

@@ -36,17 +36,17 @@ def with_blocks(stored: Stored, table: Table, tensors: Sequence[Stored]) -> Stor
         raise UnsupportedError(f"{name}: scales of several axes (MultiAxisQuantization) are not supported")
     details_field = parameters.number("Details")
     if details_field is None:
-        raise CorruptError(f"{name}: BlockwiseQuantization has a table, got none")
+        raise CorruptError(f"{name}: BlockwiseQuantization must have a table, got none")
     details = Table(SimpleNamespace(_tab=details_field), parameters.quota)
     size, zeros = details.stored(_SIZE), details.stored(_ZEROS)
     scales = _numbers(tensors, details.stored(_SCALES), f"{name}: scales")
     if scales is None or dtype_of(scales).value not in KINDS or not np.isfinite(scales).all():
-        raise CorruptError(f"{name}: scales in blocks are finite constants of {', '.join(KINDS)}, got others")
+        raise CorruptError(f"{name}: scales in blocks must be finite constants of {', '.join(KINDS)}, got others")
     axis = _axis(stored.size, scales.shape, size, name)
     points = None if zeros < 0 else _numbers(tensors, zeros, f"{name}: zero points")
     fits = zeros < 1 if points is None else points.shape == scales.shape and points.dtype != object
     if not fits:
-        raise CorruptError(f"{name}: zero points in blocks are a constant of the shape of scales, got another")
+        raise CorruptError(f"{name}: zero points in blocks must be a constant of the shape of scales, got another")
     quantization = Quantization((), (0,), axis, Blocks(size, scales, points))
     return replace(stored, facts=replace(stored.facts, quantization=quantization))
 
@@ -66,4 +66,4 @@ def _axis(shape: Sequence[int], scales: Sequence[int], size: int, name: str) -> 
         if size > 0 and shape[axis] % size == 0 and list(scales) == blocked:
             return axis
     rule = f"one for each {size} elements of an axis of {list(shape)}"
-    raise CorruptError(f"{name}: scales in blocks are {rule}, got {list(scales)}")
+    raise CorruptError(f"{name}: scales in blocks must be {rule}, got {list(scales)}")

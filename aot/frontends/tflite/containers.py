@@ -71,7 +71,9 @@ def open_container(path: Path) -> Container:
         is_zip = file.read(len(LITERT_LM)) != LITERT_LM
     made = _of_zip(path) if is_zip else _of_litert_lm(path)
     if len(made.sections) > MAX_SECTIONS:
-        raise BudgetError(f"{path.name}: a container has at most {MAX_SECTIONS} sections, got {len(made.sections)}")
+        raise BudgetError(
+            f"{path.name}: a container can have at most {MAX_SECTIONS} sections, got {len(made.sections)}"
+        )
     return made
 
 
@@ -150,5 +152,5 @@ def _between(data: memoryview, part: litertlm.Part, file: str) -> memoryview:
     """Return a section of a file, which is a network."""
     found = data[part.begin : part.end]
     if not is_tflite(bytes(found[:8])):
-        raise CorruptError(f"{file}: {part.name}: a network begins as a file of TensorFlow Lite, got other bytes")
+        raise CorruptError(f"{file}: {part.name}: a network must begin as a file of TensorFlow Lite, got other bytes")
     return found

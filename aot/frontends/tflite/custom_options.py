@@ -25,15 +25,15 @@ def flexible(node: TfliteNode) -> dict[str, Any]:
     try:
         root: Any = import_module("flatbuffers.flexbuffers").GetRoot(raw)
         if not root.IsMap:
-            raise ModelError(f"{node.kind}: options are a map of flexbuffers, got another value")
+            raise ModelError(f"{node.kind}: options must be a map of flexbuffers, got another value")
         table = root.AsMap
         if len(table) > MAX_ENTRIES:
-            raise ModelError(f"{node.kind}: options have at most {MAX_ENTRIES} entries, got {len(table)}")
+            raise ModelError(f"{node.kind}: options can have at most {MAX_ENTRIES} entries, got {len(table)}")
         options = {str(key.Value): _plain(table[i], len(raw)) for i, key in enumerate(table.Keys)}
     except (*BROKEN, AssertionError, RecursionError) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(f"{node.kind}: options are a map of flexbuffers, got others: {error}") from error
+        raise ModelError(f"{node.kind}: options must be a map of flexbuffers, got others: {error}") from error
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -55,7 +55,7 @@ def whole(node: TfliteNode, facts: dict[str, Any], name: str, least: int = 0, mo
     """Return the option `name`, which is a whole number from `least` to `most`."""
     found = facts.get(name)
     if not isinstance(found, int) or not least <= found <= most:
-        raise ModelError(f"{node.kind}: {name} is {least} to {most}, got {found}")
+        raise ModelError(f"{node.kind}: {name} must be {least} to {most}, got {found}")
     return found
 
 
@@ -63,7 +63,7 @@ def wholes(node: TfliteNode, facts: dict[str, Any], name: str, least: int = 0, m
     """Return the option `name`, which is one whole number from `least` to `most`, or more of them."""
     found: Any = facts.get(name)
     if not isinstance(found, tuple) or not found:
-        raise ModelError(f"{node.kind}: {name} are numbers from {least} to {most}, got {found}")
+        raise ModelError(f"{node.kind}: {name} must be numbers from {least} to {most}, got {found}")
     return [whole(node, {name: number}, name, least, most) for number in cast("tuple[Any, ...]", found)]
 
 
@@ -71,7 +71,7 @@ def real(node: TfliteNode, facts: dict[str, Any], name: str) -> float:
     """Return the option `name`, which is a finite number."""
     found = facts.get(name)
     if not isinstance(found, int | float) or not abs(found) < float("inf"):
-        raise ModelError(f"{node.kind}: {name} is a finite number, got {found}")
+        raise ModelError(f"{node.kind}: {name} must be a finite number, got {found}")
     return float(found)
 
 
@@ -79,12 +79,12 @@ def numbers(node: TfliteNode, count: int) -> list[int]:
     """Return options that are a structure of C: the first `count` numbers of 4 bytes, and maybe others."""
     raw = _raw(node)
     if len(raw) < 4 * count:
-        raise ModelError(f"{node.kind}: options are {count} numbers of 4 bytes, got {len(raw)} bytes")
+        raise ModelError(f"{node.kind}: options must be {count} numbers of 4 bytes, got {len(raw)} bytes")
     return [int.from_bytes(raw[4 * i : 4 * i + 4], "little", signed=True) for i in range(count)]
 
 
 def _raw(node: TfliteNode) -> bytes:
     raw = bytes(node.attrs.get("options", b""))
     if len(raw) > MAX_BYTES:
-        raise ModelError(f"{node.kind}: options have at most {MAX_BYTES} bytes, got {len(raw)}")
+        raise ModelError(f"{node.kind}: options can have at most {MAX_BYTES} bytes, got {len(raw)}")
     return raw

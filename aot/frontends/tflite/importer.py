@@ -64,10 +64,12 @@ class Importer:
         net = self.nets[number]
         if number in self.calling or len(self.calling) >= MAX_DEPTH:
             raise CorruptError(
-                f"{self.file}: sub-graphs of at most {MAX_DEPTH} levels, none in itself, got {net.name!r}"
+                f"{self.file}: sub-graphs can have at most {MAX_DEPTH} levels, none in itself, got {net.name!r}"
             )
         if len(args) != len(net.inputs):
-            raise CorruptError(f"{self.file}: sub-graph {net.name!r} has {len(net.inputs)} inputs, got {len(args)}")
+            raise CorruptError(
+                f"{self.file}: sub-graph {net.name!r} must have {len(net.inputs)} inputs, got {len(args)}"
+            )
         self.calling.append(number)
         try:
             values: dict[int, Value] = dict(zip(net.inputs, args, strict=True))
@@ -80,7 +82,9 @@ class Importer:
     def _operator(self, op: Operator, net: Net, values: dict[int, Value], scope: Scope, prefix: str) -> None:
         self.count += 1
         if self.count > MAX_NODES:
-            raise BudgetError(f"{self.file}: at most {MAX_NODES} operators once sub-graphs are walked, got more")
+            raise BudgetError(
+                f"{self.file}: there can be at most {MAX_NODES} operators once sub-graphs are walked, got more"
+            )
         name = prefix + (net.tensors[op.outputs[0]].facts.name if op.outputs else "") or op.kind
         try:
             inputs = [None if n == ABSENT else self.value(net, n, values, scope, prefix) for n in op.inputs]
@@ -92,7 +96,9 @@ class Importer:
             error.add_note(f"in TensorFlow Lite operator {name!r} ({op.kind}) of {self.file}")
             raise
         if len(outputs) < len(op.outputs):
-            raise CorruptError(f"{self.file}: {op.kind}: {name!r} has {len(outputs)} outputs, got {len(op.outputs)}")
+            raise CorruptError(
+                f"{self.file}: {op.kind}: {name!r} must have {len(outputs)} outputs, got {len(op.outputs)}"
+            )
         for n, value in zip([*op.outputs, *_states(op, net)], outputs, strict=False):
             values[n] = value
             if net.tensors[n].facts.variable and n not in net.inputs:
@@ -140,12 +146,12 @@ class Importer:
         if value is None or isinstance(value, OutPort):
             return value
         name = value.name if isinstance(value, Handle) else value.key
-        raise UnsupportedError(f"{op.kind}: inputs are tensors, got the resource {name!r}")
+        raise UnsupportedError(f"{op.kind}: inputs must be tensors, got the resource {name!r}")
 
     def tensor(self, value: Value, what: str) -> OutPort:
         """Return a value that must be a tensor."""
         if not isinstance(value, OutPort):
-            raise UnsupportedError(f"{what}: a branch or a loop takes and gives tensors, got another value")
+            raise UnsupportedError(f"{what}: a branch or a loop must take and give tensors, got another value")
         return value
 
     # ---- constants and variables

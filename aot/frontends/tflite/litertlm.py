@@ -93,12 +93,14 @@ class _Table:
 def read(data: memoryview, file: str) -> Header:
     """Return the header of a container, checked."""
     if len(data) < START:
-        raise CorruptError(f"{file}: a header has {START} bytes or more, got {len(data)}")
+        raise CorruptError(f"{file}: a header must have {START} bytes or more, got {len(data)}")
     *version, _, end = struct.unpack_from("<4IQ", data, 8)
     if version[0] != MAJOR:
         raise CorruptError(f"{file}: version {MAJOR} of LiteRT-LM's containers can be read, got {version[0]}")
     if not START < end <= min(len(data), MAX_HEADER):
-        raise CorruptError(f"{file}: the header ends in the file, at most {MAX_HEADER} bytes from its start, got {end}")
+        raise CorruptError(
+            f"{file}: the header must end in the file, at most {MAX_HEADER} bytes from its start, got {end}"
+        )
     header = Header(".".join(map(str, version)))
     with corrupt(file, "the header"):
         raw = bytes(data[START:end])
@@ -126,7 +128,7 @@ def _named(parts: list[Part], file: str) -> list[Part]:
     times, found = Counter[str](), list[Part]()
     for part in parts:
         if not is_plain(part.name):
-            raise CorruptError(f"{file}: names of sections are no paths, got {part.name!r}")
+            raise CorruptError(f"{file}: names of sections must be no paths, got {part.name!r}")
         times[part.name] += 1
         name = part.name if times[part.name] == 1 else f"{part.name} {times[part.name]}"
         found.append(Part(name, part.kind, part.begin, part.end))

@@ -59,7 +59,7 @@ class Nets:
 
     def __getitem__(self, number: int) -> Net:
         if not 0 <= number < len(self.graphs):
-            raise CorruptError(f"{self.file}: a sub-graph is one of {len(self.graphs)}, got number {number}")
+            raise CorruptError(f"{self.file}: a sub-graph must be one of {len(self.graphs)}, got number {number}")
         if number not in self.read:
             self.read[number] = self._net(self.graphs[number])
         return self.read[number]
@@ -67,7 +67,7 @@ class Nets:
     def buffer(self, number: int) -> Array | None:
         """Return the bytes of a buffer of the model, for metadata."""
         if not 0 <= number < len(self.buffers):
-            raise CorruptError(f"{self.file}: a buffer is one of {len(self.buffers)}, got number {number}")
+            raise CorruptError(f"{self.file}: a buffer must be one of {len(self.buffers)}, got number {number}")
         return contents(self.buffers[number], self.data, f"{self.file}: buffer {number}")
 
     def _net(self, graph: Table) -> Net:
@@ -87,7 +87,7 @@ class Nets:
     def _operator(self, op: Table, count: int) -> Operator:
         number = int(op.number("OpcodeIndex"))
         if number >= len(self.codes):
-            raise CorruptError(f"{self.file}: an operator's code is one of {len(self.codes)}, got number {number}")
+            raise CorruptError(f"{self.file}: an operator's code must be one of {len(self.codes)}, got number {number}")
         kind: str = self.codes[number]
         attrs: dict[str, Any] = {}
         for field_ in ("BuiltinOptions", "BuiltinOptions2"):
@@ -105,7 +105,7 @@ class Nets:
     def _check(self, numbers: Sequence[int], count: int, least: int, what: str) -> None:
         for n in numbers:
             if not least <= n < count:
-                raise CorruptError(f"{self.file}: {what} is one of {count} tensors, got number {n}")
+                raise CorruptError(f"{self.file}: {what} must be one of {count} tensors, got number {n}")
 
 
 def _kind(code: Table, names: dict[int, str]) -> str:

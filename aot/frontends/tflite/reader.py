@@ -83,7 +83,7 @@ def _graph(nets: Nets, interface: Interface, path: Path) -> Graph:
     scope, importer, inputs = Scope(graph), Importer(nets), _Inputs(path.name)
     args: list[Value] = [inputs.parameter(graph, net.tensors[n], interface.names.get(n)) for n in net.inputs]
     if not net.outputs:
-        raise CorruptError(f"{path.name}: a network has outputs, got none")
+        raise CorruptError(f"{path.name}: a network must have outputs, got none")
     results = importer.run(interface.graph, args, scope, "")
     for n, value in zip(net.outputs, results, strict=True):
         tensor = net.tensors[n].facts.name

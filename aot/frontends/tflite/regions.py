@@ -19,7 +19,7 @@ from aot.runtime.errors import CorruptError
 
 def _number(op: Operator, name: str) -> int:
     if name not in op.attrs:
-        raise CorruptError(f"{op.kind}: option {name} says which sub-graph it is, got none")
+        raise CorruptError(f"{op.kind}: option {name} must say which sub-graph it is, got none")
     return int(op.attrs[name])
 
 
@@ -45,7 +45,7 @@ def _filled(self: Importer, op: Operator, option: str) -> Fill:
 @rule("IF")
 def if_(self: Importer, op: Operator, net: Net, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     if not inputs:
-        raise CorruptError(f"{op.kind}: {name!r} has a condition, got none")
+        raise CorruptError(f"{op.kind}: {name!r} must have a condition, got none")
     fills = [_filled(self, op, f"{branch}_subgraph_index") for branch in ("then", "else")]
     return _control(self, op, net, scope, name).branches(self.tensor(inputs[0], op.kind), fills, inputs[1:])
 
@@ -88,7 +88,7 @@ def var_handle(self: Importer, op: Operator, net: Net, scope: Scope, inputs: lis
 
 def _handle(op: Operator, inputs: Sequence[Value], count: int) -> Handle:
     if len(inputs) != count or not isinstance(inputs[0], Handle):
-        raise CorruptError(f"{op.kind}: has {count} inputs, the first one a variable, got others")
+        raise CorruptError(f"{op.kind}: must have {count} inputs, the first one a variable, got others")
     return inputs[0]
 
 

@@ -158,7 +158,7 @@ class TfliteNode(NodeContext):
         if len(values) == 1 or not q.is_by_axis:
             return self.build.const(values[0], dtype)
         if q.axis >= rank:
-            raise ModelError(f"{self.kind}: scales go along axis {q.axis}, got rank {rank}")
+            raise ModelError(f"{self.kind}: scales must go along axis {q.axis}, got rank {rank}")
         return self.build.Reshape(self.build.const(values, dtype), self.list([-1, *[1] * (rank - 1 - q.axis)]))
 
     def stored(self, x: OutPort, q: Quantization | None, dtype: DType) -> OutPort:

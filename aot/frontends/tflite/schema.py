@@ -49,7 +49,7 @@ class Quota:
     def take(self, count: int) -> None:
         self.left -= count
         if self.left < 0:
-            raise BudgetError(f"{self.file}: a model has at most {MAX_READ} tables and elements, got more")
+            raise BudgetError(f"{self.file}: a model can have at most {MAX_READ} tables and elements, got more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Table:
 
     def _check(self, count: int, size: int) -> None:
         if count * size > len(self.made._tab.Bytes):
-            raise CorruptError(f"{self.quota.file}: a vector lies in the file, got one of {count} elements")
+            raise CorruptError(f"{self.quota.file}: a vector must lie in the file, got one of {count} elements")
         self.quota.take(count)
 
 

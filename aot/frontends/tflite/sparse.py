@@ -21,9 +21,9 @@ def dense(sparsity: Table, raw: Array, dtype: np.dtype[np.generic], shape: tuple
     order, blocks = sparsity.numbers("TraversalOrder"), sparsity.numbers("BlockMap")
     rank, metadata = len(shape), sparsity.tables("DimMetadata")
     if sorted(order) != list(range(rank + len(blocks))) or len(metadata) != len(order):
-        raise CorruptError(f"{name}: each axis of sparse data is walked once, got the order {order}")
+        raise CorruptError(f"{name}: each axis of sparse data must be walked once, got the order {order}")
     if any(not 0 <= b < rank for b in blocks) or len(set(blocks)) != len(blocks):
-        raise CorruptError(f"{name}: a block divides each axis once, got {blocks}")
+        raise CorruptError(f"{name}: a block must divide each axis once, got {blocks}")
     if dtype.itemsize < 1 or dtype.kind == "O":
         raise UnsupportedError(f"sparse data of type {dtype} is not supported")
     check_table(name, *shape, itemsize=dtype.itemsize)
@@ -32,15 +32,15 @@ def dense(sparsity: Table, raw: Array, dtype: np.dtype[np.generic], shape: tuple
     for k, axis in enumerate(blocks):
         inner = sizes[rank + k]
         if inner < 1 or extents[axis] % inner:
-            raise CorruptError(f"{name}: blocks divide an axis of {shape[axis]}, got blocks of {inner}")
+            raise CorruptError(f"{name}: blocks must divide an axis of {shape[axis]}, got blocks of {inner}")
         extents[axis] //= inner
     if any(size and size != extents[a] for a, size in enumerate(sizes[:rank])):
-        raise CorruptError(f"{name}: sparse data has the shape of its tensor, got sizes {sizes}")
+        raise CorruptError(f"{name}: sparse data must have the shape of its tensor, got sizes {sizes}")
     index = [places[a] for a in range(rank)]
     for k, axis in enumerate(blocks):
         index[axis] = index[axis] * sizes[rank + k] + places[rank + k]
     if any(((i < 0) | (i >= n)).any() for i, n in zip(index, shape, strict=True)):
-        raise CorruptError(f"{name}: indices of sparse data lie in {shape}, got others")
+        raise CorruptError(f"{name}: indices of sparse data must lie in {shape}, got others")
     out = np.zeros(shape, dtype)
     data = np.frombuffer(raw[: values * dtype.itemsize], dtype)
     out[tuple(index)] = data
@@ -57,7 +57,7 @@ def _walked(
         if table.number("Format") == DENSE:
             size = int(table.number("DenseSize"))
             if size < 1 or count * size > stored:
-                raise CorruptError(f"{name}: sparse data has {stored} elements, got {count} times {size}")
+                raise CorruptError(f"{name}: sparse data must have {stored} elements, got {count} times {size}")
             sizes[axis] = size
             repeats, own = np.full(count, size), np.tile(np.arange(size), count)
         else:
@@ -65,13 +65,13 @@ def _walked(
             repeats = np.diff(bounds)
             fits = bounds.size == count + 1 and bounds[0] == 0 and bounds[-1] == own.size and own.size <= stored
             if not fits or (repeats < 0).any():
-                raise CorruptError(f"{name}: segments of sparse data are {count + 1} rising numbers, got others")
+                raise CorruptError(f"{name}: segments of sparse data must be {count + 1} rising numbers, got others")
         for other in walked:
             places[other] = np.repeat(places[other], repeats)
         places[axis], count = own.astype(np.int64), own.size
         walked.append(axis)
     if count != stored:
-        raise CorruptError(f"{name}: sparse data has {count} elements, got {stored}")
+        raise CorruptError(f"{name}: sparse data must have {count} elements, got {stored}")
     return sizes, places, count
 
 

@@ -82,7 +82,7 @@ class Stored:
             return dense(self.sparsity, self.raw, numpy_dtype(dtype), self.size, name)
         needed = -(-count * dtype.bits // 8)
         if self.raw.size != needed:
-            raise CorruptError(f"{name}: {dtype.value}{list(self.size)} has {needed} bytes, got {self.raw.size}")
+            raise CorruptError(f"{name}: {dtype.value}{list(self.size)} must have {needed} bytes, got {self.raw.size}")
         if dtype in PACKED:
             return unpacked(self.raw, count, dtype).reshape(self.size)
         if dtype is DType.BOOL:
@@ -96,7 +96,7 @@ class Stored:
         if self.raw is None or held != 2 * prod(self.size) * dtype.itemsize:
             name = f"{self.file}: tensor {self.facts.name!r}"
             raise CorruptError(
-                f"{name}: {self.facts.type}{list(self.size)} has two numbers an element, got {held} bytes"
+                f"{name}: {self.facts.type}{list(self.size)} must have two numbers an element, got {held} bytes"
             )
         pairs = np.frombuffer(self.raw, dtype).reshape(*self.size, 2)
         return pairs[..., 0].copy(), pairs[..., 1].copy()
@@ -116,10 +116,10 @@ def strings(raw: Array, shape: tuple[int, ...], name: str) -> Array:
     count = prod(shape)
     words = raw[: raw.size // 4 * 4].view(np.dtype("<i4"))
     if words.size < 1 or words[0] != count or words.size < count + 2:
-        raise CorruptError(f"{name}: a tensor of {count} strings has their places in front, got {raw.size} bytes")
+        raise CorruptError(f"{name}: a tensor of {count} strings must have their places in front, got {raw.size} bytes")
     places = words[1 : count + 2].tolist()
     if places != sorted(places) or places[0] < 0 or places[-1] > raw.size:
-        raise CorruptError(f"{name}: strings lie in the buffer one after the other, got other places")
+        raise CorruptError(f"{name}: strings must lie in the buffer one after the other, got other places")
     data = raw.tobytes()
     found = [data[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(places)]
     return np.array(found, dtype=object).reshape(shape)
@@ -135,7 +135,7 @@ def read_tensor(table: Table, buffers: list[Table], data: Any) -> Stored:
         raise CorruptError(f"{file}: tensor {name!r}: {rule}, got {list(size)[:MAX_AXES]}")
     number, code = int(table.number("Buffer")), int(table.number("Type"))
     if number >= max(len(buffers), 1):
-        raise CorruptError(f"{file}: tensor {name!r}: its buffer is one of {len(buffers)}, got {number}")
+        raise CorruptError(f"{file}: tensor {name!r}: its buffer must be one of {len(buffers)}, got {number}")
     raw = contents(buffers[number], data, f"{file}: tensor {name!r}") if number < len(buffers) and number else None
     shape = signature if len(signature) == len(size) else size
     facts = Tensor(name, type_name(code), shape, quantization(table, size, name), bool(table.number("IsVariable")))
@@ -147,7 +147,7 @@ def contents(buffer: Table, data: Any, name: str) -> Array | None:
     offset, size = int(buffer.number("Offset")), int(buffer.number("Size"))
     if offset > _OUTSIDE:
         if offset + size > len(data):
-            raise CorruptError(f"{name}: its data lies in the file, got bytes {offset} to {offset + size}")
+            raise CorruptError(f"{name}: its data must lie in the file, got bytes {offset} to {offset + size}")
         return np.frombuffer(data, np.uint8, size, offset)
     found = buffer.array("Data")
     return found if found.size else None
@@ -170,5 +170,5 @@ def quantization(table: Table, size: tuple[int, ...], name: str) -> Quantization
         rule = "one scale and zero point, or as many as an axis has elements"
         raise CorruptError(f"{file}: tensor {name!r}: {rule}, got {len(scales)} and {len(zeros)} of axis {axis}")
     if not all(np.isfinite(s) and s >= 0 for s in scales) or any(abs(z) > 1 << 31 for z in zeros):
-        raise CorruptError(f"{file}: tensor {name!r}: scales are finite and not negative, got others")
+        raise CorruptError(f"{file}: tensor {name!r}: scales must be finite and not negative, got others")
     return Quantization(scales, zeros, axis)

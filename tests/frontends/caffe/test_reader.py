@@ -117,8 +117,8 @@ WRONG = [
         "",
     ),
     ('input: "x" input: "z" input_dim: 3 input_dim: 1 ' + RELU, CorruptError, "four times input_dim", ""),
-    ("", CorruptError, "has layers", ""),
-    (DATA + layer("Silence", "a", ["data"], []), CorruptError, "has outputs", ""),
+    ("", CorruptError, "must have layers", ""),
+    (DATA + layer("Silence", "a", ["data"], []), CorruptError, "must have outputs", ""),
 ]
 
 
@@ -135,7 +135,7 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     for data, rule in (
         (whole[:-3], "other bytes"),
         (b"\x0a\x03net", "without layers"),
-        (weights({"conv": [W]}).replace(b"\x03\x02\x01\x01", b"\x03\x02\x01\x02", 1), "has as many numbers"),
+        (weights({"conv": [W]}).replace(b"\x03\x02\x01\x01", b"\x03\x02\x01\x02", 1), "must have as many numbers"),
     ):
         model.write_bytes(data)
         with pytest.raises(CorruptError, match=rule):

@@ -199,8 +199,8 @@ def test_tensors_of_no_network_are_named(tmp_path: Path) -> None:
     ("index", "text"),
     [
         ({"weight_map": []}, "weight_map is an object, got list"),
-        ({"weight_map": {"a": "../x.safetensors"}}, "files are names of the folder"),
-        ({"weight_map": {"a": "x.safetensors"}}, "each file lies beside it"),
+        ({"weight_map": {"a": "../x.safetensors"}}, "files must be names of the folder"),
+        ({"weight_map": {"a": "x.safetensors"}}, "each file must lie beside it"),
         ({"weight_map": {"a": "model.safetensors"}}, "each tensor lies in its file, got 'a'"),
     ],
 )
@@ -270,8 +270,8 @@ def entry(dtype: object = "F32", shape: object = (2, 2), offsets: object = (0, 1
 
 
 DAMAGED = {
-    "nothing": (b"", "the header lies in the file"),
-    "a header beyond the end": ((1 << 62).to_bytes(8, "little") + b"{}", "the header lies in the file"),
+    "nothing": (b"", "the header must lie in the file"),
+    "a header beyond the end": ((1 << 62).to_bytes(8, "little") + b"{}", "the header must lie in the file"),
     "no JSON": (raw({})[:8] + b"{]", "must be JSON"),
     "a deep JSON": ((200_000).to_bytes(8, "little") + b"[" * 200_000, "must be JSON"),
     "a list": (raw([]), "must be an object"),
@@ -279,10 +279,10 @@ DAMAGED = {
     "a huge size": (raw({"a": entry(shape=[1 << 62, 4])}), "has a type, a shape and two offsets"),
     "a list for a type": (raw({"a": entry(dtype=["F32"])}), "has a type, a shape and two offsets"),
     "a negative offset": (raw({"a": entry(offsets=[-16, 0])}), "has a type, a shape and two offsets"),
-    "offsets the other way": (raw({"a": entry(offsets=[16, 0])}), "begins before its end"),
+    "offsets the other way": (raw({"a": entry(offsets=[16, 0])}), "must begin before its end"),
     "offsets beyond the end": (raw({"a": entry(offsets=[16, 32])}), "fills its bytes in a file of 16"),
     "fewer bytes": (raw({"a": entry(offsets=[0, 8])}), "fills its bytes"),
-    "tensors that overlap": (raw({"a": entry(), "b": entry(shape=[2], offsets=[8, 16])}), "do not overlap"),
+    "tensors that overlap": (raw({"a": entry(), "b": entry(shape=[2], offsets=[8, 16])}), "must not overlap"),
 }
 
 

@@ -149,7 +149,7 @@ def test_small_experts_have_the_logits_of_the_same_numbers(kind: str, tmp_path: 
 
 LAYER = "model.layers.0.mlp.up_proj"
 WRONG: Mapping[str, tuple[str, dict[str, Any], type[AotError], str]] = {
-    "no zeros": ("gptq 4", {f"{LAYER}.qzeros": None}, CorruptError, "has a tensor .*qzeros"),
+    "no zeros": ("gptq 4", {f"{LAYER}.qzeros": None}, CorruptError, "must have a tensor .*qzeros"),
     "other order": (
         "gptq 4",
         {f"{LAYER}.g_idx": np.arange(32, dtype=np.int32) % 2},

@@ -258,7 +258,7 @@ CYCLE = [parameter(), product(1, "a"), product(2, "b"), result(3)]
     ("xml", "message"),
     [
         ("<net", "m.xml: not well-formed XML"),
-        ("<model/>", "m.xml: an IR file begins with <net>, got <model>"),
+        ("<model/>", "m.xml: an IR file must begin with <net>, got <model>"),
         ('<!DOCTYPE net [<!ENTITY a "b">]>' + IDENTITY, "XML in UTF-8 or UTF-16 without document type and entities"),
         (IDENTITY.replace('version="11"', 'version="9"', 1), "IR versions 10 and 11 can be read, got 9"),
         ('<net name="m" version="11"><layers/></net>', "m.xml: a network needs layers, got none"),
@@ -266,7 +266,10 @@ CYCLE = [parameter(), product(1, "a"), product(2, "b"), result(3)]
         (IDENTITY.replace('id="1"', 'id="one"'), "layer 'y': id must be an integer, got 'one'"),
         (network([layer(1, "y", "Result", inputs=(0, 0))]), "layer 'y': port ids must differ, got [0, 0]"),
         (network([parameter(), result(1)]), "layer 'y': input port 0 must be connected, got no edge"),
-        (network([parameter(), result(1)], "0.0->1.0 0.0->1.0"), "layer 'y': one edge into input port 0, got two"),
+        (
+            network([parameter(), result(1)], "0.0->1.0 0.0->1.0"),
+            "layer 'y': there must be one edge into input port 0, got two",
+        ),
         (network([parameter(), result(1)], "0.5->1.0"), "layer 'x': no output port 5, but an edge from it"),
         (network([parameter(), result(1)], "0.0->1.7"), "layer 'y': no input port 7, but an edge to it"),
         (
@@ -275,7 +278,7 @@ CYCLE = [parameter(), product(1, "a"), product(2, "b"), result(3)]
         ),
         (
             network([layer(0, "x", "Parameter", outputs=(0, 1), element_type="f32", shape="2"), result(1)], "0.0->1.0"),
-            "layer 'x': a Parameter has no inputs and one output, got 0 and 2",
+            "layer 'x': a Parameter must have no inputs and one output, got 0 and 2",
         ),
         (network([parameter(), result(1)], "0.0->9.0"), "m.xml: edge 0.0 -> 9.0: there is no layer 9 in 'm'"),
         (network(CYCLE, "0.0->1.0 2.2->1.1 1.2->2.0 0.0->2.1 2.2->3.0"), "graph: cycle through layers a -> b"),
@@ -407,7 +410,7 @@ def test_bodies_nested_too_deep(tmp_path: Path) -> None:
     for _ in range(40):
         layers = [parameter(10, "c", "", "boolean"), parameter(1), if_layer(inner), result(20)]
         inner = network(layers, "10.0->2.0 1.0->2.1 2.2->20.0", tag="then_body")
-    assert "bodies of at most 32 levels" in str(refusal(tmp_path, branching(if_layer(inner))))
+    assert "bodies can have at most 32 levels" in str(refusal(tmp_path, branching(if_layer(inner))))
 
 
 def test_port_maps_of_a_loop(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ WRONG: tuple[tuple[Callable[[Any], None], type[AotError], str], ...] = (
     (_set("1.fetch", "A", []), CorruptError, "must be a program of PaddlePaddle"),
     (lambda p: p["base_code"].update(version=99), CorruptError, "versions up to 5"),
     (lambda p: p["program"]["regions"].append({}), CorruptError, "must be a program"),
-    (_nested, CorruptError, "blocks of at most 32 levels"),
+    (_nested, CorruptError, "blocks can have at most 32 levels"),
 )
 
 
@@ -101,10 +101,10 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     changed = (
         (whole[:-1], r"w: a tensor of \[2, 3\] lies in the file"),
         (whole + b"\0", "1 tensors fill the file"),
-        (whole[:10], "the file has a tensor"),
+        (whole[:10], "the file must have a tensor"),
         (b"\1" + whole[1:], "version 0 of tensors"),
-        (whole[:4] + b"\xff" * 8 + whole[12:], "lists of lengths lie in the file"),
-        (whole[:16] + b"\xff\xff\xff\x7f" + whole[20:], "a description lies in the file"),
+        (whole[:4] + b"\xff" * 8 + whole[12:], "lists of lengths must lie in the file"),
+        (whole[:16] + b"\xff\xff\xff\x7f" + whole[20:], "a description must lie in the file"),
         (whole.replace(b"\x08\x05\x10\x02", b"\x08\x63\x10\x02"), "a type and sizes from 0 on, got 99"),
     )
     for data, rule in changed:
@@ -118,7 +118,7 @@ def test_a_block_within_itself_is_refused(tmp_path: Path) -> None:
     path.write_bytes(
         path.read_bytes().replace(b"\x0a\x09sub_block\x10\x08\x60\x01", b"\x0a\x09sub_block\x10\x08\x60\x00")
     )
-    with pytest.raises(CorruptError, match="a block within block 0 stands behind it, got 0"):
+    with pytest.raises(CorruptError, match="a block within block 0 must stand behind it, got 0"):
         read_model(path)
 
 

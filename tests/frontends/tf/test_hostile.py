@@ -74,12 +74,12 @@ CASES: dict[str, tuple[Make, type[AotError], str]] = {
     "no value": (
         lambda: graph(("Const", "c"), ("Add", "y", "x", "c")),
         CorruptError,
-        "a Const has the attribute value",
+        "a Const must have the attribute value",
     ),
     "negative size": (
         lambda: graph(("Const", "c", {"value": tensor(FLOAT, [-2])}), ("Add", "y", "x", "c")),
         CorruptError,
-        "sizes are -1",
+        "sizes must be -1",
     ),
     "huge": (
         lambda: graph(("Const", "c", {"value": tensor(FLOAT, [1 << 30, 1 << 16])}), ("Add", "y", "x", "c")),
@@ -97,12 +97,12 @@ CASES: dict[str, tuple[Make, type[AotError], str]] = {
         "has 1 elements, got 2",
     ),
     "no such function": (lambda: graph(("PartitionedCall", "y", "x", {"f": "g"})), UnsupportedError, "outputs"),
-    "calls itself": (lambda: with_outputs(calls("f", "f")), CorruptError, "a function does not call itself, got 'f'"),
-    "call each other": (lambda: with_outputs(calls("f", "g", "f")), CorruptError, "does not call itself"),
+    "calls itself": (lambda: with_outputs(calls("f", "f")), CorruptError, "a function cannot call itself, got 'f'"),
+    "call each other": (lambda: with_outputs(calls("f", "g", "f")), CorruptError, "cannot call itself"),
     "deep calls": (
         lambda: with_outputs(calls(*(f"f{k}" for k in range(300)))),
         CorruptError,
-        "functions within functions, at most",
+        "functions within functions",
     ),
     "many calls": (lambda: doubling(40), BudgetError, "nodes once functions are inlined"),
     "exit outside": (lambda: graph(("Exit", "y", "x")), UnsupportedError, "there is no conversion"),
@@ -119,12 +119,12 @@ CASES: dict[str, tuple[Make, type[AotError], str]] = {
     "switch of one input": (
         lambda: graph(("Switch", "s", "x"), ("Relu", "a", "s"), ("Relu", "b", "s:1"), ("Merge", "y", "a", "b")),
         CorruptError,
-        "Switch has two inputs",
+        "Switch must have two inputs",
     ),
     "loops within loops": (
         lambda: entering(40),
         CorruptError,
-        "loops within loops, at most",
+        "loops within loops",
     ),
     "if without branches": (lambda: graph(("If", "y", "x", "x", {"Tout": FLOAT})), CorruptError, "calls function ''"),
     "an unset variable": (
@@ -160,7 +160,8 @@ def test_texts_that_are_no_messages_are_refused(text: str, tmp_path: Path) -> No
     path = tmp_path / "graph.pbtxt"
     path.write_text(text)
     with pytest.raises(
-        CorruptError, match=r"graph.pbtxt: must be a TensorFlow GraphDef in text|nodes|a node has a name|an output"
+        CorruptError,
+        match=r"graph.pbtxt: must be a TensorFlow GraphDef in text|nodes|a node must have a name|an output",
     ):
         aot.read_model(path)
 
@@ -236,7 +237,7 @@ def test_checkpoints_are_read(tmp_path: Path) -> None:
         ({"crc32c": 1}, "have not the checksum"),
         ({"shape": [3]}, r"f32\[3\] has 12 bytes, got 8"),
         ({"shape": [2**40, 2**40]}, "bytes, got 8"),
-        ({"shape": [-1]}, "its shape is known"),
+        ({"shape": [-1]}, "its shape must be known"),
         ({"dtype": 20}, "element type resource"),
         ({"dtype": 7}, "strings do not lie in memory"),
         ({"slices": [b"\n\0"]}, "variables in several parts"),
@@ -255,10 +256,13 @@ def _with_compression(data: bytes) -> bytes:
 
 INDEX = bundles.index([(b"", HEADER), (b"w", entry())])
 INDICES: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "ends with a certain number"),
-    "cut": (INDEX[: len(INDEX) // 2], "ends with a certain number"),
-    "no block": (b"\xff" * 40 + INDEX[-8:], "a number has at most 10 bytes|a block lies inside"),
-    "block far away": (bundles.varint(2**60) * 4 + b"\0" * 8 + INDEX[-8:], "a block lies inside|ends with|a number"),
+    "empty": (b"", "must end with a certain number"),
+    "cut": (INDEX[: len(INDEX) // 2], "must end with a certain number"),
+    "no block": (b"\xff" * 40 + INDEX[-8:], "a number can have at most 10 bytes|a block must lie inside"),
+    "block far away": (
+        bundles.varint(2**60) * 4 + b"\0" * 8 + INDEX[-8:],
+        "a block must lie inside|must end with|a number",
+    ),
     "damaged": (bytes([INDEX[0] ^ 1]) + INDEX[1:], "has not its checksum"),
     "compressed": (_with_compression(INDEX), "without compression can be read, got kind 1"),
     "shards": (
@@ -293,7 +297,7 @@ def test_keys_that_grow_are_refused(tmp_path: Path) -> None:
     (tmp_path / "v.index").write_bytes(
         first + bundles.ended(table) + handles.ljust(40, b"\0") + struct.pack("<Q", bundles.MAGIC)
     )
-    with pytest.raises(CorruptError, match="the keys have at most"):
+    with pytest.raises(CorruptError, match="the keys can have at most"):
         Checkpoint(tmp_path / "v")
 
 

@@ -18,12 +18,18 @@ IMAGE, MATRIX = ("float32", (1, 4, 4, 3)), ("float32", (3, 4))
 FILTER = ("float32", (2, 2, 3, 5))
 WINDOW = {"padding": "SAME", "strides": [1, 1, 1, 1]}
 REFUSED = [
-    ("FakeQuantWithMinMaxArgs", [MATRIX], {"num_bits": 1 << 40}, ModelError, "num_bits is 2 to 16"),
+    ("FakeQuantWithMinMaxArgs", [MATRIX], {"num_bits": 1 << 40}, ModelError, "num_bits must be 2 to 16"),
     ("Unpack", [MATRIX], {"num": 1 << 31, "axis": 0}, CorruptError, "num is 0 to 65536"),
     ("Conv2D", [MATRIX, FILTER], WINDOW, ModelError, "inputs have 4 axes"),
     ("Conv2D", [IMAGE, MATRIX], WINDOW, ModelError, "inputs have 4 axes"),
     ("Conv2D", [IMAGE, FILTER], WINDOW | {"padding": "REFLECT"}, UnsupportedError, "padding must be one of"),
-    ("Conv2D", [IMAGE, FILTER], WINDOW | {"strides": [1, 1]}, ModelError, "a number for each of 4 axes"),
+    (
+        "Conv2D",
+        [IMAGE, FILTER],
+        WINDOW | {"strides": [1, 1]},
+        ModelError,
+        "there must be there must be a number for each of 4 axes",
+    ),
     ("Conv2D", [IMAGE, FILTER], WINDOW | {"strides": [2, 1, 1, 1]}, UnsupportedError, "over the batch or channels"),
     ("Conv2D", [IMAGE, FILTER], WINDOW | {"data_format": "HWNC"}, UnsupportedError, "data_format must be one of"),
     ("Conv2D", [IMAGE, FILTER], WINDOW | {"padding": "EXPLICIT", "explicit_paddings": [0]}, ModelError, "two numbers"),

@@ -175,12 +175,12 @@ def test_lines_of_an_asset_fill_a_table(name: str, variable: bool, tmp_path: Pat
 
 
 HOSTILE: dict[str, tuple[bytes | None, dict[str, Any], str]] = {
-    "a path that goes up": (LINES, {"name": "../saved_model.pb"}, "an asset is a file in the folder assets"),
-    "a path from the root": (LINES, {"name": "/etc/passwd"}, "an asset is a file in the folder assets"),
-    "a path that goes up later": (LINES, {"name": "a/../../x"}, "an asset is a file in the folder assets"),
-    "no name": (LINES, {"name": ""}, "an asset is a file in the folder assets"),
-    "no file": (None, {}, "the asset 'words.txt' is a file in the folder assets, got none"),
-    "the folder": (LINES, {"name": "."}, "the asset '.' is a file in the folder assets, got none"),
+    "a path that goes up": (LINES, {"name": "../saved_model.pb"}, "an asset must be a file in the folder assets"),
+    "a path from the root": (LINES, {"name": "/etc/passwd"}, "an asset must be a file in the folder assets"),
+    "a path that goes up later": (LINES, {"name": "a/../../x"}, "an asset must be a file in the folder assets"),
+    "no name": (LINES, {"name": ""}, "an asset must be a file in the folder assets"),
+    "no file": (None, {}, "the asset 'words.txt' must be a file in the folder assets, got none"),
+    "the folder": (LINES, {"name": "."}, "the asset '.' must be a file in the folder assets, got none"),
     "too few lines": (LINES, {"vocab_size": 5}, "it has 5 lines, got 3"),
     "an empty line": (b"a\n\nb\n", {}, "got the empty line 1"),
     "numbers of lines as floats": (LINES, {"values": FLOAT}, "numbers of lines are i64, got f32"),

@@ -54,7 +54,7 @@ def reshape(node: CaffeNode, x: OutPort, *, axis: int, num_axes: int) -> OutPort
 def _reshaped(node: CaffeNode, x: OutPort, first: int, end: int, sizes: Sequence[int]) -> OutPort:
     """Replace the axes `first` .. `end` - 1 by others."""
     if any(n == 0 and first + i >= x.type.rank for i, n in enumerate(sizes)):
-        raise ModelError(f"{node.kind}: 0 keeps the size of an axis that the data have, got {list(sizes)}")
+        raise ModelError(f"{node.kind}: 0 must keep the size of an axis that the data have, got {list(sizes)}")
     middle: list[Dim] = [x.shape[first + i] if n == 0 else n for i, n in enumerate(sizes)]
     wanted = [*x.shape[:first], *middle, *x.shape[end:]]
     if all(isinstance(n, int) for n in wanted):
@@ -85,7 +85,7 @@ def crop(node: CaffeNode, x: OutPort, like: OutPort, *, axis: int) -> OutPort:
     first, rank = node.axis(axis, x.type.rank), x.type.rank
     given = node.integers("offset", (0,))
     if len(given) not in (1, rank - first):
-        raise ModelError(f"{node.kind}: one offset or {rank - first}, got {len(given)}")
+        raise ModelError(f"{node.kind}: there must be one offset or {rank - first}, got {len(given)}")
     offsets = list(given) * (rank - first) if len(given) == 1 else list(given)
     axes = list(range(first, rank))
     starts = node.list(offsets)

@@ -34,7 +34,7 @@ def interp(
         ends = build.Add(node.dims(x, [2, 3]), pad_end)
         x = build.Slice(x, node.list([-pad_beg] * 2), ends, node.list([1, 1]), node.list([2, 3]))
     if min(zoom_factor, shrink_factor) < 1:
-        raise ModelError(f"{node.kind}: factors are from 1 on, got {zoom_factor} and {shrink_factor}")
+        raise ModelError(f"{node.kind}: factors must be from 1 on, got {zoom_factor} and {shrink_factor}")
     sizes = node.dims(x, [2, 3])
     if like is not None:
         sizes = node.dims(like, [2, 3])

@@ -142,7 +142,7 @@ def parameters(text: str) -> dict[str, Any]:
     try:
         found: Any = ast.literal_eval(text if text.startswith("{") else f"{{{text}}}")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ModelError(f"Python: param_str is a dictionary of constants, got {text[:80]!r}") from error
+        raise ModelError(f"Python: param_str must be a dictionary of constants, got {text[:80]!r}") from error
     if not isinstance(found, dict):
-        raise ModelError(f"Python: param_str is a dictionary of constants, got {text[:80]!r}")
+        raise ModelError(f"Python: param_str must be a dictionary of constants, got {text[:80]!r}")
     return {str(name): value for name, value in cast("dict[Any, Any]", found).items()}

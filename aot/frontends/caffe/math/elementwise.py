@@ -79,7 +79,7 @@ def _logarithm(node: CaffeNode, base: float) -> float:
     if base == -1:
         return 1.0
     if base <= 0 or base == 1:
-        raise ModelError(f"{node.kind}: a base is positive and not 1, or -1 for e, got {base}")
+        raise ModelError(f"{node.kind}: a base must be positive and not 1, or -1 for e, got {base}")
     return math.log(base)
 
 
@@ -93,7 +93,7 @@ def eltwise(node: CaffeNode, *xs: OutPort, operation: str) -> OutPort:
     """Multiply, add with the factors `coeff`, or take the maximum."""
     factors = node.numbers("coeff", ())
     if factors and (len(factors) != len(xs) or operation != "SUM"):
-        raise ModelError(f"{node.kind}: a sum has a factor for each of {len(xs)} bottoms, got {len(factors)}")
+        raise ModelError(f"{node.kind}: a sum must have a factor for each of {len(xs)} bottoms, got {len(factors)}")
     parts = [_affine(node, x, f, 0) for x, f in zip(xs, factors or [1.0] * len(xs), strict=True)]
     y = parts[0]
     for x in parts[1:]:

@@ -38,7 +38,7 @@ def scale(
 ) -> OutPort:
     """Multiply by a second bottom or the first blob, whose axes begin at `axis`; the blob behind it is added."""
     if len(given) != 1 + bias_term:
-        raise ModelError(f"{node.kind}: {1 + bias_term} tensors beside the data, got {len(given)}")
+        raise ModelError(f"{node.kind}: there must be {1 + bias_term} tensors beside the data, got {len(given)}")
     is_blob = bottoms == 1
     factor = _fitting(node, given[0], num_axes if is_blob else 0)
     y = node.build.Multiply(x, node.along(factor, axis, x.type.rank))

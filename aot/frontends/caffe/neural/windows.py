@@ -22,7 +22,7 @@ def spatial(node: CaffeNode, name: str, field: str, rank: int, default: int) -> 
     found = node.attrs.get(field) or default
     several = (found,) if isinstance(found, int) else tuple(found)
     if len(several) not in (1, rank):
-        raise ModelError(f"{node.kind}: {field} has one number or {rank}, got {list(several)}")
+        raise ModelError(f"{node.kind}: {field} must have one number or {rank}, got {list(several)}")
     return several * rank if len(several) == 1 else several
 
 
@@ -32,7 +32,9 @@ def _windows(node: CaffeNode, x: OutPort) -> dict[str, Any]:
     kernel = spatial(node, "kernel", "kernel_size", rank, 0)
     strides = spatial(node, "stride", "stride", rank, 1)
     if rank < 1 or len(kernel) != rank or min(*kernel, *strides) < 1:
-        raise ModelError(f"{node.kind}: windows have {rank} sizes and strides from 1 on, got {kernel} and {strides}")
+        raise ModelError(
+            f"{node.kind}: windows must have {rank} sizes and strides from 1 on, got {kernel} and {strides}"
+        )
     return {"kernel_shape": kernel, "strides": strides, "pads": spatial(node, "pad", "pad", rank, 0) * 2}
 
 

@@ -106,7 +106,7 @@ def _pads(node: OnnxNode, pads: OutPort, axes: OutPort | None, rank: int) -> tup
     halves = node.build.Split(node.cast(pads, DType.I64), node.scalar(0), num_splits=2, outputs=2)
     if pads.type.is_static and axes.type.is_static and pads.type.static_shape[0] != 2 * axes.type.static_shape[0]:
         counts = f"{pads.type.static_shape[0]} for {axes.type.static_shape[0]} axes"
-        raise ModelError(f"Pad: two pads for each axis, got {counts}")
+        raise ModelError(f"Pad: there must be two pads for each axis, got {counts}")
     begins, ends = (spread(node, p, axes, node.list([0] * rank), rank) for p in halves.node.out_ports().values())
     return begins, ends
 

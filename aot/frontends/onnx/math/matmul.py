@@ -16,7 +16,7 @@ def matmul(node: OnnxNode, a: OutPort, b: OutPort) -> OutPort:
 def gemm(node: OnnxNode, a: OutPort, b: OutPort, c: OutPort | None = None) -> OutPort:
     """alpha a b + beta c"""
     if a.type.rank != 2 or b.type.rank != 2:
-        raise ModelError(f"Gemm: inputs have rank 2, got {a.type} and {b.type}")
+        raise ModelError(f"Gemm: inputs must have rank 2, got {a.type} and {b.type}")
     build, alpha, beta = node.build, node.number("alpha", 1.0), node.number("beta", 1.0)
     product = build.MatMul(a, b, transpose_a=node.flag("transA"), transpose_b=node.flag("transB"))
     if alpha != 1:

@@ -109,13 +109,13 @@ def _matrices(node: OnnxNode, layer: str, parts: tuple[OutPort, OutPort, OutPort
     scales = scales[..., None] if scales.ndim == 2 else scales  # [experts, rows, blocks]
     fits = levels.ndim == scales.ndim == 3 and scales.size and levels.shape[:2] == scales.shape[:2]
     if not fits or levels.shape[2] % scales.shape[2]:
-        raise ModelError(f"{node.kind}: scales of {layer} are those of rows or their blocks, got {parts[1].type}")
+        raise ModelError(f"{node.kind}: scales of {layer} must be those of rows or their blocks, got {parts[1].type}")
     zeros: Array | float = 2.0 ** (bits - 1)
     if parts[2] is not None:
         held, axis = unpacked(node.known(parts[2], "zero points"), bits), parts[2].type.rank - 1
         held = held[..., : scales.shape[axis]] if axis in (1, 2) else held
         if held.size != scales.size:
-            raise ModelError(f"{node.kind}: a zero point of {layer} belongs to each scale, got {parts[2].type}")
+            raise ModelError(f"{node.kind}: a zero point of {layer} must belong to each scale, got {parts[2].type}")
         zeros = held.reshape(*scales.shape, 1).astype(np.float32)
     blocks = levels.reshape(*scales.shape, -1)
     return node.build.const(((blocks - zeros) * scales[..., None]).reshape(levels.shape), dtype)

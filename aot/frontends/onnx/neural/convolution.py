@@ -34,7 +34,7 @@ def windowing(node: OnnxNode, rank: int) -> Windowing:
 def spatial_rank(node: OnnxNode, x: OutPort) -> int:
     rank = x.type.rank - 2
     if rank < 1:
-        raise ModelError(f"{node.kind}: inputs have a batch, channels and spatial axes, got {x.type}")
+        raise ModelError(f"{node.kind}: inputs must have a batch, channels and spatial axes, got {x.type}")
     node.refuse(rank > 3, f"1 to 3 spatial axes are supported, got {rank}")
     return rank
 

@@ -82,7 +82,7 @@ def assign_value(node: PaddleNode, output: OutPort | None = None, *, shape: Sequ
     data: Array = np.array(found)
     check_table(node.kind, *shape)
     if data.size != int(np.prod(shape, dtype=object)):
-        raise ModelError(f"{node.kind}: a tensor of {list(shape)} has as many numbers, got {data.size}")
+        raise ModelError(f"{node.kind}: a tensor of {list(shape)} must have as many numbers, got {data.size}")
     return node.build.const(data.reshape(shape), dtype)
 
 

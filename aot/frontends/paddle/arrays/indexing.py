@@ -33,7 +33,7 @@ def slice_(
     steps = node.list([1] * len(over)) if strides is None else node.vector(strides)
     first, last = node.vector(starts), node.vector(ends)
     if any(v.type.dims != (len(over),) for v in (first, last, steps)):
-        raise ModelError(f"{node.kind}: {len(over)} axes have as many starts and ends, got others")
+        raise ModelError(f"{node.kind}: {len(over)} axes must have as many starts and ends, got others")
     removed = [node.axis(a, rank) for a in decrease_axis]
     one = [a for a in removed if _is_last(node, first, over, a)]
     if one:  # behind -1 there is nothing

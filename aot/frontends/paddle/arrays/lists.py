@@ -59,7 +59,7 @@ def split_with_num(node: PaddleNode, x: OutPort, axis: OutPort, *, num: int) -> 
 
 def _equal(node: PaddleNode, x: OutPort, axis: int, count: int) -> Outputs:
     if count < 1:
-        raise ModelError(f"{node.kind}: there are parts, got {count}")
+        raise ModelError(f"{node.kind}: there must be parts, got {count}")
     made = node.build.Split(x, node.scalar(axis), num_splits=count, outputs=count).node
     return Outputs([tuple(made.out_ports().values())])
 

@@ -61,7 +61,7 @@ def _wanted(
         return None, build.const(np.array(factors, np.float32), DType.F32)
     own = [node.integer(name, -1) for name in ("out_d", "out_h", "out_w")][-count:]
     if any(n < 1 for n in own):
-        raise ModelError(f"{node.kind}: there are sizes or factors, got none")
+        raise ModelError(f"{node.kind}: there must be sizes or factors, got none")
     return node.list(own), None
 
 
@@ -76,7 +76,7 @@ def pad3d(node: PaddleNode, x: OutPort, pads: Value, *, mode: str = "constant", 
 def _spatial_pads(node: PaddleNode, pads: Value, rank: int) -> tuple[list[int], list[int]]:
     given = list(node.ints(node.vector(pads), "paddings"))
     if len(given) != 2 * rank:
-        raise ModelError(f"{node.kind}: {rank} axes have {2 * rank} paddings, got {given}")
+        raise ModelError(f"{node.kind}: {rank} axes must have {2 * rank} paddings, got {given}")
     return given[-2::-2], given[-1::-2]
 
 
@@ -92,7 +92,7 @@ def _padded(
 def pad(node: PaddleNode, x: OutPort, value: OutPort | None = None, *, paddings: Sequence[int]) -> OutPort:
     """Pad all axes: numbers before and behind the first axis, then of the others."""
     if len(paddings) != 2 * x.type.rank:
-        raise ModelError(f"{node.kind}: {x.type.rank} axes have twice as many paddings, got {list(paddings)}")
+        raise ModelError(f"{node.kind}: {x.type.rank} axes must have twice as many paddings, got {list(paddings)}")
     number = node.number("pad_value", 0.0) if value is None else float(node.one(value, "pad_value"))
     return _padded(node, x, paddings[::2], paddings[1::2], "constant", number)
 

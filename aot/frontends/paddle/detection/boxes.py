@@ -114,7 +114,7 @@ def yolo_box(
     node.refuse(iou_aware, "scores do not depend on overlaps, got iou_aware")
     build, count = node.build, len(anchors) // 2
     if not count or len(anchors) % 2:
-        raise ModelError(f"{node.kind}: anchors are pairs of sizes, got {list(anchors)}")
+        raise ModelError(f"{node.kind}: anchors must be pairs of sizes, got {list(anchors)}")
     height, width = (node.extent(x, a, "the size of the map") for a in (2, 3))
     apart = build.Reshape(x, node.list([0, count, 5 + class_num, height, width]), special_zero=True)
     parts = build.VariadicSplit(apart, node.scalar(2), node.list([1, 1, 1, 1, 1, class_num]), outputs=6).node

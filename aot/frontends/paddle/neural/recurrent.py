@@ -38,7 +38,7 @@ def rnn(
     count = 2 * num_layers * sides
     node.refuse(mode not in GATES, f"mode must be one of {', '.join(GATES)}, got {mode}")
     if len(weights) != 2 * count:
-        raise ModelError(f"{node.kind}: {num_layers} layers have {2 * count} weights, got {len(weights)}")
+        raise ModelError(f"{node.kind}: {num_layers} layers must have {2 * count} weights, got {len(weights)}")
     firsts = states if isinstance(states, tuple) else (states,)
     lasts: list[list[OutPort]] = [[] for _ in firsts]
     numbers = None if lengths is None else node.cast(lengths, DType.I32)

@@ -62,7 +62,7 @@ def pooling(
     if global_pooling or (adaptive and all(n == 1 for n in sizes)):
         return node.back(node.onnx(f"Global{name}", data), last)
     if len(sizes) not in (1, rank):
-        raise ModelError(f"{node.kind}: windows have {rank} sizes, got {list(sizes)}")
+        raise ModelError(f"{node.kind}: windows must have {rank} sizes, got {list(sizes)}")
     sizes = sizes if len(sizes) == rank else sizes * rank
     if adaptive:
         if name == "MaxPool":

@@ -140,7 +140,7 @@ def places_of(node: AtenNode, x: OutPort, indices: Sequence[OutPort | None]) -> 
     expanded = _expanded(node, indices)
     axes = tuple(k for k, index in enumerate(expanded) if index is not None)
     if not axes or len(expanded) > x.type.rank:
-        raise ModelError(f"{node.kind}: 1 to {x.type.rank} indices, got {len(axes)} of {len(expanded)}")
+        raise ModelError(f"{node.kind}: there must be 1 to {x.type.rank} indices, got {len(axes)} of {len(expanded)}")
     counted: list[OutPort] = []
     for k in axes:
         index = expanded[k]

@@ -16,7 +16,7 @@ def padded(node: AtenNode, x: OutPort, pad: Sequence[Size], mode: PadMode, value
     """`pad`: before and behind of the last axis, then of the one before it, and so on."""
     rank = x.type.rank
     if len(pad) % 2 or len(pad) > 2 * rank:
-        raise ModelError(f"{node.kind}: pairs of sizes for at most {rank} axes, got {len(pad)} sizes")
+        raise ModelError(f"{node.kind}: there must be pairs of sizes for at most {rank} axes, got {len(pad)} sizes")
     none = [0] * (rank - len(pad) // 2)
     begins, ends = (node.vector([*none, *reversed(pad[k::2])]) for k in (0, 1))
     return node.build.Pad(x, begins, ends, node.same(value, x), pad_mode=mode)

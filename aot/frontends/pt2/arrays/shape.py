@@ -77,7 +77,7 @@ def expand(node: AtenNode, x: OutPort, size: Sequence[Size], implicit: bool = Fa
     """A size of -1 is that of `x`; further axes are in front."""
     more = len(size) - x.type.rank
     if more < 0:
-        raise ModelError(f"{node.kind}: at least {x.type.rank} sizes, got {len(size)}")
+        raise ModelError(f"{node.kind}: there must be at least {x.type.rank} sizes, got {len(size)}")
     parts = [
         node.dims(x, [i - more]) if isinstance(n, int) and n == -1 and i >= more else node.vector([n])
         for i, n in enumerate(size)

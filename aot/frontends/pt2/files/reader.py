@@ -53,11 +53,11 @@ def _model(archive: Archive) -> str:
         raise UnsupportedError(f"{archive.file}: version 0 of the archive can be read, got {version[:20]!r}")
     if "byteorder" in archive and archive.text("byteorder") != "little":
         order = archive.text("byteorder")[:20]
-        raise UnsupportedError(f"{archive.file}: numbers are stored with the low byte first, got {order!r}")
+        raise UnsupportedError(f"{archive.file}: numbers must be stored with the low byte first, got {order!r}")
     found = [n.removeprefix(MODELS).removesuffix(".json") for n in archive.entries if n.startswith(MODELS)]
     if len(found) != 1:
         listed = ", ".join(found[:10]) or "none"
-        raise UnsupportedError(f"{archive.file}: an archive has one model, got {listed}")
+        raise UnsupportedError(f"{archive.file}: an archive must have one model, got {listed}")
     return found[0]
 
 
@@ -74,4 +74,4 @@ def _check_version(archive: Archive, program: Table) -> None:
         )
         raise error
     if "graph_module" not in program:
-        raise CorruptError(f"{archive.file}: a program has a graph_module, got none")
+        raise CorruptError(f"{archive.file}: a program must have a graph_module, got none")

@@ -29,7 +29,7 @@ class Table:
 
     def _get(self, name: str, kind: type[T]) -> T:
         if name not in self._fields:
-            raise CorruptError(f"{self.where}: has a field {name}, got none")
+            raise CorruptError(f"{self.where}: must have a field {name}, got none")
         return _of(self._fields[name], kind, self.place(name))
 
     def place(self, name: str) -> str:
@@ -71,7 +71,7 @@ def union(value: Any, where: str) -> tuple[str, Any]:
     """Return tag and value of an object with one field."""
     fields = cast("Mapping[str, Any]", _of(value, dict, where))
     if len(fields) != 1:
-        raise CorruptError(f"{where}: a union has one field, got {len(fields)}")
+        raise CorruptError(f"{where}: a union must have one field, got {len(fields)}")
     return next(iter(fields.items()))
 
 
@@ -84,7 +84,7 @@ def whole(value: Any, where: str) -> int:
     """Return an integer of 64 bits."""
     found = _of(value, int, where)
     if not -INT64 <= found < INT64:
-        raise CorruptError(f"{where}: integers have 64 bits, got more")
+        raise CorruptError(f"{where}: integers must have 64 bits, got more")
     return found
 
 

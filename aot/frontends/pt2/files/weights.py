@@ -40,7 +40,7 @@ class Weights:
         CorruptError if it reaches beyond its storage; UnsupportedError for pickled ones.
         """
         if name not in self.stored:
-            raise CorruptError(f"{self.archive.file}: the archive has a tensor {name!r}, got none")
+            raise CorruptError(f"{self.archive.file}: the archive must have a tensor {name!r}, got none")
         folder, entry = self.stored[name]
         if entry.value("use_pickle"):
             raise UnsupportedError(
@@ -49,7 +49,7 @@ class Weights:
             )
         path = entry.text("path_name")
         if "/" in path:
-            raise CorruptError(f"{entry.where}: path_name is the name of an entry, got {path!r}")
+            raise CorruptError(f"{entry.where}: path_name must be the name of an entry, got {path!r}")
         array = strided(entry.table("tensor_meta"), self.archive.read(f"data/{folder}/{path}"))
         if not np.iscomplexobj(array):
             return array, False
@@ -73,12 +73,12 @@ def sizes_of(meta: Table, name: str) -> tuple[int, ...]:
     for value in meta.list(name):
         tag, number = union(value, meta.place(name))
         if tag != "as_int":
-            raise CorruptError(f"{meta.place(name)}: stored tensors have sizes that are numbers, got {tag}")
+            raise CorruptError(f"{meta.place(name)}: stored tensors must have sizes that are numbers, got {tag}")
         found.append(whole(number, meta.place(name)))
         if found[-1] < 0:
             raise CorruptError(f"{meta.place(name)}: must not be negative, got {found[-1]}")
     if len(found) > MAX_AXES:
-        raise CorruptError(f"{meta.place(name)}: at most {MAX_AXES} axes, got {len(found)}")
+        raise CorruptError(f"{meta.place(name)}: there can be at most {MAX_AXES} axes, got {len(found)}")
     return tuple(found)
 
 
@@ -87,16 +87,18 @@ def strided(meta: Table, storage: memoryview) -> Array:
     code = meta.whole("dtype")
     dtype = COMPLEX_TYPES[code] if code in COMPLEX_TYPES else numpy_dtype(element_type(code))
     if meta.whole("layout") != STRIDED:
-        raise UnsupportedError(f"{meta.where}: tensors are strided, got layout {meta.whole('layout')}")
+        raise UnsupportedError(f"{meta.where}: tensors must be strided, got layout {meta.whole('layout')}")
     sizes, strides = sizes_of(meta, "sizes"), sizes_of(meta, "strides")
     offset = whole(union(meta.value("storage_offset"), meta.place("storage_offset"))[1], meta.place("storage_offset"))
     if len(sizes) != len(strides):
-        raise CorruptError(f"{meta.where}: as many strides as sizes, got {len(strides)} and {len(sizes)}")
+        raise CorruptError(f"{meta.where}: there must be as many strides as sizes, got {len(strides)} and {len(sizes)}")
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
     if 0 in sizes:
         return np.zeros(sizes, dtype)
     if offset < 0 or (last + 1) * dtype.itemsize > len(storage):
-        raise CorruptError(f"{meta.where}: elements lie in {len(storage)} bytes, got one at {last * dtype.itemsize}")
+        raise CorruptError(
+            f"{meta.where}: elements must lie in {len(storage)} bytes, got one at {last * dtype.itemsize}"
+        )
     if int(np.prod(sizes, dtype=object)) * dtype.itemsize > len(storage):
         check_table(meta.where, *sizes, itemsize=dtype.itemsize)
     steps = [0 if n == 1 else s * dtype.itemsize for n, s in zip(sizes, strides, strict=True)]

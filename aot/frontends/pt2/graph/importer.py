@@ -121,7 +121,7 @@ class Walk:
     def read(self, name: str) -> OutPort:
         """Return a value by its name, at the place that is reached."""
         if name not in self.values:
-            raise CorruptError(f"{self.file}: a node before it gives {name!r}, got none")
+            raise CorruptError(f"{self.file}: a node before it must give {name!r}, got none")
         return self.values[name].read()
 
     def arguments(self, item: Item, *tags: str) -> tuple[dict[str, Any], list[OutPort]]:
@@ -131,7 +131,7 @@ class Walk:
         for i, table in enumerate(item.table.tables("inputs")):
             name, where = table.text("name") or f"#{i}", table.where
             if name in found:
-                raise CorruptError(f"{where}: arguments have different names, got {name!r} twice")
+                raise CorruptError(f"{where}: arguments must have different names, got {name!r} twice")
             value = table.value("arg")
             found[name] = value if tags and union(value, where)[0] in tags else reader.read(value, where)
         return found, self._autocast(item, reader) if self.autocast and not tags else reader.ports
@@ -324,4 +324,4 @@ def output_names(value: Any, where: str) -> list[str]:
         case "as_none":
             return []
         case _:
-            raise CorruptError(f"{where}: outputs are tensors or numbers, got {tag}")
+            raise CorruptError(f"{where}: outputs must be tensors or numbers, got {tag}")

@@ -61,14 +61,14 @@ def _parsed(spec: str, where: str) -> dict[str, Any] | None:
 
 def _node(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise CorruptError(f"{where}: nodes are objects, got {type(value).__name__}")
+        raise CorruptError(f"{where}: nodes must be objects, got {type(value).__name__}")
     return cast("dict[str, Any]", value)
 
 
 def _children(node: dict[str, Any], where: str) -> list[dict[str, Any]]:
     found = node.get("children_spec")
     if not isinstance(found, list):
-        raise CorruptError(f"{where}: children_spec is a list, got {type(found).__name__}")
+        raise CorruptError(f"{where}: children_spec must be a list, got {type(found).__name__}")
     return [_node(child, where) for child in cast("list[Any]", found)]
 
 

@@ -53,7 +53,7 @@ def _graph(value: Any, item: Item) -> Table:
     """Return the sub-graph that an argument holds."""
     found = graph_of(value, item.name) if isinstance(value, dict) else None
     if found is None:
-        raise CorruptError(f"{item.kind}: {item.name!r} has a sub-graph, got another argument")
+        raise CorruptError(f"{item.kind}: {item.name!r} must have a sub-graph, got another argument")
     return found
 
 
@@ -66,7 +66,7 @@ def _operands(self: Walk, value: Any, ports: Sequence[OutPort], item: Item) -> l
         elif isinstance(one, bool | int | float):
             found.append(self.constant(array_of(one), f"{item.name}/number{len(found)}"))
         else:
-            raise UnsupportedError(f"{item.kind}: operands are tensors and numbers, got {type(one).__name__}")
+            raise UnsupportedError(f"{item.kind}: operands must be tensors and numbers, got {type(one).__name__}")
     return found
 
 
@@ -87,10 +87,10 @@ def run(
 ) -> list[Tensor]:
     """Walk a sub-graph in a scope, where its inputs are `given`; return its outputs, without those that are none."""
     if self.depth >= MAX_DEPTH:
-        raise CorruptError(f"{self.file}: sub-graphs of at most {MAX_DEPTH} levels, got more")
+        raise CorruptError(f"{self.file}: sub-graphs can have at most {MAX_DEPTH} levels, got more")
     inputs = graph.list("inputs")
     if len(inputs) != len(given):
-        raise CorruptError(f"{graph.where}: the sub-graph has {len(inputs)} inputs, got {len(given)}")
+        raise CorruptError(f"{graph.where}: the sub-graph must have {len(inputs)} inputs, got {len(given)}")
     values = dict[str, Tensor]()
     for value, tensor in zip(inputs, given, strict=True):
         values |= dict.fromkeys(_names(value, graph.where), tensor) if tensor is not None else {}
@@ -116,7 +116,7 @@ def _results(inner: Walk, value: Any, where: str) -> Iterator[Tensor]:
     if isinstance(number, bool | int | float):
         yield Tensor(inner.constant(array_of(number), f"{inner.prefix}number"))
     elif number is not None:
-        raise UnsupportedError(f"{where}: sub-graphs give tensors and numbers, got another value")
+        raise UnsupportedError(f"{where}: sub-graphs must give tensors and numbers, got another value")
 
 
 def _tensors(ports: Sequence[OutPort]) -> list[Tensor]:
@@ -136,7 +136,7 @@ def _inlined(self: Walk, item: Item, **more: Any) -> Sequence[Tensor]:
     tables = list(item.table.tables("inputs"))
     tags = [union(table.value("arg"), table.where)[0] for table in tables]
     if GRAPH not in tags:
-        raise CorruptError(f"{item.kind}: {item.name!r} has a sub-graph, got none")
+        raise CorruptError(f"{item.kind}: {item.name!r} must have a sub-graph, got none")
     place = tags.index(GRAPH)
     graph = _graph(tables[place].value("arg"), item)
     reader = Arguments(self.read)
@@ -179,7 +179,9 @@ def out_dtype(self: Walk, item: Item) -> Sequence[OutPort]:
     values = list(arguments.values())
     target, dtype = (*values, None, None)[:2]
     if not isinstance(target, str) or not isinstance(dtype, DType):
-        raise CorruptError(f"{item.kind}: {item.name!r} has an operation and a type, got {target!r} and {dtype!r}")
+        raise CorruptError(
+            f"{item.kind}: {item.name!r} must have an operation and a type, got {target!r} and {dtype!r}"
+        )
     kind, named = kind_of(target), {"input": Argument(0), "dtype": dtype}
     types = [self.type_of(n) for n in item.outputs]
     wide = [self.add(item, "to.dtype", named, [port], [dtype]).out_port(0) for port in ports]
@@ -241,7 +243,9 @@ def while_loop(self: Walk, item: Item) -> Sequence[OutPort]:
     first = _test(self, test, [*states, *fixed], self.scope, f"{item.name}/first/", item)
     inner, given, values = _region(self, _graph(body, item), len(states) + len(fixed), f"{item.name}/body")
     if len(values) != len(states):
-        raise CorruptError(f"{item.kind}: the body gives {len(states)} values like those it takes, got {len(values)}")
+        raise CorruptError(
+            f"{item.kind}: the body must give {len(states)} values like those it takes, got {len(values)}"
+        )
     going = _test(self, test, [*values, *given[len(states) :]], inner, f"{item.name}/next/", item)
     own = 1 + len(states)
     captures = tuple(("body", len(states) + i, own + i) for i in range(len(fixed)))
@@ -253,7 +257,7 @@ def _test(self: Walk, graph: Table, given: Sequence[OutPort], scope: Scope, pref
     """Return the condition of a loop for values that it carries and those that stay the same."""
     values = _ports(run(self, graph, _tensors(given), scope, prefix, conditional=True))
     if len(values) != 1:
-        raise CorruptError(f"{item.kind}: the condition of {item.name!r} gives one value, got {len(values)}")
+        raise CorruptError(f"{item.kind}: the condition of {item.name!r} must give one value, got {len(values)}")
     return values[0]
 
 
@@ -293,7 +297,9 @@ def associative_scan(self: Walk, item: Item) -> Sequence[OutPort]:
     rows, fixed = [_operands(self, v, ports, item) for v in (*lists, ())[:2]]
     types = [self.type_of(n) for n in item.outputs]
     if len(rows) != len(types):
-        raise CorruptError(f"{item.kind}: {item.name!r} has {len(types)} tensors like its outputs, got {len(rows)}")
+        raise CorruptError(
+            f"{item.kind}: {item.name!r} must have {len(types)} tensors like its outputs, got {len(rows)}"
+        )
 
     def of(kind: str, sources: Sequence[OutPort], dtype: Any, **named: Any) -> OutPort:
         return self.add(item, kind, {"input": Argument(0), **named}, sources, [dtype]).out_port(0)
@@ -302,7 +308,7 @@ def associative_scan(self: Walk, item: Item) -> Sequence[OutPort]:
     others = [of("slice.Tensor", [x], t, dim=0, start=1, end=None, step=1) for x, t in zip(rows, types, strict=True)]
     inner, _, values = _region(self, _graph(graph, item), 2 * len(rows) + len(fixed), f"{item.name}/body")
     if len(values) != len(rows):
-        raise CorruptError(f"{item.kind}: the sub-graph gives {len(rows)} values, got {len(values)}")
+        raise CorruptError(f"{item.kind}: the sub-graph must give {len(rows)} values, got {len(values)}")
     outputs = _scan(self, item, [firsts, others, fixed], _close(inner, [*values, *values]), [*types, *types])
     heads = [of("slice.Tensor", [x], t, dim=0, start=0, end=1, step=1) for x, t in zip(rows, types, strict=True)]
     both = zip(heads, outputs[len(rows) :], types, strict=True)

@@ -63,7 +63,7 @@ class Signature:
                 reason = "objects of TorchScript are not read"
                 self.walk.values[name] = Tensor(self.walk.refused("ScriptObject", name, reason))
             elif kind != "token":
-                raise CorruptError(f"{where}: inputs are parameters, buffers, constants and arguments, got {kind}")
+                raise CorruptError(f"{where}: inputs must be parameters, buffers, constants and arguments, got {kind}")
 
     def _stored(self, value: str, name: str, kind: str) -> None:
         try:
@@ -104,7 +104,7 @@ class Signature:
             except UnsupportedError as error:
                 return walk.refused("Input", name, str(error))
         if not isinstance(dtype, DType):
-            raise CorruptError(f"{walk.file}: the input {name!r} has a type, got none")
+            raise CorruptError(f"{walk.file}: the input {name!r} must have a type, got none")
         pairs = walk.type_of(value) in COMPLEX.values()
         shape = (*shape, 2) if pairs else shape
         parameter = walk.scope.graph.add(
@@ -163,7 +163,7 @@ class Signature:
     def _mutated(self, name: str, value: str) -> None:
         """Set a buffer whose last contents are a value of the graph."""
         if name not in {n for n, _ in self.states.values()}:
-            raise CorruptError(f"{self.walk.file}: a buffer that is written to is an input, got {name!r}")
+            raise CorruptError(f"{self.walk.file}: a buffer that is written to must be an input, got {name!r}")
         self.walk.scope.set(name, self.walk.read(value))
 
     def _in_place(self, written: dict[str, str]) -> None:

@@ -69,13 +69,13 @@ class Symbols:
         if tag == "as_int":
             return whole(found, where)
         if tag != "as_expr":
-            raise CorruptError(f"{where}: a size is as_int or as_expr, got {tag}")
+            raise CorruptError(f"{where}: a size must be as_int or as_expr, got {tag}")
         return self.parsed(Table(found, where).text("expr_str"), where)
 
     def parsed(self, text: str, where: str) -> Dim:
         """Return the size that an expression of SymPy stands for."""
         if len(text) > MAX_EXPRESSION:
-            raise CorruptError(f"{where}: expressions have at most {MAX_EXPRESSION} characters, got {len(text)}")
+            raise CorruptError(f"{where}: expressions can have at most {MAX_EXPRESSION} characters, got {len(text)}")
         try:
             return simplify(self._value(ast.parse(text, mode="eval").body))
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, ArithmeticError) as error:
@@ -113,6 +113,6 @@ def read_symbols(program: Table, file: str) -> Symbols:
         high = bounds.whole("max_val") if "max_val" in bounds else None
         high = None if high is None or high >= UNBOUNDED else high
         if high is not None and high < max(low, 0):
-            raise CorruptError(f"{bounds.where}: a range has numbers, got {low}..{high}")
+            raise CorruptError(f"{bounds.where}: a range must have numbers, got {low}..{high}")
         found.ranges[name] = (max(low, 0), high)
     return found

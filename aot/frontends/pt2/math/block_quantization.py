@@ -54,7 +54,7 @@ class Blocks:
 def blocks_of(node: AtenNode, x: OutPort, block: Sequence[Size]) -> Blocks:
     """Return the blocks of a tensor. ModelError for a block that does not divide it."""
     if len(block) != x.type.rank or not block:
-        raise ModelError(f"{node.kind}: a block has a size for each of {x.type.rank} axes, got {len(block)}")
+        raise ModelError(f"{node.kind}: a block must have a size for each of {x.type.rank} axes, got {len(block)}")
     sizes, inner, axis, is_cut = list[OutPort](), list[int](), 0, False
     for i, (size, part) in enumerate(zip(x.shape, block, strict=True)):
         if not isinstance(part, int) or part in (1, size):
@@ -65,7 +65,7 @@ def blocks_of(node: AtenNode, x: OutPort, block: Sequence[Size]) -> Blocks:
         if not isinstance(size, int):
             raise UnsupportedError(f"{node.kind}: blocks of an axis whose size varies are not supported")
         if part < 1 or size % part:
-            raise ModelError(f"{node.kind}: the size of a block divides {size}, got {part}")
+            raise ModelError(f"{node.kind}: the size of a block must divide {size}, got {part}")
         sizes.append(node.list([size // part, part]))
         inner.append(axis + 1)
         axis, is_cut = axis + 2, True

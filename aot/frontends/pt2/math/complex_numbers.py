@@ -79,7 +79,7 @@ def parts_of(node: AtenNode, x: Operand | Value) -> Complex:
     if isinstance(x, complex):
         return Complex(node.port(x.real), node.port(x.imag))
     if isinstance(x, CompositeTensor | tuple) or x is None:
-        raise ModelError(f"{node.kind}: operands are tensors and numbers, got another value")
+        raise ModelError(f"{node.kind}: operands must be tensors and numbers, got another value")
     port = node.real(node.port(x))
     return Complex(port, zeros(node, port))
 

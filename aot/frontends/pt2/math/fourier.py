@@ -66,7 +66,7 @@ def r2c(
     node: AtenNode, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, exponent: float
 ) -> Complex:
     if isinstance(x, Complex):
-        raise ModelError(f"{node.kind}: a real signal, got a complex one")
+        raise ModelError(f"{node.kind}: the signal must be real, got a complex one")
     x = node.real(x)
     lengths = _lengths(node, x, axes, sizes)
     found = node.build.RDFT(x, node.list(axes), *([lengths] if sizes else []))

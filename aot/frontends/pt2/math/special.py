@@ -197,7 +197,7 @@ def matrix_norm(
     pair = node.axes(dim, rank) if dim not in (None, ()) else list(range(rank))
     if ord in (None, "fro") or len(pair) == 1:
         if isinstance(ord, str) and ord != "fro":
-            raise ModelError(f"{node.kind}: ord of a vector is a number, got {ord!r}")
+            raise ModelError(f"{node.kind}: ord of a vector must be a number, got {ord!r}")
         return norm(node, x, None if isinstance(ord, str) else ord, None, tuple(pair), keepdim)
     node.refuse(ord not in (1, -1, INFINITY, -INFINITY), f"norms by singular values are not supported, got ord {ord}")
     assert isinstance(ord, int | float)

@@ -16,7 +16,7 @@ def per_axis(node: AtenNode, values: int | Sequence[int], rank: int, name: str) 
     if len(found) == 1:
         found *= rank
     if len(found) != rank:
-        raise ModelError(f"{node.kind}: {name} has {rank} numbers, got {len(found)}")
+        raise ModelError(f"{node.kind}: {name} must have {rank} numbers, got {len(found)}")
     return found
 
 
@@ -33,7 +33,7 @@ def grouped(node: AtenNode, w: OutPort, groups: int) -> OutPort:
     """Reshape [a, b, ..] to [groups, a / groups, b, ..]."""
     first: Dim = w.shape[0]
     if groups < 1 or (isinstance(first, int) and first % groups):
-        raise ModelError(f"{node.kind}: groups divide the {first} channels of the weights, got {groups}")
+        raise ModelError(f"{node.kind}: groups must divide the {first} channels of the weights, got {groups}")
     sizes = [node.list([groups, -1]), node.dims(w, range(1, w.type.rank))]
     return node.build.Reshape(w, node.build.Concat(*sizes, axis=0))
 
@@ -80,7 +80,7 @@ def _named_padding(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Padding `same` has the odd element behind."""
     if name not in ("same", "valid"):
-        raise ModelError(f"{node.kind}: padding is same or valid, got {name!r}")
+        raise ModelError(f"{node.kind}: padding must be same or valid, got {name!r}")
     if name == "valid":
         return (0,) * len(gaps), (0,) * len(gaps)
     totals = [gap * (node.extent(w, 2 + i, "the kernel") - 1) for i, gap in enumerate(gaps)]

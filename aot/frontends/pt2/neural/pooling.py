@@ -109,7 +109,7 @@ def _adaptive(
     sizes = (output_size,) if not isinstance(output_size, Sequence) else tuple(output_size)
     sizes = sizes * rank if len(sizes) == 1 else sizes
     if len(sizes) != rank:
-        raise ModelError(f"{node.kind}: output_size has {rank} numbers, got {len(sizes)}")
+        raise ModelError(f"{node.kind}: output_size must have {rank} numbers, got {len(sizes)}")
     whole, alone = batched(node, x, rank)
     return tuple(unbatched(node, p, alone) for p in pool(whole, node.vector(sizes), sizes))
 

@@ -35,7 +35,7 @@ def masks(node: TfNode, count: int) -> dict[str, tuple[int, ...]]:
     bits["shrink_axis_mask"] &= ~(bits["new_axis_mask"] | bits["ellipsis_mask"])
     bits["new_axis_mask"] &= ~bits["ellipsis_mask"]
     if bin(bits["ellipsis_mask"]).count("1") > 1:
-        raise ModelError(f"{node.kind}: one entry stands for an ellipsis, got mask {bits['ellipsis_mask']}")
+        raise ModelError(f"{node.kind}: one entry must stand for an ellipsis, got mask {bits['ellipsis_mask']}")
     return {name: tuple(value >> i & 1 for i in range(count)) for name, value in bits.items()}
 
 

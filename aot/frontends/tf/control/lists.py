@@ -103,7 +103,7 @@ def push_back(node: TfNode, xs: TensorList, item: OutPort) -> Outputs:
     row = node.build.Unsqueeze(item, node.list([0]))
     empty_list = xs.data is None or xs.data.shape[0] == 0
     if xs.data is None and not _is_empty(xs):
-        raise UnsupportedError(f"{node.kind}: an element is added behind elements that are known, got others")
+        raise UnsupportedError(f"{node.kind}: an element must be added behind elements that are known, got others")
     data = row if empty_list or xs.data is None else node.build.Concat(xs.data, row, axis=0)
     return Outputs([xs.with_data(data)])
 
@@ -142,7 +142,7 @@ def concat(node: TfNode, xs: TensorList, shape: OutPort | None = None, leading: 
 def _concatenated(node: TfNode, data: OutPort) -> Outputs:
     """Concatenate the elements; also return their lengths, which are equal."""
     if data.type.rank < 2:
-        raise UnsupportedError(f"{node.kind}: elements have an axis, got scalars")
+        raise UnsupportedError(f"{node.kind}: elements must have an axis, got scalars")
     build = node.build
     rest = [node.dims(data, [a]) for a in range(2, data.type.rank)]
     joined = build.Reshape(data, build.Concat(node.list([-1]), *rest, axis=0) if rest else node.list([-1]))

@@ -27,7 +27,7 @@ def while_(node: TfNode, going: OutPort, *states: Value) -> Outputs:
     body, captured = region_of(node, "body"), dict(node.captures["body"])
     free = [i for i in range(len(body.parameters)) if i not in captured]
     if len(free) != len(states):
-        raise ModelError(f"{node.kind}: the body carries {len(free)} values, got {len(states)}")
+        raise ModelError(f"{node.kind}: the body must carry {len(free)} values, got {len(states)}")
     given = {i: whole(v) for i, v in (*captured.items(), *zip(free, states, strict=True))}
     values = [given[i] for i in range(len(body.parameters))]
     carried = {i: 1 + k for k, i in enumerate(free) if not _is_loop_invariant(body, i, k)}
@@ -61,7 +61,7 @@ def _loop(
         sources += ports_of(value)
     condition = whole(results[0])
     if not isinstance(condition, OutPort) or condition.type.dtype is not DType.BOOL:
-        raise ModelError(f"{node.kind}: the condition is a boolean, got {condition}")
+        raise ModelError(f"{node.kind}: the condition must be a boolean, got {condition}")
     graph.add(Result(), condition, name="condition")
     edges = list[BackEdge]()
     for i, r in carried.items():

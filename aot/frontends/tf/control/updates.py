@@ -22,7 +22,7 @@ def strided_slice_update(
     row = build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
     places = slice_of(node, build.Reshape(row, sizes), begin, end, strides)
     if not isinstance(places, OutPort):
-        raise UnsupportedError(f"{node.kind}: a part of a tensor is set, got another value")
+        raise UnsupportedError(f"{node.kind}: only a part of a tensor can be set, got another value")
     shape = build.ShapeOf(places)
     values = build.Reshape(build.Broadcast(value, shape), node.list([-1]))
     flat = build.ScatterUpdate(

@@ -45,7 +45,7 @@ def asset_files(meta: Any, file: str) -> dict[str, str]:
     for asset in meta.asset_file_def:
         name = asset.filename
         if not name or PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
-            raise CorruptError(f"{file}: an asset is a file in the folder {FOLDER}, got {name!r}")
+            raise CorruptError(f"{file}: an asset must be a file in the folder {FOLDER}, got {name!r}")
         found[asset.tensor_info.name] = name
     return found
 
@@ -55,10 +55,10 @@ def read_lines(folder: Path, name: str) -> list[str]:
     root = (folder / FOLDER).resolve()
     path = (root / name).resolve()
     if not path.is_relative_to(root) or not path.is_file():
-        raise CorruptError(f"{folder.name}: the asset {name!r} is a file in the folder {FOLDER}, got none")
+        raise CorruptError(f"{folder.name}: the asset {name!r} must be a file in the folder {FOLDER}, got none")
     size = path.stat().st_size
     if size > MAX_BYTES:
-        raise BudgetError(f"{folder.name}: the asset {name!r} has at most {MAX_BYTES} bytes, got {size}")
+        raise BudgetError(f"{folder.name}: the asset {name!r} can have at most {MAX_BYTES} bytes, got {size}")
     text = path.read_bytes().decode("utf-8", "surrogateescape")
     lines = text.split("\n")
     lines[-1:] = [lines[-1]] if lines[-1] else []
@@ -69,9 +69,9 @@ def table_of(lines: list[str], columns: Columns, key: DType, value: DType, what:
     """Return the keys and the values in lines; CorruptError if a line lacks a column, or has no number there."""
     rows = lines if columns.most < 0 else lines[: columns.most]
     if len(rows) < columns.most:
-        raise CorruptError(f"{what}: it has {columns.most} lines, got {len(rows)}")
+        raise CorruptError(f"{what}: it must have {columns.most} lines, got {len(rows)}")
     if "" in rows:
-        raise CorruptError(f"{what}: lines of a table hold something, got the empty line {rows.index('')}")
+        raise CorruptError(f"{what}: lines of a table must hold something, got the empty line {rows.index('')}")
     read = _Reader(rows, columns, what)
     return read.column(columns.key, key), read.column(columns.value, value)
 
@@ -85,26 +85,26 @@ class _Reader:
     def column(self, index: int, dtype: DType) -> Array:
         if index == LINE_NUMBER:
             if dtype is not DType.I64:
-                raise CorruptError(f"{self.what}: numbers of lines are i64, got {dtype.value}")
+                raise CorruptError(f"{self.what}: numbers of lines must be i64, got {dtype.value}")
             return np.arange(len(self.rows), dtype=np.int64) + self.columns.offset
         texts = self.rows if index == WHOLE_LINE else [self._field(i, index) for i in range(len(self.rows))]
         if dtype is DType.STRING:
             return np.array([*texts, ""], object)[:-1]
         if dtype not in _NUMBERS:
-            raise UnsupportedError(f"{self.what}: columns are strings or numbers, got {dtype.value}")
+            raise UnsupportedError(f"{self.what}: columns must be strings or numbers, got {dtype.value}")
         form, read = _NUMBERS[dtype]
         wrong = next((text for text in texts if not form.fullmatch(text)), None)
         if wrong is not None:
-            raise CorruptError(f"{self.what}: a column of {dtype.value} holds numbers, got {wrong[:40]!r}")
+            raise CorruptError(f"{self.what}: a column of {dtype.value} must hold numbers, got {wrong[:40]!r}")
         try:
             return np.array([read(text) for text in texts], numpy_dtype(dtype))
         except (OverflowError, ValueError) as error:
-            raise CorruptError(f"{self.what}: a column of {dtype.value} holds such numbers, got {error}") from error
+            raise CorruptError(f"{self.what}: a column of {dtype.value} must hold such numbers, got {error}") from error
 
     def _field(self, row: int, index: int) -> str:
         fields = self.rows[row].split(self.columns.delimiter)
         if not 0 <= index < len(fields):
-            raise CorruptError(f"{self.what}: line {row} has column {index}, got {len(fields)} columns")
+            raise CorruptError(f"{self.what}: line {row} must have column {index}, got {len(fields)} columns")
         return fields[index]
 
 

@@ -36,7 +36,7 @@ class Checkpoint:
         self.prefix = prefix
         self.index = prefix.with_name(f"{prefix.name}.index")
         if not self.index.is_file():
-            raise CorruptError(f"{self.index.name}: a checkpoint has an index, got none beside the model")
+            raise CorruptError(f"{self.index.name}: a checkpoint must have an index, got none beside the model")
         self._maps: dict[int, memoryview] = {}
         self._entries: dict[str, Any] = {}
         self.shards = 1
@@ -44,7 +44,7 @@ class Checkpoint:
         for key, value in table_entries(self.index.read_bytes(), self.index.name):
             total += len(key)
             if total > _MOST_KEY_BYTES:
-                raise CorruptError(f"{self.index.name}: the keys have at most {_MOST_KEY_BYTES} bytes, got more")
+                raise CorruptError(f"{self.index.name}: the keys can have at most {_MOST_KEY_BYTES} bytes, got more")
             if not key:
                 self._header(value)
             else:
@@ -66,7 +66,7 @@ class Checkpoint:
         entry, what = self._entry(key), f"tensor {key!r}"
         shape = shape_of(entry.shape, what)
         if shape is None or any(d < 0 for d in shape):
-            raise CorruptError(f"{self.index.name}: {what}: its shape is known, got {shape}")
+            raise CorruptError(f"{self.index.name}: {what}: its shape must be known, got {shape}")
         if entry.slices:
             raise UnsupportedError(f"{self.index.name}: {what}: variables in several parts are not supported")
         data = self._bytes(entry, what)
@@ -94,11 +94,11 @@ class Checkpoint:
 
     def _shard(self, number: int, what: str) -> memoryview:
         if not 0 <= number < self.shards:
-            raise CorruptError(f"{self.index.name}: {what}: its file is one of {self.shards}, got number {number}")
+            raise CorruptError(f"{self.index.name}: {what}: its file must be one of {self.shards}, got number {number}")
         if number not in self._maps:
             path = self.prefix.with_name(f"{self.prefix.name}.data-{number:05}-of-{self.shards:05}")
             if not path.is_file():
-                raise CorruptError(f"{path.name}: the checkpoint has a file of this name, got none")
+                raise CorruptError(f"{path.name}: the checkpoint must have a file of this name, got none")
             with path.open("rb") as file:
                 empty = not path.stat().st_size
                 mapped = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -109,7 +109,7 @@ class Checkpoint:
 def table_entries(data: bytes, file: str) -> Iterator[tuple[bytes, bytes]]:
     """Return the keys and values of a sorted table."""
     if len(data) < _FOOTER or struct.unpack("<Q", data[-8:])[0] != _MAGIC:
-        raise CorruptError(f"{file}: the index of a checkpoint ends with a certain number, got another")
+        raise CorruptError(f"{file}: the index of a checkpoint must end with a certain number, got another")
     footer = data[-_FOOTER:]
     at = 0
     for _ in range(2):  # the block of notes, which is empty
@@ -122,7 +122,7 @@ def table_entries(data: bytes, file: str) -> Iterator[tuple[bytes, bytes]]:
         length, _ = varint(handle, after, file)
         total += length
         if total > len(data):
-            raise CorruptError(f"{file}: blocks lie side by side, got more bytes than the file has")
+            raise CorruptError(f"{file}: blocks must lie side by side, got more bytes than the file has")
         yield from _block(data, start, length, file)
 
 
@@ -130,7 +130,7 @@ def _block(data: bytes, offset: int, size: int, file: str) -> Iterator[tuple[byt
     """Return the keys and values of a block. A key begins with bytes of the key before it."""
     end = offset + size
     if end + _TRAILER > len(data) - _FOOTER or size < 4:
-        raise CorruptError(f"{file}: a block lies inside of the file, got offset {offset} and size {size}")
+        raise CorruptError(f"{file}: a block must lie inside of the file, got offset {offset} and size {size}")
     if data[end]:
         raise UnsupportedError(f"{file}: indices without compression can be read, got kind {data[end]}")
     if crc32c(data[offset : end + 1]) != unmasked(struct.unpack_from("<I", data, end + 1)[0]):
@@ -143,7 +143,7 @@ def _block(data: bytes, offset: int, size: int, file: str) -> Iterator[tuple[byt
         own, at = varint(block, at, file)
         length, at = varint(block, at, file)
         if shared > len(key) or at + own + length > entries:
-            raise CorruptError(f"{file}: an entry lies inside of its block, got {own} and {length} bytes at {at}")
+            raise CorruptError(f"{file}: an entry must lie inside of its block, got {own} and {length} bytes at {at}")
         key = key[:shared] + block[at : at + own]
         at += own
         yield key, block[at : at + length]

@@ -69,7 +69,7 @@ def read(path: Path, signature: str | None = None) -> Graph:
     text = path.suffix == ".pbtxt"
     graph = parsed_text(GraphDef, path) if text else parsed(GraphDef, path.read_bytes(), path.name)
     if not graph.node:
-        raise CorruptError(f"{path.name}: a graph has nodes, got none")
+        raise CorruptError(f"{path.name}: a graph must have nodes, got none")
     net = graph_net(graph, path.name)
     return _graph(graph, net, path.name, _ends(net, path.name), Stored(path.name))
 
@@ -90,7 +90,7 @@ def _signature(meta: Any, file: str, name: str | None) -> Any:
     if chosen not in known:
         shown = ", ".join(known) or "none"
         got = "none that is named" if chosen is None else repr(chosen)
-        raise UsageError(f"--signature: {file} has the signatures {shown}, got {got}")
+        raise UsageError(f"--signature: {file} has no such signature: must be one of {shown}, got {got}")
     return meta.signature_def[chosen]
 
 
@@ -100,11 +100,13 @@ def _declared(net: Net, signature: Any, file: str) -> Interface:
     for side, infos in ((found.inputs, signature.inputs), (found.outputs, signature.outputs)):
         for key, info in sorted(infos.items()):
             if info.WhichOneof("encoding") != "name":
-                raise UnsupportedError(f"{file}: {key!r} of the signature is dense, got a sparse or composite tensor")
+                raise UnsupportedError(
+                    f"{file}: {key!r} of the signature must be dense, got a sparse or composite tensor"
+                )
             side[key] = reference(net.items, info.name, f"signature, {key}", file)
     found.declared = dict(signature.inputs)
     if not found.outputs:
-        raise UnsupportedError(f"{file}: a signature has outputs, got none: choose another with --signature")
+        raise UnsupportedError(f"{file}: a signature must have outputs, got none: choose another with --signature")
     return found
 
 
@@ -120,7 +122,9 @@ def _ends(net: Net, file: str) -> Interface:
         if item not in consumed and item.kind not in _NO_OUTPUTS and not (_is_pivot(item) or is_unread_state):
             found.outputs |= {name if not i else f"{name}:{i}": (item, i) for i in range(output_count(item))}
     if not found.outputs:
-        raise UnsupportedError(f"{file}: a graph has outputs, nodes that nothing reads, got none: name one with --cut")
+        raise UnsupportedError(
+            f"{file}: a graph must have outputs, nodes that nothing reads, got none: name one with --cut"
+        )
     return found
 
 

@@ -19,7 +19,7 @@ def meta_graph(folder: Path) -> Any:
     elif text.is_file():
         saved = parsed_text(SavedModel, text)
     else:
-        raise CorruptError(f"{folder.name}: the folder of a SavedModel has saved_model.pb, got none")
+        raise CorruptError(f"{folder.name}: the folder of a SavedModel must have saved_model.pb, got none")
     if saved.saved_model_schema_version > 1:
         raise UnsupportedError(
             f"{folder.name}: SavedModels of schema 1 can be read, got {saved.saved_model_schema_version}"
@@ -28,7 +28,7 @@ def meta_graph(folder: Path) -> Any:
     chosen = [g for g in graphs if SERVE in g.meta_info_def.tags] or graphs
     if len(chosen) != 1:
         tags = [list(g.meta_info_def.tags) for g in graphs]
-        raise UnsupportedError(f"{folder.name}: one graph has the tag {SERVE!r} or is the only one, got {tags}")
+        raise UnsupportedError(f"{folder.name}: one graph must have the tag {SERVE!r} or is the only one, got {tags}")
     if not chosen[0].graph_def.node:
-        raise CorruptError(f"{folder.name}: a graph has nodes, got none")
+        raise CorruptError(f"{folder.name}: a graph must have nodes, got none")
     return chosen[0]

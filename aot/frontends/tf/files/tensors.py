@@ -57,7 +57,7 @@ def shape_of(proto: Message, what: str) -> tuple[int, ...] | None:
         return None
     sizes = tuple(d.size for d in proto.dim)
     if any(d < -1 for d in sizes):
-        raise CorruptError(f"{what}: sizes are -1, for unknown, or 0 and more, got {list(sizes)}")
+        raise CorruptError(f"{what}: sizes must be -1, for unknown, or 0 and more, got {list(sizes)}")
     return sizes
 
 
@@ -68,12 +68,12 @@ def array(proto: Message, what: str) -> Array:
     """
     dtype, shape = element_type(proto.dtype), shape_of(proto.tensor_shape, what)
     if shape is None or any(d < 0 for d in shape) or prod(shape) > MAX_ELEMENTS:
-        raise CorruptError(f"{what}: a tensor has a shape with at most 2^48 elements, got {shape}")
+        raise CorruptError(f"{what}: a tensor must have a shape with at most 2^48 elements, got {shape}")
     if proto.tensor_content:
         return from_bytes(proto.tensor_content, dtype, shape, what)
     values, count = _values(proto, dtype, what), prod(shape)
     if len(values) > count:
-        raise CorruptError(f"{what}: a tensor of {list(shape)} has {count} elements, got {len(values)}")
+        raise CorruptError(f"{what}: a tensor of {list(shape)} must have {count} elements, got {len(values)}")
     if len(values) == count:
         return values.reshape(shape)
     check_table(what, *shape, itemsize=max(dtype.bits // 8, 1))
@@ -86,7 +86,7 @@ def complex_parts(proto: Message, what: str) -> tuple[Array, Array]:
     """Return the real and the imaginary part of a TensorProto of complex numbers; CorruptError as `array`."""
     shape, single = shape_of(proto.tensor_shape, what), proto.dtype == COMPLEX[0]
     if shape is None or any(d < 0 for d in shape):
-        raise CorruptError(f"{what}: a tensor has a shape, got {shape}")
+        raise CorruptError(f"{what}: a tensor must have a shape, got {shape}")
     check_table(what, *shape, itemsize=16)
     if proto.tensor_content:
         pairs = from_bytes(proto.tensor_content, DType.F32 if single else DType.F64, (*shape, 2), what)
@@ -94,7 +94,9 @@ def complex_parts(proto: Message, what: str) -> tuple[Array, Array]:
     given = np.array(proto.scomplex_val if single else proto.dcomplex_val, np.float32 if single else np.float64)
     count = prod(shape)
     if given.size % 2 or given.size > 2 * count:
-        raise CorruptError(f"{what}: a tensor of {list(shape)} has {count} pairs of numbers, got {given.size} numbers")
+        raise CorruptError(
+            f"{what}: a tensor of {list(shape)} must have {count} pairs of numbers, got {given.size} numbers"
+        )
     pairs = given.reshape(-1, 2) if given.size else np.zeros((1, 2), given.dtype)
     rows = np.minimum(np.arange(count), len(pairs) - 1)
     return pairs[rows, 0].reshape(shape), pairs[rows, 1].reshape(shape)
@@ -107,7 +109,7 @@ def from_bytes(data: bytes | memoryview, dtype: DType, shape: tuple[int, ...], w
     kind = numpy_dtype(dtype)
     if len(data) != prod(shape) * kind.itemsize:
         raise CorruptError(
-            f"{what}: {dtype.value}{list(shape)} has {prod(shape) * kind.itemsize} bytes, got {len(data)}"
+            f"{what}: {dtype.value}{list(shape)} must have {prod(shape) * kind.itemsize} bytes, got {len(data)}"
         )
     return np.frombuffer(data, kind).reshape(shape)
 

@@ -66,7 +66,7 @@ def _frames(items: Iterable[Item], file: str) -> dict[Item, Frame]:
         if item.kind in ENTERS:
             inside = (*inside, item.text("frame_name"))
         if len(inside) > MAX_FRAMES:
-            raise CorruptError(f"{file}: loops within loops, at most {MAX_FRAMES}, got more")
+            raise CorruptError(f"{file}: there can be at most {MAX_FRAMES} loops within loops, got more")
         found[item] = inside
     return found
 
@@ -80,7 +80,7 @@ def _after(item: Item, frame: Frame, file: str) -> Frame:
     if item.kind not in EXITS:
         return frame
     if not frame:
-        raise CorruptError(f"{file}: Exit leaves a loop, got {item.name!r} outside of loops")
+        raise CorruptError(f"{file}: Exit must leave a loop, got {item.name!r} outside of loops")
     return frame[:-1]
 
 
@@ -90,7 +90,7 @@ def _loop(frame: Frame, members: Sequence[Item], file: str) -> tuple[Item, dict[
     conditions = [i for i in members if i.kind == "LoopCond"]
     what = f"{file}: loop {frame[-1]!r}"
     if len(conditions) != 1 or not conditions[0].inputs:
-        raise CorruptError(f"{what}: it has one LoopCond, got {len(conditions)}")
+        raise CorruptError(f"{what}: it must have one LoopCond, got {len(conditions)}")
     starts = [_start(m, what) for m in merges]
     constants = [i for i in members if i.kind in ENTERS and i not in starts]
     arguments = [Item(f"{i.name}/value", ARGUMENT) for i in (*merges, *constants)]
@@ -114,7 +114,7 @@ def _loop(frame: Frame, members: Sequence[Item], file: str) -> tuple[Item, dict[
     }
     entered = [*starts, *constants]
     if not all(i.inputs for i in entered):
-        raise CorruptError(f"{what}: Enter has an input, got none")
+        raise CorruptError(f"{what}: Enter must have an input, got none")
     controls = list(dict.fromkeys(c for i in entered for c in i.controls))
     return Item(name, "While", inputs=[i.inputs[0] for i in entered], controls=controls, nets=nets), exits
 
@@ -122,14 +122,14 @@ def _loop(frame: Frame, members: Sequence[Item], file: str) -> tuple[Item, dict[
 def _start(merge: Item, what: str) -> Item:
     found = [s for s, _ in merge.inputs if s.kind in ENTERS and s.inputs]
     if len(found) != 1 or len(merge.inputs) != 2:
-        raise CorruptError(f"{what}: Merge joins an Enter and a NextIteration, got others in {merge.name!r}")
+        raise CorruptError(f"{what}: Merge must join an Enter and a NextIteration, got others in {merge.name!r}")
     return found[0]
 
 
 def _next(merge: Item, what: str) -> Output:
     found = next(s for s, _ in merge.inputs if s.kind in NEXTS)
     if len(found.inputs) != 1:
-        raise CorruptError(f"{what}: NextIteration has one input, got {len(found.inputs)} in {found.name!r}")
+        raise CorruptError(f"{what}: NextIteration must have one input, got {len(found.inputs)} in {found.name!r}")
     return found.inputs[0]
 
 

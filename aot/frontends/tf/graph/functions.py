@@ -24,7 +24,7 @@ def check_inlined(nodes: Iterable[Message], functions: Mapping[str, Message], fi
     top = list(nodes)
     total = len(top) + sum(times * sizes[name] for name, times in _calls(top, functions))
     if total > MAX_NODES:
-        raise BudgetError(f"{file}: at most {MAX_NODES} nodes once functions are inlined, got {total}")
+        raise BudgetError(f"{file}: there can be at most {MAX_NODES} nodes once functions are inlined, got {total}")
 
 
 def _count(root: str, functions: Mapping[str, Message], sizes: dict[str, int]) -> None:

@@ -69,7 +69,7 @@ class Importer:
     def run(self, net: Net, args: Sequence[Value], scope: Scope, prefix: str) -> list[Value]:
         """Return the results of a net in the graph of `scope`."""
         if len(args) != len(net.arguments):
-            raise CorruptError(f"{self.file}: {net.name!r} has {len(net.arguments)} inputs, got {len(args)}")
+            raise CorruptError(f"{self.file}: {net.name!r} must have {len(net.arguments)} inputs, got {len(args)}")
         env: dict[Output, Value] = {(a, 0): v for a, v in zip(net.arguments, args, strict=True)}
         self.visit(net, env, scope, prefix)
         return [self.get(env, output, net.name) for output in net.results]
@@ -87,7 +87,9 @@ class Importer:
                 continue
             self.count += 1
             if self.count > MAX_NODES:
-                raise BudgetError(f"{self.file}: at most {MAX_NODES} nodes once functions are inlined, got more")
+                raise BudgetError(
+                    f"{self.file}: there can be at most {MAX_NODES} nodes once functions are inlined, got more"
+                )
             inputs = [self.get(env, output, item.name) for output in item.inputs]
             try:
                 outputs = self._item(item, scope, inputs, prefix)
@@ -144,7 +146,7 @@ class Importer:
 
     def _constant(self, item: Item, scope: Scope, name: str) -> OutPort:
         if "value" not in item.attrs:
-            raise CorruptError(f"{self.file}: node {name!r}: a Const has the attribute value, got none")
+            raise CorruptError(f"{self.file}: node {name!r}: a Const must have the attribute value, got none")
         proto, what = item.attrs["value"].tensor, f"{self.file}: node {name!r}"
         try:
             if proto.dtype in COMPLEX:
@@ -193,7 +195,7 @@ class Importer:
         """Return the strings of a constant."""
         data = data_of(value)
         if data is None or data.dtype != object:
-            raise UnsupportedError(f"{item.kind}: its strings are constants, got others in {item.name!r}")
+            raise UnsupportedError(f"{item.kind}: its strings must be constants, got others in {item.name!r}")
         return [str(text) for text in data.reshape(-1)]
 
     # ---- functions and regions
@@ -205,9 +207,9 @@ class Importer:
     def run_function(self, net: Net, args: Sequence[Value], scope: Scope, prefix: str) -> list[Value]:
         """Return the results of a net. CorruptError if it calls itself, or if calls are nested too deeply."""
         if net.name in self.calling:
-            raise CorruptError(f"{self.file}: a function does not call itself, got {net.name!r}")
+            raise CorruptError(f"{self.file}: a function cannot call itself, got {net.name!r}")
         if len(self.calling) >= MAX_DEPTH:
-            raise CorruptError(f"{self.file}: functions within functions, at most {MAX_DEPTH}, got more")
+            raise CorruptError(f"{self.file}: there can be at most {MAX_DEPTH} functions within functions, got more")
         self.calling.append(net.name)
         try:
             return self.run(net, args, scope, prefix)
@@ -225,5 +227,5 @@ class Importer:
         """Return a value that must be a tensor."""
         port = self.tensor(value, scope)
         if port is None:
-            raise UnsupportedError(f"{what}: a branch or a loop takes and gives tensors, got another value")
+            raise UnsupportedError(f"{what}: a branch or a loop must take and give tensors, got another value")
         return port

@@ -88,7 +88,7 @@ def _length(item: Item, number: str) -> int:
         return 0
     count = value.i if value.WhichOneof("value") == "i" else len(value.list.type)
     if not 0 <= count <= MAX_OUTPUTS:
-        raise CorruptError(f"{item.kind}: {number} is 0 to {MAX_OUTPUTS}, got {count}")
+        raise CorruptError(f"{item.kind}: {number} must be 0 to {MAX_OUTPUTS}, got {count}")
     return int(count)
 
 
@@ -104,7 +104,7 @@ def function_net(function: Message, given: Attributes, file: str) -> Net:
     """Return the items of a FunctionDef, called with the attributes `given`."""
     name = function.signature.name
     if any(a.number_attr or a.type_list_attr for a in function.signature.input_arg):
-        raise UnsupportedError(f"{file}: function {name!r}: its arguments are tensors, got a list of some")
+        raise UnsupportedError(f"{file}: function {name!r}: its arguments must be tensors, got a list of some")
     arguments = [Item(a.name, ARGUMENT) for a in function.signature.input_arg]
     items = {a.name: a for a in arguments}
     items |= _items(function.node_def, given, file, name, taken=items)
@@ -126,9 +126,9 @@ def _items(
     reserved = set(taken)
     for node in nodes:
         if not node.name or not node.op:
-            raise CorruptError(f"{file}: a node has a name and an operation, got {node.name!r} and {node.op!r}")
+            raise CorruptError(f"{file}: a node must have a name and an operation, got {node.name!r} and {node.op!r}")
         if node.name in found or node.name in reserved:
-            raise CorruptError(f"{file}: nodes of {where!r} have different names, got {node.name!r} twice")
+            raise CorruptError(f"{file}: nodes of {where!r} must have different names, got {node.name!r} twice")
         found[node.name] = Item(node.name, node.op, _resolved(node, given, file))
     return found
 

@@ -28,7 +28,7 @@ def _net(self: Importer, item: Item, attribute: str) -> Net:
 
 def _needs_inputs(self: Importer, item: Item, inputs: Sequence[Value]) -> None:
     if not inputs:
-        raise CorruptError(f"{self.file}: {item.kind}: {item.name!r} has inputs, got none")
+        raise CorruptError(f"{self.file}: {item.kind}: {item.name!r} must have inputs, got none")
 
 
 @rule("If", "StatelessIf")
@@ -54,7 +54,7 @@ def case(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: st
         net = function_net(self.functions[function.name], function.attr, self.file)
         fills.append(_filled(self, net, f"{name}/branch{k}/"))
     if not fills:
-        raise CorruptError(f"{self.file}: Case: {name!r} has branches, got none")
+        raise CorruptError(f"{self.file}: Case: {name!r} must have branches, got none")
     return _chosen(self, fills, 0, inputs, scope, name)
 
 

@@ -87,7 +87,7 @@ class _States:
         if item.kind not in SWITCHES:
             return self.known[item]
         if len(item.inputs) != 2:
-            raise CorruptError(f"{self.file}: Switch has two inputs, got {len(item.inputs)} in {item.name!r}")
+            raise CorruptError(f"{self.file}: Switch must have two inputs, got {len(item.inputs)} in {item.name!r}")
         condition = self.conditions[item] = self.conditions.get(item) or condition_of(item)
         self.deciders.setdefault(condition, item)
         return {**self.known[item], condition: at}
@@ -103,11 +103,13 @@ class _States:
     def _merge(self, item: Item) -> tuple[Output, State, int]:
         """Return the condition that a Merge joins, its own state, and the number of its input for true."""
         if len(item.inputs) != 2:
-            raise UnsupportedError(f"Merge: two inputs, got {len(item.inputs)} in {item.name!r}")
+            raise UnsupportedError(f"Merge: there must be two inputs, got {len(item.inputs)} in {item.name!r}")
         one, other = (self.after(o) for o in item.inputs)
         joined = [c for c in one if c in other and one[c] != other[c]]
         if len(joined) != 1:
-            raise CorruptError(f"{self.file}: Merge joins the branches of one condition, got others in {item.name!r}")
+            raise CorruptError(
+                f"{self.file}: Merge must join the branches of one condition, got others in {item.name!r}"
+            )
         condition = joined[0]
         state = {c: b for c, b in one.items() if c in other and c != condition}
         return condition, state, 1 if one[condition] == 0 else 0

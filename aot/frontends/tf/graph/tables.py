@@ -32,11 +32,13 @@ def table(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: s
 def fill(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     """Keys and values become the table's; those that are no constants leave it unknown."""
     if len(inputs) < 3:
-        raise CorruptError(f"{item.kind}: a table, keys and values are inputs, got {len(inputs)}")
+        raise CorruptError(f"{item.kind}: a table, keys and values must be inputs, got {len(inputs)}")
     keys, values = (data_of(v) for v in inputs[1:3])
     if keys is not None and values is not None:
         if keys.ndim != 1 or keys.shape != values.shape:
-            raise CorruptError(f"{item.kind}: a vector of keys and a value for each, got {keys.shape}, {values.shape}")
+            raise CorruptError(
+                f"{item.kind}: there must be a vector of keys and a value for each, got {keys.shape}, {values.shape}"
+            )
         self.tables[self.handle(inputs[0], item).name] = (keys, values)
     return []
 
@@ -45,7 +47,7 @@ def fill(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: st
 def fill_from_file(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     """Lines of an asset become keys and values; a table of another file stays unknown."""
     if len(inputs) < 2:
-        raise CorruptError(f"{item.kind}: a table and the name of a file are inputs, got {len(inputs)}")
+        raise CorruptError(f"{item.kind}: a table and the name of a file must be inputs, got {len(inputs)}")
     filled, paths = self.handle(inputs[0], item).name, self.texts(inputs[1], item)
     if self.folder is None or paths[:1] != paths or paths[0] not in self.assets:
         self.unfilled[filled] = f"tables are filled with constants or from assets of a SavedModel, got {paths}"
@@ -66,7 +68,7 @@ def fill_from_file(self: Importer, item: Item, scope: Scope, inputs: list[Value]
 def find(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     """A foreign lookup whose inputs are keys, values, the keys to look up, and the default."""
     if len(inputs) < 3:
-        raise CorruptError(f"{item.kind}: a table, keys and a default are inputs, got {len(inputs)}")
+        raise CorruptError(f"{item.kind}: a table, keys and a default must be inputs, got {len(inputs)}")
     given = [self.tensor_of(v, scope, item.kind) for v in inputs[1:3]]
     known, reason = _known(self, item, inputs)
     if known is None:

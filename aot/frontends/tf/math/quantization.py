@@ -26,7 +26,7 @@ def _fake_quant(node: TfNode, x: OutPort, low: OutPort, high: OutPort) -> OutPor
     """Quantise to a grid on which 0 lies, for which the limits move; limits 0 and 0 give 0."""
     build, bits = node.build, node.integer("num_bits")
     if not 2 <= bits <= 16:
-        raise ModelError(f"{node.kind}: num_bits is 2 to 16, got {bits}")
+        raise ModelError(f"{node.kind}: num_bits must be 2 to 16, got {bits}")
     least, most = int(node.flag("narrow_range")), (1 << bits) - 1
     step = build.Divide(build.Subtract(high, low), float(most - least))
     zero = build.Subtract(node.like(least, low), build.Divide(low, step))

@@ -21,7 +21,9 @@ def windowing(node: TfNode, rank: int) -> Windowing:
     dilations = spatial(node, node.integers("dilations", (1,) * rank), rank, 1)
     pads = node.integers("explicit_paddings") if auto is AutoPad.EXPLICIT else (0,) * 2 * rank
     if len(pads) != 2 * rank:
-        raise ModelError(f"{node.kind}: explicit_paddings has two numbers for each of {rank} axes, got {len(pads)}")
+        raise ModelError(
+            f"{node.kind}: explicit_paddings must have two numbers for each of {rank} axes, got {len(pads)}"
+        )
     pairs = spatial(node, tuple(zip(pads[::2], pads[1::2], strict=True)), rank, (0, 0))
     begins, ends = tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
     return Windowing(strides, dilations, begins, ends, auto)

@@ -40,14 +40,14 @@ def to_channels_last(node: TfNode, y: OutPort, last: bool | None = None) -> OutP
 def image(node: TfNode, x: OutPort, rank: int) -> OutPort:
     """`x`, checked to have `rank` axes."""
     if x.type.rank != rank:
-        raise ModelError(f"{node.kind}: inputs have {rank} axes, got {x.type}")
+        raise ModelError(f"{node.kind}: inputs must have {rank} axes, got {x.type}")
     return x
 
 
 def spatial(node: TfNode, values: Sequence[T], rank: int, one: T) -> tuple[T, ...]:
     """Return the entries of spatial axes; those of batch and channels must be `one`."""
     if len(values) != rank:
-        raise ModelError(f"{node.kind}: a number for each of {rank} axes, got {len(values)}")
+        raise ModelError(f"{node.kind}: there must be a number for each of {rank} axes, got {len(values)}")
     last = is_channels_last(node, rank)
     inner, others = (values[1:-1], (values[0], values[-1])) if last else (values[2:], values[:2])
     node.refuse(any(v != one for v in others), "windows over the batch or channels are not supported")

@@ -79,5 +79,7 @@ def pad_apart(node: TfliteNode, x: OutPort, value: OutPort) -> OutPort:
     low, high, between = (node.integers(f"{n}_padding", ()) for n in ("edge_low", "edge_high", "interior"))
     node.refuse(any(between), "padding between elements is not supported")
     if len(low) != x.type.rank or len(high) != x.type.rank:
-        raise ModelError(f"{node.kind}: a number for each of {x.type.rank} axes, got {len(low)} and {len(high)}")
+        raise ModelError(
+            f"{node.kind}: there must be a number for each of {x.type.rank} axes, got {len(low)} and {len(high)}"
+        )
     return node.build.Pad(x, node.list(low), node.list(high), node.single(value))

@@ -57,7 +57,7 @@ def concatenation(node: TfliteNode, *xs: OutPort) -> OutPort:
 def joined(node: TfliteNode, *xs: OutPort) -> OutPort:
     """Tensors along the axis of the options."""
     if not xs:
-        raise ModelError(f"{node.kind}: there is 1 input or more, got none")
+        raise ModelError(f"{node.kind}: there must be 1 input or more, got none")
     axis = node.axis(node.integer("axis", 0), xs[0].type.rank)
     return xs[0] if len(xs) == 1 else node.build.Concat(*xs, axis=axis)
 
@@ -127,7 +127,7 @@ def iota(node: TfliteNode) -> OutPort:
     build, sizes = node.build, node.output_tensors[0].shape
     axis, dtype = node.integer("iota_dimension", 0), node.output_type()
     if not 0 <= axis < len(sizes):
-        raise ModelError(f"{node.kind}: iota_dimension is an axis of the output, got {axis}")
+        raise ModelError(f"{node.kind}: iota_dimension must be an axis of the output, got {axis}")
     line = build.Range(node.scalar(0), node.scalar(sizes[axis]), node.scalar(1), output_type=DType.I64)
     others = [a for a in range(len(sizes)) if a != axis]
     return build.Broadcast(node.cast(build.Unsqueeze(line, node.list(others)), dtype), node.list(sizes))

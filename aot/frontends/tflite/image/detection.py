@@ -24,10 +24,10 @@ def detection_post_process(node: TfliteNode, codes: OutPort, scores: OutPort, an
     build, facts = node.build, flexible(node)
     needed = ("max_detections", "num_classes", *SCALES, *(f"nms_{n}_threshold" for n in LIMITS))
     if not all(isinstance(facts.get(name), int | float) for name in needed):
-        raise ModelError(f"{node.kind}: options are numbers {', '.join(needed)}, got {sorted(facts)}")
+        raise ModelError(f"{node.kind}: options must be numbers {', '.join(needed)}, got {sorted(facts)}")
     most, limits = int(facts["max_detections"]), _limits(node, facts)
     if not 0 < most < 1 << 16:
-        raise ModelError(f"{node.kind}: max_detections is 1 to 65535, got {most}")
+        raise ModelError(f"{node.kind}: max_detections must be 1 to 65535, got {most}")
     boxes = _decoded(node, codes, anchors, [float(facts[name]) for name in SCALES])
     count = int(facts["num_classes"])
     offset = node.extent(scores, 2, "the number of classes") - count

@@ -46,7 +46,7 @@ def region_of_landmarks(node: TfliteNode, x: OutPort) -> OutPort:
     points = node.build.Reshape(x, node.list([1, -1, 3])) if is_first else x
     if x.shape[:-1] != (1, 1, 1) if is_first else x.type.rank != 3 or x.shape[0] != 1 or x.shape[2] != 3:
         raise ModelError(
-            f"{node.kind}: landmarks are {'[1, 1, 1, 3 count]' if is_first else '[1, count, 3]'}, got {x.type}"
+            f"{node.kind}: landmarks must be {'[1, 1, 1, 3 count]' if is_first else '[1, count, 3]'}, got {x.type}"
         )
     last = node.extent(points, 1, "the number of landmarks") - 1
     crop = _first_crop(node, facts, points, last) if is_first else _second_crop(node, facts, points, last)
@@ -74,7 +74,7 @@ def _second_crop(node: TfliteNode, facts: dict[str, Any], points: OutPort, last:
     sizes = [whole(node, facts, f"output_{side}", 1) for side in ("width", "height")]
     scales = [real(node, facts, f"scale_{axis}") for axis in "xy"]
     if min(scales) <= 0:
-        raise ModelError(f"{node.kind}: scales are above 0, got {scales}")
+        raise ModelError(f"{node.kind}: scales must be above 0, got {scales}")
     angle = node.tf("Atan2", *_between(node, facts, points, last))
     return _Crop(
         turn=node.build.Subtract(real(node, facts, "target_rotation_radians"), angle),
@@ -147,7 +147,7 @@ def crop_by_corners(node: TfliteNode, x: OutPort, matrix: OutPort) -> OutPort:
     mode, sizes = facts.get("mode", "bilinear"), wholes(node, facts, "output_size", 1)
     node.refuse(mode != "bilinear", f"mode bilinear is supported, got {mode}")
     if len(sizes) != 2:
-        raise ModelError(f"{node.kind}: output_size is a height and a width, got {sizes}")
+        raise ModelError(f"{node.kind}: output_size must be a height and a width, got {sizes}")
     return _sampled(node, x, matrix, sizes, 0.0)
 
 
@@ -155,7 +155,7 @@ def _sampled(node: TfliteNode, x: OutPort, matrix: OutPort, sizes: list[int], ce
     """Return the image at places M (column + centre, row + centre) - centre, interpolated; 0 where one is outside."""
     build = node.build
     if node.image(x).shape[0] != 1:
-        raise ModelError(f"{node.kind}: images are [1, height, width, channels], got {x.type}")
+        raise ModelError(f"{node.kind}: images must be [1, height, width, channels], got {x.type}")
     height, width, channels = (node.extent(x, a, "the size of images") for a in (1, 2, 3))
     node.refuse(not height or not width, "images without pixels are not supported")
     across, down = _moved(node, matrix, *_grid(node, sizes, centre))
@@ -203,7 +203,7 @@ def _moved(
     """Return x and y of points, [count] each, after a matrix whose shifts are multiplied by `scale`."""
     build = node.build
     if matrix.shape != MATRIX:
-        raise ModelError(f"{node.kind}: matrices are [1, 4, 4], got {matrix.type}")
+        raise ModelError(f"{node.kind}: matrices must be [1, 4, 4], got {matrix.type}")
     flat = build.Reshape(matrix, node.list([16]))
 
     def cell(number: int) -> OutPort:
@@ -227,7 +227,7 @@ def moved_landmarks(node: TfliteNode, x: OutPort, matrix: OutPort) -> OutPort:
     count = whole(node, facts, "dimensions", 2, 3) if "dimensions" in facts else own
     scale = real(node, facts, "scale") if "scale" in facts else 1.0
     if count not in (2, 3) or own % count:
-        raise ModelError(f"{node.kind}: points have 2 or 3 coordinates, got {x.type}")
+        raise ModelError(f"{node.kind}: points must have 2 or 3 coordinates, got {x.type}")
     points = build.Reshape(x, node.list([-1, count]))
     columns: Any = build.Split(points, node.scalar(1), num_splits=count, outputs=count).node.out_ports().values()
     flat = [build.Reshape(p, node.list([-1])) for p in columns]

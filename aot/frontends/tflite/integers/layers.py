@@ -93,7 +93,7 @@ def fully_connected(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | No
     build = node.build
     node.refuse(node.integer("weights_format", 0) != 0, "shuffled weights are not supported")
     if w.type.rank != 2:
-        raise ModelError(f"{node.kind}: weights are [outputs, inputs], got {w.type}")
+        raise ModelError(f"{node.kind}: weights must be [outputs, inputs], got {w.type}")
     narrow = x.type.dtype is not DType.I16
     plain, weights = _operands(node, x, w, w.shape[1:])
     total = build.MatMul(rows(node, plain, w), weights, transpose_b=True)

@@ -111,7 +111,7 @@ class IntegerCell:
         found = self.node.attrs.get("intermediates", ())
         q = found[i].quantization if i < len(found) else None
         if q is None or not q.scales or not q.scales[0]:
-            raise ModelError(f"{self.node.kind}: intermediate tensor {i} has a scale above 0, got none")
+            raise ModelError(f"{self.node.kind}: intermediate tensor {i} must have a scale above 0, got none")
         return q
 
     @property
@@ -278,7 +278,9 @@ def svdf(
     node.refuse(not known, f"data of i8 with a state of i8 or i16 is supported, got {types}")
     features, times = (node.known(w, "weights").astype(np.int64) for w in (by_feature, by_time))
     if features.ndim != 2 or times.ndim != 2 or len(features) != len(times) or rank < 1 or len(times) % rank:
-        raise ModelError(f"{node.kind}: weights have a row for each filter, a multiple of the rank {rank}, got others")
+        raise ModelError(
+            f"{node.kind}: weights must have a row for each filter, a multiple of the rank {rank}, got others"
+        )
     filters, memory = times.shape
     data, held_q = whole_input(node, 0), whole_input(node, 4)
     factor = single(single(data.scales[0] * whole_input(node, 1).scales[0]) / held_q.scales[0])

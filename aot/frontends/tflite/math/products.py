@@ -33,7 +33,7 @@ def fully_connected(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | No
     build = node.build
     node.refuse(node.integer("weights_format", 0) != 0, "shuffled weights are not supported")
     if w.type.rank != 2:
-        raise ModelError(f"{node.kind}: weights are [outputs, inputs], got {w.type}")
+        raise ModelError(f"{node.kind}: weights must be [outputs, inputs], got {w.type}")
     y = build.MatMul(rows(node, x, w), node.cast(w, x.type.dtype), transpose_b=True)
     if bias is not None:
         y = build.Add(y, node.cast(bias, y.type.dtype))

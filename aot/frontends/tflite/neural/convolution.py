@@ -25,7 +25,7 @@ def steps(node: TfliteNode, axes: tuple[str, ...] = PLANE) -> tuple[int, ...]:
     """Strides along the spatial axes."""
     found = tuple(node.integer(f"stride_{a}", 1) for a in axes)
     if any(s < 1 for s in found):
-        raise ModelError(f"{node.kind}: strides are 1 or more, got {found}")
+        raise ModelError(f"{node.kind}: strides must be 1 or more, got {found}")
     return found
 
 
@@ -33,7 +33,7 @@ def windowing(node: TfliteNode, axes: tuple[str, ...] = PLANE) -> dict[str, Any]
     """Strides, dilations and padding as attributes of a convolution."""
     dilations = tuple(node.integer(f"dilation_{a}_factor", 1) for a in axes)
     if any(d < 1 for d in dilations):
-        raise ModelError(f"{node.kind}: dilations are 1 or more, got {dilations}")
+        raise ModelError(f"{node.kind}: dilations must be 1 or more, got {dilations}")
     none = (0,) * len(axes)
     shared = {"pads_begin": none, "pads_end": none, "auto_pad": padding(node)}
     return {"strides": steps(node, axes), "dilations": dilations, **shared}
@@ -59,7 +59,7 @@ def convolved(node: TfliteNode, x: OutPort, w: OutPort, axes: tuple[str, ...] = 
     count = node.extent(w, 0, "the number of outputs")
     groups = channels // own if own else 0
     if not groups or channels % own or count % groups:
-        raise ModelError(f"{node.kind}: channels are a multiple of the weights' inputs, got {x.type} and {w.type}")
+        raise ModelError(f"{node.kind}: channels must be a multiple of the weights' inputs, got {x.type} and {w.type}")
     return build.GroupConvolution(plain, node.reshape(weights, (groups, count // groups, *weights.shape[1:])), **fields)
 
 
@@ -128,7 +128,7 @@ def dilate(node: TfliteNode, x: OutPort, dilations: OutPort, value: OutPort) -> 
     """Elements set apart: `value` between them."""
     build, rank, found = node.build, x.type.rank, node.ints(dilations, "dilations")
     if len(found) != rank or any(d < 1 for d in found):
-        raise ModelError(f"{node.kind}: a dilation of 1 or more for each of {rank} axes, got {found}")
+        raise ModelError(f"{node.kind}: there must be a dilation of 1 or more for each of {rank} axes, got {found}")
     fill = node.single(value)
     for axis, step in enumerate(found):
         if step > 1:

@@ -33,7 +33,7 @@ def pooling(node: TfliteNode) -> TfliteNode:
     """Return the call with the options of pooling as attributes of MAX_POOL_2D."""
     kind, *sizes, activation = numbers(node, 6)
     if not all(0 < size < MAX_PIXELS for size in sizes):
-        raise ModelError(f"{node.kind}: strides and windows are 1 to {MAX_PIXELS - 1}, got {sizes}")
+        raise ModelError(f"{node.kind}: strides and windows must be 1 to {MAX_PIXELS - 1}, got {sizes}")
     read: dict[str, Any] = dict(zip(POOLING, sizes, strict=True))
     read |= {"padding": padding(node, kind), "fused_activation_function": activation}
     return replace(node, attrs={**node.attrs, **read})
@@ -86,7 +86,7 @@ def transpose_conv_with_bias(node: TfliteNode, x: OutPort, w: OutPort, bias: Out
     kind, across, down = numbers(node, 3)
     name = ("SAME", "VALID")[padding(node, kind)]
     if not 0 < across < MAX_PIXELS or not 0 < down < MAX_PIXELS:
-        raise ModelError(f"{node.kind}: strides are 1 to {MAX_PIXELS - 1}, got {down} and {across}")
+        raise ModelError(f"{node.kind}: strides must be 1 to {MAX_PIXELS - 1}, got {down} and {across}")
     build, strides = node.build, (down, across)
     extents = [node.extent(node.image(x), a, "the size of images") for a in (1, 2)]
     kernel = [node.extent(node.image(w), a, "the size of windows") for a in (1, 2)]

@@ -14,7 +14,7 @@ def windows(node: TfliteNode) -> dict[str, Any]:
     """Attributes of a pooling operation."""
     kernel = tuple(node.integer(f"filter_{a}", 0) for a in ("height", "width"))
     if any(k < 1 for k in kernel):
-        raise ModelError(f"{node.kind}: windows have 1 element or more, got {kernel}")
+        raise ModelError(f"{node.kind}: windows must have 1 element or more, got {kernel}")
     none = (0, 0)
     return {"kernel": kernel, "strides": steps(node), "pads_begin": none, "pads_end": none, "auto_pad": padding(node)}
 
