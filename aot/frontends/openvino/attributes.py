@@ -149,7 +149,7 @@ def static_shape(text: str, layer: str) -> tuple[int, ...]:
 def check_elements(dims: tuple[int, ...], layer: str) -> None:
     if len(dims) > 64 or any(d < 0 for d in dims) or prod(d or 1 for d in dims) > MAX_ELEMENTS:
         shown = ",".join(map(str, dims[:8]))
-        rule = "a tensor has at most 2^48 elements and no negative dimension"
+        rule = "a tensor can have at most 2^48 elements and no negative dimension"
         raise CorruptError(f"layer {layer!r}: {rule}, got [{shown}]")
 
 
