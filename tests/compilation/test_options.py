@@ -20,7 +20,7 @@ def test_options_are_tuples(given: dict[str, Any]) -> None:
     [
         ((3,), "model must be .* got int"),
         ((None,), "got NoneType"),
-        (("m.xml", "CPU"), "options is .* got str"),
+        (("m.xml", "CPU"), "options must be .* got str"),
     ],
 )
 def test_arguments_of_other_types(arguments: tuple[Any, ...], text: str) -> None:

@@ -52,7 +52,7 @@ def test_bytes_are_cached_by_their_content(tmp_path: Path) -> None:
     [
         (b"", {}, CorruptError, "got an empty file"),
         (b"\0" * 100, {}, Exception, "."),
-        (7, {}, UsageError, "model is a path, bytes, a ModelProto or a graph, got int"),
+        (7, {}, UsageError, "model must be a path, bytes, a ModelProto or a graph, got int"),
         (onnx.ModelProto, {}, UsageError, "got "),
         ("m.xml", {"output": "m.so", "cache_dir": "c"}, UsageError, "cannot be given together"),
     ],

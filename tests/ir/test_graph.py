@@ -194,7 +194,7 @@ def test_interpret_shows_every_value_once() -> None:
 
 def test_interpret_refuses() -> None:
     graph = parse_graph(TEXT)
-    with pytest.raises(UsageError, match="2 inputs must be given, got 1"):
+    with pytest.raises(UsageError, match="2 inputs are needed, got 1"):
         interpret(graph, [X])
     with pytest.raises(InternalError, match=r"MatMul: the reference failed on float32\[3, 4\], float32.*in layer 'a'"):
         interpret(graph, [Y, Y])

@@ -106,7 +106,7 @@ WRONG: list[tuple[Any, Any, str]] = [
     (lambda p, x: p.Relux(x), lambda b, x: x, "did you mean Relu"),
     (lambda p, x: p.Softmax(x, axi=1), lambda b, x: x, "Softmax has the attributes axis, got axi"),
     (lambda p, x: x, lambda b, x: x, "a pattern must return an operation"),
-    (lambda p, x: p.Relu("x"), lambda b, x: x, "inputs of Relu are parameters, operations or numbers"),
+    (lambda p, x: p.Relu("x"), lambda b, x: x, "inputs of Relu must be parameters, operations or numbers"),
     (lambda p, x: p.Relu(x), lambda b, y: y, "has the parameters of the pattern behind the first one, x, got y"),
 ]
 

@@ -105,7 +105,7 @@ WRONG = [
     (DATA + 'layers { layer { name: "a" } }', UnsupportedError, "has the fields", "upgrade_net_proto_text"),
     (DATA + 'layers { bottom: "data" top: "y" }', UnsupportedError, "of V1 or later", "upgrade_net_proto_text"),
     (DATA + "layer { name: ", CorruptError, "in text", ""),
-    (DATA + layer("ReLU", "a", ["x"], ["y"]), CorruptError, "gives blob 'x'", ""),
+    (DATA + layer("ReLU", "a", ["x"], ["y"]), CorruptError, "must give blob 'x'", ""),
     (DATA + layer("ReLU", "a", ["data"], ["y", "z"]), AotError, "ReLU", ""),
     (DATA + CONV, UnsupportedError, "of its name, or the only one. the blobs", ""),
     (DATA + layer("Filter", "a", ["data"], ["y"]), UnsupportedError, "there is no conversion", ""),

@@ -74,8 +74,8 @@ def _set(kind: str, key: str, value: Any) -> Callable[[Any], None]:
 
 
 WRONG: tuple[tuple[Callable[[Any], None], type[AotError], str], ...] = (
-    (_set("1.add", "I", [{"%": 2}, {"%": 9}]), CorruptError, "gives value 9"),
-    (_set("1.add", "I", [{"%": 3}, {"%": 1}]), CorruptError, "gives value 3"),
+    (_set("1.add", "I", [{"%": 2}, {"%": 9}]), CorruptError, "must give value 9"),
+    (_set("1.add", "I", [{"%": 3}, {"%": 1}]), CorruptError, "must give value 3"),
     (_set("1.add", "I", [{"%": 2}]), AotError, "1 inputs do not fit it"),
     (_set("1.add", "#", "1.fft_c2c"), UnsupportedError, "fft_c2c in 'fft_c2c.2': there is no conversion"),
     (_set("1.fetch", "A", []), CorruptError, "must be a program of PaddlePaddle"),
@@ -99,7 +99,7 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     weights = files(tmp_path).with_suffix(".pdiparams")
     whole = weights.read_bytes()
     changed = (
-        (whole[:-1], r"w: a tensor of \[2, 3\] lies in the file"),
+        (whole[:-1], r"w: a tensor of \[2, 3\] must lie in the file"),
         (whole + b"\0", "1 tensors fill the file"),
         (whole[:10], "the file must have a tensor"),
         (b"\1" + whole[1:], "version 0 of tensors"),

@@ -65,7 +65,7 @@ def entering(depth: int) -> Any:
 
 CASES: dict[str, tuple[Make, type[AotError], str]] = {
     "no nodes": (messages.GraphDef, CorruptError, "an empty file"),
-    "no name": (lambda: graph(("Relu", "", "x")), CorruptError, "a node has a name and an operation"),
+    "no name": (lambda: graph(("Relu", "", "x")), CorruptError, "a node must have a name and an operation"),
     "two of a name": (lambda: graph(RELU, RELU), CorruptError, "have different names, got 'y' twice"),
     "no such input": (lambda: graph(("Relu", "y", "none")), CorruptError, "'y' reads 'none', which nothing makes"),
     "no such output": (lambda: graph(("Relu", "y", "x:3")), CorruptError, "but Placeholder has 1 outputs"),
@@ -89,12 +89,12 @@ CASES: dict[str, tuple[Make, type[AotError], str]] = {
     "short data": (
         lambda: graph(("Const", "c", {"value": tensor(FLOAT, [3], tensor_content=b"1234")}), ("Add", "y", "x", "c")),
         CorruptError,
-        r"f32\[3\] has 12 bytes, got 4",
+        r"f32\[3\] must have 12 bytes, got 4",
     ),
     "long data": (
         lambda: graph(("Const", "c", {"value": tensor(INT32, [1], int_val=[1, 2])}), ("Add", "y", "x", "c")),
         CorruptError,
-        "has 1 elements, got 2",
+        "must have 1 elements, got 2",
     ),
     "no such function": (lambda: graph(("PartitionedCall", "y", "x", {"f": "g"})), UnsupportedError, "outputs"),
     "calls itself": (lambda: with_outputs(calls("f", "f")), CorruptError, "a function cannot call itself, got 'f'"),
@@ -109,12 +109,12 @@ CASES: dict[str, tuple[Make, type[AotError], str]] = {
     "loop without condition": (
         lambda: loop(("Merge", "m", "e", "n"), ("NextIteration", "n", "m"), ("Exit", "y", "m")),
         CorruptError,
-        "it has one LoopCond, got 0",
+        "it must have one LoopCond, got 0",
     ),
     "merge of one branch": (
         lambda: graph(("Switch", "s", "x", "x"), ("Relu", "a", "s:1"), ("Merge", "y", "a", "a")),
         CorruptError,
-        "joins the branches of one condition",
+        "must join the branches of one condition",
     ),
     "switch of one input": (
         lambda: graph(("Switch", "s", "x"), ("Relu", "a", "s"), ("Relu", "b", "s:1"), ("Merge", "y", "a", "b")),
@@ -190,7 +190,7 @@ def test_several_graphs_and_newer_schemas_are_refused(tmp_path: Path) -> None:
     model = messages.SavedModel.FromString(file.read_bytes())
     model.meta_graphs.add().CopyFrom(model.meta_graphs[0])
     file.write_bytes(model.SerializeToString())
-    with pytest.raises(UnsupportedError, match="one graph has the tag 'serve'"):
+    with pytest.raises(UnsupportedError, match="one graph must have the tag 'serve'"):
         aot.read_model(folder)
     model.saved_model_schema_version = 2
     file.write_bytes(model.SerializeToString())
@@ -232,10 +232,10 @@ def test_checkpoints_are_read(tmp_path: Path) -> None:
         ({"offset": -1}, "lies inside of its file"),
         ({"offset": 2**62, "size": 2**62}, "lies inside of its file"),
         ({"size": -8}, "lies inside of its file"),
-        ({"shard_id": 1}, "its file is one of 1, got number 1"),
-        ({"shard_id": -1}, "its file is one of 1"),
+        ({"shard_id": 1}, "its file must be one of 1, got number 1"),
+        ({"shard_id": -1}, "its file must be one of 1"),
         ({"crc32c": 1}, "have not the checksum"),
-        ({"shape": [3]}, r"f32\[3\] has 12 bytes, got 8"),
+        ({"shape": [3]}, r"f32\[3\] must have 12 bytes, got 8"),
         ({"shape": [2**40, 2**40]}, "bytes, got 8"),
         ({"shape": [-1]}, "its shape must be known"),
         ({"dtype": 20}, "element type resource"),

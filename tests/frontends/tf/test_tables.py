@@ -181,12 +181,12 @@ HOSTILE: dict[str, tuple[bytes | None, dict[str, Any], str]] = {
     "no name": (LINES, {"name": ""}, "an asset must be a file in the folder assets"),
     "no file": (None, {}, "the asset 'words.txt' must be a file in the folder assets, got none"),
     "the folder": (LINES, {"name": "."}, "the asset '.' must be a file in the folder assets, got none"),
-    "too few lines": (LINES, {"vocab_size": 5}, "it has 5 lines, got 3"),
+    "too few lines": (LINES, {"vocab_size": 5}, "it must have 5 lines, got 3"),
     "an empty line": (b"a\n\nb\n", {}, "got the empty line 1"),
-    "numbers of lines as floats": (LINES, {"values": FLOAT}, "numbers of lines are i64, got f32"),
-    "no such column": (LINES, {"value_index": 1}, "line 0 has column 1, got 1 columns"),
-    "a negative column": (LINES, {"value_index": -7}, "line 0 has column -7"),
-    "no number": (b"a\t1_0\n", {"key_index": 0, "value_index": 1}, "holds numbers, got '1_0'"),
+    "numbers of lines as floats": (LINES, {"values": FLOAT}, "numbers of lines must be i64, got f32"),
+    "no such column": (LINES, {"value_index": 1}, "line 0 must have column 1, got 1 columns"),
+    "a negative column": (LINES, {"value_index": -7}, "line 0 must have column -7"),
+    "no number": (b"a\t1_0\n", {"key_index": 0, "value_index": 1}, "must hold numbers, got '1_0'"),
     "a number that is too large": (b"a\t99999999999999999999\n", {"key_index": 0, "value_index": 1}, "too large"),
 }
 

@@ -113,7 +113,7 @@ def test_numbers_must_fit_the_input(options: dict[str, Any], message: str) -> No
 
 
 def test_integers_and_networks_without_images_are_refused() -> None:
-    with pytest.raises(UsageError, match="an input of floats, got 'x0' of u8"):
+    with pytest.raises(UsageError, match="the input must have floats, got 'x0' of u8"):
         changed(graph_of(relu, IMAGE, dtype=DType.U8), mean=((0, (1.0,)),))
     with pytest.raises(UsageError, match="an input of rank 4 with 3 channels, got x0"):
         changed(graph_of(relu, (2, 4, 6, 5)), reverse=("",))
