@@ -41,7 +41,7 @@ def _entry(name: str, form: Keyword, key: object, value: object) -> tuple[Any, .
             raise TypeError
         return form.read(key, value)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"compile: {name} must have entries {form.form}, got {key!r}: {value!r}") from error
+        raise UsageError(f"compile: {name} must have entries: {form.form}, got {key!r}: {value!r}") from error
 
 
 def _plain(name: str, value: object) -> object:

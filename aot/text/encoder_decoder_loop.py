@@ -89,7 +89,7 @@ class EncoderDecoderLoop(TokenLoop):
     def _check(self, what: str, ids: Sequence[int]) -> None:
         """Raise UsageError unless these are tokens, one or more."""
         if not ids or not all(0 <= n < self._words for n in ids):
-            raise UsageError(f"{what}: tokens are 0 to {self._words - 1}, got {list(ids)[:9]}")
+            raise UsageError(f"{what}: tokens must be 0 to {self._words - 1}, got {list(ids)[:9]}")
 
     def _continue(self, ids: Sequence[int], made: Continuation) -> None:
         sampler, logits = Sampler(made.sampling), self.feed(ids)

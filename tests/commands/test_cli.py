@@ -185,7 +185,7 @@ def test_dump_of_groups_says_why_schedules_were_chosen() -> None:
     assert [line for line in verbose.splitlines() if line not in reasons] == plain.splitlines()
     assert any("a product: lanes" in r for r in reasons) and any("register tile of" in r for r in reasons)
     refused = aot("dump", MODEL, "--stage", "loops", "-v", code=2).stderr
-    assert "--verbose goes with --stage groups, got loops" in refused
+    assert "--verbose needs --stage groups, got loops" in refused
 
 
 def test_passes_are_timed_and_checked(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 def test_a_library_of_another_network_is_no_language_model(library: Path) -> None:
     for command_line in (("generate", library, "hi"), ("chat", library, "hi"), ("generate", library, "1", "--ids")):
         error = aot(*command_line, code=2).stderr
-        assert "a language model has input_ids" in error and "got image" in error
+        assert "a language model must have input_ids" in error and "got image" in error
 
 
 def test_version_is_printed() -> None:

@@ -145,7 +145,7 @@ def test_sizes_from_data_in_every_version() -> None:
         (["n=0"], {}, "--specialise n: the dimension is 1 to 64, got 0"),
         (["n=65"], {}, "--specialise n: the dimension is 1 to 64, got 65"),
         (["n=8,1,8"], {}, "--specialise n: each size must be given once, got 8 twice"),
-        (["n=1", "n=8"], {}, "--specialise n: one option takes all sizes"),
+        (["n=1", "n=8"], {}, "--specialise n: all sizes must be in one option"),
         (["n=4"], {"dims": (("n", 4, 4),)}, "n: a dimension that varies, got one that is always 4"),
         (["x.d1=20"], {}, "--specialise x.d1: a dimension that varies, got one that is always 20"),
         ([f"n={','.join(map(str, range(1, 34)))}"], {}, "at most 32 versions, one for each combination, got 33"),

@@ -51,5 +51,5 @@ def test_an_attribute_without_default_must_be_there(tmp_path: Path) -> None:
 def test_an_attribute_of_an_unknown_type_is_refused() -> None:
     def wrong(node: Any, *, size: complex = 1j) -> Any: ...
 
-    with pytest.raises(UsageError, match=r"attribute size is one of int, float, .*, got complex"):
+    with pytest.raises(UsageError, match=r"attribute size must be one of int, float, .*, got complex"):
         with_attributes(wrong)

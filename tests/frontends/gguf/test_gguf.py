@@ -156,7 +156,7 @@ def test_the_tokenizer_stays_with_the_graph(tmp_path: Path) -> None:
 WRONG = {
     "another architecture": ({"general.architecture": "mamba"}, UnsupportedError, "architectures llama, .* got mamba"),
     "no layers": ({"llama.block_count": 0}, CorruptError, "llama.block_count is an integer from 1"),
-    "more layers": ({"llama.block_count": 3}, CorruptError, "the network has a tensor 'blk.2.attn_norm.weight'"),
+    "more layers": ({"llama.block_count": 3}, CorruptError, "the network must have a tensor 'blk.2.attn_norm.weight'"),
     "fewer layers": ({"llama.block_count": 1}, UnsupportedError, "all tensors belong to the network, got 9 others"),
     "a text for a number": ({"llama.embedding_length": "wide"}, CorruptError, "embedding_length is an integer"),
     "heads that do not divide": ({"llama.attention.head_count_kv": 3}, CorruptError, "is a multiple of"),
@@ -177,7 +177,7 @@ WRONG = {
         "freq_base is more than 1, got 1.0",
     ),
     "an odd alignment": ({"general.alignment": 33}, CorruptError, "the alignment is a power of two, got 33"),
-    "another width": ({"llama.embedding_length": 128}, CorruptError, "'token_embd.weight' has rows of 128"),
+    "another width": ({"llama.embedding_length": 128}, CorruptError, "'token_embd.weight' must have rows of 128"),
 }
 
 

@@ -29,7 +29,7 @@ EVERY, CUT = 8, 40
 REFUSED = (  # what is said of requests to a server
     "messages: must be one message of the user, as the model has no chat template, got user, user",
     "tools: must be left out, as the model has no chat template",
-    "source: tokens are 0 to 95, got [96]",
+    "source: tokens must be 0 to 95, got [96]",
     "start: must be a list of tokens",
     "grammar: the tokenizer must have a token that ends an answer, got none",
 )
@@ -85,7 +85,7 @@ def test_tokens_of_a_library_are_those_of_pytorch(library: tuple[Path, dict[str,
     assert EncoderDecoderLoop(model, source).feed(forced[: CUT + 1]).tobytes() == logits[CUT].tobytes()
     with pytest.raises(UsageError, match="lengths of the 3 parts must not be negative"):
         loop.feed([5] * 129)  # of 192 positions, 64 are taken
-    with pytest.raises(UsageError, match="source: tokens are 0 to 95, got"):
+    with pytest.raises(UsageError, match="source: tokens must be 0 to 95, got"):
         EncoderDecoderLoop(model, source_inputs([1 << 40]))
     ids, tokens = (",".join(map(str, found[name].tolist())) for name in ("source", "tokens"))
     given = ["generate", str(path), ids, "--ids"]
@@ -145,7 +145,7 @@ def test_a_server_answers_with_tokens_of_pytorch(library: tuple[Path, dict[str, 
     [
         ("t5", {"architectures": ["T5EncoderModel"]}, "encoders with a decoder that gives logits of words can be read"),
         ("t5", {"num_layers": -1}, "num_layers is an integer from 1"),
-        ("t5", {"num_layers": 3}, r"has a tensor 'encoder.block.2.layer.0.layer_norm.weight', got"),
+        ("t5", {"num_layers": 3}, r"must have a tensor 'encoder.block.2.layer.0.layer_norm.weight', got"),
         ("t5", {"num_decoder_layers": 1}, r"all tensors belong to the network, got \d+ others: 'decoder.block.1"),
         ("t5", {"feed_forward_proj": "gated-sin"}, "functions .* can be read, got sin"),
         ("t5", {"relative_attention_num_buckets": 3}, "relative_attention_num_buckets is an integer from 4"),

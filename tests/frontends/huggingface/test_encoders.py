@@ -150,7 +150,7 @@ WRONG = {
     "relative positions": ({"position_embedding_type": "relative_key"}, UnsupportedError, "positions of type absolute"),
     "heads that do not divide": ({"num_attention_heads": 5}, CorruptError, "hidden_size is a multiple of 5 heads"),
     "fewer layers": ({"num_hidden_layers": 1}, UnsupportedError, "tensors of the encoder belong .* got 16 others"),
-    "more layers": ({"num_hidden_layers": 3}, CorruptError, "has a tensor 'bert.encoder.layer.2"),
+    "more layers": ({"num_hidden_layers": 3}, CorruptError, "must have a tensor 'bert.encoder.layer.2"),
 }
 
 

@@ -122,7 +122,11 @@ WRONG: Mapping[str, tuple[Mapping[str, object], type[AotError], str]] = {
     ),
     "a text for a number": ({"hidden_size": "wide"}, CorruptError, "hidden_size is an integer"),
     "no layers": ({"num_hidden_layers": 0}, CorruptError, "num_hidden_layers is an integer from 1"),
-    "more layers": ({"num_hidden_layers": 2}, CorruptError, "must have a tensor 'model.layers.1.input_layernorm.weight'"),
+    "more layers": (
+        {"num_hidden_layers": 2},
+        CorruptError,
+        "must have a tensor 'model.layers.1.input_layernorm.weight'",
+    ),
     "heads that do not divide": (
         {"num_key_value_heads": 3, "head_dim": 16},
         CorruptError,
@@ -131,7 +135,11 @@ WRONG: Mapping[str, tuple[Mapping[str, object], type[AotError], str]] = {
     "an odd share of a head": ({"partial_rotary_factor": 0.2}, CorruptError, "rotated elements .* got 3 of 16"),
     "more than a head": ({"partial_rotary_factor": 1e308}, CorruptError, "partial_rotary_factor is above 0, at most"),
     "a number beyond floats": ({"rms_norm_eps": 10**400}, CorruptError, "rms_norm_eps is a positive number"),
-    "another width": ({"intermediate_size": 41}, CorruptError, r"'model.layers.0.mlp.up_proj.weight' must be \[41, 32\]"),
+    "another width": (
+        {"intermediate_size": 41},
+        CorruptError,
+        r"'model.layers.0.mlp.up_proj.weight' must be \[41, 32\]",
+    ),
     "another scaling": (
         {"rope_scaling": {"rope_type": "dynamic"}},
         UnsupportedError,

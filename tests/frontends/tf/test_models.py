@@ -32,7 +32,7 @@ def test_signatures_are_chosen_by_name(tmp_path: Path) -> None:
     x = np.array([1, 2], np.float32)
     assert aot.compile_model(model)(x)[0].tolist() == [2, 3]
     assert aot.compile_model(model, signature="triple")(x)[0].tolist() == [3, 6]
-    with pytest.raises(UsageError, match=r"has the signatures serving_default, triple, got 'other'"):
+    with pytest.raises(UsageError, match=r"must be one of serving_default, triple, got 'other'"):
         aot.compile_model(model, signature="other")
 
 

@@ -92,7 +92,7 @@ def test_what_is_refused(model: CompiledModel, tmp_path: Path) -> None:
     batch = Batch(model)
     with pytest.raises(UsageError, match="must have one token or more, got none"):
         batch.add(Generator(model))
-    with pytest.raises(UsageError, match="rows are 0 to -1, got 0"):
+    with pytest.raises(UsageError, match="rows must be 0 to -1, got 0"):
         batch.remove(0)
     batch.add(fed(model, 2))
     for ids in ([], [1, 2]):

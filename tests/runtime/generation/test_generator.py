@@ -123,7 +123,7 @@ def test_models_of_another_kind_and_no_tokens_are_refused(model: CompiledModel) 
             Generator(model).feed([1, token])
     with pytest.raises(UsageError, match="chunk: must be 0 or more tokens, got -1"):
         Generator(model).feed([1], chunk=-1)
-    with pytest.raises(UsageError, match=r"a language model has input_ids, .* got image"):
+    with pytest.raises(UsageError, match=r"a language model must have input_ids, .* got image"):
         Generator(compile_model("examples/digits/model.xml"))
     assert np.isfinite(Generator(model).feed([1])).all()
 
