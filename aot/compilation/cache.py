@@ -154,7 +154,7 @@ def _loaded(path: Path, entry: Path, key: str, threads: int | None) -> CompiledM
 
 
 def _foreign(path: Path) -> str | None:
-    """Return why other users may have written a file, or into a folder; None if they cannot."""
+    """Return why another user may have written a file or into a folder; None if no other user can."""
     facts = path.lstat()
     if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
         return "a link or a device"
@@ -231,7 +231,7 @@ def _entry(path: Path) -> Entry | None:
 
 
 def files_of(model: Path) -> list[Path]:
-    """Return the model's file and those it may read: its .bin, and the files beside it or below whose paths it names.
+    """Return the model's file and the files that it may read: its .bin, and files in or below its folder that it names.
 
     Of a folder of Hugging Face its descriptions and weights; of a SavedModel all files of its folder; of a MetaGraph
     its checkpoint; of a network of Caffe or PaddlePaddle both files.

@@ -87,7 +87,7 @@ def run_later_extensions(graph: Graph, options: CompileOptions, extensions: Exte
 def all_passes(
     options: CompileOptions, extensions: Extensions | None
 ) -> tuple[tuple[Pass | str, ...], tuple[object, ...]]:
-    """Return the passes of a compilation with its anchors, and those of the user's; UsageError if there is no order."""
+    """Return the passes of a compilation, its anchors and the user's passes; UsageError if no order exists."""
     passes, extra = _passes(options), extensions.passes if extensions is not None else ()
     _ = _names(passes, extra)
     return passes, extra

@@ -23,7 +23,7 @@ SMALL = 1_000_000  # numbers that products read and write in an inference that t
 
 
 def faster_lines(made: Compilation, model: Path) -> list[str]:
-    """Return a line that names faster options than those of a compilation; none if there are none, or it is small."""
+    """Return a line that names faster options for a compilation; none for small networks or if none is faster."""
     found = flags(faster(made)) if _numbers_of_products(made.optimized) >= SMALL else ""
     how = f"aot bench {model} --precisions measures it"
     return [f"products may be faster on this target, with larger errors, by {found}: {how}"] if found else []
@@ -47,7 +47,7 @@ def faster(made: Compilation) -> Options:
 
 
 def bf16_options(target: Target, is_own: bool) -> Options:
-    """Return options with which products of bf16 are faster than those of f32; none if they are not."""
+    """Return options under which bf16 products are faster than f32 products; no options if they are not."""
     if "amx-bf16" in target.features and not (is_own and refused_tiles()):
         return BF16
     return {**BF16, "fast_math": True} if target.abilities.rounds_normal else {}

@@ -15,7 +15,7 @@ from aot.runtime.systems import SYSTEM
 
 
 def in_memory(built: Built | Levels, threads: int | None = None) -> CompiledModel:
-    """Load a built model into this process, or its highest level that runs here."""
+    """Load a built model, or its highest level that this machine runs, into this process."""
     one = built.best if isinstance(built, Levels) else built
     if not PLATFORMS[SYSTEM].needs_linker:  # its libraries are made as fast, and JITLink knows no Windows
         return CompiledModel(_of_file(one), threads=threads)

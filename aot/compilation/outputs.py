@@ -39,7 +39,7 @@ def check_outputs(outputs: Iterable[Path], *sources: str | Path | Graph) -> None
 
 
 def library_files(library: Path, external: bool, target: str) -> list[Path]:
-    """Return the files of a library or object: its own, and that of weights if they are external.
+    """Return the files of a library or object: the file itself and, if weights are external, the file of weights.
 
     UsageError for the name of a file for another system than the target's.
     """
@@ -52,7 +52,7 @@ def library_files(library: Path, external: bool, target: str) -> list[Path]:
 
 
 def is_read(model: Path, path: Path) -> bool:
-    """True if the file `path` is a model's, or one that is read with it: its weights, checkpoint or external data.
+    """True if `path` is a model's file or a file that is read with a model: weights, checkpoint, external data.
 
     `model`: a model or a library; False if there is none.
     """
@@ -78,7 +78,7 @@ def is_read(model: Path, path: Path) -> bool:
 
 
 def _named(file: Path) -> set[str]:
-    """Return the other files that a file of a model or library names, relative to its folder."""
+    """Return the other files that a model or library names, relative to its folder."""
     with open_file(file, "model") as stream:
         head = stream.read(8)
         if head.startswith(FIRST_BYTES):

@@ -73,7 +73,7 @@ class Modules:
             exec(compile(self.read(path), str(path), "exec"), vars(package))
 
     def loaded(self) -> list[ModuleType]:
-        """Return all modules of the folder, and those from beside it."""
+        """Return all loaded modules of the folder, and the loaded modules beside it."""
         return [m for name, m in list(sys.modules.items()) if name.partition(".")[0] == self.name]
 
     def sources(self) -> dict[str, bytes]:
@@ -126,7 +126,7 @@ class Modules:
         return spec is None or str(self.folder) in (spec.submodule_search_locations or ())
 
     def _has(self, name: str) -> bool:
-        """True if the folder, or the one that it lies in, has a file for a module."""
+        """True if the folder, or its parent, has a file for a module."""
         places = [root.joinpath(*name.split(".")) for root in (self.folder, self.folder.parent)]
         return any(place.with_suffix(".py").is_file() or (place / "__init__.py").is_file() for place in places)
 

@@ -43,7 +43,7 @@ End = TypeVar("End", bound=Input)
 
 @dataclass(slots=True)
 class Connection(Generic[Begin, End]):
-    """The path of a tensor from its source to some of its destinations."""
+    """A source port and some of its destinations: the path of one tensor."""
 
     source: Begin | None
     destinations: list[End]

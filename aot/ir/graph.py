@@ -296,7 +296,7 @@ class Node:
         return self.source(idx).value
 
     def forget_types(self) -> None:
-        """Forget the inferred types of this node and of all nodes below it."""
+        """Forget the inferred types of this node and of all nodes that depend on it."""
         stack: list[Node] = [self]
         while stack:
             node = stack.pop()
@@ -360,7 +360,7 @@ class Node:
         return self._symbols
 
     def asked(self, idx: int) -> Named:
-        """Return the symbols of an output that were asked for, and True if they stand for its own elements."""
+        """Return the symbols of an output that inference asked for, and True if they stand for its own elements."""
         return (None, False) if self._symbols is None else self._symbols[idx]
 
     def _computed_from(self) -> list[Node]:
@@ -466,11 +466,11 @@ class Graph:
         return list(self._order)
 
     def forget_order(self) -> None:
-        """Find the order anew when it is asked for: links or nodes have changed."""
+        """Drop the cached order of the nodes after links or nodes have changed."""
         self._order = None
 
     def all_nodes(self) -> Iterator[Node]:
-        """Yield the nodes, then those of bodies."""
+        """Yield the nodes of the graph, then the nodes of bodies."""
         return chain(self.nodes.values(), *(b.all_nodes() for n in self.nodes.values() for b in n.regions.values()))
 
     def above(self, node: Node) -> Iterator[Node]:

@@ -228,7 +228,7 @@ class Inferred:
         return None if any(map(_may_be_asked, inputs)) else Inferred(op, inputs, outputs)
 
     def holds_for(self, op: Op, inputs: list[Operand | None], outputs: int) -> bool:
-        """True if inference would give these outputs again."""
+        """True if inference would return these outputs again."""
         if op is not self.op or len(inputs) != len(self.inputs) or outputs != len(self.outputs):
             return False
         pairs = zip(inputs, self.inputs, strict=True)
@@ -236,7 +236,7 @@ class Inferred:
 
 
 def has_other_symbols(operand: Operand, before: Operand) -> bool:
-    """True if another value than before gives the symbols that may stand for the elements."""
+    """True if the symbols that may stand for the elements come from another value than before."""
     return operand.source is not before.source and _may_be_asked(operand)
 
 

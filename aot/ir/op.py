@@ -203,5 +203,5 @@ FORMS: tuple[type[Op], ...] = (ComputeOp, ViewOp, DecomposedOp, LoopOp, RegionOp
 
 
 def op_form(cls: type[Op]) -> str:
-    """Return the name of an operation's form; `graph` for operations that only give a graph its structure."""
+    """Return the name of an operation's form; `graph` for operations that only structure a graph."""
     return next((form.__name__ for form in FORMS if issubclass(cls, form)), "graph")

@@ -38,7 +38,7 @@ class Context:
 
     @property
     def adds_before_products(self) -> bool:
-        """True if a product may take a form that adds numbers before it multiplies them."""
+        """True if a product may use an algorithm that adds operands before it multiplies them."""
         return not (self.small_weights or self.plain_products or self.target.compact_code)
 
     @property

@@ -173,7 +173,7 @@ def _ports(part: ast.expr, frame: FrameType) -> list[str]:
 
 
 def _evaluated(part: ast.expr, frame: FrameType) -> Any:
-    """Return the value of an expression; None if it has none, because it stands behind a condition."""
+    """Return the value of an expression; None if it cannot be evaluated, because a condition guards it."""
     try:
         return eval(compile(ast.Expression(part), "<condition>", "eval"), frame.f_globals, dict(frame.f_locals))
     except (AttributeError, TypeError, ValueError, LookupError, NameError, AssertionError, AotError):
@@ -206,7 +206,7 @@ def _shown(value: Any) -> str:
 
 @cache
 def _tree(code: CodeType) -> tuple[ast.AST | None, int]:
-    """Return the syntax of a function and how far its lines are from those of the file."""
+    """Return the syntax tree of a function, and the offset of its lines in the file."""
     try:
         lines, first = inspect.getsourcelines(code)
         return ast.parse(textwrap.dedent("".join(lines))), first - 1

@@ -105,7 +105,7 @@ def classes_of(type: str) -> tuple[type[Op], ...]:
 
 
 def layer_of(node: Node) -> str:
-    """Return the name of the layer that a node comes from; its own name where it comes from none, or from several."""
+    """Return the name of the layer that a node comes from; its own name if it comes from none or several."""
     layers = node.origin.layers
     return layers[0] if len(layers) == 1 else node.name
 
@@ -192,7 +192,7 @@ class Search:
 
 
 def _unlike(pattern: PatternNode, node: Node) -> str:
-    """Return the difference between a node and an operation of the pattern, inputs aside; empty if there is none."""
+    """Return the difference between a node and a pattern's operation, without inputs; empty if there is none."""
     if not isinstance(node.op, classes_of(pattern.type)):
         return f"is made by {node.type} {layer_of(node)!r}, not by {pattern.type}"
     if len(node.sources()) != len(pattern.inputs):

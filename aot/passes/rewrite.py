@@ -233,7 +233,7 @@ def _merge_origins(fresh: list[Node], replaced: list[Node], anchor: Origin) -> N
 
 
 def sweep(graph: Graph, roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
-    """Remove those of `roots` without consumers, and all producers above them that lose their last consumer.
+    """Remove the `roots` without consumers, and all producers that lose their last consumer by it.
 
     Returns the removed nodes and the surviving ones at the boundary. Parameters, results and sinks stay.
     """

@@ -71,7 +71,7 @@ class Access:
         return 0 if step is None else abs(typical(step.expr()))
 
     def goes_on(self, outer: Var, inner: Var) -> bool:
-        """True if `outer` continues where `inner` ends, at any size: this access moves along them as one axis."""
+        """True if `outer` continues where `inner` ends, for any size: both move the access like one axis."""
         one, other = coefficient(self.at, outer), coefficient(self.at, inner)
         if one is None or other is None or inner.extent is None:
             return False
@@ -153,7 +153,7 @@ def _extents(axes: tuple[Var, ...]) -> list[Size]:
 
 
 def volume(extents: Iterable[Size]) -> Size:
-    """Return the product of `extents`. Static ones are multiplied first, so that quotients by them stay simple."""
+    """Return the product of `extents`, static ones first, so that quotients by static extents stay simple."""
     sizes = list(extents)
     total: Size = prod(n for n in sizes if isinstance(n, int))
     for n in sizes:
@@ -173,7 +173,7 @@ def unravel(axes: Sequence[Var], flat: Expr) -> dict[Expr, Expr]:
 
 
 def typical(size: Size) -> int:
-    """Return a size for estimates: a dynamic one counts as its typical value, within its range."""
+    """Return a size for estimates: the typical value of a dynamic size, within its range."""
     match size:
         case int():
             return size
@@ -227,7 +227,7 @@ def fixed_extent(a: Var) -> int:
 
 
 def work(d: Definition) -> Size:
-    """Count arithmetic operations: those of the reduction at each of its points, the others once for each output."""
+    """Return the number of arithmetic operations: those of a reduction at each point, all others once per output."""
     outputs, r = volume(_extents(d.axes)), d.reduction
     each = _operations(d.value, r) + sum(_operations(result.value, None) for result in d.results)
     if r is None:

@@ -374,7 +374,7 @@ def is_index(expr: Expr) -> bool:
 
 
 def decide(condition: Expr, env: Env) -> bool | None:
-    """Return the truth of a condition if the ranges of its variables decide it, else None."""
+    """Return the truth of a condition that the ranges of its variables decide; None for others."""
     match condition:
         case Const(value):
             return bool(value)

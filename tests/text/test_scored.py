@@ -84,10 +84,10 @@ def test_marks_begin_and_end_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
-        ({"scores": None}, "scores is a list of .* numbers, got 0"),
-        ({"scores": SCORES[1:]}, f"scores is a list of {len(WORDS)} numbers, got {len(WORDS) - 1}"),
-        ({"scores": [float("nan"), *SCORES[1:]]}, "scores is a list of .* numbers, got others"),
-        ({"token_type": ["a"] * len(WORDS)}, "token_type is a list of .* numbers, got others"),
+        ({"scores": None}, "scores must be a list of .* numbers, got 0"),
+        ({"scores": SCORES[1:]}, f"scores must be a list of {len(WORDS)} numbers, got {len(WORDS) - 1}"),
+        ({"scores": [float("nan"), *SCORES[1:]]}, "scores must be a list of .* numbers, got others"),
+        ({"token_type": ["a"] * len(WORDS)}, "token_type must be a list of .* numbers, got others"),
         ({"tokens": None}, "tokens must be a list of texts, got None"),
     ],
 )

@@ -69,7 +69,7 @@ def test_without_a_tokenizer_numbers_are_written() -> None:
 def test_numbers_of_tokens_are_read() -> None:
     assert ids_of("5, 1,40") == [5, 1, 40]
     for text in ("", "5,,1", "x", "-1", "1.5", "9999999999"):
-        with pytest.raises(UsageError, match="--ids: numbers of tokens"):
+        with pytest.raises(UsageError, match="--ids: must be numbers of tokens"):
             ids_of(text)
 
 

@@ -62,7 +62,7 @@ def test_pieces_are_cut_before_merges(pre: str, pieces: list[str], tmp_path: Pat
         ({"model": "bert"}, UnsupportedError, "byte-level BPE .* got bert, gpt-2"),
         ({"pre": "other"}, UnsupportedError, "got gpt2, other"),
         ({"tokens": None}, CorruptError, "tokenizer.ggml.tokens must be a list of texts, got None"),
-        ({"merges": [1, 2]}, CorruptError, "tokenizer.ggml.merges is a list of texts"),
+        ({"merges": [1, 2]}, CorruptError, "tokenizer.ggml.merges must be a list of texts"),
         ({"merges": ["t x y z"]}, CorruptError, "merges must be pairs of tokens that make tokens"),
         ({"merges": ["t"]}, CorruptError, "merges must be pairs of tokens that make tokens"),
     ],

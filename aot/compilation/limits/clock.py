@@ -33,7 +33,7 @@ class Clock:
 
 
 def processor_seconds() -> float | None:
-    """Return the processor time of this process and of its children; None where the system does not say (no /proc)."""
+    """Return processor time of this process and its children; None where the system does not report it (no /proc)."""
     if sys.platform != "linux":
         return None
     times = os.times()

@@ -44,7 +44,7 @@ FEWER_COLLECTIONS = FewerCollections()
 
 
 def return_free_memory() -> None:
-    """Give the system memory that the C library holds although it is free: the tree of a large file leaves 45 MB.
+    """Return memory to the system that the C library keeps after it was freed: 45 MB after the tree of a large file.
 
     Other C libraries than glibc have no function for it, and keep less.
     """

@@ -167,7 +167,7 @@ class _Search:
             count += max(1, count // 2)
 
     def emulated(self) -> tuple[list[str], CompiledModel]:
-        """Return the layers of products, and the network whose input `ROUNDED` tells which of them round."""
+        """Return the layers with products, and a network whose input `ROUNDED` selects the layers that round."""
         options = replace(self.options, precision=F32, plain_products=True)
         session = Session.of(self.model, options)
         optimized = optimize(session, read(session, self.model))

@@ -41,7 +41,7 @@ INDENT = "  "
 
 
 def print_graph(graph: Graph) -> str:
-    """Return the text of a graph and of its regions; it ends with a line feed."""
+    """Return the text of a graph and of its regions, with a line feed at the end."""
     for node in graph.nodes.values():
         _types_text(node)  # bodies get their parameters' types from the nodes around them
     return "\n".join(_graph_lines(graph, f"graph {name_text(graph.name)}", "", _symbols(graph))) + "\n"

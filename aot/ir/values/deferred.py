@@ -160,7 +160,7 @@ def rows_of(constant: Array | Deferred, begin: int, end: int) -> Array:
 
 
 def release(constant: Array | Deferred) -> None:
-    """Give back the pages of mapped files that a constant, or its sources, lie in."""
+    """Release the pages of mapped files in which a constant, or its sources, lie."""
     if isinstance(constant, Deferred):
         for one in constant.inputs:
             release(one)

@@ -33,7 +33,7 @@ def weight_bits(graph: Graph) -> int | None:
 
 
 def _bits(held: Array | Deferred, dtype: DType, known: int) -> int:
-    """Return the bits that numbers take: bytes below 16 half of one. `known`: another constant has so few already."""
+    """Return the bits that the numbers of a constant need; bytes below 16 need 4. `known`: bits of another constant."""
     if dtype is not DType.U8 or known <= NIBBLE:
         return dtype.bits
     most, each = 1 << NIBBLE, max(SOME // max(prod(held.shape[1:]), 1), 1)

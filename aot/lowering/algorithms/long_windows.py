@@ -31,7 +31,7 @@ class LongTaps:
 
     @property
     def room(self) -> int:
-        """Return the number of taps with the zeros behind them."""
+        """Return the number of taps, zeros at the end included."""
         return typical(self.parts.extent or 1) * typical(self.short.extent or 1)
 
 
@@ -58,7 +58,7 @@ def split_places(e: Expr, splits: tuple[LongTaps, ...]) -> Expr:
 
 
 def split_weights(weights: Array, shape: tuple[int, ...]) -> Array:
-    """Return weights in the shape that `split_load` gives them, zeros behind the last taps."""
+    """Return weights in the shape that `split_load` reads, with zeros after the last taps."""
     found, rest = weights, list(shape)
     for axis, n in enumerate(weights.shape):
         if rest[0] != n:  # there are fewer parts than taps

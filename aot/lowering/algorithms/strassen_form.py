@@ -86,7 +86,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> StrassenForm | None:
 
 
 def pays(form: StrassenForm, target: Target) -> bool:
-    """True if it is faster than plain products, as measured where an L3 is near; with one far away it is slower."""
+    """True if Strassen's products are faster: measured where an L3 is near; with a far L3 they are slower."""
     if not target.near_l3 or form.count < COSTS.min_strassen_rows:
         return False
     halves = form.count * fixed_extent(form.sum) * 7  # bytes: 7 of a quarter each

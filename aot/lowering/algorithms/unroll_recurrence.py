@@ -85,7 +85,7 @@ def _spread(step: Step, g: Group, steps: Steps, target: Target) -> None:
 
 
 def _by_sequences(g: Group, members: list[Definition], weights: int, target: Target) -> Group | None:
-    """Return a group over sequences around one over time steps; None if they are few or depend on each other."""
+    """Return a group over sequences around a group over time steps; None if sequences are few or dependent."""
     t, temps = g.axes[0], {b.name for b in g.temps}
     if weights > target.l2 // 2 or not carries(g):
         return None
@@ -113,7 +113,7 @@ def _is_independent(members: list[Definition], b: Var) -> bool:
 
 
 def _nested(g: Group, b: Var, temps: dict[str, Buffer]) -> Group:
-    """Return a group over an axis around a group over those of `g`, with other temporaries."""
+    """Return a group over an axis around a group over the axes of `g`, with renamed temporaries."""
 
     def placed(x: Buffer) -> Buffer:
         return temps.get(x.name, x)

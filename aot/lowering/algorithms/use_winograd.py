@@ -75,7 +75,7 @@ def _whole(step: Step, made: Winograd) -> Step:
 
 
 def _apart(step: Step, made: Winograd, steps: Steps) -> list[Step]:
-    """Run transforms and products one after another, each over all threads: there are too few blocks to share out."""
+    """Run transforms and products as separate kernels over all threads: there are too few blocks to share out."""
     moved: dict[str, Buffer] = {}
     for temp in made.work.temps:
         name = steps.unused(f"{step.writes()[0].name}.{temp.name}")

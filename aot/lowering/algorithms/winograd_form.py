@@ -289,7 +289,7 @@ class _Pair:
 
 
 def _places_read(d: Definition, r: Reduce, x: Load) -> tuple[list[_Pair], list[Var]] | None:
-    """Return the pairs that index `x`, and the axes that index it alone; None if anything else does."""
+    """Return the index pairs of `x`, and the axes that index it alone; None if the index has any other form."""
     pairs: list[_Pair] = []
     plain: list[Var] = []
     for i in x.index:
@@ -308,7 +308,7 @@ def _places_read(d: Definition, r: Reduce, x: Load) -> tuple[list[_Pair], list[V
 
 
 def _strided(stride: int, step: int, inside: bool) -> bool:
-    """True if there is a transform for a window of this stride. Axes outside of the window move by one."""
+    """True if a transform exists for a window of this stride; axes outside of the window must have stride 1."""
     return stride == 1 or (inside and step == 1 and stride in STRIDES)
 
 

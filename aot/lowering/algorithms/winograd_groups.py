@@ -134,7 +134,7 @@ def _point(at: tuple[Var, ...], tiling: Tiling) -> Expr:
 
 
 def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int:
-    """Return the rows of tiles in a block. In one direction they fill the cache, and all cores get equally many.
+    """Return the rows of tiles in a block: they fill the cache, and in one direction all cores get equally many.
 
     In two directions so many, too, where weights that do not stay there come from afar for each block.
     """

@@ -83,7 +83,7 @@ class Definer:
         return made
 
     def share(self, port: OutPort) -> Value:
-        """Return the value of a port, kept in memory so that blocks of control flow can read it."""
+        """Return the value of a port, kept in memory so that all blocks of control flow can read it."""
         value = self.steps.values[self.buffers[port].name]
         if value.region is MemoryRegion.ARENA:
             value = replace(value, region=MemoryRegion.SHARED, elements=volume(value.buffer.shape))
@@ -204,7 +204,7 @@ class Definer:
                 return self._shared(op, self._cache().append(node, out, inputs, moves), [out])
 
     def _others_are_late(self, node: Node) -> bool:
-        """True if sizes of other nodes than those of the cache are late: then inferences may begin again after them."""
+        """True if nodes other than the cache have late sizes: inferences may then begin again after these nodes."""
         own = {s for k in (2, 3) for s in _symbols(node.source(k))}
         return any(s not in own for s in self.steps.sizes.late)
 
@@ -286,7 +286,7 @@ class Definer:
         return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
 
     def _equated(self, x: Input, made: TensorType) -> Input:
-        """Return an input with the sizes of the result in place of those that a checked rule equates with them."""
+        """Return an input whose sizes are replaced by the result's sizes that a checked rule makes equal to them."""
         if x.type.is_static:
             return x
         alike = self.steps.sizes.alike
@@ -329,7 +329,7 @@ class Definer:
         return tidy(self.state.read(node, out, inputs[0] if inputs else None), self.steps.values)
 
     def _assign(self) -> None:
-        """Add, after all other steps, those that make room for variables and set them."""
+        """Add the steps that make room for variables and set them, after all other steps."""
         sinks = self.graph.sinks
         if self.caches is not None:
             self._assign_appended(self.caches)
@@ -354,7 +354,7 @@ class Definer:
             self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))
 
     def _assign_appended(self, caches: Caches) -> None:
-        """Add, after all other steps, those that set the sizes of variables which grow in place."""
+        """Add the steps that set the sizes of variables which grow in place, after all other steps."""
         for node in self.graph.sinks:
             works = caches.write(node, self.input(node.source(0)).buffer, self._part)
             self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))

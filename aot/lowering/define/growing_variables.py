@@ -129,7 +129,7 @@ class Caches:
     # ---- CacheRoom
 
     def room(self, node: Node, out: Buffer, sizes: Input, part: Part) -> tuple[Stmt, ...]:
-        """Move all rows to the places that they have once there is room for the new tokens."""
+        """Move all rows to their new offsets, once there is room for the new tokens."""
         rows, past, needed = (_symbols(sizes)[k] for k in (ROWS, PAST, BYTES))
         heads = part(node, 0, (1,), DType.I64)
         width = self.op.element_type.stored_bytes
@@ -192,7 +192,7 @@ class Caches:
     def append(
         self, node: Node, out: Buffer, inputs: Sequence[Input | None], moves: bool
     ) -> tuple[tuple[Stmt, ...] | Definition, ...]:
-        """Move rows if they do and may; write the new tokens behind those that are kept, then where rows want them."""
+        """Move rows where they must move; write new tokens after the stored ones, then into the rows' order."""
         op, (x, _, sizes) = node.op, inputs[:3]
         rows = inputs[4] if len(inputs) > 4 else None
         assert isinstance(op, Append) and x is not None and sizes is not None
@@ -205,7 +205,7 @@ class Caches:
         return (*before, new) if starts is None else (*before, new, self._shifts(op, out, past, x.shape, starts))
 
     def _shifts(self, op: Append, out: Buffer, past: Expr, shape: Shape, starts: Input) -> tuple[Stmt, ...]:
-        """Copy the new tokens of a row, a small part of it, from behind all that are kept to where the row ends."""
+        """Copy the new tokens of a row, a small part of it, from the end of the stored tokens to the end of the row."""
         axes, at = indices(shape)
         start = prim("max", prim("min", cast(starts(at[0]), DType.I64), past), 0)
 

@@ -202,7 +202,7 @@ class _Loop:
         _step(self.inner, tidy(Definition(part, axes, whole(*index), at), self.inner.steps.values), self.node, "Slice")
 
     def _count(self) -> None:
-        """Store the iteration counter as a value in memory, if a step reads it there."""
+        """Store the iteration counter as a value in memory if a step reads it from memory."""
         place = self.op.current_iteration if isinstance(self.op, Loop) else -1
         if place >= 0:
             out = self.inner.value(self.body.parameters[place].out_port(0), MemoryRegion.ARENA).buffer
@@ -212,7 +212,7 @@ class _Loop:
     # ---- outputs of a region
 
     def _output(self, m: OutputMap) -> tuple[OutputMap, Value] | None:
-        """Make an output; return it with its value if its parts are put in their places behind the loop."""
+        """Create an output; return it with its value if its parts are placed after the loop."""
         port, result = self.node.out_port(m.external), self._result(m.result)
         edge = next((e for e in self.op.back_edges if e.result == m.result), None)
         if m.axis is not None:

@@ -40,7 +40,7 @@ class _Softmax:
 
 
 def defer_division(steps: Steps, _context: Context) -> None:
-    """Move the division of softmax behind the product that alone reads its result."""
+    """Move the division of softmax after the product that is the only consumer of its result."""
     readers: dict[str, list[Step]] = {}
     for step in steps.steps:
         for name in {x.buffer.name for x in step.reads()}:

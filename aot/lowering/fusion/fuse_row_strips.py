@@ -89,7 +89,7 @@ class _Strips:
 
 
 def _main(step: Step) -> Definition | None:
-    """Return the step's definition, if it is one reduction of static sizes; halo fills may come before it."""
+    """Return the step's only reduction, with static sizes, after any halo fills; None for other steps."""
     if not step.works or step.schedule is not None or step.repeat is not None or step.control is not None:
         return None
     *borders, d = step.works
@@ -175,7 +175,7 @@ def _load(d: Definition, b: Buffer) -> Load | None:
 
 
 def _axes(d: Definition, index: tuple[Expr, ...], dims: Sequence[int]) -> tuple[Var, ...] | None:
-    """Return the axes that index these dimensions and no others; None unless there is one axis for each."""
+    """Return the axes that index these dimensions alone, one axis for each dimension; None if there are others."""
     found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
     others = variables(*(i for k, i in enumerate(index) if k not in dims))
     return found if len({*found}) == len(dims) and others.isdisjoint(found) else None
@@ -196,7 +196,7 @@ def _down(d: Definition, x: Load, k: int) -> RowRange | None:
 
 
 def _sides(x: Load, k: int) -> tuple[int, int]:
-    """Return how many elements reads reach out of dimension `k` before its start and after its end."""
+    """Return how far reads reach before the start and past the end of dimension `k`."""
     low, high = map(int, bounds(normal(x.index[k], {})))
     return max(0, -low), max(0, high + 1 - _size(x.buffer, k))
 

@@ -122,7 +122,7 @@ class _Fuser:
         return len(values) > 1 and all(self.steps.values[n].region is not MemoryRegion.CONSTANT for n in values)
 
     def _is_gathered(self, d: Definition) -> bool:
-        """True if a consumer gathers most rows of this transpose; without the copy these rows would be strided."""
+        """True if a consumer gathers most rows of this transpose, which would be strided without the copy."""
         if not isinstance(d.value, Load) or not d.target or not d.value.index or d.target[-1] == d.value.index[-1]:
             return False
         readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
@@ -193,7 +193,7 @@ class _Fuser:
         return found[1]
 
     def _epilogue(self, step: Step) -> bool:
-        """Append `step` to a reduction that it reads all of as its only consumer; True if there was one."""
+        """Append `step` to a reduction whose only consumer it is and that it reads whole; True if there was one."""
         d = step.definition
         if d is None or d.reduction is not None:
             return False
@@ -252,7 +252,7 @@ class _Fuser:
                 self.steps.values.pop(source.name, None)
 
     def _is_copied(self, name: str) -> bool:
-        """True if only copies produce it and no consumer reads it repeatedly, which would choose its own layout."""
+        """True if only copies produce the value and no consumer rereads it, which would choose a layout of its own."""
         made = [s.definition for s in self._makers_of(name)]
         read = [s.definition for s in self._readers_of(name)]
         copied = all(d is not None and isinstance(d.value, Load) for d in made)
@@ -270,7 +270,7 @@ class _Fuser:
         return bool(makers) and all(s.definition is not None for s in makers)
 
     def _touches_others(self, load: Load, step: Step) -> bool:
-        """True if `load` reads parts of its buffer that other steps than `step` write."""
+        """True if `load` reads parts of its buffer that steps other than `step` write."""
         name = load.buffer.name
         if name not in self.parts:
             self.parts[name] = PartIndex(name, self._makers_of(name))
@@ -344,7 +344,7 @@ def _append(made: Definition, d: Definition) -> Definition | None:
 
 
 def _holds_whole(d: Definition, made: Definition) -> bool:
-    """True if the value of `made`, merged into `d`, stays as it is."""
+    """True if merging `made` into `d` keeps its value unchanged."""
     sites = (x for x in loads(d.value, *d.index) if x.buffer.name == made.out.name)
     return all(x.index == made.target for x in sites) and simplified(made.value) is made.value
 
@@ -356,7 +356,7 @@ def _is_unwieldy(work: Work) -> bool:
 
 
 def is_cheap(d: Definition, steps: Steps) -> bool:
-    """True if it costs no more than a load of its result: one load of data and `CHEAP` simple operations at most."""
+    """True if an expression costs no more than a load: at most one load of data and `CHEAP` simple operations."""
     inner = [x for x in memory_loads(d.value) if steps.values[x.buffer.name].region is not MemoryRegion.CONSTANT]
     if len(inner) > 1:
         return False

@@ -105,7 +105,7 @@ class _Clusters:
         return True
 
     def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
-        """Add `step` if it reads the cluster at its own rows only, and through no other step; True if it does."""
+        """Add `step` if it reads the cluster only at its own rows and through no other step; return True if added."""
         if len(cluster.steps) >= MEMBERS or (d.reduction is not None and not is_streaming(d, self.constants)):
             return False
         if not cluster.extents and typical(points(d)) > COSTS.single_row_points:

@@ -38,7 +38,7 @@ def simplified(e: Expr) -> Expr:
 
 
 def _normalised(x: Expr) -> Expr | None:
-    """Return a load with its indices in normal form; None for expressions with other parts."""
+    """Return a load with its indices in normal form; None for expressions that contain anything else."""
     if hasattr(x, "has_plain_indices"):
         return x
     if isinstance(x, Load):

@@ -78,7 +78,7 @@ class Components:
         return n
 
     def _move_below(self, moved: list[int], at: int) -> None:
-        """Give components, in their order, ranks right below that of component `at`."""
+        """Give components consecutive ranks right below the rank of component `at`."""
         for n in moved:
             del self._ranks[bisect_left(self._ranks, self._rank[n])]
         least = self._rank_below(at)

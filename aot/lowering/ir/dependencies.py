@@ -65,7 +65,7 @@ class Makers:
         return self._late[id(step)]
 
     def _before_symbols(self, step: Step) -> list[Step]:
-        """Return the steps that set the symbols of `step`, and those that check them, unless `step` sets these."""
+        """Return the steps that set or check the symbols of `step`, unless `step` sets these symbols."""
         used = self._late_of(step)
         mine = frozenset(step.sets())
         setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]
@@ -108,7 +108,7 @@ class PartIndex:
         return sorted(found, key=lambda s: self.places[id(s)])
 
     def replace(self, old: Step, new: list[Step]) -> bool:
-        """Register `new` as the makers of the part of `old`; False if they write outside of it.
+        """Register `new` as the producers of the part that `old` wrote; False if they write outside of it.
 
         The index is invalid then.
         """

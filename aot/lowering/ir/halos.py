@@ -11,7 +11,7 @@ _SIZE = 1009  # stands for every size where strides are ordered: a prime, so tha
 
 
 def halos_of(buffer: Buffer, elements: Size) -> list[tuple[int, int]] | None:
-    """Return the elements before and behind each dimension; None if a layout is not made of constant ones.
+    """Return the elements before and after each dimension; None if strides and origin do not come from such halos.
 
     x[n, h] with strides w + 5, 1 from 2 has 2 elements before its rows of w elements, and 3 behind them.
     """

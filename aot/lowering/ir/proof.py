@@ -334,7 +334,7 @@ class Prover:
         yield from obligations if self._lists_all else (o for o in obligations if o.proof is Proof.UNKNOWN)
 
     def _halos(self, buffer: Buffer) -> list[tuple[int, int]]:
-        """Return the elements before and behind each dimension; none if they are not known, or no layout is."""
+        """Return the halo before and after each dimension; an empty list if it is unknown."""
         value = self.steps.values.get(buffer.name)
         if value is None or value.elements == 0:
             return []
@@ -401,7 +401,7 @@ def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:
 
 
 def _is_plain(index: Expr, extent: Size, buffer: Buffer) -> bool:
-    """True if an index is a loop over its dimension, or a number in it."""
+    """True if an index is a loop over exactly its dimension, or a constant inside of it."""
     if buffer.start:
         return False
     if isinstance(index, Var):

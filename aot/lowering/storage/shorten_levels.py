@@ -36,7 +36,7 @@ class _Line:
     offset: float = 0.0
 
     def behind(self, factor: float = 1.0, offset: float = 0.0) -> _Line:
-        """Return this line behind another one."""
+        """Return the composition of this line after another one."""
         return _Line(self.factor * factor, self.factor * offset + self.offset)
 
     def of(self, x: Expr) -> Expr:

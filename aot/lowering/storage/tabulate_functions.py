@@ -46,7 +46,7 @@ class _Functions:
         return any(self.lookup(e) is not None for e in walk(*expressions(work)))
 
     def lookup(self, e: Expr) -> Expr | None:
-        """Return a byte that is a function of another one as a lookup; None for other expressions."""
+        """Return a byte that is a function of another byte as a table lookup; None for other expressions."""
         if not _is_level(e):
             return None
         if e not in self._lookups:

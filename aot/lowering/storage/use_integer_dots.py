@@ -218,7 +218,7 @@ class _Dots:
         return (made[0], d, found) if d is not None and found is not None else None
 
     def _make_bytes(self, name: str) -> None:
-        """Store a value as bytes if a single step computes it from bytes. Bytes that lie there are read, not copied."""
+        """Store a value as bytes if one step computes it from bytes; bytes already in memory are read, not copied."""
         made = self._bytes_of(name)
         if made is None:
             return
@@ -238,7 +238,7 @@ class _Dots:
         del self.steps.values[name]
 
     def _whole_load(self, byte: Expr, d: Definition) -> Buffer | None:
-        """Return the value in memory of which `d` would be a copy if it stored `byte`; None if it would be none."""
+        """Return the value in memory that `d` would copy if it stored `byte`; None if it would be no copy."""
         if not isinstance(byte, Load) or byte.buffer.dtype is not self.dtype or byte.index != d.target:
             return None
         ours = self.steps.values[byte.buffer.name].region is MemoryRegion.ARENA
@@ -310,7 +310,7 @@ def _guarded(guards: Guards, e: Expr, *other: Expr) -> Expr:
 
 
 def middle_of(whole: NDArray[np.int16], sums: tuple[int, ...], dtype: DType) -> NDArray[np.int32] | None:
-    """Return the number to subtract along `sums` so that weights fit a byte: 0 where they do; None where none exists.
+    """Return the number to subtract along `sums` so that weights fit a byte; 0 if they fit, None if none exists.
 
     `dtype`: u8, or i8, or i16, in which those of i8 lie.
     """

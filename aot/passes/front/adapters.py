@@ -91,7 +91,7 @@ def _products(graph: Graph) -> Iterator[tuple[Node, Product]]:
 
 
 def _constant(node: Node) -> Node:
-    """Return the node with the numbers of a matrix, behind what decompresses them."""
+    """Return the node that holds a matrix's numbers, before any decompression."""
     while node.type in DECOMPRESSION:
         node = node.source(0).node
     return node

@@ -9,7 +9,7 @@ from aot.ir.graph import Graph, Node
 
 
 def take_names(graph: Graph) -> bool:
-    """Give the last node that was made of a layer of the file the name of that layer, where no other node has it."""
+    """Name the last node made of a layer after that layer, unless another node has the name."""
     last: dict[str, Node] = {}
     names = {node.name for node in graph.nodes.values()}
     for node in graph.order():

@@ -104,7 +104,7 @@ def _is_open(node: Node) -> bool:
 
 
 def _deferred(node: Node) -> list[Deferred] | None:
-    """Return the value of a node whose inputs are constants, if it is to be made when it is read."""
+    """Return the deferred value of a node whose inputs are constants; None if it is computed at once."""
     if not isinstance(node.op, KEEPS_SMALL):
         return None
     known = [(s.node.constant_data, s.type) for s in node.sources() if s is not None]

@@ -91,7 +91,7 @@ def _is_addition(node: Node, term: OutPort) -> bool:
 
 
 def _terms(total: OutPort) -> Iterator[OutPort]:
-    """Yield what a sum adds up, in order, through additions without other consumers."""
+    """Yield the terms of a sum in order, through additions that have one consumer."""
     stack = [total]
     while stack:
         port = stack.pop()
@@ -110,7 +110,7 @@ def _terms(total: OutPort) -> Iterator[OutPort]:
 
 
 def _branch(term: OutPort) -> _Branch | None:
-    """Return a term as a branch, None if it is none, or if it has other consumers."""
+    """Return a term as a branch; None if it is no branch or has other consumers."""
     node = term.node
     if not has_one_consumer(term):
         return None

@@ -31,13 +31,13 @@ def _are_alike(node: Node, other: Node) -> bool:
 
 
 def _decides(node: Node, x: OutPort) -> bool:
-    """True if all consumers of `x` quantise it as `node` does, and keep its shape."""
+    """True if all consumers of `x` quantise it with the parameters of `node`, and keep its shape."""
     alike = (_are_alike(node, p.node) and p.idx == 0 for p in x.destinations)
     return all(alike) and node.out_port(0).type == x.type
 
 
 def _quantized(build: Builder, node: Node, x: OutPort) -> OutPort:
-    """Return `x` quantised as `node` does, by a node that is there or by another one."""
+    """Return `x` quantised with the parameters of `node`, by an existing node or a new one."""
     found = (p.node for p in x.destinations if p.idx == 0 and isinstance(p.node.op, FakeQuantize))
     there = next((n for n in found if _are_alike(n, node)), None)
     return there.out_port(0) if there is not None else build(node.op, x, *node.sources()[1:])

@@ -113,7 +113,7 @@ def is_view(node: Node) -> bool:
 
 
 def again(build: Builder, ports: Sequence[OutPort], x: OutPort) -> OutPort:
-    """Add the operations that give `ports`, the last one first in them, on another tensor."""
+    """Add the operations that produce `ports`, last first, on another tensor."""
     for p in reversed(ports):
         outputs = len(p.node.out_ports())
         x = build.node(p.node.op, x, *p.node.sources()[1:], outputs=outputs).out_port(p.idx)

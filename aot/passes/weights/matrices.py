@@ -140,7 +140,7 @@ def small_numbers(port: OutPort, bits: int) -> Node | None:
 
 
 def keep(held: Node, matrix: Matrix) -> SmallWeights:
-    """Leave a matrix as it is, but for the room that its integers take."""
+    """Leave a matrix unchanged, except for the type of its integers."""
     port, data = held.out_port(), held.data
     assert data is not None
     bits = port.type.dtype.bits

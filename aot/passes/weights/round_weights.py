@@ -45,7 +45,7 @@ class RoundWeights:
 def _rounded(
     graph: Graph, matrix: Matrix, shared: dict[tuple[OutPort, object], tuple[OutPort, SmallWeights]]
 ) -> SmallWeights:
-    """Round a matrix, or let its node read what another node's became."""
+    """Round a matrix, or connect its node to the rounded matrix of another node."""
     key, port = (matrix.source, matrix.node.out_port().type.dtype), matrix.node.in_port(matrix.at)
     if not matrix.turned and key in shared:
         made, row = shared[key]
@@ -58,7 +58,7 @@ def _rounded(
 
 
 def rounded_weights(rt_info: Mapping[str, object]) -> tuple[SmallWeights, ...]:
-    """Return what `--weights` has rounded in a graph with this information."""
+    """Return the matrices that `--weights` rounded, from the graph's information."""
     return cast("tuple[SmallWeights, ...]", rt_info.get(ROUNDED_WEIGHTS, ()))
 
 

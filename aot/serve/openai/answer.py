@@ -147,7 +147,7 @@ class Answer:
         return self._left[0]
 
     def leaves(self) -> bool:
-        """Return True if the answer was cancelled; its end is logprobs then."""
+        """Return True if the answer was cancelled; its end is told then."""
         if self._cancelled:
             self._tell(None, last=True)
         return self._cancelled

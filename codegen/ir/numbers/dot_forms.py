@@ -128,7 +128,7 @@ def packed_field(reduction: Reduce | None) -> PackedField | None:
 
 
 def halved_factors(reduction: Reduce | None) -> tuple[tuple[Load, Load], tuple[Load, Load]] | None:
-    """Return data and weights of both factors of a sum of i32(x + w) * i32(x + w), all of them i16, else None."""
+    """Return data and weights of both factors of a sum of i32(x + w) * i32(x + w), all i16; None for other sums."""
     body = reduction.body if reduction is not None else None
     if reduction is None or reduction.fn != "add" or not isinstance(body, Prim) or body.fn != "mul":
         return None
@@ -293,7 +293,7 @@ def dot(x: Expr, w: Expr, n: int, rows: Sequence[Expr] = ()) -> Expr:
 
 
 def terms_in_rows(x: Load, axis: Var, n: int, most: int) -> tuple[Expr, ...]:
-    """Return the terms behind the first of `n` along `axis`, then zero if they do not fill a word of `most`."""
+    """Return the terms after the first of `n` along `axis`, padded with zeros to a word of `most` terms."""
     others = tuple(Load(x.buffer, tuple(rewrite(i, {axis: axis + k}) for i in x.index)) for k in range(1, n))
     return others if n == most else (*others, Const(0.0 if x.dtype.is_float else 0, x.dtype))
 

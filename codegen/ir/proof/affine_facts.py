@@ -127,7 +127,7 @@ def is_greatest(atom: Expr, c: int) -> bool:
 
 
 def direction(e: Expr, v: Var) -> int:
-    """Return 1 if `e` does not fall as `v` grows, -1 if it does not rise, else 0."""
+    """Return 1 if `e` never falls as `v` grows, -1 if it never rises, and 0 otherwise."""
     match e:
         case Var():
             return int(e == v)

@@ -46,7 +46,7 @@ class Facts(KnownFacts):
     """Facts that hold at one place, and the search for proofs from them."""
 
     def inside(self, *axes: Var) -> Facts:
-        """Return the facts inside of loops: each of them has an iteration there."""
+        """Return the facts inside of loops, each of which has at least one iteration."""
         if not axes:
             return self
         if axes not in self._inner:
@@ -137,7 +137,7 @@ class Facts(KnownFacts):
         return found
 
     def begin(self, work: int = MAX_WORK) -> None:
-        """Begin with the proofs of another operation, which may look at so many goals."""
+        """Reset the number of goals that proofs of the next operation may examine."""
         self._search_state.left = work
 
     def residue(self, goal: Affine) -> Affine | None:

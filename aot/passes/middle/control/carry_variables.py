@@ -60,7 +60,7 @@ class _Type:
 
 @dataclass(frozen=True, slots=True)
 class _Now:
-    """A variable at some point of the graph: whether it is set, and its value."""
+    """State of a variable at one point of the graph: whether it is set, and its value."""
 
     known: OutPort
     value: OutPort

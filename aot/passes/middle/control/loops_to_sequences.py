@@ -322,7 +322,7 @@ def _is_wanted(port: OutPort) -> bool:
 
 
 def _read_state(step: _Step, cell: _Cell, m: OutputMap) -> tuple[int, list[int]] | None:
-    """Return an output of the layer (0: all states h, 1: the last one, 2: the last c), and its new axes; else None."""
+    """Return an output of the layer (0: all h, 1: the last h, 2: the last c) and its new axes; None for other reads."""
     port, axes = step.body.results[m.result].source(0), list[int]()
     if isinstance(port.node.op, Unsqueeze):
         found = constant(port.node.source(1))

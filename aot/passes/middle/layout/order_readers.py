@@ -36,7 +36,7 @@ def reads_any_order(port: InPort, q: Order) -> bool:
 
 
 def _dropped(node: Node, rank: int) -> set[int] | None:
-    """Return the dimensions that the output of `node` no longer has; None if they are not known or if it keeps them."""
+    """Return the dimensions that `node` removes from its input; None if they are unknown or it removes none."""
     op: Any = node.op
     place = 1 if isinstance(op, Reduction) and not op.keep_dims else 2
     if place == 2 and not (isinstance(op, Gather) and not op.batch_dims and node.source(1).type.rank == 0):

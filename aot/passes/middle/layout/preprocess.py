@@ -66,7 +66,7 @@ class Preprocess:
 
 
 def _by_input(graph: Graph, given: Sequence[Numbers], option: str) -> dict[Node, Array]:
-    """Return the numbers of each input, in the shape in which they are broadcast to it."""
+    """Return the numbers of each input in the shape that broadcasts to it."""
     found: dict[Node, Array] = {}
     for key, numbers in given:
         for node in _inputs(graph, key, option):
