@@ -221,7 +221,7 @@ def test_sizes_are_read(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1GB", "many", "1e9", "5XB"])
 def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="max-memory: a size"):
+    with pytest.raises(UsageError, match="max-memory: must be a size"):
         bytes_of(text)
 
 

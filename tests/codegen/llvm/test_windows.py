@@ -134,7 +134,7 @@ def test_what_is_refused(library: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.undo()
     for name in ("m.so", "m.o", "m"):
         result = CliRunner().invoke(cli.app, ["compile", str(DIGITS), "--target", target, "-o", str(tmp_path / name)])
-        assert (result.exit_code, "a library for windows is m.dll" in result.output) == (2, True)
+        assert (result.exit_code, "a library for windows must be named m.dll" in result.output) == (2, True)
 
 
 def test_a_signature_of_windows_keeps_the_digest(library: Path, tmp_path: Path) -> None:

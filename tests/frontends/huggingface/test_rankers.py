@@ -114,7 +114,7 @@ def test_a_classifier_has_scores_by_label(tmp_path: Path) -> None:
 
 WRONG: dict[str, tuple[dict[str, object], type[Exception], str]] = {
     "names with a gap": ({"id2label": {"0": "a", "2": "b"}}, CorruptError, "id2label is a name for each number from 0"),
-    "more names": ({"id2label": {"0": "a", "1": "b"}}, CorruptError, "'classifier.weight' is"),
+    "more names": ({"id2label": {"0": "a", "1": "b"}}, CorruptError, "'classifier.weight' must be"),
     "another function": ({"sentence_transformers": {"activation_fn": "a.Softmax"}}, UnsupportedError, "got Softmax"),
 }
 

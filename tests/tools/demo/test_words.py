@@ -131,7 +131,7 @@ def test_tokens_are_those_of_the_tokenizer(tmp_path: Path) -> None:
 
 def test_a_tokenizer_of_another_kind_is_refused(tmp_path: Path) -> None:
     inner = tokenizers.Tokenizer(tokenizers.models.Unigram([("a", 0.0)]))
-    with pytest.raises(UnsupportedError, match=r"a page reads byte-level BPE, .* got a tokenizer of Unigram"):
+    with pytest.raises(UnsupportedError, match=r"a page can read byte-level BPE, .* got a tokenizer of Unigram"):
         of_package(inner, tmp_path)
 
 

@@ -31,7 +31,7 @@ class LimitContext:
             raise UsageError(f"--max-context: must be 1 to {MAX_CONTEXT} tokens, got {self.context}")
         found = [n for n in graph.nodes.values() if isinstance(n.op, CacheSizes | CacheRoom)]
         if not found:
-            rule = "is for language models, whose variables all grow by the tokens of a call"
+            rule = "the model must be a language model, whose variables all grow by the tokens of a call"
             raise UsageError(f"--max-context: {rule}, got a network without them")
         for node in found:
             assert isinstance(node.op, CacheSizes | CacheRoom)
