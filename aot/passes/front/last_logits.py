@@ -37,7 +37,7 @@ class LastLogits:
         node = results[0] if node is None and len(results) == 1 else node
         product = None if node is None else _product(node)
         if product is None or not any(isinstance(n.op, Stateful) for n in graph.nodes.values()):
-            rule = f"is for language models with state, whose output {LOGITS!r} is a product"
+            rule = f"the model must be a language model with state, whose output {LOGITS!r} is a product"
             raise UsageError(f"--last-logits: {rule}, got outputs {', '.join(r.name for r in results)}")
         build = Builder(graph, product.origin)
         last, axis = build.const([-1], DType.I64), build.const(-2, DType.I64)

@@ -87,7 +87,7 @@ def test_what_is_refused(model: CompiledModel, tmp_path: Path) -> None:
     for other in (plain, load(tmp_path / "digits.so")):
         with pytest.raises(UsageError, match="must be compiled with --row-lengths"):
             Batch(other)
-    with pytest.raises(UsageError, match="--row-lengths: is for language models with attention_mask"):
+    with pytest.raises(UsageError, match="--row-lengths: the model must be a language model with attention_mask"):
         compile_model("examples/digits/model.xml", row_lengths=True)
     batch = Batch(model)
     with pytest.raises(UsageError, match="must have one token or more, got none"):

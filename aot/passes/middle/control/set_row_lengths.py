@@ -28,7 +28,8 @@ def set_row_lengths(graph: Graph) -> bool:
     appends = [n for n in graph.order() if isinstance(n.op, Append)]
     mask = next((p for p in graph.parameters if MASK in (p.name, *p.out_port(0).names)), None)
     if not appends or mask is None or any(len(n.in_ports()) != ROWS for n in appends):
-        rule = f"is for language models with {MASK} and beam_idx, whose variables all grow by the tokens of a call"
+        needed = f"{MASK} and beam_idx, whose variables all grow by the tokens of a call"
+        rule = f"the model must be a language model with {needed}"
         raise UsageError(f"--row-lengths: {rule}, got another network")
     context = next(n.op.context for n in graph.nodes.values() if isinstance(n.op, CacheSizes))
     if (wrong := differs_by_longest(graph, context)) is not None:
