@@ -91,7 +91,7 @@ async def ask(peer: Peer, one: Wanted) -> None:
         writer.write(f"{head}\r\nconnection: close\r\n\r\n".encode() + text)
         code = (await reader.readline()).split()[1].decode()
         while code == "200" and came < one.read and (line := await reader.readline()):
-            if not line.startswith(b"data: {") or b'"text":""' in line:
+            if b'"choices"' not in line or b'"text":""' in line:
                 continue
             now = time.perf_counter()
             (peer.told.between if came else peer.told.first).append((now - last) * 1e3)

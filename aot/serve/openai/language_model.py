@@ -51,7 +51,7 @@ class ServedLanguageModel:
         self._template: ChatTemplate | None = None
         self._grammars: Grammars | None = None
         self._adapted: dict[str, _Adapted] = {}
-        self._places = Places(served.name, settings.sequences, self._settings.queue)
+        self.places = Places(served.name, settings.sequences, self._settings.queue)
         self._prefix_cache = (
             PrefixCache(served.model, settings.prefix_cache, settings.cache) if settings.prefix_cache else None
         )
@@ -132,7 +132,7 @@ class ServedLanguageModel:
 
         `number`: of the answer among those to one prompt.
         """
-        async with self._places.taken():
+        async with self.places.taken():
             count = self.context - len(ids) if wanted.tokens is None else wanted.tokens
             rules = wanted.rules.numbered(number)
             made = Continuation(count, rules.sampling, frozenset(self.tokenizer.stop))

@@ -16,11 +16,15 @@ class Places:
         self._name, self._queue = name, queue
         self._free, self._waiting = asyncio.Semaphore(count), 0
 
+    def check(self) -> None:
+        """Raise QueueFullError if no other request may wait."""
+        if self._waiting >= self._queue:
+            raise QueueFullError(f"{self._name}: at most {self._queue} requests may wait, got one more")
+
     @asynccontextmanager
     async def taken(self) -> AsyncGenerator[None]:
         """Hold a place, once one is free; QueueFullError if too many requests wait for one."""
-        if self._waiting >= self._queue:
-            raise QueueFullError(f"{self._name}: at most {self._queue} requests may wait, got one more")
+        self.check()
         self._waiting += 1
         try:
             await self._free.acquire()
