@@ -17,6 +17,9 @@ def serve(
     host: Annotated[str, option(help="Address to listen at; 0.0.0.0: all")] = "127.0.0.1",
     port: Annotated[int, option(min=0, max=65535, help="Port of HTTP; 0: a free one")] = 8000,
     grpc_port: Annotated[int | None, option(min=0, max=65535, help="Port of gRPC; default: no gRPC")] = None,
+    workers: Annotated[
+        int, option(min=1, metavar="N", help="Processes that answer at the port, each with its own queue")
+    ] = 1,
     threads: arg.Threads = None,
     jobs: Annotated[
         int | None, option(min=1, metavar="N", help="Run at most N inferences at once; default: one per thread")

@@ -12,6 +12,7 @@ from aot.options.texts import bytes_of
 from aot.runtime.errors import MissingError, UsageError
 from aot.runtime.regular import read_file
 from aot.serve.settings import BY_MODEL, Settings
+from aot.serve.workers import OnReady, run_workers, share_metrics
 
 _MAX_TOKEN = 4096
 _READ = {
@@ -27,22 +28,39 @@ _READ = {
 def run(given: Mapping[str, Any], say: Callable[[str], object]) -> None:
     """Serve as the parameters of the command say; `say` gets the addresses. MissingError without the packages."""
     settings = settings_of(given)
+    if settings.workers > 1:
+        share_metrics()
     try:
         module = import_module("aot.serve.server")
     except ModuleNotFoundError as error:
         raise MissingError(f"serve: needs the package {error.name}: pip install 'aot[serve]'") from None
     import_module("aot.serve.logs").configure(given["log_json"], given["log_requests"])
-    server = module.Server(given["models"], settings)
+    listener = module.listener_of(settings)
 
-    def listening() -> None:
-        kind = "http" if settings.tls_key is None else "https"
-        say(f"{kind}://{settings.host}:{server.port}/v2")
-        if server.grpc_port is not None:
-            say(f"grpc://{settings.host}:{server.grpc_port}")
-        for entry in server.repository.index():
-            say(f"  {entry['name']} version {entry['version']}: {entry['reason'] or entry['state'].lower()}")
+    def serve(on_ready: OnReady | None) -> None:
+        server = module.Server(given["models"], settings, listener)
 
-    server.run(listening)
+        def tell() -> None:
+            if on_ready is not None:
+                _tell(server, settings, say)
+                on_ready()
+
+        server.run(tell)
+
+    if settings.workers > 1:
+        run_workers(settings.workers, serve)
+    else:
+        serve(lambda: None)
+
+
+def _tell(server: Any, settings: Settings, say: Callable[[str], object]) -> None:
+    """Say the addresses and the models of a server that answers requests."""
+    kind = "http" if settings.tls_key is None else "https"
+    say(f"{kind}://{settings.host}:{server.port}/v2")
+    if server.grpc_port is not None:
+        say(f"grpc://{settings.host}:{server.grpc_port}")
+    for entry in server.repository.index():
+        say(f"  {entry['name']} version {entry['version']}: {entry['reason'] or entry['state'].lower()}")
 
 
 def settings_of(given: Mapping[str, Any]) -> Settings:

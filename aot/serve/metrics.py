@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.gc_collector import GCCollector
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from aot.codegen.dataclass import dataclass
+from aot.serve.workers import SHARED_METRICS
 
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -62,8 +65,10 @@ class Metrics:
         self.queue_seconds = times("queue", "Time that requests wait for their inference")
         self.infer_seconds = times("inference", "Time of one inference, of a batch too")
         self.rows = Histogram("aot_batch_rows", "Rows of one inference", names, registry=to, buckets=_ROWS)
-        self.waiting = Gauge("aot_queue_length", "Requests that wait", names, registry=to)
-        self.loaded = Gauge("aot_loaded_models", "Versions of models that are loaded", registry=to)
+        self.waiting = Gauge("aot_queue_length", "Requests that wait", names, registry=to, multiprocess_mode="livesum")
+        self.loaded = Gauge(
+            "aot_loaded_models", "Versions of models that are loaded", registry=to, multiprocess_mode="livemax"
+        )
         self._models: dict[tuple[str, str], ModelMetrics] = {}
 
     def of(self, name: str, version: str) -> ModelMetrics:
@@ -78,7 +83,11 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all figures in Prometheus' text format."""
-        return generate_latest(self.registry)
+        if SHARED_METRICS not in os.environ:
+            return generate_latest(self.registry)
+        shared = CollectorRegistry()
+        MultiProcessCollector(shared)  # pyright: ignore[reportUnknownMemberType]
+        return generate_latest(shared)
 
 
 class ModelMetrics:
@@ -126,6 +135,8 @@ class ModelMetrics:
     def remove(self, to: Metrics) -> None:
         """Take the series out of the registry."""
         self._is_removed = True
+        if SHARED_METRICS in os.environ:  # other processes may count for it still
+            return
         for code in self._codes:
             to.requests.remove(*self._labels, code)
         for series in (to.seconds, to.queue_seconds, to.infer_seconds, to.rows, to.waiting):

@@ -68,13 +68,14 @@ class Repository:
     _places: dict[str, dict[str, Place]] = field(default_factory=dict[str, dict[str, Place]])
     _unloaded: set[str] = field(default_factory=set[str])  # by request: not loaded again by polling
     _pool: Pool | None = None
+    _threads: int = field(init=False)
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     executor: Executor = field(init=False)
     _closing: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def __post_init__(self) -> None:
-        threads = self.settings.threads or default_threads()
-        self.executor = Executor(self.settings.jobs or threads, "aot-serve")
+        self._threads = self.settings.threads or max(1, default_threads() // self.settings.workers)
+        self.executor = Executor(self.settings.jobs or self._threads, "aot-serve")
 
     def find(self, name: str, version: str = "") -> ServedModel:
         """Return a loaded version, the latest by default; UnknownModelError if there is none."""
@@ -113,6 +114,8 @@ class Repository:
         `again`: files that were refused are tried again, though they are the same. Raises UnknownModelError if there
         is no file for `name`.
         """
+        if name is not None:
+            self._check_alone()
         async with self._changing:
             files = await asyncio.to_thread(scan, self.sources)
             if name is not None:
@@ -130,6 +133,11 @@ class Repository:
                     self._retire(model, version, "there is no file any more")
             self.metrics.loaded.set(len(self.loaded()))
             return problems
+
+    def _check_alone(self) -> None:
+        """Raise UsageError in one of several processes: a request reaches one of them."""
+        if self.settings.workers > 1:
+            raise UsageError("load: must be by SIGHUP or --poll where several --workers serve, got a request")
 
     def check_ready(self) -> None:
         """Raise UnavailableError while the server stops, and unless each file has a loaded model."""
@@ -150,6 +158,7 @@ class Repository:
 
     async def unload(self, name: str) -> None:
         """Unload all versions of a model, and answer the requests that it has accepted; UnknownModelError."""
+        self._check_alone()
         async with self._changing:
             if not self.versions(name):
                 raise UnknownModelError(f"model '{name[:80]}': must be one that is loaded, got none")
@@ -186,7 +195,7 @@ class Repository:
         key = self.settings.verify_key
         trusted = None if key is None else partial(signature.verify_stream, library=path, key=key)
         library = open_library(path, strict=self.settings.strict, trusted=trusted)
-        threads = self.settings.threads if self._pool is None else None
+        threads = self._threads if self._pool is None else None
         model = CompiledModel(library, threads, self._pool, path.resolve())
         self._pool = model.pool
         return ServedModel(model, name, version, path, self.settings.of(name), self.executor, self.metrics)

@@ -37,7 +37,7 @@ async def start(repository: Repository) -> tuple[Any, int]:
         raise MissingError(f"serve: gRPC needs the package {error.name}: pip install 'aot[serve]'") from None
     settings = repository.settings
     sizes = [("grpc.max_receive_message_length", settings.max_body), ("grpc.max_send_message_length", -1)]
-    options = [*sizes, ("grpc.so_reuseport", 0)]
+    options = [*sizes, ("grpc.so_reuseport", int(settings.workers > 1))]
     server = grpc.aio.server(options=options, maximum_concurrent_rpcs=settings.max_connections)
     server.add_generic_rpc_handlers((service.handler(),))
     address = f"{settings.host}:{settings.grpc_port}"

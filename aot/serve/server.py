@@ -40,20 +40,29 @@ class _Web(uvicorn.Server):
         return nullcontext()
 
 
+def listener_of(settings: Settings) -> socket.socket:
+    """Return a socket that listens where the settings say; OSError for an address that is in use."""
+    found = socket.create_server((settings.host, settings.port), backlog=2048)
+    # connections inherit it; asyncio sets it only for sockets that name their protocol. Without it the body of an
+    # answer, sent after its head, waits 40 ms for the client's acknowledgement
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return found
+
+
 class Server:
     """Serves compiled models until `stop` is called or a signal comes.
 
     `sources`: compiled models, NAME=FILE, or folders. Ports are bound by the constructor: `port` and `grpc_port` are
-    those that were chosen. Raises UsageError for a source that is none, OSError for an address that is in use.
+    those that were chosen. `listener`: a socket that listens already, of several processes. Raises UsageError for a
+    source that is none, OSError for an address that is in use.
     """
 
-    def __init__(self, sources: Sequence[str], settings: Settings | None = None) -> None:
+    def __init__(
+        self, sources: Sequence[str], settings: Settings | None = None, listener: socket.socket | None = None
+    ) -> None:
         self.settings = settings or Settings()
         self.repository = Repository(sources, self.settings)
-        self._socket = socket.create_server((self.settings.host, self.settings.port), backlog=2048)
-        # connections inherit it; asyncio sets it only for sockets that name their protocol. Without it the body of an
-        # answer, sent after its head, waits 40 ms for the client's acknowledgement
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = listener or listener_of(self.settings)
         self.port: int = self._socket.getsockname()[1]
         self.grpc_port: int | None = None
         self.ready = threading.Event()

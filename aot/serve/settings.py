@@ -10,6 +10,11 @@ from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import UsageError
 
 BY_MODEL = ("max_batch", "batch_wait", "queue")  # settings that a model may have of its own
+_LEAST = {
+    **dict.fromkeys(("workers", "max_batch", "queue", "max_body", "max_answer", "max_connections", "sequences"), 1),
+    "max_context": 1,
+    "look_up": 0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +24,8 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000  # 0: any free one
     grpc_port: int | None = None  # 0: any free one; None: no gRPC
-    threads: int | None = None  # of one inference; None: as many as this process may use
+    workers: int = 1  # processes that answer at the port
+    threads: int | None = None  # of one inference; None: this process's share of the processors
     jobs: int | None = None  # inferences at once, of all models together; None: as many as threads
     max_batch: int = 1  # rows of requests that may be inferred as one batch
     batch_wait: float = 0.0  # for which the first request of a batch waits for others
@@ -62,11 +68,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         self._check_models()
-        for name in ("max_batch", "queue", "max_body", "max_answer", "max_connections", "sequences", "max_context"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"serve: {name} must be 1 or more, got {getattr(self, name)}")
-        if self.look_up < 0:
-            raise UsageError(f"serve: look_up must be 0 or more, got {self.look_up}")
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise UsageError(f"serve: {name} must be {least} or more, got {getattr(self, name)}")
+        if self.workers > 1 and self.grpc_port == 0:
+            raise UsageError("serve: with workers, grpc_port must be a port that all of them listen at, got 0")
         for name in ("timeout", "receive_timeout", "stop_timeout", "answer_timeout"):
             if getattr(self, name) <= 0:
                 raise UsageError(f"serve: {name} must be above 0 seconds, got {getattr(self, name)}")

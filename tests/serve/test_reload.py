@@ -358,6 +358,45 @@ def test_the_command_stops_when_all_is_answered(factors: dict[int, Path], tmp_pa
     assert '"message": "stopping: 0 requests wait"' in lines
 
 
+def test_several_processes_answer_at_one_port(factors: dict[int, Path], tmp_path: Path) -> None:
+    """SIGHUP reaches all of them, one that is killed is replaced, figures are those of all, and SIGTERM ends all."""
+    put(factors[2], tmp_path / "m.so")
+    command = [sys.executable, "-m", "aot", "serve", str(tmp_path / "m.so"), "--port", "0", "--workers", "2"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        server: Any = type("Found", (), {"port": int(process.stdout.readline().split(":")[2].split("/")[0])})
+
+        def workers() -> list[int]:
+            return [int(n) for n in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+        until(lambda: len(workers()) == 2)
+        first = workers()[0]
+        assert [value(server) for _ in range(8)] == [2] * 8
+        figures = httpx.get(f"http://127.0.0.1:{server.port}/metrics").text
+        assert 'aot_requests_total{code="200",model="m",version="1"} 8.0' in figures
+        refused = httpx.post(f"http://127.0.0.1:{server.port}/v2/repository/models/m/unload")
+        assert refused.status_code == 400 and "several --workers" in refused.text
+        os.kill(first, signal.SIGKILL)
+        until(lambda: len(workers()) == 2 and first not in workers())
+        put(factors[3], tmp_path / "m.so")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: [value(server) for _ in range(8)] == [3] * 8)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert f"process {first} has ended with -9: another one starts" in process.stderr.read()
+    assert list(tmp_path.glob("aot-serve-*")) == []
+
+
+def test_a_first_process_that_cannot_start_ends_all(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "aot", "serve", str(tmp_path), "--port", "0", "--workers", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == UsageError.exit_code
+    assert done.stderr.count("there must be a compiled model") == 1
+
+
 def test_a_missing_package_is_named(factors: dict[int, Path]) -> None:
     code = "import sys; sys.modules['uvicorn'] = None; import cli; cli.app(['serve', sys.argv[1]])"
     command = [sys.executable, "-c", code, str(factors[2])]
