@@ -7,14 +7,16 @@ of a language model with room for 4096 tokens took 213 ms instead of 34. Through
 from __future__ import annotations
 
 import mmap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
-from numpy.typing import NDArray
 
 from aot.runtime.errors import BudgetError
 from aot.runtime.systems import memory
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LARGE_BYTES = 4 << 20  # bytes from which on NumPy asks for large pages
 
