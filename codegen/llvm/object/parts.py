@@ -63,7 +63,7 @@ class Parts:
         self, workers: Workers, target: Target, level: int | None, store: Store | None = None, count: int = 1
     ) -> None:
         """`level`: level of LLVM's passes for functions without vectors. `count`: kernels that will be placed."""
-        self._workers, self._target, self._level, self._count = workers, target, level, count
+        self._workers, self._target, self._level, self._count = workers, target, level, max(count, 1)
         made_by = compiler_digest() if store is not None else None
         self._store = store if made_by is not None else None
         self._context = f"{made_by} {target!r} {level} {optimize.EFFORT}"
