@@ -64,7 +64,7 @@ class Compilation:
 
     @property
     def _decided(self) -> Session:
-        return self.session.with_types(self._optimized.asked)
+        return self.session.with_types(self._optimized.implied)
 
     # ---- the values of the stages
 

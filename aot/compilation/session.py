@@ -12,7 +12,7 @@ from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.levels import names_of
 from aot.codegen.platforms import platform_named
 from aot.codegen.target import Target
-from aot.compilation.asked import Asked
+from aot.compilation.implied_precision import ImpliedPrecision
 from aot.compilation.library_state import LibraryState
 from aot.compilation.specialise import SizesByName
 from aot.frontends import framework_of
@@ -58,13 +58,13 @@ class Session:
         options = replace(self.options, target=name, save_temps=None)
         return replace(self, options=options, target=_target(options))
 
-    def with_types(self, asked: Asked) -> Session:
+    def with_types(self, implied: ImpliedPrecision) -> Session:
         """Return the session with the types of data and of layers that weights ask for and options leave to them."""
         options = self.options
-        if options.activations == AUTO and asked.rounds:
+        if options.activations == AUTO and implied.quantizes_activations:
             return replace(self, options=replace(options, activations=ROUNDED))
         decided = options.precision is not None or options.activations == EXACT or options.weights is not None
-        if decided or not asked.shortens or options.tune is not None or self.levels[1:]:
+        if decided or not implied.uses_bf16 or options.tune is not None or self.levels[1:]:
             return self
         short = _short(options)
         return self if short is None else replace(self, options=short, target=_target(short))

@@ -30,8 +30,8 @@ from aot.codegen.llvm.levels import Levels, join
 from aot.codegen.llvm.object.cached_kernels import keeping
 from aot.codegen.versions import join_versions
 from aot.compilation.about import about
-from aot.compilation.asked import Asked, asks_for_bf16
 from aot.compilation.graph_passes import run_all, run_front, run_later_extensions
+from aot.compilation.implied_precision import ImpliedPrecision, asks_for_bf16
 from aot.compilation.limits.budget import file_bytes, run_within
 from aot.compilation.recorded_options import recorded_options
 from aot.compilation.search.timing import timed
@@ -65,25 +65,25 @@ T = TypeVar("T")
 class Imported:
     """A model as its file has it; `weight_bits`: those of its small weights, None without any.
 
-    `shortens`: its weights ask for layers in bf16.
+    `uses_bf16`: its weights ask for layers in bf16.
     """
 
     graph: Graph
     weight_bits: int | None
-    shortens: bool = False
+    uses_bf16: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
     """A canonical graph, with those of its versions by their sizes; `weight_bits`: of its small weights.
 
-    `asked`: the types for which its weights ask.
+    `implied`: the types for which its weights ask.
     """
 
     graph: Graph
     report: RunReport
     weight_bits: int | None
-    asked: Asked = Asked()
+    implied: ImpliedPrecision = ImpliedPrecision()
     versions: tuple[tuple[SizesByName, Optimized], ...] = ()
 
 
@@ -166,9 +166,11 @@ def extend(session: Session, imported: Imported, reshapeable: bool = False) -> G
 def optimize(session: Session, imported: Imported) -> Optimized:
     """Make the canonical graph, and one for each combination of sizes that the model is specialised for."""
     session.save("00-imported.txt", lambda: graph_text(imported.graph))
-    session = session.with_types(Asked(shortens=imported.shortens))
+    session = session.with_types(ImpliedPrecision(uses_bf16=imported.uses_bf16))
     graph, options = copy_graph(imported.graph), session.options
-    lowering = [p.name for p in lowering_pipeline(session.with_types(Asked(rounds=True)).context)]
+    lowering = [
+        p.name for p in lowering_pipeline(session.with_types(ImpliedPrecision(quantizes_activations=True)).context)
+    ]
     with within(session.library.scope):
         report = run_all(graph, options, session.library.extensions, lowering, session.event)
     session.save("10-optimized.txt", lambda: graph_text(graph))
@@ -178,7 +180,7 @@ def optimize(session: Session, imported: Imported) -> Optimized:
     rows = rounded_weights(graph.rt_info)
     bits = [r.bits for r in rows if r.bits < SHORT_BITS and prod(r.shape) >= COSTS.min_compressed_elements]
     fewest = min([*bits, *(() if imported.weight_bits is None else (imported.weight_bits,))], default=None)
-    return Optimized(graph, report, fewest, Asked(rounds, imported.shortens), versions)
+    return Optimized(graph, report, fewest, ImpliedPrecision(rounds, imported.uses_bf16), versions)
 
 
 def _version(session: Session, imported: Imported, sizes: SizesByName) -> Optimized:
@@ -192,7 +194,7 @@ def _version(session: Session, imported: Imported, sizes: SizesByName) -> Optimi
 @stage
 def lower(session: Session, optimized: Optimized) -> Lowered:
     """Define the steps of a graph and of its versions, and run the lowering passes on them."""
-    session = session.with_types(optimized.asked)
+    session = session.with_types(optimized.implied)
     with within(session.library.scope):
         steps = define(optimized.graph, lower_region)
     options, context = session.options, session.context
@@ -216,7 +218,7 @@ def lower(session: Session, optimized: Optimized) -> Lowered:
 @stage
 def schedule(session: Session, optimized: Optimized, lowered: Lowered) -> Scheduled:
     """Choose schedules and make one program of all versions; its weights are added to the library's."""
-    return _scheduled(session.with_types(optimized.asked), optimized, lowered, {})
+    return _scheduled(session.with_types(optimized.implied), optimized, lowered, {})
 
 
 def _scheduled(session: Session, optimized: Optimized, lowered: Lowered, kernels: dict[Kernel, str]) -> Scheduled:
@@ -250,7 +252,7 @@ def _tuned(session: Session, graph: Graph, steps: Steps) -> Tuning:
 @stage
 def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built:
     """Generate the code of a program; the weights have their size once all programs of the library are scheduled."""
-    session = session.with_types(optimized.asked)
+    session = session.with_types(optimized.implied)
     library, rt_info = session.library, optimized.graph.rt_info
     program = replace(scheduled.program, constant_bytes=library.weights.size)
     session.save("30-loops.txt", lambda: loops_text(program))
@@ -280,7 +282,7 @@ def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built
 @stage
 def build_levels(session: Session, optimized: Optimized) -> Levels:
     """Generate the code of several targets: they share the graph and the weights, and nothing in between."""
-    session = session.with_types(optimized.asked)
+    session = session.with_types(optimized.implied)
     levels = [session.at_level(name) for name in session.levels]
     scheduled = [schedule(level, optimized, lower(level, optimized)) for level in levels]
     return join(session.levels, [build(level, optimized, one) for level, one in zip(levels, scheduled, strict=True)])

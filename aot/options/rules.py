@@ -33,10 +33,10 @@ def _is_place(value: object) -> bool:
     return len(numbers) in (0, 2) and all(type(n) is int and n >= 0 for n in numbers)
 
 
-NAMES = Rule(_all_in_tuple(lambda name: isinstance(name, str)), "is a tuple of names")
-NUMBERS = Rule(_all_in_tuple(_is_numbers), "is a tuple of pairs of an input and numbers")
-NAMED = Rule(_all_in_tuple(_is_named), "is a tuple of tuples that begin with a name")
-OFFSETS = Rule(_is_place, "are a row and a column, from 0")
-POSITIVE = Rule(lambda value: value is None or value > 0, "is more than 0")
-WEIGHTS = Rule(lambda value: value is None or value in KINDS, f"are {', '.join(KINDS[:-1])} or {KINDS[-1]}")
-ACTIVATIONS = Rule(lambda value: value in _ACTIVATIONS, f"are {', '.join(_ACTIVATIONS[:-1])} or {ROUNDED}")
+NAMES = Rule(_all_in_tuple(lambda name: isinstance(name, str)), "must be a tuple of names")
+NUMBERS = Rule(_all_in_tuple(_is_numbers), "must be a tuple of pairs of an input and numbers")
+NAMED = Rule(_all_in_tuple(_is_named), "must be a tuple of tuples that begin with a name")
+OFFSETS = Rule(_is_place, "must be a row and a column, from 0")
+POSITIVE = Rule(lambda value: value is None or value > 0, "must be above 0")
+WEIGHTS = Rule(lambda value: value is None or value in KINDS, f"must be {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+ACTIVATIONS = Rule(lambda value: value in _ACTIVATIONS, f"must be {', '.join(_ACTIVATIONS[:-1])} or {ROUNDED}")

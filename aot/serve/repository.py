@@ -38,7 +38,7 @@ Stamp = tuple[tuple[int, int, int, int], ...]
 
 
 @dataclass(slots=True)
-class Place:
+class ModelVersion:
     """The file of a version of a model, with the loaded model, or the reason why there is none.
 
     `stamp`: of the files that were tried last; `error`: why they are refused. A model that was loaded before them may
@@ -65,7 +65,7 @@ class Repository:
     metrics: Metrics = field(default_factory=Metrics)
     is_draining: bool = False  # not ready: the server is about to stop
     is_closed: bool = False
-    _places: dict[str, dict[str, Place]] = field(default_factory=dict[str, dict[str, Place]])
+    _places: dict[str, dict[str, ModelVersion]] = field(default_factory=dict[str, dict[str, ModelVersion]])
     _unloaded: set[str] = field(default_factory=set[str])  # by request: not loaded again by polling
     _pool: Pool | None = None
     _threads: int = field(init=False)
@@ -172,7 +172,7 @@ class Repository:
         await asyncio.gather(*(served.close() for served in self.loaded()), *self._closing)
 
     async def _load(self, name: str, version: str, path: Path, again: bool) -> str:
-        place = self._places.setdefault(name, {}).setdefault(version, Place(path))
+        place = self._places.setdefault(name, {}).setdefault(version, ModelVersion(path))
         stamp: Stamp = ()
         try:
             stamp = _stamp(path)

@@ -113,7 +113,7 @@ def folder_object(manifest: Mapping[str, object], name: str, key: str) -> dict[s
 
 
 def json_of(text: object) -> object:
-    """Return what a text that is kept says in JSON; None for what is no JSON."""
+    """Return the value of a text in JSON; None if it is no JSON."""
     try:
         found: object = json.loads(str(text))
     except (ValueError, RecursionError):

@@ -15,7 +15,7 @@ from typing import cast
 
 from aot.codegen.ir.expressions import Expr, variables
 from aot.compilation.about import about
-from aot.compilation.asked import asks_for_bf16
+from aot.compilation.implied_precision import asks_for_bf16
 from aot.extensions.folder import load_extensions
 from aot.frontends import framework_of, front_passes, read_model
 from aot.ir.graph import Graph

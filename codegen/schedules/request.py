@@ -1,6 +1,6 @@
 """Arguments and results of makers of schedules: a definition with its surroundings; a schedule with reasons.
 
-Makers are functions `Request -> Choice`. Reasons are functions whose texts are made when they are read, by `explain`.
+Makers are functions `Request -> ScheduleChoice`. Reasons are functions whose texts are made when `explain` reads them.
 """
 
 from __future__ import annotations

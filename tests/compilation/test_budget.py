@@ -192,7 +192,7 @@ def test_a_starved_compilation_goes_on() -> None:
 def test_compile_keeps_to_its_options() -> None:
     with pytest.raises(BudgetError, match="--max-seconds"):
         compile_model(MODEL, CompileOptions(max_seconds=0.005))
-    with pytest.raises(UsageError, match="max_memory is more than 0, got 0"):
+    with pytest.raises(UsageError, match="max_memory must be above 0, got 0"):
         CompileOptions(max_memory=0)
 
 

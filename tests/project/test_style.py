@@ -17,7 +17,7 @@ import runtime
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("aot", "codegen", "runtime")
 ANSWERS = "Of What Those These With Without As Whether Where Which Who Whose How Does Is Are May Can Has Do".split()
-RIDDLES = re.compile(rf"({'|'.join(ANSWERS)}) ")
+RIDDLES = re.compile(rf"(({'|'.join(ANSWERS)})|Return what) ")
 NOUNS = re.compile("(The|A|An|Its|Their|All|Each|Every|Another|One|Both|Names|Values|Elements|Outputs|Inputs|Sizes) ")
 NAMED_FOLDERS = (
     "aot/opset",

@@ -194,9 +194,9 @@ def test_biases_and_least_probabilities_change_the_choice(url: str) -> None:
     ("rules", "tokens"),
     [
         ({}, [0, 0, 0, 0]),
-        ({"presence": 1.0}, [0, 1, 0, 0]),
-        ({"frequency": 1.0}, [0, 1, 0, 2]),
-        ({"repetition": 2.0}, [0, 1, 0, 0]),  # token 2 lies in the prompt
+        ({"presence_penalty": 1.0}, [0, 1, 0, 0]),
+        ({"frequency_penalty": 1.0}, [0, 1, 0, 2]),
+        ({"repetition_penalty": 2.0}, [0, 1, 0, 0]),  # token 2 lies in the prompt
         ({"bias": {2: 1.5}}, [2, 2, 2, 2]),
     ],
 )

@@ -15,7 +15,7 @@ import pytest
 import aot
 from aot.runtime import Generator, Sampling, load
 from aot.runtime.arrays.tensors import Array
-from aot.serve.openai.places import Places
+from aot.serve.openai.admission_queue import AdmissionQueue
 from aot.text.tokenizers.tokenizer import read_tokenizer
 from tests.serve.conftest import DIGITS, listening
 from tests.text import talking
@@ -378,7 +378,7 @@ def test_too_many_requests_and_tokens_of_the_server(library: Path) -> None:
 
 
 def test_a_stream_that_may_not_wait_gets_the_status(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Places, "_waiting", property(lambda _: 2, lambda *_: None), raising=False)
+    monkeypatch.setattr(AdmissionQueue, "_waiting", property(lambda _: 2, lambda *_: None), raising=False)
     refused = post(url, "completions", prompt="1", max_tokens=2, stream=True)
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
 

@@ -37,7 +37,7 @@ def arguments_of(run: Callable[..., None], words: Sequence[str]) -> dict[str, An
 
 
 def declaration_of(parameter: Parameter) -> Declaration:
-    """Return what is declared of a parameter."""
+    """Return the declaration of a parameter."""
     return get_args(parameter.annotation)[1]
 
 

@@ -284,7 +284,7 @@ class _Converter:
         assert isinstance(op, Foreign)
         dialect = self.dialects[op.dialect]
         function = dialect.conversion(op.kind, attrs)
-        assert function is not None  # `_convert` has asked
+        assert function is not None  # `evaluate` has asked
         captures: tuple[tuple[str, int, int], ...] = attrs.get("captures", ())
         captured: dict[str, tuple[tuple[int, Value], ...]] = {
             name: tuple((position, inputs[i]) for region, position, i in captures if region == name)
@@ -332,7 +332,7 @@ class _Converter:
         return _Converter(graph, self.dialects, self.seed, self.problems, branchings=self.branchings)
 
     def region_results(self, region: Graph, inputs: Sequence[PresentValue], known: Sequence[bool]) -> list[Value]:
-        """Return the results of a region in the graph of this work, which gets parameters like `inputs`."""
+        """Return the results of a region in this graph, which gets parameters like `inputs`."""
         env: Environment = {}
         for node, value, fixed in zip(region.parameters, inputs, known, strict=True):
             if isinstance(value, OutPort):

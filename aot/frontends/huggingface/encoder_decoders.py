@@ -20,7 +20,14 @@ from aot.frontends.huggingface.quantized import scheme_of
 from aot.frontends.huggingface.texts import GENERATION, texts_of
 from aot.frontends.huggingface.weights import LM_HEAD, FolderWeights
 from aot.frontends.language.config import ALL_TOKENS, MAX_LAYERS, MAX_TOKENS, Config, Factors, Family, Values
-from aot.frontends.language.encoder_decoder import DECODER, ENCODER, DecoderStack, EncoderStack, Facts, Places
+from aot.frontends.language.encoder_decoder import (
+    DECODER,
+    ENCODER,
+    DecoderStack,
+    EncoderDecoderConfig,
+    EncoderStack,
+    PositionTable,
+)
 from aot.frontends.language.speech_encoder import STATES, SpeechEncoderStack
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
@@ -53,7 +60,7 @@ class Kind:
     """A type of encoders and decoders: names of tensors and facts of a config.json; `is_speech`: it reads audio."""
 
     names: Callable[[Values], Names]
-    facts: Callable[[Values], Facts]
+    facts: Callable[[Values], EncoderDecoderConfig]
     is_speech: bool = False
 
 
@@ -125,7 +132,7 @@ def _start(folder: Path, v: Values) -> list[int]:
 class Weights(FolderWeights):
     """The tensors of a folder with an encoder and a decoder."""
 
-    def __init__(self, path: Path, v: Values, names: Names, facts: Facts, graph: Graph) -> None:
+    def __init__(self, path: Path, v: Values, names: Names, facts: EncoderDecoderConfig, graph: Graph) -> None:
         tensors = read_tensors(path)
         tied = v.find("tie_word_embeddings", True) is True and v.find("scale_decoder_outputs", True) is True
         own_head = not tied and f"{LM_HEAD}.weight" in tensors
@@ -139,7 +146,7 @@ class Weights(FolderWeights):
         return super()._place(name)
 
 
-def _t5_facts(v: Values) -> Facts:
+def _t5_facts(v: Values) -> EncoderDecoderConfig:
     activation = str(v.find("feed_forward_proj", "relu"))
     gated, name = activation.startswith("gated-"), activation.removeprefix("gated-")
     scaled = v.find("scale_decoder_outputs", v.find("tie_word_embeddings", True)) is True
@@ -158,20 +165,22 @@ def _t5_facts(v: Values) -> Facts:
             factors=Factors(logits=width**-0.5 if scaled else 1.0),
         )
 
-    return Facts(
+    return EncoderDecoderConfig(
         config(layers),
         config(v.integer("num_decoder_layers", layers, most=MAX_LAYERS)),
         v.integer("vocab_size", most=MAX_WORDS),
-        Places(),
-        Places(),
-        before=True,
-        ended=True,
+        PositionTable(),
+        PositionTable(),
+        pre_norm=True,
+        final_norm=True,
         buckets=count,
-        farthest=v.integer("relative_attention_max_distance", 128, count, MAX_DISTANCE),
+        max_distance=v.integer("relative_attention_max_distance", 128, count, MAX_DISTANCE),
     )
 
 
-def bart_facts(v: Values, places: Places, *, before: bool = False, normed: bool = False) -> Facts:
+def bart_facts(
+    v: Values, positions: PositionTable, *, pre_norm: bool = False, embedding_norm: bool = False
+) -> EncoderDecoderConfig:
     """Return the facts of BART and its relatives, with one kind of positions in both stacks."""
     width, factors = v.integer("d_model"), Factors()
     if v.find("scale_embedding") is True:
@@ -187,8 +196,15 @@ def bart_facts(v: Values, places: Places, *, before: bool = False, normed: bool 
         return _config(Family(centred=True, gated=False, learned=True), layers, sizes, activation, factors=factors)
 
     words = v.integer("vocab_size", most=MAX_WORDS)
-    return Facts(
-        config("encoder"), config("decoder"), words, places, places, before=before, ended=before, normed=normed
+    return EncoderDecoderConfig(
+        config("encoder"),
+        config("decoder"),
+        words,
+        positions,
+        positions,
+        pre_norm=pre_norm,
+        final_norm=pre_norm,
+        embedding_norm=embedding_norm,
     )
 
 
@@ -228,28 +244,28 @@ def _config(
     )
 
 
-def _learned(v: Values) -> Places:
-    return Places(_most(v) + FIRST_ROWS, FIRST_ROWS)
+def _learned(v: Values) -> PositionTable:
+    return PositionTable(_most(v) + FIRST_ROWS, FIRST_ROWS)
 
 
-def _whisper_facts(v: Values) -> Facts:
+def _whisper_facts(v: Values) -> EncoderDecoderConfig:
     states, rows = v.integer("max_source_positions", STATES), v.integer("max_target_positions", 448, most=1 << 20)
     if states != STATES:
         raise UnsupportedError(f"{v.file}: speech of {STATES} states a window can be read, got {states}")
-    return bart_facts(v, Places(rows), before=True)
+    return bart_facts(v, PositionTable(rows), pre_norm=True)
 
 
-def _waves(v: Values) -> Places:
+def _waves(v: Values) -> PositionTable:
     """Return Marian's and Pegasus' positions: sines and cosines, whose files may hold them, too."""
     rows, half = _most(v), v.integer("d_model", least=2) // 2
-    return Places(rows, table=_wave_table(v, rows, WAVE_LENGTH ** -(np.arange(half) / half)))
+    return PositionTable(rows, table=_wave_table(v, rows, WAVE_LENGTH ** -(np.arange(half) / half)))
 
 
-def _later_waves(v: Values) -> Places:
+def _later_waves(v: Values) -> PositionTable:
     """Return M2M-100's positions, which begin behind the number of the token that fills up texts."""
     offset, half = v.integer("pad_token_id", 1, 0) + 1, v.integer("d_model", least=4) // 2
     rows = _most(v) + offset
-    return Places(rows, offset, _wave_table(v, rows, WAVE_LENGTH ** -(np.arange(half) / (half - 1))))
+    return PositionTable(rows, offset, _wave_table(v, rows, WAVE_LENGTH ** -(np.arange(half) / (half - 1))))
 
 
 def _most(v: Values) -> int:
@@ -346,10 +362,10 @@ _T5 = Kind(_t5_names, _t5_facts)
 KINDS = {
     "t5": _T5,
     "mt5": _T5,
-    "bart": Kind(lambda _: BART, lambda v: bart_facts(v, _learned(v), normed=True)),
-    "mbart": Kind(lambda _: BART, lambda v: bart_facts(v, _learned(v), before=True, normed=True)),
+    "bart": Kind(lambda _: BART, lambda v: bart_facts(v, _learned(v), embedding_norm=True)),
+    "mbart": Kind(lambda _: BART, lambda v: bart_facts(v, _learned(v), pre_norm=True, embedding_norm=True)),
     "marian": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v))),
-    "pegasus": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v), before=True)),
+    "pegasus": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _waves(v), pre_norm=True)),
     "whisper": Kind(lambda _: _WHISPER, _whisper_facts, is_speech=True),
-    "m2m_100": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _later_waves(v), before=True)),
+    "m2m_100": Kind(lambda _: _WAVES, lambda v: bart_facts(v, _later_waves(v), pre_norm=True)),
 }

@@ -51,7 +51,7 @@ def base(v: Values, kind: str = GLOBAL) -> float:
 
 
 def stretch(v: Values) -> float:
-    """Return what positions are divided by."""
+    """Return the divisor of positions."""
     r = rotation(v)
     return r.real("factor") if r.find("rope_type") == LINEAR else 1.0
 
@@ -63,7 +63,7 @@ def rotated(v: Values, key: int, usual: float) -> int:
 
 
 def divisors(v: Values, size: int) -> tuple[float, ...]:
-    """Return what the rates of `size` rotated elements are divided by, none where it is 1."""
+    """Return the divisors of the rates of `size` rotated elements; none if they are 1."""
     r = rotation(v)
     match r.find("rope_type"):
         case "llama3":
@@ -77,7 +77,7 @@ def divisors(v: Values, size: int) -> tuple[float, ...]:
 
 
 def amplitude(v: Values) -> float:
-    """Return what cosines and sines are multiplied by."""
+    """Return the factor of cosines and sines."""
     r = rotation(v)
     if r.find("rope_type") not in (YARN, LONGROPE):
         return 1.0
@@ -93,7 +93,7 @@ def amplitude(v: Values) -> float:
 
 
 def scale_of_scores(v: Values) -> float:
-    """Return what scores of queries and keys are multiplied by where `mscale_all_dim` says so."""
+    """Return the factor of scores of queries and keys that `mscale_all_dim` gives."""
     r = rotation(v)
     if r.find("rope_type") != YARN or not r.find("mscale_all_dim"):
         return 1.0

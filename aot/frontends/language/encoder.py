@@ -145,7 +145,7 @@ class Encoder(Layers):
         return {False: self._rotation(places, c.base, c.stretch), True: self._rotation(places, c.local_base, 1.0)}
 
     def _masks(self) -> dict[bool, OutPort]:
-        """Return what is added to scores; by True that of layers that see a window of tokens on both sides."""
+        """Return the bias of scores; for True that of layers that see a window of tokens on both sides."""
         b, c = self.b, self.config
         padding = b.Equal(b.Unsqueeze(self.mask, self._integers(1, 2)), self._integer(0))
         columns, rows = b.Unsqueeze(self.range, self._integers(0)), b.Unsqueeze(self.range, self._integers(1))

@@ -30,7 +30,7 @@ ENCODER, DECODER = "enc", "dec"
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PositionTable:
     """Positions of a stack: rows of a table, from `offset` on; `table`: that of files which have none.
 
     Without `rows` the stack has no positions of this kind.
@@ -42,23 +42,23 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """Facts of both stacks beside their `Config`.
+class EncoderDecoderConfig:
+    """Numbers and forms of both stacks, beside the `Config` of each.
 
-    `before`: norms stand before attention and MLP; `ended`: and one behind the last layer; `normed`: one behind
-    embeddings; `buckets` of relative positions, 0 without; from `farthest` tokens on they are one.
+    `pre_norm`: norms stand before attention and MLP; `final_norm`: and one behind the last layer; `embedding_norm`: one
+    behind embeddings; `buckets` of relative positions, 0 without; from `max_distance` tokens on they are one.
     """
 
     encoder: Config
     decoder: Config
     words: int
-    source_places: Places
-    places: Places
-    before: bool = False
-    ended: bool = False
-    normed: bool = False
+    encoder_positions: PositionTable
+    decoder_positions: PositionTable
+    pre_norm: bool = False
+    final_norm: bool = False
+    embedding_norm: bool = False
     buckets: int = 0
-    farthest: int = 128
+    max_distance: int = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,13 @@ class Source:
 class Stack(Layers):
     """Builds layers of one of the stacks, whose tensors begin with `name`."""
 
-    def __init__(self, graph: Graph, facts: Facts, weights: Tensors, name: str) -> None:
+    def __init__(self, graph: Graph, facts: EncoderDecoderConfig, weights: Tensors, name: str) -> None:
         super().__init__(graph, facts.encoder if name == ENCODER else facts.decoder, weights)
         self.facts, self.name = facts, name
 
-    def _embedded(self, table: OutPort, ids: OutPort, first: OutPort, length: OutPort, places: Places) -> OutPort:
+    def _embedded(
+        self, table: OutPort, ids: OutPort, first: OutPort, length: OutPort, places: PositionTable
+    ) -> OutPort:
         """Return the embeddings of tokens at `length` positions from `first` on; those behind the table are refused."""
         b, c = self.b, self.config
         x = self._rows(table, ids)
@@ -93,16 +95,16 @@ class Stack(Layers):
             parts = b.Concat(b.Add(first, self._integer(places.offset)), length, self._integers(-1), axis=0)
             split = b.VariadicSplit(rows, self._integer(0), parts, outputs=3)
             x = b.Add(x, b.Unsqueeze(split.node.out_port(1), self._integers(0)))
-        return self._norm(x, f"{self.name}_embd_norm") if self.facts.normed else x
+        return self._norm(x, f"{self.name}_embd_norm") if self.facts.embedding_norm else x
 
     def _added(self, x: OutPort, norm: str, work: Callable[[OutPort], OutPort]) -> OutPort:
         """Add what a part of a layer computes."""
-        if self.facts.before:
+        if self.facts.pre_norm:
             return self.b.Add(x, work(self._norm(x, norm)))
         return self._norm(self.b.Add(x, work(x)), norm)
 
     def _ended(self, x: OutPort) -> OutPort:
-        return self._norm(x, f"{self.name}_norm") if self.facts.ended else x
+        return self._norm(x, f"{self.name}_norm") if self.facts.final_norm else x
 
     def _projected(self, x: OutPort, at: str, part: str) -> OutPort:
         c = self.config
@@ -119,7 +121,7 @@ class Stack(Layers):
 
         In a decoder all tokens ahead count as the token itself: they are hidden.
         """
-        b, far = self.b, self.facts.farthest
+        b, far = self.b, self.facts.max_distance
         table = self.weights.floats(f"{self.name}_relative.weight", self.facts.buckets, self.config.heads)
         both = self.name == ENCODER
         known = buckets(np.arange(-far, far + 1 if both else 1), self.facts.buckets, far, both=both)
@@ -141,12 +143,12 @@ class Stack(Layers):
 class EncoderStack(Stack):
     """Reads the source, a text."""
 
-    def __init__(self, graph: Graph, facts: Facts, weights: Tensors) -> None:
+    def __init__(self, graph: Graph, facts: EncoderDecoderConfig, weights: Tensors) -> None:
         super().__init__(graph, facts, weights, ENCODER)
 
     def read(self, table: OutPort, batch: Var) -> Source:
         """Add the inputs and the layers; `table`: the embeddings of words."""
-        b, most = self.b, self.facts.source_places.rows - self.facts.source_places.offset
+        b, most = self.b, self.facts.encoder_positions.rows - self.facts.encoder_positions.offset
         lengths = [Var(name, most + 1 if most > 0 else None, 0) for name in ("source", "kept_source")]
         ids = self._parameter(SOURCE_IDS, DType.I64, batch, lengths[0])
         shown = self._parameter(SOURCE_MASK, DType.I64, batch, lengths[1])
@@ -156,7 +158,7 @@ class EncoderStack(Stack):
         first = b.VariadicSplit(hidden, self._integer(3), b.Concat(new, b.Subtract(whole, new), axis=0), outputs=2)
         mask = self._added_mask(first)
         mask = b.Add(mask, self._relative(numbers, numbers)) if self.facts.buckets else mask
-        x = self._embedded(table, ids, self._integers(0), new, self.facts.source_places)
+        x = self._embedded(table, ids, self._integers(0), new, self.facts.encoder_positions)
         return Source(self.layers(x, mask), new, whole, self._added_mask(hidden))
 
     def layers(self, x: OutPort, mask: OutPort | None) -> OutPort:
@@ -175,9 +177,9 @@ class EncoderStack(Stack):
 class DecoderStack(Stack):
     """Writes a text about a source: keys and values of both are variables."""
 
-    def __init__(self, graph: Graph, facts: Facts, weights: Tensors, batch: int | Var) -> None:
+    def __init__(self, graph: Graph, facts: EncoderDecoderConfig, weights: Tensors, batch: int | Var) -> None:
         super().__init__(graph, facts, weights, DECODER)
-        rows = facts.places.rows - facts.places.offset
+        rows = facts.decoder_positions.rows - facts.decoder_positions.offset
         length = Var("length", rows + 1 if rows > 0 else None, 1)
         self.ids = self._parameter(IDS, DType.I64, batch, length)
         self.beams = None if isinstance(batch, int) else self._parameter(ROWS, DType.I32, batch)
@@ -195,7 +197,7 @@ class DecoderStack(Stack):
         later = b.Greater(b.Unsqueeze(columns, self._integers(0)), b.Unsqueeze(rows, self._integers(1)))
         mask = self._added_mask(b.Unsqueeze(later, self._integers(0, 1)))
         mask = b.Add(mask, self._relative(rows, columns)) if self.facts.buckets else mask
-        x = self._embedded(table, self.ids, first, self.length, self.facts.places)
+        x = self._embedded(table, self.ids, first, self.length, self.facts.decoder_positions)
         parts = b.Concat(source.whole, end, axis=0)
         for layer in range(c.layers):
             x = self._layer(layer, x, source, past[layer], parts, mask)

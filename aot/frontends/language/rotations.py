@@ -24,7 +24,7 @@ class Yarn:
     rounded: bool = True
 
     def divisors(self, base: float, rotated: int) -> tuple[float, ...]:
-        """Return what the rate of each pair of `rotated` elements is divided by."""
+        """Return the divisor of the rate of each pair of `rotated` elements."""
         lengths = (self.trained / (turns * 2 * pi) for turns in (self.fast, self.slow))
         first, last = (rotated * log(length) / (2 * log(base)) for length in lengths)
         if self.rounded:
@@ -34,5 +34,5 @@ class Yarn:
         return tuple((1 / (share / self.factor + 1 - share)).tolist())
 
     def amplitude(self, weight: float = 1.0) -> float:
-        """Return what cosines and sines are multiplied by."""
+        """Return the factor of cosines and sines."""
         return 0.1 * weight * log(self.factor) + 1 if self.factor > 1 else 1.0

@@ -65,7 +65,7 @@ def read(path: Path, wanted: str | None = None) -> Graph:
 
 
 def open_container(path: Path) -> Container:
-    """Return what is in a container. CorruptError if it is damaged; BudgetError if it would unpack to far more."""
+    """Return the contents of a container. CorruptError if it is damaged; BudgetError if it would unpack to far more."""
     check(path, "TensorFlow Lite")
     with open_file(path, "model") as file:
         is_zip = file.read(len(LITERT_LM)) != LITERT_LM
@@ -93,13 +93,13 @@ def _of_litert_lm(path: Path) -> Container:
 
 
 def facts(container: Container) -> dict[str, object]:
-    """Return what is in a container, for JSON."""
+    """Return the contents of a container, for JSON."""
     sections = [{"name": s.name, "kind": s.kind, "bytes": s.size} for s in container.sections]
     return {"name": container.file, "format": container.format, "about": container.about, "sections": sections}
 
 
 def text(container: Container) -> str:
-    """Return what is in a container, in words."""
+    """Return the contents of a container, in words."""
     lines = [f"{container.file}: {container.format}, {len(container.sections)} sections"]
     lines += [f"  about   {name}: {value}" for name, value in container.about.items()]
     lines += [f"  section {s.name}: {s.kind}, {size_text(s.size)}" for s in container.sections]

@@ -115,7 +115,7 @@ def winograd(
 def _divided(total: Expr, factor: int) -> Expr:
     """Return a sum, taken modulo 2^32, of products with weights that were multiplied by `factor`; nothing is left over.
 
-    What is odd of the factor has an inverse modulo 2^32.
+    The odd part of the factor is invertible modulo 2^32.
     """
     even = factor & -factor
     if even < factor:

@@ -26,7 +26,7 @@ from aot.lowering.fusion.split_quotient_axes import divided
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.fusion.tails import without_tails
 from aot.lowering.ir.components import Components
-from aot.lowering.ir.dependencies import Makers, sort
+from aot.lowering.ir.dependencies import Producers, sort
 from aot.lowering.ir.lane_axes import dim_of, lane_axes
 from aot.lowering.ir.steps import Step, Steps
 from aot.runtime.abi import DType
@@ -64,7 +64,7 @@ class _Clusters:
         self.constants = steps.constants()
         self.made: list[_Cluster] = []
         self.of: dict[int, _Cluster] = {}  # id of a step -> its cluster
-        order = Makers(steps)
+        order = Producers(steps)
         self.makers = {name: made[-1] for name, made in order.of.items()}
         self.components = Components(steps.steps, order)
         self.parts = _counts(steps)

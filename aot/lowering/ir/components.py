@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-from aot.lowering.ir.dependencies import Makers, ordered
+from aot.lowering.ir.dependencies import Producers, ordered
 from aot.lowering.ir.steps import Step
 
 GAP = 1 << 32  # between ranks at first; moved components take ranks in between until none is left
@@ -17,7 +17,7 @@ GAP = 1 << 32  # between ranks at first; moved components take ranks in between 
 class Components:
     """Steps of a block; each is a component of its own at first."""
 
-    def __init__(self, steps: list[Step], makers: Makers) -> None:
+    def __init__(self, steps: list[Step], makers: Producers) -> None:
         self.makers = makers
         above = {id(s): makers.producers(s) for s in steps}
         found = ordered(steps, lambda s: above[id(s)])

@@ -24,7 +24,7 @@ IsSymbol = Callable[[Var], bool]
 Product = tuple[int, tuple[Expr, ...]]  # a number and sizes, multiplied
 
 
-class Makers:
+class Producers:
     """Producers of values and symbols, as the steps are now."""
 
     def __init__(self, steps: Steps) -> None:
@@ -75,7 +75,7 @@ class Makers:
 
 
 class PartIndex:
-    """Makers of parts of one value, found by the place that is read: a Concat may have thousands of parts.
+    """Producers of parts of one value, found by the place that is read: a Concat may have thousands of parts.
 
     Parts are sorted by their interval in the first dimension in which no two intervals meet. Without one, every maker
     is near every place.
@@ -243,7 +243,7 @@ def _multiplied(product: Product) -> Expr:
 
 def sort(steps: Steps) -> None:
     """Sort steps so that producers come before consumers, and keep their order otherwise."""
-    steps.steps = ordered(steps.steps, Makers(steps).producers)
+    steps.steps = ordered(steps.steps, Producers(steps).producers)
 
 
 def ordered(steps: list[Step], producers: Callable[[Step], list[Step]]) -> list[Step]:

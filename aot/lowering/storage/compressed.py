@@ -49,7 +49,7 @@ class Moderate(Protocol):
 class Seen:
     """Integers of 8 bits or less as a file has them, seen with other dimensions at other distances, in bytes.
 
-    They are made when `array` is asked for: the form of most constants of 4 bits tells enough.
+    They are made when `array` is asked for: most constants of 4 bits are recognised by their form alone.
     """
 
     origin: Array | Deferred

@@ -54,7 +54,7 @@ class Extension(Op):
 
     @property
     def _lack(self) -> str:
-        """Return what a layer of a file needs and the node lacks; empty for a node with a type."""
+        """Return the needs of a layer of a file that the node lacks; empty for a node with a type."""
         return "" if self.attrs.get("type") else f"type is {self.attrs.get('type')}: "
 
     def _alone(self) -> Node:

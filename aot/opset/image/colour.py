@@ -37,7 +37,7 @@ def _sum(parts: Sequence[tuple[Expr, float]]) -> Expr:
 
 
 def _reference_sum(parts: Sequence[tuple[Array, float]]) -> Array:
-    """Return what `_sum` does, by NumPy."""
+    """Return the result of `_sum`, by NumPy."""
     total, *products = (value.astype(np.float32) * np.float32(factor) for value, factor in parts)
     for product in products:
         total = total + product

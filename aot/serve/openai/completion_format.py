@@ -123,7 +123,7 @@ class Choice:
         self._number, self._chat, self._tokenizer = number, chat, tokenizer
         names = [str(function_of(tool)["name"]) for tool in wanted.tools]
         self._held = Calls(names) if names else None
-        self._tells = wanted.rules.top is not None
+        self._tells = wanted.rules.top_logprobs is not None
         self._texts, self._logprobs = list[str](), list[SampledToken]()
         self._began = False
         self._offset = 0  # characters of the tokens that were told

@@ -60,7 +60,7 @@ class CompletionRequest:
 
     `tokens`: of an answer at most, None: as many as fit.
 
-    `tools`: functions that may be called; `called`: those one of which must be. `grammar`: what answers must follow.
+    `tools`: functions that may be called; `called`: those of which the answer must call one. `grammar`: of answers.
     `start`: tokens that begin an answer about a text, none: those of the model.
     `text_field`, `tokens_field`: names of the fields that hold the text and the number of tokens, for errors.
     """
@@ -159,7 +159,7 @@ def _bias(value: object) -> dict[int, float]:
 def grammar_of(
     tree: Mapping[str, object], schema: dict[str, object] | None, called: tuple[dict[str, object], ...]
 ) -> tuple[str, str] | None:
-    """Return what answers must follow: of a schema, `grammar`, `regex` and a call that must be made one at most."""
+    """Return the grammar of answers: of a schema, `grammar`, `regex` and a call that must be made one at most."""
     found: list[tuple[str, str]] = [] if schema is None else [(SCHEMA, json.dumps(schema))]
     for field, kind in (("grammar", GRAMMAR), ("regex", REGEX)):
         text = tree.get(field)

@@ -14,12 +14,12 @@ from aot.runtime.generation.interface import IDS, LORA_A, LORA_B, NAMES, has_row
 from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
 from aot.runtime.model import CompiledModel
+from aot.serve.openai.admission_queue import AdmissionQueue
 from aot.serve.openai.answer import Answer, StopTextFilter
 from aot.serve.openai.completion_request import CompletionRequest
 from aot.serve.openai.continuous_batch import ContinuousBatch
 from aot.serve.openai.fields import FieldError
 from aot.serve.openai.messages import function_of
-from aot.serve.openai.places import Places
 from aot.serve.openai.token_sampler import TokenSampler
 from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
@@ -51,7 +51,7 @@ class ServedLanguageModel:
         self._template: ChatTemplate | None = None
         self._grammars: Grammars | None = None
         self._adapted: dict[str, _Adapted] = {}
-        self.places = Places(served.name, settings.sequences, self._settings.queue)
+        self.admission = AdmissionQueue(served.name, settings.sequences, self._settings.queue)
         self._prefix_cache = (
             PrefixCache(served.model, settings.prefix_cache, settings.cache) if settings.prefix_cache else None
         )
@@ -110,7 +110,7 @@ class ServedLanguageModel:
         return self._template
 
     def constraint(self, wanted: CompletionRequest) -> Constraint | None:
-        """Return what answers must follow, None for any text; UsageError for a grammar that is none."""
+        """Return the grammar of answers, None for any text; UsageError for one that cannot be read."""
         if wanted.called:
             form = form_of(self.template.source)
             functions = [function_of(tool) for tool in wanted.called]
@@ -132,7 +132,7 @@ class ServedLanguageModel:
 
         `number`: of the answer among those to one prompt.
         """
-        async with self.places.taken():
+        async with self.admission.taken():
             count = self.context - len(ids) if wanted.tokens is None else wanted.tokens
             rules = wanted.rules.numbered(number)
             made = Continuation(count, rules.sampling, frozenset(self.tokenizer.stop))

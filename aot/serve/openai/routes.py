@@ -166,7 +166,7 @@ class OpenAi:
         every = [ids for ids in prompts for _ in range(wanted.answers)]
         deltas = merged([self._deltas(language, form, ids, constraint, n) for n, ids in enumerate(every)])
         if wanted.stream:
-            language.places.check()  # while the status can still tell it
+            language.admission.check()  # while the status can still tell it
             return StreamingResponse(events(form, deltas), media_type="text/event-stream")
         return JSONResponse(await _unless_gone(request, whole(form, deltas)))
 

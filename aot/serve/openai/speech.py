@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from aot.codegen.dataclass import dataclass
 from aot.serve.metrics import Times
+from aot.serve.openai.admission_queue import AdmissionQueue
 from aot.serve.openai.completion_request import WITHOUT_EFFECT, model_of
 from aot.serve.openai.fields import FieldError, check_others, real_of
-from aot.serve.openai.places import Places
 from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
 from aot.speech.speaking import speech, voice_of
@@ -54,12 +54,12 @@ class ServedVoice:
     def __init__(self, served: ServedModel, settings: Settings) -> None:
         """UsageError for a model that does not speak, or keeps no characters."""
         self.served, self._voice = served, voice_of(served.model.manifest)
-        self._places = Places(served.name, settings.sequences, settings.of(served.name).queue)
+        self._admission = AdmissionQueue(served.name, settings.sequences, settings.of(served.name).queue)
 
     async def answer(self, wanted: SpeechRequest, times: Times) -> bytes:
         """Return the audio; `times` gets begin and end of the inference."""
         ids = self._voice.ids(wanted.text)
-        async with self._places.taken():
+        async with self._admission.taken():
             times.begin(time.monotonic())
             try:
                 return await asyncio.to_thread(self._audio, ids, wanted)

@@ -19,19 +19,19 @@ from aot.text.grammars import Constraint
 class SamplingRules:
     """Rules by which the tokens of an answer are chosen.
 
-    `bias`: is added to logits of tokens. `presence`, `frequency`: are taken from the logit of a token that the answer
-    has, once, and each time. `repetition`: divides logits above 0 of tokens that prompt or answer have, and multiplies
-    others. `least`: probability of a token, as a part of the greatest one. `top`: tokens whose probabilities are told
-    beside the one that is chosen; None: no probabilities.
+    `bias`: is added to logits of tokens. `presence_penalty`, `frequency_penalty`: are taken from the logit of a token
+    that the answer has, once, and each time. `repetition_penalty`: divides logits above 0 of tokens that prompt or
+    answer have, and multiplies others. `min_p`: least probability of a token, as a part of the greatest one.
+    `top_logprobs`: tokens whose probabilities are told beside the one that is chosen; None: no probabilities.
     """
 
     sampling: Sampling
     bias: Mapping[int, float] = field(default_factory=dict[int, float])
-    presence: float = 0.0
-    frequency: float = 0.0
-    repetition: float = 1.0
-    least: float = 0.0
-    top: int | None = None
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    min_p: float = 0.0
+    top_logprobs: int | None = None
 
     def numbered(self, n: int) -> SamplingRules:
         """Return the rules of answer `n` to one request: its seed differs."""
@@ -54,8 +54,8 @@ class TokenSampler:
         self._rules, self._prompt, self._constraint = rules, prompt, constraint
         self._sampler = Sampler(rules.sampling)
         self._counts: NDArray[np.int64] | None = None  # of each token in the answer
-        least = rules.least > 0 and rules.sampling.temperature > 0
-        self._counted = bool(rules.presence or rules.frequency or rules.repetition != 1)
+        least = rules.min_p > 0 and rules.sampling.temperature > 0
+        self._counted = bool(rules.presence_penalty or rules.frequency_penalty or rules.repetition_penalty != 1)
         self._changes = bool(self._counted or rules.bias or constraint is not None or least)
 
     @property
@@ -70,7 +70,11 @@ class TokenSampler:
             self._counts[token] += 1
         if self._constraint is not None:
             self._constraint.take(token)
-        return SampledToken(token) if self._rules.top is None else _with_logprobs(token, logits, self._rules.top)
+        return (
+            SampledToken(token)
+            if self._rules.top_logprobs is None
+            else _with_logprobs(token, logits, self._rules.top_logprobs)
+        )
 
     def _changed(self, logits: Logits) -> Logits:
         rules, made = self._rules, np.array(logits, np.float32)
@@ -82,8 +86,8 @@ class TokenSampler:
             made[token] += value
         if self._constraint is not None:
             self._constraint.mask(made)
-        if rules.least and rules.sampling.temperature:
-            made[made < made.max() + rules.sampling.temperature * log(rules.least)] = -np.inf
+        if rules.min_p and rules.sampling.temperature:
+            made[made < made.max() + rules.sampling.temperature * log(rules.min_p)] = -np.inf
         return made
 
     def _penalise(self, logits: Logits) -> None:
@@ -93,8 +97,8 @@ class TokenSampler:
         counts = self._counts
         seen = np.union1d(self._prompt, np.flatnonzero(counts)).astype(np.int64)
         kept = logits[seen]
-        logits[seen] = np.where(kept > 0, kept / rules.repetition, kept * rules.repetition)
-        logits -= (rules.presence * (counts > 0) + rules.frequency * counts).astype(np.float32)
+        logits[seen] = np.where(kept > 0, kept / rules.repetition_penalty, kept * rules.repetition_penalty)
+        logits -= (rules.presence_penalty * (counts > 0) + rules.frequency_penalty * counts).astype(np.float32)
 
 
 def _with_logprobs(token: int, logits: Logits, top: int) -> SampledToken:

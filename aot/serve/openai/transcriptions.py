@@ -14,8 +14,8 @@ from aot.ir.types import Array
 from aot.runtime.errors import CorruptError, UnsupportedError, UsageError
 from aot.serve.json_texts import written
 from aot.serve.metrics import Times
+from aot.serve.openai.admission_queue import AdmissionQueue
 from aot.serve.openai.fields import FieldError
-from aot.serve.openai.places import Places
 from aot.serve.served_model import ServedModel
 from aot.serve.settings import Settings
 from aot.speech.special_tokens import TRANSCRIBE, special_tokens_of
@@ -90,12 +90,12 @@ class ServedSpeechModel:
         """UsageError for a model without speech, or without a tokenizer."""
         special_tokens_of(served.model.manifest)
         self.served, self.tokenizer = served, read_tokenizer(served.path)
-        self._places = Places(served.name, settings.sequences, settings.of(served.name).queue)
+        self._admission = AdmissionQueue(served.name, settings.sequences, settings.of(served.name).queue)
 
     async def answer(self, wanted: TranscriptionRequest, times: Times) -> bytes:
         """Return the answer, as JSON or as a text; `times` gets begin and end of the inferences."""
         transcriber = Transcriber(self.served.model, self.tokenizer, language=wanted.language)
-        async with self._places.taken():
+        async with self._admission.taken():
             times.begin(time.monotonic())
             try:
                 return await asyncio.to_thread(self._written, transcriber, wanted)

@@ -151,7 +151,7 @@ def _pattern(step: dict[str, Any], *, alone: bool) -> str | None:
 
 
 def turns_of(template: ChatTemplate) -> Facts:
-    """Return what a template writes before, between and behind the messages of a conversation.
+    """Return the texts of a template before, between and behind the messages of a conversation.
 
     UsageError for a template that does not write them one behind another, each as it is.
     """

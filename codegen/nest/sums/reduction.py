@@ -149,7 +149,7 @@ def _partial_sums(
     total: Buffer,
     ahead: Callable[[Spans], Stmts],
 ) -> Callable[[Spans], Stmts] | None:
-    """Return what adds a tile of a sum whose tiles have partial sums; None for other sums."""
+    """Return the statements that add a tile of a sum whose tiles have partial sums; None for other sums."""
     if is_chain_sum(reduction):
         return lambda inner: chain_loops(definition, reduction, points, total, points.cell, inner, ahead)
     if schedule.halves is not None:

@@ -141,7 +141,7 @@ class ScaledStep:
         self.kept, self.body = register_values(own, sums, unrolled, schedule, points, name)
 
     def scaled(self, total: Expr) -> Expr:
-        """Return what a step adds to the sum; `total`: the sum of its terms."""
+        """Return the term of the sum that a step adds; `total`: the sum of its terms."""
         return reduce(mul, self.shared, rewrite(self.step, {self.terms: total}))
 
     def around(self, stmts: Stmts, spans: Spans, acc: Buffer, cell: tuple[Expr, ...]) -> Stmts:

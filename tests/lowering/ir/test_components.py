@@ -9,12 +9,12 @@ from typing import cast
 import pytest
 
 from aot.lowering.ir.components import Components
-from aot.lowering.ir.dependencies import Makers
+from aot.lowering.ir.dependencies import Producers
 from aot.lowering.ir.steps import Step
 
 
 class Above:
-    """Stands for `Makers`: the producers of each step are given."""
+    """Stands for `Producers`: the producers of each step are given."""
 
     def __init__(self, above: dict[int, list[Step]]) -> None:
         self.above_of = above
@@ -26,7 +26,7 @@ class Above:
 def made(edges: dict[int, list[int]]) -> tuple[list[Step], Components]:
     steps = [Step((), (str(n),), "x") for n in range(len(edges))]
     above = {id(steps[n]): [steps[m] for m in needed] for n, needed in edges.items()}
-    return steps, Components(steps, cast("Makers", Above(above)))
+    return steps, Components(steps, cast("Producers", Above(above)))
 
 
 def detour(inside: set[int], edges: dict[int, list[int]], clusters: Iterable[set[int]]) -> bool:

@@ -54,7 +54,7 @@ class Vits(VitsLayers):
         self.graph.add(Result(), waveform, name=WAVEFORM).out_port(0).names = (WAVEFORM,)
 
     def _speaker(self) -> OutPort | None:
-        """Return what the network knows of the speaker, [1, elements, 1]; None for a single one."""
+        """Return the embedding of the speaker, [1, elements, 1]; None for a network of one speaker."""
         c = self.config
         if c.num_speakers < 2:
             return None

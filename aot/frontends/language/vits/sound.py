@@ -21,7 +21,7 @@ class Sound(VitsLayers):
         return self.b.Squeeze(self._audio(self._flow(x)), self._integers(1))
 
     def _flow(self, x: OutPort) -> OutPort:
-        """Return what the flow makes of normal numbers, [1, channels, frames], backwards."""
+        """Return the result of the inverse flow for normal numbers, [1, channels, frames]."""
         b, c, half = self.b, self.config, self.config.flow_size // 2
         for n in reversed(range(c.prior_encoder_num_flows)):
             at = f"flow.flows.{n}"

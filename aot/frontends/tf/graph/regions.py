@@ -78,7 +78,7 @@ def _chosen(self: Importer, fills: list[Fill], k: int, inputs: Sequence[Value], 
 
 
 def _filled(self: Importer, net: Net, prefix: str = "") -> Fill:
-    """Return what walks a net in a region. `prefix`: of its names, instead of the region's."""
+    """Return the walk of a net in a region. `prefix`: of its names, instead of the region's."""
     return lambda scope, given, own: self.run_function(net, given, scope, prefix or own)
 
 

@@ -144,7 +144,7 @@ class IntegerCell:
         return scaled(node, total, every, (sum(rows),))
 
     def entered(self, x: OutPort) -> OutPort:
-        """Return what the data adds to all gates."""
+        """Return the sums that the data adds to all gates."""
         return saturated(self.node, self.sums(x, 0, WEIGHTS, not self.normed), DType.I16)
 
     def step(self, entered: OutPort, h: OutPort, c: OutPort) -> tuple[OutPort, OutPort]:

@@ -58,7 +58,7 @@ class Suppressing(LoopOp, ABC):
 
     @abstractmethod
     def measure(self, held: Buffer) -> Scripted:
-        """Return what `suppress` measures overlaps by. `held`: room for the numbers of kept boxes."""
+        """Return the measure of overlaps of `suppress`. `held`: room for the numbers of kept boxes."""
 
     @abstractmethod
     def chosen(self, boxes: Array, scores: Array, most: int, *limits: float) -> list[tuple[int, float]]:

@@ -9,11 +9,11 @@ from aot.text.library_texts import is_of_language_model
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """`rounds`: data in 8 bits; `shortens`: layers in bf16, where the target computes products of it faster."""
+class ImpliedPrecision:
+    """`quantizes_activations`: data in 8 bits; `uses_bf16`: layers in bf16, where that is faster on the target."""
 
-    rounds: bool = False
-    shortens: bool = False
+    quantizes_activations: bool = False
+    uses_bf16: bool = False
 
 
 def asks_for_bf16(graph: Graph) -> bool:

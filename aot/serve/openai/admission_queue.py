@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from aot.serve.faults import QueueFullError
 
 
-class Places:
-    """So many requests of a model are answered at once, and so many others wait."""
+class AdmissionQueue:
+    """Admits up to `count` requests of a model at once, and queues up to `queue` others."""
 
     def __init__(self, name: str, count: int, queue: int) -> None:
         self._name, self._queue = name, queue
