@@ -11,7 +11,7 @@ from aot.runtime.errors import UsageError
 
 @pytest.mark.parametrize("given", [{"shapes": {"x": (1, 2)}}, {"values": [("k", 1)]}, {"dims": ("batch",)}])
 def test_options_are_tuples(given: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=f"CompileOptions: {next(iter(given))} is a tuple of tuples"):
+    with pytest.raises(UsageError, match=f"CompileOptions: {next(iter(given))} must be a tuple of tuples"):
         CompileOptions(**given)
 
 

@@ -60,7 +60,7 @@ def wheel(package: str) -> Path:
 def test_models_of_packages_agree_with_onnx_runtime(package: str, name: str, feeds: list[dict[str, Array]]) -> None:
     """A model that is run with one size is compiled for it."""
     path = next(wheel(package).rglob(name))
-    shapes = {name: array.shape for name, array in feeds[0].items()} if len(feeds) == 1 else None
+    shapes = {name: array.shape for name, array in feeds[0].items()} if len(feeds) == 1 else {}
     compiled = aot.compile_model(path, shapes=shapes)
     running = session(path)
     for feed in feeds:

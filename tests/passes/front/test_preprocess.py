@@ -143,7 +143,7 @@ def test_wrong_texts_of_numbers_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("given", [(("x", 1.0),), (("x", ()),), ((1.5, (1.0,)),), (("x", ("1",)),), ["x"]])
 def test_wrong_options_are_refused(given: Any) -> None:
-    with pytest.raises(UsageError, match="mean is a tuple of pairs"):
+    with pytest.raises(UsageError, match="mean must be a tuple of pairs"):
         CompileOptions(mean=given)
 
 
