@@ -40,7 +40,7 @@ from aot.codegen.target import Target
 code = "define i32 @f{0}() {{\\nret i32 {0}\\n}}\\n"
 with Workers(Target.parse("x86-64-v3"), processes=2) as compiling:
     for n in range(60):
-        compiling.submit(code.format(n) + " " * (1 << 15), None)
+        compiling.submit(code.format(n) + " " * (1 << 16), None)
     for result in compiling._results:  # made by the other processes: this one compiles in `finish` only
         assert result.result(60).startswith(b"\\x7fELF")
 print(len(compiling.running), {process.returncode for process in compiling.running})
