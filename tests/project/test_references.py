@@ -17,7 +17,7 @@ FILES = [p.relative_to(ROOT) for folder in FOLDERS for p in (ROOT / folder).rglo
 ENDINGS = {"/".join(file.parts[i:]) for file in FILES for i in range(len(file.parts))}
 FILE = re.compile(r"(?<![\w./<>*{}…-])[\w/-]*\w\.(?:py|pyi|md|ll)\b(?![\w/(…])")
 FOLDER = re.compile(rf"`((?:{'|'.join(FOLDERS)})(?:/[\w-]+)+)/?`")
-DOTTED = re.compile(rf"`((?:{'|'.join(FOLDERS)})(?:\.\w+)+)`")
+DOTTED = re.compile(rf"(?m)(?:`|^\.\. auto\w+:: )((?:{'|'.join(FOLDERS)})(?:\.\w+)+)(?:`|$)")
 
 
 def sentences(path: Path) -> Iterator[str]:
