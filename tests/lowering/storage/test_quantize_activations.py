@@ -202,7 +202,7 @@ def test_other_products_stay_in_floats() -> None:
 
 
 def test_other_types_are_refused() -> None:
-    with pytest.raises(UsageError, match="activations are auto, f32 or int8, got 'int4'"):
+    with pytest.raises(UsageError, match="activations must be auto, f32 or int8, got 'int4'"):
         CompileOptions(activations="int4")
 
 
