@@ -189,6 +189,8 @@ def test_a_starved_compilation_goes_on() -> None:
         budget.run(endless)
 
 
+@pytest.mark.filterwarnings("ignore:.*unclosed file")  # the error may arrive between opening a file and its `with`
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_compile_keeps_to_its_options() -> None:
     with pytest.raises(BudgetError, match="--max-seconds"):
         compile_model(MODEL, CompileOptions(max_seconds=0.005))
