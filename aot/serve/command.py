@@ -12,7 +12,7 @@ from aot.options.texts import bytes_of
 from aot.runtime.errors import MissingError, UsageError
 from aot.runtime.regular import read_file
 from aot.serve.settings import BY_MODEL, Settings
-from aot.serve.workers import OnReady, run_workers, share_metrics
+from aot.serve.workers import OnReady, run_workers, shared_metrics
 
 _MAX_TOKEN = 4096
 _READ = {
@@ -28,8 +28,11 @@ _READ = {
 def run(given: Mapping[str, Any], say: Callable[[str], object]) -> None:
     """Serve as the parameters of the command say; `say` gets the addresses. MissingError without the packages."""
     settings = settings_of(given)
-    if settings.workers > 1:
-        share_metrics()
+    with shared_metrics(settings.workers):
+        _serve(given, settings, say)
+
+
+def _serve(given: Mapping[str, Any], settings: Settings, say: Callable[[str], object]) -> None:
     try:
         module = import_module("aot.serve.server")
     except ModuleNotFoundError as error:

@@ -65,7 +65,7 @@ class Repository:
     metrics: Metrics = field(default_factory=Metrics)
     is_draining: bool = False  # not ready: the server is about to stop
     is_closed: bool = False
-    _places: dict[str, dict[str, ModelVersion]] = field(default_factory=dict[str, dict[str, ModelVersion]])
+    _models: dict[str, dict[str, ModelVersion]] = field(default_factory=dict[str, dict[str, ModelVersion]])
     _unloaded: set[str] = field(default_factory=set[str])  # by request: not loaded again by polling
     _pool: Pool | None = None
     _threads: int = field(init=False)
@@ -80,7 +80,7 @@ class Repository:
     def find(self, name: str, version: str = "") -> ServedModel:
         """Return a loaded version, the latest by default; UnknownModelError if there is none."""
         versions = self.versions(name)
-        place = self._places.get(name, {}).get(version or (versions[-1] if versions else ""))
+        place = self._models.get(name, {}).get(version or (versions[-1] if versions else ""))
         if place is None or place.served is None:
             what = f"model '{name[:80]}'" + (f", version '{version[:20]}'" if version else "")
             raise UnknownModelError(f"{what}: must be one that is loaded, got none")
@@ -88,11 +88,11 @@ class Repository:
 
     def versions(self, name: str) -> list[str]:
         """Return the loaded versions of a model, the latest last."""
-        return sorted((v for v, p in self._places.get(name, {}).items() if p.served is not None), key=int)
+        return sorted((v for v, p in self._models.get(name, {}).items() if p.served is not None), key=int)
 
     def loaded(self) -> list[ServedModel]:
         """Return all loaded versions of all models."""
-        return [p.served for places in self._places.values() for p in places.values() if p.served is not None]
+        return [p.served for places in self._models.values() for p in places.values() if p.served is not None]
 
     def index(self) -> list[dict[str, str]]:
         """Return name, version, state and reason of each version that there is or was."""
@@ -103,7 +103,7 @@ class Repository:
                 "state": "READY" if place.served is not None else "UNAVAILABLE",
                 "reason": place.reason,
             }
-            for name, places in sorted(self._places.items())
+            for name, places in sorted(self._models.items())
             for version, place in sorted(places.items(), key=lambda item: int(item[0]))
         ]
 
@@ -128,8 +128,8 @@ class Repository:
                 for version, path in versions.items():
                     problem = await self._load(model, version, path, again)
                     problems += [problem] if problem else []
-            for model in [n for n in self._places if name in (None, n)]:
-                for version in self._places[model].keys() - wanted.get(model, {}).keys():
+            for model in [n for n in self._models if name in (None, n)]:
+                for version in self._models[model].keys() - wanted.get(model, {}).keys():
                     self._retire(model, version, "there is no file any more")
             self.metrics.loaded.set(len(self.loaded()))
             return problems
@@ -145,7 +145,7 @@ class Repository:
             raise UnavailableError("server: must not be stopping, got a request")
         missing = [
             f"{name} version {version}"
-            for name, places in sorted(self._places.items())
+            for name, places in sorted(self._models.items())
             for version, place in places.items()
             if place.served is None and place.error is not None
         ]
@@ -154,7 +154,7 @@ class Repository:
 
     def errors(self) -> list[Exception]:
         """Return why files are not loaded."""
-        return [p.error for places in self._places.values() for p in places.values() if p.error is not None]
+        return [p.error for places in self._models.values() for p in places.values() if p.error is not None]
 
     async def unload(self, name: str) -> None:
         """Unload all versions of a model, and answer the requests that it has accepted; UnknownModelError."""
@@ -172,7 +172,7 @@ class Repository:
         await asyncio.gather(*(served.close() for served in self.loaded()), *self._closing)
 
     async def _load(self, name: str, version: str, path: Path, again: bool) -> str:
-        place = self._places.setdefault(name, {}).setdefault(version, ModelVersion(path))
+        place = self._models.setdefault(name, {}).setdefault(version, ModelVersion(path))
         stamp: Stamp = ()
         try:
             stamp = _stamp(path)
@@ -201,7 +201,7 @@ class Repository:
         return ServedModel(model, name, version, path, self.settings.of(name), self.executor, self.metrics)
 
     def _retire(self, name: str, version: str, reason: str) -> None:
-        place = self._places[name][version]
+        place = self._models[name][version]
         if place.served is not None:
             self._close(place.served)
             self.metrics.forget(name, version)

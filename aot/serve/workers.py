@@ -14,7 +14,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from types import FrameType
 
@@ -25,12 +27,26 @@ _STOPS = (signal.SIGTERM, signal.SIGINT)
 _PAUSE = 1.0  # seconds between starts of a process that ends again and again
 _LOG = logging.getLogger(__name__)
 
-OnReady = Callable[[], None]
+OnReady = Callable[[], object]
 
 
-def share_metrics() -> None:
-    """Have the figures of all processes in one folder. prometheus_client must not have been imported."""
-    os.environ[SHARED_METRICS] = tempfile.mkdtemp(prefix="aot-serve-")
+@contextmanager
+def shared_metrics(workers: int) -> Generator[None]:
+    """Keep the figures of several processes in one folder until the block ends in the one that began it.
+
+    prometheus_client must not have been imported before.
+    """
+    if workers == 1:
+        yield
+        return
+    owner, folder = os.getpid(), tempfile.mkdtemp(prefix="aot-serve-")
+    os.environ[SHARED_METRICS] = folder
+    try:
+        yield
+    finally:
+        if os.getpid() == owner:
+            del os.environ[SHARED_METRICS]
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_workers(count: int, serve: Callable[[OnReady | None], None]) -> None:
@@ -42,12 +58,7 @@ def run_workers(count: int, serve: Callable[[OnReady | None], None]) -> None:
     if sys.platform == "win32":
         raise UsageError("serve: --workers must be 1 on this system, which cannot fork")
     workers = _Workers(count)
-    try:
-        is_worker = workers.start()
-    finally:
-        if workers.is_parent:
-            shutil.rmtree(os.environ.pop(SHARED_METRICS), ignore_errors=True)
-    if is_worker:
+    if workers.start():
         serve(workers.on_ready)
 
 
@@ -61,19 +72,12 @@ class _Workers:
         self._life, self._held = os.pipe()  # the second end is the parent's alone, and is closed with it
         self.on_ready: OnReady | None = None
 
-    @property
-    def is_parent(self) -> bool:
-        """True in the process that has started the others."""
-        return os.getpid() == self._parent
-
     def start(self) -> bool:
         """True in each process that serves; False in the parent when all have ended, or SystemExit if not with 0."""
-        if sys.platform == "win32":
-            raise NotImplementedError
         before = {number: signal.signal(number, self._hand_on) for number in (*_STOPS, signal.SIGHUP)}
         told, tells = os.pipe()
         if self._forks():
-            self.on_ready = lambda: os.close(tells) if os.write(tells, b"1") else None
+            self.on_ready = partial(os.write, tells, b"1")
             return True
         os.close(tells)
         is_ready = bool(os.read(told, 1))  # nothing if the first process ends before
@@ -101,8 +105,6 @@ class _Workers:
 
     def _forks(self) -> bool:
         """Start a process; True in it, with the handlers of signals that it would have alone."""
-        if sys.platform == "win32":
-            raise NotImplementedError
         process = os.fork()
         if process:
             self._alive.add(process)
@@ -121,7 +123,7 @@ class _Workers:
 
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if not self.is_parent:  # a process that has just begun
+        if os.getpid() != self._parent:  # a process that has just begun
             os._exit(0)
         self._is_asked = self._is_asked or number in _STOPS
         for process in self._alive:

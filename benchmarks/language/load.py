@@ -47,7 +47,7 @@ class Wanted:
 
 @dataclass
 class Told:
-    """What clients saw of a server; times are in milliseconds."""
+    """Times, in milliseconds, and numbers of answers that clients measured at a server."""
 
     first: list[float] = field(default_factory=list[float])
     between: list[float] = field(default_factory=list[float])

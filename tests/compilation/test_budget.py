@@ -189,8 +189,7 @@ def test_a_starved_compilation_goes_on() -> None:
         budget.run(endless)
 
 
-@pytest.mark.filterwarnings("ignore:.*unclosed file")  # the error may arrive between opening a file and its `with`
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the error may come between `open` and `with`
 def test_compile_keeps_to_its_options() -> None:
     with pytest.raises(BudgetError, match="--max-seconds"):
         compile_model(MODEL, CompileOptions(max_seconds=0.005))

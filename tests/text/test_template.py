@@ -61,7 +61,7 @@ DROPS = """{% for m in messages if m.role != 'system' %}{{ '<start_of_turn>' + m
 def test_a_system_that_a_template_does_not_write_comes_before_the_user(
     rendered: list[ChatTemplate], source: str
 ) -> None:
-    """As Gemma 3's template writes it."""
+    """A message of the system joins the first one of the user, as the template of Gemma 3 writes them."""
     one = ChatTemplate(source)
     rendered.append(one)
     system = {"role": "system", "content": "Be brief, please"}
