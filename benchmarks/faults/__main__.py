@@ -6,7 +6,8 @@
 Faults are drawn by `--seed`, equally from the folders of `AREAS` or `--within`, from the lines that a recorded test
 touches; equal sources give equal faults. Each is put into a copy of the project. A line that more than `--most` tests
 touch is tried with so many of them, drawn by the same seed. A fault counts as found if a test fails, if the tests
-cannot be collected, and if they do not end. To compare two suites, do both at both commits.
+cannot be collected, and if they do not end. To compare two suites, do both at both commits, each with
+`--also-in` the other's checkout: then only lines that both have are drawn, in the same order.
 
 A run that was interrupted, or ended by `--minutes`, goes on from the verdicts in its file of `--json`.
 """
@@ -26,6 +27,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 
@@ -64,15 +66,38 @@ def lines_of(file: Path) -> Lines:
     return found
 
 
-def chosen(lines: Lines, areas: Sequence[str], count: int, seed: int) -> list[Fault]:
-    """Draw faults from all areas in turn."""
-    dice, by_area = random.Random(seed), defaultdict[str, list[Fault]](list)
+def chosen(lines: Lines, areas: Sequence[str], count: int, seed: int, other: Path | None = None) -> list[Fault]:
+    """Draw faults from all areas in turn; with another checkout, those that it can have in the same lines, too."""
+    by_area = defaultdict[str, list[Fault]](list)
     for area in areas:
+        drawn: list[tuple[float, Fault]] = []
         for path in sorted(p for p in lines if p.startswith(area)):
-            by_area[area] += [f for f in faults_in(ROOT, path) if f.line in lines[path]]
-        dice.shuffle(by_area[area])
+            shared = None if other is None else {of_line(other, f) for f in faults_of(other, path)}
+            faults = [f for f in faults_in(ROOT, path) if f.line in lines[path]]
+            drawn += [(drawn_at(f, seed), f) for f in faults if shared is None or of_line(ROOT, f) in shared]
+        by_area[area] = [fault for _, fault in sorted(drawn, key=lambda pair: pair[0])]
     turns = zip_longest(*by_area.values())
     return [found for row in turns for found in row if found is not None][:count]
+
+
+def faults_of(root: Path, path: str) -> list[Fault]:
+    """Return all faults of a file, none if the checkout does not have it."""
+    return list(faults_in(root, path)) if (root / path).exists() else []
+
+
+def of_line(root: Path, fault: Fault) -> tuple[str, ...]:
+    """Return what makes two faults equal: their file, kind, change, and the text of the line."""
+    return (fault.path, fault.kind, fault.old, fault.text, source_lines(root / fault.path)[fault.line - 1].strip())
+
+
+@lru_cache(maxsize=16)
+def source_lines(file: Path) -> list[str]:
+    return file.read_text().splitlines()
+
+
+def drawn_at(fault: Fault, seed: int) -> float:
+    """Return where a fault lies in the order of the draw, which its text and the seed alone decide."""
+    return random.Random(f"{seed} {of_line(ROOT, fault)}").random()
 
 
 def verdict(fault: Fault, tests: list[str], copy: Path, turn: int) -> str:
@@ -141,6 +166,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=100, help="tests for each fault")
     parser.add_argument("--within", nargs="+", default=[f"{area}/" for area in AREAS], help="beginnings of paths")
+    parser.add_argument("--also-in", type=Path, metavar="CHECKOUT", help="only faults whose line stands there, too")
     parser.add_argument("--json", type=Path, help="the verdicts, and those of the run before")
     parser.add_argument("--minutes", type=float, default=math.inf, help="after which no other fault is tried")
     given = parser.parse_args()
@@ -148,7 +174,7 @@ def main() -> None:
         record(given.file, given.tests)
     else:
         lines = lines_of(given.file)
-        faults = chosen(lines, given.within, given.count, given.seed)
+        faults = chosen(lines, given.within, given.count, given.seed, given.also_in)
         run(lines, faults, given.seed, given.most, given.json, 60 * given.minutes)
 
 

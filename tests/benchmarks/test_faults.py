@@ -44,3 +44,16 @@ def test_equal_seeds_draw_equal_faults() -> None:
     first, again, other = (chosen(lines, areas, 20, seed) for seed in (1, 1, 2))
     assert first == again != other and len(first) == 20
     assert {f.path for f in first} == {*FILES}
+
+
+def test_faults_of_two_checkouts_are_in_lines_of_both(tmp_path: Path) -> None:
+    lines = {FILES[0]: {n: ["a test"] for n in range(1, 500)}}
+    source = Path(FILES[0]).read_text().splitlines()
+    other = tmp_path / FILES[0]
+    other.parent.mkdir(parents=True)
+    other.write_text("# another line before\n" + "\n".join(source).replace("min(", "max("))
+    shared = chosen(lines, ["aot/opset/"], 10_000, 1, tmp_path)
+    alone = chosen(lines, ["aot/opset/"], 10_000, 1)
+    assert 0 < len(shared) < len(alone)
+    assert not any("min(" in source[fault.line - 1] for fault in shared)
+    assert shared == [fault for fault in alone if fault in shared]
