@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
 from pathlib import Path
 
 import numpy as np
@@ -41,16 +43,31 @@ FAST = CompileOptions(level=None)
 WORDS = np.array(["Intel", "", "Grüße, 世界", "a\0b\0", "🙂", "x"], object)
 
 
-def graph_of(
-    op: Op, inputs: Sequence[Array], fixed: Sequence[Array] = (), outputs: int = 1, dynamic: bool = False
-) -> Graph:
-    graph, ports = Graph("strings"), list[OutPort]()
-    for k, array in enumerate(inputs):
-        shape = tuple(Var(f"n{k}_{a}") for a in range(array.ndim)) if dynamic else array.shape
-        ports.append(graph.add(Parameter(_type(array), shape), name=f"x{k}").out_port(0))
-    ports += [graph.add(Constant(_type(a)), name=f"c{k}", data=a).out_port(0) for k, a in enumerate(fixed)]
-    for n, out in graph.add(op, *ports, name="op", outputs=outputs).out_ports().items():
-        graph.add(Result(), out, name=f"y{n}")
+@dataclass(frozen=True)
+class Use:
+    """An operation with inputs of run time and constants behind them."""
+
+    op: Op
+    inputs: Sequence[Array]
+    fixed: Sequence[Array] = ()
+    outputs: int = 1
+
+
+def add(graph: Graph, use: Use, dynamic: bool = False, end: str = "") -> None:
+    """Add the operation with inputs and results of its own; `end` is that of all names."""
+    ports = list[OutPort]()
+    for k, array in enumerate(use.inputs):
+        shape = tuple(Var(f"n{k}_{a}{end}") for a in range(array.ndim)) if dynamic else array.shape
+        ports.append(graph.add(Parameter(_type(array), shape), name=f"x{k}{end}").out_port(0))
+    for k, array in enumerate(use.fixed):
+        ports.append(graph.add(Constant(_type(array)), name=f"c{k}{end}", data=array).out_port(0))
+    for n, out in graph.add(use.op, *ports, name=f"op{end}", outputs=use.outputs).out_ports().items():
+        graph.add(Result(), out, name=f"y{n}{end}")
+
+
+def graph_of(use: Use, dynamic: bool = False) -> Graph:
+    graph = Graph("strings")
+    add(graph, use, dynamic)
     return graph
 
 
@@ -58,60 +75,76 @@ def _type(array: Array) -> DType:
     return DType.STRING if array.dtype == object else dtype_of(array)
 
 
-def check(op: Op, inputs: Sequence[Array], fixed: Sequence[Array] = (), outputs: int = 1) -> None:
-    """Compiled code gives what the reference gives, with fixed sizes and without; the text of the graph does too."""
+def check(uses: dict[str, Use]) -> None:
+    """Compiled code gives what the references give, with fixed sizes and without: one network each.
+
+    The text of the graph of each use does too.
+    """
     for dynamic in (False, True):
-        graph = graph_of(op, inputs, fixed, outputs, dynamic)
-        text = print_graph(graph)
-        assert print_graph(parse_graph(text, constants_by_sha(graph))) == text
-        expected = interpret(graph, inputs)
-        found = compile_model(graph, FAST, threads=1)(*inputs)
-        for one, two in zip(found.to_tuple(), expected, strict=True):
-            assert one.dtype == two.dtype and one.shape == two.shape and one.tolist() == two.tolist()
+        graph = Graph("strings")
+        for n, use in enumerate(uses.values()):
+            add(graph, use, dynamic, f"_{n}")
+            alone = graph_of(use, dynamic)
+            text = print_graph(alone)
+            assert print_graph(parse_graph(text, constants_by_sha(alone))) == text
+        inputs = [array for use in uses.values() for array in use.inputs]
+        found, expected = (
+            iter(compile_model(graph, FAST, threads=1)(*inputs).to_tuple()),
+            iter(interpret(graph, inputs)),
+        )
+        for name, use in uses.items():
+            for one, two in zip(islice(found, use.outputs), islice(expected, use.outputs), strict=True):
+                assert (one.dtype, one.shape) == (two.dtype, two.shape), name
+                assert one.tolist() == two.tolist(), name
 
 
-@pytest.mark.parametrize("shape", [(), (6,), (2, 3), (1, 2, 3), (0,), (2, 0)], ids=str)
-def test_strings_are_unpacked_into_numbers(shape: tuple[int, ...]) -> None:
-    check(StringTensorUnpack(), [np.resize(WORDS, shape)], outputs=3)
+def _unpacked() -> dict[str, Use]:
+    shapes: list[tuple[int, ...]] = [(), (6,), (2, 3), (1, 2, 3), (0,), (2, 0)]
+    return {f"unpack {s}": Use(StringTensorUnpack(), [np.resize(WORDS, s)], outputs=3) for s in shapes}
 
 
-@pytest.mark.parametrize("kind", [np.int32, np.int64])
-@pytest.mark.parametrize("shape", [(), (4,), (2, 2), (1, 2, 2), (0,)], ids=str)
-def test_strings_are_packed_of_numbers(shape: tuple[int, ...], kind: type[np.generic]) -> None:
-    symbols = np.frombuffer("IntelÖpenVINO".encode(), np.uint8)
-    begins, ends = np.resize([0, 5, 3, 14], shape).astype(kind), np.resize([5, 14, 3, 14], shape).astype(kind)
-    check(StringTensorPack(), [begins, ends, symbols])
+def _packed() -> dict[str, Use]:
+    symbols, uses = np.frombuffer("IntelÖpenVINO".encode(), np.uint8), dict[str, Use]()
+    shapes: list[tuple[int, ...]] = [(), (4,), (2, 2), (1, 2, 2), (0,)]
+    for shape, kind in product(shapes, (np.int32, np.int64)):
+        begins, ends = np.resize([0, 5, 3, 14], shape).astype(kind), np.resize([5, 14, 3, 14], shape).astype(kind)
+        uses[f"pack {shape} of {kind.__name__}"] = Use(StringTensorPack(), [begins, ends, symbols])
+    return uses
 
 
 def test_bytes_that_are_no_text_stay() -> None:
     symbols = np.array([0xE4, 0xB8, 65], np.uint8)
-    graph = graph_of(StringTensorPack(), [np.array([0, 2]), np.array([2, 3]), symbols])
+    graph = graph_of(Use(StringTensorPack(), [np.array([0, 2]), np.array([2, 3]), symbols]))
     (found,) = compile_model(graph, FAST, threads=1)(np.array([0, 2]), np.array([2, 3]), symbols).to_tuple()
     assert [t.encode("utf-8", "surrogateescape") for t in found] == [b"\xe4\xb8", b"A"]
 
 
-MOVED: dict[str, tuple[Op, list[Array], list[Array]]] = {
-    "reshape": (Reshape(), [WORDS], [np.array([3, -1])]),
-    "squeeze": (Squeeze(), [WORDS.reshape(1, 6)], [np.array([0])]),
-    "transpose": (Transpose(), [WORDS.reshape(2, 3)], [np.array([1, 0])]),
-    "slice": (Slice(), [WORDS], [np.array([4]), np.array([0]), np.array([-2])]),
-    "gather": (Gather(), [WORDS], [np.array([[2, -1, 2]]), np.array(0)]),
-    "gather by input": (Gather(), [WORDS, np.array([5, 0])], [np.array(0)]),
-    "concat": (Concat(0), [WORDS, WORDS[:2], WORDS[::-1].copy()], []),
-    "concat with a constant": (Concat(0), [WORDS], [np.array(["ende", "ü"], object)]),
-    "shape": (ShapeOf(), [WORDS], []),
+MOVED: dict[str, Use] = {
+    "reshape": Use(Reshape(), [WORDS], [np.array([3, -1])]),
+    "squeeze": Use(Squeeze(), [WORDS.reshape(1, 6)], [np.array([0])]),
+    "transpose": Use(Transpose(), [WORDS.reshape(2, 3)], [np.array([1, 0])]),
+    "slice": Use(Slice(), [WORDS], [np.array([4]), np.array([0]), np.array([-2])]),
+    "gather": Use(Gather(), [WORDS], [np.array([[2, -1, 2]]), np.array(0)]),
+    "gather by input": Use(Gather(), [WORDS, np.array([5, 0])], [np.array(0)]),
+    "concat": Use(Concat(0), [WORDS, WORDS[:2], WORDS[::-1].copy()]),
+    "concat with a constant": Use(Concat(0), [WORDS], [np.array(["ende", "ü"], object)]),
+    "shape": Use(ShapeOf(), [WORDS]),
+    "split": Use(Split(2), [WORDS], [np.array(0)], outputs=2),
+    "select": Use(Select(), [WORDS == "x", WORDS, WORDS[::-1].copy()]),
 }
+KEYS: list[list[str]] = [sorted(WORDS), ["Inte", "Intel ", "x"], [""], []]
 
 
-@pytest.mark.parametrize("name", MOVED)
-def test_operations_that_move_elements_move_strings(name: str) -> None:
-    op, inputs, fixed = MOVED[name]
-    check(op, inputs, fixed)
+def _encoded(keys: list[str]) -> list[Array]:
+    return encode(np.array([*keys, ""], object)[:-1])
 
 
-def test_split_and_select() -> None:
-    check(Split(2), [WORDS], [np.array(0)], outputs=2)
-    check(Select(), [WORDS == "x", WORDS, WORDS[::-1].copy()])
+def _searched() -> dict[str, Use]:
+    return {f"search {keys}": Use(StringSearch(), encode(WORDS), _encoded(keys)) for keys in KEYS}
+
+
+def test_compiled_code_gives_what_the_references_give() -> None:
+    check(_unpacked() | _packed() | MOVED | _searched())
 
 
 def test_an_input_may_be_an_output() -> None:
@@ -121,13 +154,13 @@ def test_an_input_may_be_an_output() -> None:
 
 
 def test_constants_are_known_when_compiling() -> None:
-    graph = graph_of(Concat(0), [], [WORDS, WORDS])
+    graph = graph_of(Use(Concat(0), [], [WORDS, WORDS]))
     assert compile_model(graph, FAST, threads=1)().to_tuple()[0].tolist() == [*WORDS, *WORDS]
 
 
 def test_what_does_more_than_to_move_strings_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"'op': strings can be packed, unpacked and moved, nothing else"):
-        compile_model(graph_of(_Lengths(), [WORDS]), FAST)
+        compile_model(graph_of(Use(_Lengths(), [WORDS])), FAST)
 
 
 class _Lengths(Exp):
@@ -135,30 +168,29 @@ class _Lengths(Exp):
     type = "Lengths"
 
 
-@pytest.mark.parametrize("keys", [sorted(WORDS), ["Inte", "Intel ", "x"], [""], []], ids=len)
+@pytest.mark.parametrize("keys", KEYS, ids=len)
 def test_strings_are_found_among_keys(keys: list[str]) -> None:
     """The place of a string among sorted keys, their number where it is none of them; one may begin with another."""
-    check(StringSearch(), encode(WORDS), encode(np.array([*keys, ""], object)[:-1]))
     places = [keys.index(word) if word in keys else len(keys) for word in WORDS]
-    graph = graph_of(StringSearch(), encode(WORDS), encode(np.array([*keys, ""], object)[:-1]))
+    graph = graph_of(Use(StringSearch(), encode(WORDS), _encoded(keys)))
     assert interpret(graph, encode(WORDS))[0].tolist() == places
 
 
 WRONG = [([-1], [2]), ([0], [4]), ([2], [1]), ([-(1 << 31)], [(1 << 31) - 1]), ([9], [9])]
 
 
-@pytest.mark.parametrize("places", WRONG, ids=str)
-@pytest.mark.parametrize("wide", [False, True])
-def test_places_outside_of_the_symbols_are_refused(places: tuple[list[int], list[int]], wide: bool) -> None:
-    begins, ends = (np.array(p, np.int64 if wide else np.int32) for p in places)
-    graph = graph_of(StringTensorPack(), [begins, ends, np.zeros(3, np.uint8)], dynamic=True)
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_places_outside_of_the_symbols_are_refused(kind: type[np.generic]) -> None:
+    pairs = [(np.array(begins, kind), np.array(ends, kind)) for begins, ends in WRONG]
+    graph = graph_of(Use(StringTensorPack(), [*pairs[0], np.zeros(3, np.uint8)]), dynamic=True)
     model = compile_model(graph, FAST, threads=1)
-    with pytest.raises(UsageError, match=r"'op': strings without 0 <= begin <= end <= number of symbols"):
-        model(begins, ends, np.zeros(3, np.uint8))
-    with pytest.raises(UsageError, match="dimensions 0 of begins and ends must be equal"):
-        model(np.resize(begins, 2), ends, np.zeros(3, np.uint8))
-    fine = np.array([1], begins.dtype)
-    assert model(fine, fine + 1, np.full(3, 65, np.uint8)).to_tuple()[0].tolist() == ["A"]
+    for begins, ends in pairs:
+        with pytest.raises(UsageError, match=r"'op': strings without 0 <= begin <= end <= number of symbols"):
+            model(begins, ends, np.zeros(3, np.uint8))
+        with pytest.raises(UsageError, match="dimensions 0 of begins and ends must be equal"):
+            model(np.resize(begins, 2), ends, np.zeros(3, np.uint8))
+        fine = np.array([1], kind)
+        assert model(fine, fine + 1, np.full(3, 65, np.uint8)).to_tuple()[0].tolist() == ["A"]
 
 
 def test_references_of_what_passes_make() -> None:
