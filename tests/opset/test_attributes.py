@@ -18,6 +18,7 @@ from aot.ir.text.printer import print_graph
 from aot.ir.types import Dim, Shape
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
+from tests.each import check_each
 from tests.properties.oracle import fields
 
 EDGES = {"Parameter", "Constant", "Result"}  # graphs write them in their own ways
@@ -54,10 +55,12 @@ def variants(cls: type[Op]) -> list[Op]:
     return found
 
 
-@pytest.mark.parametrize(
-    "cls", [c for c in all_operations().values() if c.type not in EDGES and not issubclass(c, RegionOp)]
-)
-def test_text_of_graphs(cls: type[Op]) -> None:
+def test_text_of_graphs() -> None:
+    kinds = [c for c in all_operations().values() if c.type not in EDGES and not issubclass(c, RegionOp)]
+    check_each(check_text, kinds)
+
+
+def check_text(cls: type[Op]) -> None:
     ops = variants(cls)
     graph = Graph("m")
     for k, op in enumerate(ops):
@@ -66,8 +69,11 @@ def test_text_of_graphs(cls: type[Op]) -> None:
     assert [node.op for node in read.nodes.values()] == ops
 
 
-@pytest.mark.parametrize("cls", FILES)
-def test_text_of_files(cls: type[Op]) -> None:
+def test_text_of_files() -> None:
+    check_each(check_fields, FILES)
+
+
+def check_fields(cls: type[Op]) -> None:
     for op in variants(cls):
         read = build(cls, fields(op), lambda text: partial_shape(text, "layer", Symbols()))
         assert read == op

@@ -13,17 +13,27 @@ from aot.ir.operand import Input
 from aot.ir.types import Array, Dim, Shape, numpy_dtype, simplify
 from tests.cases import Case, tables
 from tests.codegen.interpreter import Interpreter, cells, filled
+from tests.each import check_each
 from tests.evaluate import computed
 
-CASES = [
-    pytest.param(case, id=f"{name}-{i}-{case.name}")
-    for name, table in sorted(tables().items())
-    for i, case in enumerate(table)
-]
+each_module = pytest.mark.parametrize("module", sorted(tables()))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_infer_agrees_with_reference(case: Case) -> None:
+def name_of(case: Case) -> str:
+    return f"{case.op} {case.name}"
+
+
+def modules_of(kind: type[Op]) -> list[str]:
+    """Return the modules that have operations of a form."""
+    return sorted(name for name, table in tables().items() if any(isinstance(c.op, kind) for c in table))
+
+
+@each_module
+def test_infer_agrees_with_reference(module: str) -> None:
+    check_each(check_types, tables()[module], name_of)
+
+
+def check_types(case: Case) -> None:
     inferred = case.op.outputs(*case.operands())
     found = case.op.evaluate(*case.arrays)
     assert [numpy_dtype(t.dtype) for t in inferred] == [a.dtype for a in found]
@@ -47,8 +57,12 @@ def _at_run_time(dim: Dim, case: Case) -> int | None:
     return value if isinstance(value, int) else None
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if isinstance(c.values[0].op, ComputeOp)])
-def test_compute_agrees_with_reference(case: Case) -> None:
+@pytest.mark.parametrize("module", modules_of(ComputeOp))
+def test_compute_agrees_with_reference(module: str) -> None:
+    check_each(check_compute, [c for c in tables()[module] if isinstance(c.op, ComputeOp)], name_of)
+
+
+def check_compute(case: Case) -> None:
     assert isinstance(case.op, ComputeOp)
     arrays = case.arrays
     (expected,) = case.op.evaluate(*arrays)
@@ -58,8 +72,12 @@ def test_compute_agrees_with_reference(case: Case) -> None:
     assert case.tolerance.allows(found, expected), f"{found}\n{expected}"
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if isinstance(c.values[0].op, LoopOp) and not c.values[0].long])
-def test_nest_agrees_with_reference(case: Case) -> None:
+@pytest.mark.parametrize("module", modules_of(LoopOp))
+def test_nest_agrees_with_reference(module: str) -> None:
+    check_each(check_nest, [c for c in tables()[module] if isinstance(c.op, LoopOp) and not c.long], name_of)
+
+
+def check_nest(case: Case) -> None:
     assert isinstance(case.op, LoopOp)
     static = case.static_operands()
     types = case.op.outputs(*static)

@@ -135,7 +135,7 @@ MOVED: dict[str, Use] = {
 KEYS: list[list[str]] = [sorted(WORDS), ["Inte", "Intel ", "x"], [""], []]
 
 
-def _encoded(keys: list[str]) -> list[Array]:
+def _encoded(keys: list[str]) -> Sequence[Array]:
     return encode(np.array([*keys, ""], object)[:-1])
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from aot.codegen.ir.loops import Var
 from aot.frontends import front_passes, read_model
@@ -15,6 +14,7 @@ from aot.frontends.caffe.registry import CONVERSIONS
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.opset.control.infrastructure import Parameter
+from tests.each import check_each
 from tests.frontends.caffe.cases import CASES, Case
 
 STORED = np.load(Path(__file__).with_name("cases.npz"))
@@ -40,9 +40,12 @@ def opened(graph: Graph) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_layer(case: Case, tmp_path: Path) -> None:
-    path = case.write(tmp_path)
+def test_layers_give_what_caffe_gives(tmp_path: Path) -> None:
+    check_each(lambda case: check_layer(case, tmp_path), CASES, lambda case: case.name)
+
+
+def check_layer(case: Case, folder: Path) -> None:
+    path = case.write(folder)
     check(case, interpret(converted(path), list(case.inputs)))
     if case.kind not in FIXED and case.inputs:
         check(case, interpret(converted(path, opened), list(case.inputs)))

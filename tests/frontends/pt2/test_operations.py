@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.each import check_each
 from tests.frontends.onnx.models import run
 from tests.frontends.pt2.archives import entries, packed
 
@@ -48,14 +49,6 @@ def assert_close(found: np.ndarray, wanted: np.ndarray, kind: str, own: float) -
     assert np.abs(a[finite] - b[finite]).max(initial=0) <= (own or BOUNDS[kind]) * size
 
 
-CASES = [(path, case) for path in FAMILIES for case in contents(path)[1]]
-OPEN = [(path, case) for path, case in CASES if "open" in case]
-
-
-def ids(cases: list[tuple[Path, dict[str, Any]]]) -> list[str]:
-    return [case["name"] for _, case in cases]
-
-
 def saved(program: dict[str, Any], data: bytes, folder: Path) -> Path:
     """The file of a program of a case."""
     stored = {path: data[place : place + count] for path, (place, count) in program["data"].items()}
@@ -72,11 +65,7 @@ def check(path: Path, case: dict[str, Any], sizes: str, folder: Path) -> None:
         assert_close(np.asarray(value), array(entry, data), entry[0], case["tolerance"])
 
 
-@pytest.mark.parametrize(("path", "case"), CASES, ids=ids(CASES))
-def test_operation_gives_what_pytorch_gives(path: Path, case: dict[str, Any], tmp_path: Path) -> None:
-    check(path, case, "fixed", tmp_path)
-
-
-@pytest.mark.parametrize(("path", "case"), OPEN, ids=ids(OPEN))
-def test_operation_on_open_sizes_gives_what_pytorch_gives(path: Path, case: dict[str, Any], tmp_path: Path) -> None:
-    check(path, case, "open", tmp_path)
+@pytest.mark.parametrize("path", FAMILIES, ids=lambda path: path.stem)
+def test_operations_give_what_pytorch_gives(path: Path, tmp_path: Path) -> None:
+    cases = [(case, sizes) for case in contents(path)[1] for sizes in ("fixed", "open") if sizes in case]
+    check_each(lambda c: check(path, *c, tmp_path), cases, lambda c: f"{c[0]['name']}, {c[1]} sizes")

@@ -10,6 +10,7 @@ import pytest
 
 import aot
 from aot.frontends.tflite.registry import CONVERSIONS, EXACT
+from tests.each import check_each
 from tests.frontends.onnx.models import run
 from tests.frontends.tflite import stored_cases
 
@@ -36,12 +37,15 @@ def assert_close(found: Any, wanted: Any, levels: int = 0) -> None:
         assert np.abs(found.astype(np.int64) - wanted.astype(np.int64)).max(initial=0) <= levels
 
 
-@pytest.mark.parametrize("name", [n for n in stored_cases() if n not in STATEFUL])
-def test_operation_gives_what_litert_gives(name: str, tmp_path: Path) -> None:
+def test_operations_give_what_litert_gives(tmp_path: Path) -> None:
     """Bit for bit for integers, but for `q_near`: LiteRT approximates those, and one level may differ."""
-    case = stored_cases()[name]
-    for found, wanted in zip(run(saved(case, tmp_path), *arrays(case, "x")), arrays(case, "y"), strict=True):
-        assert_close(np.asarray(found), wanted, int(name.startswith("q_near")))
+
+    def check(name: str) -> None:
+        case = stored_cases()[name]
+        for found, wanted in zip(run(saved(case, tmp_path), *arrays(case, "x")), arrays(case, "y"), strict=True):
+            assert_close(np.asarray(found), wanted, int(name.startswith("q_near")))
+
+    check_each(check, [n for n in stored_cases() if n not in STATEFUL])
 
 
 @pytest.mark.parametrize(
