@@ -159,16 +159,21 @@ def _parts(works: tuple[Work, ...], inputs: frozenset[str]) -> dict[Buffer, _Par
 
 
 def _part(b: Buffer, indices: list[tuple[Expr, ...]]) -> _Part | None:
-    """Return the part that is accessed at `indices`; None if that is all, or not known."""
-    elements, begins, shape = 0, list[int](), list[int]()
+    """Return the part that is accessed at `indices`; None if that is all.
+
+    A dimension stays whole where the part is not known, or where bounds of the definition keep accesses inside of it.
+    """
+    elements, begins, shape = 0, list[int](), list[Size]()
     for n, stride, places in zip(b.shape, b.strides, zip(*indices, strict=True), strict=True):
         ends = [bounds(normal(i, {})) for i in places]
         low, high = min(first for first, _ in ends), max(last for _, last in ends)
         if not isinstance(n, int) or not isinstance(stride, int) or not 0 <= low <= high < n:
-            return None
+            low, size = 0, n
+        else:
+            size = int(high - low) + 1
         begins.append(int(low))
-        shape.append(int(high - low) + 1)
-        elements += int(low) * stride
+        shape.append(size)
+        elements += int(low) * (stride if isinstance(stride, int) else 0)
     if tuple(shape) == b.shape or b.dtype.bits < 8:
         return None
     part = replace(b, shape=tuple(shape), align=gcd(b.align, elements * b.dtype.stored_bytes))

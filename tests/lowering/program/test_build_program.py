@@ -119,3 +119,16 @@ def test_equal_layers_that_read_parts_of_one_value_share_a_kernel(parts: int, ke
         return y
 
     assert len(compiled(make, (MANY_CALLS + 1, 16)).program.kernels) == kernels
+
+
+def test_winograd_convolutions_that_write_parts_of_one_value_share_a_kernel() -> None:
+    """Tiles reach over the rows of the picture, as 14 in tiles of 3: their part is known along the channels alone."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        parts = [conv(b, x, 32, seed=n) for n in range(3)]
+        return b.Tanh(b.Concat(*parts, axis=1))
+
+    made = compiled(make, (1, 32, 14, 14))
+    assert any(".winograd" in name for name in made.steps.values)
+    assert calls(made) == 11
+    assert len(made.program.kernels) == 5  # input, three of a convolution, result
