@@ -97,21 +97,17 @@ def surrounded(array: Array, byte: int) -> Array:
     return found
 
 
-def faults(
-    calls: dict[str, Call], oracle: Call, feeds: Sequence[Sequence[Array]], layer: str, defined: bool = True
-) -> list[str]:
-    """What is wrong with the outcomes of `calls`, a line for each; there should be none.
+def faults(call: Call, oracle: Call, feeds: Sequence[Sequence[Array]], layer: str, defined: bool = True) -> list[str]:
+    """What is wrong with the outcomes of `call`, a line for each; there should be none.
 
     An outcome is an error that names the layer, or what the oracle gives. Where that gives nothing there is an error,
-    or, if `defined`, a result that is made of the inputs alone. The oracle runs once for all calls.
+    or, if `defined`, a result that is made of the inputs alone.
     """
     around = [[surrounded(a, byte) for a in feed] for feed in feeds for byte in AROUND]
-    known, lines = outcomes(oracle, feeds, ORACLE_SECONDS), list[str]()
-    for name, call in calls.items():
-        found = outcomes(call, around)
-        for feed, one, other, wanted in zip(feeds, found[::2], found[1::2], known, strict=True):
-            if text := _fault(one, other, wanted.results, layer, defined):
-                lines.append(f"{name}: {text}, of {[a.tolist() if a.size < 12 else a.shape for a in feed]}")
+    known, found, lines = outcomes(oracle, feeds, ORACLE_SECONDS), outcomes(call, around), list[str]()
+    for feed, one, other, wanted in zip(feeds, found[::2], found[1::2], known, strict=True):
+        if text := _fault(one, other, wanted.results, layer, defined):
+            lines.append(f"{text}, of {[a.tolist() if a.size < 12 else a.shape for a in feed]}")
     return lines
 
 
@@ -136,13 +132,10 @@ def _equal(found: Sequence[Array], wanted: Sequence[Array]) -> bool:
     return all(a.shape == b.shape for a, b in pairs) and all(close)
 
 
-def sizes_in_turn(kinds: Sequence[object], at: int) -> tuple[str, ...]:
-    """Return the sizes of data that case `at` has: known and open ones in turn, both where its kind has no other case.
-
-    Checks of an operation are the same for each of its cases, so that two of them have both kinds of sizes.
-    """
-    both = ("known", "open")
-    return both if kinds.count(kinds[at]) == 1 else (both[kinds[:at].count(kinds[at]) % 2],)
+def are_sizes_open(kinds: Sequence[object], at: int) -> bool:
+    """True if case `at` has data of open sizes: every other case of a kind, and of the first cases of all kinds."""
+    first = kinds.index(kinds[at])
+    return (kinds[:at].count(kinds[at]) + len(set(kinds[:first]))) % 2 == 1
 
 
 def hostile(good: Array) -> Iterator[Array]:

@@ -71,7 +71,7 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError, UnsupportedError
 from aot.runtime.model import CompiledModel
-from tests.hostile import Call, faults, hostile, sizes_in_turn
+from tests.hostile import Call, are_sizes_open, faults, hostile
 from tests.properties.drawing import listed
 
 FAST = CompileOptions(level=None)
@@ -294,13 +294,13 @@ def caller(model: CompiledModel) -> Call:
     return call
 
 
-# of data whose sizes are known, and left open: an operation of several rows has them in turn
-CASES = [(row, sizes_in_turn([type(r.op) for r in ROWS], n)) for n, row in enumerate(ROWS)]
+CASES = [(row, are_sizes_open([type(r.op) for r in ROWS], n)) for n, row in enumerate(ROWS)]
+NAMES = [f"{i}-{row}-{'open' if is_open else 'known'}" for i, (row, is_open) in enumerate(CASES)]
 
 
-@pytest.mark.parametrize(("row", "sizes"), CASES, ids=[f"{i}-{row}" for i, row in enumerate(ROWS)])
-def test_wrong_operands_are_errors_and_read_nothing(row: Row, sizes: Sequence[str]) -> None:
-    calls = {name: caller(compiled(row, name == "open")) for name in sizes}
+@pytest.mark.parametrize(("row", "is_open"), CASES, ids=NAMES)
+def test_wrong_operands_are_errors_and_read_nothing(row: Row, is_open: bool) -> None:
+    call = caller(compiled(row, is_open))
     fed = [k for k in range(len(row.arrays)) if k not in row.fixed]
 
     def oracle(feed: Sequence[Array]) -> tuple[Array, ...]:
@@ -313,7 +313,7 @@ def test_wrong_operands_are_errors_and_read_nothing(row: Row, sizes: Sequence[st
 
     good = [row.arrays[k] for k in fed]
     feeds = [[bad if j == k else row.arrays[j] for j in fed] for k in row.places for bad in hostile(row.arrays[k])]
-    found = faults(calls, oracle, [good, *feeds, good], "'layer'", row.defined or row.alone)
+    found = faults(call, oracle, [good, *feeds, good], "'layer'", row.defined or row.alone)
     assert not found, "\n".join(found[:12])
 
 

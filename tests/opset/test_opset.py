@@ -74,7 +74,10 @@ def check_compute(case: Case) -> None:
 
 @pytest.mark.parametrize("module", modules_of(LoopOp))
 def test_nest_agrees_with_reference(module: str) -> None:
-    check_each(check_nest, [c for c in tables()[module] if isinstance(c.op, LoopOp) and not c.long], name_of)
+    """Sizes are all known to Python: open ones are those of other cases, where an operation has such."""
+    cases = [c for c in tables()[module] if isinstance(c.op, LoopOp) and not c.long]
+    known = {type(c.op) for c in cases if not c.sizes}
+    check_each(check_nest, [c for c in cases if not c.sizes or type(c.op) not in known], name_of)
 
 
 def check_nest(case: Case) -> None:

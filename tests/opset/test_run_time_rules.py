@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
-from aot.ir.graph import Graph
+from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
@@ -88,27 +89,41 @@ def zeros(types: Sequence[np.dtype[np.generic]], shapes: Shapes) -> list[Array]:
     return [np.zeros(shape, dtype) for dtype, shape in zip(types, shapes, strict=True)]
 
 
+def add(graph: Graph, op: Op, arrays: Sequence[Array], dynamic: bool, end: str = "") -> None:
+    """Add the operation with inputs of its own; `end` is that of all names."""
+    ports = list[OutPort]()
+    for k, array in enumerate(arrays):
+        shape = tuple(Var(f"n{k}_{d}{end}") for d in range(array.ndim)) if dynamic else array.shape
+        ports.append(graph.add(Parameter(dtype_of(array), shape), name=f"x{k}{end}").out_port(0))
+    count = 1 if not isinstance(op, Proposal | RGBtoNV12) else 2
+    graph.add(Result(), graph.add(op, *ports, name=f"op{end}", outputs=count).out_port(0))
+
+
 def graph_of(op: Op, arrays: Sequence[Array], dynamic: bool) -> Graph:
     graph = Graph("rules")
-    shapes = [tuple(Var(f"n{k}_{d}") for d in range(a.ndim)) if dynamic else a.shape for k, a in enumerate(arrays)]
-    pairs = enumerate(zip(arrays, shapes, strict=True))
-    given = [graph.add(Parameter(dtype_of(a), s), name=f"x{k}") for k, (a, s) in pairs]
-    count = 1 if not isinstance(op, Proposal | RGBtoNV12) else 2
-    node = graph.add(op, *(n.out_port(0) for n in given), name="op", outputs=count)
-    graph.add(Result(), node.out_port(0))
+    add(graph, op, arrays, dynamic)
     return graph
 
 
 @each_case
 def test_sizes_that_do_not_fit(case: tuple[Op, Sequence[np.dtype[np.generic]], Shapes, Shapes]) -> None:
-    op, types, fitting, others = case
+    op, types, _, others = case
     with pytest.raises(ModelError, match=op.type):
         compile_model(graph_of(op, zeros(types, others), False), FAST)
-    model = compile_model(graph_of(op, zeros(types, fitting), True), FAST, threads=1)
-    for _ in range(2):  # what was refused leaves no trace
-        with pytest.raises(UsageError, match=f"inputs: {op.type} 'op': "):
-            model(*zeros(types, others))
-        model(*zeros(types, fitting))
+
+
+def test_sizes_of_run_time_that_do_not_fit() -> None:
+    """All in one network; each is refused by itself, and what was refused leaves no trace."""
+    graph, good = Graph("rules"), [zeros(types, fitting) for _, types, fitting, _ in CASES]
+    for n, ((op, *_), arrays) in enumerate(zip(CASES, good, strict=True)):
+        add(graph, op, arrays, True, f"_{n}")
+    model = compile_model(graph, FAST, threads=1)
+    model(*chain(*good))
+    for n, (op, types, _, others) in enumerate(CASES):
+        fed = [*good[:n], zeros(types, others), *good[n + 1 :]]
+        with pytest.raises(UsageError, match=f"inputs: {op.type} 'op_{n}': "):
+            model(*chain(*fed))
+    model(*chain(*good))
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -21,11 +21,12 @@ def ints(*values: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
 
 
 CASES = [
-    *(Case(kind(), [(F32, (2, n, 2)), ints(1)], LOOSE) for kind in (DFT, IDFT) for n in (1, 2, 12, 17, 24)),
+    *(Case(DFT(), [(F32, (2, n, 2)), ints(1)], LOOSE) for n in (1, 12, 17)),
+    *(Case(IDFT(), [(F32, (2, n, 2)), ints(1)], LOOSE) for n in (2, 12, 24)),
     Case(DFT(), [(F32, (3, 4, 5, 2)), ints(0, -1)], LOOSE),
     Case(DFT(), [(F32, (64, 2)), ints(0)], LOOSE),
     *(Case(kind(), [(F32, (2, n, 2)), ints(1)], LOOSE) for kind, n in ((DFT, 90), (IDFT, 256), (DFT, 286))),
-    *(Case(DFT(), [(F32, (2, n, e, 2)), ints(1)], LOOSE) for n, e in ((24, 2), (77, 2), (77, 3), (24, 11))),
+    *(Case(DFT(), [(F32, (2, n, e, 2)), ints(1)], LOOSE) for n, e in ((24, 2), (77, 3), (24, 11))),
     Case(IDFT(), [(F32, (2, 40, "e=11", 2)), ints(1)], LOOSE),
     Case(IDFT(), [(F32, (3, 4, 5, 2)), ints(1, 0), ints(6, -1)], LOOSE),
     Case(DFT(), [(F32, (3, 4, 5, 2)), ints(1, 2), ints(3, 7)], LOOSE),
@@ -40,7 +41,7 @@ CASES = [
     # of columns side by side
     *(Case(DFT(), [(F32, (2, f"n={n}", f"e={e}", 2)), ints(1)], LOOSE) for n, e in ((12, 3), (40, 8), (21, 19))),
     Case(IDFT(), [(F32, ("n=60", "m=1", 2)), ints(0, 1)], LOOSE),
-    Case(DFT(), [(DType.F64, ("n=24", "m=10", 2)), ints(0, 1)], CLOSE),
+    Case(DFT(), [(DType.F64, ("n=3", "m=10", 2)), ints(1)], CLOSE),
     Case(RDFT(), [(F32, (2, "n=9")), ints(1)], LOOSE),
     Case(IRDFT(), [(F32, (2, "n=9", 2)), ints(1)], LOOSE),
     Case(RDFT(), [(F32, (3, 7)), ints(-1)], LOOSE),

@@ -19,7 +19,7 @@ import aot
 from aot.options import CompileOptions
 from aot.runtime.errors import UnsupportedError, UsageError
 from tests.frontends.onnx.models import Array, Numbers, i64, model, save
-from tests.hostile import Call, faults, hostile, sizes_in_turn
+from tests.hostile import Call, are_sizes_open, faults, hostile
 
 FAST = CompileOptions(level=None)
 f32 = Numbers(23).f32
@@ -152,23 +152,20 @@ def caller(path: Path, count: int) -> Call:
     return call
 
 
-# of data whose sizes are known, and left open: an operation of several cases has them in turn
-SIZED = [(case, sizes_in_turn([c[0] for c in CASES], n)) for n, case in enumerate(CASES)]
+SIZED = [(case, are_sizes_open([c[0] for c in CASES], n)) for n, case in enumerate(CASES)]
+NAMES = [f"{i}-{case[0]}-{'open' if is_open else 'known'}" for i, (case, is_open) in enumerate(SIZED)]
 
 
-@pytest.mark.parametrize(("case", "sizes"), SIZED, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
-def test_wrong_operands_are_errors_and_read_nothing(tmp_path: Path, case: Case, sizes: Sequence[str]) -> None:
+@pytest.mark.parametrize(("case", "is_open"), SIZED, ids=NAMES)
+def test_wrong_operands_are_errors_and_read_nothing(tmp_path: Path, case: Case, is_open: bool) -> None:
     kind, _, inputs, _, asked, count = case
     names = [f"x{i}" for i, x in enumerate(inputs) if x is not None]
     good = [np.asarray(x) for x in inputs if x is not None]
-    reference, calls = _reference(network(case, dynamic=False)), dict[str, Call]()
-    for name in sizes:
-        path = save(tmp_path, network(case, dynamic=name == "open"))
-        if name == "open" and kind in STATIC:
-            with pytest.raises(UnsupportedError, match="must be known"):
-                caller(path, count)
-        else:
-            calls[name] = caller(path, count)
+    if kind in STATIC:
+        with pytest.raises(UnsupportedError, match="must be known"):
+            caller(save(tmp_path, network(case, dynamic=True)), count)
+    reference = _reference(network(case, dynamic=False))
+    call = caller(save(tmp_path, network(case, dynamic=is_open and kind not in STATIC)), count)
 
     def oracle(feed: Sequence[Array]) -> list[Array]:
         if kind in ALONE and any(a is not b for a, b in zip(feed, good, strict=True)):
@@ -177,7 +174,7 @@ def test_wrong_operands_are_errors_and_read_nothing(tmp_path: Path, case: Case, 
 
     places = [names.index(f"x{k}") for k in asked]
     feeds = [[*good[:k], bad, *good[k + 1 :]] for k in places for bad in hostile(good[k])]
-    found = faults(calls, oracle, [good, *feeds, good], "'layer'", kind in DEFINED | ALONE)
+    found = faults(call, oracle, [good, *feeds, good], "'layer'", kind in DEFINED | ALONE)
     assert not found, "\n".join(found[:12])
 
 
