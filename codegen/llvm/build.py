@@ -35,7 +35,7 @@ from aot.codegen.ir.program import (
     Version,
 )
 from aot.codegen.llvm.driver.module import Function as Emitted
-from aot.codegen.llvm.driver.module import fixed_memory, module, scratch_of
+from aot.codegen.llvm.driver.module import fixed_memory, module, pool_module, scratch_of
 from aot.codegen.llvm.driver.shape_functions import depends, late_symbols_of
 from aot.codegen.llvm.driver.size_code import size_text
 from aot.codegen.llvm.emit.function_text import Function
@@ -245,7 +245,8 @@ def build(
 
         drivers = module(program, functions, target)
         _, _, draft = sealed(hashlib.sha256().hexdigest())
-        objects = parts.finish(drivers.text(_NO_TAG, len(manifest_bytes(draft))), partial(progress, "compile"))
+        text = drivers.text(_NO_TAG, len(manifest_bytes(draft)))
+        objects = parts.finish(text, pool_module(target), partial(progress, "compile"))
         tag, info, whole = sealed(_layout(drivers.text(_NO_TAG, 0) + objects.digest, constants, manifest))
         code = objects.joined({prefix + _NO_TAG: prefix + tag for prefix in _TAGGED})
     arch = target.machine.name

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from aot.codegen.llvm.build import build, functions_of
-from aot.codegen.llvm.driver.module import module
+from aot.codegen.llvm.driver.module import module, pool_module
 from aot.codegen.llvm.header import header_text
 from aot.codegen.target import Target
 from tests.programs import chain
@@ -31,12 +31,16 @@ def tools() -> tuple[list[str], str]:
     return instrument, compiler
 
 
-def ran(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+def ran(folder: Path, texts: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Compile modules by the names of their files, and run them."""
     instrument, compiler = tools()
-    (folder / "m.ll").write_text(text)
+    for name, text in texts.items():
+        (folder / f"{name}.ll").write_text(text)
+    options = ("-O1", "-fsanitize=thread")
+    objects = [f"{name}.o" for name in texts]
     steps = (
-        [*instrument, "-c", "-O1", "-fsanitize=thread", "-Wno-override-module", "m.ll", "-o", "m.o"],
-        [compiler, "-std=c11", "-O1", "-g", "-fsanitize=thread", "-I.", str(HARNESS), "m.o", "-o", "pool", "-pthread"],
+        *([*instrument, "-c", *options, "-Wno-override-module", f"{n}.ll", "-o", f"{n}.o"] for n in texts),
+        [compiler, "-std=c11", "-g", *options, "-I.", str(HARNESS), *objects, "-o", "pool", "-pthread"],
     )
     for step in steps:
         done = subprocess.run(step, cwd=folder, capture_output=True, text=True, check=False)
@@ -49,12 +53,13 @@ def ran(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_no_races(tmp_path: Path) -> None:
     program, target = chain(calls=5), Target.parse("x86-64-v2")
-    text = module(program, functions_of(program, target), target).text("t", 1)
-    text = f'target triple = "{target.triple}"\n' + text.replace("nounwind", "nounwind sanitize_thread")
+    texts = {"model": module(program, functions_of(program, target), target).text("t", 1), "pool": pool_module(target)}
+    for name, text in texts.items():
+        texts[name] = f'target triple = "{target.triple}"\n' + text.replace("nounwind", "nounwind sanitize_thread")
     (tmp_path / "model.h").write_text(re.sub(r"aot_query_\w+", "aot_query_t", header_text(build(program, target))))
-    done = ran(tmp_path, text)
+    done = ran(tmp_path, texts)
     assert (done.returncode, done.stderr) == (0, "")
-    assert FINISHED in text
-    weaker = text.replace(FINISHED, FINISHED.replace("seq_cst", "monotonic"))
+    assert FINISHED in texts["pool"]
+    weaker = texts | {"pool": texts["pool"].replace(FINISHED, FINISHED.replace("seq_cst", "monotonic"))}
     seen = any("data race" in ran(tmp_path, weaker).stderr for _ in range(5))  # where threads meet is chance
     assert seen, "the sanitizer sees what it should"

@@ -1,14 +1,15 @@
-"""The LLVM module of a program: kernels, thunks that call them, drivers, thread pool, and the table of the ABI.
+"""The LLVM modules of a program: its drivers, and what all programs for a target share, the thread pool.
 
-aot_query_<tag> -> @table -> infer -> pool_run -> participate -> @call_3(request, begin, end, scratch, 17)
-                          |                                        -> @k3(%x, %w, %y, sizes, begin, end, scratch)
-                          -> shapes, arena_size, pool_*, error_text, descriptors, manifest
+module       aot_query_<tag> -> @table -> infer -> run_all                        @call_3 -> @k3, a kernel
+                                       -> shapes, arena_size, error_text, ...        ^
+pool_module                            -> pool_create, ...   run_calls -> participate, by @calls
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Protocol
 
@@ -62,15 +63,16 @@ class Module:
 
 
 def module(program: Program, functions: Mapping[str, Function], target: Target) -> Module:
-    """Return the LLVM IR of the whole model; `functions` maps names of kernels to their emitted functions.
+    """Return the LLVM IR of a model; `functions` maps names of kernels to their emitted functions.
 
-    Equal kernels may share a function. Weights and manifest are external symbols of the data object.
+    Equal kernels may share a function. Weights and manifest are external symbols of the data object; functions of
+    `pool_module` are hidden ones of another module.
     """
     names = {kernel: _function_name(function) for kernel, function in functions.items()}
     loop = generation_functions(program)
     kernels = {name: functions[kernel] for kernel, name in names.items()}
     parts = [
-        _pool(target),  # before all else: types are defined before they are used
+        template_text("types.ll"),  # before all else: types are defined before they are used
         _drivers(program, target, generates=bool(loop)),
         *(line for f in kernels.values() for line in f.globals),
         *(f.text() for f in kernels.values()),
@@ -80,11 +82,40 @@ def module(program: Program, functions: Mapping[str, Function], target: Target) 
         *size_functions(program, scratch_of(program, functions)),
         *loop,
         _table(program, generates=bool(loop)),
+        *_pool_declarations(target),
     ]
     declared = {line for f in kernels.values() for line in f.declarations}
     if target.machine.flush is not None and any(call.flushes for call in program.calls):
         declared |= {*target.machine.flush.declarations}
     return Module(_joined(parts, declared))
+
+
+@lru_cache(maxsize=1 << 4)
+def pool_module(target: Target) -> str:
+    """Return the LLVM IR that is the same for all programs: thread pool, and the loop that runs calls."""
+    pause, declaration = target.machine.pause
+    values = {**target.platform.numbers, **system_texts(target.platform, target.machine, target.features)}
+    values |= {"pause": pause, "pause_declaration": declaration, "spin_ns": COSTS.spin_ns}
+    values |= {
+        "max_threads": abi.MAX_THREADS,
+        "most_chunks_per_thread": COSTS.max_thread_chunks,
+        "least_chunks_per_thread": COSTS.min_thread_chunks,
+        "pieces_of_fine_chunk": COSTS.fine_chunk,
+        "pieces_worth_sharing": COSTS.min_shared_pieces,
+    }
+    names = ("types.ll", "waiting.ll", "pool.ll", "placement.ll", "sharing.ll", "running.ll")
+    return _joined([template_text(name, **values) for name in names], ())
+
+
+@lru_cache(maxsize=1 << 4)
+def _pool_declarations(target: Target) -> tuple[str, ...]:
+    """Return declarations of what the module of the pool defines and declares."""
+    text = pool_module(target)
+    heads = re.findall(r"^define (?!internal )(.*) \{$", text, re.MULTILINE)
+    return (*re.findall(r"^declare .*", text, re.MULTILINE), *(f"declare {_UNNAMED.sub('', head)}" for head in heads))
+
+
+_UNNAMED = re.compile(r" %[\w.]+(?=[,)])")  # names of parameters
 
 
 def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
@@ -200,14 +231,6 @@ def _string(text: str) -> str:
     return f'[{len(data)} x i8] c"{escaped}"'
 
 
-def _pool(target: Target) -> str:
-    pause, declaration = target.machine.pause
-    values = {**target.platform.numbers, **system_texts(target.platform, target.machine, target.features)}
-    values |= {"pause": pause, "pause_declaration": declaration, "spin_ns": COSTS.spin_ns}
-    values |= {"max_threads": abi.MAX_THREADS}
-    return "".join(template_text(name, **values) for name in ("waiting.ll", "pool.ll", "placement.ll"))
-
-
 def _drivers(program: Program, target: Target, *, generates: bool) -> str:
     plan = _rounded(plan_bytes(program))
     texts = _error_texts(program, generates=generates)
@@ -215,13 +238,8 @@ def _drivers(program: Program, target: Target, *, generates: bool) -> str:
     tiles = any(facts_of(kernel).tiles for kernel in program.kernels)
     return (
         cancel
-        + template_text("sharing.ll")
         + template_text(
             "drivers.ll",
-            most_chunks_per_thread=COSTS.max_thread_chunks,
-            least_chunks_per_thread=COSTS.min_thread_chunks,
-            pieces_of_fine_chunk=COSTS.fine_chunk,
-            pieces_worth_sharing=COSTS.min_shared_pieces,
             plan_bytes=plan,
             profile_bytes=16 * len(program.calls),
             turn_bytes=abi.ARENA_ALIGN,

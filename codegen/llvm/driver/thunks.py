@@ -39,10 +39,10 @@ def thunks(program: Program, functions: Mapping[str, str], tag: str, flush: Flus
     ways = ", ".join(f"i8 {traversal}" for traversal in traversals(program))
     return [
         *texts,
-        f"@calls = internal constant [{count} x ptr] [{entries}]",
+        f"@calls = hidden constant [{count} x ptr] [{entries}]",
         f"@rows = internal constant [{count} x i32] [{rows}]",
         # the symbol keeps its older name, since libraries hold it: their bytes stay equal
-        f"@swings = internal constant [{count} x i8] [{ways}]",
+        f"@swings = hidden constant [{count} x i8] [{ways}]",
     ]
 
 

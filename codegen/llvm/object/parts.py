@@ -3,11 +3,12 @@
     kernels -+- in the store ------------------------------------------------+-> objects -> one object
              +- others -> functions -+- of vectors: as they stand    -+------+                 |
                                      +- others: after LLVM's passes  -+                        |
-                                          drivers: as they stand -------------> object -------+
+                             drivers, thread pool: as they stand -------------> objects ------+
 
 Schedules decide the form of vector loops, to which LLVM's passes add nothing (measured: 0 to 1 % of the run time, for
 half of the compile time); algorithms over scalars gain from them. A module has no names and numbers of its network, so
-that networks share it: the functions get their names when the objects are combined.
+that networks share it: the functions get their names when the objects are combined. The module of the thread pool is
+the same for all networks; a process compiles it once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import cast
 
 from aot.codegen.ir.digest import digest
@@ -89,8 +91,11 @@ class Parts:
         self._objects.append((code, {ENTRY: kernel.name}))
         return Declared(kernel, scratch)
 
-    def finish(self, drivers: str, progress: Callable[[int, int], None]) -> Objects:
-        """Compile the drivers' module; return all objects. `progress` gets the number of finished ones."""
+    def finish(self, drivers: str, pool: str, progress: Callable[[int, int], None]) -> Objects:
+        """Compile the drivers' and the pool's module; return all objects.
+
+        `progress` gets the number of finished ones without the pool's.
+        """
         key = self._key("drivers", drivers)
         kept = self._store.get(key) if self._store is not None else None
         main = None if kept is None else _unpacked(kept)[1]
@@ -101,8 +106,19 @@ class Parts:
         progress(found, len(self._objects))
         made = iter(self._workers.finish(lambda done, total: progress(found + done, found + total)))
         objects = [(next(made) if code is None else code, names) for code, names in self._objects]
+        objects.insert(0, (self._pool(pool), {}))
         seconds = dict(zip(self._compiled, self._workers.seconds, strict=False))  # the drivers' are the last
         return Objects([objects[-1], *objects[:-1]], seconds)
+
+    def _pool(self, text: str) -> bytes:
+        key = self._key("pool", text)
+        kept = self._store.get(key) if self._store is not None else None
+        if kept is not None:
+            return _unpacked(kept)[1]
+        code = compiled_once(text, self._target, optimize.EFFORT)
+        if self._store is not None:
+            self._store.put(key, _packed({}, code))
+        return code
 
     def _key(self, *parts: object) -> str:
         return hashlib.sha256(repr((self._context, *parts)).encode()).hexdigest()
@@ -115,19 +131,29 @@ class Parts:
         self._workers.submit(text, level, keep, min(1.0, (len(self._objects) + 1) / self._count))
 
 
+@lru_cache(maxsize=1 << 3)
+def compiled_once(text: str, target: Target, effort: int) -> bytes:
+    """Return the object code of a module that many networks have."""
+    del effort  # with which it is compiled
+    return optimize.compile_module(text, target, None)
+
+
 def _digest(kernel: Kernel) -> str:
     return kernel.digest if isinstance(kernel, CachedKernel) else digest(kernel.named(""))
 
 
 class Objects:
-    """Objects of a model, the drivers' first, with the names that their symbols get; `seconds` of LLVM by kernel."""
+    """Objects of a model, the drivers' first, with the names that their symbols get; `seconds` of LLVM by kernel.
+
+    The pool's is the second.
+    """
 
     def __init__(self, objects: Sequence[tuple[bytes, Mapping[str, str]]], seconds: Mapping[str, float]) -> None:
         self._objects, self.seconds = objects, seconds
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the kernels' code."""
+        """SHA-256 of the code of the pool and of the kernels."""
         made = hashlib.sha256()
         for code, names in self._objects[1:]:
             made.update(f"{len(code)} {names}\n".encode() + code)

@@ -19,7 +19,7 @@ declare i32 @sigfillset(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 
 ; Nanoseconds of a clock that nobody sets.
-define internal i64 @now() nounwind noinline {
+define hidden i64 @now() nounwind noinline {
   %time = alloca %timespec, align 8
   %ignored = call i32 @clock_gettime(i32 $monotonic, ptr %time)
   %seconds = load i64, ptr %time, align 8

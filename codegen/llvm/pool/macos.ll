@@ -14,7 +14,7 @@ declare i32 @sigfillset(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 
 ; Nanoseconds of a clock that nobody sets.
-define internal i64 @now() nounwind noinline {
+define hidden i64 @now() nounwind noinline {
   %now = call i64 @clock_gettime_nsec_np(i32 $monotonic)
   ret i64 %now
 }

@@ -293,7 +293,7 @@ define internal i32 @bounded(i64 %threads) nounwind {
   ret i32 %narrow
 }
 
-define internal ptr @pool_create(i64 %threads) nounwind {
+define hidden ptr @pool_create(i64 %threads) nounwind {
 entry:
   %size = add i64 ptrtoint (ptr getelementptr (%pool, ptr null, i64 1) to i64), 63
   %whole = and i64 %size, -64
@@ -316,7 +316,7 @@ done:
 }
 
 ; Workers beyond the new size finish their job and end before it returns.
-define internal void @pool_resize(ptr %pool, i64 %threads) nounwind {
+define hidden void @pool_resize(ptr %pool, i64 %threads) nounwind {
 entry:
   call void @adopt(ptr %pool)
   call void @lock(ptr %pool)
@@ -343,7 +343,7 @@ done:
   ret void
 }
 
-define internal void @pool_destroy(ptr %pool) nounwind {
+define hidden void @pool_destroy(ptr %pool) nounwind {
 entry:
   %none = icmp eq ptr %pool, null
   br i1 %none, label %done, label %stop

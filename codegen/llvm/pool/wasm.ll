@@ -12,7 +12,7 @@ define internal void @avoid(ptr %set) nounwind {
   ret void
 }
 
-define internal ptr @memset(ptr %to, i32 %byte, i64 %bytes) nounwind {
+define hidden ptr @memset(ptr %to, i32 %byte, i64 %bytes) nounwind {
   %narrow = trunc i32 %byte to i8
   call void @llvm.memset.p0.i64(ptr %to, i8 %narrow, i64 %bytes, i1 false)
   ret ptr %to
@@ -77,7 +77,7 @@ done:
   ret void
 }
 
-define internal ptr @memcpy(ptr %to, ptr %from, i64 %bytes) nounwind {
+define hidden ptr @memcpy(ptr %to, ptr %from, i64 %bytes) nounwind {
   call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
   ret ptr %to
 }

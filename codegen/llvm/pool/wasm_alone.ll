@@ -1,6 +1,6 @@
 ; WebAssembly with one thread, and no clock.
 
-define internal i64 @now() nounwind {
+define hidden i64 @now() nounwind {
   ret i64 0
 }
 

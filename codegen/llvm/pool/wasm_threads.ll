@@ -8,7 +8,7 @@ declare void @wait(ptr %at, i32 %seen)
 declare i32 @spawn(ptr %run, ptr %argument)
 declare i32 @llvm.wasm.memory.atomic.notify(ptr, i32)
 
-define internal i64 @now() nounwind {
+define hidden i64 @now() nounwind {
   %milliseconds = call double @clock()
   %fine = fmul double %milliseconds, 1000000.0
   %now = fptoui double %fine to i64

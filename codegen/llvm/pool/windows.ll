@@ -20,7 +20,7 @@ declare void @RtlMoveMemory(ptr, ptr, i64)
 declare void @RtlFillMemory(ptr, i64, i32)
 
 ; Nanoseconds of a clock that nobody sets.
-define internal i64 @now() nounwind noinline {
+define hidden i64 @now() nounwind noinline {
   %rate.at = alloca i64, align 8
   %ticks.at = alloca i64, align 8
   %told = call i32 @QueryPerformanceFrequency(ptr %rate.at)
@@ -110,12 +110,12 @@ done:
 }
 
 ; Pages, at a multiple of 64 KiB.
-define internal ptr @aligned_alloc(i64 %align, i64 %bytes) nounwind {
+define hidden ptr @aligned_alloc(i64 %align, i64 %bytes) nounwind {
   %made = call ptr @VirtualAlloc(ptr null, i64 %bytes, i32 $commit, i32 $writable)
   ret ptr %made
 }
 
-define internal void @free(ptr %memory) nounwind {
+define hidden void @free(ptr %memory) nounwind {
   %ignored = call i32 @VirtualFree(ptr %memory, i64 0, i32 $release)
   ret void
 }

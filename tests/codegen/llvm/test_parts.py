@@ -12,17 +12,21 @@ import pytest
 
 from aot.codegen.ir.program import Program
 from aot.codegen.llvm.build import build
+from aot.codegen.llvm.driver.module import pool_module
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.linking.elf_writer import RELA, RELOCATION, SECTION_SYMBOL
 from aot.codegen.llvm.linking.relocatable import taken_apart
 from aot.codegen.llvm.object import optimize, workers
 from aot.codegen.llvm.object.combine import combine
 from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.llvm.object.parts import compiled_once
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.target import Target
 from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.runtime.errors import InternalError
 from tests import networks
+from tests.programs import chain
 
 SHF_MERGE = 0x10
 NATIVE = parse_target("native")
@@ -126,6 +130,21 @@ def test_the_number_of_processes_changes_nothing(program: Program, monkeypatch: 
         monkeypatch.setattr(workers, "MAX_PROCESSES", processes)
         made.append(build(program, NATIVE).code)
     assert made[0] == made[1] == made[2]
+
+
+def test_the_pool_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+
+    def told(text: str, target: Target, level: int | None) -> bytes:
+        texts.append(text)
+        return compile_module(text, target, level)
+
+    monkeypatch.setattr(optimize, "compile_module", told)  # workers, which compile all others, have it by name
+    compiled_once.cache_clear()
+    one, other = (in_memory(build(chain(calls=calls), NATIVE)) for calls in (2, 3))
+    assert texts == [pool_module(NATIVE)]
+    x = np.ones(1000, np.float32)
+    assert np.array_equal(one(x)[0] * 2, other(x)[0])
 
 
 def test_kernels_are_local(program: Program) -> None:
