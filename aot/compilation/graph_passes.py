@@ -22,7 +22,7 @@ from aot.passes.front.last_logits import LastLogits
 from aot.passes.middle.layout.change_layout import change_layout
 from aot.passes.middle.layout.interface_layout import InterfaceLayout
 from aot.passes.middle.layout.preprocess import MeanImage, Preprocess
-from aot.passes.pass_order import sort_passes
+from aot.passes.pass_order import PassItem, sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_items, run_passes
 from aot.passes.weights.round_weights import RoundWeights
@@ -44,7 +44,8 @@ def run_all(
     """
     passes = _passes(_options_for(graph, options))
     extra = extensions.passes if extensions is not None else ()
-    names = _names(passes, extra)
+    items = _sorted(passes, extra)
+    names = _names(items)
     if unknown := set(options.print_after) - {"all", *names, *lowering}:
         raise UsageError(f"--print-after: must be one of {', '.join([*names, *lowering])}, got {min(unknown)}")
 
@@ -54,7 +55,7 @@ def run_all(
             options.on_dump(done.name, graph_text(graph))
 
     try:
-        return run_passes(graph, passes, extra, stop_after_rewrite=options.stop_after_rewrite, observe=observe)
+        return run_items(graph, items, stop_after_rewrite=options.stop_after_rewrite, observe=observe)
     except ShapeError as error:
         if options.shapes:
             error.add_note("with the shapes that were given for inputs: the network may be made for others")
@@ -67,7 +68,7 @@ def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | No
     `reshapeable`: sizes are computed, and loops stay loops, where that is possible. Raises the errors of `run_all`.
     """
     passes, extra = _passes(_options_for(graph, options)), extensions.passes if extensions is not None else ()
-    _ = _names(passes, extra)  # UsageError if there is no order
+    _ = _sorted(passes, extra)  # UsageError if there is no order
     chosen = [Reshapeable(p) if reshapeable and isinstance(p, ToOpset) else p for p in passes]
     run_passes(graph, chosen, extra, until=FRONT_FINISH)
 
@@ -89,7 +90,7 @@ def all_passes(
 ) -> tuple[tuple[Pass | str, ...], tuple[object, ...]]:
     """Return the passes of a compilation, its anchors and the user's passes; UsageError if no order exists."""
     passes, extra = _passes(options), extensions.passes if extensions is not None else ()
-    _ = _names(passes, extra)
+    _ = _sorted(passes, extra)
     return passes, extra
 
 
@@ -126,9 +127,14 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     return tuple(p for p in passes if p is not change_layout) if options.disable_layout_change else passes
 
 
-def _names(passes: tuple[Pass | str, ...], extra: tuple[object, ...]) -> list[str]:
-    """Return the names of passes and extensions in run order; UsageError if there is no order."""
+def _names(items: list[PassItem]) -> list[str]:
+    """Return the names of passes and extensions, without those of anchors."""
+    return [item.name for item in items if item.target is not None]
+
+
+def _sorted(passes: tuple[Pass | str, ...], extra: tuple[object, ...]) -> list[PassItem]:
+    """Return passes and extensions in run order; UsageError if there is no order."""
     try:
-        return [item.name for item in sort_passes(passes, extra) if item.target is not None]
+        return sort_passes(passes, extra)
     except PassError as error:
         raise UsageError(f"--extensions: {error}") from error

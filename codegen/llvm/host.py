@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import llvmlite.binding as llvm
 
@@ -11,6 +12,7 @@ from aot.runtime.machine import unreported
 from aot.runtime.systems import processor
 
 
+@lru_cache(maxsize=1 << 6)
 def parse_target(name: str, cores: int | None = None) -> Target:
     """Return the target of a name: `native` is this machine, `Target.parse` knows the others; UsageError for none.
 
@@ -22,8 +24,9 @@ def parse_target(name: str, cores: int | None = None) -> Target:
     return Target.native(here if cores is None else replace(here, cores=cores))
 
 
+@lru_cache(maxsize=1)
 def host() -> Host:
-    """Read the facts about this machine from LLVM and from the system."""
+    """Read the facts about this machine from LLVM and from the system, once in a process."""
     features = dict(sorted(llvm.get_host_cpu_features().items()))
     hidden = frozenset(unreported(name for name, on in features.items() if on))
     return Host(

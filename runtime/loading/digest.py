@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from importlib import import_module
 from typing import Protocol
 
 _PYTHON_BYTES = 1 << 20  # bytes; Python's own code takes 4 ms for them, OpenSSL 1 ms after 4 ms of loading
-_PYTHON_MODULES = ("_sha2", "_sha256")  # modules from Python 3.12 on, and before; an installation may lack both
+_PYTHON_MODULE = "_sha2" if sys.version_info >= (3, 12) else "_sha256"  # an installation may lack it
 
 
 class Digest(Protocol):
@@ -21,7 +22,6 @@ class Digest(Protocol):
 def sha256(size: int) -> Digest:
     """Return a hash object for `size` bytes that will be added."""
     if size <= _PYTHON_BYTES:
-        for name in _PYTHON_MODULES:
-            with suppress(ImportError):
-                return import_module(name).sha256()
+        with suppress(ImportError):
+            return import_module(_PYTHON_MODULE).sha256()
     return import_module("hashlib").sha256()

@@ -118,6 +118,8 @@ def test_a_target_does_not_depend_on_what_this_process_may_use(name: str, monkey
     for call in ("cpu_count", "process_cpu_count"):
         monkeypatch.setattr(os, call, lambda: 1, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0})
+    for read_once in (host, parse_target):
+        read_once.cache_clear()
     assert parse_target(name) == before
     assert parse_target(name, cores=16) == replace(before, cores=16)
     assert before.cores == (host().cores if name == "native" else 2)
