@@ -98,7 +98,7 @@ class _Later:
         given = isinstance(default, dataclasses.Field)
         made: Any = copy(cast(object, default)) if given else dataclasses.field(default=default)
         made.name, made.type, made.kw_only = name, type_, False
-        setattr(made, _KIND, getattr(_Frozen.__dataclass_fields__["one"], _KIND))
+        setattr(made, _KIND, getattr(dataclasses.fields(_Frozen)[0], _KIND))
         if given and made.default is not MISSING and "__slots__" not in vars(self.cls):
             setattr(self.cls, name, made.default)
         elif given and vars(self.cls).get(name) is default:
@@ -221,12 +221,12 @@ def _refusals(cls: type, fields: Fields) -> dict[str, Callable[..., None]]:
     def change(self: Any, name: str, value: object) -> None:
         if type(self) is cls or name in fields:
             _refuse(self, name)
-        super(cls, self).__setattr__(name, value)
+        super(cls, self).__setattr__(name, value)  # pyrefly: ignore[invalid-argument]  any class
 
     def delete(self: Any, name: str) -> None:
         if type(self) is cls or name in fields:
             _refuse(self, name)
-        super(cls, self).__delattr__(name)
+        super(cls, self).__delattr__(name)  # pyrefly: ignore[invalid-argument]
 
     return {"__setattr__": change, "__delattr__": delete}
 

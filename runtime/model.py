@@ -175,7 +175,7 @@ class CompiledModel:
         Raises OSError if it cannot be written, PlatformError if a linker is needed and not installed, UsageError for
         the name of another system's file, and for a stream and external weights, which are a second file.
         """
-        if isinstance(target, str | PathLike):
+        if isinstance(target, (str, PathLike)):
             check_library(Path(target))
             self._library.save(Path(target))
             return
@@ -249,7 +249,7 @@ def import_model(source: BinaryIO | bytes | str | PathLike[str], threads: int | 
     A stream is read to the end of the model: another model, or other data, may follow, and stay to be read.
     Raises UsageError for a library with external weights in a stream, and the errors of `load`.
     """
-    if isinstance(source, str | PathLike):
+    if isinstance(source, (str, PathLike)):
         return load(source, threads)
     stream = io.BytesIO(source) if isinstance(source, bytes) else source
     library = open_bytes(stream)

@@ -140,7 +140,7 @@ def predict_batch(path: str | PathLike[str], output: str | None = None, **option
     return make
 
 
-def _load_pyfunc(path: str) -> Predictor:  # pyright: ignore[reportUnusedFunction]
+def _load_pyfunc(path: str) -> Predictor:
     """Return the model at `path`: MLflow's entry point, for `loader_module="aot.runtime.predictor"`."""
     place = Path(path)
     return Predictor(next(iter(sorted(place.glob("*.so")))) if place.is_dir() else place)

@@ -93,7 +93,7 @@ class Core:
 
     def _compile(self, model: Model | FilePath | bytes, properties: Mapping[str, Any]) -> CompiledModel:
         threads = properties.get(THREADS)
-        if isinstance(model, str | PathLike) and is_compiled(Path(model)):
+        if isinstance(model, (str, PathLike)) and is_compiled(Path(model)):
             return load(Path(model), threads)
         precision = properties.get(_PRECISION, "f32")
         if isinstance(model, Model):

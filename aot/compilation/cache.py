@@ -158,11 +158,12 @@ def _foreign(path: Path) -> str | None:
     facts = path.lstat()
     if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
         return "a link or a device"
-    if sys.platform == "win32":  # which has lists of access instead of owners and modes
-        return None
-    if facts.st_uid not in (os.geteuid(), 0):
-        return f"owner {facts.st_uid}"
-    return f"mode {stat.S_IMODE(facts.st_mode):o} (chmod go-w)" if facts.st_mode & _OTHERS else None
+    if sys.platform != "win32":  # which has lists of access instead of owners and modes
+        if facts.st_uid not in (os.geteuid(), 0):
+            return f"owner {facts.st_uid}"
+        if facts.st_mode & _OTHERS:
+            return f"mode {stat.S_IMODE(facts.st_mode):o} (chmod go-w)"
+    return None
 
 
 def entries(folder: Path) -> list[Entry]:

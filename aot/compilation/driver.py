@@ -101,7 +101,7 @@ def _check_loads_here(made: Compilation) -> None:
     target = session.at_level(session.levels[0]).target if session.levels[1:] else session.target
     here, there = f"{SYSTEM} on {machine_name()}", f"{target.platform.name} on {target.machine.name}"
     if here == there:
-        missing = [] if target.is_own else missing_features(target.isa_features)
+        missing = list[str]() if target.is_own else missing_features(target.isa_features)
         here, there = f"{here} without {', '.join(missing)}", session.options.target
         if not missing:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from aot.passes.pattern import PatternRule
 from aot.passes.rewrite import Rule, RuleSet
@@ -28,7 +28,7 @@ def passes_in(module: ModuleType, name: str, phase: str, own: Iterable[type[Any]
     for value in vars(module).values():
         if isinstance(value, type) and value.__module__ == module.__name__ and value not in taken and is_pass(value):
             if not hasattr(value, "phase"):
-                value.phase = phase
+                cast(Any, value).phase = phase
             found.append(value)
     rules = [v for v in vars(module).values() if isinstance(v, Rule) and v.body.__module__ == module.__name__]
     if phase == "front":  # patterns are of operations of the opset, whose types are known

@@ -51,7 +51,7 @@ class Archive:
             return self._stored(info)
         try:
             return memoryview(self.zip.read(info))
-        except (BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+        except (BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
             raise self._damaged(info, str(error)) from error
 
     def text(self, name: str) -> str:
@@ -77,7 +77,7 @@ class Archive:
         try:
             with self.zip.open(info) as file:
                 return file.read(count)
-        except (BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+        except (BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
             raise self._damaged(info, str(error)) from error
 
     def _stored(self, info: ZipInfo) -> memoryview:

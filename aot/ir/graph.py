@@ -370,7 +370,7 @@ class Node:
         return [p.node for p in ports if p.node._symbols is None] if able else []
 
     def _named(self) -> None:
-        inputs = [p and replace(p.node.operands()[p.idx], value=p.seen) for p in self.sources()]
+        inputs = [None if p is None else replace(p.node.operands()[p.idx], value=p.seen) for p in self.sources()]
         labels = [f"v{p.label}" for p in self._outputs]
         mine = [o.source is p for o, p in zip(self.operands(), self._outputs, strict=True)]
         self._symbols = name_outputs(self._op, inputs, self.operands(), labels, mine)

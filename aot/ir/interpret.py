@@ -27,7 +27,7 @@ def interpret(
     `state` holds the variables of ReadValue and Assign between calls: a variable that Assign sets is read from the next
     call on, in bodies from the next operation on. `observe` gets each value as it is computed, also in bodies.
     """
-    now, later = {} if state is None else state, dict[str, Array]()
+    now, later = dict[str, Array]() if state is None else state, dict[str, Array]()
     results = _run(graph, inputs, now, later, observe)
     now.update(later)
     return results

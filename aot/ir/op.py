@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from zlib import crc32
 
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.loops import Expr, Stmt, Var
+from aot.codegen.ir.loops import Buffer, Expr, Stmt, Var
 from aot.ir.conditions import Condition
 from aot.ir.operand import Operand, Piece, has_symbols
 from aot.ir.types import Array, Dim, TensorType
@@ -71,8 +71,11 @@ class Op:
     uniform: ClassVar[tuple[int, ...]] = ()  # indices of inputs that must have one element type
     arity: ClassVar[tuple[int, int] | None] = None  # least and greatest number of inputs, if no method lists them
     pure: ClassVar[bool] = True  # False: state or randomness; such nodes are never folded, merged or copied
-    infer: ClassVar[Callable[..., TensorType | tuple[TensorType, ...]]]
-    reference: ClassVar[Callable[..., Any]]
+
+    if TYPE_CHECKING:  # each operation names its own inputs: parameters of any names and types override these
+
+        def infer(self, *operands: Any, **named: Any) -> TensorType | tuple[TensorType, ...]: ...
+        def reference(self, *arrays: Any, **named: Any) -> Any: ...
 
     def outputs(self, *operands: Operand | None) -> tuple[TensorType, ...]:
         """Return the types of the outputs: `infer`, always as a tuple."""
@@ -95,7 +98,7 @@ class Op:
             return tuple(v.astype(object) if v.dtype.kind in "iu" else v for v in found)
         return self.evaluate(*values)
 
-    def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
+    def conditions(self, *operands: Any, **named: Any) -> Sequence[Condition]:
         """Return conditions on the inputs: checked by inference where sizes are known, else at run time."""
         return ()
 
@@ -132,7 +135,9 @@ class Op:
 class ComputeOp(Op):
     """`compute(out, *inputs)` gives the function from the output's index to its element."""
 
-    compute: ClassVar[Callable[..., Element]]
+    if TYPE_CHECKING:
+
+        def compute(self, out: TensorType, *inputs: Any, **named: Any) -> Element: ...
 
 
 @dataclass(frozen=True)
@@ -141,21 +146,27 @@ class ViewOp(Op):
 
     symbolic: ClassVar[bool] = True
 
-    pieces: ClassVar[Callable[..., tuple[Piece, ...]]]
+    if TYPE_CHECKING:
+
+        def pieces(self, outs: tuple[TensorType, ...], *operands: Any, **named: Any) -> tuple[Piece, ...]: ...
 
 
 @dataclass(frozen=True)
 class DecomposedOp(Op):
     """`decompose(build, *ports)` gives ports of simpler operations that mean the same."""
 
-    decompose: ClassVar[Callable[..., Any]]
+    if TYPE_CHECKING:
+
+        def decompose(self, build: Any, *ports: Any, **named: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
 class LoopOp(Op):
     """`nest(outs, *inputs)` gives the works to run, in order, written by hand."""
 
-    nest: ClassVar[Callable[..., tuple[Work, ...]]]
+    if TYPE_CHECKING:
+
+        def nest(self, outs: tuple[Buffer, ...], *inputs: Any, **named: Any) -> tuple[Work, ...]: ...
 
     def has_jumps(self, result: DType) -> bool:
         return True  # algorithms choose by their data: sorting, suppression, nearest samples

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from aot.mo.graph.graph import Graph
 from aot.mo.middle.pattern_match import apply_pattern
+
+C = TypeVar("C", bound=type[Any])
 
 
 class ClassType(Enum):
@@ -38,8 +40,10 @@ class ReplacementPattern:
         return []
 
 
-def base(cls: type[Any]) -> type[Any]:
+def base(cls: C) -> C:
     """Decorate a class that transformations derive from; it is none itself."""
-    cls.registered_ops, cls.registered_cls = {}, []
+    registry = cast(Any, cls)
+    registry.registered_ops = dict[str, Any]()
+    registry.registered_cls = list[Any]()
     ReplacementPattern.excluded_replacers.append(cls)
     return cls

@@ -73,7 +73,7 @@ def results(graph: Graph) -> dict[str, str]:
     found: dict[str, str] = {}
     for node in graph.get_op_nodes(op="Result"):
         source = node.in_port(0).get_source() if node.has_port("in", 0) else None
-        names = [] if source is None else source.get_tensor_names()
+        names: list[str] = [] if source is None else source.get_tensor_names()
         found[node.id] = str(names[0] if names else node.name if source is None else source.node.name)
     return found
 

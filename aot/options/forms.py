@@ -31,7 +31,7 @@ def _dimension(value: Any) -> str:
 def _dim(name: str, value: Any) -> tuple[str, int, int | None]:
     if isinstance(value, str):
         return dims_of([f"{name}={value}"])[0]
-    if not isinstance(value, tuple | list):
+    if not isinstance(value, (tuple, list)):
         value = value, value
     least, greatest = cast("tuple[Any, Any]", value)
     return dims_of([f"{name}={_dimension(least)}..{'' if greatest is None else _dimension(greatest)}"])[0]
@@ -42,7 +42,7 @@ def _value(name: str, value: Any) -> tuple[str, Nested]:
 
 
 def _nested(value: object) -> Nested:
-    if isinstance(value, list | tuple):
+    if isinstance(value, (tuple, list)):
         return tuple(map(_nested, cast("list[object]", value)))
     if not isinstance(value, bool | int | float):
         raise TypeError
@@ -56,7 +56,7 @@ def _layout(name: str, value: Any) -> tuple[str, str]:
 
 
 def _sizes(name: str, value: Any) -> tuple[str, tuple[int, ...]]:
-    found = cast("tuple[Any, ...]", value if isinstance(value, tuple | list) else (value,))
+    found = cast("tuple[Any, ...]", value if isinstance(value, (tuple, list)) else (value,))
     sizes = tuple(int(_dimension(n)) for n in found)
     if not sizes or min(sizes) < 0:
         raise ValueError
@@ -71,13 +71,13 @@ def _channels(name: str, value: Any) -> tuple[str, tuple[float, ...]]:
 
 
 def _sequence(value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, (tuple, list)):
         raise TypeError
     return tuple(cast("Sequence[Any]", value))
 
 
 def _path(value: Any) -> Path:
-    if not isinstance(value, str | PathLike):
+    if not isinstance(value, (str, PathLike)):
         raise TypeError
     return Path(cast("str | PathLike[str]", value))
 

@@ -16,6 +16,10 @@ def _all_in_tuple(holds: Callable[[Any], bool]) -> Callable[[object], bool]:
     return lambda value: isinstance(value, tuple) and all(map(holds, cast("tuple[Any, ...]", value)))
 
 
+def _is_one_of(*values: str | None) -> Callable[[object], bool]:
+    return lambda value: value in values
+
+
 def _is_numbers(entry: object) -> bool:
     pair: list[object] = list(cast("tuple[object, ...]", entry)) if isinstance(entry, tuple) else []
     if len(pair) != 2 or not isinstance(pair[0], str | int) or not isinstance(pair[1], tuple):
@@ -38,5 +42,5 @@ NUMBERS = Rule(_all_in_tuple(_is_numbers), "must be a tuple of pairs of an input
 NAMED = Rule(_all_in_tuple(_is_named), "must be a tuple of tuples that begin with a name")
 OFFSETS = Rule(_is_place, "must be a row and a column, from 0")
 POSITIVE = Rule(lambda value: value is None or value > 0, "must be above 0")
-WEIGHTS = Rule(lambda value: value is None or value in KINDS, f"must be {', '.join(KINDS[:-1])} or {KINDS[-1]}")
-ACTIVATIONS = Rule(lambda value: value in _ACTIVATIONS, f"must be {', '.join(_ACTIVATIONS[:-1])} or {ROUNDED}")
+WEIGHTS = Rule(_is_one_of(None, *KINDS), f"must be {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+ACTIVATIONS = Rule(_is_one_of(*_ACTIVATIONS), f"must be {', '.join(_ACTIVATIONS[:-1])} or {ROUNDED}")

@@ -47,7 +47,7 @@ def _compile(torch: Any, graph: Any, inputs: Sequence[Any], fixed: dict[int, Any
     """Return the compiled graph, and which of the inputs it takes."""
     places = [i for i, v in enumerate(inputs) if i not in fixed and isinstance(v, torch.Tensor)]
 
-    class Bound(torch.nn.Module):
+    class Bound(torch.nn.Module):  # pyrefly: ignore[unknown-base-class]  PyTorch need not be installed
         """The graph with parameters and numbers in their places."""
 
         def __init__(self) -> None:

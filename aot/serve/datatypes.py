@@ -79,7 +79,7 @@ def to_raw(info: TensorInfo, array: Array) -> bytes:
 
 def from_json(info: TensorInfo, shape: Shape, data: object) -> Array:
     """Return the array of a list, flat or nested, of numbers or texts, or of an array; UsageError for a wrong one."""
-    if not isinstance(data, list | np.ndarray):
+    if not isinstance(data, (list, np.ndarray)):
         raise UsageError(f"input '{info.name}': data must be a list, got {type(data).__name__}")
     try:
         if info.dtype is DType.STRING:

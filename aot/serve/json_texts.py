@@ -65,9 +65,9 @@ def fragment(value: object) -> object:
 def _request(root: simdjson.Object, text: bytes) -> dict[str, object]:
     tree = _fields(root)
     items = list(tree["inputs"]) if isinstance(tree.get("inputs"), simdjson.Array) else []
-    if not all(isinstance(item, simdjson.Object) for item in items):
+    inputs = [_fields(item) for item in items if isinstance(item, simdjson.Object)]
+    if len(inputs) < len(items):
         return cast(dict[str, object], root.as_dict())
-    inputs = [_fields(item) for item in items]
     lists = sum(isinstance(value, simdjson.Array) for fields in (tree, *inputs) for value in fields.values())
     # a list in another one would be flattened, whatever its length is
     is_flat = np.count_nonzero(np.frombuffer(text, np.uint8) == ord("[")) == lists

@@ -43,7 +43,8 @@ def configure(as_json: bool, requests: bool) -> None:
     handler.setFormatter(JsonLines() if as_json else Lines())
     for name in ("aot.serve", "uvicorn.error"):
         logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
+        logger.handlers = [handler]
+        logger.propagate = False
         logger.setLevel(logging.INFO if name == "aot.serve" else logging.WARNING)
     logging.getLogger("aot.serve.http").setLevel(logging.INFO if requests else logging.WARNING)
     logging.getLogger("aot.serve.rpc").setLevel(logging.INFO if requests else logging.WARNING)

@@ -86,7 +86,7 @@ class Metrics:
         if SHARED_METRICS not in os.environ:
             return generate_latest(self.registry)
         shared = CollectorRegistry()
-        MultiProcessCollector(shared)  # pyright: ignore[reportUnknownMemberType]
+        MultiProcessCollector(shared)
         return generate_latest(shared)
 
 

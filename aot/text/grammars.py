@@ -153,7 +153,7 @@ def _referred(option: object, root: object) -> object:
 
 
 def _object(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}  # pyright: ignore[reportUnknownVariableType]
+    return value if isinstance(value, Mapping) else {}
 
 
 def _package() -> Any:

@@ -6,7 +6,6 @@ gguf.tokenizer.*  ->  JSON  ->  deflated  ->  base64: a thousandth of the weight
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import zlib
 from collections.abc import Mapping
@@ -90,7 +89,7 @@ def metadata_in(manifest: Mapping[str, object], file: str) -> dict[str, object] 
         stream = zlib.decompressobj()
         data = stream.decompress(base64.b64decode(str(entry), validate=True), MAX_BYTES)
         tree: object = json.loads(data.decode("utf-8", "surrogatepass"))
-    except (ValueError, binascii.Error, zlib.error, RecursionError) as error:
+    except (ValueError, zlib.error, RecursionError) as error:
         raise CorruptError(f"{file}: tokenizer: the manifest's entry must be JSON, got {str(error)[:80]}") from None
     if not isinstance(tree, dict):
         raise CorruptError(f"{file}: tokenizer: the manifest's entry must be an object, got {type(tree).__name__}")
@@ -125,7 +124,7 @@ def _joined(value: object) -> object:
     """Return a list of texts as one text, which is read several times faster than JSON's list, or the value."""
     texts = cast("list[object]", value) if isinstance(value, list) else []
     words = [v for v in texts if isinstance(v, str) and BETWEEN not in v]
-    return BETWEEN.join(words) if words and len(words) == len(texts) else cast("object", value)
+    return BETWEEN.join(words) if words and len(words) == len(texts) else value
 
 
 def _value(text: str) -> object:

@@ -62,11 +62,10 @@ def _now(form: str) -> str:
 
 
 def _limit_time() -> None:
-    if sys.platform == "win32":
-        return  # the other side ends this process
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    soft = int(used.ru_utime + used.ru_stime) + 1 + SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    if sys.platform != "win32":  # where the other side ends this process
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        soft = int(used.ru_utime + used.ru_stime) + 1 + SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def _limit_memory() -> None:
@@ -82,20 +81,20 @@ def _limit_memory() -> None:
 
 def _limit_job() -> None:
     """Put this process in a job of Windows whose processes may take `MEMORY` bytes."""
-    assert sys.platform == "win32"
-    kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
-    kernel32.CreateJobObjectW.restype = kernel32.GetCurrentProcess.restype = ctypes.c_void_p
-    job = ctypes.c_void_p(kernel32.CreateJobObjectW(None, None))
-    # JOBOBJECT_EXTENDED_LIMIT_INFORMATION: 144 bytes, with LimitFlags at 16 and ProcessMemoryLimit at 112
-    limits = bytearray(144)
-    struct.pack_into("<I", limits, 16, 0x100)  # JOB_OBJECT_LIMIT_PROCESS_MEMORY
-    struct.pack_into("<Q", limits, 112, MEMORY)
-    data = (ctypes.c_char * len(limits)).from_buffer(limits)
-    this = ctypes.c_void_p(kernel32.GetCurrentProcess())
-    if not kernel32.SetInformationJobObject(job, 9, data, len(limits)) or not kernel32.AssignProcessToJobObject(
-        job, this
-    ):
-        raise ctypes.WinError(ctypes.get_last_error())
+    if sys.platform == "win32":
+        kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel32.CreateJobObjectW.restype = kernel32.GetCurrentProcess.restype = ctypes.c_void_p
+        job = ctypes.c_void_p(kernel32.CreateJobObjectW(None, None))
+        # JOBOBJECT_EXTENDED_LIMIT_INFORMATION: 144 bytes, with LimitFlags at 16 and ProcessMemoryLimit at 112
+        limits = bytearray(144)
+        struct.pack_into("<I", limits, 16, 0x100)  # JOB_OBJECT_LIMIT_PROCESS_MEMORY
+        struct.pack_into("<Q", limits, 112, MEMORY)
+        data = (ctypes.c_char * len(limits)).from_buffer(limits)
+        this = ctypes.c_void_p(kernel32.GetCurrentProcess())
+        if not kernel32.SetInformationJobObject(job, 9, data, len(limits)) or not kernel32.AssignProcessToJobObject(
+            job, this
+        ):
+            raise ctypes.WinError(ctypes.get_last_error())
 
 
 def _rendered(template: Any, variables: dict[str, Any]) -> str:

@@ -34,7 +34,8 @@ class Stream:
             self._write(f"{',' if self._count > 1 else ''}{token}")
         elif (text := self.rest()) and not text.endswith(BROKEN):
             self._write(text)
-            self._before, self._new = self._new, []
+            self._before = self._new
+            self._new = []
 
     def rest(self) -> str:
         """Return the text that has not been written yet."""

@@ -25,7 +25,7 @@ SECONDS = 10.0 if sys.platform == "win32" else 60.0
 SYSTEM, DEVELOPER = "system", "developer"  # roles of instructions; newer clients send the second
 USER = "user"
 REFUSED = "_RefusedError: "  # what errors of `raise_exception` begin with
-ABSENT = {"tools": None, "documents": None}  # templates ask for them, as transformers defines them
+ABSENT: dict[str, None] = {"tools": None, "documents": None}  # templates ask for them, as transformers defines them
 
 Message = Mapping[str, object]
 

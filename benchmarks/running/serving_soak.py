@@ -130,9 +130,9 @@ def _by_grpc(channel: grpc.Channel, chance: random.Random) -> str:
     try:
         channel.unary_unary(INFER)(bytes(data), timeout=30)
     except grpc.RpcError as error:
-        wrong = error.details() or ""  # pyright: ignore
+        wrong = error.details() or ""
         unread = "deserializ" in wrong.lower() or "parsing" in wrong.lower()
-        return "no message" if unread else error.code().name  # pyright: ignore
+        return "no message" if unread else error.code().name
     return "OK"
 
 

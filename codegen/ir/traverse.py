@@ -163,15 +163,16 @@ Change = Callable[[Expr], Expr | None]
 
 def rewrite_work(work: Work, change: Change, place: Callable[[Buffer], Buffer] = lambda b: b) -> Work:
     """Apply `change` to every expression (see `expressions.rewrite`), `place` to every buffer written or allocated."""
-    match work:
-        case Definition():
-            return rewrite_definition(work, change, place)
-        case Group():
-            rewritten = tuple(rewrite_work(m, change, place) for m in work.members)
-            assert all(isinstance(m, Definition | Group) for m in rewritten)
-            return replace(work, members=rewritten, temps=tuple(map(place, work.temps)))
-        case _:
-            return tuple(_rewrite_statement(s, change, place) for s in work)
+    if isinstance(work, Definition | Group):
+        return _rewrite_member(work, change, place)
+    return tuple(_rewrite_statement(s, change, place) for s in work)
+
+
+def _rewrite_member(work: Definition | Group, change: Change, place: Callable[[Buffer], Buffer]) -> Definition | Group:
+    if isinstance(work, Definition):
+        return rewrite_definition(work, change, place)
+    members = tuple(_rewrite_member(m, change, place) for m in work.members)
+    return replace(work, members=members, temps=tuple(map(place, work.temps)))
 
 
 def rewrite_definition(d: Definition, change: Change, place: Callable[[Buffer], Buffer] = lambda b: b) -> Definition:

@@ -44,7 +44,7 @@ def _parts(value: object) -> list[object]:
         case MethodType():
             return [value.__self__]
         case _ if is_dataclass(value):
-            return [getattr(value, name, None) for name in type(value).__dataclass_fields__]
+            return [getattr(value, name, None) for name in value.__dataclass_fields__]
         case _:
             return list[object](getattr(value, "__dict__", {}).values())
 

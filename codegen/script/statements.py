@@ -17,7 +17,7 @@ Item = Stmt | Callable[[tuple[Stmt, ...]], Stmt]
 class Statements:
     """Statements under construction; a Let or an Alloc takes the rest of its block as body."""
 
-    blocks: list[list[Item]] = field(default_factory=lambda: [[]])
+    blocks: list[list[Item]] = field(default_factory=lambda: [list[Item]()])
     used: dict[str, int] = field(default_factory=dict[str, int])
     in_lanes: set[Var] = field(default_factory=set[Var])  # variables that differ between the lanes of a loop
     sizes: frozenset[str] = frozenset()  # names of dynamic sizes: a variable of the script must have another name

@@ -34,7 +34,7 @@ class CompiledLoop(TokenLoop):
         """
         self._library, self._pool = library, pool
         # in C, so that no handler of a signal can raise outside of `_answers`
-        self._tell = _TELL(GeneratorType.send)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        self._tell = _TELL(GeneratorType.send)
         self._state = Generation(pool=pool.address, threads=pool.threads)
         self._count = 0
         weakref.finalize(self, _forget, library, self._state)

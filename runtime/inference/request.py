@@ -318,7 +318,7 @@ class InferRequest:
             self._bind_named(cast(Mapping[int | str | TensorInfo, object], inputs))
             return
         else:
-            values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
+            values = cast(Sequence[object], inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
         if len(values) != len(infos):
             least = max((n for n, info in enumerate(infos, 1) if info.default is None), default=0)
             if not least <= len(values) <= len(infos):

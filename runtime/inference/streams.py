@@ -49,8 +49,8 @@ class Streams(Pool):
 
     def enter(self, place: int) -> None:
         """Keep the calling thread on the stream of a place in an executor."""
-        self._here.stream = place % self.count
-        self._here.stays = processor.move_thread(self._processors[self._here.stream])
+        self._here.stream = stream = place % self.count
+        self._here.stays = processor.move_thread(self._processors[stream])
 
     def infer(self, function: Callable[[int], int], request: Request, pointer: int) -> int:
         """Call `function(pointer)` for the request at `pointer` on the calling thread's stream; return its code."""

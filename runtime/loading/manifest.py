@@ -137,7 +137,7 @@ def parse(data: bytes, where: str) -> Manifest:
 
 def from_json(tree: object, where: str) -> Manifest:
     """Return the manifest, as `parse` does, from the parsed JSON."""
-    root = _Reader(where).object(tree)
+    root = _Reader(where).entry(tree)
     for key, known in (("manifest", MANIFEST_VERSION), ("abi", ABI_VERSION)):
         version = root.integer(key)
         if version != known:
@@ -200,7 +200,7 @@ def _check_described(root: _Reader) -> None:
 def _check_ranges(options: _Reader) -> None:
     """Raise CorruptError unless the ranges of sizes that were asked for are valid; in memory, lists are tuples."""
     given = options.json.get("dims", [])
-    valid = isinstance(given, list | tuple) and all(map(_is_range, cast("list[object]", given)))
+    valid = isinstance(given, (list, tuple)) and all(map(_is_range, cast("list[object]", given)))
     if not valid:
         raise options.wrong("dims", "a list of names, each with the least and the greatest size")
 
@@ -295,7 +295,7 @@ def _dim(reader: _Reader, item: object) -> int | Dim:
     if isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 48:
         return item
     if isinstance(item, dict):
-        entry = reader.object(cast(object, item))
+        entry = reader.entry(item)
         if "expr" in entry.json:
             return Dim(entry.text("expr"))
         if "late" in entry.json:
@@ -313,7 +313,7 @@ class _Reader:
         self.where = where
         self.json: Json = json if json is not None else {}
 
-    def object(self, item: object) -> _Reader:
+    def entry(self, item: object) -> _Reader:
         if not isinstance(item, dict):
             raise CorruptError(f"load: {self.where}: the manifest must hold an object here, got {type(item).__name__}")
         return _Reader(self.where, cast(Json, item))
@@ -322,7 +322,7 @@ class _Reader:
         """Return a reader of the object at `key`."""
         if not isinstance(self.json.get(key), dict):
             raise self.wrong(key, "an object")
-        return self.object(self.json.get(key))
+        return self.entry(self.json.get(key))
 
     def wrong(self, key: str, wanted: str) -> CorruptError:
         got = str(self.json.get(key))[:60].encode("ascii", "backslashreplace").decode()
@@ -366,7 +366,7 @@ class _Reader:
         return tuple(cast(list[str], values))
 
     def objects(self, key: str) -> list[_Reader]:
-        return [self.object(item) for item in self.items(key)]
+        return [self.entry(item) for item in self.items(key)]
 
 
 def _is_encodable(text: str) -> bool:

@@ -130,7 +130,7 @@ def table(profile: ModelProfile, top: int | None = None, width: int = 60) -> str
     kernels: dict[str, list[CallProfile]] = {}
     for row in profile.calls:
         kernels.setdefault(row.kernel, []).append(row)
-    order = sorted(kernels.values(), key=lambda rows: -sum(row.median for row in rows))
+    order = sorted(kernels.values(), key=_total, reverse=True)
     head = "     %    sum   n    median     least  GFLOP/s      MB   GB/s  roof  kernel             layers"
     lines, reached = [head], 0.0
     for rows in order[:top]:
@@ -141,8 +141,12 @@ def table(profile: ModelProfile, top: int | None = None, width: int = 60) -> str
     return "\n".join([*lines, *([f"  and {hidden} more kernels, {100 - reached:.1f} %"] if hidden else [])])
 
 
+def _total(rows: list[CallProfile]) -> float:
+    return sum(row.median for row in rows)
+
+
 def _kernel_line(rows: list[CallProfile], width: int) -> str:
-    least, median = sum(row.least for row in rows), sum(row.median for row in rows)
+    least, median = sum(row.least for row in rows), _total(rows)
     work, traffic = [row.work for row in rows], [row.traffic for row in rows]
     spent = max(median, 1e-9)
     rate = "–" if None in work else f"{sum(w for w in work if w) / spent / 1e9:.1f}"
@@ -173,7 +177,7 @@ def at_sizes(sizes: Mapping[str, int]) -> str:
 
 def as_json(profile: ModelProfile) -> dict[str, object]:
     """Return the fields of ModelProfile and CallProfile; times in seconds."""
-    return asdict(profile)
+    return dict[str, object](asdict(profile))
 
 
 def _limited(row: CallProfile, roofline: Roofline, footprint: int) -> CallProfile:

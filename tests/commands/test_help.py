@@ -16,7 +16,7 @@ from aot.commands.line.parameters import flags_of
 from aot.options.declaration import Group
 from aot.options.table import options
 
-COMMANDS = typer.main.get_command(cli.app).commands  # pyright: ignore
+COMMANDS = typer.main.get_command(cli.app).commands
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "model.xml"
 FILES = (
     "model.xml model.onnx model.so model.tflite model.pb decoder.xml old.so net.wasm "

@@ -40,7 +40,7 @@ def test_small_pages_become_large_ones_at_half_of_the_context(
     joined: list[int] = []
     original = pages.join_pages
     monkeypatch.setattr(pages, "LARGE_BYTES", 1)
-    monkeypatch.setattr(pages, "join_pages", lambda m: (joined.append(len(m)), original(m)))  # pyright: ignore
+    monkeypatch.setattr(pages, "join_pages", lambda m: (joined.append(len(m)), original(m)))
     plain, limited = map(Generator, models)
     for count in (100, 60, 1, 1):
         ids = np.random.default_rng(count).integers(0, WORDS, count).tolist()

@@ -28,7 +28,7 @@ from aot.runtime.abi import DType
 
 MAX_TERMS = 4096  # of a reduction that is written out
 INFINITY = z3.Real("infinity")  # more than any element of an input
-Term = Any  # z3 has no types that pyright could check
+Term = Any  # z3 has no types that a checker could read
 Index = tuple[Term, ...]
 Bound = Mapping[Var, Term]
 

@@ -72,36 +72,36 @@ def supervised(run: Callable[..., object]) -> int:
 
     Windows has no fork, and a child of macOS may not call most of what its parent has loaded.
     """
-    if sys.platform != "linux":
-        return _code(run)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    try:
-        child = os.fork()
-    except OSError:
-        return _code(run)
-    if not child:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # whoever kills the parent means the work
-        OWN_PROCESS.set()
-        os._exit(_code(run))
+    if sys.platform == "linux":
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            child = os.fork()
+        except OSError:
+            return _code(run)
+        if not child:
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # whoever kills the parent means the work
+            OWN_PROCESS.set()
+            os._exit(_code(run))
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        del frame
-        os.kill(child, number)
+        def pass_on(number: int, frame: FrameType | None) -> None:
+            del frame
+            os.kill(child, number)
 
-    signal.signal(signal.SIGTERM, pass_on)
-    at_terminal = sys.stdin is not None and sys.stdin.isatty()  # which sends an interrupt to both
-    signal.signal(signal.SIGINT, signal.SIG_IGN if at_terminal else pass_on)
-    _, status = os.waitpid(child, 0)
-    if os.WIFEXITED(status):
-        return os.WEXITSTATUS(status)
-    number = os.WTERMSIG(status)
-    if number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-        return 128 + number
-    reason = BUDGET_SIGNALS.get(signal.Signals(number).name)
-    error = BudgetError if reason else InternalError
-    sys.stderr.write(f"error: the compiler was ended: {reason or signal.strsignal(number)}\n")
-    return error.exit_code
+        signal.signal(signal.SIGTERM, pass_on)
+        at_terminal = sys.stdin is not None and sys.stdin.isatty()  # which sends an interrupt to both
+        signal.signal(signal.SIGINT, signal.SIG_IGN if at_terminal else pass_on)
+        _, status = os.waitpid(child, 0)
+        if os.WIFEXITED(status):
+            return os.WEXITSTATUS(status)
+        number = os.WTERMSIG(status)
+        if number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            return 128 + number
+        reason = BUDGET_SIGNALS.get(signal.Signals(number).name)
+        error = BudgetError if reason else InternalError
+        sys.stderr.write(f"error: the compiler was ended: {reason or signal.strsignal(number)}\n")
+        return error.exit_code
+    return _code(run)
 
 
 def _code(run: Callable[..., object]) -> int:

@@ -99,7 +99,7 @@ def _value(parameter: Parameter) -> str:
     kinds = [one for whole in (get_args(kind) or (kind,)) for one in (get_args(whole) or (whole,))]
     if declaration_of(parameter).get("metavar") or kinds[0] is bool:
         return declaration_of(parameter).get("metavar", "")
-    return "|".join(str(one.value) for one in kinds[0]) if issubclass(kinds[0], Enum) else VALUES[kinds[0]]
+    return "|".join(f"{one.value}" for one in kinds[0]) if issubclass(kinds[0], Enum) else VALUES[kinds[0]]
 
 
 def _with_value(flags: Sequence[str], metavar: str | None) -> list[str]:

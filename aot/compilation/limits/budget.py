@@ -130,22 +130,23 @@ class Budget:
 
     def _arm(self) -> tuple[int, int]:
         """Set limits of the process a little beyond ours; return its former limit of memory."""
-        assert sys.platform == "linux"
-        before = resource.getrlimit(resource.RLIMIT_DATA)
-        status = Path("/proc/self/status").read_text() if Path("/proc/self/status").exists() else ""
-        data = re.search(r"VmData:\s*(\d+) kB", status)
-        if data is not None:
-            most, hard = int(data[1]) * 1024 + self.memory + SLACK, before[1]
-            soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-        signal.setitimer(signal.ITIMER_REAL, max(0.0, self.seconds - self._spent) + GRACE)
+        before = 0, 0
+        if sys.platform == "linux":
+            before = resource.getrlimit(resource.RLIMIT_DATA)
+            status = Path("/proc/self/status").read_text() if Path("/proc/self/status").exists() else ""
+            data = re.search(r"VmData:\s*(\d+) kB", status)
+            if data is not None:
+                most, hard = int(data[1]) * 1024 + self.memory + SLACK, before[1]
+                soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+                resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+            signal.setitimer(signal.ITIMER_REAL, max(0.0, self.seconds - self._spent) + GRACE)
         return before
 
 
 def _disarm(before: tuple[int, int]) -> None:
-    assert sys.platform == "linux"
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    resource.setrlimit(resource.RLIMIT_DATA, before)
+    if sys.platform == "linux":
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 class _Watch:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 WAITING = 0.1  # seconds that count for each second in which neither this process nor a child of it ran
+_TICKS = os.sysconf("SC_CLK_TCK") if sys.platform == "linux" else 1  # of /proc, in a second
 
 
 class Clock:
@@ -34,8 +35,6 @@ class Clock:
 
 def processor_seconds() -> float | None:
     """Return processor time of this process and its children; None where the system does not report it (no /proc)."""
-    if sys.platform != "linux":
-        return None
     times = os.times()
     seconds = times.user + times.system + times.children_user + times.children_system
     try:
@@ -45,7 +44,7 @@ def processor_seconds() -> float | None:
     for child in children:
         with suppress(OSError):  # it has ended; the system adds it to the times above when it is waited for
             fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-            seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            seconds += (int(fields[11]) + int(fields[12])) / _TICKS
     return seconds
 
 

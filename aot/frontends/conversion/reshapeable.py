@@ -91,7 +91,7 @@ def _types(graph: Graph) -> list[TensorType]:
 def _holds_sizes(graph: Graph) -> Iterator[bool]:
     """Yield for each operation whether an attribute, or a constant, holds the name of a size."""
     for node in graph.nodes.values():
-        held = [] if isinstance(node.op, Parameter) else [getattr(node.op, field.name) for field in fields(node.op)]
+        held = [getattr(node.op, f.name) for f in fields(node.op) if not isinstance(node.op, Parameter)]
         yield any(isinstance(part, Expr) for value in held for part in _parts(value))
         yield node.data is not None and node.data.dtype == object and node.out_port(0).type.dtype is not DType.STRING
 

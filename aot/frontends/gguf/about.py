@@ -71,4 +71,4 @@ def _short(value: object) -> object:
         return f"{len(cast('list[object]', value))} elements"
     if isinstance(value, str) and (len(value) > LONGEST_VALUE or not value.isprintable()):
         return f"{value[:LONGEST_VALUE]!r} … {len(value)} characters"
-    return cast("object", value)
+    return value

@@ -142,7 +142,7 @@ def _entry(name: str, entry: object, file: str) -> tuple[str, tuple[int, ...], i
     kind, shape, offsets = str(facts.get("dtype")), _sizes(facts.get("shape")), _sizes(facts.get("data_offsets"))
     if kind not in BITS or shape is None or offsets is None or len(shape) > MAX_DIMS or len(offsets) != 2:
         rule = "has a type, a shape and two offsets"
-        raise CorruptError(f"{file}: safetensors: {name[:80]!r} {rule}, got {str(cast('object', entry))[:80]}")
+        raise CorruptError(f"{file}: safetensors: {name[:80]!r} {rule}, got {str(entry)[:80]}")
     begin, end = offsets
     if begin > end:
         raise CorruptError(f"{file}: safetensors: {name[:80]!r} must begin before its end, got {begin} to {end}")

@@ -161,5 +161,5 @@ def _lists(v: Values, key: str, default: tuple[tuple[int, ...], ...]) -> tuple[t
 def _checked(v: Values, key: str, given: object) -> tuple[int, ...]:
     found = cast("list[object]", given) if isinstance(given, list) else []
     if not found or not all(type(n) is int and 1 <= n <= MAX_KERNEL for n in found):
-        raise v.wrong(key, f"a list of sizes from 1 to {MAX_KERNEL}", cast("object", given))
+        raise v.wrong(key, f"a list of sizes from 1 to {MAX_KERNEL}", given)
     return tuple(cast("list[int]", found))

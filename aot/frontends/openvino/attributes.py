@@ -75,7 +75,7 @@ def texts(op: Op, opset: str) -> dict[str, str]:
 def text_of(value: object) -> str:
     """Return a value of an attribute as text; the inverse of `convert`."""
     if isinstance(value, Enum):
-        return str(value.value)
+        return f"{value.value}"
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, tuple):
@@ -97,9 +97,14 @@ def _dim_text(dim: Dim) -> str:
     return f"{low}..{high - 1}" if isinstance(high, int) else "?"
 
 
+def _is_union(hint: Any) -> bool:
+    origin: object = get_origin(hint)
+    return origin in (Union, types.UnionType) and hint != Dim
+
+
 def convert(hint: Any, text: str, shape: Callable[[str], Shape | None]) -> Any:
     """Return a text as a value of type `hint`; ValueError or KeyError if it does not fit."""
-    if get_origin(hint) in (Union, types.UnionType) and hint != Dim:
+    if _is_union(hint):
         rest = tuple(h for h in get_args(hint) if h is not type(None))
         hint = rest[0]
     if hint == Shape:
@@ -177,7 +182,7 @@ def _parse_boolean(text: str) -> bool:
 
 
 def _kind(hint: Any) -> str:
-    if get_origin(hint) in (Union, types.UnionType) and hint != Dim:
+    if _is_union(hint):
         return _kind(get_args(hint)[0])
     if hint == Shape:
         return "a shape"

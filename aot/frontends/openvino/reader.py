@@ -84,7 +84,9 @@ def _name_sizes(graph: Graph) -> None:
     given = [(node, node.op, node.rt_info.pop(SIZES, {})) for node in graph.parameters]
     named: dict[str, Var] = {}
     for node, op, info in given:
-        shape, names = op.shape if isinstance(op, Parameter) else None, info.get("value", "").split(",")
+        if not isinstance(op, Parameter):
+            continue
+        shape, names = op.shape, info.get("value", "").split(",")
         if shape is None or len(names) != len(shape) or not any(names):
             continue
         made: list[Dim] = []

@@ -11,7 +11,7 @@ from lxml import etree
 from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import CorruptError
 
-Element = etree._Element  # pyright: ignore[reportPrivateUsage]  lxml has no public name for it
+Element = etree._Element  # lxml has no public name for it
 
 MAX_XML_BYTES = 512 << 20  # bytes of XML at most; real files stay below 100 MB, because weights are elsewhere
 HUGE_XML_BYTES = 8 << 20  # bytes of XML above which libxml2's own limits on long texts are lifted

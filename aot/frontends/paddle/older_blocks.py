@@ -163,7 +163,7 @@ class Blocks:
         for at in (1, 0):
             results = [list(names_of(op.inputs[1:]))[at] for op in group]
             inner = self.pending.get(results[0])
-            ops = [] if inner is None else self.functional(inner, known, frozenset(results), depth + 1)
+            ops = list[Operation]() if inner is None else self.functional(inner, known, frozenset(results), depth + 1)
             sides.append(Block(ops, (), results))
         mask, outputs = f"{group[0].name}.mask", [n for op in group for n in names_of(op.outputs)]
         cast_mask = Operation("cast", mask, group[0].inputs[:1], [mask], {"dtype": "bool"})

@@ -90,9 +90,7 @@ def _without(block: Block, read: set[Key]) -> Block:
             (body,) = blocks
             rows = zip(op.inputs[1:], op.outputs, body.arguments, body.results[1:], strict=False)
             kept = [row for row in rows if row[1] in read or row[2] in read]
-            inputs, outputs, arguments, results = (
-                (list(column) for column in zip(*kept, strict=True)) if kept else ([],) * 4
-            )
+            inputs, outputs, arguments, results = zip(*kept, strict=True) if kept else ((),) * 4
             op = replace(op, inputs=[op.inputs[0], *inputs], outputs=outputs)
             blocks = [Block(body.operations, arguments, [*body.results[:1], *results])]
         found.append(replace(op, blocks=blocks))

@@ -108,7 +108,7 @@ def read(data: memoryview, file: str) -> Header:
         root = _Table(import_module("flatbuffers.table").Table(raw, first), [MAX_ELEMENTS])
         own, listed = root.table(0), root.table(1)
         header.about = {} if own is None else _values(own.tables(0))
-        found = [] if listed is None else [_part(table) for table in listed.tables(0)]
+        found = list[Part]() if listed is None else [_part(table) for table in listed.tables(0)]
     header.sections = _named(found, file)
     _check_places(header.sections, end, len(data), file)
     return header

@@ -95,7 +95,7 @@ class Table:
         found: Any = getattr(self.made, f"{field}AsNumpy")()
         return np.empty(0, np.int32) if isinstance(found, int) else found
 
-    def numbers(self, field: str) -> tuple[Any, ...]:
+    def numbers(self, field: str) -> tuple[int, ...]:
         """Return a vector of numbers that is copied."""
         found = self.array(field)
         self.quota.take(found.size)

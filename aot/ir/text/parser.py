@@ -176,7 +176,8 @@ class _Parser:
 
     def value(self, hint: Any) -> Any:
         """Parse a value for a field of type `hint`."""
-        if get_origin(hint) in (Union, UnionType) and hint != Dim:
+        origin: object = get_origin(hint)
+        if origin in (Union, UnionType) and hint != Dim:
             if self.scan.accept("None"):
                 return None
             hint = next(h for h in get_args(hint) if h is not NoneType)

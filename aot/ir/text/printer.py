@@ -152,7 +152,7 @@ def value_text(value: Any) -> str:
         return json.dumps(value)
     if isinstance(value, bool | int | float) or value is None:
         return repr(value)
-    if isinstance(value, tuple | list):
+    if isinstance(value, (tuple, list)):
         texts = [value_text(v) for v in cast("Sequence[object]", value)]
         return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
     if isinstance(value, Expr):

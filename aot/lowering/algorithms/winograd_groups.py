@@ -73,7 +73,8 @@ def winograd(
     mm = dense(f"m{LOCAL}", count, *tiles.shape, outs, space=Space.ARENA, dtype=form.sum_type)
     axes, place = (*tiles.shared, *tiles.inside), tiles.place
     spans = tuple(m * step for m, step in zip(tiling.sides, form.steps, strict=True))
-    ragged = [] if tiling.phases else [(a, span) for a, span in zip(form.outs, spans, strict=True) if _ragged(a, span)]
+    tiled = zip(form.outs, spans, strict=True)
+    ragged = [(a, span) for a, span in tiled if not tiling.phases and _ragged(a, span)]
     guarded = form.x if tiling.phases else _inside(form, [*(a for a, _ in ragged), *form.reaching])
 
     def read(at: tuple[Var, ...]) -> Expr:
@@ -177,7 +178,7 @@ def _rows(form: WinogradForm, tiling: Tiling) -> Tiles:
     (*first, ty), *others = row_axes
     inside = tuple(a for axes in others for a in axes)
     if not others:
-        first, inside = [], tuple(first)
+        first, inside = list[Var](), tuple(first)
     shape = (ty, *(typical(a.extent or 1) for a in inside))
     return Tiles(tiling.sides, (*form.n, *form.groups, *first, ty), inside, (ty, *inside), shape, at, phase)
 

@@ -318,7 +318,7 @@ class Prover:
                 obligations.append(Obligation(self.layers, what, buffer, index, k, proof))
                 continue
             has_loads = grows or _has_loads(place.expr())
-            failing = [] if has_loads else [g for g in goals if not scope.checked.proves(g)]
+            failing = [g for g in goals if not has_loads and not scope.checked.proves(g)]
             if not has_loads and not failing:  # parts of the first proof were in the way of the last one
                 obligations.append(Obligation(self.layers, what, buffer, index, k, Proof.CHECKED))
                 continue

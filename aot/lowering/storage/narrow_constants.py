@@ -40,7 +40,7 @@ def narrow_constants(steps: Steps, context: Context) -> None:
     target = context.target
     if not target.abilities.converts_half:
         return
-    uses, fixed = {} if context.small_weights else uses_of(steps), moving(steps)
+    uses, fixed = dict[str, int]() if context.small_weights else uses_of(steps), moving(steps)
     made: dict[str, Value] = {}
     for name, value in steps.values.items():
         few = uses.get(name, 0) <= COSTS.memory_bound_loads

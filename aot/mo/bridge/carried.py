@@ -35,7 +35,8 @@ class Carried:
     def take(self, made: Graph) -> None:
         """Remember the attributes of a graph at the end of the front phase, instead of those of another one."""
         self.graph = dict(made.graph)
-        self.nodes, self.bodies = {}, {}
+        self.nodes = {}
+        self.bodies = {}
         for node in made.get_op_nodes():
             name = str(node.soft_get("name", node.id))
             self.nodes[name] = _own(node)

@@ -126,10 +126,12 @@ class _Change:
         try:
             ranks = {port.type.rank for port in node.out_ports().values()}
             carries = carrier(node) if len(ranks) == 1 and min(ranks) >= LEAST_RANK else None
-            inputs = [] if carries is None else [node.source(i) for i in carries.inputs]
+            if carries is None:
+                return False
+            inputs = [node.source(i) for i in carries.inputs]
         except AotError:  # its types depend on what an extension has still to replace
             return False
-        if carries is None or any(s.type.rank not in ranks for s in inputs):
+        if any(s.type.rank not in ranks for s in inputs):
             return False
         given = [
             self._first(s) if i in carries.inputs else s if s not in self.views else self._natural(s)

@@ -287,7 +287,7 @@ class _Import:
         names: list[str] = node.soft_get("sub_graphs", [])
         if not names:
             return
-        own = {} if kept is None or kept.is_copy or kept.node is not made else kept.node.regions
+        own = dict[str, IrGraph]() if kept is None or kept.is_copy or kept.node is not made else kept.node.regions
         known = list(kept.node.regions) if kept is not None else []
         regions = REGIONS.get(type(made.op)) or dict(zip(names, known, strict=False))
         owners: dict[str, dict[str, IrNode]] = {}

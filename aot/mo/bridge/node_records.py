@@ -42,7 +42,10 @@ def equal(one: Any, other: Any) -> bool:
     if is_a(one, np.ndarray) or is_a(other, np.ndarray):
         both = [np.ma.asarray(v) for v in (one, other) if is_a(v, np.ndarray)]
         return len(both) == 2 and both[0].dtype == both[1].dtype and _same_elements(both[0], both[1])
-    return type(one) is type(other) and bool(one == other)
+    if type(one) is not type(other):
+        return False
+    is_same: object = one == other
+    return bool(is_same)
 
 
 def _same_elements(one: Any, other: Any) -> bool:

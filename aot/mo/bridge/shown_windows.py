@@ -261,7 +261,7 @@ def _infer(node: Any, last: str) -> None:
 
 def _has_other_layout(node: Any, hidden: Hidden) -> bool:
     """True if an extension has changed the attributes of layout, or the shape of weights in groups."""
-    held = {} if hidden.output is not None else hidden.held
+    held = dict[int, dict[str, Any]]() if hidden.output is not None else hidden.held
     if any(idx in node.in_nodes() and not equal(_shape(node, idx), before["shape"]) for idx, before in held.items()):
         return True
     permutation = node.soft_get("get_weights_permute", None)

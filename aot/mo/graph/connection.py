@@ -81,7 +81,7 @@ class Connection:
         for destination in self.destinations:
             edge, u, v, key = destination.get_in_edge_attrs(data=True)
             if u is None:
-                kept = {} if mode == "dest" else attrs
+                kept = Attrs() if mode == "dest" else attrs
                 self.graph.create_edge(port.node, destination.node, port.idx, destination.idx, edge_attrs=kept)
             else:
                 edge["out"] = port.idx
@@ -125,7 +125,8 @@ class Connection:
         """Remove all edges; the connection has no ends afterwards."""
         for port in self.destinations or ():
             port.disconnect()
-        self.source, self.destinations = None, []
+        self.source = None
+        self.destinations = []
 
     def insert_node(self, new_node: Node, attributes_save_mode: str = "merge") -> None:
         """Put a node with one output between source and destinations; its input 0 reads the source."""

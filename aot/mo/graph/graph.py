@@ -77,7 +77,9 @@ class Graph(Lookup, MultiDiGraph):
     def __init__(self, data: Any = None, **attr: Any) -> None:
         self.stage = None
         self.strict_mode = True
-        self.op_names_statistic, self.inputs_order, self.outputs_order = collections.Counter(), [], []
+        self.op_names_statistic = collections.Counter()
+        self.inputs_order = []
+        self.outputs_order = []
         super().__init__(data, **attr)
 
     @property
@@ -116,7 +118,7 @@ class Graph(Lookup, MultiDiGraph):
             mark = "control_flow_{}" if flow else "{}"
             ends = (source, "out", attr["out"]), (target, "in", attr["in"])
             for node, side, idx in ends:
-                port = mark.format(idx) if flow else idx
+                port: Any = mark.format(idx) if flow else idx
                 name = node.soft_get("name", node.id)
                 assert node.has_port(side, port, control_flow=flow), f"{what}: no {side} port ({port}) in {name} node"
         elif self.stage in ("middle", "back"):

@@ -110,7 +110,7 @@ def apply_pattern(
     """Find all matches of a pattern, then call `action` with each whose nodes are all still there."""
     nodes, edges = list(nodes), list(edges)
     if not all_edges_in_nodes([node[0] for node in nodes], edges):
-        names = sorted({end for edge in edges for end in edge[:2]} - {node[0] for node in nodes})
+        names: list[str] = sorted({end for edge in edges for end in edge[:2]} - {node[0] for node in nodes})
         raise Error("pattern: edges join nodes of the pattern, got edges of {}", ", ".join(names))
     found = list(find_pattern_matches(graph, nodes, edges, node_attrs, edge_attrs))
     watch = WATCH.get()

@@ -151,14 +151,21 @@ class Elementwise(DefinedOp):
     def complete(self) -> None:
         operation = self.attrs.get("operation", self.operation)
         if definition(self.attrs.get("type"), self.attrs.get("version")) is None:
-            self.attrs["infer"] = lambda node: eltwise_infer(node, operation)
+
+            def infer(node: Any) -> None:
+                eltwise_infer(node, operation)
+
+            self.attrs["infer"] = infer
 
 
 class BiasAdd(Elementwise):
     """Add of a vector to the channels."""
 
     def complete(self) -> None:
-        self.attrs["infer"] = lambda node: bias_add_infer(node, np.add)
+        def infer(node: Any) -> None:
+            bias_add_infer(node, np.add)
+
+        self.attrs["infer"] = infer
 
 
 class Copy(LibraryOp):

@@ -150,7 +150,8 @@ def layer_texts(node: Any, type: str | None = None, version: str | None = None) 
             found[record] = text_of(node.soft_get(record, None))
         elif is_a(record, tuple):
             name, source = record
-            found[name] = text_of(source(node) if callable(source) else node.soft_get(source, None))
+            value: Any = source(node) if callable(source) else node.soft_get(source, None)
+            found[name] = text_of(value)
     return {name: text for name, text in found.items() if text is not None}
 
 

@@ -80,8 +80,9 @@ def reverse_infer(graph: Graph, nodes: list[str]) -> None:
         node = Node(graph, id)
         if node.has_and_set("reverse_infer"):
             node["reverse_infer"](node)
-    missing = [n.soft_get("name", n.id) for n in graph.get_op_nodes(op="Parameter") if not n.has_valid("shape")]
-    if missing:
+    shapeless = [node for node in graph.get_op_nodes(op="Parameter") if not node.has_valid("shape")]
+    if shapeless:
+        missing: list[str] = [node.soft_get("name", node.id) for node in shapeless]
         raise Error("shapes of inputs must be known; give them by --shape, for {}", ", ".join(missing))
 
 

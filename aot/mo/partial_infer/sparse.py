@@ -93,7 +93,7 @@ def unique_infer(node: Any) -> None:
         if idx not in used and len(more) >= len(used):
             node[key] = "false"
     value = node.in_port(0).data.get_value()
-    outputs = [None] * 3 if value is None else _distinct(value, node.sorted == "true")
+    outputs: list[Any] = [None] * 3 if value is None else _distinct(value, node.sorted == "true")
     if value is not None and len(used) == 2:
         key = 2 if node.return_counts == "true" else 1
         outputs = [outputs[0], outputs[key], outputs[key]]

@@ -8,12 +8,14 @@ import re
 import warnings
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from aot.mo.graph.attributes import shortened
 from aot.mo.utils.arrays import dynamic_dimension, masked_arrays
 
 _LOG = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def refer_to_faq_msg(question_num: int) -> str:
@@ -48,10 +50,10 @@ def symm_match_shapes(shape1: Any, shape2: Any) -> bool:
     return match_shapes(shape1, shape2) or match_shapes(shape2, shape1)
 
 
-def deprecated_api(class_name: Any = None, new_method_name: str | None = None) -> Any:
+def deprecated_api(class_name: Any = None, new_method_name: str | None = None) -> Callable[[F], F]:
     """Make a function warn that a method has taken its place."""
 
-    def deprecated(func: Callable[..., Any]) -> Callable[..., Any]:
+    def deprecated(func: F) -> F:
         @wraps(func)
         def warned(*args: Any, **kwargs: Any) -> Any:
             advice = ""
@@ -61,7 +63,7 @@ def deprecated_api(class_name: Any = None, new_method_name: str | None = None) -
             warnings.warn(f"Call to deprecated function {func.__name__}. {advice}", DeprecationWarning, stacklevel=2)
             return func(*args, **kwargs)
 
-        return warned
+        return cast(F, warned)
 
     return deprecated
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -125,8 +125,11 @@ def pdpd_shape(a: Shape, b: Shape, axis: int) -> Shape:
 class Elementwise(ComputeOp):
     """Base of operations that compute each output element from one element of each input; inputs broadcast."""
 
-    scalar: ClassVar[Callable[..., Expr]]
     symbolic: ClassVar[bool] = False  # `scalar` maps integers to an integer, so it may compute with dimensions
+
+    if TYPE_CHECKING:
+
+        def scalar(self, *elements: Any, **named: Any) -> Expr: ...
 
     def infer(self, *xs: Operand) -> TensorType:
         first = xs[0].dtype

@@ -83,4 +83,8 @@ def permuted(order: Sequence[int]) -> IndexMap:
 def shifted(offsets: Sequence[Dim], steps: Sequence[int] | None = None) -> IndexMap:
     """Return the index map of a slice: i to offset + i * step."""
     strides = steps if steps is not None else [1] * len(offsets)
-    return lambda *at: tuple(o + i * s for i, o, s in zip(at, offsets, strides, strict=True))
+
+    def index(*at: Expr) -> tuple[Expr, ...]:
+        return tuple(o + i * s for i, o, s in zip(at, offsets, strides, strict=True))
+
+    return index

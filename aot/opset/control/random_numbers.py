@@ -77,7 +77,7 @@ class RandomUniform(LoopOp):
         count = int(np.prod(dims)) * self.words
         if self.alignment is Alignment.PYTORCH:
             generator = np.random.MT19937()
-            generator._legacy_seeding(self.global_seed & 0xFFFFFFFF)  # type: ignore[attr-defined]
+            generator._legacy_seeding(self.global_seed & 0xFFFFFFFF)
             words = np.asarray(generator.random_raw(count)).astype(np.uint64)
         else:
             words = philox_words(count, self.global_seed, self.op_seed)

@@ -6,8 +6,8 @@ their initial value is read in parts, and their final value is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,9 @@ DYNAMIC = -1  # a dynamic dimension of a variable
 class Read(Stateful):
     """Base of ReadValue: the variable's value if it was set, else the initial one."""
 
-    reference: ClassVar[Callable[..., Array]]
+    if TYPE_CHECKING:
+
+        def reference(self, *arrays: Any, **named: Any) -> Array: ...
 
     def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
         return now[self.variable_id] if self.variable_id in now else self.reference(*arrays)

@@ -115,7 +115,7 @@ def _deformed(out: Scripted, x: Scripted, rois: Scripted, offsets: Scripted, sha
                 y = from_y + f32(b // op.spatial_bins_x) * (size_y / float(n * op.spatial_bins_y))
                 z = from_z + f32(b % op.spatial_bins_x) * (size_z / float(n * op.spatial_bins_x))
                 if y >= -0.5 and z >= -0.5 and y <= f32(height) - 0.5 and z <= f32(width) - 0.5:
-                    at = (max(min(y, f32(height - 1)), 0.0), max(min(z, f32(width - 1)), 0.0))
+                    at = (max(min(y, f32(height - 1)), 0.0), max(min(z, f32(width - 1)), 0.0))  # pyrefly: ignore[bad-specialization]  of a script
                     total += bilinear(x, (batch, (c * n + i) * n + j), at, (height, width))
                     count += 1.0
         if count > 0.0:

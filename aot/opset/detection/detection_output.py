@@ -175,7 +175,7 @@ class Detection(LoopOp):
             candidates = sorted(candidates, key=lambda p: (-scores[p, best[p]], p))[:most]
             groups = {c: [p for p in candidates if best[p] == c] for c in allowed}
         else:
-            groups = {}
+            groups = dict[int, list[int]]()
             for c in range(scores.shape[1]):
                 if c != self.background_label_id:
                     candidates = [p for p in range(len(scores)) if scores[p, c] > self.confidence_threshold]

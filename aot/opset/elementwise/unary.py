@@ -293,7 +293,7 @@ def _erfinv(x: float) -> float:
 class ErfInv(Real):
     """y with erf(y) = x; infinite at -1 and 1, NaN outside."""
 
-    numpy = staticmethod(_each(_erfinv))
+    numpy: ClassVar[Callable[..., Array]] = staticmethod(_each(_erfinv))
 
     def real(self, x: Expr) -> Expr:
         w = -prim("log", (1.0 - x) * (1.0 + x))

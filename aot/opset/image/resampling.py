@@ -177,9 +177,9 @@ class NearestResize(Resampling, ViewOp):
         return place.clamped(near(i), low, high)
 
     def reference(self, x: Array, sizes: Array | None = None) -> Array:
-        chosen = self.matrices(x, sizes, lambda at, n, smaller: nearest(at, self.nearest_mode, n, smaller))  # type: ignore[arg-type]
+        chosen = self.matrices(x, sizes, lambda at, n, smaller: nearest(at, self.nearest_mode, n, smaller))
         for a, index in zip(self.axes, chosen, strict=True):
-            x = np.take(x, index, a)  # type: ignore[arg-type]
+            x = np.take(x, index, a)
         return x
 
 
@@ -248,6 +248,6 @@ class WeightedResize(Resampling, ComputeOp):
 
     def reference(self, x: Array, sizes: Array | None = None) -> Array:
         def weights(at: Array, n: int, smaller: bool) -> Array:
-            return cubic(at, n, self.cube_coeff) if self.mode is Mode.CUBIC else linear(at, n)  # type: ignore[arg-type]
+            return cubic(at, n, self.cube_coeff) if self.mode is Mode.CUBIC else linear(at, n)
 
-        return applied(x, self.axes, self.matrices(x, sizes, weights))  # type: ignore[arg-type]
+        return applied(x, self.axes, self.matrices(x, sizes, weights))

@@ -250,7 +250,11 @@ class GatherND_5(GatheringND):
         batch = indices.shape[: self.batch_dims]
         if len(batch) < 2:
             return lambda *index: self.picked(data, indices, index)
-        return lambda *index: self.picked(data, indices, (*unravel(index[0], batch), *index[1:]))
+
+        def element(joined: Expr, *rest: Expr) -> Expr:
+            return self.picked(data, indices, (*unravel(joined, batch), *rest))
+
+        return element
 
     def reference(self, data: Array, indices: Array) -> Array:
         values, shared = self.gathered(data, indices), self.batch_dims

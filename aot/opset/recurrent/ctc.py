@@ -151,7 +151,7 @@ class CTCGreedyDecoderSeqLen(LoopOp):
         return (_greedy_lengths(*outs, x.buffer, lengths.buffer, held, x.shape, self.merge_repeated),)
 
     def reference(self, x: Array, lengths: Array, blank: Array | None = None) -> tuple[Array, Array]:
-        out = np.full(x.shape[:2], -1, numpy_dtype(self.classes_index_type))
+        out: Array = np.full(x.shape[:2], -1, numpy_dtype(self.classes_index_type))
         counts = np.zeros(len(x), numpy_dtype(self.sequence_length_type))
         none = x.shape[2] - 1 if blank is None else int(blank.reshape(-1)[0])
         for n, length in enumerate(lengths):
@@ -176,7 +176,8 @@ def _greedy_lengths(
             out[n, t] = -1
         last = var(-1, DType.I64)
         count = var(0, DType.I64)
-        for t in range(min(cast(lengths[n], DType.I64), times)):
+        length: Scripted = cast(lengths[n], DType.I64)
+        for t in range(min(length, times)):
             found = _best(x, _Step(n, t), classes)
             if found != blank and (not merge or found != last):
                 out[n, count] = found

@@ -35,7 +35,7 @@ LEVELS = 255.0  # the largest u8
 class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
     """LSTMRecurrence with R [gates, H] in i8, and its scales and sums of rows, [gates] each."""
 
-    def infer(
+    def infer(  # pyrefly: ignore[bad-override]
         self,
         a: Operand,
         h: Operand,
@@ -54,7 +54,9 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         return super().conditions(*operands[:4], *operands[6:])
 
-    def nest(self, outs: tuple[Buffer, ...], a: Input, h0: Input, c0: Input, *rest: Input | None) -> tuple[Work, ...]:
+    def nest(  # pyrefly: ignore[bad-override]
+        self, outs: tuple[Buffer, ...], a: Input, h0: Input, c0: Input, *rest: Input | None
+    ) -> tuple[Work, ...]:
         r, scale, sums, lengths = (*rest, None)[:4]
         assert r is not None and scale is not None and sums is not None
         return self.works(outs, a, h0, c0, lengths, lambda at, h: self._quantized(at, h, r, scale, sums))
@@ -102,7 +104,7 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
         new = f.array(forget) * states[1] + f.array(update) * g.array(cell)
         return f.array(out) * self.state_activation().array(new), new
 
-    def reference(
+    def reference(  # pyrefly: ignore[bad-override]
         self, a: Array, h: Array, c: Array, r: Array, scale: Array, sums: Array, lengths: Array | None = None
     ) -> tuple[Array, ...]:
         return tuple(x.astype(a.dtype) for x in recur(self, a, [h, c], r, scale, lengths, self.reverse))

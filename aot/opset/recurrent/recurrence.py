@@ -197,7 +197,7 @@ class GRURecurrence(Recurrence, GRU, LoopOp):
         """Apply reset to the product with R_n: one product for all three gates."""
         n = self.hidden_size
         f, g = self.bounded()
-        sums, sum_up = self.gate_sums(at, h, r, 3, h.shape[1])  # type: ignore[arg-type]
+        sums, sum_up = self.gate_sums(at, h, r, 3, h.shape[1])
         z, reset = (f.scalar(a(at.b, at.place, j + i * n) + sums[at.b, j + i * n]) for i in range(2))
         inner = sums[at.b, j + 2 * n] if rb is None else sums[at.b, j + 2 * n] + rb(j)
         new = g.scalar(a(at.b, at.place, j + 2 * n) + reset * inner)
@@ -207,7 +207,7 @@ class GRURecurrence(Recurrence, GRU, LoopOp):
         """Apply reset to the state, before the product with R_n."""
         n, batch = self.hidden_size, h.shape[1]
         f, g = self.bounded()
-        sums, sum_up = self.gate_sums(at, h, r, 2, batch)  # type: ignore[arg-type]
+        sums, sum_up = self.gate_sums(at, h, r, 2, batch)
         reset, fresh = (dense(name, batch, n, space=Space.ARENA, dtype=h.dtype) for name in ("reset", "fresh"))
         z, opened = (f.scalar(a(at.b, at.place, j + i * n) + sums[at.b, j + i * n]) for i in range(2))
         k = axis("k", n)

@@ -336,8 +336,10 @@ class LSTMCell_1(LSTM, DecomposedOp):
         x, h, c, w, r = (widened(build, q) for q in (x, h, c, w, r))
         last = with_batch_of(build, c, h)
         total = product(build, h, r, self.inputs(build, x, h, w, b))
-        gate = dict(zip(self.weights_format.value, split(build, total, 4, 1), strict=True))
-        peep = {} if p is None else dict(zip("iof", split(build, widened(build, p), 3, 0), strict=True))
+        gate = dict[str, OutPort](zip(self.weights_format.value, split(build, total, 4, 1), strict=True))
+        peep = dict[str, OutPort]()
+        if p is not None:
+            peep = dict[str, OutPort](zip("iof", split(build, widened(build, p), 3, 0), strict=True))
         f, g, _ = self.bounded()
 
         def opened(name: str, state: OutPort) -> OutPort:

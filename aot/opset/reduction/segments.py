@@ -43,7 +43,7 @@ def _segment_max(out: Scripted, x: Buffer, ids: Buffer, sizes: Scripted, empty: 
             at = unravel(e, row)
             best = var(lowest, out.dtype.compute)
             for j in range(first, last):
-                best = max(best, x[(j, *at)])
+                best = max(best, x[(j, *at)])  # pyrefly: ignore[bad-specialization]  of a script
             if first >= last:
                 best = empty
             out[(s, *at)] = best

@@ -312,7 +312,7 @@ def _many(
 ) -> None:
     others = shape[:along] + shape[along + 1 :]
     for o in parallel(volume(others)):
-        sizes: Scripted = (min(k, shape[along]), shape[along])
+        sizes: Scripted = (min(k, shape[along]), shape[along])  # pyrefly: ignore[bad-specialization]  of a script
         _row(_select, _Best(values, places, unravel(o, others), along, larger), x, sizes, by_index)
 
 

@@ -116,7 +116,7 @@ def _power_of(port: OutPort, x: OutPort) -> int:
     node = source(port, Power)
     if node is not None and node.source(0) is x:
         exponent = uniform(node.source(1))
-        return int(exponent) if exponent in (2.0, 3.0) else 0
+        return int(exponent) if exponent is not None and exponent in (2.0, 3.0) else 0
     square = source(port, Multiply)
     return 2 if square is not None and square.source(0) is x and square.source(1) is x else 0
 

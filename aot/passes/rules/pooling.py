@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import cast
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node
@@ -47,9 +48,8 @@ def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
     before = [p - first * step for p, (first, _), step in zip(windows.before, ranges, steps, strict=True)]
     behind = [k - 1 - last for k, (_, last) in zip(op.kernel, ranges, strict=True)]
     after = [p - n * step for p, n, step in zip(windows.after, behind, steps, strict=True)]
-    pooled = build(
-        replace(op, kernel=sizes, pads_begin=tuple(before), pads_end=tuple(after), auto_pad=AutoPad.EXPLICIT), x
-    )
+    begin, end = (cast("tuple[int, ...]", tuple(pads)) for pads in (before, after))  # known where ranges of data are
+    pooled = build(replace(op, kernel=sizes, pads_begin=begin, pads_end=end, auto_pad=AutoPad.EXPLICIT), x)
     return build.Multiply(pooled, prod(sizes) / prod(op.kernel)) if counted else pooled
 
 

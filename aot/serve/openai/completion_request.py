@@ -149,7 +149,7 @@ def _top(tree: Mapping[str, object], chat: bool) -> int | None:
 
 
 def _bias(value: object) -> dict[int, float]:
-    given = {} if value is None else object_of(value, "logit_bias")
+    given: Mapping[str, object] = {} if value is None else object_of(value, "logit_bias")
     rule = f"numbers from -100 to 100 for at most {MAX_BIASES} tokens"
     if len(given) > MAX_BIASES or not all(key.isascii() and key.isdecimal() and len(key) < 10 for key in given):
         raise FieldError("logit_bias", rule, json.dumps(value))
@@ -207,7 +207,7 @@ def tokens_of(tree: Mapping[str, object], field: str, default: int | None) -> in
 def _prompts(value: object, answers: int) -> list[str | list[int]]:
     """Return the prompts, each of which gets so many answers."""
     found = list_of(value)
-    several = found if found and all(isinstance(one, str | list) for one in found) else [value]
+    several = found if found and all(isinstance(one, (str, list)) for one in found) else [value]
     rule = f"a text, a list of tokens, or a list of them for {MAX_ANSWERS} answers at most"
     if len(several) * answers > MAX_ANSWERS:
         raise FieldError("prompt", rule, f"{len(several)} with {answers} each")

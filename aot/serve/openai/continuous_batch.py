@@ -72,7 +72,8 @@ class ContinuousBatch:
                 self._retire([row for row, m in enumerate(self._rows) if not _took(m, logits[row])])
         except BaseException as error:  # the requests get it
             self._batch = Batch(self._model)
-            rows, self._rows = self._rows, []
+            rows = self._rows
+            self._rows = []
             for member in rows:
                 member.fail(error)
         with self._lock:
@@ -82,7 +83,8 @@ class ContinuousBatch:
 
     def _admit(self) -> None:
         with self._lock:
-            new, self._new = self._new, []
+            new = self._new
+            self._new = []
         self._rows += new  # before they are added: after an error all of them are told
         for member in new:
             self._batch.add(member.generator)

@@ -131,7 +131,7 @@ def has_tokenizer(path: Path) -> bool:
 def _of_texts(texts: object, file: str) -> Tokenizer:
     """Build a tokenizer from the texts of a folder, by the names of their files."""
     if not isinstance(texts, dict) or set(map(type, cast("dict[object, object]", texts).values())) - {str}:
-        raise CorruptError(f"{file}: tokenizer: must be texts by name, got {type(cast('object', texts)).__name__}")
+        raise CorruptError(f"{file}: tokenizer: must be texts by name, got {type(texts).__name__}")
     entries = cast("dict[str, str]", texts)
     package = _package(file)
     with checked(file):

@@ -62,7 +62,8 @@ def batches(layers: Iterable[Layer], most: int) -> Iterator[list[Layer]]:
     for one in layers:
         if run and size + one.size > most:
             yield run
-            run, size = [], 0
+            run = list[Layer]()
+            size = 0
         run.append(one)
         size += one.size
     if run:

@@ -55,5 +55,5 @@ def _taken(imported: re.Match[str]) -> str:
 def _closed(module: str) -> str:
     """Return an expression with what a module exports."""
     pattern = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
-    names = ", ".join(pattern.findall(module))
+    names = ", ".join(found[1] for found in pattern.finditer(module))
     return f"await (async () => {{\n{pattern.sub('', module)}return {{ {names} }};\n}})();"

@@ -41,7 +41,7 @@ def facts_of_words(tokenizer: Tokenizer, metadata: Mapping[str, object]) -> Fact
     inner, stop = tokenizer.inner, {"stop": list(tokenizer.stop)}
     if isinstance(inner, Packaged):
         return _packaged(inner) | stop
-    begin = [] if tokenizer.first is None else [tokenizer.first]
+    begin = list[int]() if tokenizer.first is None else [tokenizer.first]
     return _vocabulary(cast("Vocabulary", inner), metadata) | stop | {"begin": begin, "end": [], "most": None}
 
 
@@ -105,7 +105,8 @@ def _packaged(inner: Packaged) -> Facts:
         return facts | _pieces(model, _steps(tree["normalizer"], "normalizers"), vocabulary)
     patterns = [_pattern(step, alone=len(steps) == 1) for step in steps]
     if model["type"] != "BPE" or not steps or steps[-1]["type"] != "ByteLevel" or None in patterns:
-        kinds = ", ".join((model["type"], *(step["type"] for step in steps)))
+        types: list[str] = [model["type"], *(step["type"] for step in steps)]
+        kinds = ", ".join(types)
         raise UnsupportedError(f"demo: a page can read {KNOWN}, got a tokenizer of {kinds}")
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
     prefix = " " if steps[-1]["add_prefix_space"] else ""

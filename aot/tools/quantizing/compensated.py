@@ -54,7 +54,8 @@ def _round_block(left: Array, part: Rounded, bits: int, spread: NDArray[np.float
         found = (np.rint(left[:, k] / scale) + zero).clip(0, 2**bits - 1)
         whole[:, k] = found
         errors[:, k] = (left[:, k] - (found - zero) * scale) / spread[k, k]
-        left[:, k + 1 :] -= np.outer(errors[:, k], spread[k, k + 1 :])
+        rest: Array = left[:, k + 1 :]
+        rest -= np.outer(errors[:, k], spread[k, k + 1 :])
     return whole, errors
 
 

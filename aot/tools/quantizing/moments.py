@@ -33,7 +33,8 @@ def batches(ports: Iterable[OutPort]) -> Iterator[list[OutPort]]:
         more = 8 * columns_of(port) ** 2
         if batch and size + more > MAX_BYTES:
             yield batch
-            batch, size = [], 0
+            batch = list[OutPort]()
+            size = 0
         batch.append(port)
         size += more
     if batch:

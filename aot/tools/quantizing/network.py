@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ class Network:
         nodes = {node.name: node for node in copy.nodes.values()}
         return copy, [replace(p, node=nodes[p.node.name]) for p in self.products]
 
-    def compiled(self, graph: Graph, threads: int | None = None, **changes: bool) -> CompiledModel:
+    def compiled(self, graph: Graph, threads: int | None = None, **changes: Any) -> CompiledModel:
         """Compile a variant in memory."""
         return in_memory(Compilation(graph, replace(self.options, **changes)).built, threads)
 
@@ -107,7 +108,8 @@ class Network:
         for name in names:
             if batch and size + sizes[name] > MAX_BYTES:
                 yield batch
-                batch, size = [], 0
+                batch = list[tuple[str, int]]()
+                size = 0
             batch.append(name)
             size += sizes[name]
         if batch:

@@ -29,7 +29,7 @@ import signal
 import socket
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -285,7 +285,8 @@ def _forget_environment() -> None:
     """
     texts = [text for pair in os.environb.items() for text in pair]
     variables = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
-    strings = list(takewhile(bool, (variables[n] for n in count()))) if variables else []
+    pointers: Iterable[Any] = (variables[n] for n in count()) if variables else ()
+    strings: list[Any] = list(takewhile(bool, pointers))
     os.environ.clear()
     for where in strings:
         if where is not None:

@@ -139,7 +139,8 @@ class CheckedSizeCode(SizeCode):
         self.fits = "true"
 
     def watch(self) -> None:
-        self.fits, self._made = "true", {}
+        self.fits = "true"
+        self._made = {}
 
     def arithmetic(self, fn: str, a: str, b: str) -> str:
         pair = self.add(f"call {{ i64, i1 }} @llvm.s{fn}.with.overflow.i64(i64 {a}, i64 {b})")

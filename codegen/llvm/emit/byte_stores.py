@@ -69,7 +69,8 @@ class ByteStores:
         """Write the bytes that were kept since `begin`, up to four vectors at a time."""
         for store, kept in self._kept.items():
             self._write(self._levels[store], kept)
-        self._levels, self._kept = {}, {}
+        self._levels = {}
+        self._kept = {}
 
     def _write(self, level: _Level, kept: list[tuple[Access, Value]]) -> None:
         while kept:

@@ -74,7 +74,9 @@ class Memory(Lanes):
         self.abilities = abilities
         self.normal, self.is_normal = normal, False
         self.quantized = quantized
-        self.factors = ConstantLanes(function, self.global_name) if abilities.multiplies_lanes else None
+        self.factors: ConstantLanes | None = None
+        if abilities.multiplies_lanes:
+            self.factors = ConstantLanes(function, self.global_name)
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
@@ -88,7 +90,9 @@ class Memory(Lanes):
 
     def forget(self) -> None:
         """Forget computed values: a block begins in which those of the last one may not be used."""
-        self.loaded, self.splats, self.memo = {}, {}, {}
+        self.loaded = {}
+        self.splats = {}
+        self.memo = {}
         self.at.forget()
 
     @property
@@ -404,7 +408,8 @@ class Memory(Lanes):
     def one_lane(self, i: int) -> Generator[None]:
         """Emit scalar code for one lane of the vector."""
         lane, inside, memo = self.at.lane, self.inside, self.memo
-        self.at.lane, self.memo = None, {}
+        self.at.lane = None
+        self.memo = {}
         if inside is not None and lanes_of(inside.type) > 1:
             self.inside = self.f.extract(inside, i)
         yield
@@ -424,7 +429,8 @@ class Memory(Lanes):
     def fixed_lane(self, lane: Var, i: int) -> dict[Var, Affine]:
         """Enter one lane of the vector loop; return the environment to restore."""
         saved = self.at.env
-        self.at.env, self.at.lane, self.memo = fixed(saved, lane, i), None, {}
+        self.at.env, self.at.lane = fixed(saved, lane, i), None
+        self.memo = {}
         return saved
 
 

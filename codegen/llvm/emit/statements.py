@@ -169,7 +169,8 @@ class StatementEmitter:
         if self.at.lane is None and self.values.inside is None and (stores := self.stores.find(loop)) is not None:
             return self.written_out(stores, [0] * MAX_LOOPS)
         self.tiles.read_blocks(loop)
-        outer, self.tiles.kept = self.tiles.kept, {} if self.tiles.keeps_stores(loop) else None
+        outer = self.tiles.kept
+        self.tiles.kept = {} if self.tiles.keeps_stores(loop) else None
         saved = self.at.env.get(var)
         for i in range(var.low, var.extent):
             self.at.env[var] = exactly(i)

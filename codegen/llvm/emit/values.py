@@ -58,8 +58,8 @@ class Values(Memory):
     def primitive(self, expr: Prim) -> Value:
         fn, args, dtype = expr.fn, expr.args, expr.dtype
         match fn, args:
-            case "add" | "sub", _ if dtype.is_float and not self.quantized and (value := self.fused(expr)) is not None:
-                return value
+            case "add" | "sub", _ if dtype.is_float and not self.quantized and (fused := self.fused(expr)) is not None:
+                return fused
             case "within", (index, bound, value, *other):
                 return self.within(index, bound, value, other[0] if other else Const(0, value.dtype))
             case "select", (condition, yes, no):

@@ -80,13 +80,13 @@ class Reader:
             if not byte & 0x80:
                 return value - (1 << shift) if signed and byte & 0x40 else value
 
-    def bytes(self) -> bytes:
+    def block(self) -> bytes:
         size = self.number()
         self.at += size
         return bytes(self.data[self.at - size : self.at])
 
     def name(self) -> str:
-        return self.bytes().decode()
+        return self.block().decode()
 
     def count(self) -> range:
         return range(self.number())
@@ -132,7 +132,7 @@ def wasm_object(code: bytes, names: Mapping[str, str]) -> WasmObject:
         raise InternalError("wasm: an object begins as a module does, got another begin")
     made, reader = WasmObject(names), Reader(code, len(MAGIC))
     while reader.at < len(code):
-        kind, body = reader.byte(), reader.bytes()
+        kind, body = reader.byte(), reader.block()
         if kind == CODE:
             made.code = bytearray(body)
         elif kind == DATA:
@@ -153,8 +153,8 @@ def _read_section(made: WasmObject, kind: int, reader: Reader) -> None:
         for _ in reader.count():
             start = reader.at
             reader.byte()
-            reader.bytes()
-            reader.bytes()
+            reader.block()
+            reader.block()
             made.types.append(bytes(reader.data[start : reader.at]))
     elif kind == IMPORTS:
         made.imported = [found for _ in reader.count() if (found := _import(reader)) is not None]
@@ -183,7 +183,7 @@ def _segment(reader: Reader) -> tuple[int, int]:
 
 def _import(reader: Reader) -> tuple[str, int] | None:
     """Read an import; return the name and the type of a function."""
-    reader.bytes()
+    reader.block()
     name = reader.name()
     kind = reader.byte()
     if kind == FUNCTION:
@@ -208,10 +208,10 @@ def _relocation(reader: Reader) -> Relocation:
 def _read_linking(made: WasmObject, reader: Reader) -> None:
     reader.number()
     while reader.at < len(reader.data):
-        kind, body = reader.byte(), Reader(reader.bytes())
+        kind, body = reader.byte(), Reader(reader.block())
         if kind == _SEGMENTS:
             for _ in body.count():
-                body.bytes()
+                body.block()
                 made.aligns.append(1 << body.number())
                 body.number()
         elif kind == _SYMBOLS:

@@ -160,7 +160,7 @@ class WasmModule:
         exports = [(b"memory", wasm.MEMORY, 0), (b"table", wasm.TABLE, 0)]
         exports += [(name.encode(), wasm.FUNCTION, index) for name, index in self.exports.items()]
         pages = number(-(-self.end // _PAGE))
-        memory = [b"\0" + pages]
+        memory: list[bytes] = [b"\0" + pages]
         if self.imports:  # threads: the memory is the host's, and the first instance fills it
             exports += [(b"stack", wasm.GLOBAL, 0), (b"fill_memory", wasm.FUNCTION, self.count)]
             types.append(number(self.types.setdefault(_NO_PARAMETERS, len(self.types))))

@@ -28,7 +28,11 @@ from aot.runtime.abi import DType
 
 def _rounded(f: Callable[..., Expr]) -> Callable[..., Expr]:
     """Return the f32 function that rounds the result of the f64 one."""
-    return lambda *args: cast(f(*(cast(a, F64) for a in args)), F32)
+
+    def rounded(*args: Expr) -> Expr:
+        return cast(f(*(cast(a, F64) for a in args)), F32)
+
+    return rounded
 
 
 _BOTH: dict[str, Callable[..., Expr]] = {"exp": exp, "exp_normal": exp_normal, "log": log, "tanh": tanh, "erf": erf}

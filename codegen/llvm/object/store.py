@@ -135,10 +135,11 @@ def _opened(path: str | Path, root: int | None = None) -> Generator[int]:
 
 
 def _check(descriptor: int) -> os.stat_result:
-    facts = os.fstat(descriptor)
-    if sys.platform == "win32" or facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o077:
-        raise _ForeignError
-    return facts
+    if sys.platform != "win32":
+        facts = os.fstat(descriptor)
+        if facts.st_uid == os.geteuid() and not stat.S_IMODE(facts.st_mode) & 0o077:
+            return facts
+    raise _ForeignError
 
 
 def _content(key: str, place: int) -> bytes | None:

@@ -32,8 +32,8 @@ _FIELDS = {  # in the order of the types that the templates declare; a field wit
         "turn",
         "scratch_bytes",
     ),
-    "request": tuple(field[0] for field in abi.Request._fields_),
-    "generation": tuple(field[0] for field in abi.Generation._fields_),
+    "request": tuple(field[0] for field in abi.Request._fields_),  # pyrefly: ignore[protected-access]
+    "generation": tuple(field[0] for field in abi.Generation._fields_),  # pyrefly: ignore[protected-access]
     "sequence": (
         "request",
         "tokens",

@@ -189,7 +189,7 @@ def test_sizes_that_vary(ranges: str, tmp_path: Path) -> None:
 def test_wrong_arguments(more: dict[str, object], rule: str, tmp_path: Path) -> None:
     given = {"data": EVERY, "output": tmp_path / "q.xml", **more}
     with pytest.raises(UsageError, match=rule):
-        aot.quantize_model(every_product(tmp_path), **given)  # pyright: ignore
+        aot.quantize_model(every_product(tmp_path), **given)
     assert not (tmp_path / "q.xml").exists()
 
 

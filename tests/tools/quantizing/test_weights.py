@@ -224,7 +224,7 @@ def test_data_that_are_not_finite_are_refused(tmp_path: Path) -> None:
 )
 def test_wrong_arguments(more: dict[str, object], rule: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=rule):
-        aot.quantize_weights(decoder(tmp_path), **{"output": tmp_path / "q.xml", **more})  # pyright: ignore
+        aot.quantize_weights(decoder(tmp_path), **{"output": tmp_path / "q.xml", **more})
 
 
 def test_a_network_without_matrices(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def unique(
     """The distinct elements or slices in order, the place of each element among them, and how often each occurs."""
     if dim is None and x.type.dtype.is_float:
         return _unique_floats(node, x)
-    axis = [] if dim is None else [node.scalar(node.axis(dim, x.type.rank))]
+    axis = list[OutPort]() if dim is None else [node.scalar(node.axis(dim, x.type.rank))]
     made = node.build.Unique(x, *axis, outputs=4).node
     values, _, inverse, counts = made.out_ports().values()
     if dim is None:

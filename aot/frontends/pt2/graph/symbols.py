@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import field
+from operator import floordiv, mod
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
@@ -44,11 +45,11 @@ FUNCTIONS: dict[str, Callable[..., Dim]] = {
     "Add": _sum,
     "Mul": _product,
     "Pow": _power,
-    "FloorDiv": lambda a, b: a // b,
-    "CleanDiv": lambda a, b: a // b,
-    "IntTrueDiv": lambda a, b: a // b,
-    "Mod": lambda a, b: a % b,
-    "PythonMod": lambda a, b: a % b,
+    "FloorDiv": floordiv,
+    "CleanDiv": floordiv,
+    "IntTrueDiv": floordiv,
+    "Mod": mod,
+    "PythonMod": mod,
 }
 
 

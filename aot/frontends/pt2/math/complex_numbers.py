@@ -78,7 +78,7 @@ def parts_of(node: AtenNode, x: Operand | Value) -> Complex:
         return x
     if isinstance(x, complex):
         return Complex(node.port(x.real), node.port(x.imag))
-    if isinstance(x, CompositeTensor | tuple) or x is None:
+    if isinstance(x, (CompositeTensor, tuple)) or x is None:
         raise ModelError(f"{node.kind}: operands must be tensors and numbers, got another value")
     port = node.real(node.port(x))
     return Complex(port, zeros(node, port))

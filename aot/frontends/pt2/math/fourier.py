@@ -8,8 +8,8 @@ forward        sum / n           sum
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
+C = TypeVar("C", bound=Callable[..., Any])
 Signal = Complex | OutPort
 EXPONENTS = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}  # the sum is divided by n to this power
 BY_NUMBER = (0.0, 0.5, 1.0)  # of `normalization`
@@ -88,11 +89,12 @@ def c2r(
     return _scaled(node, found, lengths, exponent - 1)
 
 
-def both(*kinds: str) -> Any:
+def both(*kinds: str) -> Callable[[C], C]:
     """Register a conversion of real and of complex signals."""
 
-    def register(function: Any) -> Any:
-        return aten(*kinds)(aten_complex(*kinds)(function))
+    def register(function: C) -> C:
+        aten_complex(*kinds)(function)
+        return aten(*kinds)(function)
 
     return register
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aot.frontends.pt2.arrays.movement import sliced, transposed
 from aot.frontends.pt2.arrays.sorting import ranked
 from aot.frontends.pt2.math.reduction import INFINITY, norm
@@ -52,7 +54,7 @@ def quantile(
     if not keepdim:
         return values
     lead = share.type.rank
-    axes = range(lead, lead + rank) if dim is None else [lead + axis] if rank else []
+    axes: Sequence[int] = range(lead, lead + rank) if dim is None else [lead + axis] if rank else ()
     return build.Unsqueeze(values, node.list(axes))
 
 

@@ -41,7 +41,7 @@ def embedding_bag(
     build = node.build
     if indices.type.rank == 2:
         fields = {"reduction": Bag.MEAN if mode else Bag.SUM}
-        weights = [] if per_sample_weights is None else [per_sample_weights]
+        weights = list[OutPort]() if per_sample_weights is None else [per_sample_weights]
         return (build.EmbeddingBagPacked(weight, node.cast(indices, DType.I64), *weights, **fields),) * 4
     if include_last_offset:
         offsets = build.Slice(offsets, node.list([0]), node.list([-1]), node.list([1]))

@@ -120,7 +120,7 @@ def _bound_keys(meta: Any, net: Net, checkpoint: Checkpoint | None) -> dict[str,
     functions, found = meta.object_graph_def.concrete_functions, dict[str, str]()
     for item in net.items.values():
         name = item.function("f") if item.kind in CALLS else ""
-        bound = functions[name].bound_inputs if name in functions else ()
+        bound: Sequence[int] = functions[name].bound_inputs if name in functions else ()
         for (handle, _), number in zip(reversed(item.inputs), reversed(bound), strict=False):
             keys = [a.checkpoint_key for a in objects[number].attributes] if number in objects else []
             if handle.kind == "VarHandleOp" and len(keys) == 1:

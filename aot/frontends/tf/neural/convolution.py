@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aot.frontends.conversion.windowing import Windowing
 from aot.frontends.tf.neural.layout import image, is_channels_last, spatial, to_channels_first, to_channels_last
 from aot.frontends.tf.registry import TfNode, tf
@@ -24,7 +26,7 @@ def windowing(node: TfNode, rank: int) -> Windowing:
         raise ModelError(
             f"{node.kind}: explicit_paddings must have two numbers for each of {rank} axes, got {len(pads)}"
         )
-    pairs = spatial(node, tuple(zip(pads[::2], pads[1::2], strict=True)), rank, (0, 0))
+    pairs: Sequence[tuple[int, int]] = spatial(node, tuple(zip(pads[::2], pads[1::2], strict=True)), rank, (0, 0))
     begins, ends = tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
     return Windowing(strides, dilations, begins, ends, auto)
 

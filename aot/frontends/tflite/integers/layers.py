@@ -36,7 +36,7 @@ def requantized(node: TfliteNode, total: OutPort, found: list[float], shape: lis
     pairs = [multiplier(f) for f in found]
     reduced = [min((m + (1 << 15)) >> 16, 0x7FFF) for m, _ in pairs]
     shifts = [REDUCED - s for _, s in pairs]
-    spread = [] if len(pairs) == 1 else shape
+    spread = list[int]() if len(pairs) == 1 else shape
 
     def constant(values: list[int]) -> OutPort:
         first = build.const(values if spread else values[0], DType.I64)

@@ -127,7 +127,7 @@ class FrontReplacementOp(FrontReplacementSubgraph):
         node: Node = match["op"]
         before = set(graph.nodes())
         replacing = self.replace_op(graph, node)
-        if not isinstance(replacing, list | tuple):
+        if not isinstance(replacing, (tuple, list)):
             rule = "replace_op returns a list with the node that replaces each output"
             raise Error("{}: {}, got {}", type(self).__name__, rule, replacing)
         self.replace_output_edges(graph, self.gen_output_edges_match(node, replacing))

@@ -23,6 +23,10 @@ class _Part(NamedTuple):
     node: Any
 
 
+def _bounds(node: Any) -> list[tuple[Any, Any, Any]]:
+    return [(s.start, s.stop, s.step) for s in node.slices]
+
+
 @transformation("middle.ConvertGroupedStridedSlice")
 class ConvertGroupedStridedSlice:
     """Slices of one axis of a tensor, which do not overlap: VariadicSplit; parts that none takes get a Result"""
@@ -36,7 +40,7 @@ class ConvertGroupedStridedSlice:
         readers = [n for n in data.out_nodes() if n.op == "StridedSlice" and n.in_node(0).id == data.id]
         if not all(is_a(s, slice) for node in readers for s in node.slices):
             return  # sizes are not known
-        nodes = unique_by(sorted(readers, key=lambda n: [(s.start, s.stop, s.step) for s in n.slices]), _are_equal)
+        nodes = unique_by(sorted(readers, key=_bounds), _are_equal)
         found = _parts(nodes, shape_array(data.shape)) if len(nodes) > 1 else None
         if found is None:
             return

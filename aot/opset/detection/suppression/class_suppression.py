@@ -135,8 +135,8 @@ def _decayed(held: Scripted, row: Scripted, i: Scripted, op: Scripted) -> Script
         for v in lanes(MAX_LANES):
             j = part * MAX_LANES + v
             common[v] = overlap(box, [held[(*row, k, j)] for k in (0, 1, 2, 3)], op.offset)
-            factor[v] = min(factor[v], select(j < i, op.factor(common[v], held[(*row, 4, j)]), 1.0))
-            most[v] = max(most[v], select(j < i, common[v], 0.0))
+            factor[v] = min(factor[v], select(j < i, op.factor(common[v], held[(*row, 4, j)]), 1.0))  # pyrefly: ignore[bad-specialization]  of a script
+            most[v] = max(most[v], select(j < i, common[v], 0.0))  # pyrefly: ignore[bad-specialization]  of a script
     for half in (8, 4, 2, 1):
         for v in lanes(half):
             factor[v] = min(factor[v], factor[v + half])

@@ -114,7 +114,7 @@ class Suppressing(LoopOp, ABC):
             chosen = self.chosen(boxes[n].astype(np.float64), scores[n, c].astype(np.float64), keep, *bounds)
             selected += [(-score, n, c, i) for i, score in chosen]
         ordered = sorted(selected, key=lambda f: f[0]) if descending else selected
-        rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(dtype))
+        rows: Array = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(dtype))
         scored = np.full(rows.shape, -1, np.float32)
         for r, (score, n, c, i) in enumerate(ordered):
             rows[r], scored[r] = (n, c, i), (n, c, -score)

@@ -182,7 +182,8 @@ class _Walk:
         copied = self.graph.add(
             _with_maps(op, maps), *sources, name=node.name, origin=node.origin, outputs=count + 2 * len(changed)
         )
-        copied.regions, node.regions = node.regions, {}
+        copied.regions = node.regions
+        node.regions = {}
         for k, port in node.out_ports().items():
             copied.out_port(k).add_tensor_names(port.names)
             port.replace_by(copied.out_port(k))

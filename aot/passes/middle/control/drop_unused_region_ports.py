@@ -87,7 +87,8 @@ def _exchange(node: Node, op: Iterating | If, outs: Sequence[OutputMap]) -> None
     """Replace the node by `op`; `outs`: maps of the outputs that remain."""
     graph = node.graph
     made = graph.add(op, *node.sources(), name=node.name, origin=node.origin, outputs=len(outs))
-    made.regions, node.regions = node.regions, {}
+    made.regions = node.regions
+    node.regions = {}
     for port, m in zip(made.out_ports().values(), outs, strict=True):
         node.out_port(m.external).replace_by(port)
     graph.remove(node)

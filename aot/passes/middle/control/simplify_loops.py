@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -225,7 +226,7 @@ class _Loop:
         assert isinstance(self.node.op, Loop)
         return self.node.op
 
-    def _set(self, **changes: object) -> None:
+    def _set(self, **changes: Any) -> None:
         self.node.op = replace(self._op(), **changes)
 
 

@@ -93,7 +93,8 @@ class Part:
         for node, carries in self.nodes.values():
             inputs = [turned[s] if s is not None and i in carries.inputs else s for i, s in enumerate(node.sources())]
             made = carries.rebuild(node, q, inputs, Builder(self.graph, node.origin))
-            made.rt_info, node.rt_info = node.rt_info, {}
+            made.rt_info = node.rt_info
+            node.rt_info = {}
             turned |= dict(zip(node.out_ports().values(), made.out_ports().values(), strict=True))
         for port, outside in list(self.exits()):
             _leave(port, turned[port], q, outside)
