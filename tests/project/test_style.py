@@ -39,12 +39,14 @@ class Facts:
     docstrings: list[tuple[str, str]]
     undecorated: list[tuple[str, str]]
     constants: list[str]
+    unused: list[str]  # private functions and classes of the module that nothing in it names
 
 
 @cache
 def facts(path: Path) -> Facts:
     """Read a file once for all tests."""
-    tree = ast.parse(path.read_text())
+    source = path.read_text()
+    tree = ast.parse(source)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
     nodes = [n for n in ast.walk(tree) if isinstance(n, kinds)]
     texts = [(n, getattr(n, "name", path.stem), t) for n in nodes if (t := ast.get_docstring(n)) is not None]
@@ -52,7 +54,13 @@ def facts(path: Path) -> Facts:
         [(name, text) for _, name, text in texts],
         [(name, text) for n, name, text in texts if isinstance(n, ast.FunctionDef) and not n.decorator_list],
         [t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)],
+        [n.name for n in tree.body if isinstance(n, kinds[:3]) and _is_unused(n, source)],
     )
+
+
+def _is_unused(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, source: str) -> bool:
+    is_private = re.match("_[^_]", node.name) is not None and not node.decorator_list
+    return is_private and len(re.findall(rf"\b{node.name}\b", source)) == 1
 
 
 def files(folder: str) -> list[Path]:
@@ -78,6 +86,12 @@ def test_functions_are_imperative(folder: str) -> None:
 def test_constants_are_named_by_nouns(folder: str) -> None:
     names = [(path.relative_to(ROOT), name) for path in files(folder) for name in facts(path).constants]
     assert [f"{path}: {name}" for path, name in names if BARE.fullmatch(name)] == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_private_functions_are_used(folder: str) -> None:
+    names = [(path.relative_to(ROOT), name) for path in files(folder) for name in facts(path).unused]
+    assert [f"{path}: {name}" for path, name in names if name != "_load_pyfunc"] == []  # MLflow calls it
 
 
 def test_public_names_of_the_python_api_have_docstrings() -> None:
