@@ -10,11 +10,11 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import setuptools
+import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKED = "aot codegen runtime scripts/runtime cli.py pyproject.toml MANIFEST.in README.md LICENSE".split()
-SUITE = Path(setuptools.__file__).parents[1]  # packages of this suite; its editable installation is found by a .pth
+SUITE = Path(pytest.__file__).parents[1]  # packages of this suite; its editable installation is found by a .pth
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, 'build_' + sys.argv[1])(sys.argv[2])"
 HIDES = ("codegen", "runtime", "cli")  # names that a project may have for itself
 
