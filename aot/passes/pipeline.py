@@ -36,7 +36,8 @@ plain = (*shape.RULES, *algebra.RULES, *activation.RULES, *norm.RULES, pooling.d
 canonicalize = RuleSet("canonicalize", (*plain, *quantized))
 weights = (*conv.RULES, *branches.RULES)
 absorb_scales = RuleSet("absorb_scales", (*shape.RULES, *algebra.RULES, *weights, *activation.RULES))
-simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES, *levels.RULES))
+# Concats are nested last: the rules above see a Concat whole, with consumers that are alike.
+simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES, *levels.RULES, shape.nest_concats))
 
 
 def pipeline(

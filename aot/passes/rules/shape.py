@@ -182,6 +182,31 @@ def merge_concats(node: Node, op: Concat, build: Builder) -> OutPort | None:
     return build(op, *inputs) if len(inputs) > len(node.sources()) else None
 
 
+@rule(Concat)
+def nest_concats(node: Node, op: Concat, build: Builder) -> OutPort | None:
+    """Concat(x, y, z) -> Concat(Concat(x, y), z) where Concat(x, y) is computed, too
+
+    Layers that each join all layers before them are then joined in place, one by one, and none is copied.
+    """
+    parts, axis = node.sources(), axis_of(op.axis, node.out_port(0).type.rank, "Concat")
+    joined, count = node.source(0), 1
+    while longer := _joined_already(joined, parts[count:], axis):
+        joined, more = longer
+        count += more
+    return build(op, joined, *parts[count:]) if count > 1 else None
+
+
+def _joined_already(x: OutPort, following: list[OutPort | None], axis: int) -> tuple[OutPort, int] | None:
+    """Return a Concat of `x` and the first of the parts that follow it, and their number; the last part stays apart."""
+    for n in range(len(following) - 1, 0, -1):
+        for other in (p.node for p in x.destinations if p.idx == 0 and isinstance(p.node.op, Concat)):
+            rank = other.out_port(0).type.rank
+            same = isinstance(other.op, Concat) and axis_of(other.op.axis, rank, "Concat") == axis
+            if same and other.sources()[1:] == following[:n] and other.out_port(0).destinations:
+                return other.out_port(0), n
+    return None
+
+
 @rule(Slice, StridedSlice)
 def slice_before_concat(node: Node, op: Slice | StridedSlice, build: Builder) -> OutPort | None:
     """Concat(x, y)[a:b] -> Concat(x[a:b], y[a:b]) where the sliced dimensions are not the axis of Concat

@@ -143,6 +143,16 @@ ENTRIES = (
         ),
     ),
     Entry(
+        shape.nest_concats,
+        tuple(
+            Pattern(
+                lambda b, x, y, z, a=axis: b.Concat(b.Concat(x, y, z, x, axis=a), b.Concat(x, y, axis=a - 3), axis=a),
+                tuple(tuple(f"{'nmk'[d] if d != axis else name}=3" for d in range(3)) for name in "pqr"),
+            )
+            for axis in range(3)
+        ),
+    ),
+    Entry(
         shape.slice_before_concat,
         (
             Pattern(stacked(lambda b, x: b.Slice(x, ints(b, 1), ints(b, 4), ints(b, 2), ints(b, -1))), (BOX, TURNED)),
