@@ -79,9 +79,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Keep the garbage collector from walking through modules and 19 000 tests, which stay, again and again."""
+    """Keep the garbage collector from walking through modules and tests, which stay, again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, *gc.get_threshold()[1:])  # nor often through what tests keep in caches
 
 
 def pytest_sessionfinish() -> None:

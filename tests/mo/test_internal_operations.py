@@ -1,4 +1,7 @@
-"""Operations that Model Optimizer has inside only, made by extensions, compute what they computed there."""
+"""Operations that Model Optimizer has inside only, made by extensions, compute what they computed there.
+
+By the references of the opset.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,14 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from aot.compilation.driver import compile_model
+from aot.compilation.driver import stages
 from aot.frontends import read_model
 from aot.mo.bridge.from_mo import imported
 from aot.mo.bridge.to_mo import exported
 from aot.mo.ops.const import Const
 from aot.mo.ops.library import library_class
 from aot.mo.utils.arrays import int64_array
+from tests.inferred import results_of
 from tests.mo.test_bridge import FAST
 from tests.mo.test_round_trips import onnx_model
 
@@ -115,7 +119,7 @@ def test_internal_operations_have_the_meaning_of_model_optimizer(
         new.add_input_port(at, skip_if_exist=True)
         new.in_port(at).connect(Const(made, {"value": value}).create_node().out_port(0))
     imported(made, graph)
-    found = np.asarray(compile_model(graph, FAST, threads=1)(X)[0])
+    (found,) = results_of(stages(graph, FAST).optimized, [X])
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
@@ -150,5 +154,5 @@ def test_internal_operations_whose_data_are_not_the_first_input(
         new.add_input_port(at, skip_if_exist=True)
         new.in_port(at).connect(source)
     imported(made, graph)
-    found = np.asarray(compile_model(graph, FAST, threads=1)(np.full(shape, -7, np.float32))[0])
+    (found,) = results_of(stages(graph, FAST).optimized, [np.full(shape, -7, np.float32)])
     np.testing.assert_array_equal(found, expected)

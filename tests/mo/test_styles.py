@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aot.compilation.driver import compile_model
+from aot.compilation.driver import stages
 from aot.options import CompileOptions
 from aot.tools.convert import convert_model
 from tests.archives import arrays_of
 from tests.frontends.onnx.models import Array
+from tests.inferred import results_of
 from tests.mo import style_models, tf_style_models
 
 MODELS = {**style_models.MODELS, **tf_style_models.MODELS}
@@ -45,14 +46,14 @@ def saved(folder: Path, name: str) -> tuple[Path, Array]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_compiled_and_converted_models_compute_what_model_optimizers_do(tmp_path: Path, name: str) -> None:
+def test_read_and_converted_models_compute_what_model_optimizers_do(tmp_path: Path, name: str) -> None:
+    """By the references of the opset; `test_examples.py` and `test_bodies.py` compile such networks."""
     (path, x), folder = saved(tmp_path, name), STYLES / name
     options = CompileOptions(level=None, extensions=folder, transformations_config=tuple(folder.glob("*.json")))
     convert_model(path, tmp_path / "ir.xml", options)
     wanted = [EXPECTED[key] for key in sorted(EXPECTED) if key.partition(":")[0] == name]
     for model, given in ((path, options), (tmp_path / "ir.xml", CompileOptions(level=None))):
-        compiled = compile_model(model, given, threads=1)
-        found = [np.array(value) for value in compiled(x).values()]
+        found = results_of(stages(model, given).optimized, [x])
         assert [(v.shape, v.dtype) for v in found] == [(v.shape, v.dtype) for v in wanted]
         for value, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(value, other, rtol=1e-4, atol=1e-5)

@@ -13,6 +13,7 @@ from aot.frontends.tflite.registry import CONVERSIONS, EXACT
 from tests.each import check_each
 from tests.frontends.onnx.models import run
 from tests.frontends.tflite import stored_cases
+from tests.inferred import results_of
 
 CLOSE = 3e-6  # of the largest number of an output
 STATEFUL = [name for name, case in stored_cases().items() if case["runs"] > 1]
@@ -62,6 +63,15 @@ def test_compiled_operation_gives_what_litert_gives(name: str, tmp_path: Path) -
 @pytest.mark.parametrize("name", STATEFUL)
 def test_states_are_kept_between_inferences(name: str, tmp_path: Path) -> None:
     """Variables, and tensors that recurrent layers update: the result is that of the third inference."""
+    case = stored_cases()[name]
+    graph, state = aot.stages(saved(case, tmp_path)).optimized, dict[str, np.ndarray]()
+    outs = [results_of(graph, arrays(case, "x"), state) for _ in range(int(case["runs"]))]
+    for found, wanted in zip(outs[-1], arrays(case, "y"), strict=True):
+        assert_close(np.asarray(found), wanted, int(name.startswith("q_near")))
+
+
+@pytest.mark.parametrize("name", ["variable", "sequence_lstm", "q_near_lstm"])
+def test_states_of_compiled_networks_are_kept_between_inferences(name: str, tmp_path: Path) -> None:
     case = stored_cases()[name]
     model = aot.compile_model(saved(case, tmp_path))
     outs = [model(*arrays(case, "x")) for _ in range(int(case["runs"]))]

@@ -56,26 +56,30 @@ NUMBERS = np.array([-20, -8.5, -7.5, -1.5, -0.6, -0.5, 0.5, 0.6, 1.5, 2.5, 6.5, 
 SOURCES = ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "FLOAT8E5M2")
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("to", ["INT4", "UINT4", "INT2", "UINT2"])
-@pytest.mark.parametrize("kind", ["Cast", "CastLike"])
-def test_floats_become_short_integers_by_rounding_of_which_the_low_bits_stay(
-    tmp_path: Path, source: str, to: str, kind: str
-) -> None:
-    code = getattr(TensorProto, to)
-    bits, signed = int(to[-1]), to.startswith("I")
+def low_bits(source: str, to: str) -> Array:
+    """Return the numbers as a type holds them, rounded to integers, of which these bits stay."""
+    bits = int(to[-1])
     floats = NUMBERS.astype(helper.tensor_dtype_to_np_dtype(getattr(TensorProto, source))).astype(np.float32)
-    whole = np.rint(np.nan_to_num(floats)).astype(np.int64)
-    low = whole & (2**bits - 1)
-    right = np.where(signed & (low >> bits - 1 == 1), low - 2**bits, low).astype(np.float32)
-    like = helper.make_tensor("like", code, [1], [1])
-    nodes = [helper.make_node("Constant", [], ["like"], value=like)]
-    for x, y in (("x", "y"), ("k", "z")):  # at run time, folded
-        nodes += [helper.make_node("Cast", [x], [f"{x}0"], to=getattr(TensorProto, source), saturate=0)]
-        given: dict[str, Any] = {"to": code} if kind == "Cast" else {}
-        nodes += [helper.make_node(kind, [f"{x}0", *(["like"] if kind == "CastLike" else [])], [f"{x}1"], **given)]
-        nodes += [helper.make_node("Cast", [f"{x}1"], [y], to=TensorProto.FLOAT)]
-    made = model(nodes, {"x": NUMBERS}, ["y", "z"], {"k": NUMBERS}, opset=25)
-    found = aot.compile_model(save(tmp_path, made))(NUMBERS)
-    np.testing.assert_array_equal(found[0], right)
-    np.testing.assert_array_equal(found[1], right)
+    low = np.rint(np.nan_to_num(floats)).astype(np.int64) & (2**bits - 1)
+    return np.where(to.startswith("I") & (low >> bits - 1 == 1), low - 2**bits, low).astype(np.float32)
+
+
+@pytest.mark.parametrize("to", ["INT4", "UINT4", "INT2", "UINT2"])
+def test_floats_become_short_integers_by_rounding_of_which_the_low_bits_stay(tmp_path: Path, to: str) -> None:
+    """At run time, and folded; each case has an input of its own, so that none is another one's."""
+    code = getattr(TensorProto, to)
+    nodes = [helper.make_node("Constant", [], ["like"], value=helper.make_tensor("like", code, [1], [1]))]
+    cases = [(source, kind, where) for source in SOURCES for kind in ("Cast", "CastLike") for where in "xk"]
+    for n, (source, kind, where) in enumerate(cases):
+        like, given = (["like"], {}) if kind == "CastLike" else ([], {"to": code})
+        nodes += [
+            helper.make_node("Cast", [f"{where}{n}"], [f"a{n}"], to=getattr(TensorProto, source), saturate=0),
+            helper.make_node(kind, [f"a{n}", *like], [f"b{n}"], **given),
+            helper.make_node("Cast", [f"b{n}"], [f"y{n}"], to=TensorProto.FLOAT),
+        ]
+    fed = {f"x{n}": NUMBERS for n, case in enumerate(cases) if case[-1] == "x"}
+    held = {f"k{n}": NUMBERS for n, case in enumerate(cases) if case[-1] == "k"}
+    made = model(nodes, fed, [f"y{n}" for n in range(len(cases))], held, opset=25)
+    found = aot.compile_model(save(tmp_path, made))(fed)
+    for n, case in enumerate(cases):
+        np.testing.assert_array_equal(found[n], low_bits(case[0], to), str(case))

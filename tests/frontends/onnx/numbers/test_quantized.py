@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +89,12 @@ def static(folder: Path, network: Callable[[Path], Path] = network, **options: A
     return made
 
 
-def levels(path: Path, x: Array) -> tuple[Array, Array]:
-    """What was compiled and ONNX Runtime give, in f32."""
-    return np.asarray(aot.compile_model(path, threads=1)(x)[0]), expected(path, x)[0]
+def levels(path: Path) -> Iterator[tuple[Array, Array]]:
+    """What was compiled and ONNX Runtime give for four inputs, in f32."""
+    compiled = aot.compile_model(path, threads=1)
+    for _ in range(4):
+        x = f32(*INPUT)
+        yield np.asarray(compiled(x)[0]), expected(path, x)[0]
 
 
 U8, I8 = quantization.QuantType.QUInt8, quantization.QuantType.QInt8
@@ -107,8 +110,7 @@ def test_statically_quantized_networks_agree_with_onnx_runtime(tmp_path: Path, f
     """
     types = {"activation_type": U8, "weight_type": I8, "reduce_range": True}
     path = static(tmp_path, quant_format=form, per_channel=per_channel, **types)
-    for _ in range(4):
-        found, wanted = levels(path, f32(*INPUT))
+    for found, wanted in levels(path):
         step = np.abs(np.diff(np.unique(wanted))).min()
         assert np.abs(found - wanted).max() <= 1.01 * step
 
@@ -117,8 +119,7 @@ def test_statically_quantized_networks_agree_with_onnx_runtime(tmp_path: Path, f
 def test_activations_between_levels_agree_with_onnx_runtime(tmp_path: Path, types: tuple[Any, Any]) -> None:
     path = static(tmp_path, activations, activation_type=types[0], weight_type=types[1], reduce_range=True)
     assert stages(path, CompileOptions(target="native")).groups.count("lookup(") >= 2
-    for _ in range(4):
-        found, wanted = levels(path, f32(*INPUT))
+    for found, wanted in levels(path):
         step = np.abs(np.diff(np.unique(wanted))).min()
         assert np.abs(found - wanted).max() <= 2.01 * step  # of two layers
         assert (found != wanted).mean() < 0.01
@@ -129,6 +130,5 @@ def test_dynamically_quantized_networks_agree_with_onnx_runtime(tmp_path: Path) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         quantization.quantize_dynamic(network(tmp_path), made, weight_type=U8)
-    for _ in range(4):
-        found, wanted = levels(made, f32(*INPUT))
+    for found, wanted in levels(made):
         np.testing.assert_allclose(found, wanted, atol=0.02 * np.abs(wanted).max())

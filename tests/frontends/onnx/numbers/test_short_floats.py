@@ -61,9 +61,8 @@ def test_cast_to_the_own_type_rounds(tmp_path: Path, dtype: np.dtype[Any]) -> No
     np.testing.assert_array_equal(found.astype(np.float32), expected.astype(np.float32))
 
 
-@pytest.mark.parametrize("value", [65519.0, 65520.0, 6.1e-5, 5.9e-8, 3.1e-8, 1e-8, -2049.5, float("inf"), float("nan")])
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_rounding_at_the_edges_of_a_type(tmp_path: Path, dtype: np.dtype[Any], value: float) -> None:
+def test_rounding_at_the_edges_of_a_type(tmp_path: Path, dtype: np.dtype[Any]) -> None:
     """What lies between two roundings shows the first: (x / 2) rounded, times 2."""
     whole = np.array([1.0], dtype)
     nodes = [
@@ -72,7 +71,8 @@ def test_rounding_at_the_edges_of_a_type(tmp_path: Path, dtype: np.dtype[Any], v
         helper.make_node("Mul", ["b", "one"], ["c"]),
         helper.make_node("Cast", ["c"], ["y"], to=1),
     ]
-    x = np.float32([value, -value, value / 3])
+    values = np.float32([65519, 65520, 6.1e-5, 5.9e-8, 3.1e-8, 1e-8, -2049.5, np.inf, np.nan])
+    x = np.concatenate([values, -values, values / 3])
     path = save(tmp_path, model(nodes, {"x": x}, ["y"], {"one": whole}))
     with np.errstate(over="ignore"):
         expected = rounded(x, dtype)
