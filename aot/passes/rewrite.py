@@ -151,6 +151,8 @@ class _Driver:
             except Exception as error:
                 error.add_note(f"in rule {candidate.name} ({candidate.equation}) at layer {node.name!r}")
                 raise
+            if replacement is None and next(reversed(self.graph.nodes)) == mark:
+                continue  # nothing was added: most rules look at a node and leave
             fresh = _added(self.graph, mark)
             if replacement is None:
                 sweep(self.graph, fresh)

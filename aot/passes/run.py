@@ -143,9 +143,9 @@ class _Run:
         """Run a pass; errors of the model keep their class, all others become errors of the pass."""
         applied = False
         try:
-            ends = interface(self.graph)
+            ends = interface(self.graph) if item.extension else None
             changed = _apply(item, self.graph, self.log)
-            if item.extension:
+            if ends is not None:
                 _check_interface(item, ends, self.graph)
             if changed:
                 applied = not self.in_front
@@ -201,8 +201,9 @@ def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
     if all(holds(graph) for holds in item.conditions):
         changed = call_pass(item.target, graph, log, item.name, item.extension)
     if item.recursive:
-        typed = not _has_foreign(graph)
-        for node, body in [(n, b) for n in graph.nodes.values() for b in n.regions.values()]:
+        bodies = [(n, b) for n in graph.nodes.values() for b in n.regions.values()]
+        typed = bool(bodies) and not _has_foreign(graph)
+        for node, body in bodies:
             if typed and isinstance(node.op, RegionOp):
                 node.operands()  # parameters of bodies stand for inputs of the node, which the pass may have replaced
                 if any(p.given is None for p in body.parameters):

@@ -101,7 +101,7 @@ def _kernel(
         bodies = [b if has_parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
     body = overlap_epilogues(with_tiles(tuple(s for b in bodies for s in b)))
     _check_parallel(name, body, True)
-    used = {b.name: b for b in accessed(body)}
+    used = {b.name: b for b in _accessed(body, [])}
     return Kernel(name, sizes, tuple(used.get(p.name, p) for p in params), body)
 
 
@@ -117,29 +117,30 @@ def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str
             yield x.buffer.name, plans.get(x.buffer.name)
 
 
-def accessed(stmts: Stmts) -> Iterator[Buffer]:
-    """Yield the buffers that are read or written, in the order they appear."""
+def _accessed(stmts: Stmts, found: list[Buffer]) -> list[Buffer]:
+    """Append the buffers that are read or written, in the order they appear; return `found`."""
     for s in stmts:
         match s:
             case Store(buffer, index, value):
-                yield buffer
-                yield from (x.buffer for x in loads(*index, value))
+                found.append(buffer)
+                found += [x.buffer for x in loads(*index, value)]
             case Prefetch(buffer):
-                yield buffer
+                found.append(buffer)
             case TileOp(_, _, buffer):
                 if buffer is not None:
-                    yield buffer
+                    found.append(buffer)
             case Let(_, value, body):
-                yield from (x.buffer for x in loads(value))
-                yield from accessed(body)
+                found += [x.buffer for x in loads(value)]
+                _accessed(body, found)
             case If(condition, body, otherwise):
-                yield from (x.buffer for x in loads(condition))
-                yield from accessed((*body, *otherwise))
+                found += [x.buffer for x in loads(condition)]
+                _accessed((*body, *otherwise), found)
             case While(condition, body):
-                yield from (x.buffer for x in loads(condition))
-                yield from accessed(body)
+                found += [x.buffer for x in loads(condition)]
+                _accessed(body, found)
             case For(_, body) | Alloc(_, body):
-                yield from accessed(body)
+                _accessed(body, found)
+    return found
 
 
 def units(kernel: Kernel) -> Size:

@@ -145,20 +145,29 @@ class _Fuser:
         for step in list(self.steps.steps):
             if step.definition is None:
                 continue
-            while self._producer(step):
+            settled = set[str]()
+            while self._producer(step, settled):
                 pass
             while self._epilogue(step):
                 pass
 
-    def _producer(self, step: Step) -> bool:
-        """Inline one producer without a reduction into `step`; True if there was one."""
+    def _producer(self, step: Step, settled: set[str]) -> bool:
+        """Inline one producer without a reduction into `step`; True if there was one.
+
+        `settled`: names of values that `step` reads whose makers cannot be inlined, whatever else is.
+        """
         d = step.definition
         assert d is not None
         refused = self.refused.get(d, {})
         for name, sites in Counter(x.buffer.name for x in loads(d.value, *d.index)).items():
+            if name in settled:
+                continue
             maker = self._maker(name)
             made = maker.definition if maker is not None else None
-            if maker is None or made is None or made.reduction is not None or refused.get(name) is made:
+            if maker is None or made is None or made.reduction is not None:
+                settled.add(name)
+                continue
+            if refused.get(name) is made:
                 continue
             alone = len(self.readers[name]) == 1
             if not ((alone or self._is_cheap(made)) and self._pays(made, d, sites)):

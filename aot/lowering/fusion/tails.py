@@ -26,6 +26,8 @@ def without_tails(
     made = _Members(members, rows, own)
     shorter = tuple(map(made.shortened, members))
     changed = {new.out.name: new for old, new in zip(members, shorter, strict=True) if new is not old}
+    if not changed:
+        return members
     return tuple(_without_nan(d) if d.out.name in own and _only_moves(d, shorter, changed) else d for d in shorter)
 
 
@@ -67,14 +69,17 @@ class _Members:
 
 
 def _only_moves(most: Definition, members: tuple[Definition, ...], shares: Mapping[str, Definition]) -> bool:
-    """True if only the exponentials of a softmax read `most`, to subtract it."""
+    """True if only the exponentials of a softmax read `most`, a maximum, to subtract it."""
+    if most.reduction is None or most.reduction.fn != "max":
+        return False
     readers = [d for d in members if any(most.out.name in loaded_names(e) for e in (d.value, *d.target))]
     return bool(readers) and all(d.out.name in shares for d in readers)
 
 
 def _without_nan(d: Definition) -> Definition:
     r = d.reduction
-    return d if r is None or r.fn != "max" else replace(d, value=rewrite(d.value, {r: replace(r, fn="larger")}))
+    assert r is not None
+    return replace(d, value=rewrite(d.value, {r: replace(r, fn="larger")}))
 
 
 def _normal(e: Expr) -> Expr:

@@ -79,7 +79,12 @@ def fits_registers(alloc: Alloc, env: dict[Var, Affine], written: frozenset[Var]
 
 
 def _constant(stmts: tuple[Stmt, ...], buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
-    return all(_constant_in(s, buffer, env, known) for s in stmts if buffer in _accessed(s))
+    for s in stmts:
+        while isinstance(s, Alloc) and len(s.body) == 1:  # a group has an allocation in another for each member
+            (s,) = s.body
+        if buffer in _accessed(s) and not _constant_in(s, buffer, env, known):
+            return False
+    return True
 
 
 @by_identity(0, "known_accessed")
