@@ -16,8 +16,8 @@ def copy_graph(graph: Graph) -> Graph:
     for old in graph.nodes.values():
         for port, made in zip(old.outputs(), copy.nodes[old.id].outputs(), strict=True):
             made.names = port.names
-            for reader in port.destinations:
-                end = copy.nodes[reader.node.id].in_port(reader.idx)
+            for consumer in port.destinations:
+                end = copy.nodes[consumer.node.id].in_port(consumer.idx)
                 end.source = made
                 made.destinations.append(end)
     for mine, theirs in ((copy.parameters, graph.parameters), (copy.results, graph.results), (copy.sinks, graph.sinks)):

@@ -39,20 +39,20 @@ def _run(graph: Graph, inputs: Sequence[Array], now: State, later: State, observ
         raise UsageError(f"graph {graph.name}: {len(graph.parameters)} inputs are needed, got {len(inputs)}")
     parameters = {node.id: np.asarray(value) for node, value in zip(graph.parameters, inputs, strict=True)}
     live: dict[int, tuple[Array, ...]] = {}
-    readers: dict[int, int] = {}
+    consumers: dict[int, int] = {}
     for node in graph.order():
         arrays = [None if p is None else live[p.node.id][p.idx] for p in node.sources()]
         outputs = (parameters[node.id],) if node.id in parameters else _evaluate(node, arrays, now, later, observe)
         if observe is not None:
             for port, value in zip(node.out_ports().values(), outputs, strict=True):
                 observe(port, value)
-        readers[node.id] = sum(len(p.destinations) for p in node.out_ports().values()) + (node.type == "Result")
-        if readers[node.id]:
+        consumers[node.id] = sum(len(p.destinations) for p in node.out_ports().values()) + (node.type == "Result")
+        if consumers[node.id]:
             live[node.id] = outputs
         for source in node.sources():
             if source is not None:
-                readers[source.node.id] -= 1
-                if not readers[source.node.id]:
+                consumers[source.node.id] -= 1
+                if not consumers[source.node.id]:
                     del live[source.node.id]
     return [live[node.id][0] for node in graph.results]
 

@@ -67,11 +67,11 @@ def _outputs(graph: Graph, node: Node) -> None:
     for i, port in enumerate(node.outputs()):
         if port.idx != i or port.node is not node:
             raise _broken(node, f"output {i} is numbered {port.idx} or belongs to another node")
-        for reader in port.destinations:
-            if reader.source is not port:
-                raise _broken(node, f"output {i} lists {reader}, which reads something else")
-            if graph.nodes.get(reader.node.id) is not reader.node:
-                raise _broken(node, f"output {i} is read by {reader.node.name!r}, which is not in the graph")
+        for consumer in port.destinations:
+            if consumer.source is not port:
+                raise _broken(node, f"output {i} lists {consumer}, which reads something else")
+            if graph.nodes.get(consumer.node.id) is not consumer.node:
+                raise _broken(node, f"output {i} is read by {consumer.node.name!r}, which is not in the graph")
 
 
 def _content(node: Node) -> None:

@@ -85,7 +85,7 @@ def final(run: Pass, *, whole: bool = False, enabled: Callable[[Context], bool] 
 
 
 ORDER = (
-    logical(fuse_steps),  # views vanish before any pass counts readers
+    logical(fuse_steps),  # views vanish before any pass counts consumers
     # before sums of integers are made of products of what it rounds
     logical(quantize_activations, enabled=lambda context: context.activations == ROUNDED),
     logical(use_integer_dots),  # quantised products still have their scales beside them
@@ -110,10 +110,10 @@ ORDER = (
     final(halve_products, enabled=lambda context: context.adds_before_products),
     final(separate_functions),  # asks which sums run along memory; groups made before stay whole
     final(unroll_recurrence),  # moves buffers by their strides, step by step
-    final(write_in_place),  # the last readers are known, and which layouts are equal
+    final(write_in_place),  # the last consumers are known, and which layouts are equal
     # the passes above see no works inside of choices
     final(pack_k_pairs, enabled=lambda context: not context.precision.computes_in_f32),
-    final(compress_constants, whole=True),  # the readers in all blocks are known
+    final(compress_constants, whole=True),  # the consumers in all blocks are known
     final(narrow_constants, whole=True),  # takes what bytes could not hold
     final(join_results),  # other passes see definitions with one output
 )

@@ -15,7 +15,7 @@ from aot.compilation.driver import stages
 from aot.ir.interpret import interpret
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.partial_infer.infer import partial_infer
-from aot.mo.transformations.nodes import add, chain, only_reader
+from aot.mo.transformations.nodes import add, chain, only_consumer
 from aot.mo.transforms import has_code, placeholder, rows
 from aot.options import CompileOptions
 from tests.frontends.onnx.models import model, save
@@ -361,5 +361,5 @@ def test_a_chain_ends_where_something_else_reads_it() -> None:
 
     graph = later(make)
     (last,) = graph.get_op_nodes(op="Cos")
-    assert chain(last, "Sin", "Cos") == [] and only_reader(last) is not None
+    assert chain(last, "Sin", "Cos") == [] and only_consumer(last) is not None
     assert [node.op for node in chain(last, "Cos")] == ["Cos"]

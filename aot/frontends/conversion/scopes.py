@@ -81,10 +81,10 @@ class Scope:
         """Let variables of the network keep their values from one inference to the next."""
         for name in names:
             origin, before, last = Origin((name,), file), first(name, self), self.values[name]
-            readers = before.get_destinations()
+            consumers = before.get_destinations()
             held = self.graph.add(ReadValue_3(variable_id=name), before, origin=origin).out_port(0)
-            for reader in readers:
-                reader.connect(held)
+            for consumer in consumers:
+                consumer.connect(held)
             self.graph.add(Assign(variable_id=name), held if last is before else last, origin=origin)
 
 

@@ -30,11 +30,11 @@ def _widen_input(graph: Graph, node: Node) -> None:
     op: Any = node.op
     if op.element_type is not DType.F16:
         return
-    readers = node.out_port(0).get_destinations()
+    consumers = node.out_port(0).get_destinations()
     node.op = replace(op, element_type=DType.F32)
     build = Builder(graph, node.origin)
     narrow = build.Convert(node.out_port(0), destination_type=DType.F16, name=f"{node.name}/convert")
-    for port in readers:
+    for port in consumers:
         port.connect(narrow)
 
 

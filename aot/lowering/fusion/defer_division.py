@@ -41,16 +41,16 @@ class _Softmax:
 
 def defer_division(steps: Steps, _context: Context) -> None:
     """Move the division of softmax after the product that is the only consumer of its result."""
-    readers: dict[str, list[Step]] = {}
+    consumers: dict[str, list[Step]] = {}
     for step in steps.steps:
         for name in {x.buffer.name for x in step.reads()}:
-            readers.setdefault(name, []).append(step)
+            consumers.setdefault(name, []).append(step)
     for step in steps.steps:
         group = step.works[0] if len(step.works) == 1 else None
         found = _softmax(group) if isinstance(group, Group) and len(step.writes()) == 1 else None
         if found is None or steps.values[found.shares.out.name].region is not MemoryRegion.ARENA:
             continue
-        product = readers.get(found.shares.out.name, [])
+        product = consumers.get(found.shares.out.name, [])
         if len(product) == 1 and isinstance(group, Group):
             _defer(step, group, found, product[0], steps)
 

@@ -60,22 +60,22 @@ class _Links:
     """Producers and consumers of each value."""
 
     def __init__(self, steps: Steps) -> None:
-        self.makers: dict[str, list[Step]] = {}
-        self.readers: dict[str, list[Step]] = {}
+        self.producers: dict[str, list[Step]] = {}
+        self.consumers: dict[str, list[Step]] = {}
         for step in steps.steps:
             self.add(step)
 
     def add(self, step: Step) -> None:
         for name in {b.name for b in step.writes()}:
-            self.makers.setdefault(name, []).append(step)
+            self.producers.setdefault(name, []).append(step)
         for name in {x.buffer.name for x in step.reads()}:
-            self.readers.setdefault(name, []).append(step)
+            self.consumers.setdefault(name, []).append(step)
 
     def remove(self, step: Step) -> None:
         for name in {b.name for b in step.writes()}:
-            self.makers[name].remove(step)
+            self.producers[name].remove(step)
         for name in {x.buffer.name for x in step.reads()}:
-            self.readers[name].remove(step)
+            self.consumers[name].remove(step)
 
 
 def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tuple[Step, Step, Step] | None:
@@ -84,17 +84,17 @@ def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tupl
     if not isinstance(rows, Group) or len(rows.axes) != 1:
         return None
     after = step.writes()
-    every = [[s for s in links.readers.get(b.name, []) if s is not step] for b in after]
-    readers = every[0]
-    if any(others != readers for others in every):
+    every = [[s for s in links.consumers.get(b.name, []) if s is not step] for b in after]
+    consumers = every[0]
+    if any(others != consumers for others in every):
         return None
     for before in {x.buffer.name: x.buffer for x in step.reads() if x.buffer not in after}.values():
-        makers = links.makers.get(before.name, [])
-        alone = len(makers) == len(readers) == 1 and links.readers[before.name] == [step]
+        producers = links.producers.get(before.name, [])
+        alone = len(producers) == len(consumers) == 1 and links.consumers[before.name] == [step]
         arena = all(steps.values[b.name].region is MemoryRegion.ARENA for b in (before, *after))
         late = any(map(steps.sizes.is_late, before.shape))
-        if alone and arena and not late and _bytes(before) > max(target.l2, _around(makers[0], readers[0])):
-            return makers[0], step, readers[0]
+        if alone and arena and not late and _bytes(before) > max(target.l2, _around(producers[0], consumers[0])):
+            return producers[0], step, consumers[0]
     return None
 
 
@@ -127,7 +127,7 @@ def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> G
     before, every = head.out, step.writes()
     dims = {b.name: _rows_of(b, rows) for b in (before, *every)}
     read = {b.name: [x for x in loads(tail.value, *tail.index) if x.buffer.name == b.name] for b in every}
-    if any(len(readers) != 1 for readers in read.values()):
+    if any(len(consumers) != 1 for consumers in read.values()):
         return None
     axes = _variables(head.target, dims[before.name], head)
     theirs = {_variables(x.index, dims[name], tail) for name, (x,) in read.items()}

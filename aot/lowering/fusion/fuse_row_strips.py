@@ -39,15 +39,15 @@ def fuse_row_strips(steps: Steps, context: Context) -> None:
 class _Strips:
     def __init__(self, steps: Steps, target: Target) -> None:
         self.steps, self.target = steps, target
-        self.makers: dict[str, list[Step]] = {}
-        self.readers: dict[str, list[Step]] = {}
+        self.producers: dict[str, list[Step]] = {}
+        self.consumers: dict[str, list[Step]] = {}
         self.pairs = {v.half.pair for v in steps.values.values() if v.half is not None}
         self.joined: set[int] = set()  # ids of steps
         for step in steps.steps:
             for name in {b.name for b in step.writes()}:
-                self.makers.setdefault(name, []).append(step)
+                self.producers.setdefault(name, []).append(step)
             for name in {x.buffer.name for x in step.reads()}:
-                self.readers.setdefault(name, []).append(step)
+                self.consumers.setdefault(name, []).append(step)
 
     def consider(self, step: Step) -> None:
         """Fuse a step of windows with the producer of its input, and with its consumer, where that pays."""
@@ -55,12 +55,14 @@ class _Strips:
         if b is None or b.reduction is None:
             return
         for x in loads(b.reduction.body):
-            maker, reader = self._only(self.makers, x.buffer), self._only(self.readers, b.out)
-            if maker is None or buffer_bytes(x.buffer) <= self.target.l2 // 2:
+            producer, consumer = self._only(self.producers, x.buffer), self._only(self.consumers, b.out)
+            if producer is None or buffer_bytes(x.buffer) <= self.target.l2 // 2:
                 continue
-            made = _group(_main(maker), b, x, _main(reader) if reader is not None else None)
+            made = _group(_main(producer), b, x, _main(consumer) if consumer is not None else None)
             if made is not None and self._pays(made):
-                self._join([maker, step, *([reader] if reader is not None and len(made.temps) > 1 else [])], made)
+                self._join(
+                    [producer, step, *([consumer] if consumer is not None and len(made.temps) > 1 else [])], made
+                )
                 return
 
     def _only(self, touching: dict[str, list[Step]], b: Buffer) -> Step | None:
@@ -68,7 +70,7 @@ class _Strips:
         value = self.steps.values.get(b.name)
         if value is None or value.region is not MemoryRegion.ARENA or value.half is not None or b.name in self.pairs:
             return None
-        if len(self.makers.get(b.name, ())) != 1 or len(self.readers.get(b.name, ())) != 1:
+        if len(self.producers.get(b.name, ())) != 1 or len(self.consumers.get(b.name, ())) != 1:
             return None
         step = touching[b.name][0]
         return step if id(step) not in self.joined else None

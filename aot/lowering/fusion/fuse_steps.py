@@ -41,8 +41,8 @@ def fuse_steps(steps: Steps, _context: Context) -> None:
 class _Fuser:
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
-        self.makers: dict[str, dict[int, Step]] = {}  # by name, then by id of the step: many may read one value
-        self.readers: dict[str, dict[int, Step]] = {}
+        self.producers: dict[str, dict[int, Step]] = {}  # by name, then by id of the step: many may read one value
+        self.consumers: dict[str, dict[int, Step]] = {}
         self.parts: dict[str, PartIndex] = {}
         self.dropped: dict[int, Step] = {}
         self.cheap: dict[int, tuple[Definition, bool]] = {}  # by id of the definition, which is kept alive
@@ -52,22 +52,22 @@ class _Fuser:
 
     def _link(self, step: Step) -> None:
         for b in step.writes():
-            self.makers.setdefault(b.name, {})[id(step)] = step
+            self.producers.setdefault(b.name, {})[id(step)] = step
         for name in dict.fromkeys(x.buffer.name for x in step.reads()):
-            self.readers.setdefault(name, {})[id(step)] = step
+            self.consumers.setdefault(name, {})[id(step)] = step
 
     def _unlink(self, step: Step) -> None:
         for b in step.writes():
-            del self.makers[b.name][id(step)]
+            del self.producers[b.name][id(step)]
         for name in dict.fromkeys(x.buffer.name for x in step.reads()):
-            del self.readers[name][id(step)]
+            del self.consumers[name][id(step)]
 
     def _drop(self, step: Step) -> None:
         """Take a step away; `sweep` removes it from the list."""
         self._unlink(step)
         self.dropped[id(step)] = step
         for b in step.writes():
-            if not self.makers.get(b.name) and not self.readers.get(b.name):
+            if not self.producers.get(b.name) and not self.consumers.get(b.name):
                 self.steps.values.pop(b.name, None)
 
     def sweep(self) -> None:
@@ -75,24 +75,24 @@ class _Fuser:
         self.steps.steps = [s for s in self.steps.steps if id(s) not in self.dropped]
         self.dropped.clear()
 
-    def _maker(self, name: str) -> Step | None:
+    def _only_producer(self, name: str) -> Step | None:
         """Return the only producer of an intermediate value, if it is one definition that writes every element.
 
         Else None.
         """
         value = self.steps.values.get(name)
-        made = self.makers.get(name, {})
-        if value is None or value.region is not MemoryRegion.ARENA or len(made) != 1:
+        producers = self.producers.get(name, {})
+        if value is None or value.region is not MemoryRegion.ARENA or len(producers) != 1:
             return None
-        only = next(iter(made.values()))
+        only = next(iter(producers.values()))
         d = only.definition
         return only if d is not None and not d.where and _covers(d) else None
 
-    def _makers_of(self, name: str) -> list[Step]:
-        return list(self.makers.get(name, {}).values())
+    def _producers_of(self, name: str) -> list[Step]:
+        return list(self.producers.get(name, {}).values())
 
-    def _readers_of(self, name: str) -> list[Step]:
-        return list(self.readers.get(name, {}).values())
+    def _consumers_of(self, name: str) -> list[Step]:
+        return list(self.consumers.get(name, {}).values())
 
     # ---- views
 
@@ -100,7 +100,7 @@ class _Fuser:
         """Inline views, which copy a part or a permutation: consumers read the source."""
         for step in list(self.steps.steps):
             d = step.definition
-            if d is None or not isinstance(d.value, Load) or self._maker(d.out.name) is not step:
+            if d is None or not isinstance(d.value, Load) or self._only_producer(d.out.name) is not step:
                 continue
             if gathers(d.value.index) or self._is_shuffled(d) or self._is_gathered(d):
                 continue
@@ -111,8 +111,8 @@ class _Fuser:
 
         Or if it is a product of data, one of whose axes the view divides: as rows or columns it would be two axes.
         """
-        readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
-        again = [r for r in readers if r.reduction is not None and reuses(r, d.out.name)]
+        consumers = [r for s in self._consumers_of(d.out.name) if (r := s.definition) is not None]
+        again = [r for r in consumers if r.reduction is not None and reuses(r, d.out.name)]
         products = (r for r in again if self._multiplies_data(r))
         return any(steps_unevenly(r, d) for r in again) or any(divides_axis(r, d) for r in products)
 
@@ -125,12 +125,12 @@ class _Fuser:
         """True if a consumer gathers most rows of this transpose, which would be strided without the copy."""
         if not isinstance(d.value, Load) or not d.target or not d.value.index or d.target[-1] == d.value.index[-1]:
             return False
-        readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
-        return any(gathers_rows(r, d.out) for r in readers)
+        consumers = [r for s in self._consumers_of(d.out.name) if (r := s.definition) is not None]
+        return any(gathers_rows(r, d.out) for r in consumers)
 
     def _inline_everywhere(self, step: Step, d: Definition) -> None:
-        for reader in self._readers_of(d.out.name):
-            self._replace(reader, tuple(rewrite_work(w, substitution(d)) for w in reader.works), step.layers)
+        for consumer in self._consumers_of(d.out.name):
+            self._replace(consumer, tuple(rewrite_work(w, substitution(d)) for w in consumer.works), step.layers)
         self._drop(step)
 
     def _replace(self, step: Step, works: tuple[Work, ...], layers: tuple[str, ...]) -> None:
@@ -146,15 +146,15 @@ class _Fuser:
             if step.definition is None:
                 continue
             settled = set[str]()
-            while self._producer(step, settled):
+            while self._inline_producer(step, settled):
                 pass
-            while self._epilogue(step):
+            while self._append_epilogue(step):
                 pass
 
-    def _producer(self, step: Step, settled: set[str]) -> bool:
+    def _inline_producer(self, step: Step, settled: set[str]) -> bool:
         """Inline one producer without a reduction into `step`; True if there was one.
 
-        `settled`: names of values that `step` reads whose makers cannot be inlined, whatever else is.
+        `settled`: names of values that `step` reads whose producers cannot be inlined, whatever else is.
         """
         d = step.definition
         assert d is not None
@@ -162,61 +162,61 @@ class _Fuser:
         for name, sites in Counter(x.buffer.name for x in loads(d.value, *d.index)).items():
             if name in settled:
                 continue
-            maker = self._maker(name)
-            made = maker.definition if maker is not None else None
-            if maker is None or made is None or made.reduction is not None:
+            producer = self._only_producer(name)
+            produced = producer.definition if producer is not None else None
+            if producer is None or produced is None or produced.reduction is not None:
                 settled.add(name)
                 continue
-            if refused.get(name) is made:
+            if refused.get(name) is produced:
                 continue
-            alone = len(self.readers[name]) == 1
-            if not ((alone or self._is_cheap(made)) and self._pays(made, d, sites)):
+            alone = len(self.consumers[name]) == 1
+            if not ((alone or self._is_cheap(produced)) and self._pays(produced, d, sites)):
                 continue
-            merged = rewrite_definition(d, substitution(made))
+            merged = rewrite_definition(d, substitution(produced))
             if _is_unwieldy(merged):
-                self.refused.setdefault(d, {})[name] = made
+                self.refused.setdefault(d, {})[name] = produced
                 continue
-            if made in self.refused and _holds_whole(d, made):  # an unwieldy part makes the whole unwieldy
-                self.refused.setdefault(merged, {}).update(self.refused[made])
-            self._replace(step, (merged,), maker.layers)
+            if produced in self.refused and _holds_whole(d, produced):  # an unwieldy part makes the whole unwieldy
+                self.refused.setdefault(merged, {}).update(self.refused[produced])
+            self._replace(step, (merged,), producer.layers)
             if alone:
-                self._drop(maker)
+                self._drop(producer)
             return True
         return False
 
-    def _pays(self, made: Definition, d: Definition, sites: int) -> bool:
-        """True if `made` is cheap or its elements are read about once; a reduction that rereads them needs memory.
+    def _pays(self, produced: Definition, d: Definition, sites: int) -> bool:
+        """True if `produced` is cheap or its elements are read about once; a reduction that rereads them needs memory.
 
         `sites`: places at which `d` reads it.
         """
-        if self._is_gathered(made):
+        if self._is_gathered(produced):
             return False
-        if d.reduction is None and self._is_cheap(made):
+        if d.reduction is None and self._is_cheap(produced):
             return True
-        return sites == 1 and not reuses(d, made.out.name)
+        return sites == 1 and not reuses(d, produced.out.name)
 
-    def _is_cheap(self, made: Definition) -> bool:
-        found = self.cheap.get(id(made))
-        if found is None or found[0] is not made:
-            found = self.cheap[id(made)] = made, is_cheap(made, self.steps)
+    def _is_cheap(self, produced: Definition) -> bool:
+        found = self.cheap.get(id(produced))
+        if found is None or found[0] is not produced:
+            found = self.cheap[id(produced)] = produced, is_cheap(produced, self.steps)
         return found[1]
 
-    def _epilogue(self, step: Step) -> bool:
+    def _append_epilogue(self, step: Step) -> bool:
         """Append `step` to a reduction whose only consumer it is and that it reads whole; True if there was one."""
         d = step.definition
         if d is None or d.reduction is not None:
             return False
         for name in reversed(list(dict.fromkeys(x.buffer.name for x in loads(d.value)))):
-            maker = self._maker(name)
-            made = maker.definition if maker is not None else None
-            if maker is None or made is None or made.reduction is None or len(self.readers[name]) != 1:
+            producer = self._only_producer(name)
+            produced = producer.definition if producer is not None else None
+            if producer is None or produced is None or produced.reduction is None or len(self.consumers[name]) != 1:
                 continue
-            merged = _append(made, d)
+            merged = _append(produced, d)
             if merged is None or _is_unwieldy(merged):
                 continue
-            self._replace(step, (merged,), maker.layers)
-            step.kind = maker.kind
-            self._drop(maker)
+            self._replace(step, (merged,), producer.layers)
+            step.kind = producer.kind
+            self._drop(producer)
             return True
         return False
 
@@ -234,7 +234,7 @@ class _Fuser:
             index = _inverse(d, d.value)
             if index is None or value.region is not MemoryRegion.ARENA or not self._movable(source, d.out):
                 continue
-            if not all(self._late(step) <= self._late(maker) for maker in self._makers_of(source.name)):
+            if not all(self._late(step) <= self._late(producer) for producer in self._producers_of(source.name)):
                 continue  # its place is not yet known when it is computed
             self._move(step, source, d, index)
 
@@ -244,27 +244,27 @@ class _Fuser:
             d = step.definition
             if d is None or step.kind != "Result" or not isinstance(d.value, Load) or d.value.index != d.target:
                 continue
-            source, makers = d.value.buffer, self._makers_of(d.value.buffer.name)
+            source, producers = d.value.buffer, self._producers_of(d.value.buffer.name)
             alike = source.shape == d.out.shape and source.dtype is d.out.dtype and _covers(d)
             if not alike or self.steps.values[source.name].region is not MemoryRegion.ARENA:
                 continue
-            if self.steps.values[d.out.name].half is not None and len(self.readers[source.name]) > 1:
+            if self.steps.values[d.out.name].half is not None and len(self.consumers[source.name]) > 1:
                 continue  # the loop that carries it overwrites it, and others may read it behind the loop
-            known = all(self._late(step) <= self._late(maker) for maker in makers)
-            by_loops = all(s.works and s.definition is None for s in makers)
-            if makers and (by_loops or (known and self._is_copied(source.name))):
-                for maker in makers:
-                    self._replace(maker, tuple(_renamed(w, source, d.out) for w in maker.works), ())
+            known = all(self._late(step) <= self._late(producer) for producer in producers)
+            by_loops = all(s.works and s.definition is None for s in producers)
+            if producers and (by_loops or (known and self._is_copied(source.name))):
+                for producer in producers:
+                    self._replace(producer, tuple(_renamed(w, source, d.out) for w in producer.works), ())
                 self._drop(step)
-                for reader in self._readers_of(source.name):
-                    self._replace(reader, tuple(_renamed(w, source, d.out) for w in reader.works), ())
+                for consumer in self._consumers_of(source.name):
+                    self._replace(consumer, tuple(_renamed(w, source, d.out) for w in consumer.works), ())
                 self.steps.values.pop(source.name, None)
 
     def _is_copied(self, name: str) -> bool:
         """True if only copies produce the value and no consumer rereads it, which would choose a layout of its own."""
-        made = [s.definition for s in self._makers_of(name)]
-        read = [s.definition for s in self._readers_of(name)]
-        copied = all(d is not None and isinstance(d.value, Load) for d in made)
+        written = [s.definition for s in self._producers_of(name)]
+        read = [s.definition for s in self._consumers_of(name)]
+        copied = all(d is not None and isinstance(d.value, Load) for d in written)
         return copied and all(d is not None and (d.reduction is None or not reuses(d, name)) for d in read)
 
     def _late(self, step: Step) -> frozenset[Var]:
@@ -275,14 +275,14 @@ class _Fuser:
             return False
         if self.steps.values[target.name].region is not MemoryRegion.ARENA:
             return False
-        makers = self._makers_of(source.name)
-        return bool(makers) and all(s.definition is not None for s in makers)
+        producers = self._producers_of(source.name)
+        return bool(producers) and all(s.definition is not None for s in producers)
 
     def _touches_others(self, load: Load, step: Step) -> bool:
         """True if `load` reads parts of its buffer that steps other than `step` write."""
         name = load.buffer.name
         if name not in self.parts:
-            self.parts[name] = PartIndex(name, self._makers_of(name))
+            self.parts[name] = PartIndex(name, self._producers_of(name))
         return any(s is not step and overlaps(load, s, self.steps.is_known) for s in self.parts[name].near(load))
 
     def _move(self, step: Step, source: Buffer, d: Definition, back: dict[Var, int]) -> None:
@@ -295,20 +295,20 @@ class _Fuser:
                 return Load(d.out, at(tuple(rewrite(i, change) for i in e.index)))
             return None
 
-        reads = (x for s in self._readers_of(source.name) if s is not step for x in s.reads())
+        reads = (x for s in self._consumers_of(source.name) if s is not step for x in s.reads())
         moved = (Load(d.out, at(x.index)) for x in reads if x.buffer.name == source.name)
-        if self.makers[d.out.name].keys() - {id(step)} and any(self._touches_others(x, step) for x in moved):
+        if self.producers[d.out.name].keys() - {id(step)} and any(self._touches_others(x, step) for x in moved):
             return  # a false dependency: consumers of this part would seem to need others, perhaps in a cycle
         self._drop(step)
-        makers = self._makers_of(source.name)
-        for maker in makers:
-            producer = maker.definition
-            assert producer is not None
-            self._replace(maker, (replace(producer, out=d.out, index=at(producer.target)),), step.layers)
-        if d.out.name in self.parts and not self.parts[d.out.name].replace(step, makers):
+        producers = self._producers_of(source.name)
+        for producer in producers:
+            definition = producer.definition
+            assert definition is not None
+            self._replace(producer, (replace(definition, out=d.out, index=at(definition.target)),), step.layers)
+        if d.out.name in self.parts and not self.parts[d.out.name].replace(step, producers):
             del self.parts[d.out.name]
-        for reader in self._readers_of(source.name):
-            self._replace(reader, tuple(rewrite_work(w, change) for w in reader.works), ())
+        for consumer in self._consumers_of(source.name):
+            self._replace(consumer, tuple(rewrite_work(w, change) for w in consumer.works), ())
         self.steps.values.pop(source.name, None)
 
 
@@ -340,22 +340,22 @@ def _inverse(d: Definition, load: Load) -> dict[Var, int] | None:
     return found if set(found) == set(d.axes) else None
 
 
-def _append(made: Definition, d: Definition) -> Definition | None:
-    """Append `d` to `made`; None unless it reads all of `made` at one place, in some order, and not as an index."""
-    sites = [x for x in loads(d.value) if x.buffer.name == made.out.name]
+def _append(produced: Definition, d: Definition) -> Definition | None:
+    """Append `d` to `produced`; None unless it reads all of it at one place, in some order, and not as an index."""
+    sites = [x for x in loads(d.value) if x.buffer.name == produced.out.name]
     back = _inverse(d, sites[0]) if len(sites) == 1 else None
     if back is None or any(sites[0] in walk(*x.index) for x in loads(d.value)):
         return None
-    change: dict[Expr, Expr] = {axis: made.target[k] for axis, k in back.items()}
-    change[sites[0]] = made.value
+    change: dict[Expr, Expr] = {axis: produced.target[k] for axis, k in back.items()}
+    change[sites[0]] = produced.value
     value = simplified(rewrite(d.value, change))
-    return Definition(d.out, made.axes, value, tuple(rewrite(i, change) for i in d.target))
+    return Definition(d.out, produced.axes, value, tuple(rewrite(i, change) for i in d.target))
 
 
-def _holds_whole(d: Definition, made: Definition) -> bool:
-    """True if merging `made` into `d` keeps its value unchanged."""
-    sites = (x for x in loads(d.value, *d.index) if x.buffer.name == made.out.name)
-    return all(x.index == made.target for x in sites) and simplified(made.value) is made.value
+def _holds_whole(d: Definition, produced: Definition) -> bool:
+    """True if merging `produced` into `d` keeps its value unchanged."""
+    sites = (x for x in loads(d.value, *d.index) if x.buffer.name == produced.out.name)
+    return all(x.index == produced.target for x in sites) and simplified(produced.value) is produced.value
 
 
 def _is_unwieldy(work: Work) -> bool:

@@ -65,7 +65,7 @@ class _Clusters:
         self.made: list[_Cluster] = []
         self.of: dict[int, _Cluster] = {}  # id of a step -> its cluster
         order = Producers(steps)
-        self.makers = {name: made[-1] for name, made in order.of.items()}
+        self.producers = {name: made[-1] for name, made in order.of.items()}
         self.components = Components(steps.steps, order)
         self.parts = _counts(steps)
 
@@ -74,7 +74,7 @@ class _Clusters:
         if d is None or d.where or self.parts.get(d.out.name) != 1:
             return
         for name in dict.fromkeys(x.buffer.name for x in loads(d.value, *d.index)):
-            cluster = self.of.get(id(self.makers.get(name)))
+            cluster = self.of.get(id(self.producers.get(name)))
             if cluster is not None and (self._joins(cluster, step, d) or self._joins_divided(cluster, step, d)):
                 return
         if d.reduction is not None and is_streaming(d, self.constants):
@@ -117,7 +117,7 @@ class _Clusters:
                 if not all(isinstance(i, Var) and i in d.axes for i in here) or (rows is not None and here != rows):
                     return False
                 rows = tuple(i for i in here if isinstance(i, Var))
-            elif self.of.get(id(self.makers.get(x.buffer.name))) is cluster:
+            elif self.of.get(id(self.producers.get(x.buffer.name))) is cluster:
                 return False
         if rows is None or len(set(rows)) != len(rows) or self._detour(cluster, step):
             return False
@@ -130,22 +130,22 @@ class _Clusters:
         """Add elementwise producers of the first reduction's operands; those that fusion left are read repeatedly."""
         rows = cluster.rows[id(cluster.steps[0])]
         for x in loads(d.value):
-            maker = self.makers.get(x.buffer.name)
-            made = maker.definition if maker is not None else None
-            if maker is None or made is None or made.reduction is not None or made.where or id(maker) in self.of:
+            producer = self.producers.get(x.buffer.name)
+            made = producer.definition if producer is not None else None
+            if producer is None or made is None or made.reduction is not None or made.where or id(producer) in self.of:
                 continue
             plain = all(isinstance(i, Var | Const) for i in (*x.index, *made.target))
             if self.parts.get(made.out.name) != 1 or not plain:
                 continue
             dims = [x.index.index(r) if r in x.index else -1 for r in rows]
             theirs = tuple(made.target[k] for k in dims if k >= 0)
-            if -1 in dims or not all(isinstance(i, Var) for i in theirs) or self._detour(cluster, maker):
+            if -1 in dims or not all(isinstance(i, Var) for i in theirs) or self._detour(cluster, producer):
                 continue
-            self.components.merge(cluster.steps[0], maker)
-            cluster.steps.insert(0, maker)
-            cluster.rows[id(maker)] = tuple(i for i in theirs if isinstance(i, Var))
+            self.components.merge(cluster.steps[0], producer)
+            cluster.steps.insert(0, producer)
+            cluster.rows[id(producer)] = tuple(i for i in theirs if isinstance(i, Var))
             cluster.dims[made.out.name] = tuple(dims)
-            self.of[id(maker)] = cluster
+            self.of[id(producer)] = cluster
 
     def _detour(self, cluster: _Cluster, step: Step) -> bool:
         """True if the cluster with `step` would depend on itself through other steps."""
@@ -269,13 +269,13 @@ class _Former:
         self.steps = steps
         self.slots: list[Step | None] = list(steps.steps)
         self.places = {id(s): n for n, s in enumerate(steps.steps)}
-        self.readers: dict[str, set[int]] = {}
+        self.consumers: dict[str, set[int]] = {}
         for step in steps.steps:
             self._read(step)
 
     def _read(self, step: Step) -> None:
         for x in step.reads():
-            self.readers.setdefault(x.buffer.name, set()).add(id(step))
+            self.consumers.setdefault(x.buffer.name, set()).add(id(step))
 
     def form(self, cluster: _Cluster) -> None:
         """Replace the cluster's steps by one step with a group, unless its rows take too much memory."""
@@ -288,7 +288,7 @@ class _Former:
             assert d is not None
             name = d.out.name
             arena = self.steps.values[name].region is MemoryRegion.ARENA
-            if arena and name in cluster.dims and self.readers.get(name, set()) <= inside:
+            if arena and name in cluster.dims and self.consumers.get(name, set()) <= inside:
                 own.add(name)
                 temp = _temp(d.out, cluster.dims[name], r)
                 if not any(map(self.steps.sizes.is_late, temp.shape[len(r) :])):
@@ -305,7 +305,7 @@ class _Former:
         """Put `step` in the place of the cluster's last step."""
         for s in cluster.steps:
             for x in s.reads():
-                self.readers[x.buffer.name].discard(id(s))
+                self.consumers[x.buffer.name].discard(id(s))
         places = [self.places.pop(id(s)) for s in cluster.steps]
         for n in places:
             self.slots[n] = None

@@ -43,15 +43,15 @@ def join_results(steps: Steps, _context: Context) -> None:
         last = writers[count - 1] if (count := bisect_left(writers, at)) else None
         if last is None or bisect_left(touching[out], last) < bisect_left(touching[out], at):
             continue  # nothing makes the value, or another step touches the function's output in between
-        maker = steps.steps[last]
-        if not _takes(maker, function, steps):
+        producer = steps.steps[last]
+        if not _takes(producer, function, steps):
             continue
         touching[source].remove(at)
         touching[out] = sorted({last, *touching[out]} - {at})
         writing[out] = sorted({last, *writing[out]} - {at})
-        _join(maker, step, function)
+        _join(producer, step, function)
         if touching[source] == [last]:
-            _drop_copy(maker, source, steps)
+            _drop_copy(producer, source, steps)
         joined.add(at)
     if joined:
         steps.steps[:] = [s for n, s in enumerate(steps.steps) if n not in joined]
@@ -86,23 +86,23 @@ def _function(step: Step, steps: Steps, constants: frozenset[str]) -> _Function 
     return _Function(work, load) if whole and once else None
 
 
-def _join(maker: Step, step: Step, function: _Function) -> None:
-    """Move the works of `step` to `maker`."""
+def _join(producer: Step, step: Step, function: _Function) -> None:
+    """Move the works of `step` to `producer`."""
     *fills, _ = step.works
-    *before, last = maker.works
-    maker.works = (*before, *fills, _with(last, function))
-    maker.layers = tuple(dict.fromkeys((*maker.layers, *step.layers)))
+    *before, last = producer.works
+    producer.works = (*before, *fills, _with(last, function))
+    producer.layers = tuple(dict.fromkeys((*producer.layers, *step.layers)))
 
 
-def _drop_copy(maker: Step, source: str, steps: Steps) -> None:
+def _drop_copy(producer: Step, source: str, steps: Steps) -> None:
     """Store a value that has no consumers left where a result is a copy of it."""
-    d = maker.works[-1]
+    d = producer.works[-1]
     if not isinstance(d, Definition) or d.overwrites or steps.values[source].region is not MemoryRegion.ARENA:
         return
     copy = next((r for r in d.results if r.value == Load(d.point, (Const(0),)) and r.out.dtype is d.out.dtype), None)
-    if copy is not None and all(b.name != source for w in maker.works[:-1] for b in writes(w)):
+    if copy is not None and all(b.name != source for w in producer.works[:-1] for b in writes(w)):
         others = tuple(r for r in d.results if r is not copy)
-        maker.works = (*maker.works[:-1], replace(d, out=copy.out, index=copy.index, results=others))
+        producer.works = (*producer.works[:-1], replace(d, out=copy.out, index=copy.index, results=others))
         del steps.values[source]
 
 
@@ -111,17 +111,17 @@ def _lies_alone(value: Value) -> bool:
     return value.region in (MemoryRegion.ARENA, MemoryRegion.OUTPUT) and value.half is None
 
 
-def _takes(maker: Step, function: _Function, steps: Steps) -> bool:
-    """True if the last work of `maker` computes each element of the value once, and it pays to store its function, too.
+def _takes(producer: Step, function: _Function, steps: Steps) -> bool:
+    """True if the last work of `producer` computes each element of the value once and storing its function pays, too.
 
     The function reads what is stored, so that the type of the value is one to compute in. It does not pay where a cache
     keeps the value until it is read, or where vectors would be filled less than those of a step of its own.
     """
-    if maker.control is not None or maker.repeat is not None or not maker.works:
+    if producer.control is not None or producer.repeat is not None or not producer.works:
         return False
     if buffer_bytes(function.load.buffer) < COSTS.min_far_bytes:
         return False
-    *before, last = maker.works
+    *before, last = producer.works
     source = function.load.buffer
     found = [d for d in members(last) if d.out.name == source.name]
     others = [d for w in before for d in members(w) if d.out.name == source.name and variables(d.value)]

@@ -1,4 +1,4 @@
-"""Views that stay copies, because a reader could not read their sources well in any layout."""
+"""Views that stay copies, because a consumer could not read their sources well in any layout."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from aot.lowering.fusion.substitute import memory_loads, substitution
 MAX_ORDERED = 5  # dimensions whose orders are tried
 
 
-def gathers_rows(reader: Definition, b: Buffer) -> bool:
-    """True if the reader looks up as many rows of `b` as it has, or more, at places that data decide."""
-    sites = [x for x in loads(reader.value) if x.buffer.name == b.name and gathers(x.index)]
-    often = typical(points(reader)) * len(sites) >= prod(map(typical, b.shape))
+def gathers_rows(consumer: Definition, b: Buffer) -> bool:
+    """True if the consumer looks up as many rows of `b` as it has, or more, at places that data decide."""
+    sites = [x for x in loads(consumer.value) if x.buffer.name == b.name and gathers(x.index)]
+    often = typical(points(consumer)) * len(sites) >= prod(map(typical, b.shape))
     return often and any(isinstance(x.index[-1], Var) for x in sites)
 
 
-def steps_unevenly(reader: Definition, view: Definition) -> bool:
+def steps_unevenly(consumer: Definition, view: Definition) -> bool:
     """True if, through the view, no dimension order has even strides along the sums, or along lanes of all operands."""
-    assert reader.reduction is not None and isinstance(view.value, Load)
-    body = memory_loads(reader.reduction.body)
-    moving = [(x.buffer.name == view.out.name, variables(*x.index) & set(reader.axes)) for x in body]
+    assert consumer.reduction is not None and isinstance(view.value, Load)
+    body = memory_loads(consumer.reduction.body)
+    moving = [(x.buffer.name == view.out.name, variables(*x.index) & set(consumer.axes)) for x in body]
     seen, others = (set[Var]().union(*(m for is_view, m in moving if is_view is wanted)) for wanted in (True, False))
-    matter = {*reader.reduction.axes}
+    matter = {*consumer.reduction.axes}
     if others <= seen:  # a window: only axes that move all operands can be lanes
-        matter |= set(reader.axes).intersection(*(m for _, m in moving))
+        matter |= set(consumer.axes).intersection(*(m for _, m in moving))
     read = [Load(view.value.buffer, x.index) for x in _through(body, view)]
     return any(not _has_uniform_strides(x, matter) for x in read)
 
 
-def divides_axis(reader: Definition, view: Definition) -> bool:
-    """True if the view reads its source by the quotient and the remainder of an output axis of the reader.
+def divides_axis(consumer: Definition, view: Definition) -> bool:
+    """True if the view reads its source by the quotient and the remainder of an output axis of the consumer.
 
     A quotient alone repeats elements, as keys for the heads that share them: a copy would have all repetitions.
     """
-    assert reader.reduction is not None
-    for x in _through(memory_loads(reader.reduction.body), view):
+    assert consumer.reduction is not None
+    for x in _through(memory_loads(consumer.reduction.body), view):
         terms = [t for i in x.index for t in normal(i, {}).terms]
         quotients = [t for t in terms if isinstance(t, Prim) and t.fn == "floordiv"]
-        divided = variables(*quotients) & {*reader.axes}
+        divided = variables(*quotients) & {*consumer.axes}
         if divided & variables(*(t for t in terms if t not in quotients)):
             return True
     return False

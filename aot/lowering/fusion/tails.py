@@ -22,7 +22,7 @@ from aot.lowering.fusion.substitute import simplified
 def without_tails(
     members: tuple[Definition, ...], rows: tuple[Var, ...], own: frozenset[str]
 ) -> tuple[Definition, ...]:
-    """Shorten the exponentials among the members of a group over `rows`; `own`: values without other readers."""
+    """Shorten the exponentials among the members of a group over `rows`; `own`: values without other consumers."""
     made = _Members(members, rows, own)
     shorter = tuple(map(made.shortened, members))
     changed = {new.out.name: new for old, new in zip(members, shorter, strict=True) if new is not old}
@@ -51,9 +51,9 @@ class _Members:
         if not isinstance(e, Prim) or e.fn != "exp":
             return False
         gap = e.args[0]
-        maker = self.of.get(gap.buffer.name) if isinstance(gap, Load) else None
-        if maker is not None:
-            gap, along = maker.value, tuple(a for a in maker.axes if a not in self.rows)
+        producer = self.of.get(gap.buffer.name) if isinstance(gap, Load) else None
+        if producer is not None:
+            gap, along = producer.value, tuple(a for a in producer.axes if a not in self.rows)
         match gap:
             case Prim("sub", (x, Load(top))) if top.name in self.of:
                 return _is_most(self.of[top.name].value, x, along)
@@ -61,10 +61,10 @@ class _Members:
                 return False
 
     def _only_shares(self, name: str) -> bool:
-        """True if a value is summed, and all its other readers read the sum as well."""
-        readers = [d for d in self.members if name in loaded_names(d.value)]
-        sums = {d.out.name for d in readers if (r := d.reduction) and r.fn == "add" and isinstance(r.body, Load)}
-        beside = (d for d in readers if d.out.name not in sums)
+        """True if a value is summed, and all its other consumers read the sum as well."""
+        consumers = [d for d in self.members if name in loaded_names(d.value)]
+        sums = {d.out.name for d in consumers if (r := d.reduction) and r.fn == "add" and isinstance(r.body, Load)}
+        beside = (d for d in consumers if d.out.name not in sums)
         return bool(sums) and not any(sums.isdisjoint(loaded_names(d.value)) for d in beside)
 
 
@@ -72,8 +72,8 @@ def _only_moves(most: Definition, members: tuple[Definition, ...], shares: Mappi
     """True if only the exponentials of a softmax read `most`, a maximum, to subtract it."""
     if most.reduction is None or most.reduction.fn != "max":
         return False
-    readers = [d for d in members if any(most.out.name in loaded_names(e) for e in (d.value, *d.target))]
-    return bool(readers) and all(d.out.name in shares for d in readers)
+    consumers = [d for d in members if any(most.out.name in loaded_names(e) for e in (d.value, *d.target))]
+    return bool(consumers) and all(d.out.name in shares for d in consumers)
 
 
 def _without_nan(d: Definition) -> Definition:

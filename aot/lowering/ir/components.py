@@ -17,9 +17,9 @@ GAP = 1 << 32  # between ranks at first; moved components take ranks in between 
 class Components:
     """Steps of a block; each is a component of its own at first."""
 
-    def __init__(self, steps: list[Step], makers: Producers) -> None:
-        self.makers = makers
-        above = {id(s): makers.producers(s) for s in steps}
+    def __init__(self, steps: list[Step], producers: Producers) -> None:
+        self.producers = producers
+        above = {id(s): producers.producers(s) for s in steps}
         found = ordered(steps, lambda s: above[id(s)])
         self._of = {id(s): n for n, s in enumerate(found)}
         self._members = [[s] for s in found]
@@ -31,7 +31,7 @@ class Components:
     def renew(self, step: Step) -> None:
         """Recompute the dependencies of a step whose works have changed."""
         n = self._of[id(step)]
-        self._needs[n] = {self._of[id(m)] for s in self._members[n] for m in self.makers.producers(s)}
+        self._needs[n] = {self._of[id(m)] for s in self._members[n] for m in self.producers.producers(s)}
 
     def between(self, one: Step, other: Step) -> list[int] | None:
         """Return the components between two steps that the later one depends on, in order.

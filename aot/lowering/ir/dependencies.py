@@ -46,9 +46,9 @@ class Producers:
         found: dict[int, Step] = {}
         for load in step.reads():
             made = self.of.get(load.buffer.name, [])
-            for maker in made if len(made) <= 1 else self._parts_of(load.buffer.name).near(load):
-                if maker is not step and (len(made) == 1 or overlaps(load, maker, self.is_known)):
-                    found[id(maker)] = maker
+            for producer in made if len(made) <= 1 else self._parts_of(load.buffer.name).near(load):
+                if producer is not step and (len(made) == 1 or overlaps(load, producer, self.is_known)):
+                    found[id(producer)] = producer
         if self.setters or self.checks:
             found |= {id(s): s for s in self._before_symbols(step) if s is not step}
         return list(found.values())
@@ -77,31 +77,31 @@ class Producers:
 class PartIndex:
     """Producers of parts of one value, found by the place that is read: a Concat may have thousands of parts.
 
-    Parts are sorted by their interval in the first dimension in which no two intervals meet. Without one, every maker
-    is near every place.
+    Parts are sorted by their interval in the first dimension in which no two intervals meet. Without one,
+    every producer is near every place.
     """
 
-    def __init__(self, name: str, makers: Iterable[Step]) -> None:
-        self.name, self.makers = name, list(makers)
-        self.places: dict[int, tuple[int, ...]] = {id(s): (n,) for n, s in enumerate(self.makers)}
+    def __init__(self, name: str, producers: Iterable[Step]) -> None:
+        self.name, self.producers = name, list(producers)
+        self.places: dict[int, tuple[int, ...]] = {id(s): (n,) for n, s in enumerate(self.producers)}
         self.dim: int | None = None
         self.lows: list[float] = []
         self.highs: list[float] = []
         self.parts: list[list[Step]] = []
-        boxes = [_box(s, name) for s in self.makers]
+        boxes = [_box(s, name) for s in self.producers]
         for k in range(len(boxes[0]) if boxes and all(boxes) else 0):
             ends = sorted((box[k], n) for n, box in enumerate(boxes))
             finite = all(-inf < low and high < inf for (low, high), _ in ends)
             if finite and all(a[0][1] < b[0][0] for a, b in pairwise(ends)):
                 self.dim = k
                 self.lows, self.highs = [low for (low, _), _ in ends], [high for (_, high), _ in ends]
-                self.parts = [[self.makers[n]] for _, n in ends]
+                self.parts = [[self.producers[n]] for _, n in ends]
                 return
 
     def near(self, load: Load) -> list[Step]:
-        """Return, in order, the makers whose range overlaps `load` in the dimension that parts are sorted by."""
+        """Return, in order, the producers whose range overlaps `load` in the dimension that parts are sorted by."""
         if self.dim is None:
-            return self.makers
+            return self.producers
         low, high = bounds(normal(load.index[self.dim], {}))
         first, last = bisect_left(self.highs, low), bisect_right(self.lows, high)
         found = [s for part in self.parts[first:last] for s in part]
@@ -135,9 +135,9 @@ def _box(step: Step, name: str) -> list[tuple[float, float]]:
     return [(min(low for low, _ in ends), max(high for _, high in ends)) for ends in zip(*found, strict=True)]
 
 
-def overlaps(load: Load, maker: Step, is_symbol: IsSymbol) -> bool:
-    """True if `load` may read elements that `maker` writes, by ranges. Variables that are no symbols are axes."""
-    for work in maker.works:
+def overlaps(load: Load, producer: Step, is_symbol: IsSymbol) -> bool:
+    """True if `load` may read elements that `producer` writes, by ranges. Variables that are no symbols are axes."""
+    for work in producer.works:
         definitions = list(members(work))
         if not definitions:
             return True

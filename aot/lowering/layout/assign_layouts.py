@@ -1,7 +1,7 @@
 """Physical layout: the order of dimensions in memory, halos and pitches. Definitions keep their logical indices.
 
     conv: y[n, c, h, w]       strides make c innermost, because its lanes run along c
-    padded reads              x gets a halo of `fill` around it, and `within` vanishes from its readers
+    padded reads              x gets a halo of `fill` around it, and `within` vanishes from its consumers
     row pitch                 + 64 bytes where rows of a product would share lines of the cache
 
 Each definition votes for an innermost dimension, weighted by its points; votes travel through definitions

@@ -24,12 +24,14 @@ from aot.lowering.layout.votes import Votes, innermost, is_free, lane_candidates
 def copy_padded_inputs(steps: Steps) -> None:
     """Copy float inputs that a window or a product reads repeatedly, so that they can have a better layout."""
     constants = steps.constants()
-    read = [name for name in dict.fromkeys(steps.inputs) if name in steps.values]  # bodies drop inputs without readers
+    read = [
+        name for name in dict.fromkeys(steps.inputs) if name in steps.values
+    ]  # bodies drop inputs without consumers
     inputs = [steps.values[name] for name in read]
     movable = {v.name: v for v in inputs if v.region is not MemoryRegion.CONSTANT and v.buffer.dtype.is_float}
     works = [(w, d) for s in steps.steps for w in s.works for d in members(w)]
-    readers = [(w, d) for w, d in works if any(x.buffer.name in movable for x in loads(d.value))]
-    wanted = {n for w, d in readers for n in (*_windows(d, constants, w), *_across(d, constants))}
+    consumers = [(w, d) for w, d in works if any(x.buffer.name in movable for x in loads(d.value))]
+    wanted = {n for w, d in consumers for n in (*_windows(d, constants, w), *_across(d, constants))}
     for name, value in movable.items():
         if name in wanted:
             _copy(steps, value)

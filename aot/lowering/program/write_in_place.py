@@ -31,15 +31,15 @@ from aot.lowering.program.arena import lifetimes
 def write_in_place(steps: Steps, context: Context) -> None:
     """Rename outputs to the inputs that they may overwrite; steps are rewritten once all new names are known."""
     lives = lifetimes(steps)
-    makers: dict[str, int] = {}
+    producers: dict[str, int] = {}
     for step in steps.steps:
         for b in step.writes():
-            makers[b.name] = makers.get(b.name, 0) + 1
+            producers[b.name] = producers.get(b.name, 0) + 1
     names = _Names()
     for at, step in enumerate(steps.steps):
         definitions = _members(step)
         for n, d in enumerate(definitions):
-            if d.where or makers.get(d.out.name) != 1:
+            if d.where or producers.get(d.out.name) != 1:
                 continue
             if d.reduction is not None and not _is_large_sum(step, d, context.target):
                 continue
@@ -52,7 +52,7 @@ def write_in_place(steps: Steps, context: Context) -> None:
                 old, new = d.out.name, names.of(over.buffer)
                 names.new[old] = replace(d.out, name=new)
                 lives[new] = (lives[new][0], lives[old][1])
-                makers[new] += 1
+                producers[new] += 1
     names.put(steps)
 
 

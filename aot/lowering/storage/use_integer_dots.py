@@ -95,10 +95,10 @@ class _Dots:
         self.dtypes = BYTES if together == 4 else (DType.I16,)
         self.kept = {n for n, v in steps.values.items() if v.holds_bytes}
         self.constants = steps.constants()
-        self.makers: dict[str, list[Step]] = {}
+        self.producers: dict[str, list[Step]] = {}
         for step in steps.steps:
             for b in step.writes():
-                self.makers.setdefault(b.name, []).append(step)
+                self.producers.setdefault(b.name, []).append(step)
         self.weights: dict[tuple[str, tuple[int, ...], tuple[int, ...], DType], _Weights | None] = {}
         self.totals: dict[Expr, Load] = {}
         self.unread: set[int] = set()  # ids of steps whose values are read where their bytes lie
@@ -212,7 +212,7 @@ class _Dots:
 
     def _bytes_of(self, name: str) -> tuple[Step, Definition, Quantized] | None:
         """Return the single step that computes a value from bytes, its definition, and the bytes; None without one."""
-        made = self.makers.get(name, [])
+        made = self.producers.get(name, [])
         d = made[0].definition if len(made) == 1 else None
         found = quantized(d.value, self.kept) if d is not None else None
         return (made[0], d, found) if d is not None and found is not None else None
@@ -233,7 +233,7 @@ class _Dots:
             self.steps.values[kept.name] = Value(kept, MemoryRegion.ARENA, holds_bytes=True)
             self.kept.add(kept.name)
             step.works = (replace(d, out=kept, value=byte),)
-            self.makers[kept.name] = [step]
+            self.producers[kept.name] = [step]
         self._read_bytes(name, kept, found)
         del self.steps.values[name]
 

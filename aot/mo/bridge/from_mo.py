@@ -325,9 +325,9 @@ class _Import:
         """Give the tensors the names that edges or data nodes have; a tensor that nothing reads keeps its own."""
         found: dict[OutPort, list[str]] = {}
         for (id, idx), port in self.ports.items():
-            readers = Node(self.made, id).get_outputs({"out": idx})
+            consumers = Node(self.made, id).get_outputs({"out": idx})
             in_front = self.made.stage == "front"
-            held = [edge if in_front else self.made.nodes[n] for n, edge in readers]
+            held = [edge if in_front else self.made.nodes[n] for n, edge in consumers]
             if held:
                 found[port] = list(dict.fromkeys(name for attrs in held for name in _names(attrs.get(INFO) or [])))
         for port, names in found.items():

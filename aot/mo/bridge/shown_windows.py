@@ -286,21 +286,21 @@ def _before(node: Any, idx: int, types: tuple[str, ...]) -> list[Node] | None:
         data: Any = node.in_nodes().get(idx)
         if data is None or not data.in_nodes() or len(data.out_nodes()) != 1:
             return None
-        maker: Any = data.in_node(0)
-        if maker.soft_get("type") != kind or not _is_alone(maker):
+        producer: Any = data.in_node(0)
+        if producer.soft_get("type") != kind or not _is_alone(producer):
             return None
-        found.insert(0, maker)
-        node, idx = maker, 0
+        found.insert(0, producer)
+        node, idx = producer, 0
     return found
 
 
 def _behind(node: Any) -> Node | None:
     """Return the Transpose that alone reads the result."""
     given = node.out_nodes()
-    readers: list[Any] = given[0].out_nodes() if list(given) == [0] else []
-    if len(readers) != 1 or readers[0].soft_get("type") != "Transpose" or not _is_alone(readers[0]):
+    consumers: list[Any] = given[0].out_nodes() if list(given) == [0] else []
+    if len(consumers) != 1 or consumers[0].soft_get("type") != "Transpose" or not _is_alone(consumers[0]):
         return None
-    return readers[0] if 0 in readers[0].out_nodes() else None
+    return consumers[0] if 0 in consumers[0].out_nodes() else None
 
 
 def _is_alone(node: Any) -> bool:

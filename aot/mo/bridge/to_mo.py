@@ -123,9 +123,9 @@ class _Export:
             if source is None:
                 continue
             if self.stage == "front":
-                maker = Node(self.graph, self.ids[source.node.id])
+                producer = Node(self.graph, self.ids[source.node.id])
                 info = _info(source)
-                self.graph.create_edge(maker, target, source.idx, idx, {INFO: info} if info else {})
+                self.graph.create_edge(producer, target, source.idx, idx, {INFO: info} if info else {})
             else:
                 self.graph.add_edge(self._data(source), target.id, **{"in": idx})
         for port in node.out_ports().values() if self.stage != "front" and node.type != "Result" else ():
@@ -134,12 +134,12 @@ class _Export:
     def _data(self, port: OutPort) -> str:
         """Return the id of the data node of an output."""
         if port not in self.data:
-            maker = Node(self.graph, self.ids[port.node.id])
+            producer = Node(self.graph, self.ids[port.node.id])
             attrs = _data_attributes(port)
-            self.data[port] = add_data_node(self.graph, f"{maker.name}/Output_{port.idx}/Data_", attrs)
-            self.graph.add_edge(maker.id, self.data[port], out=port.idx)
+            self.data[port] = add_data_node(self.graph, f"{producer.name}/Output_{port.idx}/Data_", attrs)
+            self.graph.add_edge(producer.id, self.data[port], out=port.idx)
             if "data_type" in attrs:
-                maker.out_port(port.idx).set_data_type(attrs["data_type"], override=True)
+                producer.out_port(port.idx).set_data_type(attrs["data_type"], override=True)
         return self.data[port]
 
 
@@ -186,8 +186,8 @@ def _attributes(node: IrNode) -> dict[str, Any]:
 
 def _is_blob(node: IrNode) -> bool:
     """True for a blob of a layer of Caffe, which is a vector in the front phase."""
-    readers = (reader.node.op for reader in node.out_port(0).get_destinations())
-    return any(isinstance(op, Foreign) and op.dialect == "caffe" for op in readers)
+    consumers = (consumer.node.op for consumer in node.out_port(0).get_destinations())
+    return any(isinstance(op, Foreign) and op.dialect == "caffe" for op in consumers)
 
 
 def _spelled(type_: str) -> str:

@@ -152,7 +152,7 @@ class Windows:
         return grouped(**attrs), [found[0], self._split(found[1], group), *found[2:]]
 
     def output(self, port: OutPort) -> OutPort:
-        """Return an output in the layout of the node's readers."""
+        """Return an output in the layout of the node's consumers."""
         axes = PLANE if port.idx in self.channels[1] else len(self.axes) if is_channels_last(self.node) else 0
         found = self._transposed(port, to_last(axes), "result") if axes else port
         assert found is not None, "an output is there"

@@ -58,7 +58,7 @@ class CustomReplacementDescriptor:
         """Return, for each input, expressions for the nodes that read it, with numbers of inputs; None: not known."""
         if not self.has("inputs"):
             return None
-        return [[(end["node"], end["port"]) for end in readers] for readers in self.inputs]
+        return [[(end["node"], end["port"]) for end in consumers] for consumers in self.inputs]
 
     def get_outputs_description(self) -> Any:
         """Return, for each output, an expression for the node that gives it, with a number; None: not known."""
@@ -74,8 +74,8 @@ class CustomReplacementDescriptor:
     def _set_ends(self, graph: Graph, names: list[str], expression: Callable[[str], str]) -> None:
         inputs, outputs = _ends(graph, names)
         if not self._replacement_desc.get("inputs"):
-            readers = sorted(sorted((expression(id), port) for id, port in ends) for ends in inputs)
-            self._replacement_desc["inputs"] = [[{"node": n, "port": p} for n, p in ends] for ends in readers]
+            consumers = sorted(sorted((expression(id), port) for id, port in ends) for ends in inputs)
+            self._replacement_desc["inputs"] = [[{"node": n, "port": p} for n, p in ends] for ends in consumers]
         if not self._replacement_desc.get("outputs"):
             found = sorted((expression(id), port) for id, port in outputs)
             self._replacement_desc["outputs"] = [{"node": node, "port": port} for node, port in found]
@@ -153,10 +153,10 @@ def _ends(graph: Graph, names: list[str]) -> tuple[list[list[tuple[str, int]]], 
     own = set(names)
     inputs: dict[tuple[str, int], list[tuple[str, int]]] = {}
     outputs: set[tuple[str, int]] = set()
-    for source, reader, edge in graph.edges(data=True):
-        if source not in own and reader in own:
-            inputs.setdefault((source, edge["out"]), []).append((reader, edge["in"]))
-        elif source in own and reader not in own:
+    for source, consumer, edge in graph.edges(data=True):
+        if source not in own and consumer in own:
+            inputs.setdefault((source, edge["out"]), []).append((consumer, edge["in"]))
+        elif source in own and consumer not in own:
             outputs.add((source, edge["out"]))
     unread = (id for id in names if not graph.out_edges(id) and graph.nodes[id].get("op") != "Const")
     return list(inputs.values()), outputs | {(id, 0) for id in unread}

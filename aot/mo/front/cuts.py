@@ -164,7 +164,7 @@ def add_input_op(
     data_type: Any = None,
     is_out_port: bool = False,
 ) -> str:
-    """Add a Parameter that input `port` of a node reads, or that the readers of that output read; return its id.
+    """Add a Parameter that input `port` of a node reads, or that the consumers of that output read; return its id.
 
     `data`: the graph has data nodes. The edges or data nodes that are there before are not removed.
     """
@@ -185,9 +185,9 @@ def add_input_op(
         parameter.out_port(0).data.set_shape(shape)
         parameter.out_node(0)[INFO] = names
     elif is_out_port:
-        for _, reader, old in list(graph.out_edges(node_id, data=True)):
+        for _, consumer, old in list(graph.out_edges(node_id, data=True)):
             if old["out"] == port:
-                graph.add_edge(parameter.id, reader, **{**old, **edge})
+                graph.add_edge(parameter.id, consumer, **{**old, **edge})
     else:
         graph.add_edge(parameter.id, node_id, **{**edge, "in": port})
     return parameter.id

@@ -39,8 +39,8 @@ class SubgraphMatch:
         self._names = matched_nodes
         self._inputs: dict[int, list[tuple[Node, int]]] = {}
         self._outputs: dict[int, tuple[Node, int]] = {}
-        for i, readers in enumerate(inputs_order):
-            for pattern, port in readers:
+        for i, consumers in enumerate(inputs_order):
+            for pattern, port in consumers:
                 node = self.node_by_pattern(pattern)
                 if node is not None:
                     self._inputs.setdefault(i, []).append((node, port))
@@ -120,7 +120,7 @@ class SubgraphMatcher:
             if given is None:
                 rule = f"a scope is replaced if its {name} are known; aot config writes them into the file"
                 raise Error("replacement {}: {}, got none", described.id, rule)
-        for pattern in (pattern for readers in inputs for pattern, _ in readers):
+        for pattern in (pattern for consumers in inputs for pattern, _ in consumers):
             if not find_object_by_pattern(graph.nodes(), f".*{pattern}"):
                 _LOG.info("replacement %s: no node fits %s of its inputs", described.id, pattern)
                 return None

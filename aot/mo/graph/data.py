@@ -94,11 +94,11 @@ class Data:
         if self._in_front:
             raise Error("set_value is not applicable for graph front phase")
         data = self._node()
-        maker = data.in_node(control_flow=self._port.control_flow) if self._port.type == "in" else self._port.node
-        forced = data.soft_get("force_shape", maker.soft_get("force_shape", None))
+        producer = data.in_node(control_flow=self._port.control_flow) if self._port.type == "in" else self._port.node
+        forced = data.soft_get("force_shape", producer.soft_get("force_shape", None))
         # a masked value keeps its mask
         shape = int64_array(np.shape(value) if forced is None else forced)
-        for node in (data, maker) if maker.soft_get("type") == "Const" else (data,):
+        for node in (data, producer) if producer.soft_get("type") == "Const" else (data,):
             node["value"] = value
             node["shape"] = shape
 

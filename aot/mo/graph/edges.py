@@ -49,7 +49,7 @@ def set_edge_attribute_between_nodes(node1: Node, node2: Node, attr_name: str, n
 
 
 def _edges_between(node1: Node, node2: Node) -> list[dict[str, Any]]:
-    return [edge for reader, edge in node1.out_nodes_edges().values() if reader.id == node2.id]
+    return [edge for consumer, edge in node1.out_nodes_edges().values() if consumer.id == node2.id]
 
 
 def add_opoutput(

@@ -34,7 +34,7 @@ class Edits(Neighbours):
         return made
 
     def insert_node_after(self, new_node: Any, node_out_port: int = 0) -> None:
-        """Make all readers of output `node_out_port` read output 0 of `new_node`, which reads it; front phase only."""
+        """Make consumers of output `node_out_port` read output 0 of `new_node`, which reads it. In the front phase."""
         assert self.graph is new_node.graph, f"{new_node.id}: a node of the same graph"
         assert not self.graph.get_data_nodes(), "insert_node_after: a graph without data nodes"
         for _, target, key, edge in list(self.graph.out_edges(self.id, data=True, keys=True)):
@@ -44,20 +44,20 @@ class Edits(Neighbours):
         self.graph.create_edge(self, new_node, node_out_port, 0, {})
 
     def replace_node(self, new_node: Any, new_node_out_port: int | None = None) -> None:
-        """Remove this node; its readers read `new_node` by edges with the same attributes.
+        """Remove this node; its consumers read `new_node` by edges with the same attributes.
 
         `new_node_out_port`: the output that they read; the edges' own numbers without it.
         """
         assert self.graph is new_node.graph, f"{new_node.id}: a node of the same graph"
         assert self.id != new_node.id, "New node and replaceable node are the same"
-        readers = self.out_nodes()
+        consumers = self.out_nodes()
         for _, target, edge in list(self.graph.out_edges(self.id, data=True)):
             copied = deepcopy(edge)
             if new_node_out_port is not None:
                 assert edge.get("out", 0) == 0, f"{self.id}: a node with one output, got an edge from {edge['out']}"
                 copied["out"] = new_node_out_port
             self.graph.add_edge(new_node.id, target, **copied)
-        if len(readers) == 1 and self.out_node().soft_get("op") == "Result":
+        if len(consumers) == 1 and self.out_node().soft_get("op") == "Result":
             self.graph.remove_node(self.out_node().id)
             self.graph.add_result(new_node.id, 0)
         self.graph.remove_node(self.id)

@@ -148,14 +148,14 @@ class Graph(Lookup, MultiDiGraph):
         return add_opoutput(self, id, port, False)
 
     def erase_node(self, node: Node) -> None:
-        """Remove an operation with one input and one output at most; its readers read its source. Front phase only."""
+        """Remove an operation of at most one input and output; its consumers read its source. Front phase only."""
         inputs = list(self.in_edges(node.id, data=True))
         outputs = list(self.out_edges(node.id, data=True, keys=True))
         name = node.soft_get("name")
-        readers = node.out_nodes()
-        with_data = any(n.kind == "data" for n in readers.values()) if node.kind == "op" else True
+        consumers = node.out_nodes()
+        with_data = any(n.kind == "data" for n in consumers.values()) if node.kind == "op" else True
         assert not with_data, f"{name}: erase_node needs a graph without data nodes"
-        assert len(readers) <= 1, f"The node {name} must produce just one output tensor"
+        assert len(consumers) <= 1, f"The node {name} must produce just one output tensor"
         assert len(inputs) <= 1, f"The node {name} must have just one input"
         if inputs:
             source, _, into = inputs[0]

@@ -55,15 +55,15 @@ class Lookup:
     def get_inputs_with_ports(
         self: Any, match: dict[str, Any], pattern_edges: list[Any], input_names_in_pattern: list[str]
     ) -> list[tuple[Any, int]]:
-        """Return the matched nodes of the names, each with the output that its one reader in the pattern reads."""
+        """Return the matched nodes of the names, each with the output that its one consumer in the pattern reads."""
         found: list[tuple[Any, int]] = []
         for name in input_names_in_pattern:
             assert name in match, f"node named {name} not in match {match}"
-            readers = [edge[1] for edge in pattern_edges if edge[0] == name]
-            assert all(r in match for r in readers), f"nodes {readers} of the edges: some not in match {match}"
-            if len(readers) != 1:
+            consumers = [edge[1] for edge in pattern_edges if edge[0] == name]
+            assert all(r in match for r in consumers), f"nodes {consumers} of the edges: some not in match {match}"
+            if len(consumers) != 1:
                 raise Error("Multiple output ports detected for node {} as {} in pattern", match[name].id, name)
-            edge = self.get_edge_data(match[name].id, match[readers[0]].id)[0]
+            edge = self.get_edge_data(match[name].id, match[consumers[0]].id)[0]
             found.append((match[name], edge["out"]))
         return found
 

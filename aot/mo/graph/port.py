@@ -70,20 +70,20 @@ class Port(TensorNames):
         """Return the output that this input reads; Error if there are several."""
         assert self.type != "out", f"Can't get source for output port at {self.node.soft_get('name')} node"
         if self.node.graph.stage == "front":
-            makers = [(n, d) for n, d in self.node.get_inputs(None, self.control_flow) if d["in"] == self.idx]
-            if not makers:
+            producers = [(n, d) for n, d in self.node.get_inputs(None, self.control_flow) if d["in"] == self.idx]
+            if not producers:
                 return None
         else:
             data = data_node(self)
             if data is None:
                 return None
-            makers = data.get_inputs(control_flow=self.control_flow)
-        if len(makers) == 1:
-            id, edge = makers[0]
+            producers = data.get_inputs(control_flow=self.control_flow)
+        if len(producers) == 1:
+            id, edge = producers[0]
             return self.node.other(id).out_port(edge["out"], control_flow=self.control_flow)
         if self.node.graph.strict_mode:
             rule = 'Something bad has happened with graph! Data node "{}" has {} producers'
-            raise Error(rule, self.node.id, len(makers))
+            raise Error(rule, self.node.id, len(producers))
         return None
 
     def get_destination(self) -> Port | None:
@@ -98,11 +98,11 @@ class Port(TensorNames):
         """Return the inputs that read this output."""
         assert self.type != "in", f"Can't get destinations for input port at {self.node.soft_get('name')} node"
         if self.node.graph.stage == "front":
-            readers: list[Any] = self.node.get_outputs({"out": self.idx}, self.control_flow)
+            consumers: list[Any] = self.node.get_outputs({"out": self.idx}, self.control_flow)
         else:
             data = data_node(self)
-            readers = [] if data is None else data.get_outputs(control_flow=self.control_flow)
-        return [self.node.other(n).in_port(d["in"], control_flow=self.control_flow) for n, d in readers]
+            consumers = [] if data is None else data.get_outputs(control_flow=self.control_flow)
+        return [self.node.other(n).in_port(d["in"], control_flow=self.control_flow) for n, d in consumers]
 
     def get_connection(self) -> Connection:
         """Return the connection that the port is an end of; one without edges if it is not connected."""

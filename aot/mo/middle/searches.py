@@ -45,7 +45,7 @@ def common_bfs(
     """Return the nearest operations, above or below, whose `attr_to_check` is one of `op_name`.
 
     The search passes operations of `allowed_ops`, or all; at another one it finds nothing. Upwards it does not pass
-    data nodes with several readers, unless `follow_multi_consumer_data_nodes` is set.
+    data nodes with several consumers, unless `follow_multi_consumer_data_nodes` is set.
     """
     wanted, passed = set(op_name), set(allowed_ops)
     endpoints: dict[str, Node] = {}
@@ -87,5 +87,5 @@ def backward_bfs(
 def get_next_operation(node: Node) -> list[Node]:
     """Return the operations that read an operation's data nodes."""
     assert node.kind == "op", f"{node.id}: an operation, got {node.kind}"
-    readers = [reader for data in node.out_nodes().values() for reader in data.out_nodes()]
-    return list({reader.id: reader for reader in readers}.values())
+    consumers = [consumer for data in node.out_nodes().values() for consumer in data.out_nodes()]
+    return list({consumer.id: consumer for consumer in consumers}.values())

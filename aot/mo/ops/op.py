@@ -196,7 +196,7 @@ class Op:
 
     @staticmethod
     def normalize_outputs(node: Node) -> None:
-        """Give a Result to each of the `out_ports_count` outputs that has no reader."""
+        """Give a Result to each of the `out_ports_count` outputs that has no consumer."""
         if not node.has_valid("out_ports_count") or len(node.out_edges()) >= node.out_ports_count:
             return
         for idx in range(node.out_ports_count):

@@ -94,10 +94,10 @@ def type_infer(graph: Graph) -> None:
             continue
         node_type_infer(node)
         for port in node.out_ports().values():
-            for reader in port.get_destinations():
-                if not reader.node.has_valid("_in_port_precision"):
-                    reader.node["_in_port_precision"] = {}
-                reader.node["_in_port_precision"][reader.idx] = port.get_data_type()
+            for consumer in port.get_destinations():
+                if not consumer.node.has_valid("_in_port_precision"):
+                    consumer.node["_in_port_precision"] = {}
+                consumer.node["_in_port_precision"][consumer.idx] = port.get_data_type()
 
 
 def node_type_infer(node: Node) -> None:

@@ -189,7 +189,7 @@ def split_infer(node: Any) -> None:
 
 
 def variadic_split_infer(node: Any) -> None:
-    """Infer parts of `split_lengths` along `axis`, attributes or inputs 2 and 1; empty parts without readers go."""
+    """Infer parts of `split_lengths` along `axis`, attributes or inputs 2 and 1; empty parts without consumers go."""
     shape, name = given(node), node.soft_get("name", node.id)
     listed = 1 not in node.in_nodes()
     if not listed and 2 not in node.in_nodes():

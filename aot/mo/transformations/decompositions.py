@@ -214,10 +214,10 @@ class InstanceNormalization:
         node.in_port(0).get_source().connect(rank.in_port(0))
         move(node, 0, normalized)
         behind = add(graph, "elementwise.Add", axes, int64_array(-1), name=f"{name}/axes/behind")
-        for idx, reader in ((1, scaled), (2, made)):
-            part = add(graph, "unsqueeze.Unsqueeze", None, behind, name=f"{reader.name}/unsqueezed")
+        for idx, consumer in ((1, scaled), (2, made)):
+            part = add(graph, "unsqueeze.Unsqueeze", None, behind, name=f"{consumer.name}/unsqueezed")
             move(node, idx, part)
-            part.out_port(0).connect(reader.in_port(1))
+            part.out_port(0).connect(consumer.in_port(1))
         axes.out_port(0).connect(normalized.in_port(1))
         normalized.out_port(0).connect(scaled.in_port(0))
         scaled.out_port(0).connect(made.in_port(0))

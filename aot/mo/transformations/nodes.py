@@ -69,21 +69,21 @@ def producer(node: Any, idx: int = 0) -> Any:
     return None if source is None else source.node
 
 
-def only_reader(node: Any) -> Any:
+def only_consumer(node: Any) -> Any:
     """Return the input that reads output 0; None if there are none or several."""
     found = node.out_port(0).get_destinations()
     return found[0] if len(found) == 1 else None
 
 
 def chain(node: Any, *types: str) -> list[Any]:
-    """Return operations of these types, from the first to `node`, each the only reader of the one before it by input 0.
+    """Return operations of these types that end at `node`, each the only consumer of the one before, by input 0.
 
     Empty if they are not there.
     """
     found = [node]
     for wanted in reversed(types):
         last = found[0]
-        if last is None or last.soft_get("type") != wanted or (last is not node and only_reader(last) is None):
+        if last is None or last.soft_get("type") != wanted or (last is not node and only_consumer(last) is None):
             return []
         found.insert(0, producer(last))
     return found[1:]

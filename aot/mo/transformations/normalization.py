@@ -56,7 +56,7 @@ class LayerNormalization:
             name, rank = name_of(node), len(node.in_port(0).data.get_shape())
             assert node.has_valid("axis"), f"{name}: attribute axis must be given"
             if node.output_mean_var and any(node.is_out_port_connected(i) for i in (1, 2)):
-                raise Error("{}: LayerNorm gives one output, got readers of mean and variance", name)
+                raise Error("{}: LayerNorm gives one output, got consumers of mean and variance", name)
             others = int64_array([i for i in range(rank) if i != node.axis % rank])
             attrs = {"eps": node.epsilon, "across_channels": 1, "name": f"{name}/normalized", **INSIDE}
             last = add(graph, "mvn.MVN", None, int64_array([node.axis]), **attrs)

@@ -45,7 +45,7 @@ class PoolV2ToAttributedPool:
 
 @transformation("back.MaxPool")
 class MaxPool:
-    """Pooling with `pool_method` max: MaxPool, whose outputs all have readers"""
+    """Pooling with `pool_method` max: MaxPool, whose outputs all have consumers"""
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Pooling", pool_method="max"):
@@ -57,7 +57,7 @@ class MaxPool:
 
     @staticmethod
     def normalize_outputs(node: Any) -> None:
-        """Give a Result to an output without readers; version 1 has one output, 8 has two."""
+        """Give a Result to an output without consumers; version 1 has one output, 8 has two."""
         for idx in (0, 1):
             if node.has_port("out", idx) and node.out_port(idx).disconnected():
                 kept = node.has_and_set("remove_values_output")

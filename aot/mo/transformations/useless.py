@@ -11,7 +11,7 @@ from aot.ir.types import Array
 from aot.mo.formulas import take_place
 from aot.mo.graph.graph import Graph
 from aot.mo.implemented import transformation
-from aot.mo.transformations.nodes import add, constant, name_of, nodes_of, only_reader, producer, source_of, value_of
+from aot.mo.transformations.nodes import add, constant, name_of, nodes_of, only_consumer, producer, source_of, value_of
 from aot.mo.utils.arrays import is_fully_defined, mo_array
 from aot.mo.utils.error import Error
 
@@ -77,7 +77,7 @@ class RemoveUselessConcatSplitPattern:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for split in nodes_of(graph, op="Split"):
             concat = producer(split)
-            if concat is None or concat.soft_get("op") != "Concat" or only_reader(concat) is None:
+            if concat is None or concat.soft_get("op") != "Concat" or only_consumer(concat) is None:
                 continue
             inputs, outputs = list(concat.in_ports().values()), list(split.out_ports().values())
             pairs = list(zip(inputs, outputs, strict=False))
@@ -95,14 +95,14 @@ class RemoveUselessCropsPattern:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for concat in nodes_of(graph, op="Concat"):
             first = producer(concat)
-            if first is not None and first.soft_get("op") == "Crop" and only_reader(first) is not None:
+            if first is not None and first.soft_get("op") == "Crop" and only_consumer(first) is not None:
                 self._remove(concat, first)
 
     @staticmethod
     def _remove(concat: Any, first: Any) -> None:
         source, axis = first.in_port(0).get_source(), first["axis"]
-        readers = [port.node for port in source.get_destinations()]
-        crops = [n for n in readers if n.op == "Crop" and n["axis"] == axis and _reads_alone(concat, n)]
+        consumers = [port.node for port in source.get_destinations()]
+        crops = [n for n in consumers if n.op == "Crop" and n["axis"] == axis and _reads_alone(concat, n)]
         ranges = [_range(node) for node in crops]
         if any(span is None for span in ranges):
             return
@@ -127,7 +127,7 @@ class RemoveUselessCropsPattern:
 
 
 def _reads_alone(concat: Any, node: Any) -> bool:
-    port = only_reader(node)
+    port = only_consumer(node)
     return port is not None and port.node.id == concat.id
 
 
@@ -185,14 +185,14 @@ def _completed(before: Array, wanted: Array) -> Array:
 
 @transformation("middle.SharedWeightsDuplication")
 class SharedWeightsDuplication:
-    """A constant with several readers: one for each"""
+    """A constant with several consumers: one for each"""
 
     force_clean_up = True
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Const"):
-            value, readers = node.out_port(0).data.get_value(), node.out_port(0).get_destinations()
-            for port in readers[1:] if value is not None else ():
+            value, consumers = node.out_port(0).data.get_value(), node.out_port(0).get_destinations()
+            for port in consumers[1:] if value is not None else ():
                 copy = constant(graph, mo_array(value), f"{name_of(node)}/copy")
                 port.disconnect()
                 copy.out_port(0).connect(port)

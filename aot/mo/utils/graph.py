@@ -168,7 +168,7 @@ def scope_output_nodes(graph: Graph, scope: str, scope_delimiter: str = "/") -> 
 def clear_tensor_names_info(nodes: list[Node]) -> None:
     """Mark the tensor names of the outputs of nodes as not theirs, by a third element None. Front phase only."""
     for node in nodes:
-        for reader in node.out_nodes().values():
-            info: list[Any] = get_edge_attribute_between_nodes(node, reader, INFO) or []
+        for consumer in node.out_nodes().values():
+            info: list[Any] = get_edge_attribute_between_nodes(node, consumer, INFO) or []
             cleared: list[Any] = [(pair[0], pair[1], None) for pair in info if pair is not None and len(pair) >= 2]
-            set_edge_attribute_between_nodes(node, reader, INFO, cleared)
+            set_edge_attribute_between_nodes(node, consumer, INFO, cleared)

@@ -100,8 +100,8 @@ def _input(graph: Graph, port: OutPort, name: str, type: TensorType) -> Node:
     made = graph.add(Parameter(type.dtype, dims), name=name, origin=port.node.origin)
     port.names = tuple(n for n in port.names if n != name)
     made.out_port(0).names = (name,)
-    for reader in port.get_destinations():
-        reader.connect(made.out_port(0))
+    for consumer in port.get_destinations():
+        consumer.connect(made.out_port(0))
     return made
 
 

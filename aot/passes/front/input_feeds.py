@@ -28,8 +28,8 @@ class InputFeeds:
             made = graph.add(Parameter(op.element_type, data.shape), origin=node.origin)
             graph.defaults[made.id] = data
             made.out_port(0).names = (name,)
-            for reader in port.get_destinations():
-                reader.connect(made.out_port(0))
+            for consumer in port.get_destinations():
+                consumer.connect(made.out_port(0))
             graph.remove(node)
             made.name = node.name
         return bool(self.names)

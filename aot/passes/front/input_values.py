@@ -33,8 +33,8 @@ class InputValues:
             assert isinstance(op, Parameter)
             fixed = Builder(graph, node.origin).const(_fitting(node, op, value), op.element_type, name=f"{name}.value")
             port = node.out_port(0)
-            for reader in port.get_destinations():
-                reader.connect(fixed)
+            for consumer in port.get_destinations():
+                consumer.connect(fixed)
             graph.remove(node)
         return bool(self.values)
 

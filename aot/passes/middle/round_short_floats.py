@@ -58,9 +58,9 @@ def _jumps(node: Node) -> bool:
     return any(node.op.has_jumps(p.type.dtype) for p in node.out_ports().values())
 
 
-def _is_inside(maker: Node, reader: Node) -> bool:
+def _is_inside(producer: Node, consumer: Node) -> bool:
     """True if both belong to one operation of the file, which computes in f32 and rounds once."""
-    return bool(maker.origin.layers) and maker.origin == reader.origin and not _jumps(reader)
+    return bool(producer.origin.layers) and producer.origin == consumer.origin and not _jumps(consumer)
 
 
 def _stored(order: Sequence[Node]) -> set[int]:

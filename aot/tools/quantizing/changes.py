@@ -82,9 +82,9 @@ def _correct(build: Builder, product: Product, correction: Array) -> None:
     """Add a correction to the results, in the constant that is added to them anyway where there is one."""
     added = correction.reshape(product.along_channels)
     out = product.node.out_port()
-    reader = out.destinations[0].node if len(out.destinations) == 1 else None
-    if reader is not None and isinstance(reader.op, Add):
-        other = reader.in_port(1 if reader.source(0) is out else 0)
+    consumer = out.destinations[0].node if len(out.destinations) == 1 else None
+    if consumer is not None and isinstance(consumer.op, Add):
+        other = consumer.in_port(1 if consumer.source(0) is out else 0)
         held = other.data.node.data
         if held is not None and held.dtype == np.float32 and _is_along(held, product):
             other.connect(build.const(held + added if held.size > 1 else held.reshape(-1)[0] + added, DType.F32))
@@ -100,9 +100,9 @@ def _is_along(held: Array, product: Product) -> bool:
 
 def _insert_add(build: Builder, product: Product, added: OutPort) -> None:
     out = product.node.out_port()
-    readers, names = out.get_destinations(), out.names
+    consumers, names = out.get_destinations(), out.names
     made = build.Add(out, added)
-    for port in readers:
+    for port in consumers:
         port.connect(made)
     out.names = ()
     made.add_tensor_names(names)

@@ -77,10 +77,10 @@ def _replace_by_data(
     observe: Event | None,
 ) -> Iterator[tuple[Matrix, SmallWeights]]:
     """Let products read small weights, those of each batch with the data that the batches before leave."""
-    readers: dict[OutPort, list[Matrix]] = {}
+    consumers: dict[OutPort, list[Matrix]] = {}
     for matrix in found:
-        readers.setdefault(matrix.data, []).append(matrix)
-    for ports in batches(readers):
+        consumers.setdefault(matrix.data, []).append(matrix)
+    for ports in batches(consumers):
         for port, moments in zip(ports, second_moments(graph, ports, options, data, observe), strict=True):
             compensation = Compensation(moments)
-            yield from ((m, round_matrix(graph, m, group, compensation.round)) for m in readers[port])
+            yield from ((m, round_matrix(graph, m, group, compensation.round)) for m in consumers[port])

@@ -27,41 +27,41 @@ MAX_FEW_ROWS = 3  # rows of the tile whose accumulators, of four vectors, the re
 PANEL = 16  # columns of a panel of the weights: those of a tile register
 
 
-def chain_tiles(request: Request, form: MatmulShape) -> ScheduleChoice:
+def chain_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
     """Return the schedule of a product whose sum has a fixed order."""
     d, target, constants = request.work, request.target, request.constants
     assert d.reduction is not None
-    axis, width = chain_axis(d.reduction), width_of(extent(form.lane), request.lanes)
-    loops, fused = loops_of(d, form.outer)
-    row = tiled_rows(d, form, constants) if form.rows else None
-    down = [*(a.name for a in form.rows if a is not row), *([row.name] if row is not None else [])]
-    height, vectors = _tile(1 if row is None else extent(row), extent(form.lane), width, target)
-    tiles = [Tile(form.lane.name, width * vectors, Tail.CUT), block_tile(axis)]
+    axis, width = chain_axis(d.reduction), width_of(extent(shape.lane), request.lanes)
+    loops, fused = loops_of(d, shape.outer)
+    row = tiled_rows(d, shape, constants) if shape.rows else None
+    down = [*(a.name for a in shape.rows if a is not row), *([row.name] if row is not None else [])]
+    height, vectors = _tile(1 if row is None else extent(row), extent(shape.lane), width, target)
+    tiles = [Tile(shape.lane.name, width * vectors, Tail.CUT), block_tile(axis)]
     if row is not None:
         tiles.insert(0, Tile(row.name, height, Tail.CUT if varies((row,)) else Tail.BALANCE))
-    sums, plans = [a.name for a in d.reduction.axes], word_panels(d, form, constants, d.reduction.axes)
-    rows, panels = prod(map(extent, form.rows)), prod(map(extent, form.sums)) * extent(form.lane)
-    outside = panels > rows * extent(axis) and not varies(form.rows)
-    order = (*loops, *([form.lane.name, *down] if outside else [*down, form.lane.name]), *sums)
+    sums, plans = [a.name for a in d.reduction.axes], word_panels(d, shape, constants, d.reduction.axes)
+    rows, panels = prod(map(extent, shape.rows)), prod(map(extent, shape.sums)) * extent(shape.lane)
+    outside = panels > rows * extent(axis) and not varies(shape.rows)
+    order = (*loops, *([shape.lane.name, *down] if outside else [*down, shape.lane.name]), *sums)
     schedule = Schedule(
         fuse=fused,
         order=order,
         tile=tuple(tiles),
-        lanes=(form.lane.name, width),
+        lanes=(shape.lane.name, width),
         pack=plans,
-        prefetch=None if plans else operand_across_pages(d, form, constants, target),
-        prefetch_level=1 if plans else prefetch_level(form, target),
+        prefetch=None if plans else operand_across_pages(d, shape, constants, target),
+        prefetch_level=1 if plans else prefetch_level(shape, target),
         parallel=None if request.points else order[0],
     )
     return schedule, ()
 
 
 def word_panels(
-    d: Definition, form: MatmulShape, constants: frozenset[str], sums: tuple[Var, ...], across: int = 1
+    d: Definition, shape: MatmulShape, constants: frozenset[str], sums: tuple[Var, ...], across: int = 1
 ) -> tuple[Pack, ...]:
     """Return the packing of constant weights, in words where their innermost axes are the last `across` of `sums`."""
     accesses, inner = reads(d, body=True), sums[-across:]
-    found = packs(accesses, form.lane, constants, PANEL, sums, form.outer)
+    found = packs(accesses, shape.lane, constants, PANEL, sums, shape.outer)
     indices = {x.buffer.name: x.load.index for x in accesses if x.load is not None}
     return tuple(
         replace(p, words=across) if tuple(indices[p.operand][k] for k in p.order[-across:]) == inner else p

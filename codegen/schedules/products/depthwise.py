@@ -28,99 +28,99 @@ from aot.codegen.target import Target
 from aot.runtime.abi import DType
 
 
-def window(request: Request, form: MatmulShape) -> ScheduleChoice:
+def window(request: Request, shape: MatmulShape) -> ScheduleChoice:
     """Return the schedule of a window: a vector of channels times a tile of pixels, the window unrolled.
 
     Only some rows of a large window are unrolled: neighbouring taps share most of their loads, which stay in registers.
     """
     d, lanes, target, constants = request.work, request.lanes, request.target, request.constants
-    alone = any(x.steps[form.lane] not in (0, 1) for x in reads(d, body=True) if x.buffer.name not in constants)
-    width = width_of(extent(form.lane), min(lanes, COSTS.max_gathered_lanes) if alone else lanes)
-    around, fused = loops_of(d, form.rows[:-1])
-    rows = [*around, *(a.name for a in form.rows[-1:])]
+    alone = any(x.steps[shape.lane] not in (0, 1) for x in reads(d, body=True) if x.buffer.name not in constants)
+    width = width_of(extent(shape.lane), min(lanes, COSTS.max_gathered_lanes) if alone else lanes)
+    around, fused = loops_of(d, shape.rows[:-1])
+    rows = [*around, *(a.name for a in shape.rows[-1:])]
     tile: list[Tile] = []
-    down = _words(d, form, target, constants)
+    down = _words(d, shape, target, constants)
     if down is not None:
-        form = replace(form, sums=(down, *(a for a in form.sums if a != down)))
-    small = prod(extent(a) for a in form.sums) <= COSTS.max_unrolled_window
+        shape = replace(shape, sums=(down, *(a for a in shape.sums if a != down)))
+    small = prod(extent(a) for a in shape.sums) <= COSTS.max_unrolled_window
     most = COSTS.window_tile_rows if small or target.registers < 32 else 2 * COSTS.window_tile_rows
     if alone and small:
-        most = min(most, max(1, COSTS.max_unrolled_gathers // (width * prod(extent(a) for a in form.sums))))
-    height = _pixels(extent(form.rows[-1]), most) if form.rows else 1
-    if form.rows:
-        tile.append(row_tile(form.rows[-1:], rows[-1], height, once=d.overwrites))
+        most = min(most, max(1, COSTS.max_unrolled_gathers // (width * prod(extent(a) for a in shape.sums))))
+    height = _pixels(extent(shape.rows[-1]), most) if shape.rows else 1
+    if shape.rows:
+        tile.append(row_tile(shape.rows[-1:], rows[-1], height, once=d.overwrites))
     if down is not None:
-        tile += [Tile(form.lane.name, width, Tail.CUT), Tile(down.name, elements_per_dot(DType.U8), Tail.CUT)]
+        tile += [Tile(shape.lane.name, width, Tail.CUT), Tile(down.name, elements_per_dot(DType.U8), Tail.CUT)]
     elif height == 1 and not alone:
-        vectors = max(1, min(COSTS.latency_chains, extent(form.lane) // width))
-        tile.append(Tile(form.lane.name, width * vectors, Tail.CUT))
-    if not small and height > 1 and not varies(form.sums):
-        tile.append(Tile(form.sums[-1].name, _pixels(extent(form.sums[-1]), COSTS.window_tile_rows)))
-    order = (*rows, form.lane.name, *(a.name for a in form.sums))
-    channels = _channels(d, form, width, target, constants) if not request.points else 0
-    beside = _block_rows(d, form, rows, target, constants) if channels else 0
+        vectors = max(1, min(COSTS.latency_chains, extent(shape.lane) // width))
+        tile.append(Tile(shape.lane.name, width * vectors, Tail.CUT))
+    if not small and height > 1 and not varies(shape.sums):
+        tile.append(Tile(shape.sums[-1].name, _pixels(extent(shape.sums[-1]), COSTS.window_tile_rows)))
+    order = (*rows, shape.lane.name, *(a.name for a in shape.sums))
+    channels = _channels(d, shape, width, target, constants) if not request.points else 0
+    beside = _block_rows(d, shape, rows, target, constants) if channels else 0
     blocks = ((rows[0], beside),) if beside else ()
     if channels:
-        blocks += ((form.lane.name, channels),)
+        blocks += ((shape.lane.name, channels),)
     schedule = Schedule(
         fuse=fused,
         blocks=blocks,
         order=order,
         tile=tuple(tile),
-        skip_padding=_skipped(d, form, tile),
-        unroll=tuple(a.name for a in form.sums if a != down) if small and not varies(form.sums) else (),
-        lanes=(form.lane.name, width),
-        pack=_packs(d, form, down, width, constants),
+        skip_padding=_skipped(d, shape, tile),
+        unroll=tuple(a.name for a in shape.sums if a != down) if small and not varies(shape.sums) else (),
+        lanes=(shape.lane.name, width),
+        pack=_packs(d, shape, down, width, constants),
         dots=down.name if down is not None else None,
-        parallel=None if request.points else (rows[0] if rows else form.lane.name),
+        parallel=None if request.points else (rows[0] if rows else shape.lane.name),
     )
     return schedule, ()
 
 
-def _words(d: Definition, form: MatmulShape, target: Target, constants: frozenset[str]) -> Var | None:
+def _words(d: Definition, shape: MatmulShape, target: Target, constants: frozenset[str]) -> Var | None:
     """Return the axis of the sum along which words of bytes are made; None without dots.
 
     Pixels of a tile share words if they do not move along the axis's dimension of the data.
     """
-    factors = window_factors(d.reduction, form.lane.name) if target.abilities.joins_bytes else None
-    if factors is None or varies(form.sums):
+    factors = window_factors(d.reduction, shape.lane.name) if target.abilities.joins_bytes else None
+    if factors is None or varies(shape.sums):
         return None
     data = next((x for x in factors if x.buffer.name not in constants), factors[0])
-    for a in form.sums:
+    for a in shape.sums:
         dims = [variables(i) for i in data.index if a in variables(i)]
-        plans = _packs(d, form, a, 1, constants)
-        if all(v.isdisjoint(form.rows[-1:]) for v in dims) and any(
-            p.words and takes_columns(d, a, p, form.lane.name) for p in plans
+        plans = _packs(d, shape, a, 1, constants)
+        if all(v.isdisjoint(shape.rows[-1:]) for v in dims) and any(
+            p.words and takes_columns(d, a, p, shape.lane.name) for p in plans
         ):
             return a
     return None
 
 
 def _packs(
-    d: Definition, form: MatmulShape, down: Var | None, width: int, constants: frozenset[str]
+    d: Definition, shape: MatmulShape, down: Var | None, width: int, constants: frozenset[str]
 ) -> tuple[Pack, ...]:
     """Return the packings of constants; with an axis `down`, weights are packed in words along it."""
-    sums = tuple(a for a in form.sums if a != down)
+    sums = tuple(a for a in shape.sums if a != down)
     if down is None:
-        return packs(reads(d), form.lane, constants, width, sums)
-    factors = window_factors(d.reduction, form.lane.name) or ()
-    plans = packs(reads(d), form.lane, constants, width, (*sums, down))
+        return packs(reads(d), shape.lane, constants, width, sums)
+    factors = window_factors(d.reduction, shape.lane.name) or ()
+    plans = packs(reads(d), shape.lane, constants, width, (*sums, down))
     return tuple(replace(p, words=1) if any(x.buffer.name == p.operand for x in factors) else p for p in plans)
 
 
-def _skipped(d: Definition, form: MatmulShape, tile: list[Tile]) -> tuple[str, ...]:
+def _skipped(d: Definition, shape: MatmulShape, tile: list[Tile]) -> tuple[str, ...]:
     """Return the axes of the window along which one test for padding serves all points of a tile."""
-    across = {form.lane, *form.rows[-1:]}
+    across = {shape.lane, *shape.rows[-1:]}
     asked = [b for b in padding_terms(d) if b.test is not None and variables(b.index).isdisjoint(across)]
     return tuple(dict.fromkeys(b.axis.name for b in asked if all(t.axis != b.axis.name for t in tile)))
 
 
-def _channels(d: Definition, form: MatmulShape, width: int, target: Target, constants: frozenset[str]) -> int:
+def _channels(d: Definition, shape: MatmulShape, width: int, target: Target, constants: frozenset[str]) -> int:
     """Return the channels of a block, whose rows stay in L1 until the last window has read them; 0 for all channels."""
-    if varies((*form.rows, form.lane, *form.sums)):
+    if varies((*shape.rows, shape.lane, *shape.sums)):
         return 0
-    held = _bytes(d, {a: extent(a) for a in (*form.rows[-1:], *form.sums)}, constants)
-    channels = extent(form.lane)
+    held = _bytes(d, {a: extent(a) for a in (*shape.rows[-1:], *shape.sums)}, constants)
+    channels = extent(shape.lane)
     if held * channels <= target.l1 // 2:
         return 0
     line = max(width, COSTS.line_bytes // d.out.dtype.stored_bytes)
@@ -128,15 +128,15 @@ def _channels(d: Definition, form: MatmulShape, width: int, target: Target, cons
     return next((n for n in parts(channels) if n % line == 0 and n * held <= room), 0)
 
 
-def _block_rows(d: Definition, form: MatmulShape, rows: list[str], target: Target, constants: frozenset[str]) -> int:
+def _block_rows(d: Definition, shape: MatmulShape, rows: list[str], target: Target, constants: frozenset[str]) -> int:
     """Return the rows of a block; 0 for all. A core gets the rows that it wrote, if the producer was split by rows.
 
     The rows that a block reads stay in the core's L2 while the loop over channels passes over them again.
     """
-    if len(rows) < 2 or rows[0] != form.rows[0].name:
+    if len(rows) < 2 or rows[0] != shape.rows[0].name:
         return 0
-    first, n = form.rows[0], extent(form.rows[0])
-    whole = {a: extent(a) for a in (*form.rows, form.lane, *form.sums)}
+    first, n = shape.rows[0], extent(shape.rows[0])
+    whole = {a: extent(a) for a in (*shape.rows, shape.lane, *shape.sums)}
     counts = [k for k in range(1, n // COSTS.min_block_rows + 1) if n % k == 0] or [1]
     near = [k for k in counts if _bytes(d, {**whole, first: n // k}, constants) <= target.l2 // 2] or counts[-1:]
     count = next((k for k in near if k % target.cores == 0), next((k for k in near if k >= target.cores), near[-1]))

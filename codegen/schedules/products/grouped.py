@@ -33,37 +33,37 @@ from aot.codegen.schedules.request import Fused, Request, ScheduleChoice
 from aot.codegen.target import Target
 
 
-def grouped(request: Request, form: MatmulShape) -> ScheduleChoice | None:
+def grouped(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
     """Return the schedule of a product in groups; None if groups are not adjacent in memory.
 
     Groups that fill vectors alone have such a schedule with dots only.
     """
     d, lanes, target, constants = request.work, request.lanes, request.target, request.constants
-    channels = extent(form.lane)
-    if request.points or len(form.outer) != 1 or not form.rows or varies((form.lane, *form.outer, *form.sums)):
+    channels = extent(shape.lane)
+    if request.points or len(shape.outer) != 1 or not shape.rows or varies((shape.lane, *shape.outer, *shape.sums)):
         return None
-    (group,), out = form.outer, store(d)
+    (group,), out = shape.outer, store(d)
     fits = 1 < channels <= lanes and lanes % channels == 0 and extent(group) * channels % lanes == 0
-    if not fits or out.steps[group] != channels or out.steps[form.lane] != 1:
+    if not fits or out.steps[group] != channels or out.steps[shape.lane] != 1:
         return None
     body = reads(d, body=True)
-    weights, data = [x for x in body if x.moves(form.lane)], [x for x in body if not x.moves(form.lane)]
-    if len(weights) != 1 or not _packed(weights[0], form, group, constants):
+    weights, data = [x for x in body if x.moves(shape.lane)], [x for x in body if not x.moves(shape.lane)]
+    if len(weights) != 1 or not _packed(weights[0], shape, group, constants):
         return None
-    slides = _slides(form, body)
-    inner = [a for a in form.sums if a is not slides and any(x.steps[a] == 1 for x in data)]
+    slides = _slides(shape, body)
+    inner = [a for a in shape.sums if a is not slides and any(x.steps[a] == 1 for x in data)]
     written = [a for a in (*inner, slides) if a is not None]
-    sums = [*(a for a in form.sums if a not in written), *written]
-    plan = _plan(weights[0], form, group, [*(a for a in form.sums if a not in inner), *inner], lanes)
-    words = _words(d, form, group, inner, plan, target)
+    sums = [*(a for a in shape.sums if a not in written), *written]
+    plan = _plan(weights[0], shape, group, [*(a for a in shape.sums if a not in inner), *inner], lanes)
+    words = _words(d, shape, group, inner, plan, target)
     if not words and (
         channels == lanes or not all((x.steps[group] or lanes) * (lanes // channels) <= lanes for x in data)
     ):
         return None
     name = fresh("v", d)
-    lane_fused: Fused = ((name, (group.name, form.lane.name)),)
-    around, row_fused = loops_of(d, form.rows[:-1], lane_fused)
-    rows = [*around, form.rows[-1].name]
+    lane_fused: Fused = ((name, (group.name, shape.lane.name)),)
+    around, row_fused = loops_of(d, shape.rows[:-1], lane_fused)
+    rows = [*around, shape.rows[-1].name]
     window, shuffles = extent(slides) if slides is not None else 1, 1 if words else prod(map(extent, inner))
     # Besides accumulators: vectors of the pixels that these and the window read, weights, and patterns of shuffles.
     height = max(1, (target.registers - window - shuffles - 1) // 2)
@@ -71,7 +71,7 @@ def grouped(request: Request, form: MatmulShape) -> ScheduleChoice | None:
         fuse=lane_fused + row_fused,
         order=(*rows, name, *(a.name for a in sums)),
         tile=(
-            row_tile(form.rows[-1:], rows[-1], height, once=d.overwrites),
+            row_tile(shape.rows[-1:], rows[-1], height, once=d.overwrites),
             *(Tile(a.name, words, Tail.CUT) for a in inner if words),
         ),
         unroll=tuple(a.name for a in written),
@@ -83,9 +83,9 @@ def grouped(request: Request, form: MatmulShape) -> ScheduleChoice | None:
     return schedule, ()
 
 
-def _words(d: Definition, form: MatmulShape, group: Var, inner: list[Var], plan: Pack, target: Target) -> int:
+def _words(d: Definition, shape: MatmulShape, group: Var, inner: list[Var], plan: Pack, target: Target) -> int:
     """Return the elements of a word if dots sum the product, along the only axis in `inner`; else 0."""
-    factors = dot_factors(d.reduction, form.lane.name) if d.reduction is not None else None
+    factors = dot_factors(d.reduction, shape.lane.name) if d.reduction is not None else None
     if d.reduction is None or factors is None or len(inner) != 1 or scaled_sum(d.reduction) is not None:
         return 0
     kind, plan = factors[1].buffer.dtype, replace(plan, words=1)
@@ -95,27 +95,27 @@ def _words(d: Definition, form: MatmulShape, group: Var, inner: list[Var], plan:
         or (kind.is_float and is_guarded(d.reduction))
     ):
         return 0
-    lies = has_k_words(d, (inner[0],), plan, form.lane.name)
-    return elements_per_dot(kind) if lies and packs_lanes(d, plan, (group.name, form.lane.name)) else 0
+    lies = has_k_words(d, (inner[0],), plan, shape.lane.name)
+    return elements_per_dot(kind) if lies and packs_lanes(d, plan, (group.name, shape.lane.name)) else 0
 
 
-def _packed(w: Access, form: MatmulShape, group: Var, constants: frozenset[str]) -> bool:
-    return w.buffer.name in constants and packable(w, form.lane) and packable(w, group)
+def _packed(w: Access, shape: MatmulShape, group: Var, constants: frozenset[str]) -> bool:
+    return w.buffer.name in constants and packable(w, shape.lane) and packable(w, group)
 
 
-def _slides(form: MatmulShape, body: tuple[Access, ...]) -> Var | None:
+def _slides(shape: MatmulShape, body: tuple[Access, ...]) -> Var | None:
     """Return the axis of a short window that slides along the innermost rows, whose taps share loads; else None."""
-    steps = [x.steps for x in body if x.moves(form.rows[-1])]
-    short = [a for a in form.sums if extent(a) <= COSTS.max_unrolled_slide]
-    return next((a for a in reversed(short) if all(s[a] and s[a] == s[form.rows[-1]] for s in steps)), None)
+    steps = [x.steps for x in body if x.moves(shape.rows[-1])]
+    short = [a for a in shape.sums if extent(a) <= COSTS.max_unrolled_slide]
+    return next((a for a in reversed(short) if all(s[a] and s[a] == s[shape.rows[-1]] for s in steps)), None)
 
 
-def _plan(w: Access, form: MatmulShape, group: Var, sums: list[Var], lanes: int) -> Pack:
+def _plan(w: Access, shape: MatmulShape, group: Var, sums: list[Var], lanes: int) -> Pack:
     """Return the packing of weights: blocks of channels of several groups, and inside of them the axes `sums`."""
     assert w.load is not None
-    place = {a: n for n, a in enumerate((form.lane, *sums))}
+    place = {a: n for n, a in enumerate((shape.lane, *sums))}
     dims = [
         (place[i] if isinstance(i, Var) and i in place else -1, k) for k, i in enumerate(w.load.index) if i != group
     ]
     order, at = tuple(k for _, k in sorted(dims)), w.load.index.index
-    return Pack(w.buffer.name, order, at(form.lane), lanes, fused=at(group))
+    return Pack(w.buffer.name, order, at(shape.lane), lanes, fused=at(group))

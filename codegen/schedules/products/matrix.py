@@ -34,61 +34,61 @@ from aot.codegen.target import Target
 PANEL_BYTES = 256 << 10  # of columns that are arranged in words: an eighth of L2 of these processors; estimated
 
 
-def in_tiles(request: Request, form: MatmulShape) -> ScheduleChoice | None:
+def in_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
     """Return the schedule of a product that the target's tile registers can sum; None for others."""
     d, target, constants, shared = request.work, request.target, request.constants, request.points
     r = d.reduction
     assert r is not None
     if scaled_sum(r) is not None:
-        return _scaled(request, form)
+        return _scaled(request, shape)
     chains = is_chain_sum(r)
-    fits = target.abilities.tiles and r.init is None and (chains or not varies(form.sums))
+    fits = target.abilities.tiles and r.init is None and (chains or not varies(shape.sums))
     matrix, fused = None, Fused()
-    if fits and (chains or _is_large(form)):
-        matrix, fused = (matrix_form(r, form.lane), fused) if chains else _bytes(d, form)
-    axes = r.axes if chains else form.sums
-    plans = word_panels(d, form, constants, axes, 2 if fused else 1) if matrix is not None else ()
+    if fits and (chains or _is_large(shape)):
+        matrix, fused = (matrix_form(r, shape.lane), fused) if chains else _bytes(d, shape)
+    axes = r.axes if chains else shape.sums
+    plans = word_panels(d, shape, constants, axes, 2 if fused else 1) if matrix is not None else ()
     arranged = not plans and chains and not d.overwrites
-    if matrix is None or not form.rows or not (plans or arranged) or not _lies_well(d, form, matrix, plans):
+    if matrix is None or not shape.rows or not (plans or arranged) or not _lies_well(d, shape, matrix, plans):
         return None
     words = bool(plans) or is_arranged(matrix.w, axes) is not None
     sums = [a.name for a in axes]
     if fused:
         sums[-2:] = [matrix.axis.name]
-    loops, outside_fused = loops_of(d, form.outer, fused)
-    row, around, row_fused = _rows(d, form, matrix, constants)
+    loops, outside_fused = loops_of(d, shape.outer, fused)
+    row, around, row_fused = _rows(d, shape, matrix, constants)
     if row is None:
         return None
     fuse, parts = fused + outside_fused + row_fused, dict(row_fused).get(row, (row,))
-    line = _line(d, form, around) if not varies(axes) else None
+    line = _line(d, shape, around) if not varies(axes) else None
     skipped = _skipped(d, matrix, (*parts, line))
     if skipped is None and line is not None:
         line, skipped = None, _skipped(d, matrix, parts)
     if skipped is None:
         return None
     size, near = matrix.w.buffer.dtype.stored_bytes, target.l2 // 2
-    panels = prod(map(extent, form.sums)) * extent(form.lane) * size
-    data = prod(map(extent, form.rows)) * extent(matrix.axis) * size
+    panels = prod(map(extent, shape.sums)) * extent(shape.lane) * size
+    data = prod(map(extent, shape.rows)) * extent(matrix.axis) * size
     outside = not words or panels > min(data, near)
-    across, down = [form.lane.name], [*around, row]
+    across, down = [shape.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
-    fetched = outside and not shared and _are_fetched(form, target)
-    height = 2 * ROWS if words else prod(a.extent for a in form.rows if isinstance(a.extent, int))
-    tiled = [a for a in form.rows if a.name in parts]
+    fetched = outside and not shared and _are_fetched(shape, target)
+    height = 2 * ROWS if words else prod(a.extent for a in shape.rows if isinstance(a.extent, int))
+    tiled = [a for a in shape.rows if a.name in parts]
     few = varies(tiled) and not fills(tiled, height)
     tail = Tail.CUT if few else Tail.LAP  # one configuration: another one takes as long as some tiles
     rows = _whole_tiles(row, tiled) if d.overwrites else Tile(row, height, tail)
     alone = bool(shared or around) or (d.overwrites and rows.size != height)
-    columns = Tile(form.lane.name, 2 * ROWS, Tail.CUT)
+    columns = Tile(shape.lane.name, 2 * ROWS, Tail.CUT)
     terms = block_tile(matrix.axis) if chains else Tile(matrix.axis.name, matrix.terms, Tail.CUT)
     schedule = Schedule(
         fuse=fuse,
-        blocks=_row_blocks(row, form, data, near) if outside and plans and not alone else (),
+        blocks=_row_blocks(row, shape, data, near) if outside and plans and not alone else (),
         order=order,
         tile=(*([Tile(line, 2, Tail.LAP)] if line is not None else []), rows, columns, terms),
         skip_padding=skipped,
         matrix=row,
-        lanes=(form.lane.name, ROWS),
+        lanes=(shape.lane.name, ROWS),
         pack=plans,
         prefetch=next((p.operand for p in plans if fetched), None),
         prefetch_level=2 if fetched else 1,
@@ -106,74 +106,74 @@ def _whole_tiles(row: str, rows: list[Var]) -> Tile:
     return Tile(row, height or 2 * ROWS, Tail.LAP if height else Tail.CUT)
 
 
-def _row_blocks(row: str, form: MatmulShape, data: int, near: int) -> tuple[tuple[str, int], ...]:
+def _row_blocks(row: str, shape: MatmulShape, data: int, near: int) -> tuple[tuple[str, int], ...]:
     """Return equal blocks of rows, each of at most `near` bytes of `data`, that all panels read from L2 in turn."""
-    if varies(form.rows) or data <= near:
+    if varies(shape.rows) or data <= near:
         return ()
-    tiles, count = -(-prod(map(extent, form.rows)) // (2 * ROWS)), -(-data // near)
+    tiles, count = -(-prod(map(extent, shape.rows)) // (2 * ROWS)), -(-data // near)
     return ((row, 2 * ROWS * -(-tiles // count)),)
 
 
-def _are_fetched(form: MatmulShape, target: Target) -> bool:
+def _are_fetched(shape: MatmulShape, target: Target) -> bool:
     """True if panels come from a far L3, and several tiles of rows use one while the next one is fetched."""
-    rows = prod(map(extent, form.rows))
-    return not target.near_l3 and not varies(form.rows) and rows > 2 * ROWS
+    rows = prod(map(extent, shape.rows))
+    return not target.near_l3 and not varies(shape.rows) and rows > 2 * ROWS
 
 
-def _scaled(request: Request, form: MatmulShape) -> ScheduleChoice | None:
+def _scaled(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
     """Return the schedule of a sum of scaled bytes; None if steps have few terms, or rows are few."""
     d, target, constants = request.work, request.target, request.constants
-    r, steps = d.reduction, step_axis(d, form)
+    r, steps = d.reduction, step_axis(d, shape)
     assert r is not None
-    if not target.abilities.tiles or r.init is not None or varies(form.sums) or not _is_large(form) or steps is None:
+    if not target.abilities.tiles or r.init is not None or varies(shape.sums) or not _is_large(shape) or steps is None:
         return None
-    matrix, factors, inner = matrix_form(r, form.lane, steps), dot_factors(r, form.lane.name), form.sums[1:]
+    matrix, factors, inner = matrix_form(r, shape.lane, steps), dot_factors(r, shape.lane.name), shape.sums[1:]
     if matrix is None or factors is None or not has_equal_steps(r, steps) or not is_k_contiguous(d, inner, factors[0]):
         return None
-    few, plans = field_axes(d, form), word_panels(d, form, constants, form.sums)
+    few, plans = field_axes(d, shape), word_panels(d, shape, constants, shape.sums)
     if not any(p.operand == matrix.w.buffer.name and p.words for p in plans):
         return None
-    row, around, row_fused = _rows(d, form, matrix, constants)
+    row, around, row_fused = _rows(d, shape, matrix, constants)
     if row is None:
         return None
-    loops, outside_fused = loops_of(d, form.outer, row_fused)
-    tiled = [a for a in form.rows if a.name in dict(row_fused).get(row, (row,))]
-    tail = Tail.CUT if varies(form.rows) else Tail.LAP
+    loops, outside_fused = loops_of(d, shape.outer, row_fused)
+    tiled = [a for a in shape.rows if a.name in dict(row_fused).get(row, (row,))]
+    tail = Tail.CUT if varies(shape.rows) else Tail.LAP
     terms = Tile(inner[-1].name, elements_per_dot(matrix.w.dtype) if few else matrix.terms, Tail.CUT)
     schedule = Schedule(
         fuse=row_fused + outside_fused,
-        order=(*loops, form.lane.name, *around, row, *(a.name for a in form.sums)),
+        order=(*loops, shape.lane.name, *around, row, *(a.name for a in shape.sums)),
         tile=(
             _whole_tiles(row, tiled) if d.overwrites else Tile(row, 2 * ROWS, tail),
-            Tile(form.lane.name, 2 * ROWS, Tail.CUT),
+            Tile(shape.lane.name, 2 * ROWS, Tail.CUT),
             *(Tile(a.name, extent(a), Tail.CUT) for a in few),
             terms,
         ),
         matrix=row,
-        lanes=(form.lane.name, ROWS),
+        lanes=(shape.lane.name, ROWS),
         pack=plans,
         dots=inner[-1].name,
         scaled_steps=steps.name,
-        parallel=None if request.points else (*loops, form.lane.name)[0],
+        parallel=None if request.points else (*loops, shape.lane.name)[0],
     )
     return schedule, (
         lambda: f"tile registers: rows {row}, a sum of {matrix.terms} terms for each step of {steps.name}",
     )
 
 
-def _bytes(d: Definition, form: MatmulShape) -> tuple[MatrixForm | None, Fused]:
+def _bytes(d: Definition, shape: MatmulShape) -> tuple[MatrixForm | None, Fused]:
     """Return the form of a sum of bytes; its blocks run along columns of a window and channels if they are fewer so.
 
     These two axes of the sum are then fused.
     """
     r = d.reduction
     assert r is not None
-    alone = matrix_form(r, form.lane, form.sums[-1])
-    if len(form.sums) < 2 or any(b.axis in form.sums[-2:] and _is_passed(b) for b in padding_terms(d)):
+    alone = matrix_form(r, shape.lane, shape.sums[-1])
+    if len(shape.sums) < 2 or any(b.axis in shape.sums[-2:] and _is_passed(b) for b in padding_terms(d)):
         return alone, ()
-    outer, inner = form.sums[-2:]
+    outer, inner = shape.sums[-2:]
     n, across = extent(inner), Var(fresh("kc", d), extent(outer) * extent(inner))
-    both = matrix_form(r, form.lane, across)
+    both = matrix_form(r, shape.lane, across)
     if both is None or (alone is not None and extent(outer) * n // alone.terms <= extent(across) // both.terms):
         return alone, ()
     index = tuple(rewrite(i, {outer: across // n, inner: across % n}) for i in both.x.index)
@@ -182,16 +182,16 @@ def _bytes(d: Definition, form: MatmulShape) -> tuple[MatrixForm | None, Fused]:
     return both, ((across.name, (outer.name, inner.name)),)
 
 
-def _is_large(form: MatmulShape) -> bool:
+def _is_large(shape: MatmulShape) -> bool:
     """True if rows and columns of a sum of bytes fill tiles enough to be faster than vectors."""
-    return extent(form.lane) >= ROWS and prod(map(extent, form.rows)) >= MIN_ROWS
+    return extent(shape.lane) >= ROWS and prod(map(extent, shape.rows)) >= MIN_ROWS
 
 
-def _line(d: Definition, form: MatmulShape, around: list[str]) -> str | None:
+def _line(d: Definition, shape: MatmulShape, around: list[str]) -> str | None:
     """Return the axis of picture lines, two of which fill both tiles where one line fills half of them; else None."""
-    if not around or varies(form.rows) or extent(form.rows[-1]) > ROWS or extent(form.rows[-2]) < 2:
+    if not around or varies(shape.rows) or extent(shape.rows[-1]) > ROWS or extent(shape.rows[-2]) < 2:
         return None
-    if d.overwrites and extent(form.rows[-2]) % 2:
+    if d.overwrites and extent(shape.rows[-2]) % 2:
         return None
     return around[-1]
 
@@ -212,9 +212,9 @@ def _is_passed(b: PaddingTerms) -> bool:
     return b.test is not None or b.share >= COSTS.min_skipped_share
 
 
-def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:
+def _lies_well(d: Definition, shape: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:
     """True if the rows' operand is contiguous within blocks, and columns are packed in words or may be, in panels."""
-    fused = found.axis not in form.sums  # by `_bytes`, which has looked at it
+    fused = found.axis not in shape.sums  # by `_bytes`, which has looked at it
     if not fused and not is_contiguous(found.x, found.axis, found.terms):
         return False
     if plans:
@@ -224,20 +224,20 @@ def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple
         return len(d.reduction.axes) == 1
     w = next(x for x in reads(d, body=True) if x.load == found.w)
     panel = extent(found.axis) * 2 * ROWS * found.w.buffer.dtype.stored_bytes
-    alone = len(d.reduction.axes) == 1 and len(form.rows) == 1 and not varies((*form.rows, form.lane, found.axis))
-    return alone and w.steps[form.lane] == 1 and panel <= PANEL_BYTES
+    alone = len(d.reduction.axes) == 1 and len(shape.rows) == 1 and not varies((*shape.rows, shape.lane, found.axis))
+    return alone and w.steps[shape.lane] == 1 and panel <= PANEL_BYTES
 
 
 def _rows(
-    d: Definition, form: MatmulShape, found: MatrixForm, constants: frozenset[str]
+    d: Definition, shape: MatmulShape, found: MatrixForm, constants: frozenset[str]
 ) -> tuple[str | None, list[str], Fused]:
     """Return the axis of rows, the loops around it, and what is fused: rows at equal distances are one axis."""
     x = [a for a in reads(d, body=True) if a.load == found.x]
-    if len(form.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(form.rows)):
+    if len(shape.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(shape.rows)):
         name = fresh("p", d)
-        return name, [], ((name, tuple(a.name for a in form.rows)),)
-    if not form.rows:
+        return name, [], ((name, tuple(a.name for a in shape.rows)),)
+    if not shape.rows:
         return None, [], ()
-    row = tiled_rows(d, form, constants)
+    row = tiled_rows(d, shape, constants)
     even = all(coefficient(a.at, row) is not None for a in x)
-    return (row.name if even else None), [a.name for a in form.rows if a is not row], ()
+    return (row.name if even else None), [a.name for a in shape.rows if a is not row], ()

@@ -80,83 +80,83 @@ HALF_TERMS = 64  # products of f16 that are summed in f16: 128 would err twice a
 def product(request: Request) -> tuple[Schedule | None, Reasons]:
     """Return the schedule of a product; None if no output axis serves as lanes."""
     d, target = request.work, request.target
-    form = matmul_shape(d, request.constants, request.points, request.lanes, target.abilities.sums_pairs)
-    if form is None:
+    shape = matmul_shape(d, request.constants, request.points, request.lanes, target.abilities.sums_pairs)
+    if shape is None:
         return None, ()
-    shape: Reasons = (lambda: _shape_text(d, form),)
-    found = in_tiles(request, form)
+    summary: Reasons = (lambda: _shape_text(d, shape),)
+    found = in_tiles(request, shape)
     if found is None and is_chain_sum(d.reduction):
-        found = chain_tiles(request, form)
-    found = found or grouped(request, form)
-    if found is None and is_thin(d, form):
+        found = chain_tiles(request, shape)
+    found = found or grouped(request, shape)
+    if found is None and is_thin(d, shape):
         thin = f"fewer than {COSTS.min_product_lanes} iterations for lanes, and the sum runs along memory"
-        return None, (*shape, lambda: thin)
-    schedule, reasons = found or (window(request, form) if form.window else in_register_tiles(request, form))
-    return schedule, shape + reasons
+        return None, (*summary, lambda: thin)
+    schedule, reasons = found or (window(request, shape) if shape.window else in_register_tiles(request, shape))
+    return schedule, summary + reasons
 
 
-def _shape_text(d: Definition, form: MatmulShape) -> str:
-    kind = "windows over channels" if form.window else "a product"
-    roles = {"rows": form.rows, "outside": form.outer, "sums": form.sums}
+def _shape_text(d: Definition, shape: MatmulShape) -> str:
+    kind = "windows over channels" if shape.window else "a product"
+    roles = {"rows": shape.rows, "outside": shape.outer, "sums": shape.sums}
     parts = (f"{role} {' '.join(f'{a.name}:{extent(a)}' for a in axes)}" for role, axes in roles.items() if axes)
-    return f"{d.out.name}: {kind}: lanes {form.lane.name}:{extent(form.lane)}, {', '.join(parts)}"
+    return f"{d.out.name}: {kind}: lanes {shape.lane.name}:{extent(shape.lane)}, {', '.join(parts)}"
 
 
-def in_register_tiles(request: Request, form: MatmulShape) -> ScheduleChoice:
+def in_register_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
     """Return the schedule of a product in register tiles of rows by vectors of columns."""
     d, target, constants, shared = request.work, request.target, request.constants, request.points
-    halves = takes_halves(d, form, target)
-    width = width_of(extent(form.lane), request.lanes * (1 + halves))
-    loops, loop_reasons = product_loops(d, form, width, target, constants)
-    steps = None if halves else step_axis(d, form)
+    halves = takes_halves(d, shape, target)
+    width = width_of(extent(shape.lane), request.lanes * (1 + halves))
+    loops, loop_reasons = product_loops(d, shape, width, target, constants)
+    steps = None if halves else step_axis(d, shape)
     scaled = steps is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
-    depth = 0 if len(loops.rows) > 1 else column_bytes(d, form, steps)
-    cores, resident = 1 if shared or form.outer else target.cores, register_vectors(d, form, steps)
-    rows = loops.count(loops.tiled, form)
-    inner = tuple(a for n in loops.axes(loops.innermost) for a in form.sums if a.name == n)
-    in_pairs = takes_pairs(d, form) or len(field_axes(d, form)) > 0
-    row = 1 if in_pairs else row_terms(d, form, prod(map(extent, inner)), target)
+    depth = 0 if len(loops.rows) > 1 else column_bytes(d, shape, steps)
+    cores, resident = 1 if shared or shape.outer else target.cores, register_vectors(d, shape, steps)
+    rows = loops.count(loops.tiled, shape)
+    inner = tuple(a for n in loops.axes(loops.innermost) for a in shape.sums if a.name == n)
+    in_pairs = takes_pairs(d, shape) or len(field_axes(d, shape)) > 0
+    row = 1 if in_pairs else row_terms(d, shape, prod(map(extent, inner)), target)
     tile = Product(
-        rows, extent(form.lane), width, depth, cores, resident, 1 + scaled, row, has_code=len(loops.rows) < 2
+        rows, extent(shape.lane), width, depth, cores, resident, 1 + scaled, row, has_code=len(loops.rows) < 2
     )
-    word_bytes = _row_words(request, form, inner) if width == BLOCK_COLUMNS and rows > 1 else 0
+    word_bytes = _row_words(request, shape, inner) if width == BLOCK_COLUMNS and rows > 1 else 0
     height, vectors = tile_of(tile, target)
     if word_bytes:
-        height, vectors = row_word_tile_of(rows, tile_count(extent(form.lane), width), target, word_bytes)
-    if _are_streamed(d, form, loops, target):
+        height, vectors = row_word_tile_of(rows, tile_count(extent(shape.lane), width), target, word_bytes)
+    if _are_streamed(d, shape, loops, target):
         vectors = COSTS.streamed_vectors
     columns = width * vectors
-    outside, order = _order(d, form, loops, height, columns, target)
-    terms, plans = _dots(d, form, inner, _packs(d, form, constants, columns), target)
+    outside, order = _order(d, shape, loops, height, columns, target)
+    terms, plans = _dots(d, shape, inner, _packs(d, shape, constants, columns), target)
     if word_bytes:
         plans = tuple(replace(p, word_bytes=word_bytes) for p in plans)
     whole = terms > 0 and scaled  # steps add up integers
-    run = _run_axis(d, form, terms, target)
+    run = _run_axis(d, shape, terms, target)
     alone = not (loops.outer or shared)  # no loops are around those of the product's own tiles
-    blocks = cache_blocks(d, form, loops, columns, outside, target) if alone and (outside or not whole) else ()
-    if (near := near_rows(d, form, loops, outside, target)) and alone:
-        blocks, order = near, (form.lane.name, *loops.rows, *loops.sums)
+    blocks = cache_blocks(d, shape, loops, columns, outside, target) if alone and (outside or not whole) else ()
+    if (near := near_rows(d, shape, loops, outside, target)) and alone:
+        blocks, order = near, (shape.lane.name, *loops.rows, *loops.sums)
     # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
-    epilogue = has_time_for_epilogue(form, target) and terms != UNROLLED_DOT_TERMS[DType.I16] and not halves
+    epilogue = has_time_for_epilogue(shape, target) and terms != UNROLLED_DOT_TERMS[DType.I16] and not halves
     unrolled = HALF_TERMS if halves else max(row, COSTS.fetch_steps if epilogue else 1)
-    fetched = outside and columns < extent(form.lane) and _has_many_rows(form)
+    fetched = outside and columns < extent(shape.lane) and _has_many_rows(shape)
     # Of dots those of i16 alone: bytes take half of the memory, and gained nothing.
-    pairs = terms == UNROLLED_DOT_TERMS[DType.I16] and not (scaled or field_axes(d, form) or varies(form.rows))
+    pairs = terms == UNROLLED_DOT_TERMS[DType.I16] and not (scaled or field_axes(d, shape) or varies(shape.rows))
     panels = fetched and len(plans) == 1 and (pairs or not terms)
     further = outside and alone and len(plans) == 1 and not (blocks or terms or len(loops.rows) > 1)
-    within = prefetch_within(d, form, columns, target) if further else None
-    streamed = None if plans or len(loops.sums) > 1 else operand_across_pages(d, form, constants, target)
+    within = prefetch_within(d, shape, columns, target) if further else None
+    streamed = None if plans or len(loops.sums) > 1 else operand_across_pages(d, shape, constants, target)
     schedule = Schedule(
         fuse=loops.fuse,
         blocks=blocks,
         order=order,
         tile=(
-            *_row_tiles(d, form, loops, height, fetched, dict(blocks)),
-            Tile(form.lane.name, columns, Tail.CUT),
-            *_sum_tiles(d, form, loops.innermost, terms, unrolled, run),
+            *_row_tiles(d, shape, loops, height, fetched, dict(blocks)),
+            Tile(shape.lane.name, columns, Tail.CUT),
+            *_sum_tiles(d, shape, loops.innermost, terms, unrolled, run),
         ),
         skip_padding=tuple(b.axis.name for b in loops.skipped),
-        lanes=(form.lane.name, width),
+        lanes=(shape.lane.name, width),
         pack=plans,
         prefetch=plans[0].operand if within is not None or panels else streamed,
         prefetch_within=within,
@@ -165,108 +165,108 @@ def in_register_tiles(request: Request, form: MatmulShape) -> ScheduleChoice:
         halves=loops.innermost if halves else None,
         dots=loops.innermost if terms else None,
         prefetch_epilogue=epilogue,
-        prefetch_level=2 if pairs or streamed is not None else prefetch_level(form, target),
+        prefetch_level=2 if pairs or streamed is not None else prefetch_level(shape, target),
         parallel=None if shared else order[0],
     )
-    return schedule, (*loop_reasons, partial(tile_text, tile, target), partial(panels_text, d, form, target))
+    return schedule, (*loop_reasons, partial(tile_text, tile, target), partial(panels_text, d, shape, target))
 
 
-def _row_words(request: Request, form: MatmulShape, inner: tuple[Var, ...]) -> int:
+def _row_words(request: Request, shape: MatmulShape, inner: tuple[Var, ...]) -> int:
     """Return the bytes of a word of a product of bytes whose data are loaded 16 at a time; 0 for other products."""
     d, abilities = request.work, request.target.abilities
     if d.reduction is None or not (abilities.multiplies_blocks or is_centred(d.reduction)):
         return 0
-    plans = _packs(d, form, request.constants, BLOCK_COLUMNS)
-    if len(plans) != 1 or not has_k_words(d, inner, plans[0], form.lane.name) or scaled_sum(d.reduction) is not None:
+    plans = _packs(d, shape, request.constants, BLOCK_COLUMNS)
+    if len(plans) != 1 or not has_k_words(d, inner, plans[0], shape.lane.name) or scaled_sum(d.reduction) is not None:
         return 0
     if is_centred(d.reduction):
         return WORD_BYTES
-    return BLOCK_BYTES if takes_blocks(d, plans[0], form.lane.name) else 0
+    return BLOCK_BYTES if takes_blocks(d, plans[0], shape.lane.name) else 0
 
 
-def _are_streamed(d: Definition, form: MatmulShape, loops: ProductLoops, target: Target) -> bool:
+def _are_streamed(d: Definition, shape: MatmulShape, loops: ProductLoops, target: Target) -> bool:
     """True if few rows multiply a dynamic number of columns by dots of pairs: these read long runs of two rows."""
     factors = (
-        dot_factors(d.reduction, form.lane.name) if target.abilities.sums_pairs and d.reduction is not None else None
+        dot_factors(d.reduction, shape.lane.name) if target.abilities.sums_pairs and d.reduction is not None else None
     )
-    if factors is None or not varies((form.lane,)) or not takes_rows(d, form.sums[-1], form.lane.name):
+    if factors is None or not varies((shape.lane,)) or not takes_rows(d, shape.sums[-1], shape.lane.name):
         return False
-    few = (loops.count(loops.tiled, form) + 1) * COSTS.streamed_vectors <= target.registers
-    return few and not varies(a for a in form.rows if a.name in loops.axes(loops.tiled))
+    few = (loops.count(loops.tiled, shape) + 1) * COSTS.streamed_vectors <= target.registers
+    return few and not varies(a for a in shape.rows if a.name in loops.axes(loops.tiled))
 
 
 def _order(
-    d: Definition, form: MatmulShape, loops: ProductLoops, height: int, columns: int, target: Target
+    d: Definition, shape: MatmulShape, loops: ProductLoops, height: int, columns: int, target: Target
 ) -> tuple[bool, tuple[str, ...]]:
     """Return True if the loop over panels encloses those over rows, and the order of all loops.
 
     Both give way to threads: the outermost loop shall have two units a core at least, if either has.
     """
-    panels = tile_count(extent(form.lane), columns)
+    panels = tile_count(extent(shape.lane), columns)
     if len(loops.rows) < 2:
-        first = tile_count(loops.count(loops.tiled, form), height)
-    elif varies(form.rows):
-        first = prod(extent(a) for a in form.rows if a.name != loops.tiled)
+        first = tile_count(loops.count(loops.tiled, shape), height)
+    elif varies(shape.rows):
+        first = prod(extent(a) for a in shape.rows if a.name != loops.tiled)
     else:
-        first = extent(form.rows[0])
-    outside = has_panels_outside(d, form, target)
+        first = extent(shape.rows[0])
+    outside = has_panels_outside(d, shape, target)
     enough = 2 * target.cores
     if not loops.outer and min(first, panels) < enough <= max(first, panels):
         outside = panels > first
-    if loops.outer and _shares_badly(form.outer, target) and first >= enough:
-        return False, (*loops.rows, *loops.outer, form.lane.name, *loops.sums)
-    inner = (form.lane.name, *loops.rows) if outside else (*loops.rows, form.lane.name)
+    if loops.outer and _shares_badly(shape.outer, target) and first >= enough:
+        return False, (*loops.rows, *loops.outer, shape.lane.name, *loops.sums)
+    inner = (shape.lane.name, *loops.rows) if outside else (*loops.rows, shape.lane.name)
     return outside, (*loops.outer, *inner, *loops.sums)
 
 
-def _has_many_rows(form: MatmulShape) -> bool:
+def _has_many_rows(shape: MatmulShape) -> bool:
     """True if a panel is used for so many rows that the next one can be fetched meanwhile."""
-    return not varies(form.sums) and prod(map(extent, form.rows)) >= COSTS.fetch_rows
+    return not varies(shape.sums) and prod(map(extent, shape.rows)) >= COSTS.fetch_rows
 
 
 def _row_tiles(
-    d: Definition, form: MatmulShape, loops: ProductLoops, height: int, fetched: bool, blocks: Mapping[str, int]
+    d: Definition, shape: MatmulShape, loops: ProductLoops, height: int, fetched: bool, blocks: Mapping[str, int]
 ) -> list[Tile]:
     """Return the tile of the rows, if there are any. `fetched`: panels are prefetched."""
-    tiled = [a for a in form.rows if a.name in loops.axes(loops.tiled)]
+    tiled = [a for a in shape.rows if a.name in loops.axes(loops.tiled)]
     once = d.overwrites or not blocks.keys().isdisjoint(loops.sums)
     count = blocks.get(loops.tiled, 0)
     return [row_tile(tiled, loops.tiled, height, few=fetched, once=once, count=count)] if loops.rows else []
 
 
 def _sum_tiles(
-    d: Definition, form: MatmulShape, inner: str, terms: int, steps: int, run: Var | None = None
+    d: Definition, shape: MatmulShape, inner: str, terms: int, steps: int, run: Var | None = None
 ) -> list[Tile]:
     """Return the tiles of the sum, whose innermost loop is `inner`. `terms`: those that dots unroll, 0 without dots.
 
     `steps`: those that are unrolled for loads or prefetches. `run`: as `_run_axis` returns it.
     """
     if terms:
-        few = field_axes(d, form)
+        few = field_axes(d, shape)
         if run is not None and few:
-            return [Tile(run.name, _run_steps(d, form, run), Tail.CUT), *_sum_tiles(d, form, inner, terms, steps)]
-        return [*(Tile(a.name, extent(a), Tail.CUT) for a in field_axes(d, form)), Tile(inner, terms, Tail.CUT)]
-    if takes_pairs(d, form):
+            return [Tile(run.name, _run_steps(d, shape, run), Tail.CUT), *_sum_tiles(d, shape, inner, terms, steps)]
+        return [*(Tile(a.name, extent(a), Tail.CUT) for a in field_axes(d, shape)), Tile(inner, terms, Tail.CUT)]
+    if takes_pairs(d, shape):
         return [Tile(inner, 2, Tail.CUT)]
     return [Tile(inner, steps, Tail.CUT)] if steps > 1 else []
 
 
-def _run_axis(d: Definition, form: MatmulShape, terms: int, target: Target) -> Var | None:
+def _run_axis(d: Definition, shape: MatmulShape, terms: int, target: Target) -> Var | None:
     """Return the outermost axis of a run of 16 bytes of data, whose words scaled dots take from a register; or None."""
     if not terms or d.reduction is None or scaled_sum(d.reduction) is None or not target.abilities.multiplies_lanes:
         return None
-    few = field_axes(d, form)
-    place = form.sums.index(few[0]) - 1 if few else len(form.sums) - 1
-    if place < 0 or form.sums[place] is step_axis(d, form):
+    few = field_axes(d, shape)
+    place = shape.sums.index(few[0]) - 1 if few else len(shape.sums) - 1
+    if place < 0 or shape.sums[place] is step_axis(d, shape):
         return None
-    axis = form.sums[place]
-    steps = _run_steps(d, form, axis)
+    axis = shape.sums[place]
+    steps = _run_steps(d, shape, axis)
     return axis if steps and extent(axis) % steps == 0 else None
 
 
-def _run_steps(d: Definition, form: MatmulShape, axis: Var) -> int:
+def _run_steps(d: Definition, shape: MatmulShape, axis: Var) -> int:
     """Return the steps of an axis that 16 bytes of data hold; 0 if these lie apart."""
-    factors = dot_factors(d.reduction, form.lane.name) if d.reduction is not None else None
+    factors = dot_factors(d.reduction, shape.lane.name) if d.reduction is not None else None
     data = None if factors is None else next((x for x in reads(d, body=True) if x.load == factors[0]), None)
     step = 0 if data is None else data.steps.get(axis) or 0
     return 0 if not step or ROW_BYTES % step else ROW_BYTES // step
@@ -279,24 +279,24 @@ def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
 
 
 def _dots(
-    d: Definition, form: MatmulShape, inner: tuple[Var, ...], plans: tuple[Pack, ...], target: Target
+    d: Definition, shape: MatmulShape, inner: tuple[Var, ...], plans: tuple[Pack, ...], target: Target
 ) -> tuple[int, tuple[Pack, ...]]:
     """Return the unrolled terms of a sum by dots, 0 without, and the packing of its weights.
 
     Dots of i16 are used only where there are those of bytes, too.
     """
-    factors = dot_factors(d.reduction, form.lane.name) if d.reduction is not None else None
+    factors = dot_factors(d.reduction, shape.lane.name) if d.reduction is not None else None
     kind = factors[1].buffer.dtype if factors is not None else None
     if d.reduction is None or kind is None or not target.abilities.dot_terms(kind):
         return 0, plans
     if kind.is_float and is_guarded(d.reduction):
         return 0, plans
     if scaled_sum(d.reduction) is not None:
-        steps = step_axis(d, form)
+        steps = step_axis(d, shape)
         if steps is None or steps in inner or not has_equal_steps(d.reduction, steps):
             return 0, plans
     plan = next((p for p in plans if p.operand == factors[1].buffer.name), None) if factors is not None else None
-    if plan is not None and has_k_words(d, inner, plan, form.lane.name):
+    if plan is not None and has_k_words(d, inner, plan, shape.lane.name):
         few = (
             packed_field(d.reduction) is not None
         )  # elements of a word alone, since their loop is inside of that of fields
@@ -304,11 +304,11 @@ def _dots(
         return terms, tuple(replace(p, words=len(inner)) if p == plan else p for p in plans)
     if plans or len(inner) != 1:
         return 0, plans
-    if takes_rows(d, inner[0], form.lane.name):
-        several = varies((*form.rows, form.lane, *inner))  # a loop for each size of the tile: little code for each
+    if takes_rows(d, inner[0], shape.lane.name):
+        several = varies((*shape.rows, shape.lane, *inner))  # a loop for each size of the tile: little code for each
         return elements_per_dot(kind) if several else UNROLLED_DOT_TERMS[kind], plans
-    return UNROLLED_DOT_TERMS[kind] if has_k_paired_weights(d, inner[0], form.lane.name) else 0, plans
+    return UNROLLED_DOT_TERMS[kind] if has_k_paired_weights(d, inner[0], shape.lane.name) else 0, plans
 
 
-def _packs(d: Definition, form: MatmulShape, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
-    return packs(reads(d, body=True), form.lane, constants, width, form.sums, form.outer)
+def _packs(d: Definition, shape: MatmulShape, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
+    return packs(reads(d, body=True), shape.lane, constants, width, shape.sums, shape.outer)

@@ -61,10 +61,10 @@ def matmul_shape(
     return MatmulShape(lane, tuple(rows), tuple(outer), _sums(d, body, lane, pairs), window)
 
 
-def is_thin(d: Definition, form: MatmulShape) -> bool:
+def is_thin(d: Definition, shape: MatmulShape) -> bool:
     """True if lanes are better along the sum, because the axis of the lanes is short."""
-    along = (a for a in form.sums if any(x.steps.get(a) == 1 for x in reads(d, body=True)))
-    return extent(form.lane) < COSTS.min_product_lanes and any(extent(a) >= 2 * COSTS.min_product_lanes for a in along)
+    along = (a for a in shape.sums if any(x.steps.get(a) == 1 for x in reads(d, body=True)))
+    return extent(shape.lane) < COSTS.min_product_lanes and any(extent(a) >= 2 * COSTS.min_product_lanes for a in along)
 
 
 def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozenset[str]) -> bool:
@@ -101,24 +101,24 @@ def _sums(d: Definition, body: tuple[Access, ...], lane: Var, pairs: bool) -> tu
     return tuple(sorted(d.reduction.axes, key=lambda a: -steps[a]))
 
 
-def row_terms(d: Definition, form: MatmulShape, terms: int, target: Target) -> int:
+def row_terms(d: Definition, shape: MatmulShape, terms: int, target: Target) -> int:
     """Return the terms of a row that one vector holds, where instructions multiply by one of its lanes; else 1.
 
     `terms`: those of the innermost loop of the sum.
     """
-    r, inner = d.reduction, form.sums[-1]
-    if r is None or r.dtype is not DType.F32 or is_chain_sum(r) or varies(form.sums):
+    r, inner = d.reduction, shape.sums[-1]
+    if r is None or r.dtype is not DType.F32 or is_chain_sum(r) or varies(shape.sums):
         return 1
-    shared = [x for x in reads(d, body=True) if not x.moves(form.lane) and x.moves(inner)]
+    shared = [x for x in reads(d, body=True) if not x.moves(shape.lane) and x.moves(inner)]
     beside = bool(shared) and all(x.steps[inner] == 1 and x.buffer.dtype.compute is DType.F32 for x in shared)
-    lanes = target.lanes(DType.F32) * (2 if takes_halves(d, form, target) else 1)
+    lanes = target.lanes(DType.F32) * (2 if takes_halves(d, shape, target) else 1)
     return lanes if target.abilities.multiplies_lanes and beside and terms >= lanes else 1
 
 
-def takes_halves(d: Definition, form: MatmulShape, target: Target) -> bool:
+def takes_halves(d: Definition, shape: MatmulShape, target: Target) -> bool:
     """True if products of f16, of a known number of terms, are summed in f16 as long as a tile of the sum goes on."""
     r = d.reduction
-    if r is None or r.fn != "add" or not target.abilities.sums_half or varies(form.sums):
+    if r is None or r.fn != "add" or not target.abilities.sums_half or varies(shape.sums):
         return False
     factors = chain_factors(r)
     return factors is not None and all(x.buffer.dtype is DType.F16 for x in factors)

@@ -13,7 +13,7 @@ from aot.codegen.schedules.products.scaled import panel_bytes
 from aot.codegen.target import Target
 
 
-def prefetch_within(d: Definition, form: MatmulShape, width: int, target: Target) -> int | None:
+def prefetch_within(d: Definition, shape: MatmulShape, width: int, target: Target) -> int | None:
     """Return `Schedule.prefetch_within`; None without prefetching.
 
     It pays where a call reads more weights than its core's L2 keeps between inferences and L3 has the rest, and few
@@ -21,46 +21,46 @@ def prefetch_within(d: Definition, form: MatmulShape, width: int, target: Target
     """
     if not target.fetches_from_l3:
         return None
-    if varies((*form.sums, *form.rows, form.lane)) or prod(map(extent, form.rows)) > COSTS.stream_rows:
+    if varies((*shape.sums, *shape.rows, shape.lane)) or prod(map(extent, shape.rows)) > COSTS.stream_rows:
         return None
-    panel = prod(map(extent, form.sums)) * width * panel_bytes(d, form)
-    total, kept = panel * tile_count(extent(form.lane), width), target.l2 * 7 // 8
+    panel = prod(map(extent, shape.sums)) * width * panel_bytes(d, shape)
+    total, kept = panel * tile_count(extent(shape.lane), width), target.l2 * 7 // 8
     if not max(kept, panel) < total <= target.l3:
         return None
     return 0 if total > target.cores * target.l2 else kept // panel + 1
 
 
-def operand_across_pages(d: Definition, form: MatmulShape, constants: frozenset[str], target: Target) -> str | None:
+def operand_across_pages(d: Definition, shape: MatmulShape, constants: frozenset[str], target: Target) -> str | None:
     """Return the operand that may exceed L2 and whose next step of the sum lies in another page; None without one.
 
     Each step begins elsewhere, as in a product of keys that lie token by token: hardware follows fewer sequences than a
     sum has steps, and none into another page. So half of the memory's speed is lost without prefetches.
     """
-    k = form.sums[-1]
-    if varies(form.sums):
+    k = shape.sums[-1]
+    if varies(shape.sums):
         return None
     for x in reads(d, body=True):
         far = x.reach(k) * x.buffer.dtype.stored_bytes >= COSTS.page_bytes or x.steps[k] is None
-        large = varies((form.lane,)) or extent(form.lane) * extent(k) * x.buffer.dtype.stored_bytes > target.l2
-        if x.buffer.name not in constants and x.steps[form.lane] == 1 and far and large:
+        large = varies((shape.lane,)) or extent(shape.lane) * extent(k) * x.buffer.dtype.stored_bytes > target.l2
+        if x.buffer.name not in constants and x.steps[shape.lane] == 1 and far and large:
             return x.buffer.name
     return None
 
 
-def prefetch_level(form: MatmulShape, target: Target) -> int:
+def prefetch_level(shape: MatmulShape, target: Target) -> int:
     """Return the cache to prefetch into: L2 where few rows use a panel, as more lines are in flight than fit L1."""
-    near = target.fetches_near and (varies(form.rows) or prod(map(extent, form.rows)) > COSTS.single_use_rows)
+    near = target.fetches_near and (varies(shape.rows) or prod(map(extent, shape.rows)) > COSTS.single_use_rows)
     return 1 if near else 2
 
 
-def has_time_for_epilogue(form: MatmulShape, target: Target) -> bool:
+def has_time_for_epilogue(shape: MatmulShape, target: Target) -> bool:
     """True if there is time to fetch while a tile is summed.
 
     There is none where the strides of the rows would take registers that the tile needs. Little code does without.
     """
-    if varies((*form.sums, *form.rows)) or not target.machine.prefetches_rows or target.compact_code:
+    if varies((*shape.sums, *shape.rows)) or not target.machine.prefetches_rows or target.compact_code:
         return False
-    rows, steps = prod(map(extent, form.rows)), prod(map(extent, form.sums))
+    rows, steps = prod(map(extent, shape.rows)), prod(map(extent, shape.sums))
     if rows < COSTS.fetch_rows or steps < COSTS.epilogue_fetch_steps:
         return False
-    return extent(form.sums[-1]) % COSTS.fetch_steps == 0
+    return extent(shape.sums[-1]) % COSTS.fetch_steps == 0

@@ -274,8 +274,8 @@ def _keep_axis(inner: Builder, parameter: Node, whole: OutPort, axis: int) -> No
     """Let a part of `whole` come in with its axis, and be read without it."""
     shape = [1 if k == axis else n for k, n in enumerate(whole.shape)]
     port = parameter.out_port(0)
-    readers = port.get_destinations()
+    consumers = port.get_destinations()
     parameter.op = Parameter(whole.type.dtype, tuple(shape))
     part = inner.Squeeze(port, inner.const([axis], DType.I64))
-    for reader in readers:
-        reader.connect(part)
+    for consumer in consumers:
+        consumer.connect(part)

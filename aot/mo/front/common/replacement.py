@@ -51,22 +51,22 @@ class FrontReplacementSubgraph(FrontReplacementPattern):
 
     @staticmethod
     def replace_output_edges(graph: Graph, output_edges_match: Edges) -> None:
-        """Let the readers of old outputs read new ones, too; the old edges go with the old nodes."""
+        """Let the consumers of old outputs read new ones, too; the old edges go with the old nodes."""
         for old, new in output_edges_match.items():
             (old_id, old_out), (new_id, new_out) = map(FrontReplacementSubgraph.extract_port, (old, new))
-            for _, reader, edge in list(graph.out_edges(old_id, data=True)):
+            for _, consumer, edge in list(graph.out_edges(old_id, data=True)):
                 if edge["out"] != old_out:
                     continue
                 if edge.get("control_flow_edge") is True:
                     Node(graph, new_id).add_output_port(
                         f"control_flow_{new_out}", control_flow=True, skip_if_exist=True
                     )
-                    Node(graph, reader).add_input_port(
+                    Node(graph, consumer).add_input_port(
                         f"control_flow_{edge['in']}", control_flow=True, skip_if_exist=True
                     )
                 else:
                     Node(graph, new_id).add_output_port(new_out, skip_if_exist=True)
-                graph.add_edge(new_id, reader, **{**edge, "out": new_out})
+                graph.add_edge(new_id, consumer, **{**edge, "out": new_out})
 
     def input_edges_match(self, graph: Graph, match: Any, new_sub_graph: Any) -> Edges:
         """Return, for inputs of old nodes, the inputs of new ones that read the same; none by default."""

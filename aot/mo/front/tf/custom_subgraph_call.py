@@ -33,12 +33,12 @@ def merge_nodes(
             number = _input(merged, inputs_desc, name, edge["in"])
             merged.add_input_port(number, skip_if_exist=True)
             graph.add_edge(source, id, **merge_edge_props({"in": number, "out": edge["out"]}, edge))
-        for reader, edge in node.get_outputs():
-            if reader in own:
+        for consumer, edge in node.get_outputs():
+            if consumer in own:
                 continue
             number = numbers.setdefault((name, edge["out"]), _output(len(numbers), outputs_desc, name, edge["out"]))
             merged.add_output_port(number, skip_if_exist=True)
-            graph.add_edge(id, reader, **merge_edge_props({"in": edge["in"], "out": number}, edge))
+            graph.add_edge(id, consumer, **merge_edge_props({"in": edge["in"], "out": number}, edge))
     graph.remove_nodes_from([name for name in nodes_to_merge_names if name in graph])
     return merged
 
@@ -46,8 +46,8 @@ def merge_nodes(
 def _input(made: Node, described: Any, name: str, port: int) -> int:
     if described is None:
         return len(made.in_nodes())
-    for number, readers in enumerate(described):
-        if any(re.search(pattern, name) and port == wanted for pattern, wanted in readers):
+    for number, consumers in enumerate(described):
+        if any(re.search(pattern, name) and port == wanted for pattern, wanted in consumers):
             return number
     raise Error("inputs: each node that reads from outside is described, got input {} of {}", port, name)
 

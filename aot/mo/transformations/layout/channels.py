@@ -51,9 +51,9 @@ class ShuffleChannelPatternOptimization:
             if found and self._shuffles(*found):
                 first, divide, swap, join, last = found
                 source = first.in_port(0).get_source()
-                readers = last.out_port(0).get_connection()
+                consumers = last.out_port(0).get_connection()
                 join.out_port(0).disconnect()
-                readers.set_source(join.out_port(0))
+                consumers.set_source(join.out_port(0))
                 first.in_port(0).disconnect()
                 divide.in_port(0).disconnect()
                 divide.in_port(0).connect(source)

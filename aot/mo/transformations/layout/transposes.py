@@ -10,7 +10,7 @@ from aot.mo.graph.graph import Graph
 from aot.mo.implemented import transformation
 from aot.mo.ops.library import VALUES
 from aot.mo.transformations.layout.channels import TO_NHWC
-from aot.mo.transformations.nodes import add, chain, constant, name_of, nodes_of, only_reader, producer, value_of
+from aot.mo.transformations.nodes import add, chain, constant, name_of, nodes_of, only_consumer, producer, value_of
 from aot.mo.utils.arrays import int64_array
 from aot.mo.utils.error import Error
 
@@ -27,7 +27,9 @@ class FuseTransposesSequence:
     @staticmethod
     def _join(graph: Graph, first: Any) -> None:
         run = [first]
-        while (port := only_reader(run[-1])) is not None and port.node.soft_get("type") == "Transpose" and not port.idx:
+        while (
+            (port := only_consumer(run[-1])) is not None and port.node.soft_get("type") == "Transpose" and not port.idx
+        ):
             run.append(port.node)
         order = np.arange(len(first.in_port(0).data.get_shape()))
         for node in run:
@@ -35,15 +37,15 @@ class FuseTransposesSequence:
             if given is None:
                 raise Error("{}: the order of Transpose must be known, got none", name_of(node))
             order = order[int64_array(given)]
-        source, readers = first.in_port(0).get_source(), run[-1].out_port(0).get_connection()
+        source, consumers = first.in_port(0).get_source(), run[-1].out_port(0).get_connection()
         if np.array_equal(order, np.arange(len(order))):
-            readers.set_source(source)
+            consumers.set_source(source)
         elif len(run) > 1:
             made = constant(graph, int64_array(order), f"{name_of(first)}/order")
             first.in_port(1).disconnect()
             made.out_port(0).connect(first.in_port(1))
             made["infer"](made)
-            readers.set_source(first.out_port(0))
+            consumers.set_source(first.out_port(0))
         else:
             return
         graph.clean_up()

@@ -9,7 +9,7 @@ import numpy as np
 
 from aot.mo.graph.graph import Graph
 from aot.mo.implemented import transformation
-from aot.mo.transformations.nodes import add, constant, name_of, nodes_of, only_reader, producer
+from aot.mo.transformations.nodes import add, constant, name_of, nodes_of, only_consumer, producer
 from aot.mo.utils.arrays import int64_array, is_fully_defined, mo_array, shape_array
 
 
@@ -85,7 +85,7 @@ class PullReshapeThroughFQ:
             quantize = producer(reshape) if reshape is not None and reshape.soft_get("type") == "Reshape" else None
             if quantize is None or quantize.soft_get("type") != "FakeQuantize":
                 continue
-            alone = only_reader(quantize) is not None and only_reader(reshape) is not None
+            alone = only_consumer(quantize) is not None and only_consumer(reshape) is not None
             if alone and all(prod(map(int, quantize.in_port(i).data.get_shape())) == 1 for i in range(1, 5)):
                 self._pull(node, reshape, quantize)
 

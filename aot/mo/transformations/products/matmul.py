@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.mo.graph.graph import Graph
 from aot.mo.implemented import transformation
-from aot.mo.transformations.nodes import add, constant, name_of, nodes_of, only_reader, producer, value_of
+from aot.mo.transformations.nodes import add, constant, name_of, nodes_of, only_consumer, producer, value_of
 from aot.mo.utils.arrays import int64_array
 from aot.mo.utils.shape import new_shape_node_from_shape_nodes, node_to_get_shape_value_of_indices
 
@@ -50,7 +50,7 @@ class PullTransposeThroughFQUp:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Transpose"):
             quantize = producer(node)
-            if quantize.soft_get("type") != "FakeQuantize" or only_reader(quantize) is None:
+            if quantize.soft_get("type") != "FakeQuantize" or only_consumer(quantize) is None:
                 continue
             if producer(quantize).soft_get("type") == "Const":
                 self._pull(node, quantize)

@@ -64,7 +64,7 @@ class MulFakeQuantizeFuse:
 
 
 def _mark(node: Any, is_absorbed: bool) -> None:
-    """Count a reader that makes a node useless; the node may be left out if all of its readers do."""
+    """Count a consumer that makes a node useless; the node may be left out if all of its consumers do."""
     count = node.soft_get("quantized_to_fuse_count", 0) + is_absorbed
     node["quantized_to_fuse_count"] = count
     node["removable_before_quantize"] = count == len(node.out_port(0).get_destinations())
@@ -72,7 +72,7 @@ def _mark(node: Any, is_absorbed: bool) -> None:
 
 @transformation("middle.ReluQuantizeFuse")
 class ReluFakeQuantizeMark:
-    """ReLU before FakeQuantize gets `removable_before_quantize`: True if the input ranges of all readers begin at 0"""
+    """ReLU before FakeQuantize gets `removable_before_quantize`: True if all consumers' input ranges begin at 0"""
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="FakeQuantize"):
@@ -141,6 +141,6 @@ class FakeQuantizeFuse:
 
 
 def _only(port: Any) -> Any:
-    """Return the one reader of an output; None if there are none or several."""
+    """Return the one consumer of an output; None if there are none or several."""
     found = port.get_destinations()
     return found[0] if len(found) == 1 else None

@@ -125,18 +125,18 @@ class SplitConcatPairToInterpolate:
 
     @staticmethod
     def _concat(split: Any) -> Any:
-        """Return the one reader, if it is a Concat of all outputs in their order, each as often."""
+        """Return the one consumer, if it is a Concat of all outputs in their order, each as often."""
         if len(split.in_port(0).data.get_shape()) not in (4, 5):
             return None
         groups = [port.get_destinations() for port in split.out_ports().values()]
         places = [port.idx for group in groups for port in group]
-        readers = {port.node.id: port.node for group in groups for port in group}
-        if len(readers) != 1 or len({len(group) for group in groups}) != 1 or places != list(range(len(places))):
+        consumers = {port.node.id: port.node for group in groups for port in group}
+        if len(consumers) != 1 or len({len(group) for group in groups}) != 1 or places != list(range(len(places))):
             return None
-        (reader,) = readers.values()
-        sources = {source.node.id for i in reader.in_ports() if (source := source_of(reader, i)) is not None}
-        alone = len(sources) == (1 if reader.has_valid("axis") else 2)  # TensorFlow's has the axis as an input
-        return reader if reader.soft_get("type") == "Concat" and alone else None
+        (consumer,) = consumers.values()
+        sources = {source.node.id for i in consumer.in_ports() if (source := source_of(consumer, i)) is not None}
+        alone = len(sources) == (1 if consumer.has_valid("axis") else 2)  # TensorFlow's has the axis as an input
+        return consumer if consumer.soft_get("type") == "Concat" and alone else None
 
 
 @transformation("middle.UnsqueezeTileReshapeBlockToInterpolate")
@@ -208,9 +208,9 @@ class InterpolateSequenceToInterpolate:
     @staticmethod
     def _continues(first: Any, second: Any) -> bool:
         """True if nothing but `second` reads the values of `first`, and their attributes are equal."""
-        readers = [port.node.id for port in first.out_port(0).get_destinations()]
+        consumers = [port.node.id for port in first.out_port(0).get_destinations()]
         shape_too = 2 if first.has_and_set("maybe_part_of_sequence") else 1  # a ShapeOf that computes sizes
-        if second.id not in readers or len(readers) > shape_too:
+        if second.id not in consumers or len(consumers) > shape_too:
             return False
         version = first.get_opset()
         return version == second.get_opset() and all(

@@ -46,9 +46,9 @@ class InterpolateWithConcat:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Interpolate", version="opset1"):
-            concat = self._reader(node) if _has_constant_sizes(node) else None
+            concat = self._consumer(node) if _has_constant_sizes(node) else None
             while concat is not None and concat.soft_get("type") != "Concat":
-                concat = self._reader(concat) if concat.has_and_set("identity") else None
+                concat = self._consumer(concat) if concat.has_and_set("identity") else None
             if concat is None:
                 continue
             axes, axis = _axes(node), self.get_concat_axis(concat)
@@ -67,11 +67,11 @@ class InterpolateWithConcat:
         return held.value.item(0) if held is not None and held.has_valid("value") else None
 
     @staticmethod
-    def _reader(node: Any) -> Any:
+    def _consumer(node: Any) -> Any:
         """Return the only operation that reads a node, by output 0; None if there is another one."""
         found = [port for port in node.out_ports().values() if not port.disconnected()]
-        readers: list[Any] = found[0].get_destinations() if len(found) == 1 and found[0].idx == 0 else []
-        return readers[0].node if len(readers) == 1 else None
+        consumers: list[Any] = found[0].get_destinations() if len(found) == 1 and found[0].idx == 0 else []
+        return consumers[0].node if len(consumers) == 1 else None
 
     @staticmethod
     def _other_sources(concat: Any) -> list[Any]:
@@ -102,10 +102,10 @@ class InterpolateConcat:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Interpolate"):
-            readers = node.out_port(0).get_destinations()
-            if not _has_constant_sizes(node) or len(readers) != 1 or readers[0].node.soft_get("type") != "Concat":
+            consumers = node.out_port(0).get_destinations()
+            if not _has_constant_sizes(node) or len(consumers) != 1 or consumers[0].node.soft_get("type") != "Concat":
                 continue
-            concat, rank = readers[0].node, len(node.out_port(0).data.get_shape())
+            concat, rank = consumers[0].node, len(node.out_port(0).data.get_shape())
             axes = [int(axis) % rank for axis in _axes(node)]
             sources = [source for i in concat.in_ports() if (source := source_of(concat, i)) is not None]
             others = [source for source in sources if source.node.soft_get("type") != "Interpolate"]

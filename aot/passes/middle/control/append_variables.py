@@ -89,12 +89,12 @@ def _growing_variable(users: list[Node]) -> _GrowingVariable | None:
     read, assign = (next((n for n in users if isinstance(n.op, kind)), None) for kind in (Read, Assign))
     if len(users) != 2 or read is None or assign is None:
         return None
-    gather = next((n for n in _readers(read) if n.type == "Gather"), None)
+    gather = next((n for n in _consumers(read) if n.type == "Gather"), None)
     concat = assign.source(0).node
     before = (gather or read).out_port(0)
     if not isinstance(concat.op, Concat) or len(concat.in_ports()) != 2 or concat.source(0) is not before:
         return None
-    others = [n for n in (*_readers(read), *(_readers(gather) if gather else ())) if n not in (gather, concat)]
+    others = [n for n in (*_consumers(read), *(_consumers(gather) if gather else ())) if n not in (gather, concat)]
     if any(n.type != "ShapeOf" for n in others) or not (gather is None or _by_rows(gather)):
         return None
     new = concat.source(1).type.shape
@@ -119,7 +119,7 @@ def _is_empty(read: Node, axis: int) -> bool:
     return isinstance(shape[0], int) and not isinstance(shape[axis], int)
 
 
-def _readers(node: Node) -> list[Node]:
+def _consumers(node: Node) -> list[Node]:
     return [p.node for p in node.out_port(0).get_destinations()]
 
 
@@ -178,10 +178,10 @@ def _is_read_along(x: OutPort, turned: bool = False) -> bool:
 
     `turned`: the last two dimensions have changed places.
     """
-    readers = [p for p in x.get_destinations() if p.node.type not in ("Assign", "ShapeOf")]
-    if len(readers) != 1:
+    consumers = [p for p in x.get_destinations() if p.node.type not in ("Assign", "ShapeOf")]
+    if len(consumers) != 1:
         return False
-    node, idx = readers[0].node, readers[0].idx
+    node, idx = consumers[0].node, consumers[0].idx
     if node.type == "ScaledDotProductAttention":
         return idx == 1
     if isinstance(node.op, MatMul):
@@ -232,10 +232,10 @@ def _elements(shape: Shape) -> int:
 def _shapes(graph: Graph, g: _GrowingVariable, new: OutPort, sizes: OutPort) -> None:
     """Replace the shapes of the kept elements."""
     for node in (g.read, g.gather):
-        for reader in _readers(node) if node is not None else ():
-            if reader.type != "ShapeOf":
+        for consumer in _consumers(node) if node is not None else ():
+            if consumer.type != "ShapeOf":
                 continue
-            build = Builder(graph, reader.origin)
+            build = Builder(graph, consumer.origin)
             zero = build.const(0, DType.I64)
             batch = (sizes, SHOWN) if node is g.read else (new, 0)
             taken = {0: batch, g.axis: (sizes, PAST)}
@@ -246,7 +246,7 @@ def _shapes(graph: Graph, g: _GrowingVariable, new: OutPort, sizes: OutPort) -> 
                 for k, n in enumerate(g.shape)
             ]
             shape = build.Concat(*parts, axis=0)
-            kind = reader.out_port(0).type.dtype
+            kind = consumer.out_port(0).type.dtype
             shape = shape if kind is DType.I64 else build.Convert(shape, destination_type=kind)
-            reader.out_port(0).get_connection().set_source(shape)
-            graph.remove(reader)
+            consumer.out_port(0).get_connection().set_source(shape)
+            graph.remove(consumer)

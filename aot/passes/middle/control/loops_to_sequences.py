@@ -176,10 +176,10 @@ class _Step:
     def _part(self) -> OutPort | None:
         """Return the part of the input without its axis, [B, I]."""
         assert self.slice is not None
-        readers = [d.node for d in self.body.parameters[self.slice.parameter].out_port(0).destinations]
-        if len(readers) != 1 or not isinstance(readers[0].op, Squeeze):
+        consumers = [d.node for d in self.body.parameters[self.slice.parameter].out_port(0).destinations]
+        if len(consumers) != 1 or not isinstance(consumers[0].op, Squeeze):
             return None
-        port = readers[0].out_port(0)
+        port = consumers[0].out_port(0)
         return port if port.type.rank == 2 else None
 
     def port(self, parameter: int) -> OutPort:

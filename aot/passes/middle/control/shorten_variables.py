@@ -35,9 +35,9 @@ class ShortenVariables:
         for node in appends:
             build = Builder(graph, node.origin)
             node.in_port(0).connect(build.Convert(node.source(0), destination_type=DType.BF16))
-            readers = node.out_port(0).get_destinations()
+            consumers = node.out_port(0).get_destinations()
             whole = build.Convert(node.out_port(0), destination_type=DType.F32)
-            for port in readers:
+            for port in consumers:
                 op = port.node.op
                 if isinstance(op, AssignCarried):
                     port.node.op = replace(op, element_type=DType.BF16)

@@ -149,33 +149,33 @@ class _Loop:
             m = self.inputs.get(parameter)
             if m is None or m.axis is not None or parameter in self.edges or count is None:
                 continue
-            for reader in [d.node for d in port.get_destinations() if d.idx == 0]:
-                axis = self._read_axis(reader)
+            for consumer in [d.node for d in port.get_destinations() if d.idx == 0]:
+                axis = self._read_axis(consumer)
                 if axis is None or port.shape[axis] != count:
                     continue
-                made.append(self._slice(reader, port, m, axis))
+                made.append(self._slice(consumer, port, m, axis))
         if made:
             self._set(input_maps=(*self._op().input_maps, *made))
         return bool(made)
 
-    def _read_axis(self, reader: Node) -> int | None:
+    def _read_axis(self, consumer: Node) -> int | None:
         """Return the axis along which a node reads an element at the counter of iterations; None for other reads."""
-        if isinstance(reader.op, Gather) and not reader.op.batch_dims and self._is_counter(reader.source(1)):
-            axis = constant(reader.source(2))
-            rank = reader.source(0).type.rank
-            plain = axis is not None and not reader.source(1).type.rank
+        if isinstance(consumer.op, Gather) and not consumer.op.batch_dims and self._is_counter(consumer.source(1)):
+            axis = constant(consumer.source(2))
+            rank = consumer.source(0).type.rank
+            plain = axis is not None and not consumer.source(1).type.rank
             return int(axis.reshape(-1)[0]) % rank if plain and axis is not None else None
-        if isinstance(reader.op, StridedSlice) and reader.op.shrink_axis_mask[:1] == (1,):
-            op, begin = reader.op, reader.source(1)
+        if isinstance(consumer.op, StridedSlice) and consumer.op.shrink_axis_mask[:1] == (1,):
+            op, begin = consumer.op, consumer.source(1)
             plain = begin.shape == (1,) and not any((*op.begin_mask, *op.new_axis_mask, *op.ellipsis_mask))
             return 0 if plain and self._is_counter(begin) else None
         return None
 
-    def _slice(self, reader: Node, port: OutPort, m: InputMap, axis: int) -> InputMap:
+    def _slice(self, consumer: Node, port: OutPort, m: InputMap, axis: int) -> InputMap:
         shape = tuple(1 if k == axis else n for k, n in enumerate(port.shape))
-        build = Builder(self.body, reader.origin)
+        build = Builder(self.body, consumer.origin)
         part = build(Parameter(port.type.dtype, shape), name=f"{port.node.name}.part")
-        reader.out_port(0).replace_by(build.Squeeze(part, build.const([axis], DType.I64)))
+        consumer.out_port(0).replace_by(build.Squeeze(part, build.const([axis], DType.I64)))
         return InputMap(m.external, len(self.body.parameters) - 1, axis)
 
     def _is_counter(self, port: OutPort) -> bool:

@@ -110,11 +110,11 @@ def _is_read(node: Node) -> bool:
 
 def _exit_cost(port: OutPort, outside: Iterable[InPort], q: Order | None) -> int:
     cost, plain = 0, False
-    for reader in outside:
-        order = order_of(reader.node)
+    for consumer in outside:
+        order = order_of(consumer.node)
         if order is None:
-            plain = plain or (q is not None and not reads_any_order(reader, q))
-        elif _is_read(reader.node):  # the others only hold names
+            plain = plain or (q is not None and not reads_any_order(consumer, q))
+        elif _is_read(consumer.node):  # the others only hold names
             cost += int(not only_moves_ones(order, port.shape) if q is None else not _undoes(order, q, port.shape))
     return cost + int(plain and q is not None and not only_moves_ones(q, port.shape))
 
@@ -135,19 +135,19 @@ def _leave(port: OutPort, new: OutPort, q: Order, outside: list[InPort]) -> None
     """Connect consumers outside to the tensor in its old order."""
     node, back = port.node, inverse(q)
     build = Builder(node.graph, node.origin)
-    for reader in outside:
-        if order_of(reader.node) is None and reads_any_order(reader, q):
-            read_in_order(reader, new, q)
+    for consumer in outside:
+        if order_of(consumer.node) is None and reads_any_order(consumer, q):
+            read_in_order(consumer, new, q)
     plain = [d for d in outside if d.source is port and order_of(d.node) is None]
-    for reader in outside:
-        order = order_of(reader.node)
+    for consumer in outside:
+        order = order_of(consumer.node)
         if order is not None:
-            reader.node.out_port(0).replace_by(transposed(new, compose(back, order), build))
-            node.graph.remove(reader.node)
+            consumer.node.out_port(0).replace_by(transposed(new, compose(back, order), build))
+            node.graph.remove(consumer.node)
     if plain or port.names:
         restored = transposed(new, back, build)
-        for reader in plain:
-            reader.connect(restored)
+        for consumer in plain:
+            consumer.connect(restored)
         restored.add_tensor_names(port.names)
 
 

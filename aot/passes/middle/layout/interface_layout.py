@@ -54,9 +54,9 @@ def _change(graph: Graph, node: Node, order: Order) -> bool:
     if is_identity(order) or not isinstance(op, Parameter):
         return False
     port = node.out_port(0)
-    shape, readers = port.shape, port.get_destinations()
+    shape, consumers = port.shape, port.get_destinations()
     node.op = replace(op, shape=tuple(shape[i] for i in inverse(order)))
     restored = transposed(port, order, Builder(graph, node.origin))
-    for reader in readers:
-        reader.connect(restored)
+    for consumer in consumers:
+        consumer.connect(restored)
     return True

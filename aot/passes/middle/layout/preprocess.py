@@ -165,7 +165,7 @@ def _change(graph: Graph, node: Node, mean: Array | None, scale: Array | None, a
     if not isinstance(node.op, Parameter):
         return
     port, build = node.out_port(0), Builder(graph, node.origin)
-    readers, dtype, made = port.get_destinations(), port.type.dtype, port
+    consumers, dtype, made = port.get_destinations(), port.type.dtype, port
     if axis is not None:
         mean, scale = (_flipped(v, axis) for v in (mean, scale))
     if mean is not None:
@@ -177,8 +177,8 @@ def _change(graph: Graph, node: Node, mean: Array | None, scale: Array | None, a
         assert isinstance(count, int)
         order = build.const(np.arange(count)[::-1].copy(), DType.I64)
         made = build.Gather(made, order, build.const(np.asarray(axis), DType.I64))
-    for reader in readers:
-        reader.connect(made)
+    for consumer in consumers:
+        consumer.connect(made)
 
 
 def _flipped(values: Array | None, axis: int) -> Array | None:
