@@ -47,9 +47,9 @@ class BeamSearch(EncoderDecoderLoop):
         if made.sampling != GREEDY:
             raise UsageError("--beams: chooses by probabilities alone, got rules of sampling")
         logits, going, ended = self.feed(ids)[None], [Beam((), 0.0, 0)], list[Beam]()
-        while going and len(going[0].tokens) < made.most:
+        while going and len(going[0].tokens) < made.max_tokens:
             found = self._best(logits, going, self._count * max(2, 1 + len(made.stop)))
-            last = [len(beam.tokens) == made.most or beam.tokens[-1] in made.stop for beam in found]
+            last = [len(beam.tokens) == made.max_tokens or beam.tokens[-1] in made.stop for beam in found]
             ended += [beam for beam, is_last in zip(found[: self._count], last, strict=False) if is_last]
             ended = sorted(ended, key=lambda beam: -beam.score)[: self._count]
             going = [beam for beam, is_last in zip(found, last, strict=True) if not is_last][: self._count]

@@ -59,10 +59,10 @@ class EncoderDecoderLoop(TokenLoop):
         """
         self._request, self._source, self._rule = model.create_infer_request(), dict(source), rule
         self._output = logits_of(model.manifest)
-        words = model.outputs[self._output].shape[-1]
-        if not isinstance(words, int):
-            raise UsageError(f"{model.name}: must have a fixed number of words, got {words}")
-        self._words = words
+        vocab_size = model.outputs[self._output].shape[-1]
+        if not isinstance(vocab_size, int):
+            raise UsageError(f"{model.name}: must have a vocabulary of fixed size, got {vocab_size}")
+        self._vocab_size = vocab_size
         if SOURCE_IDS in self._source:
             self._check("source", self._source[SOURCE_IDS].ravel().tolist())
         self._rows = {ROWS: np.zeros(1, np.int32)} if any(t.name == ROWS for t in model.inputs) else {}
@@ -74,26 +74,26 @@ class EncoderDecoderLoop(TokenLoop):
         return tuple(self._tokens)
 
     def feed(self, ids: Sequence[int]) -> Array:
-        """Append tokens and return the logits [words] after the last one; UsageError for others."""
+        """Append tokens and return the logits [vocabulary] after the last one; UsageError for others."""
         self._check("feed", ids)
         found = self._fed(np.array([ids], np.int64))
         self._tokens += ids
         return found[0, -1]
 
     def _fed(self, ids: Array) -> Array:
-        """Append tokens [rows, length] and return logits [rows, length or 1, words]."""
+        """Append tokens [rows, length] and return logits [rows, length or 1, vocabulary]."""
         found = self._request.infer({**self._source, IDS: ids, **self._rows})
         self._source |= {name: cut(self._source[name]) for name, cut in READ.items() if name in self._source}
-        return found[self._output].reshape(len(ids), -1, self._words)
+        return found[self._output].reshape(len(ids), -1, self._vocab_size)
 
     def _check(self, what: str, ids: Sequence[int]) -> None:
         """Raise UsageError unless these are tokens, one or more."""
-        if not ids or not all(0 <= n < self._words for n in ids):
-            raise UsageError(f"{what}: tokens must be 0 to {self._words - 1}, got {list(ids)[:9]}")
+        if not ids or not all(0 <= n < self._vocab_size for n in ids):
+            raise UsageError(f"{what}: tokens must be 0 to {self._vocab_size - 1}, got {list(ids)[:9]}")
 
     def _continue(self, ids: Sequence[int], made: Continuation) -> None:
         sampler, logits = Sampler(made.sampling), self.feed(ids)
-        while made.most > 0 and made.take(sampler.choose(self._ruled(logits))):
+        while made.max_tokens > 0 and made.take(sampler.choose(self._ruled(logits))):
             logits = self.feed(made.tokens[-1:])
 
     def _ruled(self, logits: Array) -> Array:

@@ -2,7 +2,7 @@
 
 batch = Batch(model)
 batch.add(generator)            a sequence that has been fed becomes the last row
-batch.step([7, 7, 40])          a token for each row; logits [rows, words]
+batch.step([7, 7, 40])          a token for each row; logits [rows, vocabulary]
 batch.remove(0)                 the last row takes its place
 """
 
@@ -58,7 +58,7 @@ class Batch:
             self._lengths[row] = last
 
     def step(self, ids: Sequence[int]) -> Array:
-        """Append a token to each row and return the logits [rows, words] after them."""
+        """Append a token to each row and return the logits [rows, vocabulary] after them."""
         lengths = np.array(self._lengths, np.int64)[:, None]
         if len(ids) != len(lengths) or not ids:
             raise UsageError(f"batch: a token for each of {len(lengths)} rows, one or more, got {len(ids)}")

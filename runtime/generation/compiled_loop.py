@@ -49,7 +49,7 @@ class CompiledLoop(TokenLoop):
         last = max(len(ids) - 1, 0) // CHUNK * CHUNK
         for start in range(0, last, CHUNK):  # between chunks, signals are handled
             self._run(ids[start : start + CHUNK], 0)
-        self._run(ids[last:], made.most)
+        self._run(ids[last:], made.max_tokens)
         if raised:
             raise raised[0]
 

@@ -26,8 +26,10 @@ class Drafting(TokenLoop):
 
     def __init__(self, large: Generator, small: Generator, ahead: int = AHEAD) -> None:
         """`ahead`: tokens that are proposed for a call, 1 or more. UsageError for models that do not go together."""
-        if large.words != small.words:
-            raise UsageError(f"draft: must have {large.words} words, as the large model has, got {small.words}")
+        if large.vocab_size != small.vocab_size:
+            raise UsageError(
+                f"draft: must have {large.vocab_size} tokens, as the large model has, got {small.vocab_size}"
+            )
         if not large.gives_all_logits:
             raise UsageError("draft: the large model must give all logits, as by --all-logits, got the last")
         if ahead < 1:
@@ -37,10 +39,10 @@ class Drafting(TokenLoop):
 
     def _continue(self, ids: Sequence[int], made: Continuation) -> None:
         sampler, logits = Sampler(made.sampling), self.large.feed(ids)
-        goes_on = made.most > 0 and made.take(sampler.choose(logits))
+        goes_on = made.max_tokens > 0 and made.take(sampler.choose(logits))
         while goes_on:
             kept, token = len(self.large.tokens), made.tokens[-1]
-            drafts = self._proposals(token, min(self.ahead, made.most - len(made.tokens) - 1))
+            drafts = self._proposals(token, min(self.ahead, made.max_tokens - len(made.tokens) - 1))
             rows = self.large.feed_all([token, *drafts])
             agreed = 0
             try:

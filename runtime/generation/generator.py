@@ -46,8 +46,8 @@ class Generator(TokenLoop):
                 "generate: a language model must keep keys and values in variables, got a model without state"
             )
         self._output = logits_of(model.manifest)
-        words = model.outputs[self._output].shape[-1:]
-        self._words = next((n for n in words if isinstance(n, int)), None)
+        sizes = model.outputs[self._output].shape[-1:]
+        self._vocab_size = next((n for n in sizes if isinstance(n, int)), None)
         self._tokens: list[int] = []
 
     @property
@@ -56,9 +56,9 @@ class Generator(TokenLoop):
         return tuple(self._tokens)
 
     @property
-    def words(self) -> int | None:
-        """Number of words, of which tokens are numbers; None if it varies."""
-        return self._words
+    def vocab_size(self) -> int | None:
+        """Size of the vocabulary: tokens are below it; None if it varies."""
+        return self._vocab_size
 
     @property
     def gives_all_logits(self) -> bool:
@@ -102,7 +102,7 @@ class Generator(TokenLoop):
 
         UsageError for bytes that do not fit the model, of which nothing is taken: the sequence stays as it was.
         """
-        self.replace(*unpacked(saved, self._model.manifest.variables, self._words))
+        self.replace(*unpacked(saved, self._model.manifest.variables, self._vocab_size))
 
     def replace(self, tokens: Sequence[int], states: Sequence[Array]) -> None:
         """Replace all tokens and their states, one of each variable; after an error there are none."""
@@ -118,7 +118,7 @@ class Generator(TokenLoop):
         self._tokens = list(tokens)
 
     def feed(self, ids: Sequence[int], chunk: int = CHUNK) -> Array:
-        """Append tokens and return the logits [words] after the last one; after an error none of them is kept.
+        """Append tokens and return the logits [vocabulary] after the last one; after an error none of them is kept.
 
         `chunk`: so many at a time (0: all).
         """
@@ -136,7 +136,7 @@ class Generator(TokenLoop):
         return logits[-1]
 
     def feed_all(self, ids: Sequence[int]) -> Array:
-        """Append tokens and return the logits [tokens, words] after each one, or the last (`gives_all_logits`)."""
+        """Append tokens and return the logits [tokens, vocabulary] after each one, or the last (`gives_all_logits`)."""
         self._check(ids)
         return self._step(list(ids))
 
@@ -144,14 +144,14 @@ class Generator(TokenLoop):
         """Raise UsageError unless these are tokens."""
         if not ids:
             raise UsageError("feed: needs one token or more, got none")
-        wrong = next((n for n in ids if n < 0 or (self._words is not None and n >= self._words)), None)
+        wrong = next((n for n in ids if n < 0 or (self._vocab_size is not None and n >= self._vocab_size)), None)
         if wrong is not None:
-            most = "the number of words" if self._words is None else self._words - 1
+            most = "the vocabulary's size" if self._vocab_size is None else self._vocab_size - 1
             raise UsageError(f"feed: tokens must be 0 to {most}, got {wrong}")
 
     def _continue(self, ids: Sequence[int], made: Continuation) -> None:
         sampler, logits = Sampler(made.sampling), self.feed(ids)
-        while made.most > 0 and made.take(sampler.choose(logits)):
+        while made.max_tokens > 0 and made.take(sampler.choose(logits)):
             logits = self.feed(made.tokens[-1:])
 
     def _step(self, ids: list[int]) -> Array:

@@ -57,7 +57,7 @@ class Sampler:
         self._random = np.random.Generator(np.random.PCG64(sampling.seed))
 
     def choose(self, logits: Logits) -> int:
-        """Return the next token for logits [words]; UsageError if none of them is a number."""
+        """Return the next token for logits [vocabulary]; UsageError if none of them is a number."""
         if np.isnan(logits).any():
             raise UsageError("sampling: logits must be numbers, got NaN")
         how, first = self._sampling, int(logits.argmax())

@@ -35,10 +35,10 @@ def packed(tokens: Sequence[int], states: Sequence[Array]) -> bytes:
     return stream.getvalue()
 
 
-def unpacked(saved: bytes, infos: Sequence[VariableInfo], words: int | None) -> tuple[list[int], list[Array]]:
+def unpacked(saved: bytes, infos: Sequence[VariableInfo], vocab_size: int | None) -> tuple[list[int], list[Array]]:
     """Return tokens and states; UsageError for bytes that are none of a sequence of a model with these variables.
 
-    `words`: tokens are below it.
+    `vocab_size`: tokens are below it.
     """
     try:
         tokens, *states = _arrays(saved, ["tokens", *(f"v{k}" for k in range(len(infos)))])
@@ -46,8 +46,8 @@ def unpacked(saved: bytes, infos: Sequence[VariableInfo], words: int | None) -> 
         raise UsageError(f"{RULE}, got other bytes") from error
     if tokens.dtype != np.int64 or tokens.ndim != 1:
         raise UsageError(f"{RULE}, got {tokens.dtype} {list(tokens.shape)} as tokens")
-    if len(tokens) and not (int(tokens.min()) >= 0 and (words is None or int(tokens.max()) < words)):
-        raise UsageError(f"{RULE}, got tokens {tokens.min()} to {tokens.max()} for {words} words")
+    if len(tokens) and not (int(tokens.min()) >= 0 and (vocab_size is None or int(tokens.max()) < vocab_size)):
+        raise UsageError(f"{RULE}, got tokens {tokens.min()} to {tokens.max()} for {vocab_size}")
     for info, state in zip(infos, states, strict=True):
         if state.dtype != numpy_dtype(info.tensor) or not _is_state(info, state.shape, len(tokens)):
             got = f"{state.dtype} {list(state.shape)}"

@@ -13,9 +13,9 @@ GREEDY = Sampling()
 
 @dataclass(slots=True)
 class Continuation:
-    """Up to `most` tokens behind a prompt, drawn by `sampling`; a token of `stop` is the last one."""
+    """Up to `max_tokens` tokens behind a prompt, drawn by `sampling`; a token of `stop` is the last one."""
 
-    most: int
+    max_tokens: int
     sampling: Sampling = GREEDY
     stop: frozenset[int] = frozenset()
     on_token: Callable[[int], object] | None = None
@@ -25,7 +25,7 @@ class Continuation:
         """Append a token and give it to `on_token`, which may end the text; True if another token follows."""
         self.tokens.append(token)
         ended = self.on_token is not None and self.on_token(token) is False
-        return not ended and token not in self.stop and len(self.tokens) < self.most
+        return not ended and token not in self.stop and len(self.tokens) < self.max_tokens
 
 
 class TokenLoop(ABC):
@@ -51,4 +51,4 @@ class TokenLoop(ABC):
 
     @abstractmethod
     def _continue(self, ids: Sequence[int], made: Continuation) -> None:
-        """Append `ids`, then tokens, if `made.most` is above 0: each one is taken, until no other follows."""
+        """Append `ids`, then tokens, if `made.max_tokens` is above 0: each one is taken, until no other follows."""

@@ -31,9 +31,9 @@ def read(path: Path) -> Graph:
     weights = Weights(container, Builder(graph))
     if weights.has(FACTORS):
         config = replace(config, divisors=tuple(weights.floats(FACTORS, config.rotated // 2).tolist()))
-    words = _rows(container, "token_embd.weight", config.width)
+    vocab_size = _rows(container, "token_embd.weight", config.width)
     positions = _rows(container, "position_embd.weight", config.width) if config.family.learned else None
-    Decoder(graph, config, weights, positions).build(words)
+    Decoder(graph, config, weights, positions).build(vocab_size)
     if weights.unread:
         names = ", ".join(map(repr, weights.unread[:SHOWN]))
         rule = "all tensors belong to the network"

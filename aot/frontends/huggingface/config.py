@@ -177,7 +177,7 @@ class Network:
     config: Config
     architecture: Architecture
     tied: bool
-    words: int
+    vocab_size: int
     positions: int
     most: int | None
     scheme: Scheme | None
@@ -201,9 +201,9 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     check_heads(config, v.file)
     tied = v.find("tie_word_embeddings", architecture.tied) is True
     places = v.integer("max_position_embeddings", 2048, most=MAX_TOKENS)
-    words = v.integer("vocab_size", most=1 << 31)
+    vocab_size = v.integer("vocab_size", most=1 << 31)
     most = places if config.family.learned else rotations.most_tokens(v)
-    return Network(config, architecture, tied, words, min(most or places, places), most, scheme_of(v))
+    return Network(config, architecture, tied, vocab_size, min(most or places, places), most, scheme_of(v))
 
 
 def _falcon(v: Values, a: Architecture) -> tuple[Values, Architecture]:

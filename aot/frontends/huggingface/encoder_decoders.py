@@ -74,9 +74,9 @@ def read(path: Path, config: Mapping[str, object]) -> Graph:
     facts, name = kind.facts(v), path.absolute().name
     graph = Graph(name=name, file=name)
     weights = Weights(path, v, kind.names(v), facts, graph)
-    table = weights.matrix(f"{TOKENS}.weight", facts.words, facts.decoder.width)
+    table = weights.matrix(f"{TOKENS}.weight", facts.vocab_size, facts.decoder.width)
     own = f"{HEAD}.weight"
-    head = weights.matrix(own, facts.words, facts.decoder.width) if weights.has(own) else table
+    head = weights.matrix(own, facts.vocab_size, facts.decoder.width) if weights.has(own) else table
     batch = Var("batch", None, 1)
     if kind.is_speech:
         source = SpeechEncoderStack(graph, facts, weights).encode(v.integer("num_mel_bins", 80, 8, 512))
@@ -121,11 +121,11 @@ def _start(folder: Path, v: Values) -> list[int]:
     """Return the tokens that begin an answer: generation_config.json's, or those of config.json."""
     path = folder / GENERATION
     g = Values(f"{folder.name}/{GENERATION}", read_json(path) if path.is_file() else {})
-    words = v.integer("vocab_size", most=MAX_WORDS) - 1
+    last = v.integer("vocab_size", most=MAX_WORDS) - 1
     usual = v.find("decoder_start_token_id", v.find("bos_token_id", v.find("pad_token_id")))
-    found = [g.integer("decoder_start_token_id", usual if isinstance(usual, int) else 0, 0, words)]
+    found = [g.integer("decoder_start_token_id", usual if isinstance(usual, int) else 0, 0, last)]
     if g.find("forced_bos_token_id", v.find("forced_bos_token_id")) is not None:
-        found.append(g.integer("forced_bos_token_id", v.integer("forced_bos_token_id", 0, 0, words), 0, words))
+        found.append(g.integer("forced_bos_token_id", v.integer("forced_bos_token_id", 0, 0, last), 0, last))
     return found
 
 
@@ -137,7 +137,7 @@ class Weights(FolderWeights):
         tied = v.find("tie_word_embeddings", True) is True and v.find("scale_decoder_outputs", True) is True
         own_head = not tied and f"{LM_HEAD}.weight" in tensors
         architecture = Architecture(facts.decoder.family, names)
-        network = Network(facts.decoder, architecture, not own_head, facts.words, 0, None, scheme_of(v))
+        network = Network(facts.decoder, architecture, not own_head, facts.vocab_size, 0, None, scheme_of(v))
         super().__init__(tensors, network, Builder(graph), graph.name)
 
     def _place(self, name: str) -> tuple[str, int | None]:
@@ -195,11 +195,11 @@ def bart_facts(
         layers = v.integer(f"{part}_layers", most=MAX_LAYERS)
         return _config(Family(centred=True, gated=False, learned=True), layers, sizes, activation, factors=factors)
 
-    words = v.integer("vocab_size", most=MAX_WORDS)
+    vocab_size = v.integer("vocab_size", most=MAX_WORDS)
     return EncoderDecoderConfig(
         config("encoder"),
         config("decoder"),
-        words,
+        vocab_size,
         positions,
         positions,
         pre_norm=pre_norm,

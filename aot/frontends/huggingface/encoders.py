@@ -158,15 +158,15 @@ def read(path: Path, settings: Mapping[str, object]) -> Graph:
         raise unsupported(v, rule, names[0], path)
     labels = _labels(v) if names and names[0].endswith(CLASSIFIER) else None
     config, shape = _config(v, kind), _shape(v, kind)
-    words = v.integer("vocab_size", most=1 << 31)
-    network = Network(config, Architecture(config.family, kind.names), True, words, shape.most, None, None)
+    vocab_size = v.integer("vocab_size", most=1 << 31)
+    network = Network(config, Architecture(config.family, kind.names), True, vocab_size, shape.most, None, None)
     name = path.absolute().name
     graph = Graph(name=name, file=name)
     tensors = {_newer(key): tensor for key, tensor in read_tensors(path).items()}
     weights = FolderWeights(tensors, network, Builder(graph), name)
     head = None if labels is None else _head(v, kind, len(labels))
     pooling = _pooling(path) if head is None else _head_pooling(v, kind, path)
-    Encoder(graph, config, weights, shape, head).build(words, pooling)
+    Encoder(graph, config, weights, shape, head).build(vocab_size, pooling)
     body = kind.names.layers.partition(".")[0]
     unread = [n for n in weights.unread if n.startswith(f"{body}.") and not n.startswith(f"{body}.pooler.")]
     unread = [n for n in unread if not n.endswith(".position_ids")]

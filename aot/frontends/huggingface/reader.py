@@ -40,7 +40,7 @@ def read(path: Path) -> Graph:
     name = path.absolute().name
     graph = Graph(name=name, file=name)
     weights = FolderWeights(read_tensors(path), network, Builder(graph), name)
-    Decoder(graph, network.config, weights, network.most).build(network.words)
+    Decoder(graph, network.config, weights, network.most).build(network.vocab_size)
     if weights.unread:
         names = ", ".join(map(repr, weights.unread[:SHOWN]))
         rule = "all tensors belong to the network"

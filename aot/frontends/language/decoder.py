@@ -41,11 +41,11 @@ class Decoder(Layers):
         sizes = self.b.ShapeOf(self.ids, output_type=DType.I64)
         self.batch, self.length = self._size(sizes, 0), self._size(sizes, 1)
 
-    def build(self, words: int) -> None:
-        """Add the network; `words`: rows of the embedding."""
+    def build(self, vocab_size: int) -> None:
+        """Add the network; `vocab_size`: rows of the embedding."""
         b, c, w = self.b, self.config, self.weights
-        table = w.matrix("token_embd.weight", words, c.width)
-        head = w.matrix("output.weight", words, c.width) if w.has("output.weight") else table
+        table = w.matrix("token_embd.weight", vocab_size, c.width)
+        head = w.matrix("output.weight", vocab_size, c.width) if w.has("output.weight") else table
         x = self._rows(table, self.ids)
         if c.factors.embedding != 1:
             x = b.Multiply(x, c.factors.embedding)
@@ -59,7 +59,7 @@ class Decoder(Layers):
         for layer, local in enumerate(c.local):
             rotation = None if layer in c.unrotated else near if local else wide
             x = self._layer(layer, x, past[layer], rotation, masks[local])
-        logits = self._biased(b.MatMul(self._norm(x, "output_norm"), head, transpose_b=True), "output", words)
+        logits = self._biased(b.MatMul(self._norm(x, "output_norm"), head, transpose_b=True), "output", vocab_size)
         logits = self._capped(self._times(logits, c.factors.logits), c.logit_cap)
         logits.names = ("logits",)
         self.graph.add(Result(), logits, name="logits").out_port(0).names = ("logits",)

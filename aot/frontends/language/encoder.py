@@ -85,10 +85,10 @@ class Encoder(Layers):
         end = self.b.Squeeze(size, self._integers(0))
         self.range = self.b.Range(self._integer(0), end, self._integer(1), output_type=DType.I64)
 
-    def build(self, words: int, pooling: Pooling) -> None:
-        """Add the network; `words`: rows of the embedding."""
+    def build(self, vocab_size: int, pooling: Pooling) -> None:
+        """Add the network; `vocab_size`: rows of the embedding."""
         b, c, w = self.b, self.config, self.weights
-        x = self._rows(w.matrix("token_embd.weight", words, c.width), self.ids)
+        x = self._rows(w.matrix("token_embd.weight", vocab_size, c.width), self.ids)
         if self.shape.types:
             table = w.floats("token_types.weight", self.shape.types, c.width)
             first = b.const(table[0], DType.F32)

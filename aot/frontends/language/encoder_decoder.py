@@ -51,7 +51,7 @@ class EncoderDecoderConfig:
 
     encoder: Config
     decoder: Config
-    words: int
+    vocab_size: int
     encoder_positions: PositionTable
     decoder_positions: PositionTable
     pre_norm: bool = False
@@ -205,8 +205,8 @@ class DecoderStack(Stack):
         x = x if c.factors.logits == 1 else b.Multiply(x, c.factors.logits)
         logits = b.MatMul(x, head, transpose_b=True)
         if self.weights.has("logits.bias"):
-            logits = b.Add(logits, b.const(self.weights.floats("logits.bias", 1, self.facts.words), DType.F32))
-        logits = self._biased(logits, "output", self.facts.words)
+            logits = b.Add(logits, b.const(self.weights.floats("logits.bias", 1, self.facts.vocab_size), DType.F32))
+        logits = self._biased(logits, "output", self.facts.vocab_size)
         logits.names = (LOGITS,)
         self.graph.add(Result(), logits, name=LOGITS).out_port(0).names = (LOGITS,)
 

@@ -19,19 +19,19 @@ class SelectedRows(DecomposedOp, ABC):
 
     @property
     @abstractmethod
-    def within(self) -> LoopOp:
+    def padded(self) -> LoopOp:
         """Operation with room for the maximum number of rows."""
 
     def row_types(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
         """Return the types of the outputs; the number of rows is a symbol."""
-        rows, scored, number = self.within.outputs(boxes, scores, *limits)
+        rows, scored, number = self.padded.outputs(boxes, scores, *limits)
         count = late_symbol(self, "count", rows.shape[0], boxes, scores, *limits)
         return TensorType(rows.dtype, (count, 3)), TensorType(scored.dtype, (count, 3)), number
 
     def decompose(self, build: Builder, *inputs: OutPort | None) -> tuple[OutPort, ...]:
-        rows, scored, number = build.node(self.within, *inputs, outputs=3).out_ports().values()
+        rows, scored, number = build.node(self.padded, *inputs, outputs=3).out_ports().values()
         return build(Prefix(0), rows, number), build(Prefix(0), scored, number), number
 
     def reference(self, boxes: Array, scores: Array, *limits: Array | None) -> tuple[Array, ...]:
-        rows, scored, number = self.within.evaluate(boxes, scores, *limits)
+        rows, scored, number = self.padded.evaluate(boxes, scores, *limits)
         return rows[: number[0]], scored[: number[0]], number

@@ -30,24 +30,24 @@ class SparseFillEmptyRows(DecomposedOp):
     elements = Elements.NUMBER
 
     def infer(self, values: Operand, shape: Operand, indices: Operand, default: Operand) -> tuple[TensorType, ...]:
-        places, filled, empty, _ = SparseFillWithin().infer(values, shape, indices, default)
+        places, filled, empty, _ = PaddedSparseFill().infer(values, shape, indices, default)
         count = late_symbol(self, "count", None, values, shape, indices)
         return TensorType(places.dtype, (count, 2)), TensorType(filled.dtype, (count,)), empty
 
     def decompose(
         self, build: Builder, values: OutPort, shape: OutPort, indices: OutPort, default: OutPort
     ) -> tuple[OutPort, ...]:
-        within = build.node(SparseFillWithin(), values, shape, indices, default, outputs=4)
-        places, filled, empty, count = within.out_ports().values()
+        padded = build.node(PaddedSparseFill(), values, shape, indices, default, outputs=4)
+        places, filled, empty, count = padded.out_ports().values()
         return build(Prefix(0), places, count), build(Prefix(0), filled, count), empty
 
     def reference(self, values: Array, shape: Array, indices: Array, default: Array) -> tuple[Array, ...]:
-        places, filled, empty, count = SparseFillWithin().reference(values, shape, indices, default)
+        places, filled, empty, count = PaddedSparseFill().reference(values, shape, indices, default)
         return places[: int(count)], filled[: int(count)], empty
 
 
 @op()
-class SparseFillWithin(LoopOp):
+class PaddedSparseFill(LoopOp):
     """SparseFillEmptyRows with outputs sized for one more entry per row; the last output is the number of entries."""
 
     elements = Elements.NUMBER

@@ -35,15 +35,15 @@ class NonZero(DecomposedOp):
 
     def decompose(self, build: Builder, x: OutPort) -> OutPort:
         x = x if x.type.rank else build.Reshape(x, numbers(build, [1]))
-        within = build.node(NonZeroWithin(self.output_type), x, outputs=2)
-        return build(Prefix(1), within.out_port(0), within.out_port(1))
+        padded = build.node(PaddedNonZero(self.output_type), x, outputs=2)
+        return build(Prefix(1), padded.out_port(0), padded.out_port(1))
 
     def reference(self, x: Array) -> Array:
         return np.array(np.nonzero(np.atleast_1d(x)), numpy_dtype(self.output_type)).reshape(max(x.ndim, 1), -1)
 
 
 @op()
-class NonZeroWithin(LoopOp):
+class PaddedNonZero(LoopOp):
     """Indices [rank, size of x], and the number of columns that are filled."""
 
     output_type: DType = DType.I64
@@ -91,10 +91,10 @@ class Unique(DecomposedOp):
     count_element_type: DType = DType.I64
 
     def infer(self, x: Operand, axis: Operand | None = None) -> tuple[TensorType, ...]:
-        whole = UniqueWithin(**vars(self)).infer(x, axis)
+        padded = PaddedUnique(**vars(self)).infer(x, axis)
         along = _along(x.rank, axis)
-        count = late_symbol(self, "count", whole[1].shape[0], x)
-        rows, first, inverse, counts, _ = whole
+        count = late_symbol(self, "count", padded[1].shape[0], x)
+        rows, first, inverse, counts, _ = padded
         cut = TensorType(rows.dtype, (*rows.shape[:along], count, *rows.shape[along + 1 :]))
         return cut, TensorType(first.dtype, (count,)), inverse, TensorType(counts.dtype, (count,))
 
@@ -102,8 +102,8 @@ class Unique(DecomposedOp):
         if x.type.dtype is DType.BOOL:
             ports = build.node(self, build.Convert(x, destination_type=DType.U8), axis, outputs=4).out_ports()
             return build.Convert(ports[0], destination_type=DType.BOOL), ports[1], ports[2], ports[3]
-        form = UniqueWithin(**vars(self))
-        rows, first, inverse, counts, number = build.node(form, x, axis, outputs=5).out_ports().values()
+        padded = PaddedUnique(**vars(self))
+        rows, first, inverse, counts, number = build.node(padded, x, axis, outputs=5).out_ports().values()
         along = _along(x.type.rank, None if axis is None else Operand(axis.type, axis.value))
         return (
             build(Prefix(along), rows, number),
@@ -130,7 +130,7 @@ def _along(rank: int, axis: Operand | None) -> int:
 
 
 @op()
-class UniqueWithin(LoopOp):
+class PaddedUnique(LoopOp):
     """Unique with outputs sized for all elements of x; the last output is the number of distinct ones."""
 
     elements = Elements.NUMBER

@@ -10,7 +10,7 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.opset.base.families import Reduction
-from aot.opset.reduction.nonzero import NonZeroWithin
+from aot.opset.reduction.nonzero import PaddedNonZero
 from aot.opset.reduction.scan import Cumulation
 from aot.passes.rewrite import Replacement, rule
 from aot.runtime.abi import DType
@@ -35,7 +35,7 @@ def reduce_one_by_one(node: Node, op: Reduction, build: Builder) -> Replacement:
         x = build.Slice(both, stays, end, _numbers(build, 1), _numbers(build, d))
     if op.keep_dims:
         return x
-    places = build.node(NonZeroWithin(), build.Concat(*left, axis=0), outputs=2).out_port(0)
+    places = build.node(PaddedNonZero(), build.Concat(*left, axis=0), outputs=2).out_port(0)
     count = node.out_port(0).type.rank
     remaining = build.Slice(places, _numbers(build, 0, 0), _numbers(build, 1, count), _numbers(build, 1, 1))
     remaining = build.Reshape(remaining, _numbers(build, count))

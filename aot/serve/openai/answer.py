@@ -125,7 +125,7 @@ class Answer:
     def _checked(self, generator: Generator) -> bool:
         """Feed the next token and those that followed it before, and take the ones that agree."""
         past = len(generator.tokens)
-        left = self._made.most - len(self._made.tokens) - 1
+        left = self._made.max_tokens - len(self._made.tokens) - 1
         drafts = followed([*generator.tokens, self.token], min(self._ahead, left))
         deltas: list[Delta] = []
         for logits, draft in zip(generator.feed_all([self.token, *drafts]), [*drafts, None], strict=True):

@@ -120,8 +120,8 @@ class ServedLanguageModel:
         else:
             return None
         if self._grammars is None:
-            words = self.served.outputs[logits_of(self.served.model.manifest)].shape[-1]
-            self._grammars = Grammars(self.tokenizer, words if isinstance(words, int) else None)
+            vocab_size = self.served.outputs[logits_of(self.served.model.manifest)].shape[-1]
+            self._grammars = Grammars(self.tokenizer, vocab_size if isinstance(vocab_size, int) else None)
         return self._grammars.constraint(grammar)
 
     @asynccontextmanager

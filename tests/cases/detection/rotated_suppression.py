@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.detection.suppression.rotated_suppression import NMSRotated, NMSRotatedWithin
+from aot.opset.detection.suppression.rotated_suppression import NMSRotated, PaddedNMSRotated
 from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
@@ -21,5 +21,5 @@ CASES = [
         for way in (True, False)
     ),
     Case(NMSRotated(), [SAME, (F32, (1, 2, 9)), *LIMITS], EXACT, low=0, high=1, outputs=3),
-    Case(NMSRotatedWithin(), [BOXES[:1], (F32, (1, "n=3", 14)), *LIMITS], EXACT, low=0, high=1, outputs=3),
+    Case(PaddedNMSRotated(), [BOXES[:1], (F32, (1, "n=3", 14)), *LIMITS], EXACT, low=0, high=1, outputs=3),
 ]

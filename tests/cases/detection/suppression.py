@@ -10,7 +10,7 @@ from aot.opset.detection.suppression.suppression import (
     NonMaxSuppression_1,
     NonMaxSuppression_3,
     NonMaxSuppression_4,
-    SuppressionWithin,
+    PaddedNonMaxSuppression,
 )
 from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
@@ -31,8 +31,8 @@ CASES = [
     ),
     *(Case(NonMaxSuppression(e), INPUTS, EXACT, low=0.1, high=1, outputs=3) for e in Encoding),
     Case(NonMaxSuppression(), [*INPUTS, SIGMA], CLOSE, low=0.1, high=1, outputs=3),
-    *(Case(SuppressionWithin(e, False, I32), INPUTS, EXACT, low=0.1, high=1, outputs=3) for e in Encoding),
-    Case(SuppressionWithin(), [*INPUTS, SIGMA], CLOSE, low=0.1, high=1, outputs=3),
+    *(Case(PaddedNonMaxSuppression(e, False, I32), INPUTS, EXACT, low=0.1, high=1, outputs=3) for e in Encoding),
+    Case(PaddedNonMaxSuppression(), [*INPUTS, SIGMA], CLOSE, low=0.1, high=1, outputs=3),
     *(Case(NonMaxSuppression(), [CROWD, EQUAL, np.array(n), *LIMITS], EXACT, outputs=3) for n in (7, 150)),
     Case(
         NonMaxSuppression_4(),

@@ -93,7 +93,7 @@ def test_what_is_refused(large: CompiledModel, tmp_path: Path) -> None:
     kind, shape, raw = network.tensors["token_embd.weight"]
     network.tensors["token_embd.weight"] = (kind, (shape[0] // 2, shape[1]), raw[: len(raw) // 2])
     half = compile_model(network.write(tmp_path / "half.gguf"))
-    with pytest.raises(UsageError, match="must have 64 words, as the large model has, got 32"):
+    with pytest.raises(UsageError, match="must have 64 tokens, as the large model has, got 32"):
         Drafting(Generator(large), Generator(half))
 
 

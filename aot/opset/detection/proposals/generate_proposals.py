@@ -50,25 +50,25 @@ class GenerateProposals(Proposing, DecomposedOp):
     uniform = (0, 1, 2, 3)
 
     @property
-    def form(self) -> GenerateProposalsWithin:
-        return GenerateProposalsWithin(**vars(self))
+    def padded(self) -> PaddedGenerateProposals:
+        return PaddedGenerateProposals(**vars(self))
 
     def infer(self, images: Operand, anchors: Operand, deltas: Operand, scores: Operand) -> tuple[TensorType, ...]:
-        rows, marks, numbers, _ = self.form.infer(images, anchors, deltas, scores)
+        rows, marks, numbers, _ = self.padded.infer(images, anchors, deltas, scores)
         count = late_symbol(self, "count", rows.shape[0], images, anchors, deltas, scores)
         return TensorType(rows.dtype, (count, 4)), TensorType(marks.dtype, (count,)), numbers
 
     def decompose(self, build: Builder, *inputs: OutPort) -> tuple[OutPort, ...]:
-        rows, marks, numbers, count = build.node(self.form, *inputs, outputs=4).out_ports().values()
+        rows, marks, numbers, count = build.node(self.padded, *inputs, outputs=4).out_ports().values()
         return build(Prefix(0), rows, count), build(Prefix(0), marks, count), numbers
 
     def reference(self, images: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, ...]:
-        rows, marks, numbers, count = self.form.reference(images, anchors, deltas, scores)
+        rows, marks, numbers, count = self.padded.reference(images, anchors, deltas, scores)
         return rows[: int(count)], marks[: int(count)], numbers
 
 
 @op()
-class GenerateProposalsWithin(Proposing, LoopOp):
+class PaddedGenerateProposals(Proposing, LoopOp):
     """GenerateProposals with room for the maximum number of boxes; the last output is their actual number."""
 
     single = True

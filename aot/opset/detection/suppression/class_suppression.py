@@ -24,7 +24,7 @@ from aot.opset.detection.boxes import (
     room_for,
     sort_by_score,
 )
-from aot.opset.detection.suppression.selection import Candidates, Selecting, Selection, SelectionWithin, at_most
+from aot.opset.detection.suppression.selection import Candidates, PaddedSelection, Selecting, Selection, at_most
 from aot.runtime.abi import DType
 
 NEAR_ZERO = 1e-10  # added to divisors that may be 0
@@ -76,12 +76,12 @@ class MatrixNms(_Decaying, Selecting):
     """
 
     @property
-    def within(self) -> SelectionWithin:
-        return MatrixNmsWithin(**vars(self))
+    def padded(self) -> PaddedSelection:
+        return PaddedMatrixNms(**vars(self))
 
 
 @op()
-class MatrixNmsWithin(_Decaying, SelectionWithin):
+class PaddedMatrixNms(_Decaying, PaddedSelection):
     """MatrixNms with room for the maximum number of rows; the last output is their actual number."""
 
     strict = True
@@ -167,12 +167,12 @@ class MulticlassNms(_Adaptive, Selecting):
     """
 
     @property
-    def within(self) -> SelectionWithin:
-        return MulticlassNmsWithin(**vars(self))
+    def padded(self) -> PaddedSelection:
+        return PaddedMulticlassNms(**vars(self))
 
 
 @op()
-class MulticlassNmsWithin(_Adaptive, SelectionWithin):
+class PaddedMulticlassNms(_Adaptive, PaddedSelection):
     """MulticlassNms with room for the maximum number of rows; the last output is their actual number."""
 
     def suppress(self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:

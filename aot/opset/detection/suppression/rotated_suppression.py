@@ -13,7 +13,7 @@ from aot.ir.operand import Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.detection.selected_rows import SelectedRows
-from aot.opset.detection.suppression.suppression import Suppressing
+from aot.opset.detection.suppression.suppression import NonMaxSuppressionBase
 from aot.runtime.abi import DType
 
 CORNERS = ((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5))  # of a box, in units of width and height
@@ -33,15 +33,15 @@ class NMSRotated(SelectedRows):
     clockwise: bool = True
 
     @property
-    def within(self) -> NMSRotatedWithin:
-        return NMSRotatedWithin(**vars(self))
+    def padded(self) -> PaddedNMSRotated:
+        return PaddedNMSRotated(**vars(self))
 
     def infer(self, boxes: Operand, scores: Operand, *limits: Operand) -> tuple[TensorType, ...]:
         return self.row_types(boxes, scores, *limits)
 
 
 @op()
-class NMSRotatedWithin(Suppressing):
+class PaddedNMSRotated(NonMaxSuppressionBase):
     """NMSRotated with outputs sized for the most rows, and -1 after the last."""
 
     arity = (5, 5)

@@ -155,7 +155,7 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class SelectionWithin(Selection, LoopOp):
+class PaddedSelection(Selection, LoopOp):
     """Loops of both, with outputs sized for the most results."""
 
     strict: ClassVar[bool] = False  # a score must exceed the threshold, not just reach it
@@ -290,7 +290,7 @@ class Selecting(Selection, DecomposedOp):
 
     @property
     @abstractmethod
-    def within(self) -> SelectionWithin:
+    def padded(self) -> PaddedSelection:
         """The operation whose outputs are sized for the most results."""
 
     def infer(self, boxes: Operand, scores: Operand, numbers: Operand | None = None) -> tuple[TensorType, ...]:
@@ -299,7 +299,7 @@ class Selecting(Selection, DecomposedOp):
         return TensorType(rows.dtype, (count, 6)), TensorType(index.dtype, (count, 1)), counts
 
     def decompose(self, build: Builder, *inputs: OutPort | None) -> tuple[OutPort, ...]:
-        rows, index, counts, count = build.node(self.within, *inputs, outputs=4).out_ports().values()
+        rows, index, counts, count = build.node(self.padded, *inputs, outputs=4).out_ports().values()
         return build(Prefix(0), rows, count), build(Prefix(0), index, count), counts
 
     def reference(self, boxes: Array, scores: Array, numbers: Array | None = None) -> tuple[Array, ...]:

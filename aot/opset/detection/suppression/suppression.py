@@ -38,7 +38,7 @@ from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True)
-class Suppressing(LoopOp, ABC):
+class NonMaxSuppressionBase(LoopOp, ABC):
     """Boxes [N, B, 4], scores [N, C, B], most boxes for each class, limits of overlap and of scores, perhaps a sigma.
 
     Output rows (image, class, box), sized for the most there can be, -1 after the last; perhaps scores and a number.
@@ -122,7 +122,7 @@ class Suppressing(LoopOp, ABC):
 
 
 @dataclass(frozen=True)
-class Encoded(Op):
+class NonMaxSuppressionAttributes(Op):
     """Attributes of NonMaxSuppression."""
 
     box_encoding: Encoding = Encoding.CORNER
@@ -130,7 +130,7 @@ class Encoded(Op):
 
 
 @dataclass(frozen=True)
-class EncodedSuppressing(Suppressing, Encoded):
+class CornerNonMaxSuppression(NonMaxSuppressionBase, NonMaxSuppressionAttributes):
     """NonMaxSuppression by the corners of boxes."""
 
     @property
@@ -145,7 +145,7 @@ class EncodedSuppressing(Suppressing, Encoded):
 
 
 @dataclass(frozen=True)
-class FixedSuppression(EncodedSuppressing):
+class FixedNonMaxSuppression(CornerNonMaxSuppression):
     """Rows (image, class, box) only, of a number that is known at compile time."""
 
     arity = (2, 5)
@@ -256,19 +256,19 @@ def list_selected(
 
 
 @op("opset1", type="NonMaxSuppression")
-class NonMaxSuppression_1(FixedSuppression):
+class NonMaxSuppression_1(FixedNonMaxSuppression):
     """NonMaxSuppression with at most as many rows as boxes; i64."""
 
 
 @op("opset3", type="NonMaxSuppression")
-class NonMaxSuppression_3(FixedSuppression):
+class NonMaxSuppression_3(FixedNonMaxSuppression):
     """NonMaxSuppression with at most as many rows as boxes."""
 
     output_type: DType = DType.I64
 
 
 @op("opset4", type="NonMaxSuppression")
-class NonMaxSuppression_4(FixedSuppression):
+class NonMaxSuppression_4(FixedNonMaxSuppression):
     """NonMaxSuppression with rows for all images and classes."""
 
     output_type: DType = DType.I64
@@ -278,7 +278,7 @@ class NonMaxSuppression_4(FixedSuppression):
 
 
 @op("opset5", "opset9")
-class NonMaxSuppression(SelectedRows, Encoded):
+class NonMaxSuppression(SelectedRows, NonMaxSuppressionAttributes):
     """Rows (image, class, box), one for each box kept, their scores (image, class, score), and their number.
 
     With a sigma above 0, input 5, an overlap iou with a kept box scales the score by exp(-iou^2 / 2 sigma), whatever
@@ -292,15 +292,15 @@ class NonMaxSuppression(SelectedRows, Encoded):
     output_type: DType = DType.I64
 
     @property
-    def within(self) -> SuppressionWithin:
-        return SuppressionWithin(**vars(self))
+    def padded(self) -> PaddedNonMaxSuppression:
+        return PaddedNonMaxSuppression(**vars(self))
 
     def infer(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
         return self.row_types(boxes, scores, *limits)
 
 
 @op()
-class SuppressionWithin(EncodedSuppressing):
+class PaddedNonMaxSuppression(CornerNonMaxSuppression):
     """NonMaxSuppression with outputs sized for the most rows, and -1 after the last."""
 
     output_type: DType = DType.I64
