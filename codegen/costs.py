@@ -120,7 +120,7 @@ class Costs:  # no data class: nobody makes another, and the constructor of all 
     strassen_vectors: int = 2  # vectors of a register tile's row: higher tiles read panels less often; estimated
     strassen_pitch: int = 16  # elements between rows of halves, against rows that share cache lines; estimated
 
-    # ---- products of i16 by half of the multiplications: aot.lowering.algorithms.halve_products
+    # ---- products of i16 by half of the multiplications: aot.lowering.algorithms.use_fast_inner_products
     min_halved_columns: int = 32  # columns for which the sums of data are made; estimated
     min_halved_rows: int = 4  # rows of a register tile; estimated
     min_halved_terms: int = 32  # terms of the sum; estimated

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from aot.codegen.dataclass import dataclass
-from aot.lowering.algorithms.halve_products import halve_products
 from aot.lowering.algorithms.separate_functions import separate_functions
 from aot.lowering.algorithms.separate_pooling import separate_pooling
 from aot.lowering.algorithms.unroll_recurrence import unroll_recurrence
+from aot.lowering.algorithms.use_fast_inner_products import use_fast_inner_products
 from aot.lowering.algorithms.use_strassen import use_strassen
 from aot.lowering.algorithms.use_winograd import use_winograd
 from aot.lowering.context import Context
@@ -107,7 +107,7 @@ ORDER = (
     final(separate_pooling),  # needs the halo fills that layouts brought
     final(fuse_row_strips),  # weighs bytes of rows as they lie in memory
     # after all passes that group products; operands lie word by word
-    final(halve_products, enabled=lambda context: context.adds_before_products),
+    final(use_fast_inner_products, enabled=lambda context: context.adds_before_products),
     final(separate_functions),  # asks which sums run along memory; groups made before stay whole
     final(unroll_recurrence),  # moves buffers by their strides, step by step
     final(write_in_place),  # the last consumers are known, and which layouts are equal

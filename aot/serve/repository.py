@@ -80,11 +80,11 @@ class Repository:
     def find(self, name: str, version: str = "") -> ServedModel:
         """Return a loaded version, the latest by default; UnknownModelError if there is none."""
         versions = self.versions(name)
-        place = self._models.get(name, {}).get(version or (versions[-1] if versions else ""))
-        if place is None or place.served is None:
+        entry = self._models.get(name, {}).get(version or (versions[-1] if versions else ""))
+        if entry is None or entry.served is None:
             what = f"model '{name[:80]}'" + (f", version '{version[:20]}'" if version else "")
             raise UnknownModelError(f"{what}: must be one that is loaded, got none")
-        return place.served
+        return entry.served
 
     def versions(self, name: str) -> list[str]:
         """Return the loaded versions of a model, the latest last."""
@@ -92,7 +92,7 @@ class Repository:
 
     def loaded(self) -> list[ServedModel]:
         """Return all loaded versions of all models."""
-        return [p.served for places in self._models.values() for p in places.values() if p.served is not None]
+        return [p.served for entries in self._models.values() for p in entries.values() if p.served is not None]
 
     def index(self) -> list[dict[str, str]]:
         """Return name, version, state and reason of each version that there is or was."""
@@ -100,11 +100,11 @@ class Repository:
             {
                 "name": name,
                 "version": version,
-                "state": "READY" if place.served is not None else "UNAVAILABLE",
-                "reason": place.reason,
+                "state": "READY" if entry.served is not None else "UNAVAILABLE",
+                "reason": entry.reason,
             }
-            for name, places in sorted(self._models.items())
-            for version, place in sorted(places.items(), key=lambda item: int(item[0]))
+            for name, entries in sorted(self._models.items())
+            for version, entry in sorted(entries.items(), key=lambda item: int(item[0]))
         ]
 
     async def change(self, name: str | None = None, *, again: bool = True) -> list[str]:
@@ -145,16 +145,16 @@ class Repository:
             raise UnavailableError("server: must not be stopping, got a request")
         missing = [
             f"{name} version {version}"
-            for name, places in sorted(self._models.items())
-            for version, place in places.items()
-            if place.served is None and place.error is not None
+            for name, entries in sorted(self._models.items())
+            for version, entry in entries.items()
+            if entry.served is None and entry.error is not None
         ]
         if missing and self.settings.strict_readiness:
             raise UnavailableError(f"server: all models must be loaded, got none of {', '.join(missing)[:200]}")
 
     def errors(self) -> list[Exception]:
         """Return why files are not loaded."""
-        return [p.error for places in self._models.values() for p in places.values() if p.error is not None]
+        return [p.error for entries in self._models.values() for p in entries.values() if p.error is not None]
 
     async def unload(self, name: str) -> None:
         """Unload all versions of a model, and answer the requests that it has accepted; UnknownModelError."""
@@ -172,20 +172,20 @@ class Repository:
         await asyncio.gather(*(served.close() for served in self.loaded()), *self._closing)
 
     async def _load(self, name: str, version: str, path: Path, again: bool) -> str:
-        place = self._models.setdefault(name, {}).setdefault(version, ModelVersion(path))
+        entry = self._models.setdefault(name, {}).setdefault(version, ModelVersion(path))
         stamp: Stamp = ()
         try:
             stamp = _stamp(path)
-            if place.holds(stamp, path) and not (again and place.error is not None):
+            if entry.holds(stamp, path) and not (again and entry.error is not None):
                 return ""
             served = await asyncio.to_thread(self._open, name, version, path)
         except (AotError, OSError) as error:
-            place.reason, place.error = str(error), error
+            entry.reason, entry.error = str(error), error
             _LOG.error("%s version %s: not loaded: %s", name, version, error)
             return f"{name} version {version}: {error}"
         finally:
-            place.stamp, place.path = stamp, path
-        before, place.served, place.reason, place.error = place.served, served, "", None
+            entry.stamp, entry.path = stamp, path
+        before, entry.served, entry.reason, entry.error = entry.served, served, "", None
         _LOG.info("%s version %s: loaded from %s", name, version, path)
         if before is not None:
             self._close(before)
@@ -201,12 +201,12 @@ class Repository:
         return ServedModel(model, name, version, path, self.settings.of(name), self.executor, self.metrics)
 
     def _retire(self, name: str, version: str, reason: str) -> None:
-        place = self._models[name][version]
-        if place.served is not None:
-            self._close(place.served)
+        entry = self._models[name][version]
+        if entry.served is not None:
+            self._close(entry.served)
             self.metrics.forget(name, version)
             _LOG.info("%s version %s: unloaded: %s", name, version, reason)
-        place.served, place.stamp, place.reason, place.error = None, (), reason, None
+        entry.served, entry.stamp, entry.reason, entry.error = None, (), reason, None
 
     def _close(self, served: ServedModel) -> None:
         task = asyncio.get_running_loop().create_task(served.close())

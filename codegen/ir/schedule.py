@@ -83,7 +83,7 @@ class Schedule:
     # With dots, steps add up integers.
     scaled_steps: str | None = None
     row_vectors: str | None = None  # reduction axis: numbers of its tile that all lanes share are loaded as one vector
-    halves: str | None = None  # reduction axis: the products of a tile of it are summed in f16, the tiles in f32
+    f16_sums: str | None = None  # reduction axis: the products of a tile of it are summed in f16, the tiles in f32
     dots: str | None = None  # reduction axis whose terms, products of small integers, are summed by words
     matrix: str | None = None  # output axis whose points are rows of tile registers; None: vectors sum the products
     prefetch_epilogue: bool = False  # while a tile is summed, operands and results of its epilogue are prefetched

@@ -76,7 +76,7 @@ def _names(name: str, s: Schedule, outputs: tuple[str, ...], known: tuple[str, .
         "unroll": s.unroll,
         "lanes": (s.lanes[0],) if s.lanes else (),
         "row_vectors": (s.row_vectors,) if s.row_vectors else (),
-        "halves": (s.halves,) if s.halves else (),
+        "f16_sums": (s.f16_sums,) if s.f16_sums else (),
         "parallel": (s.parallel,) if s.parallel else (),
     }
     for field, names in fields.items():
@@ -149,7 +149,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     if s.scaled_steps is not None and not _has_scaled_steps(reduction, s):
         rule = "scaled_steps names an axis of a sum of floats, without tile and blocks"
         raise ScheduleError(f"{name}: {rule}, got {s.scaled_steps!r}")
-    _halves(name, reduction, s)
+    _f16_sums(name, reduction, s)
     if s.dots is not None and not _dots(definition, s):
         rule = "dots are sums of u8 that lie side by side and i8 packed in words, or of i16, or of bf16"
         raise ScheduleError(f"{name}: {rule}, got {s.dots!r}")
@@ -243,17 +243,17 @@ def _has_scaled_steps(r: Reduce | None, s: Schedule) -> bool:
     return free and not along and sums.isdisjoint(dict(s.blocks))
 
 
-def _halves(name: str, r: Reduce | None, s: Schedule) -> None:
+def _f16_sums(name: str, r: Reduce | None, s: Schedule) -> None:
     """Check that products of f16 are summed along an axis of known size, and that vectors run along an output."""
-    if s.halves is None:
+    if s.f16_sums is None:
         return
     axes = {a.name: a.extent for a in r.axes} if r is not None and r.fn == "add" else {}
     factors = chain_factors(r) if r is not None and axes else None
     short = factors is not None and all(x.buffer.dtype is DType.F16 for x in factors)
-    known = all(isinstance(axes.get(n), int) for n in dict(s.fuse).get(s.halves, (s.halves,)))
+    known = all(isinstance(axes.get(n), int) for n in dict(s.fuse).get(s.f16_sums, (s.f16_sums,)))
     along = s.lanes is not None and s.lanes[0] in axes
     if not (short and known) or along or (s.dots, s.matrix, s.scaled_steps) != (None, None, None):
-        raise ScheduleError(f"{name}: halves are static axes of sums of products of f16, got {s.halves!r}")
+        raise ScheduleError(f"{name}: f16_sums are static axes of sums of products of f16, got {s.f16_sums!r}")
 
 
 def _chains(name: str, r: Reduce, s: Schedule) -> None:

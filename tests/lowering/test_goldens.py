@@ -152,7 +152,7 @@ CASES = {
         lambda b, x: b(MaxPool((1, 1), (2, 2), (2, 2), (5, 5)), conv(b, x, 32, 1, begin=(0, 0))), ((1, 3, 12, 12),)
     ),
     "fuse_row_strips": Case(inverted, ((1, 6, 100, 26),)),
-    "halve_products": Case(quantized_rows, ((8, 64),)),
+    "use_fast_inner_products": Case(quantized_rows, ((8, 64),)),
     "separate_functions": Case(lambda b, x: b.Sigmoid(b.ReduceSum(x, ints(b, -1), keep_dims=False)), ((8, 20, 16),)),
     "unroll_recurrence": Case(recurrent, ((1, 4, 8), (1, 1, 192), (1, 1, 192))),
     "write_in_place": Case(in_place, ((8, 8),)),

@@ -15,7 +15,7 @@ from aot.codegen.ir.loops import Var, as_expr
 from aot.compilation.driver import stages
 from aot.ir.graph import Graph
 from aot.lowering.fusion import fuse_steps
-from aot.lowering.program.arena import Life, place
+from aot.lowering.program.arena import LiveRange, place
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.elementwise.binary import Add
 from aot.opset.elementwise.unary import Tanh
@@ -112,7 +112,7 @@ def test_equal_layers_of_varying_sizes_share_kernels() -> None:
 def test_values_that_live_together_lie_apart() -> None:
     noise = np.random.default_rng(0)
     spans = enumerate(noise.integers(0, 30, (80, 2)))
-    lives = [Life(str(n), int(noise.integers(1, 50)), int(a), int(a + b)) for n, (a, b) in spans]
+    lives = [LiveRange(str(n), int(noise.integers(1, 50)), int(a), int(a + b)) for n, (a, b) in spans]
     offsets = place(lives)
     for a in lives:
         for b in lives:

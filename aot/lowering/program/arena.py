@@ -1,6 +1,6 @@
 """The arena: every intermediate value gets an offset; values that are never alive together share room.
 
-Values are placed from the largest to the smallest, each at the lowest offset that is free for its whole life.
+Values are placed from the largest to the smallest, each at the lowest offset that is free for its whole live range.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARGE = 1 << 40  # bytes of a value whose size is an estimate; more would change
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class LiveRange:
     """`size` bytes from step `first` to step `last`, both included."""
 
     name: str
@@ -45,27 +45,29 @@ class Plan:
 
 def plan(steps: Steps) -> Plan:
     """Assign offsets to all values in the arena; sizes known only at run time make symbolic offsets."""
-    lives = _Lives(steps).found
+    ranges = _LiveRanges(steps).ranges
     halves = {n: (v.half, _bytes(steps, n)) for n, v in steps.values.items() if v.half is not None}
-    sizes = {n: _bytes(steps, n) for n in lives}
+    sizes = {n: _bytes(steps, n) for n in ranges}
     for half, size in halves.values():
         sizes[half.pair] = _larger(sizes[half.pair], 2 * size)
-    made = _placed(lives, sizes, steps.sizes)
+    layout = _placed(ranges, sizes, steps.sizes)
     for name, (half, _) in halves.items():
         apart = sizes[half.pair] // 2
-        made.offsets[name] = made.offsets[half.pair] + half.index * apart
-    return made
+        layout.offsets[name] = layout.offsets[half.pair] + half.index * apart
+    return layout
 
 
-def _placed(lives: dict[str, tuple[int, int]], sizes: dict[str, Size], names: Sizes) -> Plan:
+def _placed(ranges: dict[str, tuple[int, int]], sizes: dict[str, Size], names: Sizes) -> Plan:
     if all(isinstance(s, int) for s in sizes.values()):
-        fixed = [Life(n, int(s), *lives[n]) for n, s in sizes.items() if isinstance(s, int)]
+        fixed = [LiveRange(n, int(s), *ranges[n]) for n, s in sizes.items() if isinstance(s, int)]
         if (total := sum(x.size for x in fixed)) > MOST:
             raise UnsupportedError(f"arena: at most {MOST} bytes, got {total}")
         offsets = place(fixed)
         return Plan(dict(offsets), max((offsets[x.name] + x.size for x in fixed), default=0))
     # An estimate may be negative, as of h - 2 k where nothing is known of both: values of no size lie in each other.
-    return _stacked([Life(n, min(max(typical(s), ALIGN), LARGE), *lives[n]) for n, s in sizes.items()], sizes, names)
+    return _stacked(
+        [LiveRange(n, min(max(typical(s), ALIGN), LARGE), *ranges[n]) for n, s in sizes.items()], sizes, names
+    )
 
 
 def _larger(a: Size, b: Size) -> Size:
@@ -86,26 +88,26 @@ def aligned(size: Size) -> Size:
     return (size + (2 * ALIGN - 1)) // ALIGN * ALIGN
 
 
-def lifetimes(steps: Steps) -> dict[str, tuple[int, int]]:
+def live_ranges(steps: Steps) -> dict[str, tuple[int, int]]:
     """Return the first and the last step that touches each ARENA value."""
-    lives: dict[str, tuple[int, int]] = {}
+    ranges: dict[str, tuple[int, int]] = {}
     for at, step in enumerate(steps.steps):
         names = [b.name for b in step.writes()] + [x.buffer.name for x in step.reads()]
         for name in names:
             if steps.values[name].region is MemoryRegion.ARENA:
-                lives[name] = (lives.get(name, (at, at))[0], at)
-    return lives
+                ranges[name] = (ranges.get(name, (at, at))[0], at)
+    return ranges
 
 
-class _Lives:
-    """Lives over the steps of all blocks, one after another; two halves are one value.
+class _LiveRanges:
+    """Live ranges over the steps of all blocks, one after another; two halves are one value.
 
     A value that several blocks touch, a loop among them, lives while the loop runs: each iteration may read it again.
     """
 
     def __init__(self, steps: Steps) -> None:
         self.values, self.at = steps.values, 0
-        self.found: dict[str, tuple[int, int]] = {}
+        self.ranges: dict[str, tuple[int, int]] = {}
         self._block(steps)
 
     def _block(self, block: Steps) -> None:
@@ -123,43 +125,43 @@ class _Lives:
             self.at += 1
 
     def _touch(self, name: str, first: int) -> None:
-        before, _ = self.found.get(name, (first, first))
-        self.found[name] = min(before, first), self.at
+        before, _ = self.ranges.get(name, (first, first))
+        self.ranges[name] = min(before, first), self.at
 
 
-def place(lives: list[Life]) -> dict[str, int]:
+def place(ranges: list[LiveRange]) -> dict[str, int]:
     """Assign each value the lowest free offset, the largest value first."""
-    begins, ends, firsts, lasts = np.empty((4, len(lives)), np.int64)  # of the values that have their place
+    begins, ends, firsts, lasts = np.empty((4, len(ranges)), np.int64)  # of the values that have their place
     offsets: dict[str, int] = {}
-    for n, life in enumerate(sorted(lives, key=lambda x: (-x.size, x.first, x.name))):
-        together = (firsts[:n] <= life.last) & (lasts[:n] >= life.first)
+    for n, live in enumerate(sorted(ranges, key=lambda x: (-x.size, x.first, x.name))):
+        together = (firsts[:n] <= live.last) & (lasts[:n] >= live.first)
         order = np.lexsort((ends[:n][together], begins[:n][together]))
         starts, tops = begins[:n][together][order], np.maximum.accumulate(ends[:n][together][order])
         free = np.concatenate([np.zeros(1, np.int64), tops])  # above the first values, 0 of them, 1 of them, ...
-        fits = np.flatnonzero(free[:-1] + life.size <= starts)
+        fits = np.flatnonzero(free[:-1] + live.size <= starts)
         offset = int(free[fits[0] if len(fits) else -1])
-        offsets[life.name] = offset
-        begins[n], ends[n], firsts[n], lasts[n] = offset, offset + life.size, life.first, life.last
+        offsets[live.name] = offset
+        begins[n], ends[n], firsts[n], lasts[n] = offset, offset + live.size, live.first, live.last
     return offsets
 
 
 class _Timeline:
-    """Lifetimes by the steps they cover, as an interval tree: each node halves the steps."""
+    """Live ranges by the steps they cover, as an interval tree: each node halves the steps."""
 
     def __init__(self, steps: int) -> None:
         self.leaves = 1 << max(steps - 1, 1).bit_length()
-        self.whole: dict[int, list[Life]] = {}  # lives that cover all steps of a node, not all of its parent
-        self.inside: dict[int, list[Life]] = {}  # lives that touch some step of a node
+        self.whole: dict[int, list[LiveRange]] = {}  # live ranges that cover all steps of a node, not all of its parent
+        self.inside: dict[int, list[LiveRange]] = {}  # live ranges that touch some step of a node
 
-    def add(self, life: Life) -> None:
-        for node, covered in self._nodes(life.first, life.last):
-            self.inside.setdefault(node, []).append(life)
+    def add(self, live: LiveRange) -> None:
+        for node, covered in self._nodes(live.first, live.last):
+            self.inside.setdefault(node, []).append(live)
             if covered:
-                self.whole.setdefault(node, []).append(life)
+                self.whole.setdefault(node, []).append(live)
 
-    def alive(self, first: int, last: int) -> list[Life]:
+    def alive(self, first: int, last: int) -> list[LiveRange]:
         """Return the values that are alive in one of the steps from `first` to `last`."""
-        found: dict[int, Life] = {}
+        found: dict[int, LiveRange] = {}
         for node, covered in self._nodes(first, last):
             found |= {id(x): x for x in (self.inside if covered else self.whole).get(node, ())}
         return list(found.values())
@@ -179,27 +181,27 @@ class _Timeline:
                     stack.append((2 * node + 1, half, end))
 
 
-def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
+def _stacked(ranges: list[LiveRange], sizes: dict[str, Size], names: Sizes) -> Plan:
     """Assign offsets as sizes computed at run time.
 
     Estimated sizes place the values; only their order, which lies above which, is kept. Each then starts where the
     highest of those below it ends, whatever the sizes are.
     """
-    guess = place(lives)
-    ordered = sorted(lives, key=lambda x: (guess[x.name], x.first, x.name))
+    guess = place(ranges)
+    ordered = sorted(ranges, key=lambda x: (guess[x.name], x.first, x.name))
     place_of = {x.name: n for n, x in enumerate(ordered)}
     offsets: dict[str, Size] = {}
     ends: dict[str, Expr] = {}
     below: dict[str, set[str]] = {}  # values that lie below one, and are alive together with it
-    placed = _Timeline(max((x.last for x in lives), default=0) + 1)
-    for life in ordered:
-        mine = {x.name for x in placed.alive(life.first, life.last)}
+    placed = _Timeline(max((x.last for x in ranges), default=0) + 1)
+    for live in ordered:
+        mine = {x.name for x in placed.alive(live.first, live.last)}
         hidden = set[str]().union(*(below[name] for name in mine))  # each has something of `mine` above it
         at = _highest([ends[name] for name in sorted(mine - hidden, key=place_of.__getitem__)])
-        offsets[life.name] = int(at.value) if isinstance(at, Const) else names.add(at, "at")
-        ends[life.name] = normal(sizes[life.name] + as_expr(offsets[life.name], DType.I64), {}).expr()
-        below[life.name] = mine
-        placed.add(life)
+        offsets[live.name] = int(at.value) if isinstance(at, Const) else names.add(at, "at")
+        ends[live.name] = normal(sizes[live.name] + as_expr(offsets[live.name], DType.I64), {}).expr()
+        below[live.name] = mine
+        placed.add(live)
     covered = set[str]().union(*below.values())
     return Plan(offsets, _highest([end for name, end in ends.items() if name not in covered]))
 

@@ -25,12 +25,12 @@ from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.codegen.target import Target
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps
-from aot.lowering.program.arena import lifetimes
+from aot.lowering.program.arena import live_ranges
 
 
 def write_in_place(steps: Steps, context: Context) -> None:
     """Rename outputs to the inputs that they may overwrite; steps are rewritten once all new names are known."""
-    lives = lifetimes(steps)
+    ranges = live_ranges(steps)
     producers: dict[str, int] = {}
     for step in steps.steps:
         for b in step.writes():
@@ -47,11 +47,11 @@ def write_in_place(steps: Steps, context: Context) -> None:
             if value is None or value.region is not MemoryRegion.ARENA:
                 continue
             place = _Place(step, definitions, n, at, names)
-            over = next((x for x in loads(d.value) if place.fits(x, steps, lives)), None)
+            over = next((x for x in loads(d.value) if place.fits(x, steps, ranges)), None)
             if over is not None:
                 old, new = d.out.name, names.of(over.buffer)
                 names.new[old] = replace(d.out, name=new)
-                lives[new] = (lives[new][0], lives[old][1])
+                ranges[new] = (ranges[new][0], ranges[old][1])
                 producers[new] += 1
     names.put(steps)
 
@@ -110,12 +110,12 @@ class _Place:
     at: int
     names: _Names
 
-    def fits(self, x: Load, steps: Steps, lives: dict[str, tuple[int, int]]) -> bool:
+    def fits(self, x: Load, steps: Steps, ranges: dict[str, tuple[int, int]]) -> bool:
         """True if the member may write over the value that `x` reads."""
         d = self.found[self.n]
         b, out, name = x.buffer, d.out, self.names.of(x.buffer)
         value = steps.values.get(name)
-        if value is None or value.region is not MemoryRegion.ARENA or lives[name][1] != self.at or name == out.name:
+        if value is None or value.region is not MemoryRegion.ARENA or ranges[name][1] != self.at or name == out.name:
             return False
         if (b.shape, b.strides, b.origin, b.dtype) != (out.shape, out.strides, out.origin, out.dtype):
             return False

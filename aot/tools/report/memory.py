@@ -6,7 +6,7 @@ from typing import Any
 
 from aot.ir.graph import Graph
 from aot.lowering.ir.steps import Steps
-from aot.lowering.program.arena import aligned, lifetimes, plan
+from aot.lowering.program.arena import aligned, live_ranges, plan
 
 Facts = dict[str, Any]
 
@@ -17,7 +17,7 @@ def lives(steps: Steps) -> list[Facts]:
     Values whose size or place is known only at run time are left out.
     """
     offsets, found = plan(steps).offsets, list[Facts]()
-    for name, (first, last) in lifetimes(steps).items():
+    for name, (first, last) in live_ranges(steps).items():
         value, offset = steps.values[name], offsets.get(name)
         if not isinstance(value.elements, int) or not isinstance(offset, int):
             continue

@@ -50,7 +50,7 @@ from aot.codegen.nest.points import Points, Span, Spans, Stmts, size_of, unrolle
 from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
 from aot.codegen.nest.stored import unused_name
 from aot.codegen.nest.sums.chain_loops import chain_loops
-from aot.codegen.nest.sums.half_sums import in_halves
+from aot.codegen.nest.sums.f16_sums import in_f16
 from aot.codegen.nest.sums.long_sums import (
     LONG_CHAIN,
     LongSum,
@@ -152,8 +152,8 @@ def _partial_sums(
     """Return the statements that add a tile of a sum whose tiles have partial sums; None for other sums."""
     if is_chain_sum(reduction):
         return lambda inner: chain_loops(definition, reduction, points, total, points.cell, inner, ahead)
-    if schedule.halves is not None:
-        return lambda inner: in_halves(definition, reduction, schedule, points, total, inner, ahead)
+    if schedule.f16_sums is not None:
+        return lambda inner: in_f16(definition, reduction, schedule, points, total, inner, ahead)
     return None
 
 

@@ -41,7 +41,7 @@ def _in_registers(x: Load, axis: Var, schedule: Schedule, points: Points, inner:
     rows = tuple(a for a in points.axes if variables(x) & _moving(points, a))
     lanes = replace(schedule, lanes=(axis.name, schedule.size(axis.name).size))
     own = Points((*rows, axis), points.spans | {axis: inner[axis]}, points.lets, lanes)
-    dtype = x.buffer.dtype if schedule.halves else x.dtype
+    dtype = x.buffer.dtype if schedule.f16_sums else x.dtype
     return RegisterValue(x, dense(name, *own.shape, space=Space.REGISTERS, dtype=dtype), own, ())
 
 

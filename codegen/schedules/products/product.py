@@ -48,7 +48,7 @@ from aot.codegen.schedules.products.product_form import (
     matmul_shape,
     row_terms,
     row_tile,
-    takes_halves,
+    sums_in_f16,
     width_of,
 )
 from aot.codegen.schedules.products.product_loops import ProductLoops, product_loops
@@ -105,10 +105,10 @@ def _shape_text(d: Definition, shape: MatmulShape) -> str:
 def in_register_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
     """Return the schedule of a product in register tiles of rows by vectors of columns."""
     d, target, constants, shared = request.work, request.target, request.constants, request.points
-    halves = takes_halves(d, shape, target)
-    width = width_of(extent(shape.lane), request.lanes * (1 + halves))
+    in_f16 = sums_in_f16(d, shape, target)
+    width = width_of(extent(shape.lane), request.lanes * (1 + in_f16))
     loops, loop_reasons = product_loops(d, shape, width, target, constants)
-    steps = None if halves else step_axis(d, shape)
+    steps = None if in_f16 else step_axis(d, shape)
     scaled = steps is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
     depth = 0 if len(loops.rows) > 1 else column_bytes(d, shape, steps)
     cores, resident = 1 if shared or shape.outer else target.cores, register_vectors(d, shape, steps)
@@ -137,8 +137,8 @@ def in_register_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
     if (near := near_rows(d, shape, loops, outside, target)) and alone:
         blocks, order = near, (shape.lane.name, *loops.rows, *loops.sums)
     # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
-    epilogue = has_time_for_epilogue(shape, target) and terms != UNROLLED_DOT_TERMS[DType.I16] and not halves
-    unrolled = HALF_TERMS if halves else max(row, COSTS.fetch_steps if epilogue else 1)
+    epilogue = has_time_for_epilogue(shape, target) and terms != UNROLLED_DOT_TERMS[DType.I16] and not in_f16
+    unrolled = HALF_TERMS if in_f16 else max(row, COSTS.fetch_steps if epilogue else 1)
     fetched = outside and columns < extent(shape.lane) and _has_many_rows(shape)
     # Of dots those of i16 alone: bytes take half of the memory, and gained nothing.
     pairs = terms == UNROLLED_DOT_TERMS[DType.I16] and not (scaled or field_axes(d, shape) or varies(shape.rows))
@@ -162,7 +162,7 @@ def in_register_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
         prefetch_within=within,
         scaled_steps=steps.name if steps is not None and (whole or not (terms or blocks)) else None,
         row_vectors=run.name if run is not None else loops.innermost if row > 1 and not terms else None,
-        halves=loops.innermost if halves else None,
+        f16_sums=loops.innermost if in_f16 else None,
         dots=loops.innermost if terms else None,
         prefetch_epilogue=epilogue,
         prefetch_level=2 if pairs or streamed is not None else prefetch_level(shape, target),

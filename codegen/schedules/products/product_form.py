@@ -111,11 +111,11 @@ def row_terms(d: Definition, shape: MatmulShape, terms: int, target: Target) -> 
         return 1
     shared = [x for x in reads(d, body=True) if not x.moves(shape.lane) and x.moves(inner)]
     beside = bool(shared) and all(x.steps[inner] == 1 and x.buffer.dtype.compute is DType.F32 for x in shared)
-    lanes = target.lanes(DType.F32) * (2 if takes_halves(d, shape, target) else 1)
+    lanes = target.lanes(DType.F32) * (2 if sums_in_f16(d, shape, target) else 1)
     return lanes if target.abilities.multiplies_lanes and beside and terms >= lanes else 1
 
 
-def takes_halves(d: Definition, shape: MatmulShape, target: Target) -> bool:
+def sums_in_f16(d: Definition, shape: MatmulShape, target: Target) -> bool:
     """True if products of f16, of a known number of terms, are summed in f16 as long as a tile of the sum goes on."""
     r = d.reduction
     if r is None or r.fn != "add" or not target.abilities.sums_half or varies(shape.sums):

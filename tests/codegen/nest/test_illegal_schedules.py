@@ -29,7 +29,7 @@ OVERLAP = "tiles that overlap are those of tile registers, or of enough rows, ea
         ({"unroll": ("q",)}, "c: unroll names no axis: 'q' (axes: i, j, k)"),
         ({"lanes": ("q", 8)}, "c: lanes names no axis: 'q' (axes: i, j, k)"),
         ({"row_vectors": "q"}, "c: row_vectors names no axis: 'q' (axes: i, j, k)"),
-        ({"halves": "k"}, "c: halves are static axes of sums of products of f16, got 'k'"),
+        ({"f16_sums": "k"}, "c: f16_sums are static axes of sums of products of f16, got 'k'"),
         ({"scaled_steps": "i"}, "c: scaled_steps names an axis of a sum of floats, without tile and blocks, got 'i'"),
         ({"scaled_steps": "k", "tile": (Tile("k", 2),)}, "c: scaled_steps names an axis of a sum of floats"),
         ({"scaled_steps": "k", "blocks": (("k", 4),)}, "c: scaled_steps names an axis of a sum of floats"),

@@ -13,7 +13,7 @@ from aot.ir.build import Builder
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
-from aot.lowering.program.arena import ALIGN, Life, lifetimes, place, plan
+from aot.lowering.program.arena import ALIGN, LiveRange, live_ranges, place, plan
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.products.convolution import Convolution
 from aot.options import CompileOptions
@@ -25,7 +25,7 @@ life = st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6))
 
 @given(st.lists(life, max_size=24))
 def test_values_alive_together_lie_apart(found: list[tuple[int, int, int]]) -> None:
-    lives = [Life(f"v{n}", size * ALIGN, first, first + more) for n, (size, first, more) in enumerate(found)]
+    lives = [LiveRange(f"v{n}", size * ALIGN, first, first + more) for n, (size, first, more) in enumerate(found)]
     offsets = place(lives)
     assert set(offsets) == {x.name for x in lives}
     for n, a in enumerate(lives):
@@ -38,7 +38,7 @@ def test_values_alive_together_lie_apart(found: list[tuple[int, int, int]]) -> N
 
 @given(st.lists(life, max_size=24))
 def test_placing_is_not_worse_than_no_sharing(found: list[tuple[int, int, int]]) -> None:
-    lives = [Life(f"v{n}", size * ALIGN, first, first + more) for n, (size, first, more) in enumerate(found)]
+    lives = [LiveRange(f"v{n}", size * ALIGN, first, first + more) for n, (size, first, more) in enumerate(found)]
     offsets = place(lives)
     end = max((offsets[x.name] + x.size for x in lives), default=0)
     alive = [sum(x.size for x in lives if x.first <= t <= x.last) for t in range(20)]
@@ -46,7 +46,7 @@ def test_placing_is_not_worse_than_no_sharing(found: list[tuple[int, int, int]])
 
 
 def test_placing_does_not_depend_on_the_order_of_equal_values() -> None:
-    lives = [Life(name, 64, 0, 3) for name in "abc"]
+    lives = [LiveRange(name, 64, 0, 3) for name in "abc"]
     assert place(lives) == place(lives[::-1])
 
 
@@ -57,7 +57,7 @@ def test_a_chain_needs_room_for_two_values() -> None:
         return x
 
     made = compiled(make, (8, 64))
-    lives, room = lifetimes(made.steps), plan(made.steps)
+    lives, room = live_ranges(made.steps), plan(made.steps)
     assert len(lives) == 5
     assert room.size == made.program.arena_bytes <= 2 * (8 * 64 * 4 + 2 * ALIGN)
 

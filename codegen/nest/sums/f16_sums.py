@@ -24,7 +24,7 @@ from aot.runtime.abi import DType
 ROW_TERMS = 8  # terms of a row that a vector of 128 bits holds
 
 
-def in_halves(
+def in_f16(
     definition: Definition,
     reduction: Reduce,
     schedule: Schedule,
@@ -34,10 +34,10 @@ def in_halves(
     ahead: Callable[[Spans], Stmts],
 ) -> Stmts:
     """Add a tile of terms to the accumulators `acc`; `inner`: the tile. `ahead`: prefetches for some terms."""
-    axis = next(a for a in inner if a.name == schedule.halves)
+    axis = next(a for a in inner if a.name == schedule.f16_sums)
     start, extent = inner[axis].start, inner[axis].extent
     if not isinstance(extent, int):
-        raise ScheduleError(f"{definition.out.name}: halves are tiles of a static size, got {extent}")
+        raise ScheduleError(f"{definition.out.name}: f16_sums are tiles of a static size, got {extent}")
     half, cell, prefix = points.accumulator(unused_name("half", definition), DType.F16), points.cell, "half"
 
     def terms(first: Expr, count: int) -> Stmts:

@@ -79,7 +79,7 @@ def picture(b: Builder, x: OutPort) -> OutPort:
 def test_convolutions_are_near_f32(tmp_path: Path) -> None:
     shape = (1, 32, 9, 11)
     made, inputs = compiled(picture, shape), values(shape)
-    assert made.groups.count("halves=") == made.groups.count("group input") + 1 == 2
+    assert made.groups.count("f16_sums=") == made.groups.count("group input") + 1 == 2
     expected = np.asarray(interpret(graph_of(picture, shape), inputs)[0])
     found = run(made, tmp_path, inputs, "max").reshape(expected.shape)
     error = np.abs(found - expected).max() / np.abs(expected).max()
@@ -89,7 +89,7 @@ def test_convolutions_are_near_f32(tmp_path: Path) -> None:
 def test_other_sums_are_those_of_f32() -> None:
     """Without the option, without the instruction, and where weights are beyond f16."""
     shape = (ROWS, TERMS)
-    assert "halves=k" in compiled(product, shape).groups
+    assert "f16_sums=k" in compiled(product, shape).groups
     others = [compiled(product, shape, target) for target in ("aarch64-v8", "x86-64-v4")]
     others += compiled(product, shape, fast=False), compiled(partial(product, scale=1e6), shape)
-    assert all("halves=" not in made.groups for made in others)
+    assert all("f16_sums=" not in made.groups for made in others)

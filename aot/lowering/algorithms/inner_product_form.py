@@ -19,7 +19,7 @@ from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)
-class HalvedForm:
+class InnerProductForm:
     """The sum add[k](i32(x) * i32(w)) + `init` of i16, at each point of `rows` and of the columns of `w`."""
 
     x: Load
@@ -65,7 +65,7 @@ class HalvedForm:
         return -np.asarray(np.sum(one * other, axis=at, keepdims=True, dtype=np.int32))
 
 
-def halved_form_of(d: Definition, constants: frozenset[str]) -> HalvedForm | None:
+def inner_product_form_of(d: Definition, constants: frozenset[str]) -> InnerProductForm | None:
     """Return the form, if `d` is a product of i16 by constants with known sizes, summed along one axis.
 
     Windows gain nothing: their sums run through short loops.
@@ -81,10 +81,10 @@ def halved_form_of(d: Definition, constants: frozenset[str]) -> HalvedForm | Non
     if w.buffer.name not in constants or x.buffer.name in constants:
         return None
     rows, (k,) = tuple(a for a in d.axes if a in variables(*x.index)), r.axes
-    return HalvedForm(x, w, rows, k, r.init) if access(x.buffer, x.index, all_axes(d)).steps[k] == 1 else None
+    return InnerProductForm(x, w, rows, k, r.init) if access(x.buffer, x.index, all_axes(d)).steps[k] == 1 else None
 
 
-def pays(form: HalvedForm) -> bool:
+def pays(form: InnerProductForm) -> bool:
     """True if there are columns enough to pay for the sums of data, and a panel of the weights stays near the core."""
     rows, terms = prod(map(fixed_extent, form.rows)), fixed_extent(form.k)
     small = form.columns >= COSTS.min_halved_columns and rows >= COSTS.min_halved_rows

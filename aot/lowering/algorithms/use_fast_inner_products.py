@@ -22,7 +22,7 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Var, dense
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members, rewrite_work
 from aot.ir.values.deferred import value_of
-from aot.lowering.algorithms.halved_form import HalvedForm, halved_form_of, pays
+from aot.lowering.algorithms.inner_product_form import InnerProductForm, inner_product_form_of, pays
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.runtime.abi import DType
@@ -30,13 +30,13 @@ from aot.runtime.abi import DType
 LARGEST_WEIGHT = (1 << 15) - 1 - 255  # magnitude to which a byte can be added in i16
 
 
-def halve_products(steps: Steps, context: Context) -> None:
+def use_fast_inner_products(steps: Steps, context: Context) -> None:
     """Halve the multiplications of products of bytes by constants; values have their strides by now."""
     if context.target.abilities.adds_pairs:
-        _Halver(steps).run()
+        _FastInnerProducts(steps).run()
 
 
-class _Halver:
+class _FastInnerProducts:
     def __init__(self, steps: Steps) -> None:
         self.steps, self.constants = steps, steps.constants()
         self.sums: dict[Expr, Buffer] = {}  # of data: equal ones are computed once
@@ -55,9 +55,9 @@ class _Halver:
             found.append(step)
         self.steps.steps = found
 
-    def _form(self, d: Definition, step: Step) -> HalvedForm | None:
+    def _form(self, d: Definition, step: Step) -> InnerProductForm | None:
         """Return the form of a product that should be halved; None for others."""
-        form = halved_form_of(d, self.constants)
+        form = inner_product_form_of(d, self.constants)
         if form is None or form.x.buffer in step.writes():
             return None
         x, w = (self.steps.values.get(e.buffer.name) for e in (form.x, form.w))
@@ -66,7 +66,7 @@ class _Halver:
         fits = pays(form) and np.abs(value_of(w.data)).max(initial=0) <= LARGEST_WEIGHT
         return form if fits else None
 
-    def _data_sums(self, form: HalvedForm, step: Step, before: list[Step]) -> Load:
+    def _data_sums(self, form: InnerProductForm, step: Step, before: list[Step]) -> Load:
         """Return the sums of data; the step that makes them, if none does yet, is added to `before`."""
         axes = tuple(Var(f"d{n}", a.extent) for n, a in enumerate(form.rows))
         value = rewrite(form.data_sum(), dict(zip(form.rows, axes, strict=True)))
@@ -77,7 +77,7 @@ class _Halver:
             self.sums[value] = made
         return Load(self.sums[value], form.rows)
 
-    def _weight_sums(self, form: HalvedForm) -> Load:
+    def _weight_sums(self, form: InnerProductForm) -> Load:
         """Return the sums of weights, which are computed when they are written."""
         w = form.w.buffer
         shape = (1 if i == form.k else n for i, n in zip(form.w.index, w.shape, strict=True))
