@@ -123,3 +123,11 @@ def identity(fn: str, dtype: DType) -> Const:
     most = (1 << (dtype.bits - dtype.is_signed)) - 1
     ones = -1 if dtype.is_signed else most
     return Const({"add": 0, "mul": 1, "max": least, "min": most, "and": ones, "or": 0}[fn], dtype)
+
+
+def unused_axis(name: str, d: Definition) -> str:
+    """Return `name`, with underscores behind it if `d` has axes of that name."""
+    taken = {a.name for a in d.axes} | {a.name for a in (d.reduction.axes if d.reduction is not None else ())}
+    while name in taken:
+        name += "_"
+    return name

@@ -183,3 +183,10 @@ def balance(extent: Size, tile: Tile) -> tuple[tuple[Var, Expr], ...]:
     tiles, low, more = _names(tile)
     count = prim("max", (extent + (tile.size - 1)) // tile.size, 1)
     return (tiles, count), (low, extent // tiles), (more, extent % tiles)
+
+
+def width_of(n: int, lanes: int) -> int:
+    """Return the lanes of a vector for `n` elements: `lanes`, halved until they are no more than the elements."""
+    while lanes > max(n, 1):
+        lanes //= 2
+    return lanes

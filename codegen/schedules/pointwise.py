@@ -9,7 +9,7 @@ from math import lcm, prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import Access, coefficient, reads, runs_on, store, typical, varies
-from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Const, Expr, Load, Var
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
@@ -94,7 +94,7 @@ def _fused(letter: str, axes: list[Var], d: Definition) -> tuple[str, Fused]:
     """Return the name of an axis, or of several as one, and what it fuses; "" for none."""
     if len(axes) < 2:
         return (axes[0].name if axes else ""), ()
-    name = fresh(letter, d)
+    name = unused_axis(letter, d)
     return name, ((name, tuple(a.name for a in axes)),)
 
 
@@ -132,13 +132,6 @@ def _fills_code(d: Definition, inner: list[Var], lanes: int) -> bool:
 def _is_far(x: Access, a: Var) -> bool:
     step = x.steps.get(a)
     return coefficient(x.at, a) is not None if step is None else abs(step) >= COSTS.gather_distance
-
-
-def fresh(name: str, d: Definition) -> str:
-    taken = {a.name for a in d.axes} | {a.name for a in (d.reduction.axes if d.reduction is not None else ())}
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _power(n: int) -> int:

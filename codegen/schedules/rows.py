@@ -10,10 +10,10 @@ from math import isqrt, prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import all_axes, reads, runs_on, store, typical, varies
-from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.definition import Definition, Group, unused_axis
 from aot.codegen.ir.loops import Space, Var
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
-from aot.codegen.schedules.pointwise import fresh, packable, packs
+from aot.codegen.schedules.pointwise import packable, packs
 from aot.codegen.schedules.request import Reasons, Request, ScheduleChoice, widest
 from aot.codegen.target import Target
 
@@ -34,7 +34,7 @@ def rows(request: Request) -> ScheduleChoice:
         return Schedule(order=order, parallel=parallel), reasons
     together = _fused_sum_axes(d, axis, constants)
     length = prod(typical(a.extent if a.extent is not None else 1) for a in together)
-    name = axis.name if len(together) == 1 else fresh("r", d)
+    name = axis.name if len(together) == 1 else unused_axis("r", d)
     lanes = target.sum_lanes(widest(d))
     while lanes > length:
         lanes //= 2

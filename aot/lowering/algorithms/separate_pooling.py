@@ -12,12 +12,11 @@ from math import inf, prod
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import coefficient, fixed_extent, offset, unravel, volume
-from aot.codegen.ir.definition import LOCAL, Definition, Group
+from aot.codegen.ir.definition import LOCAL, Definition, Group, unused_axis
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.index import Affine, normal
 from aot.codegen.ir.loops import Expr, Load, Reduce, Size, Space, Var, dense
 from aot.codegen.ir.traverse import Work
-from aot.codegen.schedules.pointwise import fresh
 from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Steps
@@ -86,10 +85,10 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
         around.append(blocks)
         change[c] = blocks * block + inner_axes[0]
     shared = (*around, *down)
-    p = Var(fresh("p", d), volume(_size(a) for a in shared))
+    p = Var(unused_axis("p", d), volume(_size(a) for a in shared))
     flat = unravel(shared, p)
     change = {a: rewrite(e, flat) for a, e in change.items()} | flat
-    v = Var(fresh("v", d), row.reach)
+    v = Var(unused_axis("v", d), row.reach)
     along = (v, *sorted(inner_axes, key=lambda a: -_step(x, a)))
     t = dense(f"t{LOCAL}", p, *map(fixed_extent, along), space=Space.ARENA, dtype=r.dtype)
     index = [rewrite(i, change) for i in x.index]

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import fixed_extent, unravel
-from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Const, Load, Prim, Reduce, Var
-from aot.codegen.schedules.pointwise import fresh
 from aot.codegen.target import Target
 from aot.lowering.algorithms.strassen_matrices import BASIS
 from aot.runtime.abi import DType
@@ -78,7 +77,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> StrassenForm | None:
     if even or len(rows) == 1:
         row = (even or rows)[-1]  # rather within a picture than between two
         return StrassenForm(d, x, w, rows, row, columns[0], k)
-    flat = Var(fresh("p", d), prod(map(fixed_extent, rows)))
+    flat = Var(unused_axis("p", d), prod(map(fixed_extent, rows)))
     change = unravel(rows, flat)
     index = tuple(rewrite(i, change) for i in d.target)
     d = Definition(d.out, (flat, columns[0]), rewrite(d.value, change), index)

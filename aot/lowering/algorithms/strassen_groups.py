@@ -15,12 +15,10 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import fixed_extent, unravel
-from aot.codegen.ir.definition import LOCAL, Definition, Group
+from aot.codegen.ir.definition import LOCAL, Definition, Group, unused_axis
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, dense
-from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from aot.codegen.schedules.pointwise import fresh
-from aot.codegen.schedules.products.product_form import width_of
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile, width_of
 from aot.codegen.target import Target
 from aot.lowering.algorithms.strassen_form import StrassenForm
 from aot.lowering.algorithms.strassen_matrices import BASIS, LEFT, OUT, RIGHT
@@ -49,7 +47,7 @@ def strassen(form: StrassenForm, left: str, weights: str, target: Target) -> Str
     k, n = (Var(a.name, fixed_extent(a) // 2) for a in (form.sum, form.column))
     upper = fixed_extent(form.row) - form.shift
     half = tuple(replace(a, extent=upper) if a is form.row else a for a in form.rows)
-    p = Var(fresh("p", d), prod(map(fixed_extent, half)))
+    p = Var(unused_axis("p", d), prod(map(fixed_extent, half)))
     flat = unravel(half, p)
     rows = {a: flat[b] for a, b in zip(form.rows, half, strict=True)}
     pitch = fixed_extent(k) + COSTS.strassen_pitch

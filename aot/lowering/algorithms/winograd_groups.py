@@ -18,10 +18,9 @@ from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import calls_functions, rewrite, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, cast, dense, prim
-from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.ir.schedule import Schedule, Tail, Tile, width_of
 from aot.codegen.ir.traverse import members
 from aot.codegen.schedules.products.product import product
-from aot.codegen.schedules.products.product_form import width_of
 from aot.codegen.schedules.request import Request
 from aot.codegen.target import Target
 from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm

@@ -104,19 +104,16 @@ class _Dots:
         self.unread: set[int] = set()  # ids of steps whose values are read where their bytes lie
 
     def run(self) -> None:
-        found: list[Step] = []
-        for step in self.steps.steps:
-            self._use_dots(step, found)
-            found.append(step)
-        self.steps.steps = [step for step in found if id(step) not in self.unread]
+        steps = [s for step in self.steps.steps for s in (*self._use_dots(step), step)]
+        self.steps.steps = [step for step in steps if id(step) not in self.unread]
 
-    def _use_dots(self, step: Step, before: list[Step]) -> None:
-        """Sum a step's product in integers; steps that prepare its operands are added to `before`."""
+    def _use_dots(self, step: Step) -> list[Step]:
+        """Sum a step's product in integers; return the steps that must run before it."""
         product = self._product(step.definition)
         if product is None or step.definition is None:
-            return
+            return []
         if self._matched(product) is None and self._bytes_of(product.x.buffer.name) is None:
-            return  # before its weights are looked at: those of a language model in f32 take seconds and hundreds of MB
+            return []  # before its weights are read: those of a language model in f32 take seconds and hundreds of MB
         small = DType.U8 if product.x.dtype is DType.I8 else DType.I8  # dots multiply unsigned bytes by signed ones
         weights = self._weights(product.w, step.definition, small if self.together == 4 else DType.I16)
         if weights is not None and product.x.dtype not in self.dtypes:
@@ -124,23 +121,24 @@ class _Dots:
             product = self._product(step.definition)
         data = self._matched(product) if product is not None else None
         if product is None or weights is None or data is None or data.byte.dtype not in self.dtypes:
-            return
+            return []
         plain = not step.definition.where and not any(a.low for a in step.definition.axes)
         if not _fits(data, weights, step.definition) or not (weights.shift is None or plain):
-            return
+            return []
         assert step.definition.reduction is not None
         sums, zero = None, data.zero
         if zero != NONE or self.signs:
             apart = _is_apart(data, step.definition.reduction)
             sums = None if apart else self._sums(product.w, weights, step.definition)
         if zero != NONE and sums is None:
-            return
+            return []
         less = self.signs and sums is not None and data.byte.dtype is DType.U8
         if less:
             zero = simplified(zero - 128)
         zeros = zero * sums if sums is not None and zero != NONE else None
-        total = self._total(data, step, before, less) if weights.shift is not None else None
+        total, before = (None, []) if weights.shift is None else self._total(data, step, less)
         step.works = (_summed(step.definition, data, product.w, weights, zeros, total, less),)
+        return before
 
     def _sums(self, w: Load, weights: _Weights, d: Definition) -> Load | None:
         """Return the sum of the weights of each output; None if it is not one for several outputs.
@@ -158,8 +156,8 @@ class _Dots:
         found = sums_over(np.asarray(self.steps.values[weights.whole.name].array), index, outer, r.axes)
         return None if found is None else Load(self.steps.constant(f"{w.buffer.name}.sums", found), outer)
 
-    def _total(self, x: Quantized, step: Step, before: list[Step], less: bool) -> Load:
-        """Return the sum of the data of each point of a product; a step that makes it is added to `before`.
+    def _total(self, x: Quantized, step: Step, less: bool) -> tuple[Load, list[Step]]:
+        """Return the sum of the data of each point of a product, and the step that computes it if none does yet.
 
         `less`: of the data less 128.
         """
@@ -167,14 +165,14 @@ class _Dots:
         assert d is not None and d.reduction is not None
         number = centred(x.byte) if less else cast(x.byte, DType.I32)
         total = Reduce("add", d.reduction.axes, _scaled(number, x, d.reduction))
-        if total not in self.totals:
-            axes = tuple(a for a in d.axes if a in variables(x.byte))
-            extents = (a.extent if a.extent is not None else 1 for a in axes)
-            made = dense(self.steps.unused(f"{d.out.name}.total"), *extents, dtype=total.dtype)
-            self.steps.values[made.name] = Value(made, MemoryRegion.ARENA)
-            before.append(Step((Definition(made, axes, total, axes),), step.layers, "ReduceSum"))
-            self.totals[total] = Load(made, axes)
-        return self.totals[total]
+        if total in self.totals:
+            return self.totals[total], []
+        axes = tuple(a for a in d.axes if a in variables(x.byte))
+        extents = (a.extent if a.extent is not None else 1 for a in axes)
+        totals = dense(self.steps.unused(f"{d.out.name}.total"), *extents, dtype=total.dtype)
+        self.steps.values[totals.name] = Value(totals, MemoryRegion.ARENA)
+        self.totals[total] = Load(totals, axes)
+        return self.totals[total], [Step((Definition(totals, axes, total, axes),), step.layers, "ReduceSum")]
 
     def _product(self, d: Definition | None) -> _Product | None:
         r = d.reduction if d is not None else None

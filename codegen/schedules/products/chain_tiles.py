@@ -15,9 +15,9 @@ from aot.codegen.ir.access import reads, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.bf16_chains import block_tile, chain_axis
-from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile, width_of
 from aot.codegen.schedules.pointwise import packs
-from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, width_of
+from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
 from aot.codegen.schedules.products.product_loops import tiled_rows
 from aot.codegen.schedules.products.product_prefetch import operand_across_pages, prefetch_level
 from aot.codegen.schedules.request import Request, ScheduleChoice

@@ -19,10 +19,10 @@ from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.dot_forms import elements_per_dot, takes_columns, window_factors
-from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile, width_of
 from aot.codegen.nest.sums.padding_terms import padding_terms
 from aot.codegen.schedules.pointwise import packs
-from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
+from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, parts, row_tile
 from aot.codegen.schedules.request import Request, ScheduleChoice
 from aot.codegen.target import Target
 from aot.runtime.abi import DType

@@ -15,7 +15,7 @@ from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import Access, reads, store, varies
-from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.dot_forms import (
     dot_factors,
@@ -27,7 +27,7 @@ from aot.codegen.ir.numbers.dot_forms import (
     scaled_sum,
 )
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from aot.codegen.schedules.pointwise import fresh, packable
+from aot.codegen.schedules.pointwise import packable
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, row_tile
 from aot.codegen.schedules.request import Fused, Request, ScheduleChoice
 from aot.codegen.target import Target
@@ -60,7 +60,7 @@ def grouped(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
         channels == lanes or not all((x.steps[group] or lanes) * (lanes // channels) <= lanes for x in data)
     ):
         return None
-    name = fresh("v", d)
+    name = unused_axis("v", d)
     lane_fused: Fused = ((name, (group.name, shape.lane.name)),)
     around, row_fused = loops_of(d, shape.rows[:-1], lane_fused)
     rows = [*around, shape.rows[-1].name]

@@ -14,7 +14,7 @@ from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import coefficient, fills, reads, runs_on, varies
-from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Prim, Var
 from aot.codegen.ir.numbers.bf16_chains import block_tile, is_chain_sum, is_contiguous
@@ -23,7 +23,6 @@ from aot.codegen.ir.numbers.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.sums.padding_terms import PaddingTerms, padding_terms
 from aot.codegen.nest.sums.scaled_steps import has_equal_steps
-from aot.codegen.schedules.pointwise import fresh
 from aot.codegen.schedules.products.chain_tiles import word_panels
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
 from aot.codegen.schedules.products.product_loops import tiled_rows
@@ -172,7 +171,7 @@ def _bytes(d: Definition, shape: MatmulShape) -> tuple[MatrixForm | None, Fused]
     if len(shape.sums) < 2 or any(b.axis in shape.sums[-2:] and _is_passed(b) for b in padding_terms(d)):
         return alone, ()
     outer, inner = shape.sums[-2:]
-    n, across = extent(inner), Var(fresh("kc", d), extent(outer) * extent(inner))
+    n, across = extent(inner), Var(unused_axis("kc", d), extent(outer) * extent(inner))
     both = matrix_form(r, shape.lane, across)
     if both is None or (alone is not None and extent(outer) * n // alone.terms <= extent(across) // both.terms):
         return alone, ()
@@ -234,7 +233,7 @@ def _rows(
     """Return the axis of rows, the loops around it, and what is fused: rows at equal distances are one axis."""
     x = [a for a in reads(d, body=True) if a.load == found.x]
     if len(shape.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(shape.rows)):
-        name = fresh("p", d)
+        name = unused_axis("p", d)
         return name, [], ((name, tuple(a.name for a in shape.rows)),)
     if not shape.rows:
         return None, [], ()

@@ -33,7 +33,7 @@ from aot.codegen.ir.numbers.dot_forms import (
     takes_blocks,
     takes_rows,
 )
-from aot.codegen.ir.schedule import WORD_BYTES, Pack, Schedule, Tail, Tile
+from aot.codegen.ir.schedule import WORD_BYTES, Pack, Schedule, Tail, Tile, width_of
 from aot.codegen.nest.sums.scaled_steps import has_equal_steps
 from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.chain_tiles import chain_tiles
@@ -49,7 +49,6 @@ from aot.codegen.schedules.products.product_form import (
     row_terms,
     row_tile,
     sums_in_f16,
-    width_of,
 )
 from aot.codegen.schedules.products.product_loops import ProductLoops, product_loops
 from aot.codegen.schedules.products.product_prefetch import (

@@ -8,12 +8,12 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, fills, reads, store, typical, varies
-from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.bf16_chains import chain_factors, is_chain_sum
 from aot.codegen.ir.numbers.dot_forms import dot_factors, elements_per_dot, is_arranged, scaled_sum, small_factors
 from aot.codegen.ir.schedule import Tail, Tile
-from aot.codegen.schedules.pointwise import fresh, packable
+from aot.codegen.schedules.pointwise import packable
 from aot.codegen.schedules.products.register_tile import overlap
 from aot.codegen.schedules.request import Fused
 from aot.codegen.target import Target
@@ -124,12 +124,6 @@ def sums_in_f16(d: Definition, shape: MatmulShape, target: Target) -> bool:
     return factors is not None and all(x.buffer.dtype is DType.F16 for x in factors)
 
 
-def width_of(n: int, lanes: int) -> int:
-    while lanes > max(n, 1):
-        lanes //= 2
-    return lanes
-
-
 def loops_of(d: Definition, axes: Sequence[Var], fused: Fused = ()) -> tuple[list[str], Fused]:
     """Return the loops around a tile and what they fuse: dynamic axes, each of which may have one iteration only.
 
@@ -138,7 +132,7 @@ def loops_of(d: Definition, axes: Sequence[Var], fused: Fused = ()) -> tuple[lis
     if len(axes) < 2 or not varies(axes):
         return [a.name for a in axes], ()
     taken = {name for name, _ in fused}
-    name = next(n for n in (fresh(letter, d) for letter in "pqr") if n not in taken)
+    name = next(n for n in (unused_axis(letter, d) for letter in "pqr") if n not in taken)
     return [name], ((name, tuple(a.name for a in axes)),)
 
 

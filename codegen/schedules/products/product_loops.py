@@ -9,11 +9,10 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import fills, reads, runs_on, store, varies
-from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Var
 from aot.codegen.nest.sums.padding_terms import PaddingTerms, padding_terms
-from aot.codegen.schedules.pointwise import fresh
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
 from aot.codegen.schedules.products.register_tile import Product, tile_count, tile_of, tile_text
 from aot.codegen.schedules.products.scaled import field_axes, takes_pairs
@@ -80,7 +79,7 @@ def _sum_loops(d: Definition, shape: MatmulShape) -> tuple[list[str], Fused]:
         return names, ()
     if takes_pairs(d, shape) or field_axes(d, shape):
         return names, ()
-    name = fresh("kc", d)
+    name = unused_axis("kc", d)
     return [*names[:-2], name], ((name, (outer.name, inner.name)),)
 
 
@@ -90,7 +89,7 @@ def _dynamic_rows(
     """Return the loops over rows of dynamic sizes: one, if they lie one after another. `fused`: axes of the sum's."""
     accesses = (store(d), *(x for x in reads(d) if any(x.moves(a) for a in shape.rows)))
     if len(shape.rows) > 1 and all(runs_on(accesses, a, b) for a, b in pairwise(shape.rows)):
-        name = fresh("p", d)
+        name = unused_axis("p", d)
         return [name], ((name, tuple(a.name for a in shape.rows)),)
     last = tiled_rows(d, shape, constants)
     around, fused = loops_of(d, [a for a in shape.rows if a is not last], fused)
@@ -115,7 +114,7 @@ def _static_rows(
     fewer = tile_count(extent(last), alone) * (count // extent(last)) <= tile_count(count, together)
     if len(shape.rows) == 1 or padded or fewer:
         return [a.name for a in shape.rows], (), reasons
-    name = fresh("p", d)
+    name = unused_axis("p", d)
     return [name], ((name, tuple(a.name for a in shape.rows)),), reasons
 
 

@@ -14,7 +14,7 @@ from aot.frontends.conversion.scopes import Scope
 from aot.frontends.pt2.files.schema import Table
 from aot.frontends.pt2.files.weights import open_weights
 from aot.frontends.pt2.graph import regions
-from aot.frontends.pt2.graph.importer import Walk
+from aot.frontends.pt2.graph.importer import ProgramImporter
 from aot.frontends.pt2.graph.signature import Signature
 from aot.frontends.pt2.graph.symbols import read_symbols
 from aot.ir.graph import Graph
@@ -38,12 +38,14 @@ def read(path: Path) -> Graph:
     program = Table(archive.json(f"{MODELS}{name}.json"), f"{archive.file}: {name}")
     _check_version(archive, program)
     module = program.table("graph_module")
-    walk = Walk(module.table("graph"), Scope(Graph(name=path.stem, file=path.name)), read_symbols(program, path.name))
-    signature = Signature(walk, module, open_weights(archive, name))
+    importer = ProgramImporter(
+        module.table("graph"), Scope(Graph(name=path.stem, file=path.name)), read_symbols(program, path.name)
+    )
+    signature = Signature(importer, module, open_weights(archive, name))
     signature.add_inputs()
-    walk.run()
+    importer.run()
     signature.add_outputs()
-    return walk.scope.graph
+    return importer.scope.graph
 
 
 def _model(archive: Archive) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from aot.frontends.pt2.graph.importer import Check, Item, Walk, rule
+from aot.frontends.pt2.graph.importer import Check, Item, ProgramImporter, rule
 from aot.frontends.pt2.registry import Argument
 from aot.ir.graph import OutPort
 from aot.ir.op import Foreign
@@ -20,25 +20,25 @@ MAX_RULE = 200  # characters of a message that are kept
 
 
 @rule("_assert_scalar.default", "_assert_async.default", "_assert_async.msg")
-def asserted(self: Walk, item: Item) -> Sequence[OutPort]:
+def asserted(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
     """Keep the condition; assertions of branches and loops are left out, since they hold where these run."""
-    arguments, ports = self.arguments(item)
+    arguments, ports = importer.arguments(item)
     first, *rest = arguments.values()
     text = next((str(t) for t in rest if isinstance(t, str)), "a condition holds")
     found = EXPRESSION.fullmatch(text)
     where = f" ({item.trace})" if item.trace else ""
-    if isinstance(first, Argument) and not self.conditional:
-        self.checks.append(Check(ports[first.index], f"{(found[1] if found else text)[:MAX_RULE]}{where}"))
+    if isinstance(first, Argument) and not importer.conditional:
+        importer.checks.append(Check(ports[first.index], f"{(found[1] if found else text)[:MAX_RULE]}{where}"))
     return []
 
 
-def checked(self: Walk, port: OutPort, name: str) -> OutPort:
+def checked(importer: ProgramImporter, port: OutPort, name: str) -> OutPort:
     """Return an output that exists only where all assertions hold."""
-    if not self.checks:
+    if not importer.checks:
         return port
-    rules = tuple(check.rule for check in self.checks)
+    rules = tuple(check.rule for check in importer.checks)
     made = Foreign("aten", "assert", cast("tuple[tuple[str, object], ...]", (("rules", rules),)))
-    inputs = [check.port for check in self.checks]
-    return self.scope.graph.add(made, port, *inputs, name=f"{name}/assert", origin=Origin((name,), self.file)).out_port(
-        0
-    )
+    inputs = [check.port for check in importer.checks]
+    return importer.scope.graph.add(
+        made, port, *inputs, name=f"{name}/assert", origin=Origin((name,), importer.file)
+    ).out_port(0)

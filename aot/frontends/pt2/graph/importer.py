@@ -33,7 +33,7 @@ SPACES = ("aten.", "higher_order.")  # name spaces that are left out of kinds
 
 MIXED = re.compile("(batch|layer|group|instance|rms)_norm")  # their data and tables have types of their own
 
-Rule = Callable[["Walk", "Item"], "Sequence[OutPort | Tensor]"]
+Rule = Callable[["ProgramImporter", "Item"], "Sequence[OutPort | Tensor]"]
 RULES: dict[str, Rule] = {}
 
 
@@ -80,7 +80,7 @@ class Counter:
 
 
 @dataclass(slots=True)
-class Walk:
+class ProgramImporter:
     """The walk over one graph of a file, into the graph of `scope`."""
 
     table: Table

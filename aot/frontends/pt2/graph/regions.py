@@ -22,7 +22,16 @@ from aot.frontends.pt2.files.schema import Table, union
 from aot.frontends.pt2.graph.aliases import Tensor
 from aot.frontends.pt2.graph.arguments import Arguments
 from aot.frontends.pt2.graph.constants import array_of
-from aot.frontends.pt2.graph.importer import GRAPH, MAX_DEPTH, Item, Walk, graph_of, kind_of, output_names, rule
+from aot.frontends.pt2.graph.importer import (
+    GRAPH,
+    MAX_DEPTH,
+    Item,
+    ProgramImporter,
+    graph_of,
+    kind_of,
+    output_names,
+    rule,
+)
 from aot.frontends.pt2.registry import Argument
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control.infrastructure import Parameter, Result
@@ -57,25 +66,25 @@ def _graph(value: Any, item: Item) -> Table:
     return found
 
 
-def _operands(self: Walk, value: Any, ports: Sequence[OutPort], item: Item) -> list[OutPort]:
+def _operands(importer: ProgramImporter, value: Any, ports: Sequence[OutPort], item: Item) -> list[OutPort]:
     """Return the values in an argument that is a list; numbers become constants."""
     found: list[OutPort] = []
     for one in cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,)):
         if isinstance(one, Argument):
             found.append(ports[one.index])
         elif isinstance(one, bool | int | float):
-            found.append(self.constant(array_of(one), f"{item.name}/number{len(found)}"))
+            found.append(importer.constant(array_of(one), f"{item.name}/number{len(found)}"))
         else:
             raise UnsupportedError(f"{item.kind}: operands must be tensors and numbers, got {type(one).__name__}")
     return found
 
 
-def _arguments(self: Walk, item: Item, *counts: int) -> tuple[list[Any], list[OutPort]]:
+def _arguments(importer: ProgramImporter, item: Item, *counts: int) -> tuple[list[Any], list[OutPort]]:
     """Return the arguments in their order, graphs as they are in the file, and the inputs; `counts`: how many may be.
 
     CorruptError for another number of arguments.
     """
-    found, ports = self.arguments(item, GRAPH)
+    found, ports = importer.arguments(item, GRAPH)
     if len(found) not in counts:
         rule = f"{item.name!r} has {' or '.join(map(str, counts))} arguments"
         raise CorruptError(f"{item.kind}: {rule}, got {len(found)}")
@@ -83,18 +92,18 @@ def _arguments(self: Walk, item: Item, *counts: int) -> tuple[list[Any], list[Ou
 
 
 def run(
-    self: Walk, graph: Table, given: Sequence[Tensor | None], scope: Scope, prefix: str, **more: Any
+    importer: ProgramImporter, graph: Table, given: Sequence[Tensor | None], scope: Scope, prefix: str, **more: Any
 ) -> list[Tensor]:
     """Walk a sub-graph in a scope, where its inputs are `given`; return its outputs, without those that are none."""
-    if self.depth >= MAX_DEPTH:
-        raise CorruptError(f"{self.file}: sub-graphs can have at most {MAX_DEPTH} levels, got more")
+    if importer.depth >= MAX_DEPTH:
+        raise CorruptError(f"{importer.file}: sub-graphs can have at most {MAX_DEPTH} levels, got more")
     inputs = graph.list("inputs")
     if len(inputs) != len(given):
         raise CorruptError(f"{graph.where}: the sub-graph must have {len(inputs)} inputs, got {len(given)}")
     values = dict[str, Tensor]()
     for value, tensor in zip(inputs, given, strict=True):
         values |= dict.fromkeys(_names(value, graph.where), tensor) if tensor is not None else {}
-    inner = replace(self, table=graph, scope=scope, prefix=prefix, depth=self.depth + 1, values=values, **more)
+    inner = replace(importer, table=graph, scope=scope, prefix=prefix, depth=importer.depth + 1, values=values, **more)
     inner.run()
     return [tensor for value in graph.list("outputs") for tensor in _results(inner, value, graph.where)]
 
@@ -106,7 +115,7 @@ def _names(value: Any, where: str) -> list[str]:
     return output_names(value, where) if named else []
 
 
-def _results(inner: Walk, value: Any, where: str) -> Iterator[Tensor]:
+def _results(inner: ProgramImporter, value: Any, where: str) -> Iterator[Tensor]:
     """Yield the tensors of an output of a sub-graph, numbers as constants."""
     names = _names(value, where)
     for name in names:
@@ -127,7 +136,7 @@ def _ports(tensors: Sequence[Tensor]) -> list[OutPort]:
     return [tensor.read() for tensor in tensors]
 
 
-def _inlined(self: Walk, item: Item, **more: Any) -> Sequence[Tensor]:
+def _inlined(importer: ProgramImporter, item: Item, **more: Any) -> Sequence[Tensor]:
     """Return the results of the one sub-graph of a node, whose nodes become nodes around it.
 
     Its operands are the arguments behind it, the same tensors inside and outside: writes in place go through.
@@ -139,18 +148,18 @@ def _inlined(self: Walk, item: Item, **more: Any) -> Sequence[Tensor]:
         raise CorruptError(f"{item.kind}: {item.name!r} must have a sub-graph, got none")
     place = tags.index(GRAPH)
     graph = _graph(tables[place].value("arg"), item)
-    reader = Arguments(self.read)
+    reader = Arguments(importer.read)
     for table, tag in zip(tables[place + 1 :], tags[place + 1 :], strict=True):
         if tag == GRAPH:
             raise UnsupportedError(f"{item.kind}: one sub-graph, got several")
         for value in _flat(() if tag == OPTIONS else reader.read(table.value("arg"), table.where)):
             if isinstance(value, Argument):
-                arguments.append(self.values[reader.names[value.index]])
+                arguments.append(importer.values[reader.names[value.index]])
             elif not isinstance(value, str):  # a string is an option, the name of the region
                 arguments.append(
-                    None if value is None else Tensor(self.constant(array_of(value), f"{item.name}/number"))
+                    None if value is None else Tensor(importer.constant(array_of(value), f"{item.name}/number"))
                 )
-    return run(self, graph, arguments, self.scope, self.prefix, **more)
+    return run(importer, graph, arguments, importer.scope, importer.prefix, **more)
 
 
 def _flat(value: Any) -> Iterator[Any]:
@@ -165,17 +174,17 @@ rule(*PLAIN)(_inlined)
 
 
 @rule("wrap_with_autocast")
-def wrap_with_autocast(self: Walk, item: Item) -> Sequence[Tensor]:
+def wrap_with_autocast(importer: ProgramImporter, item: Item) -> Sequence[Tensor]:
     """Inside of it, results say in which type an operation computes: the export has no nodes for casts."""
     options = [union(table.value("arg"), table.where) for table in item.table.tables("inputs")]
     enabled = next((bool(value) for tag, value in options if tag == "as_bool"), True)  # the first one
-    return _inlined(self, item, autocast=enabled)
+    return _inlined(importer, item, autocast=enabled)
 
 
 @rule("out_dtype")
-def out_dtype(self: Walk, item: Item) -> Sequence[OutPort]:
+def out_dtype(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
     """An operation of integers whose results are of a wider type: it computes in that type."""
-    arguments, ports = self.arguments(item)
+    arguments, ports = importer.arguments(item)
     values = list(arguments.values())
     target, dtype = (*values, None, None)[:2]
     if not isinstance(target, str) or not isinstance(dtype, DType):
@@ -183,17 +192,19 @@ def out_dtype(self: Walk, item: Item) -> Sequence[OutPort]:
             f"{item.kind}: {item.name!r} must have an operation and a type, got {target!r} and {dtype!r}"
         )
     kind, named = kind_of(target), {"input": Argument(0), "dtype": dtype}
-    types = [self.type_of(n) for n in item.outputs]
-    wide = [self.add(item, "to.dtype", named, [port], [dtype]).out_port(0) for port in ports]
-    made = self.add(item, kind, {f"#{i}": v for i, v in enumerate(values[2:])}, wide, types)
+    types = [importer.type_of(n) for n in item.outputs]
+    wide = [importer.add(item, "to.dtype", named, [port], [dtype]).out_port(0) for port in ports]
+    made = importer.add(item, kind, {f"#{i}": v for i, v in enumerate(values[2:])}, wide, types)
     return list(made.out_ports().values())
 
 
-def _region(self: Walk, graph: Table, count: int, name: str) -> tuple[Scope, list[OutPort], list[OutPort]]:
+def _region(
+    importer: ProgramImporter, graph: Table, count: int, name: str
+) -> tuple[Scope, list[OutPort], list[OutPort]]:
     """Return a graph with `count` parameters that holds a sub-graph; its parameters and the values of its results."""
-    inner = Scope(Graph(name=name, file=self.file))
+    inner = Scope(Graph(name=name, file=importer.file))
     given = [inner.graph.add(Parameter(DType.F32, None), name=f"operand{i}").out_port(0) for i in range(count)]
-    return inner, given, _ports(run(self, graph, _tensors(given), inner, f"{name}/", conditional=True))
+    return inner, given, _ports(run(importer, graph, _tensors(given), inner, f"{name}/", conditional=True))
 
 
 def _close(inner: Scope, values: Sequence[OutPort]) -> Graph:
@@ -203,7 +214,7 @@ def _close(inner: Scope, values: Sequence[OutPort]) -> Graph:
 
 
 def _node(
-    self: Walk,
+    importer: ProgramImporter,
     item: Item,
     sources: Sequence[OutPort],
     regions: dict[str, Graph],
@@ -216,103 +227,107 @@ def _node(
 
     `kind` and `types` are those of the item unless they are given; `more`: further attributes.
     """
-    types = [self.type_of(n) for n in item.outputs] if types is None else types
-    made = self.add(item, kind or item.kind, {}, sources, types, inputs=own, **more)
+    types = [importer.type_of(n) for n in item.outputs] if types is None else types
+    made = importer.add(item, kind or item.kind, {}, sources, types, inputs=own, **more)
     made.regions = regions
     return list(made.out_ports().values())
 
 
 @rule("cond")
-def cond(self: Walk, item: Item) -> Sequence[OutPort]:
-    (condition, *graphs, operands), ports = _arguments(self, item, 4)
-    given = _operands(self, operands, ports, item)
-    sources = [*_operands(self, condition, ports, item), *given]
+def cond(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
+    (condition, *graphs, operands), ports = _arguments(importer, item, 4)
+    given = _operands(importer, operands, ports, item)
+    sources = [*_operands(importer, condition, ports, item), *given]
     regions: dict[str, Graph] = {}
     for label, graph in zip(BRANCHES, graphs, strict=True):
-        inner, _, values = _region(self, _graph(graph, item), len(given), f"{item.name}/{label}")
+        inner, _, values = _region(importer, _graph(graph, item), len(given), f"{item.name}/{label}")
         regions[label] = _close(inner, values)
     captures = tuple((label, i, 1 + i) for label in BRANCHES for i in range(len(given)))
-    return _node(self, item, sources, regions, 1, captures=captures)
+    return _node(importer, item, sources, regions, 1, captures=captures)
 
 
 @rule("while_loop")
-def while_loop(self: Walk, item: Item) -> Sequence[OutPort]:
-    (condition, body, carried, more), ports = _arguments(self, item, 4)
-    states, fixed = _operands(self, carried, ports, item), _operands(self, more, ports, item)
+def while_loop(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
+    (condition, body, carried, more), ports = _arguments(importer, item, 4)
+    states, fixed = _operands(importer, carried, ports, item), _operands(importer, more, ports, item)
     test = _graph(condition, item)
-    first = _test(self, test, [*states, *fixed], self.scope, f"{item.name}/first/", item)
-    inner, given, values = _region(self, _graph(body, item), len(states) + len(fixed), f"{item.name}/body")
+    first = _test(importer, test, [*states, *fixed], importer.scope, f"{item.name}/first/", item)
+    inner, given, values = _region(importer, _graph(body, item), len(states) + len(fixed), f"{item.name}/body")
     if len(values) != len(states):
         raise CorruptError(
             f"{item.kind}: the body must give {len(states)} values like those it takes, got {len(values)}"
         )
-    going = _test(self, test, [*values, *given[len(states) :]], inner, f"{item.name}/next/", item)
+    going = _test(importer, test, [*values, *given[len(states) :]], inner, f"{item.name}/next/", item)
     own = 1 + len(states)
     captures = tuple(("body", len(states) + i, own + i) for i in range(len(fixed)))
     regions = {"body": _close(inner, [going, *values])}
-    return _node(self, item, [first, *states, *fixed], regions, own, captures=captures)
+    return _node(importer, item, [first, *states, *fixed], regions, own, captures=captures)
 
 
-def _test(self: Walk, graph: Table, given: Sequence[OutPort], scope: Scope, prefix: str, item: Item) -> OutPort:
+def _test(
+    importer: ProgramImporter, graph: Table, given: Sequence[OutPort], scope: Scope, prefix: str, item: Item
+) -> OutPort:
     """Return the condition of a loop for values that it carries and those that stay the same."""
-    values = _ports(run(self, graph, _tensors(given), scope, prefix, conditional=True))
+    values = _ports(run(importer, graph, _tensors(given), scope, prefix, conditional=True))
     if len(values) != 1:
         raise CorruptError(f"{item.kind}: the condition of {item.name!r} must give one value, got {len(values)}")
     return values[0]
 
 
 @rule("scan")
-def scan(self: Walk, item: Item) -> Sequence[OutPort]:
-    (graph, *lists), ports = _arguments(self, item, 4)
-    return _scanned(self, item, _graph(graph, item), [_operands(self, v, ports, item) for v in lists])
+def scan(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
+    (graph, *lists), ports = _arguments(importer, item, 4)
+    return _scanned(importer, item, _graph(graph, item), [_operands(importer, v, ports, item) for v in lists])
 
 
 @rule("map_impl")
-def map_impl(self: Walk, item: Item) -> Sequence[OutPort]:
-    (graph, *lists), ports = _arguments(self, item, 3)
-    return _scanned(self, item, _graph(graph, item), [[], *(_operands(self, v, ports, item) for v in lists)])
+def map_impl(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
+    (graph, *lists), ports = _arguments(importer, item, 3)
+    return _scanned(importer, item, _graph(graph, item), [[], *(_operands(importer, v, ports, item) for v in lists)])
 
 
-def _scanned(self: Walk, item: Item, graph: Table, operands: Sequence[Sequence[OutPort]]) -> list[OutPort]:
+def _scanned(
+    importer: ProgramImporter, item: Item, graph: Table, operands: Sequence[Sequence[OutPort]]
+) -> list[OutPort]:
     """Add a scan by a sub-graph: see `_scan`."""
-    inner, _, values = _region(self, graph, sum(map(len, operands)), f"{item.name}/body")
-    return _scan(self, item, operands, _close(inner, values), [self.type_of(n) for n in item.outputs])
+    inner, _, values = _region(importer, graph, sum(map(len, operands)), f"{item.name}/body")
+    return _scan(importer, item, operands, _close(inner, values), [importer.type_of(n) for n in item.outputs])
 
 
 def _scan(
-    self: Walk, item: Item, operands: Sequence[Sequence[OutPort]], body: Graph, types: Sequence[Any]
+    importer: ProgramImporter, item: Item, operands: Sequence[Sequence[OutPort]], body: Graph, types: Sequence[Any]
 ) -> list[OutPort]:
     """Add a scan. `operands`: carried values, tensors whose rows are scanned, values that stay the same."""
     states, rows, fixed = operands
     own = len(states) + len(rows)
     captures = tuple(("body", own + i, own + i) for i in range(len(fixed)))
     sources, regions = [*states, *rows, *fixed], {"body": body}
-    return _node(self, item, sources, regions, own, "scan", types, captures=captures, rows=len(rows))
+    return _node(importer, item, sources, regions, own, "scan", types, captures=captures, rows=len(rows))
 
 
 @rule("associative_scan")
-def associative_scan(self: Walk, item: Item) -> Sequence[OutPort]:
+def associative_scan(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
     """The first row, and behind it those of a scan that carries what it gives."""
-    (graph, *lists), ports = _arguments(self, item, 2, 3)
-    rows, fixed = [_operands(self, v, ports, item) for v in (*lists, ())[:2]]
-    types = [self.type_of(n) for n in item.outputs]
+    (graph, *lists), ports = _arguments(importer, item, 2, 3)
+    rows, fixed = [_operands(importer, v, ports, item) for v in (*lists, ())[:2]]
+    types = [importer.type_of(n) for n in item.outputs]
     if len(rows) != len(types):
         raise CorruptError(
             f"{item.kind}: {item.name!r} must have {len(types)} tensors like its outputs, got {len(rows)}"
         )
 
     def of(kind: str, sources: Sequence[OutPort], dtype: Any, **named: Any) -> OutPort:
-        return self.add(item, kind, {"input": Argument(0), **named}, sources, [dtype]).out_port(0)
+        return importer.add(item, kind, {"input": Argument(0), **named}, sources, [dtype]).out_port(0)
 
     firsts = [of("select.int", [x], t, dim=0, index=0) for x, t in zip(rows, types, strict=True)]
     others = [of("slice.Tensor", [x], t, dim=0, start=1, end=None, step=1) for x, t in zip(rows, types, strict=True)]
-    inner, _, values = _region(self, _graph(graph, item), 2 * len(rows) + len(fixed), f"{item.name}/body")
+    inner, _, values = _region(importer, _graph(graph, item), 2 * len(rows) + len(fixed), f"{item.name}/body")
     if len(values) != len(rows):
         raise CorruptError(f"{item.kind}: the sub-graph must give {len(rows)} values, got {len(values)}")
-    outputs = _scan(self, item, [firsts, others, fixed], _close(inner, [*values, *values]), [*types, *types])
+    outputs = _scan(importer, item, [firsts, others, fixed], _close(inner, [*values, *values]), [*types, *types])
     heads = [of("slice.Tensor", [x], t, dim=0, start=0, end=1, step=1) for x, t in zip(rows, types, strict=True)]
     both = zip(heads, outputs[len(rows) :], types, strict=True)
     return [
-        self.add(item, "cat.default", {"tensors": (Argument(0), Argument(1)), "dim": 0}, [a, b], [t]).out_port(0)
+        importer.add(item, "cat.default", {"tensors": (Argument(0), Argument(1)), "dim": 0}, [a, b], [t]).out_port(0)
         for a, b, t in both
     ]

@@ -14,7 +14,7 @@ from aot.frontends.pt2.files.schema import Table, real, union, whole
 from aot.frontends.pt2.files.weights import Weights
 from aot.frontends.pt2.graph.aliases import Tensor
 from aot.frontends.pt2.graph.checks import checked
-from aot.frontends.pt2.graph.importer import Walk, output_names
+from aot.frontends.pt2.graph.importer import ProgramImporter, output_names
 from aot.frontends.pt2.graph.pytree import input_paths, output_paths
 from aot.frontends.pt2.registry import Argument
 from aot.ir.graph import OutPort
@@ -32,7 +32,7 @@ WRITTEN = "{}.written"  # the name of an output for an input that the program wr
 class Signature:
     """Adds inputs before, and outputs after the walk over the nodes."""
 
-    walk: Walk
+    importer: ProgramImporter
     module: Table
     weights: Weights
     states: dict[str, tuple[str, OutPort]] = field(default_factory=dict[str, tuple[str, OutPort]])  # value: name, first
@@ -61,25 +61,25 @@ class Signature:
             elif kind == "custom_obj":
                 name = spec.table("arg").text("name")
                 reason = "objects of TorchScript are not read"
-                self.walk.values[name] = Tensor(self.walk.refused("ScriptObject", name, reason))
+                self.importer.values[name] = Tensor(self.importer.refused("ScriptObject", name, reason))
             elif kind != "token":
                 raise CorruptError(f"{where}: inputs must be parameters, buffers, constants and arguments, got {kind}")
 
     def _stored(self, value: str, name: str, kind: str) -> None:
         try:
             data, is_complex = self.weights.read(name)
-            port = self.walk.constant(data, name)
+            port = self.importer.constant(data, name)
             port = self._paired("view_as_complex.default", port, name) if is_complex else port
         except UnsupportedError as error:
-            port = self.walk.refused(kind.capitalize(), name, str(error))
-        self.walk.values[value] = Tensor(port)
+            port = self.importer.refused(kind.capitalize(), name, str(error))
+        self.importer.values[value] = Tensor(port)
         self.states[value] = (name, port)
 
     def _user_input(self, spec: Table, path: str) -> None:
         tag, found = union(spec.value("arg"), spec.where)
         names = output_names({tag: found}, spec.where) if tag in ("as_tensor", "as_sym_int", "as_sym_float") else []
         for value in names:
-            self.walk.values[value] = Tensor(self._parameter(value, path or value))
+            self.importer.values[value] = Tensor(self._parameter(value, path or value))
 
     def _number(self, spec: Table) -> None:
         """Add a constant for a number that the export has fixed, which has no consumers as a rule."""
@@ -88,27 +88,27 @@ class Signature:
             number = bool(value) if tag == "as_bool" else real(value, spec.where)
             data = np.array(int(number) if tag == "as_int" else number)
             name = spec.text("name")
-            self.walk.values[name] = Tensor(self.walk.constant(data, name))
+            self.importer.values[name] = Tensor(self.importer.constant(data, name))
 
     def _parameter(self, value: str, name: str) -> OutPort:
         """Return an input of the network."""
-        walk = self.walk
-        dtype, shape = walk.type_of(value), ()
-        metas = walk.table.table("tensor_values")
+        importer = self.importer
+        dtype, shape = importer.type_of(value), ()
+        metas = importer.table.table("tensor_values")
         if value in metas:
             meta = metas.table(value)
             try:
                 code = meta.whole("dtype")
                 dtype = PARTS[code] if code in PARTS else element_type(code)
-                shape = tuple(walk.symbols.dim(d, meta.place("sizes")) for d in meta.list("sizes"))
+                shape = tuple(importer.symbols.dim(d, meta.place("sizes")) for d in meta.list("sizes"))
             except UnsupportedError as error:
-                return walk.refused("Input", name, str(error))
+                return importer.refused("Input", name, str(error))
         if not isinstance(dtype, DType):
-            raise CorruptError(f"{walk.file}: the input {name!r} must have a type, got none")
-        pairs = walk.type_of(value) in COMPLEX.values()
+            raise CorruptError(f"{importer.file}: the input {name!r} must have a type, got none")
+        pairs = importer.type_of(value) in COMPLEX.values()
         shape = (*shape, 2) if pairs else shape
-        parameter = walk.scope.graph.add(
-            Parameter(dtype, shape), name=name, origin=Origin((name,), walk.file)
+        parameter = importer.scope.graph.add(
+            Parameter(dtype, shape), name=name, origin=Origin((name,), importer.file)
         ).out_port(0)
         parameter.names = tuple(dict.fromkeys((name, value)))
         self.inputs[value] = name
@@ -117,8 +117,8 @@ class Signature:
     def _paired(self, kind: str, port: OutPort, name: str) -> OutPort:
         """Return a complex value of the pairs that users see, or the pairs of a complex value."""
         attrs = (("arguments", (("x", Argument(0)),)), ("given", (None,)))
-        return self.walk.scope.graph.add(
-            Foreign("aten", kind, attrs), port, name=f"{name}/parts", origin=Origin((name,), self.walk.file)
+        return self.importer.scope.graph.add(
+            Foreign("aten", kind, attrs), port, name=f"{name}/parts", origin=Origin((name,), self.importer.file)
         ).out_port(0)
 
     # ---- outputs
@@ -147,36 +147,36 @@ class Signature:
 
     def _output(self, tag: str, value: Any, path: str, where: str) -> None:
         for name in output_names({tag: value}, where) if not _is_constant(tag, value) else ():
-            self._result(self.walk.read(name), path, name)
+            self._result(self.importer.read(name), path, name)
         number = _constant(tag, value, where)
         if number is not None:
-            self._result(self.walk.constant(number, path), path, path)
+            self._result(self.importer.constant(number, path), path, path)
 
     def _result(self, port: OutPort, name: str, value: str) -> None:
-        if self.walk.type_of(value) in COMPLEX.values():
+        if self.importer.type_of(value) in COMPLEX.values():
             port = self._paired("view_as_real.default", port, name)
-        if not self.walk.scope.graph.results:
-            port = checked(self.walk, port, name)
-        made = self.walk.scope.graph.add(Result(), port, name=name, origin=Origin((name,), self.walk.file))
+        if not self.importer.scope.graph.results:
+            port = checked(self.importer, port, name)
+        made = self.importer.scope.graph.add(Result(), port, name=name, origin=Origin((name,), self.importer.file))
         made.out_port(0).names = tuple(dict.fromkeys((name, value)))
 
     def _mutated(self, name: str, value: str) -> None:
         """Set a buffer whose last contents are a value of the graph."""
         if name not in {n for n, _ in self.states.values()}:
-            raise CorruptError(f"{self.walk.file}: a buffer that is written to must be an input, got {name!r}")
-        self.walk.scope.set(name, self.walk.read(value))
+            raise CorruptError(f"{self.importer.file}: a buffer that is written to must be an input, got {name!r}")
+        self.importer.scope.set(name, self.importer.read(value))
 
     def _in_place(self, written: dict[str, str]) -> None:
         """Buffers and inputs that operations in place wrote to."""
-        scope, values = self.walk.scope, self.walk.values
+        scope, values = self.importer.scope, self.importer.values
         firsts = dict(self.states.values())
         for value, (name, _) in self.states.items():
             if values[value].version:
                 scope.set(name, values[value].read())
         for value, name in self.inputs.items():
             if value in written or values[value].version:
-                self._result(self.walk.read(written.get(value, value)), WRITTEN.format(name), f"{value}_written")
-        scope.keep_variables(list(scope.written), lambda name, _: firsts[name], self.walk.file)
+                self._result(self.importer.read(written.get(value, value)), WRITTEN.format(name), f"{value}_written")
+        scope.keep_variables(list(scope.written), lambda name, _: firsts[name], self.importer.file)
 
     def _paths(self, which: str, count: int) -> Sequence[str]:
         """Return the names of inputs or outputs; their numbers if the file gives none."""

@@ -29,7 +29,7 @@ def zero(value: int) -> Any:
 
 def ms(kind: str, x: Any, *others: Any, **attrs: Any) -> Case:
     """Return a case whose first input is fed, and whose others are constants."""
-    held = (known(c) if isinstance(c, np.ndarray) else c for c in others)
+    held = (known(c) if isinstance(c, np.ndarray | np.generic) else c for c in others)
     return case(f"com.microsoft.{kind}", x, *held, **attrs)
 
 
