@@ -185,12 +185,12 @@ def check(
     from aot.tools.check import check as check_model
 
     with Watch(None if quiet else sys.stderr) as watch:
-        found = check_model(model, replace(options, on_event=watch))
+        findings = check_model(model, replace(options, on_event=watch))
     if as_json:
-        echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})
+        echo_json({"supported": not findings, "unsupported": [asdict(f) for f in findings]})
     else:
-        echo("\n".join(map(str, found)) or f"{model}: all layers can be compiled")
-    if found:
+        echo("\n".join(map(str, findings)) or f"{model}: all layers can be compiled")
+    if findings:
         raise Exit(UnsupportedError.exit_code)
 
 

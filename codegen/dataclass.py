@@ -103,7 +103,7 @@ class _Later:
             setattr(self.cls, name, made.default)
         elif given and vars(self.cls).get(name) is default:
             delattr(self.cls, name)
-        return made
+        return field
 
     def _add_methods(self, fields: Fields) -> None:
         all_ = fields.values()
@@ -169,9 +169,9 @@ def _template(sorts: str, frozen: bool, post: bool) -> CodeType:
         if sort != "n":
             lines.append(f" set_(self, '_{k}', {value})" if frozen else f" self._{k} = {value}")
     lines.append(" self.__post_init__()" if post else " return None")
-    made: dict[str, FunctionType] = {}
-    exec("\n".join(lines), made)
-    return made["__init__"].__code__
+    function_types: dict[str, FunctionType] = {}
+    exec("\n".join(lines), function_types)
+    return function_types["__init__"].__code__
 
 
 def _values(names: list[str]) -> Values:
@@ -210,9 +210,9 @@ def _slotted(cls: type, names: list[str]) -> Any:
     """Return the same class with slots."""
     taken = {n for base in cls.__mro__[1:] for n in vars(base).get("__slots__", ())}
     body = {n: v for n, v in vars(cls).items() if n not in (*names, "__dict__", "__weakref__")}
-    made = type(cls)(cls.__name__, cls.__bases__, body | {"__slots__": tuple(n for n in names if n not in taken)})
-    made.__qualname__ = cls.__qualname__
-    return made
+    result = type(cls)(cls.__name__, cls.__bases__, body | {"__slots__": tuple(n for n in names if n not in taken)})
+    result.__qualname__ = cls.__qualname__
+    return result
 
 
 def _refusals(cls: type, fields: Fields) -> dict[str, Callable[..., None]]:

@@ -77,10 +77,10 @@ class Target:
         platform, machine, level = known[name]
         features = machine.architecture.levels[level]
         caches = machine.level_caches.get(level, machine.caches)
-        made = Target(
+        target = Target(
             platform.triple(machine.name), machine.cpu, features, *machine.vectors(frozenset(features)), *caches, cores
         )
-        return replace(made, tiles=not set(machine.architecture.matrix).isdisjoint(features))
+        return replace(target, tiles=not set(machine.architecture.matrix).isdisjoint(features))
 
     @staticmethod
     def native(host: Host) -> Target:
@@ -205,9 +205,9 @@ def targets_by_name() -> dict[str, tuple[Platform, Machine, str]]:
 
 @lru_cache(maxsize=1 << 6)
 def _abilities(target: Target) -> Abilities:
-    found = target.machine.abilities(frozenset(target.features), target.lanes_bytes)
-    tiles = target.tiles and found.tiles
-    pairs = target.fast_math and found.rounds_normal and not tiles  # nothing is faster here
-    converts = found.converts | frozenset({DType.BF16} if pairs else ())  # which loses denormals, as fast sums may
-    halves = target.fast_math and found.sums_half
-    return replace(found, tiles=tiles, sums_pairs=pairs, sums_half=halves, converts=converts)
+    abilities = target.machine.abilities(frozenset(target.features), target.lanes_bytes)
+    tiles = target.tiles and abilities.tiles
+    pairs = target.fast_math and abilities.rounds_normal and not tiles  # nothing is faster here
+    converts = abilities.converts | frozenset({DType.BF16} if pairs else ())  # which loses denormals, as fast sums may
+    halves = target.fast_math and abilities.sums_half
+    return replace(abilities, tiles=tiles, sums_pairs=pairs, sums_half=halves, converts=converts)

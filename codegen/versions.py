@@ -51,17 +51,17 @@ def join_versions(general: Program, versions: Sequence[tuple[SizesByName, Progra
     """
     if not versions:
         return general
-    made = _Joined(general)
+    joined = _Joined(general)
     for number, (sizes, program) in enumerate(versions, 1):
         if (len(program.inputs), len(program.outputs)) != (len(general.inputs), len(general.outputs)):
             raise InternalError(f"{general.name}: versions have inputs and outputs in common, got another number")
         if program.variables != general.variables:
             at = ", ".join(f"{name}={size}" for name, size in sizes)
             raise UnsupportedError(f"--specialise: versions must have equal variables, got other ones for {at}")
-        made.version(sizes, _Version(general, number, sizes).of(program))
-    made.add(general)
-    made.control.append(Label(len(made.calls), _END))
-    return made.program()
+        joined.version(sizes, _Version(general, number, sizes).of(program))
+    joined.add(general)
+    joined.control.append(Label(len(joined.calls), _END))
+    return joined.program()
 
 
 class _Version:

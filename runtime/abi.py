@@ -62,8 +62,8 @@ class DType(StrEnum):
 
 def _bits(t: DType) -> int:
     """Return the bits of an element, the first number in its name."""
-    found = re.search(r"\d+", t.value)
-    return int(found[0]) if found is not None else 8 * (t is DType.BOOL)
+    match = re.search(r"\d+", t.value)
+    return int(match[0]) if match is not None else 8 * (t is DType.BOOL)
 
 
 def _compute(t: DType) -> DType:

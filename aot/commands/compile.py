@@ -158,15 +158,15 @@ def compile(
         echo("\n".join(f"  {line}" for line in _times(watch, compilation)))
 
 
-def _lines(made: Compilation, model: Path, chosen: FoundPrecision | None) -> Iterator[str]:
+def _lines(compilation: Compilation, model: Path, chosen: FoundPrecision | None) -> Iterator[str]:
     """Yield what is told of a library: notes, errors of rounded weights, faster precisions."""
     from aot.compilation.hints import faster_lines
     from aot.passes.weights.round_weights import summary
 
-    yield from notes(made.built.manifest)
-    if made.rounded_weights:
-        yield summary(made.rounded_weights, int(str(made.built.manifest["weights"])))
-    yield from str(chosen).splitlines() if chosen is not None else faster_lines(made, model)
+    yield from notes(compilation.built.manifest)
+    if compilation.rounded_weights:
+        yield summary(compilation.rounded_weights, int(str(compilation.built.manifest["weights"])))
+    yield from str(chosen).splitlines() if chosen is not None else faster_lines(compilation, model)
 
 
 def _beside(model: Path, suffix: str) -> Path:
@@ -174,15 +174,15 @@ def _beside(model: Path, suffix: str) -> Path:
     return Path(f"{model.resolve().name}{suffix}" if model.is_dir() else model.with_suffix(suffix).name)
 
 
-def _times(watch: Watch, made: Compilation) -> Iterator[str]:
+def _times(watch: Watch, compilation: Compilation) -> Iterator[str]:
     """Yield the times of stages, of passes, and of the kernels that took longest: to write LLVM IR, and LLVM's."""
     from aot.codegen.llvm.build import Built
 
     yield from (f"{name:12} {spent:8.3f} s" for name, spent in watch.seconds.items())
-    yield from map(str, (*made.report.passes, *made.lowering))
-    if not made.session.levels[1:]:  # of several, each has kernels of its own
-        compiled: Mapping[str, float] = made.built.seconds if isinstance(made.built, Built) else {}
-        names = [kernel.name for kernel in made.program.kernels]
+    yield from map(str, (*compilation.report.passes, *compilation.lowering))
+    if not compilation.session.levels[1:]:  # of several, each has kernels of its own
+        compiled: Mapping[str, float] = compilation.built.seconds if isinstance(compilation.built, Built) else {}
+        names = [kernel.name for kernel in compilation.program.kernels]
         rows = [(n, spent, compiled.get(n, 0.0)) for n, spent in zip(names, watch.steps["emit"], strict=True)]
         for name, text, code in sorted(rows, key=lambda row: -row[1] - row[2])[:MAX_KERNELS]:
             yield f"{name}: written in {text * 1e3:.1f} ms, compiled by LLVM in {code * 1e3:.1f} ms"

@@ -90,11 +90,11 @@ def _gguf_facts(file: Path, options: CompileOptions) -> tuple[dict[str, object],
         except UnsupportedError as error:
             refused = str(error)
         else:
-            found = about.facts(header, None)
-            text = f"{about.text(found)}\n{overview.text(graph, counts)}"
-            return overview.facts(graph, counts) | {"gguf": found}, text
-    found = about.facts(header, refused)
-    return found, about.text(found)
+            facts = about.facts(header, None)
+            text = f"{about.text(facts)}\n{overview.text(graph, counts)}"
+            return overview.facts(graph, counts) | {"gguf": facts}, text
+    facts = about.facts(header, refused)
+    return facts, about.text(facts)
 
 
 def _container_facts(file: Path, options: CompileOptions) -> tuple[dict[str, object], str]:

@@ -34,9 +34,9 @@ def ready(
         return aot.compile_model(model, replace(options or CompileOptions(), on_event=on_event), threads=threads)
     told = on_event or _untold
     told("load", 0, 1)
-    found = load(model, threads, strict=strict)
+    result = load(model, threads, strict=strict)
     told("load", 1, 1)
-    return found
+    return result
 
 
 def adapter(path: Path | None, manifest: Manifest) -> Arrays | None:

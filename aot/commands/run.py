@@ -107,8 +107,8 @@ def run(
 
 
 def _infer(model: CompiledModel, given: Arrays) -> Arrays:
-    found = model(given)
-    return {t.name: found[i] for i, t in enumerate(model.outputs)}
+    outputs = model(given)
+    return {t.name: outputs[i] for i, t in enumerate(model.outputs)}
 
 
 def _manifest(library: Path) -> Manifest:

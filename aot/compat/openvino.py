@@ -87,9 +87,9 @@ class Core:
         """Compile a model, or load a library; UsageError for another device or an unknown property."""
         _check_device(device_name)
         properties = self._properties | _checked(config or {})
-        made = self._compile(model, properties)
-        made.set_property({name: value for name, value in properties.items() if name in SETTABLE and name != THREADS})
-        return made
+        result = self._compile(model, properties)
+        result.set_property({name: value for name, value in properties.items() if name in SETTABLE and name != THREADS})
+        return result
 
     def _compile(self, model: Model | FilePath | bytes, properties: Mapping[str, Any]) -> CompiledModel:
         threads = properties.get(THREADS)
@@ -148,18 +148,18 @@ def _check_device(name: str) -> None:
 
 def _checked(config: Mapping[str, object]) -> dict[str, Any]:
     """Return the properties, with values of this compiler; UsageError for one that is not known."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, value in config.items():
         if name in SETTABLE:
             known, given = OLD_NAMES.get(name, name), checked(name, value)
-            found[known] = (given or None) if known == THREADS else (given or 1) if known == STREAMS else given
+            results[known] = (given or None) if known == THREADS else (given or 1) if known == STREAMS else given
         elif name == _PRECISION and str(value) in _PRECISIONS:
-            found[name] = _PRECISIONS[str(value)]
+            results[name] = _PRECISIONS[str(value)]
         elif name == _CACHE:
-            found[name] = str(value) or None
+            results[name] = str(value) or None
         elif name == _HINT and str(value) in ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT"):
-            found[name] = str(value)  # a hint: requests that run at once share the threads in any case
+            results[name] = str(value)  # a hint: requests that run at once share the threads in any case
         else:
             known = f"{', '.join(SETTABLE)}, {_PRECISION} (f32, bf16), {_CACHE}, {_HINT}"
             raise UsageError(f"property: must be one of {known}, got {name} = {value!r}")
-    return found
+    return results

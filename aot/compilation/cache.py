@@ -113,7 +113,7 @@ def _load_entry(path: Path, key: str, threads: int | None) -> CompiledModel | No
     """Return the model of an entry, None if it is missing or damaged."""
     if path.exists():
         try:
-            found = _loaded(path, path, key, threads)
+            model = _loaded(path, path, key, threads)
         except PlatformError:
             raise
         except (AotError, OSError) as error:
@@ -121,7 +121,7 @@ def _load_entry(path: Path, key: str, threads: int | None) -> CompiledModel | No
         else:
             with suppress(OSError):  # another process has removed it, or the folder can only be read
                 os.utime(path)  # for `gc`
-            return found
+            return model
     return None
 
 
@@ -138,10 +138,10 @@ def _compile_entry(
         if key_now() != key:
             _LOG.warning("cache: %s is not kept: its files have changed while it was compiled", path)
             return _loaded(made, made, key, threads)
-        found = _loaded(made, path, key, threads)  # before others can remove it
+        model = _loaded(made, path, key, threads)  # before others can remove it
         for file in parts:
             file.replace(folder / file.name)
-    return found
+    return model
 
 
 def _loaded(path: Path, entry: Path, key: str, threads: int | None) -> CompiledModel:

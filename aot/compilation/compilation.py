@@ -234,12 +234,12 @@ class Compilation:
         reasons: dict[int, list[str]] = {}
 
         def noted(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
-            found, first = self.tuning.pick(work, target, constants), choose(work, target, constants)
+            schedule, first = self.tuning.pick(work, target, constants), choose(work, target, constants)
             lines = reasons.setdefault(len(builder.calls), [])
             if not (isinstance(work, Definition) and isinstance(work.value, Const)):  # a halo fill has no choice
                 lines += explain(work, target, constants)
-            lines += ["tuning: a schedule that measured faster replaces the cost model's"] if found != first else []
-            return found
+            lines += ["tuning: a schedule that measured faster replaces the cost model's"] if schedule != first else []
+            return schedule
 
         builder = ProgramBuilder(self.optimized, self.steps, self.target, noted)
         builder.build()

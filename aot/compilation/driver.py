@@ -95,9 +95,9 @@ def _compiled(
     return load_or_make(Path(cache_dir), key_now, make, lambda: in_memory(compilation.built, threads), threads)
 
 
-def _check_loads_here(made: Compilation) -> None:
+def _check_loads_here(compilation: Compilation) -> None:
     """Raise PlatformError if code for the target, of several the lowest, does not run in this process."""
-    session = made.session
+    session = compilation.session
     target = session.at_level(session.levels[0]).target if session.levels[1:] else session.target
     here, there = f"{SYSTEM} on {machine_name()}", f"{target.platform.name} on {target.machine.name}"
     if here == there:

@@ -22,28 +22,28 @@ F32: Options = {"activations": EXACT}
 SMALL = 1_000_000  # numbers that products read and write in an inference that takes well below a millisecond
 
 
-def faster_lines(made: Compilation, model: Path) -> list[str]:
+def faster_lines(compilation: Compilation, model: Path) -> list[str]:
     """Return a line that names faster options for a compilation; none for small networks or if none is faster."""
-    found = flags(faster(made)) if _numbers_of_products(made.optimized) >= SMALL else ""
+    found = flags(faster(compilation)) if _numbers_of_products(compilation.optimized) >= SMALL else ""
     how = f"aot bench {model} --precisions measures it"
     return [f"products may be faster on this target, with larger errors, by {found}: {how}"] if found else []
 
 
-def faster(made: Compilation) -> Options:
+def faster(compilation: Compilation) -> Options:
     """Return options with which products of a model in f32 run faster; none if there are none, or several targets.
 
     Data in 8 bits where weights have so few bits and data are not rounded yet; bf16 where the target sums its products.
     """
-    options = made.decided
-    if options.activations != AUTO or len(made.session.levels) > 1:
+    options = compilation.decided
+    if options.activations != AUTO or len(compilation.session.levels) > 1:
         return {}
     if not precision_of(options.precision).computes_in_f32:
         return {}
-    if not _products(made.optimized) or rounds_data(made.optimized):
+    if not _products(compilation.optimized) or rounds_data(compilation.optimized):
         return {}
-    if made.weight_bits is not None:
-        return INT8 if made.target.abilities.dots else {}
-    return bf16_options(made.target, made.session.levels == ("native",))
+    if compilation.weight_bits is not None:
+        return INT8 if compilation.target.abilities.dots else {}
+    return bf16_options(compilation.target, compilation.session.levels == ("native",))
 
 
 def bf16_options(target: Target, is_own: bool) -> Options:

@@ -42,5 +42,5 @@ def looked_after(action: str, most_bytes: int | None = None, most_days: float | 
         done = f"; {len(store.damaged())} were damaged and are removed"
     elif action == "gc":
         done = f"; {len(store.shrink(most_bytes, most_days))} are removed"
-    found = store.entries()
-    return f"{store.folder}: {len(found)} entries, {size_text(sum(entry.bytes for entry in found))}{done}"
+    entries = store.entries()
+    return f"{store.folder}: {len(entries)} entries, {size_text(sum(entry.bytes for entry in entries))}{done}"

@@ -66,8 +66,8 @@ def is_read(model: Path, path: Path) -> bool:
     name = place.relative_to(folder).as_posix()
     if is_language_model(model):
         return path.suffix in LANGUAGE_MODEL
-    if found := both(model):
-        return any(path.samefile(file) for file in found)
+    if paths := both(model):
+        return any(path.samefile(file) for file in paths)
     if model.is_dir() or model.name in SAVED_MODEL:
         return name in SAVED_MODEL or name.startswith(_FOLDERS)
     if model.suffix == ".xml":

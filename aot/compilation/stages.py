@@ -241,12 +241,12 @@ def _scheduled(session: Session, optimized: Optimized, lowered: Lowered, kernels
 
 def _tuned(session: Session, graph: Graph, steps: Steps) -> Tuning:
     """Return the schedules measured in this run or read from the file; empty without either."""
-    made = Tuning(session.target, session.options.tune_file)
+    tuning = Tuning(session.target, session.options.tune_file)
     if (seconds := session.tuning_share) is not None:
         run = partial(timed, graph, steps, session.target, session.options.level, session.library.store)
-        made.search(seconds, run, progress=partial(session.event, "tune"))
-        made.save()
-    return made
+        tuning.search(seconds, run, progress=partial(session.event, "tune"))
+        tuning.save()
+    return tuning
 
 
 @stage

@@ -165,8 +165,8 @@ def _extensions(
 def _check_names(unknown: Sequence[str], loaded: _Loaded) -> None:
     """UsageError for names that no pass has, and no class of a file for another framework."""
     read = {file for files in loaded.files for file in files}
-    found = {file for m in loaded.modules for framework in FRAMEWORKS for file in _files(m.folder, framework)}
-    unread = "\n".join(file.read_text("utf-8", "replace") for file in found - read)
+    paths = {file for m in loaded.modules for framework in FRAMEWORKS for file in _files(m.folder, framework)}
+    unread = "\n".join(file.read_text("utf-8", "replace") for file in paths - read)
     own = {str(name) for p in loaded.passes for name in (name_of(p), getattr(p, "id", None)) if name}
     absent = [name for name in unknown if not re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", unread)]
     _refuse([name for name in absent if name not in own])
@@ -182,12 +182,12 @@ def _refuse(names: Sequence[str]) -> None:
 def _files(folder: Path, framework: str) -> list[Path]:
     """Return the files of a folder for models of a framework: operations first, as passes use them."""
     kinds = (OPERATIONS, "front", f"front/{framework}", f"front/{framework}/extractors", "middle", "back")
-    found = [path for kind in kinds for path in sorted(folder.glob(f"{kind}/*.py")) if path.stem != "__init__"]
+    files = [path for kind in kinds for path in sorted(folder.glob(f"{kind}/*.py")) if path.stem != "__init__"]
     for path in sorted(folder.glob("front/*/*.py")):
         name = path.parent.name
-        if path not in found and name not in (*FRAMEWORKS, *OTHERS) and not name.startswith("_"):
+        if path not in files and name not in (*FRAMEWORKS, *OTHERS) and not name.startswith("_"):
             _LOG.warning("--extensions: %s is not read: front/ has folders for %s", path, ", ".join(FRAMEWORKS))
-    return found
+    return files
 
 
 def _load(places: tuple[Path, ...], files: list[list[Path]]) -> _Loaded:

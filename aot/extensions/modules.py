@@ -138,9 +138,9 @@ class Modules:
         if find_spec("networkx") is None:
             raise MissingError(f"{name}: Model Optimizer's classes need the package networkx: pip install networkx")
         names: Any = import_module("aot.mo.names")
-        found = names.imported(name, wanted)
-        self.uses_mo = self.uses_mo or found is not None
-        return found
+        result = names.imported(name, wanted)
+        self.uses_mo = self.uses_mo or result is not None
+        return result
 
     def _home(self, top: str) -> str | None:
         """Place of a top-level module: `inside` the folder or `beside` it; None: elsewhere, or it is shared."""

@@ -117,14 +117,14 @@ def _peft(folder: Path) -> dict[str, Pair]:
         name.removeprefix(PEFT_PREFIX): t.array.astype(np.float32)
         for name, t in read_file_tensors(folder / TENSORS).items()
     }
-    found: dict[str, Pair] = {}
+    pairs: dict[str, Pair] = {}
     for name, (a, b) in _pairs(tensors, folder.name).items():
         rank = len(a)
         scale = _alpha(config, name) / (sqrt(rank) if config.find("use_rslora") is True else rank) if rank else 0.0
         products = _products(name)
         for product, rows in zip(products, np.array_split(b, len(products)), strict=True):
-            found[product] = Pair(a, scale * rows)
-    return found
+            pairs[product] = Pair(a, scale * rows)
+    return pairs
 
 
 def _alpha(config: Values, name: str) -> float:
@@ -166,11 +166,11 @@ def _gguf(path: Path, heads: Mapping[str, int]) -> dict[str, Pair]:
     tensors = {
         name.replace(".weight.", "."): t.format.floats(t.raw).reshape(t.shape) for name, t in container.tensors.items()
     }
-    found: dict[str, Pair] = {}
+    pairs: dict[str, Pair] = {}
     for name, (a, b) in _pairs(tensors, path.name).items():
         scale = v.real("adapter.lora.alpha", float(len(a))) / max(len(a), 1)
         if v.find("general.architecture") == "llama" and name.endswith(("attn_q", "attn_k")) and name in heads:
             size = len(b) // heads[name]
             b = b[halves_first(heads[name], size, size)]
-        found[name] = Pair(a, scale * b)
-    return found
+        pairs[name] = Pair(a, scale * b)
+    return pairs

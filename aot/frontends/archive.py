@@ -87,12 +87,12 @@ class Archive:
             raise self._damaged(info, "its header is missing")
         lengths = (int.from_bytes(head[i : i + 2], "little") for i in (26, 28))
         start = info.header_offset + LOCAL_HEADER + sum(lengths)
-        found = self.data[start : start + info.file_size]
-        if len(found) != info.file_size or info.compress_size != info.file_size:
-            raise self._damaged(info, f"it has {info.file_size} bytes, got {len(found)}")
-        if zlib.crc32(found) != info.CRC:
+        result = self.data[start : start + info.file_size]
+        if len(result) != info.file_size or info.compress_size != info.file_size:
+            raise self._damaged(info, f"it has {info.file_size} bytes, got {len(result)}")
+        if zlib.crc32(result) != info.CRC:
             raise self._damaged(info, "its checksum differs")
-        return found
+        return result
 
     def _damaged(self, info: ZipInfo, reason: str) -> CorruptError:
         return CorruptError(f"{self.file}: entry {info.filename!r} is damaged: {reason}")
@@ -118,11 +118,11 @@ def archive_of(data: memoryview, file: str, source: Path | None = None, *, is_fl
     infos = [i for i in archive.infolist() if not i.is_dir()]
     if not 0 < len(infos) <= MAX_ENTRIES:
         raise CorruptError(f"{file}: an archive must have 1 to {MAX_ENTRIES} entries, got {len(infos)}")
-    found = Archive(file, data, archive, "" if is_flat else infos[0].filename.partition("/")[0])
+    result = Archive(file, data, archive, "" if is_flat else infos[0].filename.partition("/")[0])
     for info in infos:
-        found.entries[_inner_name(info, found)] = info
-    _check_sizes(infos, found)
-    return found
+        result.entries[_inner_name(info, result)] = info
+    _check_sizes(infos, result)
+    return result
 
 
 def _inner_name(info: ZipInfo, archive: Archive) -> str:

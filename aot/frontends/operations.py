@@ -64,11 +64,11 @@ def _listed(kinds: Iterable[str]) -> str:
 
 def _by_family(conversions: Mapping[str, Conversion]) -> dict[str, list[str]]:
     """Return operations by the family that the module of their conversion declares in its first line."""
-    found = defaultdict[str, list[str]](list)
+    result = defaultdict[str, list[str]](list)
     for kind, conversion in conversions.items():
         module = import_module(conversion.__module__)
-        found[(module.__doc__ or "").strip().partition("\n")[0].rstrip(".:")].append(kind)
-    return found
+        result[(module.__doc__ or "").strip().partition("\n")[0].rstrip(".:")].append(kind)
+    return result
 
 
 def onnx() -> Page:

@@ -37,20 +37,20 @@ def varint(data: bytes | memoryview, at: int, file: str) -> tuple[int, int]:
 
 def parsed(data: memoryview, kind: str, table: Table, file: str) -> Message:
     """Return a message: its fields by their names, lists for repeated ones. CorruptError for other bytes."""
-    found: Message = {}
+    results: Message = {}
     fields = {number: _field(text) for number, text in table[kind].items()}
     for _, name, _ in (f for f in fields.values() if f[2]):
-        found[name] = []
+        results[name] = []
     for number, wire, value in _fields(data, file):
         if number not in fields:
             continue
         own, name, repeated = fields[number]
         if repeated:
             packed = wire == _BYTES and own in ("int", "bool", *_FORMATS)
-            found[name] += _packed(value, own, file) if packed else [_value(own, wire, value, table, file)]
+            results[name] += _packed(value, own, file) if packed else [_value(own, wire, value, table, file)]
         else:
-            found[name] = _value(own, wire, value, table, file)
-    return found
+            results[name] = _value(own, wire, value, table, file)
+    return results
 
 
 def _field(text: str) -> tuple[str, str, bool]:
@@ -113,8 +113,8 @@ def _packed(data: memoryview, kind: str, file: str) -> list[Any]:
     if kind in _FORMATS:
         size = struct.calcsize(_FORMATS[kind])
         return [_real(kind, data[i : i + size], file) for i in range(0, len(data), size)]
-    found, at = list[Any](), 0
+    results, at = list[Any](), 0
     while at < len(data):
         value, at = varint(data, at, file)
-        found.append(bool(value) if kind == "bool" else _signed(value))
-    return found
+        results.append(bool(value) if kind == "bool" else _signed(value))
+    return results

@@ -14,12 +14,12 @@ def copy_graph(graph: Graph) -> Graph:
         new.regions = {key: copy_graph(body) for key, body in old.regions.items()}
         copy.nodes[new.id] = new
     for old in graph.nodes.values():
-        for port, made in zip(old.outputs(), copy.nodes[old.id].outputs(), strict=True):
-            made.names = port.names
+        for port, new_port in zip(old.outputs(), copy.nodes[old.id].outputs(), strict=True):
+            new_port.names = port.names
             for consumer in port.destinations:
                 end = copy.nodes[consumer.node.id].in_port(consumer.idx)
-                end.source = made
-                made.destinations.append(end)
+                end.source = new_port
+                new_port.destinations.append(end)
     for mine, theirs in ((copy.parameters, graph.parameters), (copy.results, graph.results), (copy.sinks, graph.sinks)):
         mine += (copy.nodes[node.id] for node in theirs)
     return copy
@@ -29,7 +29,7 @@ def copy_node(node: Node, graph: Graph, ports: dict[OutPort, OutPort]) -> Node:
     """Return a copy of a node in `graph`. `ports` maps old output ports to new ones; the copy's outputs are added."""
     sources = [None if p is None else ports[p] for p in node.sources()]
     count = len(node.out_ports())
-    made = graph.add(node.op, *sources, name=node.name, origin=node.origin, outputs=count, data=node.constant_data)
-    made.regions = {key: copy_graph(body) for key, body in node.regions.items()}
-    ports |= dict(zip(node.out_ports().values(), made.out_ports().values(), strict=True))
-    return made
+    new_node = graph.add(node.op, *sources, name=node.name, origin=node.origin, outputs=count, data=node.constant_data)
+    new_node.regions = {key: copy_graph(body) for key, body in node.regions.items()}
+    ports |= dict(zip(node.out_ports().values(), new_node.out_ports().values(), strict=True))
+    return new_node

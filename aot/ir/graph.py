@@ -343,11 +343,11 @@ class Node:
             self._operands = before.outputs
             return
         try:
-            found = infer_outputs(self._op, inputs, len(self._outputs), self.constant_data, self.regions)
+            operands = infer_outputs(self._op, inputs, len(self._outputs), self.constant_data, self.regions)
         except AotError as error:
             error.add_note(f"in layer {self.name!r}{f' of {self.origin.file}' if self.origin.file else ''}: {self}")
             raise
-        self._operands = tuple(Operand(o.type, o.value, p) for o, p in zip(found, self._outputs, strict=True))
+        self._operands = tuple(Operand(o.type, o.value, p) for o, p in zip(operands, self._outputs, strict=True))
         if self.constant_data is None and not self.regions:
             self._inferred_from = Inferred.of(self._op, inputs, self._operands)
 

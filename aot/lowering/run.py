@@ -113,14 +113,14 @@ def _release(steps: Steps) -> None:
 
 def _parts(steps: Steps) -> list[object]:
     """Return the objects that `verify_steps` reads, none of which changes, in the order of the steps."""
-    found: list[object] = [*steps.values.values(), *steps.outputs, *steps.symbols, *steps.sizes.meaning]
+    parts: list[object] = [*steps.values.values(), *steps.outputs, *steps.symbols, *steps.sizes.meaning]
     for block in steps.blocks():
-        found.append(block.layouts)
+        parts.append(block.layouts)
         for step in block.steps:
-            found += (*step.works, *step.binds.values())
+            parts += (*step.works, *step.binds.values())
             if isinstance(step.control, LoopControl):
-                found += (*step.control.enters, *step.control.leaves, *step.control.start)
-    return found
+                parts += (*step.control.enters, *step.control.leaves, *step.control.start)
+    return parts
 
 
 def _works(steps: Steps) -> set[Work]:

@@ -85,7 +85,7 @@ def fits(node: Node, formula: Term) -> Found | None:
     return next(_node(node, formula, {}), None)
 
 
-def _node(node: Node | None, formula: Term, found: Found) -> Iterator[Found]:
+def _node(node: Node | None, formula: Term, operands: Found) -> Iterator[Found]:
     if node is None or (
         formula.op not in (node.soft_get("op"), node.soft_get("type"))
         and TYPES.get(formula.op) != node.soft_get("type")
@@ -95,25 +95,25 @@ def _node(node: Node | None, formula: Term, found: Found) -> Iterator[Found]:
     if len(given) != len(formula.operands):
         return
     for order in permutations(given) if formula.op in COMMUTATIVE else (given,):
-        yield from _operands(list(order), formula.operands, found)
+        yield from _operands(list(order), formula.operands, operands)
 
 
-def _operands(given: list[Operand], wanted: tuple[Any, ...], found: Found) -> Iterator[Found]:
+def _operands(given: list[Operand], wanted: tuple[Any, ...], operands: Found) -> Iterator[Found]:
     if not wanted:
-        yield found
+        yield operands
         return
-    for known in _operand(given[0], wanted[0], found):
+    for known in _operand(given[0], wanted[0], operands):
         yield from _operands(given[1:], wanted[1:], known)
 
 
-def _operand(given: Operand, wanted: Any, found: Found) -> Iterator[Found]:
+def _operand(given: Operand, wanted: Any, operands: Found) -> Iterator[Found]:
     if isinstance(wanted, Term):
-        yield from _node(given.producer, wanted, found)
+        yield from _node(given.producer, wanted, operands)
     elif isinstance(wanted, str):
-        if found.get(wanted, given) == given:
-            yield {**found, wanted: given}
+        if operands.get(wanted, given) == given:
+            yield {**operands, wanted: given}
     elif given.value is not None and given.value.size and np.allclose(given.value, wanted, rtol=0, atol=NEAR):
-        yield found
+        yield operands
 
 
 Make = Callable[[Graph, Node, Found], Node | None]
@@ -126,18 +126,18 @@ def replace_formulas(graph: Graph, formulas: list[Term], make: Make) -> None:
     """
     for formula in formulas:
         for node in graph.get_op_nodes():
-            found = fits(node, formula) if graph.has_node(node.id) else None
-            made = None if found is None else make(graph, node, found)
+            operands = fits(node, formula) if graph.has_node(node.id) else None
+            made = None if operands is None else make(graph, node, operands)
             if made is not None:
                 take_place(node, made)
                 remove_unread(node)
 
 
-def take_place(node: Node, made: Node) -> None:
+def take_place(node: Node, new_node: Node) -> None:
     """Let the consumers of a node's output 0 read that of another one, which takes its name, too."""
     name = node.soft_get("name", node.id)
-    node.out_port(0).get_connection().set_source(made.out_port(0))
-    rename_nodes([(node, f"{name}/replaced"), (made, name)])
+    node.out_port(0).get_connection().set_source(new_node.out_port(0))
+    rename_nodes([(node, f"{name}/replaced"), (new_node, name)])
 
 
 def remove_unread(node: Node) -> None:

@@ -64,9 +64,9 @@ class MoModule(ModuleType):
         if name == "__all__":
             return sorted(contents(self.path))
         if not name.startswith("__"):
-            found = _member(self.path, name)
-            if found is not None:
-                return found
+            member = _member(self.path, name)
+            if member is not None:
+                return member
             below = f"{self.path}.{name}" if self.path else name
             if exists(below):
                 return module(self.root, below)
@@ -130,17 +130,19 @@ class _Front(ModuleType):
 def _member(path: str, name: str) -> Any:
     """Return a class or function of a module; None if it has none of that name."""
     owner, _, rest = path.partition(".")
-    found = library.library_class(rest, name) if owner == "ops" and rest else None
-    if found is not None:  # rather than the base that the library derives it from, in a module of ours of the same name
-        return found
+    member = library.library_class(rest, name) if owner == "ops" and rest else None
+    if (
+        member is not None
+    ):  # rather than the base that the library derives it from, in a module of ours of the same name
+        return member
     if name in extractors.in_module(path):
         return extractors.extractor(path, name)
     if name in transforms.in_module(path):
         return transforms.placeholder(name, path)
     for home in _homes(path):
-        found = getattr(import_module(home), name, None)
-        if found is not None and not isinstance(found, ModuleType):
-            return found
+        member = getattr(import_module(home), name, None)
+        if member is not None and not isinstance(member, ModuleType):
+            return member
     return None
 
 
@@ -181,9 +183,9 @@ def exists(path: str) -> bool:
 
 def contents(path: str) -> set[str]:
     """Return the public names of a module."""
-    found = {*transforms.in_module(path), *extractors.in_module(path)}
+    results = {*transforms.in_module(path), *extractors.in_module(path)}
     if path.startswith("ops."):
-        found |= set(library.classes_of(path.removeprefix("ops.")))
+        results |= set(library.classes_of(path.removeprefix("ops.")))
     for home in _homes(path):
         held = vars(import_module(home))
         own = [
@@ -191,8 +193,8 @@ def contents(path: str) -> set[str]:
             for n, v in held.items()
             if n[0] != "_" and n != "annotations" and v is not None and not isinstance(v, ModuleType)
         ]
-        found |= set(held.get("__all__", own))
-    return found
+        results |= set(held.get("__all__", own))
+    return results
 
 
 @cache

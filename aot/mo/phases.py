@@ -107,7 +107,7 @@ class MoFront:
         """Change the graph; errors name the class, the file and the line of the extension."""
         with classes(dict(self.declared.operations)), entries(self.entries):
             stays = self.keep_layout or (self.framework == "tf" and not _has_channels_last(graph))
-            made = exported(
+            shown = exported(
                 graph,
                 "front",
                 framework=self.framework,
@@ -115,12 +115,12 @@ class MoFront:
                 cli=_options(self.framework, self.keep_layout, stays),
                 layout="NCHW" if stays else None,
             )
-            made.graph["fw_opset_version"] = _opset(graph)
-            mark_bodies(made)
-            extract(made, self.declared, self.switches)
-            run_transforms(made, self.transforms, self.switches)
-            self.carried.take(made)
-            imported(made, graph)
+            shown.graph["fw_opset_version"] = _opset(graph)
+            mark_bodies(shown)
+            extract(shown, self.declared, self.switches)
+            run_transforms(shown, self.transforms, self.switches)
+            self.carried.take(shown)
+            imported(shown, graph)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,34 +145,34 @@ class MoMiddle:
     def __call__(self, graph: IrGraph) -> None:
         """Change the graph; errors name the class, the file and the line of the extension."""
         with classes(dict(self.declared.operations)), entries(self.entries):
-            made = self._shown(graph, self.carried.graph.get("layout"))
+            shown = self._shown(graph, self.carried.graph.get("layout"))
             for cls in self.transforms:
-                if cls in self.channels_first and made.graph["layout"] == "NHWC":
-                    made = self._with_channels_first(made, graph)
-                if cls in self.back and made.stage != "back":
-                    hide_windows(made)
-                    _set_stage(made, "back")
-                run_transform(made, cls, self.switches)
-            self._check(made, imported(made, graph))
+                if cls in self.channels_first and shown.graph["layout"] == "NHWC":
+                    shown = self._with_channels_first(shown, graph)
+                if cls in self.back and shown.stage != "back":
+                    hide_windows(shown)
+                    _set_stage(shown, "back")
+                run_transform(shown, cls, self.switches)
+            self._check(shown, imported(shown, graph))
             scope_region_symbols(graph)  # bodies may be new, and nodes have other names
 
-    def _check(self, made: Graph, owners: dict[str, IrNode]) -> None:
+    def _check(self, graph: Graph, owners: dict[str, IrNode]) -> None:
         """Error for a node whose inputs do not fit it, with the class and the line that have made it."""
         for id, node in owners.items():
             try:
                 node.operands()
             except AotError as error:
-                place = made.nodes[id].get(MADE_IN) if id in made else None
+                place = graph.nodes[id].get(MADE_IN) if id in graph else None
                 names = ", ".join(cls.__name__ for cls in self.transforms if not is_placeholder(cls))
                 where = f" (made in {place})" if place else ""
-                rule = f"extension {names}: {made.nodes[id]['name'] if id in made else node.name}"
+                rule = f"extension {names}: {graph.nodes[id]['name'] if id in graph else node.name}"
                 raise Error(f"{rule}: {type(error).__name__}: {error}{where}") from error
 
     def _shown(self, graph: IrGraph, layout: str | None) -> Graph:
         """Return Model Optimizer's graph, with the attributes that extensions have set."""
-        made = exported(graph, "middle", framework=self.framework, layout=layout)
-        self.carried.give(made)
-        return made
+        shown = exported(graph, "middle", framework=self.framework, layout=layout)
+        self.carried.give(shown)
+        return shown
 
     def _with_channels_first(self, made: Graph, graph: IrGraph) -> Graph:
         """Return the graph with its tensors in NCHW: by the compiler's rules for its operations."""

@@ -70,7 +70,7 @@ def _run(graph: Graph, cls: type[Any], switched: bool | None) -> None:
 
 def results(graph: Graph) -> dict[str, str]:
     """Return the names of the network's outputs by the ids of their Results."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for node in graph.get_op_nodes(op="Result"):
         source = node.in_port(0).get_source() if node.has_port("in", 0) else None
         names: list[str] = [] if source is None else source.get_tensor_names()
@@ -80,9 +80,9 @@ def results(graph: Graph) -> dict[str, str]:
 
 def _wires(graph: Graph) -> list[Any]:
     """Return the nodes and edges of a graph and its bodies."""
-    found: list[Any] = []
-    for_all(graph, lambda body: found.extend([*body.nodes, *body.edges]))
-    return found
+    wires: list[Any] = []
+    for_all(graph, lambda body: wires.extend([*body.nodes, *body.edges]))
+    return wires
 
 
 def _check(graph: Graph, before: dict[str, str]) -> None:

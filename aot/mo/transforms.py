@@ -85,10 +85,10 @@ def in_module(module: str) -> tuple[str, ...]:
 @cache
 def _modules() -> dict[str, list[str]]:
     """Return the modules of a transformation's name; those that serve every framework first."""
-    found: dict[str, list[str]] = {}
+    modules: dict[str, list[str]] = {}
     for row in sorted(rows().values(), key=lambda r: (r.module.count("."), r.module)):
-        found.setdefault(row.name, []).append(row.module)
-    return found
+        modules.setdefault(row.name, []).append(row.module)
+    return modules
 
 
 def placeholder(name: str, module: str | None = None) -> type[Any]:

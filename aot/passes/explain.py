@@ -73,9 +73,9 @@ def _watched(rules: RuleSet, name: str, record: Record) -> RuleSet:
 
 def _watch(rule: Rule, record: Record) -> Rule:
     def body(node: Node, op: Any, build: Builder) -> Replacement:
-        found, attempt = explain(rule, node, build)
+        result, attempt = explain(rule, node, build)
         record(attempt)
-        return found
+        return result
 
     return Rule(rule.name, rule.anchors, body, rule.equation)
 
@@ -164,12 +164,12 @@ def _names(part: ast.expr, frame: FrameType) -> list[str]:
 def _ports(part: ast.expr, frame: FrameType) -> list[str]:
     """Return the tensors that calls in an expression give, in words: `node.source(0) is output 0 of Relu 'r'`."""
     calls = [n for n in ast.walk(part) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-    found: list[str] = []
+    ports: list[str] = []
     for call in calls:
         value = _evaluated(call, frame)
         if isinstance(value, OutPort | Node):
-            found.append(f"{ast.unparse(call)} is {_shown(value)}")
-    return found
+            ports.append(f"{ast.unparse(call)} is {_shown(value)}")
+    return ports
 
 
 def _evaluated(part: ast.expr, frame: FrameType) -> Any:
@@ -182,17 +182,17 @@ def _evaluated(part: ast.expr, frame: FrameType) -> Any:
 
 def _assigned(tree: ast.AST | None, name: str, line: int) -> ast.expr | None:
     """Return the last value assigned to a name before a line, alone or among several names."""
-    found: ast.expr | None = None
+    result: ast.expr | None = None
     for node in ast.walk(tree) if tree is not None else ():
         if not isinstance(node, ast.Assign) or node.lineno > line:
             continue
         for target in node.targets:
             if isinstance(target, ast.Name) and target.id == name:
-                found = node.value
+                result = node.value
             elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
                 pairs = zip(target.elts, node.value.elts, strict=False)
-                found = next((v for t, v in pairs if isinstance(t, ast.Name) and t.id == name), found)
-    return found
+                result = next((v for t, v in pairs if isinstance(t, ast.Name) and t.id == name), result)
+    return result
 
 
 def _shown(value: Any) -> str:
@@ -217,16 +217,16 @@ def _tree(code: CodeType) -> tuple[ast.AST | None, int]:
 def _condition(code: CodeType, line: int) -> tuple[bool, ast.expr] | None:
     """Return the condition that leads to a `return` in a line, and whether it was true; None without one."""
     tree, before = _tree(code)
-    found: tuple[bool, ast.expr] | None = None
+    condition: tuple[bool, ast.expr] | None = None
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.If) and any(_covers(one, line - before) for one in node.body):
-            found = True, node.test
+            condition = True, node.test
         elif isinstance(node, ast.If) and any(_covers(one, line - before) for one in node.orelse):
-            found = False, node.test
+            condition = False, node.test
         elif isinstance(node, ast.Return) and isinstance(node.value, ast.IfExp) and _covers(node, line - before):
             empty = isinstance(node.value.body, ast.Constant) and node.value.body.value is None
             return empty, node.value.test
-    return found
+    return condition
 
 
 def _covers(node: ast.stmt, line: int) -> bool:

@@ -101,7 +101,7 @@ def classes_of(type: str) -> tuple[type[Op], ...]:
         raise UsageError(
             f"rewrite: a pattern must have operations, got {type}{f'; did you mean {near[0]}' if near else ''}"
         )
-    return found
+    return classes
 
 
 def layer_of(node: Node) -> str:
@@ -132,63 +132,63 @@ class Search:
     def __init__(self) -> None:
         self.furthest = Stop(-1, "")
 
-    def port(self, pattern: Any, port: OutPort | None, found: Match, where: str) -> Iterator[Match]:
+    def port(self, pattern: Any, port: OutPort | None, match: Match, where: str) -> Iterator[Match]:
         """Yield each way in which a pattern fits a tensor. `where` names the tensor for reports."""
         if port is None:
-            self._stop(found, f"{where} is not connected")
+            self._stop(match, f"{where} is not connected")
         elif isinstance(pattern, Tensor):
-            yield from self._tensor(pattern, port, found, where)
+            yield from self._tensor(pattern, port, match, where)
         elif isinstance(pattern, PatternNode):
             if port.idx != pattern.output:
-                self._stop(found, f"{where} is output {port.idx} of {layer_of(port.node)!r}, not {pattern.output}")
+                self._stop(match, f"{where} is output {port.idx} of {layer_of(port.node)!r}, not {pattern.output}")
                 return
-            yield from self.node(pattern, port.node, found, where)
+            yield from self.node(pattern, port.node, match, where)
         elif not is_close(uniform(port), pattern) and uniform(port) != pattern:
-            self._stop(found, f"{where} is not {pattern}: {_value(port)}")
+            self._stop(match, f"{where} is not {pattern}: {_value(port)}")
         else:
-            yield found
+            yield match
 
-    def _tensor(self, pattern: Tensor, port: OutPort, found: Match, where: str) -> Iterator[Match]:
-        before = found.tensors.get(pattern.name)
+    def _tensor(self, pattern: Tensor, port: OutPort, match: Match, where: str) -> Iterator[Match]:
+        before = match.tensors.get(pattern.name)
         if pattern.known and constant(port) is None:
-            self._stop(found, f"{where} is no constant: it is made by {port.node.type} {layer_of(port.node)!r}")
+            self._stop(match, f"{where} is no constant: it is made by {port.node.type} {layer_of(port.node)!r}")
         elif before is not None and before is not port and not _equal(before, port):
             names = f"{layer_of(before.node)!r} and {layer_of(port.node)!r}"
-            self._stop(found, f"{where} is another tensor than {pattern.name} elsewhere: {names}")
+            self._stop(match, f"{where} is another tensor than {pattern.name} elsewhere: {names}")
         else:
-            yield Match({**found.tensors, pattern.name: port}, found.nodes)
+            yield Match({**match.tensors, pattern.name: port}, match.nodes)
 
-    def node(self, pattern: PatternNode, node: Node, found: Match, where: str) -> Iterator[Match]:
+    def node(self, pattern: PatternNode, node: Node, match: Match, where: str) -> Iterator[Match]:
         """Yield each way in which an operation of the pattern fits a node."""
         key = id(pattern.whole or pattern)
-        before = found.nodes.get(key)
+        before = match.nodes.get(key)
         if before is not None:
             if before is node:
-                yield found
+                yield match
             else:
-                self._stop(found, f"{where} is made by {layer_of(node)!r}, and by {layer_of(before)!r} elsewhere")
+                self._stop(match, f"{where} is made by {layer_of(node)!r}, and by {layer_of(before)!r} elsewhere")
             return
         reason = _unlike(pattern, node)
         if reason:
-            self._stop(found, f"{where} {reason}")
+            self._stop(match, f"{where} {reason}")
             return
-        inside = Match(found.tensors, {**found.nodes, key: node})
+        inside = Match(match.tensors, {**match.nodes, key: node})
         for sources in _orders(pattern, node):
             yield from self._inputs(pattern, sources, inside, node)
 
     def _inputs(
-        self, pattern: PatternNode, sources: list[OutPort | None], found: Match, node: Node, begin: int = 0
+        self, pattern: PatternNode, sources: list[OutPort | None], match: Match, node: Node, begin: int = 0
     ) -> Iterator[Match]:
         if begin == len(pattern.inputs):
-            yield found
+            yield match
             return
         where = f"input {begin} of {node.type} {layer_of(node)!r}"
-        for step in self.port(pattern.inputs[begin], sources[begin], found, where):
+        for step in self.port(pattern.inputs[begin], sources[begin], match, where):
             yield from self._inputs(pattern, sources, step, node, begin + 1)
 
-    def _stop(self, found: Match, reason: str) -> None:
-        if len(found.nodes) > self.furthest.matched:
-            self.furthest = Stop(len(found.nodes), reason)
+    def _stop(self, match: Match, reason: str) -> None:
+        if len(match.nodes) > self.furthest.matched:
+            self.furthest = Stop(len(match.nodes), reason)
 
 
 def _unlike(pattern: PatternNode, node: Node) -> str:
@@ -239,8 +239,8 @@ class PatternRule(Rule):
     def attempt(self, node: Node) -> tuple[Match | None, Stop]:
         """Return the match at a node, None without one, and the attempt that went furthest."""
         search = Search()
-        found = next(search.node(self.pattern, node, Match(), "the result"), None)
-        return found, search.furthest
+        match = next(search.node(self.pattern, node, Match(), "the result"), None)
+        return match, search.furthest
 
     @property
     def size(self) -> int:
@@ -273,11 +273,11 @@ def rewrite(pattern: Callable[..., Any]) -> Callable[[Callable[..., Replacement]
 
         @wraps(function)
         def body(node: Node, op: Op, build: Builder) -> Replacement:
-            found, _ = made.attempt(node)
-            return None if found is None else function(build, *(found.tensors[name] for name in names))
+            match, _ = pattern_rule.attempt(node)
+            return None if match is None else function(build, *(match.tensors[name] for name in names))
 
         equation = (function.__doc__ or "").strip()
-        made = PatternRule(function.__name__, classes_of(root.type), body, equation, root, names)
-        return made
+        pattern_rule = PatternRule(function.__name__, classes_of(root.type), body, equation, root, names)
+        return pattern_rule
 
     return register

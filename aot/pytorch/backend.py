@@ -28,8 +28,8 @@ def aot_backend(graph: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]
         if key not in models:
             models[key] = _compile(torch, graph, inputs, fixed)
         model, places = models[key]
-        found = model(*(as_array(inputs[i]) for i in places))
-        return tuple(_tensor(torch, found[t.name]) for t in model.outputs)
+        outputs = model(*(as_array(inputs[i]) for i in places))
+        return tuple(_tensor(torch, outputs[t.name]) for t in model.outputs)
 
     return run
 

@@ -91,11 +91,11 @@ def _difference(torch: Any, module: Any, model: CompiledModel, args: Sequence[An
     given = [as_array(t) for t in leaves((tuple(args), dict(kwargs))) if isinstance(t, torch.Tensor)]
     held = deepcopy((tuple(args), dict(kwargs)))  # the module may write to them
     wanted = [t for t in leaves(module(*held[0], **held[1])) if isinstance(t, torch.Tensor)]
-    found = model(*given)
+    outputs = model(*given)
     worst = 0.0
     for name, tensor in zip([t.name for t in model.outputs], wanted, strict=False):
         right = as_array(tensor).astype(np.float64)
-        gap = np.abs(np.asarray(found[name]).astype(np.float64) - right)
+        gap = np.abs(np.asarray(outputs[name]).astype(np.float64) - right)
         worst = max(worst, float(gap.max(initial=0) / max(np.abs(right).max(initial=0), 1e-6)))
     return worst
 

@@ -59,7 +59,7 @@ class Application:
     def _facts(self) -> dict[str, Callable[[Request], object]]:
         """Return the handlers of GET requests by path."""
         repository = self._repository
-        found: dict[str, Callable[[Request], object]] = {
+        facts: dict[str, Callable[[Request], object]] = {
             "/v2": lambda r: protocol.server_metadata(),
             "/v2/health/live": lambda r: {"live": True},
             "/v2/health/ready": self._ready,
@@ -67,13 +67,13 @@ class Application:
         }
         for version in ("", "/versions/{version}"):
             path = "/v2/models/{model}" + version
-            found |= {
+            facts |= {
                 f"{path}/ready": lambda r: {"name": self._find(r).name, "ready": True},
                 f"{path}/stats": lambda r: {"model_stats": [self._find(r).metrics.statistics()]},
                 f"{path}/config": lambda r: protocol.model_config(self._find(r)),
                 path: lambda r: protocol.model_metadata(repository, self._find(r)),
             }
-        return found
+        return facts
 
     def _get(self, facts: Callable[[Request], object]) -> Handler:
         async def answer(request: Request) -> Response:

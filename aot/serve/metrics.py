@@ -77,9 +77,9 @@ class Metrics:
 
     def forget(self, name: str, version: str) -> None:
         """Remove the figures of a version that is no longer served."""
-        found = self._models.pop((name, version), None)
-        if found is not None:
-            found.remove(self)
+        metrics = self._models.pop((name, version), None)
+        if metrics is not None:
+            metrics.remove(self)
 
     def text(self) -> bytes:
         """Return all figures in Prometheus' text format."""

@@ -101,14 +101,14 @@ def check_parameters(what: str, parameters: Mapping[str, object]) -> None:
 def outputs_of(served: ServedModel, names: list[str]) -> list[TensorInfo]:
     """Return the outputs of these names, all for none; UsageError for a name that is not one, and for one twice."""
     known = {info.name: info for info in served.outputs}
-    found = dict[str, TensorInfo]()
+    tensor_infos = dict[str, TensorInfo]()
     for name in names:
         if name not in known:
             raise UsageError(f"output: must be one of {', '.join(known)}, got '{name[:80]}'")
-        if name in found:
+        if name in tensor_infos:
             raise UsageError(f"output '{name}': must be asked for once, got another")
-        found[name] = known[name]
-    return list(found.values()) if names else list(served.outputs)
+        tensor_infos[name] = known[name]
+    return list(tensor_infos.values()) if names else list(served.outputs)
 
 
 def input_of(served: ServedModel, name: str) -> TensorInfo:

@@ -216,36 +216,36 @@ class Repository:
 
 def scan(sources: Iterable[str]) -> Files:
     """Return the libraries that `sources` name: files, NAME=FILE, folders. UsageError for two files of one version."""
-    found: Files = {}
+    paths: Files = {}
     for source in sources:
         named = None if Path(source).exists() else _NAMED.fullmatch(source)
         path = Path(named[2] if named else source)
         if path.is_dir() and not named:
             for child in sorted(path.iterdir()):
-                _add_child(found, child)
+                _add_child(paths, child)
         elif path.is_file():
-            _add(found, named[1] if named else path.stem, "1", path)
+            _add(paths, named[1] if named else path.stem, "1", path)
         else:
             raise UsageError(f"serve: {source}: must be a compiled model or a folder of them, got neither")
-    return found
+    return paths
 
 
-def _add_child(found: Files, child: Path) -> None:
+def _add_child(paths: Files, child: Path) -> None:
     if child.suffix == ".so" and child.is_file() and not child.name.startswith("."):
-        _add(found, child.stem, "1", child)
+        _add(paths, child.stem, "1", child)
     elif child.is_dir():
         for version in sorted(child.iterdir()):
             libraries = sorted(p for p in version.glob("*.so") if not p.name.startswith("."))
             if version.name.isascii() and version.name.isdecimal() and libraries:
                 if len(libraries) > 1:
                     raise UsageError(f"serve: {version}: must hold one compiled model, got {len(libraries)}")
-                _add(found, child.name, str(int(version.name)), libraries[0])
+                _add(paths, child.name, str(int(version.name)), libraries[0])
 
 
-def _add(found: Files, name: str, version: str, path: Path) -> None:
+def _add(paths: Files, name: str, version: str, path: Path) -> None:
     if quote(name, safe=" +@~") != name:
         raise UsageError(f"serve: {path}: a model's name must be plain text, got {name!r}; name it: NAME={path}")
-    other = found.setdefault(name, {}).setdefault(version, path)
+    other = paths.setdefault(name, {}).setdefault(version, path)
     if other != path:
         raise UsageError(f"serve: {name} version {version}: must be one file, got {other} and {path}")
 

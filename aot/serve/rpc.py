@@ -236,9 +236,9 @@ def _parsed(served: ServedModel, request: Message) -> Call:
 
 def _parameters(what: str, message: Message) -> Mapping[str, object]:
     """Return the parameters of a request, an input or an output; UsageError for those that are not supported."""
-    found = {name: _parameter(value) for name, value in message.parameters.items()}
-    check_parameters(what, found)
-    return found
+    parameters = {name: _parameter(value) for name, value in message.parameters.items()}
+    check_parameters(what, parameters)
+    return parameters
 
 
 def _parameter(value: Message) -> object:

@@ -44,11 +44,11 @@ class SpecialTokens:
 
     def language(self, name: str) -> int:
         """Return the token of a language: de, German's code; UsageError for one that the model does not know."""
-        found = self.languages.get(f"<|{name}|>")
-        if found is None:
+        result = self.languages.get(f"<|{name}|>")
+        if result is None:
             known = ", ".join(key.strip("<|>") for key in self.languages) or "none: it knows one"
             raise UsageError(f"--language: must be one of the model's, {known}, got {name[:20]!r}")
-        return found
+        return result
 
 
 def is_speech_model(manifest: Manifest) -> bool:
@@ -84,18 +84,18 @@ def special_tokens_in(v: Values) -> SpecialTokens:
 
 def allowed_logits(special: SpecialTokens, tokens: Sequence[int], logits: Array, *, timestamps: bool) -> Array:
     """Return the logits of the tokens that may follow `tokens` of a text, -inf for others."""
-    found = logits.copy()
+    result = logits.copy()
     for suppressed in (special.suppressed, () if tokens else special.suppressed_first):
-        found[[n for n in suppressed if n < len(found)]] = -np.inf
+        result[[n for n in suppressed if n < len(result)]] = -np.inf
     first = special.first_timestamp
-    if not timestamps or first >= len(found):
-        return found
-    found[first - 1] = -np.inf
-    _suppress_times(special, tokens, found, first)
-    chances = np.exp(found - found.max())
+    if not timestamps or first >= len(result):
+        return result
+    result[first - 1] = -np.inf
+    _suppress_times(special, tokens, result, first)
+    chances = np.exp(result - result.max())
     if chances[first:].sum(dtype=np.float64) > chances[:first].max():
-        found[:first] = -np.inf  # together, times are more probable than any word
-    return found
+        result[:first] = -np.inf  # together, times are more probable than any word
+    return result
 
 
 def _suppress_times(special: SpecialTokens, tokens: Sequence[int], found: Array, first: int) -> None:

@@ -84,12 +84,12 @@ def resampled(samples: Array, given: int, wanted: int) -> Array:
     taps = np.arange(1 - reach, reach + 1)
     count = ceil(len(samples) * up / down)
     padded = np.pad(samples, (reach, 2 * reach + down))
-    near, found = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach), np.empty(count, np.float32)
+    near, result = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach), np.empty(count, np.float32)
     band = min(1.0, up / down)
     for first in range(min(up, count)):  # outputs between the same two samples, that lie at the same place there
         place, phase = divmod(first * down, up)
         distance = taps - phase / up
         shape = band * np.sinc(band * distance) * (0.5 + 0.5 * np.cos(np.pi * distance / (reach + 1)))
-        rows = near[place + 1 :: down][: len(found[first::up])]
-        found[first::up] = rows @ (shape / shape.sum()).astype(np.float32)
-    return found
+        rows = near[place + 1 :: down][: len(result[first::up])]
+        result[first::up] = rows @ (shape / shape.sum()).astype(np.float32)
+    return result

@@ -43,21 +43,23 @@ class BeamSearch(EncoderDecoderLoop):
             raise UsageError(f"--beams: {model.name}: must have the input {ROWS}, got none")
         self._count = count
 
-    def _continue(self, ids: Sequence[int], made: Continuation) -> None:
-        if made.sampling != GREEDY:
+    def _continue(self, ids: Sequence[int], continuation: Continuation) -> None:
+        if continuation.sampling != GREEDY:
             raise UsageError("--beams: chooses by probabilities alone, got rules of sampling")
         logits, going, ended = self.feed(ids)[None], [Beam((), 0.0, 0)], list[Beam]()
-        while going and len(going[0].tokens) < made.max_tokens:
-            found = self._best(logits, going, self._count * max(2, 1 + len(made.stop)))
-            last = [len(beam.tokens) == made.max_tokens or beam.tokens[-1] in made.stop for beam in found]
-            ended += [beam for beam, is_last in zip(found[: self._count], last, strict=False) if is_last]
+        while going and len(going[0].tokens) < continuation.max_tokens:
+            beams = self._best(logits, going, self._count * max(2, 1 + len(continuation.stop)))
+            last = [
+                len(beam.tokens) == continuation.max_tokens or beam.tokens[-1] in continuation.stop for beam in beams
+            ]
+            ended += [beam for beam, is_last in zip(beams[: self._count], last, strict=False) if is_last]
             ended = sorted(ended, key=lambda beam: -beam.score)[: self._count]
-            going = [beam for beam, is_last in zip(found, last, strict=True) if not is_last][: self._count]
+            going = [beam for beam, is_last in zip(beams, last, strict=True) if not is_last][: self._count]
             if not going or (len(ended) == self._count and going[0].score <= ended[-1].score):
                 break
             logits = self._step(going)
         for token in ended[0].tokens if ended else ():
-            if not made.take(token):
+            if not continuation.take(token):
                 break
 
     @staticmethod

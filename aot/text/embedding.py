@@ -65,10 +65,10 @@ def check_speaks(path: Path) -> None:
 
 def tokens_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Return the tokens of texts, which the tokenizer of an encoder cuts; UsageError for a text without any."""
-    found = [tokenizer.encode(text) for text in texts]
-    if not all(found):
-        raise UsageError(f"text {found.index([])}: must have a token, got none")
-    return found
+    tokens = [tokenizer.encode(text) for text in texts]
+    if not all(tokens):
+        raise UsageError(f"text {tokens.index([])}: must have a token, got none")
+    return tokens
 
 
 def batches_of(tokens: Sequence[Sequence[int]]) -> list[list[int]]:

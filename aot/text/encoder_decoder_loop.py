@@ -82,19 +82,19 @@ class EncoderDecoderLoop(TokenLoop):
 
     def _fed(self, ids: Array) -> Array:
         """Append tokens [rows, length] and return logits [rows, length or 1, vocabulary]."""
-        found = self._request.infer({**self._source, IDS: ids, **self._rows})
+        outputs = self._request.infer({**self._source, IDS: ids, **self._rows})
         self._source |= {name: cut(self._source[name]) for name, cut in READ.items() if name in self._source}
-        return found[self._output].reshape(len(ids), -1, self._vocab_size)
+        return outputs[self._output].reshape(len(ids), -1, self._vocab_size)
 
     def _check(self, what: str, ids: Sequence[int]) -> None:
         """Raise UsageError unless these are tokens, one or more."""
         if not ids or not all(0 <= n < self._vocab_size for n in ids):
             raise UsageError(f"{what}: tokens must be 0 to {self._vocab_size - 1}, got {list(ids)[:9]}")
 
-    def _continue(self, ids: Sequence[int], made: Continuation) -> None:
-        sampler, logits = Sampler(made.sampling), self.feed(ids)
-        while made.max_tokens > 0 and made.take(sampler.choose(self._ruled(logits))):
-            logits = self.feed(made.tokens[-1:])
+    def _continue(self, ids: Sequence[int], continuation: Continuation) -> None:
+        sampler, logits = Sampler(continuation.sampling), self.feed(ids)
+        while continuation.max_tokens > 0 and continuation.take(sampler.choose(self._ruled(logits))):
+            logits = self.feed(continuation.tokens[-1:])
 
     def _ruled(self, logits: Array) -> Array:
         return logits if self._rule is None else self._rule(self._tokens, logits)

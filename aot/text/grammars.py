@@ -135,10 +135,10 @@ def _one_of_resolved(value: object, root: object) -> object:
         return [_one_of_resolved(one, root) for one in cast("list[object]", value)]
     if not isinstance(value, dict):
         return value
-    found = {key: _one_of_resolved(one, root) for key, one in cast("dict[str, object]", value).items()}
-    if isinstance(options := found.get("oneOf"), list):
-        found["oneOf"] = [_referred(one, root) for one in cast("list[object]", options)]
-    return found
+    results = {key: _one_of_resolved(one, root) for key, one in cast("dict[str, object]", value).items()}
+    if isinstance(options := results.get("oneOf"), list):
+        results["oneOf"] = [_referred(one, root) for one in cast("list[object]", options)]
+    return results
 
 
 def _referred(option: object, root: object) -> object:

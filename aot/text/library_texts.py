@@ -114,10 +114,10 @@ def folder_object(manifest: Mapping[str, object], name: str, key: str) -> dict[s
 def json_of(text: object) -> object:
     """Return the value of a text in JSON; None if it is no JSON."""
     try:
-        found: object = json.loads(str(text))
+        result: object = json.loads(str(text))
     except (ValueError, RecursionError):
         return None
-    return found
+    return result
 
 
 def _joined(value: object) -> object:

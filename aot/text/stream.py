@@ -72,11 +72,11 @@ def text_source(model: Path, tokenizer: Path | None) -> Path:
         return tokenizer
     name, where = "tokenizer.json", "in" if model.is_dir() else "beside"
     beside = (model / name,) if model.is_dir() else (model.with_suffix(".gguf"), model.with_name(name))
-    found = model if has_tokenizer(model) else next((p for p in beside if p.is_file()), None)
-    if found is None:
+    result = model if has_tokenizer(model) else next((p for p in beside if p.is_file()), None)
+    if result is None:
         if is_compiled(model) and not is_text_to_text(manifest := read_manifest(model)):
             check_inputs([tensor.name for tensor in manifest.inputs])
         rule = "give --tokenizer tokenizer.json or --tokenizer m.gguf, or --ids and numbers"
         missing = " and ".join(f"no {path.name}" for path in beside)
         raise UsageError(f"generate: {rule}: {missing} lies {where} {model.name}")
-    return found
+    return result

@@ -101,9 +101,9 @@ class ChatTemplate:
         """Start a process, which ends with this template at the latest."""
         # -I: nothing of the working folder; folders of this process come last, where jinja2 may be a user's package
         command = [sys.executable, "-I", str(WORKER), *filter(None, sys.path)]
-        made = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self._at_end = weakref.finalize(self, _ended, made)
-        return made
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self._at_end = weakref.finalize(self, _ended, process)
+        return process
 
     def _end(self) -> None:
         self._process = None

@@ -42,9 +42,9 @@ class Call(NamedTuple):
 
 def form_of(template: str) -> CallForm:
     """Return the form in which a template writes calls; JSON alone where it does not say."""
-    found = next((form for form in FORMS if form.begin in template), PLAIN)
-    is_llama = found.key == LLAMA.key or (found is PLAIN and '"parameters"' in template)
-    return LLAMA if is_llama else found
+    call_form = next((form for form in FORMS if form.begin in template), PLAIN)
+    is_llama = call_form.key == LLAMA.key or (call_form is PLAIN and '"parameters"' in template)
+    return LLAMA if is_llama else call_form
 
 
 class Calls:
@@ -79,8 +79,8 @@ class Calls:
         return ("", calls) if calls else (text, [])
 
     def _split(self, at: int) -> str:
-        found, self._text = self._text[:at], self._text[at:]
-        return found
+        result, self._text = self._text[:at], self._text[at:]
+        return result
 
     def _read(self, text: str) -> Iterator[Call]:
         """Yield the calls of a text: between the marks of its form, or all of it."""

@@ -54,9 +54,9 @@ def check(model: str | Path | Graph, options: CompileOptions | None = None) -> t
     try:
         _ = stages(model, options).program
     except UnconvertedError as error:
-        found = error.problems
+        problems = error.problems
         return tuple(
-            Finding(p.node, p.operation, p.opset or None, p.reason, error.advice or _advice(p.reason)) for p in found
+            Finding(p.node, p.operation, p.opset or None, p.reason, error.advice or _advice(p.reason)) for p in problems
         )
     except UnsupportedError as error:
         notes: list[str] = getattr(error, "__notes__", [])

@@ -69,11 +69,11 @@ def _warn_of_own(graph: Graph) -> None:
 
 def _parameters(model: str | Path | Graph, options: CompileOptions, half: bool) -> Mapping[str, object]:
     """Facts about the conversion; without paths, so that the file is the same wherever it is made."""
-    found: dict[str, object] = {} if isinstance(model, Graph) else {"input_model": Path(model).name}
+    parameters: dict[str, object] = {} if isinstance(model, Graph) else {"input_model": Path(model).name}
     if half:
-        found["compress_to_fp16"] = "True"
+        parameters["compress_to_fp16"] = "True"
     for field in fields(options):
         value = getattr(options, field.name)
         if field.name in SAID and value != field.default:
-            found[field.name] = value.name if isinstance(value, Path) else repr(value)
-    return found
+            parameters[field.name] = value.name if isinstance(value, Path) else repr(value)
+    return parameters

@@ -90,12 +90,12 @@ def _about(graph: Graph) -> dict[str, str]:
 
 def _ranges(graph: Graph) -> dict[str, tuple[int, int]]:
     """Return the least and the greatest size of the dimensions of inputs for which the file has both."""
-    found: dict[str, tuple[int, int]] = {}
+    ranges: dict[str, tuple[int, int]] = {}
     for node in graph.parameters:
         for symbol in sorted(variables(*(d for d in node.out_port().type.dims or () if isinstance(d, Expr))), key=str):
             if isinstance(symbol.extent, int):
-                found[symbol.name] = symbol.low, symbol.extent - 1
-    return found
+                ranges[symbol.name] = symbol.low, symbol.extent - 1
+    return ranges
 
 
 def _weights(graph: Graph) -> dict[str, int]:

@@ -38,13 +38,13 @@ def by_identity(size: int, slot: str) -> Callable[[Callable[[A], T]], Callable[[
 
         @wraps(run)
         def cached(argument: A) -> T:
-            found: T | None = getattr(argument, slot, None)
-            if found is None:
+            result: T | None = getattr(argument, slot, None)
+            if result is None:
                 if not hasattr(type(argument), slot):
                     return result_of(_Same(argument))
-                found = run(argument)
-                object.__setattr__(argument, slot, found)
-            return found
+                result = run(argument)
+                object.__setattr__(argument, slot, result)
+            return result
 
         return cached
 

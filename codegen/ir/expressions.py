@@ -34,22 +34,22 @@ def rewrite(node: Expr, change: Mapping[Expr, Expr] | Look) -> Expr:
 
 # No closure that calls itself: only the garbage collector would free it, with all results that it holds.
 def _rewritten(node: Expr, look: Look, known: dict[Expr, Expr]) -> Expr:
-    found = known.get(node)
-    if found is None:
-        found = look(node)
-        if found is None:
-            found = _with_children(node, look, known)
-        known[node] = found
-    return found
+    result = known.get(node)
+    if result is None:
+        result = look(node)
+        if result is None:
+            result = _with_children(node, look, known)
+        known[node] = result
+    return result
 
 
 def _with_children(node: Expr, look: Look, known: dict[Expr, Expr]) -> Expr:
     if isinstance(node, Prim | Load):
         old = node.args if isinstance(node, Prim) else node.index
-        made: list[Expr] = []
+        values: list[Expr] = []
         for part in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
-            made.append(_rewritten(part, look, known))  # noqa: PERF401
-        new = tuple(made)
+            values.append(_rewritten(part, look, known))  # noqa: PERF401
+        new = tuple(values)
         if _same(new, old):
             return node
         return prim(node.fn, *new, dtype=node.dtype) if isinstance(node, Prim) else Load(node.buffer, new)
@@ -93,26 +93,26 @@ def variables(*nodes: Expr) -> frozenset[Var]:
 def _variables(node: Expr) -> frozenset[Var]:
     if isinstance(node, Var):
         return frozenset((node,))
-    found: frozenset[Var] | None = getattr(node, "known_variables", None)
-    if found is None:
-        found = NONE
+    axes: frozenset[Var] | None = getattr(node, "known_variables", None)
+    if axes is None:
+        axes = NONE
         for child in children(node):
             read = _variables(child)
-            found = found if read <= found else read if found <= read else found | read  # sets are shared
-        node.known_variables = found
-    return found
+            axes = axes if read <= axes else read if axes <= read else axes | read  # sets are shared
+        node.known_variables = axes
+    return axes
 
 
 def loaded_names(node: Expr) -> frozenset[str]:
     """Return the names of the buffers that an expression loads from."""
-    found: frozenset[str] | None = getattr(node, "known_names", None)
-    if found is None:
-        found = frozenset((node.buffer.name,)) if isinstance(node, Load) else NO_NAMES
+    result: frozenset[str] | None = getattr(node, "known_names", None)
+    if result is None:
+        result = frozenset((node.buffer.name,)) if isinstance(node, Load) else NO_NAMES
         for child in children(node):
             read = loaded_names(child)
-            found = found if read <= found else read if found <= read else found | read  # sets are shared
-        node.known_names = found
-    return found
+            result = result if read <= result else read if result <= read else result | read  # sets are shared
+        node.known_names = result
+    return result
 
 
 def measure(node: Expr) -> tuple[int, int]:
@@ -133,9 +133,9 @@ def reduction_in(node: Expr) -> Reduce | None:
     try:
         return node.known_reduction
     except AttributeError:
-        found = next((r for child in children(node) if (r := reduction_in(child)) is not None), None)
-        node.known_reduction = found
-        return found
+        reduce = next((r for child in children(node) if (r := reduction_in(child)) is not None), None)
+        node.known_reduction = reduce
+        return reduce
 
 
 def loads(*nodes: Expr) -> tuple[Load, ...]:

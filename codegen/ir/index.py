@@ -63,9 +63,9 @@ class Affine:
 
     def after(self, distance: int) -> Affine:
         """Return the sum plus a constant; it shares terms and their hash."""
-        found = Affine(self.terms, self.const + distance)
-        found._key = self.key[0], found.const
-        return found
+        index = Affine(self.terms, self.const + distance)
+        index._key = self.key[0], index.const
+        return index
 
     def times(self, factor: int) -> Affine:
         if factor == 1:

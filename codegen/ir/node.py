@@ -17,9 +17,9 @@ def node(cls: type[N]) -> type[N]:
     The type checker forbids changes; at run time nothing does, because a frozen class is made three times as slowly,
     and a compilation makes nodes by the million.
     """
-    made: Any = dataclass(slots=True, eq=False)(cls)
-    made._fields = staticmethod(operator.attrgetter(*made.__match_args__))
-    return made
+    result: Any = dataclass(slots=True, eq=False)(cls)
+    result._fields = staticmethod(operator.attrgetter(*result.__match_args__))
+    return result
 
 
 class Node:

@@ -33,16 +33,16 @@ def _changed(part: Any, names: Mapping[Var, Var], known: dict[Node, Node]) -> An
     if isinstance(part, tuple):
         return _parts(cast("tuple[Any, ...]", part), names, known)
     if isinstance(part, Node):
-        found = known.get(part)
-        if found is None:
+        node = known.get(part)
+        if node is None:
             if isinstance(part, Var) and part in names:
-                found = names[part]
+                node = names[part]
             else:
                 old = part.parts()
                 new = _parts(old, names, known)
-                found = part if new is old else _node(part, new)
-            known[part] = found
-        return found
+                node = part if new is old else _node(part, new)
+            known[part] = node
+        return node
     if is_dataclass(part) and not isinstance(part, type):
         old = tuple(getattr(part, f.name) for f in fields(part))
         new = _parts(old, names, known)

@@ -70,10 +70,10 @@ def header_text(built: Built | Levels, name: str | None = None) -> str:
 def cpp_header_text(built: Built | Levels, name: str | None = None) -> str:
     """Return the header of `header_text` with classes of C++17 behind it, which own memory, threads and library."""
     plain = header_text(built, name)
-    found = re.search(r"^#define (AOT_\w+)_NAME ", plain, re.MULTILINE)
-    assert found is not None
+    match = re.search(r"^#define (AOT_\w+)_NAME ", plain, re.MULTILINE)
+    assert match is not None
     text = Path(__file__).with_name("model.hpp").read_text(encoding="utf-8")
-    return Template(text).substitute(header=plain, macro=found[1])
+    return Template(text).substitute(header=plain, macro=match[1])
 
 
 def _memory(built: Built | Levels, macro: str) -> str:

@@ -67,9 +67,9 @@ class Levels:
     @property
     def best(self) -> Built:
         """Highest level that runs on this machine; PlatformError if none does."""
-        for made in reversed(self.built):
-            if not missing_features(_features(made)) and not (made.uses_tiles and refused_tiles()):
-                return made
+        for library in reversed(self.built):
+            if not missing_features(_features(library)) and not (library.uses_tiles and refused_tiles()):
+                return library
         raise PlatformError(f"jit: needs processor features: {', '.join(missing_features(_features(self.built[0])))}")
 
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
@@ -119,10 +119,10 @@ class Levels:
 
     def _objects(self, folder: Path, more: tuple[Data, ...]) -> list[Path]:
         paths: list[Path] = []
-        for i, made in enumerate(self.built):
+        for i, library in enumerate(self.built):
             paths.append(folder / f"level{i}.o")
             with paths[-1].open("wb") as stream:
-                add_sections(stream, _hidden(made), [made.manifest_section(abi.LEVELS_SECTION)])
+                add_sections(stream, _hidden(library), [library.manifest_section(abi.LEVELS_SECTION)])
         paths += [folder / "query.o", folder / "manifest.o"]
         paths[-2].write_bytes(_compiled(self))
         with paths[-1].open("wb") as stream:
@@ -170,14 +170,14 @@ def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
 
 def _constants(built: Sequence[Built]) -> tuple[ConstantBlock, ...]:
     """Return the weights of all levels, in order; InternalError if the levels place them differently."""
-    found: dict[int, ConstantBlock] = {}
-    for made in built:
-        for block in made.constants:
-            if found.setdefault(block.offset, block).nbytes != block.nbytes:
+    constant_blocks: dict[int, ConstantBlock] = {}
+    for library in built:
+        for block in library.constants:
+            if constant_blocks.setdefault(block.offset, block).nbytes != block.nbytes:
                 raise InternalError(f"target: levels have their weights in one place, got two at {block.offset}")
-    if len({made.constant_bytes for made in built}) != 1:
+    if len({library.constant_bytes for library in built}) != 1:
         raise InternalError("target: levels have their weights in one place, got several sizes")
-    return tuple(found[offset] for offset in sorted(found))
+    return tuple(constant_blocks[offset] for offset in sorted(constant_blocks))
 
 
 def dispatch_text(levels: Levels) -> str:
@@ -239,13 +239,13 @@ def _compiled(levels: Levels) -> bytes:
     return compile_module(dispatch_text(levels), Target.parse(lowest))
 
 
-def _hidden(made: Built) -> bytes:
+def _hidden(library: Built) -> bytes:
     """Return the code of a level, whose query the library does not export."""
-    return hidden(made.code, [abi.QUERY_PREFIX + made.tag])
+    return hidden(library.code, [abi.QUERY_PREFIX + library.tag])
 
 
-def _features(made: Built) -> list[str]:
-    return [str(name) for name in _list(made.manifest["features"])]
+def _features(library: Built) -> list[str]:
+    return [str(name) for name in _list(library.manifest["features"])]
 
 
 def _list(value: object) -> list[object]:

@@ -68,10 +68,10 @@ class Abilities:
 
     def intrinsic(self, operation: str, lanes: int = 1) -> str:
         """Return LLVM's name of the instruction for an operation on vectors of `lanes` results."""
-        found = self.intrinsics.get(operation, {}).get(lanes)
-        if found is None:
+        result = self.intrinsics.get(operation, {}).get(lanes)
+        if result is None:
             raise InternalError(f"emit: the target has an instruction {operation} of {lanes} lanes, got none")
-        return found
+        return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,28 +137,28 @@ def depending(lets: Lets, var: Var) -> Lets:
 
 def free(stmts: Stmts) -> frozenset[Var]:
     """Return the variables that are read and not bound inside."""
-    found: frozenset[Var] = frozenset()
+    axes: frozenset[Var] = frozenset()
     for s in stmts:
         match s:
             case Store(_, index, value):
-                found |= variables(*index, value)
+                axes |= variables(*index, value)
             case Prefetch(_, index):
-                found |= variables(*index)
+                axes |= variables(*index)
             case TileOp():
-                found |= variables(*tile_expressions(s))
+                axes |= variables(*tile_expressions(s))
             case If(condition, body, otherwise):
-                found |= variables(condition) | free(body) | free(otherwise)
+                axes |= variables(condition) | free(body) | free(otherwise)
             case While(condition, body):
-                found |= variables(condition) | free(body)
+                axes |= variables(condition) | free(body)
             case Let(var, value, body):
-                found |= variables(value) | (free(body) - {var})
+                axes |= variables(value) | (free(body) - {var})
             case For(var, body):
-                found |= free(body) - {var}
+                axes |= free(body) - {var}
                 if var.extent is not None and not isinstance(var.extent, int):
-                    found |= variables(var.extent)
+                    axes |= variables(var.extent)
             case Alloc(_, body):
-                found |= free(body)
-    return found
+                axes |= free(body)
+    return axes
 
 
 def size_of(extent: Size | None) -> Size:

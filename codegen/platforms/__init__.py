@@ -15,10 +15,10 @@ PLATFORMS: dict[str, Platform] = {known.name: known for known in (LINUX, WINDOWS
 
 def platform_of(triple: str) -> Platform:
     """Return the platform of a triple; UnsupportedError if none is known by its name."""
-    found = PLATFORMS.get(system_of(triple))
-    if found is None:
+    platform = PLATFORMS.get(system_of(triple))
+    if platform is None:
         raise UnsupportedError(f"target: the system must be one of {', '.join(PLATFORMS)}, got {triple}")
-    return found
+    return platform
 
 
 def platform_named(target: str) -> Platform:

@@ -38,11 +38,11 @@ def attention(g: Group, target: Target, plan: Plan) -> ScheduleChoice:
     for m in g.members:
         if isinstance(m, Definition):
             block = replace(m, axes=tuple(replace(a, extent=size) if a == row else a for a in m.axes))
-            made, more = plan(block, frozenset(outer))
-            made = made if again else _without_overlap(made, row)
+            schedule, more = plan(block, frozenset(outer))
+            schedule = schedule if again else _without_overlap(schedule, row)
         else:
-            made, more = plan(m, frozenset())
-        plans.append(replace(made, parallel=None))
+            schedule, more = plan(m, frozenset())
+        plans.append(replace(schedule, parallel=None))
         reasons += more
     tile = (Tile(row.name, size, Tail.LAP if again else Tail.SHORT),)
     if len(outer) > 1 and varies(outer):  # any of them may be 1

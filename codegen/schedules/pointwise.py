@@ -68,10 +68,10 @@ def _contiguous_axes(
 
     Axes in `alone` are not fused.
     """
-    found, rest = [axis], [*order]
-    while rest and alone.isdisjoint((axis, rest[-1])) and _contiguous(rest[-1], found, accesses):
-        found.insert(0, rest.pop())
-    return found, rest
+    axes, rest = [axis], [*order]
+    while rest and alone.isdisjoint((axis, rest[-1])) and _contiguous(rest[-1], axes, accesses):
+        axes.insert(0, rest.pop())
+    return axes, rest
 
 
 def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int) -> int:

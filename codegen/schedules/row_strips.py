@@ -27,10 +27,10 @@ def strips(g: Group, target: Target, plan: Plan) -> ScheduleChoice:
     reasons: Reasons = (lambda: f"{g.name}: strips of {size} rows take {_bytes(g, size)} bytes, half of L2 is {half}",)
     plans: list[Schedule] = []
     for m in g.members:
-        made, more = plan(block(m, row, size) if isinstance(m, Definition) else m, frozenset(outer))
+        schedule, more = plan(block(m, row, size) if isinstance(m, Definition) else m, frozenset(outer))
         if isinstance(m, Definition):
-            made = replace(made, blocks=tuple(b for b in made.blocks if b[0] != row.name))
-        plans.append(replace(made, parallel=None))
+            schedule = replace(schedule, blocks=tuple(b for b in schedule.blocks if b[0] != row.name))
+        plans.append(replace(schedule, parallel=None))
         reasons += more
     tile = (Tile(row.name, size, Tail.SHORT),)
     order = (row.name, *(a.name for a in outer))
@@ -41,9 +41,9 @@ def block(d: Definition, row: Var, size: int) -> Definition:
     """Return the definition with `size` rows instead of all."""
     short = replace(row, extent=size)
     whole = replace(d, axes=tuple(short if a == row else a for a in d.axes), index=d.target)
-    made = rewrite_work(whole, lambda e: short if e == row else None)
-    assert isinstance(made, Definition)
-    return made
+    result = rewrite_work(whole, lambda e: short if e == row else None)
+    assert isinstance(result, Definition)
+    return result
 
 
 def rows_of(g: Group, target: Target) -> int:

@@ -106,13 +106,15 @@ def _fused_sum_axes(d: Definition, axis: Var, constants: frozenset[str]) -> tupl
     `axis` alone if a constant may be packed along it.
     """
     assert d.reduction is not None
-    accesses, found = reads(d, body=True), (axis,)
+    accesses, fused_sum_axes = reads(d, body=True), (axis,)
     while not varies(d.reduction.axes) and not any(x.buffer.name in constants for x in accesses):
-        outer = next((a for a in d.reduction.axes if a not in found and runs_on(accesses, a, found[0])), None)
+        outer = next(
+            (a for a in d.reduction.axes if a not in fused_sum_axes and runs_on(accesses, a, fused_sum_axes[0])), None
+        )
         if outer is None:
             break
-        found = (outer, *found)
-    return found
+        fused_sum_axes = (outer, *fused_sum_axes)
+    return fused_sum_axes
 
 
 def _count(a: Var) -> int:
@@ -131,12 +133,12 @@ def _parallel_first(axes: list[Var], enough: int) -> list[Var]:
 def _vector_axis(d: Definition, constants: frozenset[str]) -> Var | None:
     """Return the reduction axis along which each load moves by 0 or 1 or can be packed; None without one."""
     assert d.reduction is not None
-    found: list[Var] = []
+    axes: list[Var] = []
     for a in d.reduction.axes:
         steps = [x.steps.get(a) for x in reads(d, body=True) if not (x.buffer.name in constants and packable(x, a))]
         if 1 in steps and {*steps} <= {0, 1}:
-            found.append(a)
-    return max(found, key=lambda a: typical(a.extent if a.extent is not None else 1), default=None)
+            axes.append(a)
+    return max(axes, key=lambda a: typical(a.extent if a.extent is not None else 1), default=None)
 
 
 def rows_together(g: Group, plans: Sequence[Schedule], target: Target) -> tuple[tuple[Tile, ...], Reasons]:

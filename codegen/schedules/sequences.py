@@ -33,11 +33,11 @@ def sequences(g: Group, plan: Plan) -> ScheduleChoice:
     text = f"{g.name}: each block of {size} sequences passes through all steps by itself"
     reasons: Reasons = (lambda: text,)
     short = replace(inner, members=tuple(block(m, row, size) for m in inner.members if isinstance(m, Definition)))
-    made, more = plan(short, frozenset())
-    plans = tuple(_at_most(s, row.name, size) for s in made.members)
+    schedule, more = plan(short, frozenset())
+    plans = tuple(_at_most(s, row.name, size) for s in schedule.members)
     tile = (Tile(row.name, size, Tail.SHORT if varies(g.axes) else Tail.BALANCE),)
-    made = replace(made, parallel=None, members=plans)
-    return Schedule(tile=tile, parallel=row.name, members=(made,)), reasons + more
+    schedule = replace(schedule, parallel=None, members=plans)
+    return Schedule(tile=tile, parallel=row.name, members=(schedule,)), reasons + more
 
 
 def _at_most(s: Schedule, axis: str, size: int) -> Schedule:

@@ -39,9 +39,9 @@ class CompiledLoop(TokenLoop):
         self._count = 0
         weakref.finalize(self, _forget, library, self._state)
 
-    def _continue(self, ids: Sequence[int], made: Continuation) -> None:
-        raised, state, sampling = list[BaseException](), self._state, made.sampling
-        answers = _answers(made, raised)
+    def _continue(self, ids: Sequence[int], continuation: Continuation) -> None:
+        raised, state, sampling = list[BaseException](), self._state, continuation.sampling
+        answers = _answers(continuation, raised)
         next(answers)  # enters its `try`
         state.on_token, state.user = ctypes.cast(self._tell, ctypes.c_void_p), id(answers)
         state.temperature, state.top_k, state.top_p = sampling.temperature, sampling.top_k, sampling.top_p
@@ -49,7 +49,7 @@ class CompiledLoop(TokenLoop):
         last = max(len(ids) - 1, 0) // CHUNK * CHUNK
         for start in range(0, last, CHUNK):  # between chunks, signals are handled
             self._run(ids[start : start + CHUNK], 0)
-        self._run(ids[last:], made.max_tokens)
+        self._run(ids[last:], continuation.max_tokens)
         if raised:
             raise raised[0]
 
@@ -82,13 +82,13 @@ def loop_of(model: CompiledModel, sampling: Sampling) -> CompiledLoop | Generato
     return Generator(model)
 
 
-def _answers(made: Continuation, raised: list[BaseException]) -> abc.Generator[int, int]:
+def _answers(continuation: Continuation, raised: list[BaseException]) -> abc.Generator[int, int]:
     """Take a token each time that it is resumed, and yield 0, or 1 to end; C has no exceptions, so they are kept."""
     answer = 0
     while True:
         try:
             while True:
-                answer = int(not made.take((yield answer)))
+                answer = int(not continuation.take((yield answer)))
         except GeneratorExit:
             return
         except BaseException as error:  # `generate` raises it

@@ -37,18 +37,18 @@ class Drafting(TokenLoop):
         self.large, self.small, self.ahead = large, small, ahead
         self.proposed = self.accepted = 0  # tokens, of all calls of `generate`
 
-    def _continue(self, ids: Sequence[int], made: Continuation) -> None:
-        sampler, logits = Sampler(made.sampling), self.large.feed(ids)
-        goes_on = made.max_tokens > 0 and made.take(sampler.choose(logits))
+    def _continue(self, ids: Sequence[int], continuation: Continuation) -> None:
+        sampler, logits = Sampler(continuation.sampling), self.large.feed(ids)
+        goes_on = continuation.max_tokens > 0 and continuation.take(sampler.choose(logits))
         while goes_on:
-            kept, token = len(self.large.tokens), made.tokens[-1]
-            drafts = self._proposals(token, min(self.ahead, made.max_tokens - len(made.tokens) - 1))
+            kept, token = len(self.large.tokens), continuation.tokens[-1]
+            drafts = self._proposals(token, min(self.ahead, continuation.max_tokens - len(continuation.tokens) - 1))
             rows = self.large.feed_all([token, *drafts])
             agreed = 0
             try:
                 for row, draft in zip(rows, [*drafts, None], strict=True):
-                    goes_on = made.take(sampler.choose(row))
-                    if not goes_on or made.tokens[-1] != draft:
+                    goes_on = continuation.take(sampler.choose(row))
+                    if not goes_on or continuation.tokens[-1] != draft:
                         break
                     agreed += 1
             finally:  # an error of the callback must not leave tokens that were only proposed
@@ -59,11 +59,11 @@ class Drafting(TokenLoop):
         """Return greedy tokens of the small model behind the tokens of the large one and `token`."""
         if count <= 0:
             return []
-        whole, found = [*self.large.tokens, token], list[int]()
+        whole, proposals = [*self.large.tokens, token], list[int]()
         pairs = zip(self.small.tokens, whole, strict=False)
         self.small.truncate(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
         fed = whole[len(self.small.tokens) :]
-        while len(found) < count:
-            found.append(int(self.small.feed(fed).argmax()))
-            fed = found[-1:]
-        return found
+        while len(proposals) < count:
+            proposals.append(int(self.small.feed(fed).argmax()))
+            fed = proposals[-1:]
+        return proposals

@@ -89,9 +89,9 @@ class Generator(TokenLoop):
 
     def fork(self) -> Generator:
         """Return a copy of the sequence, which continues independently."""
-        made = Generator(self._model, self.adapter)
-        made.replace(self._tokens, [variable.state for variable in self._request.query_state()])
-        return made
+        generator = Generator(self._model, self.adapter)
+        generator.replace(self._tokens, [variable.state for variable in self._request.query_state()])
+        return generator
 
     def save(self) -> bytes:
         """Return the tokens with their keys and values, for `restore`."""
@@ -149,12 +149,12 @@ class Generator(TokenLoop):
             most = "the vocabulary's size" if self._vocab_size is None else self._vocab_size - 1
             raise UsageError(f"feed: tokens must be 0 to {most}, got {wrong}")
 
-    def _continue(self, ids: Sequence[int], made: Continuation) -> None:
-        sampler, logits = Sampler(made.sampling), self.feed(ids)
-        while made.max_tokens > 0 and made.take(sampler.choose(logits)):
-            logits = self.feed(made.tokens[-1:])
+    def _continue(self, ids: Sequence[int], continuation: Continuation) -> None:
+        sampler, logits = Sampler(continuation.sampling), self.feed(ids)
+        while continuation.max_tokens > 0 and continuation.take(sampler.choose(logits)):
+            logits = self.feed(continuation.tokens[-1:])
 
     def _step(self, ids: list[int]) -> Array:
-        found = self._request.infer(step_inputs(ids, len(self._tokens), self._names) | self.adapter)
+        outputs = self._request.infer(step_inputs(ids, len(self._tokens), self._names) | self.adapter)
         self._tokens += ids
-        return found[self._output].reshape(-1, found[self._output].shape[-1])
+        return outputs[self._output].reshape(-1, outputs[self._output].shape[-1])

@@ -45,10 +45,10 @@ class TokenLoop(ABC):
         returns False. The last token is returned but not fed: append to it by another call. UsageError for `ids` that
         are no tokens of the model.
         """
-        made = Continuation(tokens, sampling, frozenset(stop), on_token)
-        self._continue(ids, made)
-        return made.tokens
+        continuation = Continuation(tokens, sampling, frozenset(stop), on_token)
+        self._continue(ids, continuation)
+        return continuation.tokens
 
     @abstractmethod
-    def _continue(self, ids: Sequence[int], made: Continuation) -> None:
+    def _continue(self, ids: Sequence[int], continuation: Continuation) -> None:
         """Append `ids`, then tokens, if `made.max_tokens` is above 0: each one is taken, until no other follows."""

@@ -96,10 +96,10 @@ def binary_file(stream: BinaryIO, name: str) -> BinaryFile:
     PlatformError for a file of another system where `aot.runtime` alone is installed.
     """
     stream.seek(0)
-    found = _foreign(stream.read(4))
-    if found is None:
+    foreign = _foreign(stream.read(4))
+    if foreign is None:
         return import_module(f"{__package__}.elf").ElfFile(stream, name)
-    module, reader, system = found
+    module, reader, system = foreign
     try:
         return getattr(import_module(f"{__package__}.foreign.{module}"), reader)(stream, name)
     except ModuleNotFoundError:

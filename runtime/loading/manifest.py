@@ -213,15 +213,15 @@ def _is_range(asked: object) -> bool:
             return False
 
 
-def _check_certificate(found: _Reader) -> None:
+def _check_certificate(reader: _Reader) -> None:
     """Raise CorruptError unless the entries of a certificate that `aot info` reads are valid."""
-    _ = found.natural("version"), found.natural("noise"), found.text("verdict")
-    for sample in found.objects("samples"):
+    _ = reader.natural("version"), reader.natural("noise"), reader.text("verdict")
+    for sample in reader.objects("samples"):
         sample.text("kind")
-    outputs = found.inner("outputs")
+    outputs = reader.inner("outputs")
     for name in outputs.json:
         _ = outputs.inner(name).error("graph"), outputs.inner(name).error("code")
-    layers = found.inner("layers")
+    layers = reader.inner("layers")
     _ = layers.natural("count"), layers.natural("beyond"), layers.text("largest"), layers.error("error")
 
 

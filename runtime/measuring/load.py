@@ -78,9 +78,9 @@ def loads(
     models: Sequence[tuple[CompiledModel, Mapping[str, Array]]], seconds: float, requests: int, traced: bool = False
 ) -> list[Load]:
     """Measure models with their inputs, for about `seconds` each; they take turns, so that all see the same machine."""
-    made = [_Runner(model, inputs, requests, traced) for model, inputs in models]
-    parts = [[runner.run(seconds / ROUNDS) for runner in made] for _ in range(ROUNDS)]
-    return [_joined([part[n] for part in parts]) for n in range(len(made))]
+    runners = [_Runner(model, inputs, requests, traced) for model, inputs in models]
+    parts = [[runner.run(seconds / ROUNDS) for runner in runners] for _ in range(ROUNDS)]
+    return [_joined([part[n] for part in parts]) for n in range(len(runners))]
 
 
 def trace(named: Sequence[tuple[str, CompiledModel, Load]]) -> Json:

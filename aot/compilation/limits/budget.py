@@ -250,9 +250,9 @@ def run_within(budget: Budget, work: Callable[[], T]) -> T:
     The garbage collector runs less often meanwhile, and memory that is free then goes back to the system.
     """
     with FEWER_COLLECTIONS:
-        made = budget.run(work)
+        result = budget.run(work)
     return_free_memory()
-    return made
+    return result
 
 
 def file_bytes(model: Path) -> int:

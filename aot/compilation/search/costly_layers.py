@@ -37,11 +37,11 @@ class LayerSearch:
 
     def alone(self) -> list[float]:
         """Return the largest error of the results for each layer, if it alone is changed."""
-        found: list[float] = []
+        result: list[float] = []
         for k in range(len(self.layers)):
             self.progress(k, len(self.layers))
-            found.append(self._worst(np.arange(len(self.layers)) == k))
-        return found
+            result.append(self._worst(np.arange(len(self.layers)) == k))
+        return result
 
     def all_changed(self) -> float:
         """Return the largest error of the results if all layers are changed."""
@@ -70,17 +70,17 @@ def errors_of(
     model: CompiledModel, samples: Samples, wanted: Results, more: Mapping[str, Array] | None = None
 ) -> dict[str, float]:
     """Return the largest error of each output over all samples. `more`: inputs that are equal for all of them."""
-    found: dict[str, float] = {}
+    errors: dict[str, float] = {}
     for sample, expected in zip(samples, wanted, strict=True):
         for name, y in results(model, {**sample, **(more or {})}).items():
-            found[name] = max(found.get(name, 0.0), error_of(y, expected[name]))
-    return found
+            errors[name] = max(errors.get(name, 0.0), error_of(y, expected[name]))
+    return errors
 
 
 def results(model: CompiledModel, sample: Mapping[str, Array]) -> dict[str, Array]:
     """Return the outputs of an inference by name."""
-    found = model(**sample)
-    return {t.name: np.array(found[k]) for k, t in enumerate(model.outputs)}
+    outputs = model(**sample)
+    return {t.name: np.array(outputs[k]) for k, t in enumerate(model.outputs)}
 
 
 def error_of(y: Array, wanted: Array) -> float:

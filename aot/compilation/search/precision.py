@@ -122,8 +122,8 @@ class _Search:
             self.observe("precision", done, total)
 
     def compiled(self, precision: str) -> CompiledModel:
-        made = stages(self.model, replace(self.options, precision=precision))
-        return in_memory(made.built, threads=1)
+        compilation = stages(self.model, replace(self.options, precision=precision))
+        return in_memory(compilation.built, threads=1)
 
     def text(self, long: Sequence[str]) -> str:
         """Return the precision in which the layers `long` stay in f32."""
@@ -197,11 +197,11 @@ class _Search:
 
 def _times(measurement: profile.ModelProfile) -> dict[str, float]:
     """Return the least seconds of each layer, with those that run in one kernel."""
-    made: dict[str, float] = {}
+    times: dict[str, float] = {}
     for call in measurement.calls:
         for layer in call.layers:
-            made[layer] = made.get(layer, 0.0) + call.least
-    return made
+            times[layer] = times.get(layer, 0.0) + call.least
+    return times
 
 
 def pattern_of(name: str) -> str:

@@ -73,10 +73,10 @@ class Tuning:
             return choose(work, target, constants)
         key = kernel_key(work, constants)
         wanted = self.choices.get(key, {}).get("schedule")
-        for found in candidates(work, target, constants) if wanted is not None else ():
-            if schedule_text(found) == wanted:
+        for schedule in candidates(work, target, constants) if wanted is not None else ():
+            if schedule_text(schedule) == wanted:
                 self.used.add(key)
-                return found
+                return schedule
         return choose(work, target, constants)
 
     def search(
@@ -121,12 +121,12 @@ class Tuning:
 
     def _tried(self, work: Definition, constants: frozenset[str]) -> tuple[Schedule, ...]:
         """Return the candidates that have as many units for threads as the first one."""
-        found = candidates(work, self._target, constants)
-        if len(found) == 1:
-            return found
-        shares = [typical(units(standalone_kernel(work, s, constants))) for s in found]
+        schedules = candidates(work, self._target, constants)
+        if len(schedules) == 1:
+            return schedules
+        shares = [typical(units(standalone_kernel(work, s, constants))) for s in schedules]
         least = min(shares[0], _UNITS_PER_CORE * self._target.cores)
-        return tuple(s for s, share in zip(found, shares, strict=True) if share >= least)
+        return tuple(s for s, share in zip(schedules, shares, strict=True) if share >= least)
 
     def _picking(self, forms: Mapping[str, SearchSpace], turn: Callable[[str], int]) -> Pick:
         def pick(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
@@ -151,8 +151,8 @@ class Tuning:
         if self._path is None:
             return
         text = json.dumps({"version": FILE_VERSION, "choices": self._file}, indent=1, sort_keys=True) + "\n"
-        with replacing(self._path) as made:
-            made.write_text(text, encoding="utf-8")
+        with replacing(self._path) as path:
+            path.write_text(text, encoding="utf-8")
 
 
 def _ratios(base: Run, run: Run) -> dict[str, float]:

@@ -21,11 +21,11 @@ def node_message(node: Node) -> Message:
     attrs = dict(op.attrs)
     bottoms = [_name(s) for s in node.sources()[: attrs.get("bottoms", 0)] if s is not None]
     tops = [_name(port) for port in node.out_ports().values()]
-    made = LayerParameter(name=node.name, type=op.kind, bottom=bottoms, top=tops)
+    message = LayerParameter(name=node.name, type=op.kind, bottom=bottoms, top=tops)
     for name in attrs.get("parameters", (PARAMETERS.get(op.kind, ""),)):
         if name:
-            _fill(getattr(made, name), attrs, "")
-    return made
+            _fill(getattr(message, name), attrs, "")
+    return message
 
 
 def weights_message(node: Node) -> Any:

@@ -39,13 +39,13 @@ def layers_of(net: Message, file: str) -> list[Message]:
 def _newer(old: Message) -> Message:
     """Return a layer of the older form in the newer one."""
     number = old.DESCRIPTOR.fields_by_name["type"].enum_type.values_by_number[old.type].name
-    made = LayerParameter(name=old.name, type=SPELLED.get(number) or number.title().replace("_", ""))
+    message = LayerParameter(name=old.name, type=SPELLED.get(number) or number.title().replace("_", ""))
     for name in ("bottom", "top", "include", "exclude"):
-        getattr(made, name).extend(getattr(old, name))
+        getattr(message, name).extend(getattr(old, name))
     for field, value in old.ListFields():
         if field.name.endswith("_param"):
-            getattr(made, field.name).CopyFrom(value)
-    return made
+            getattr(message, field.name).CopyFrom(value)
+    return message
 
 
 def _takes_part(layer: Message, state: Message) -> bool:

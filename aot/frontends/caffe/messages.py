@@ -47,14 +47,14 @@ _WEIGHTS = {
 
 def _defined() -> descriptor_pb2.FileDescriptorProto:
     """Return the definition of the messages of networks."""
-    made = descriptor_pb2.FileDescriptorProto(name="aot/caffe.proto", package=PACKAGE, syntax="proto2")
+    descriptor = descriptor_pb2.FileDescriptorProto(name="aot/caffe.proto", package=PACKAGE, syntax="proto2")
     text = Path(__file__).with_suffix(".txt").read_text("ascii")
     for line in re.sub(r"\n +", " ", text).splitlines():
         name, *fields = line.split()
-        message = made.message_type.add(name=name)
+        message = descriptor.message_type.add(name=name)
         for number, field in enumerate(fields, 1):
             _add_field(message, number, field)
-    return made
+    return descriptor
 
 
 def _add_field(message: Message, number: int, text: str) -> None:
@@ -82,9 +82,9 @@ def _add_field(message: Message, number: int, text: str) -> None:
 def _defined_weights() -> descriptor_pb2.FileDescriptorProto:
     """Return the definition of the messages of weights."""
     package = f"{PACKAGE}_weights"
-    made = descriptor_pb2.FileDescriptorProto(name="aot/caffe_weights.proto", package=package, syntax="proto2")
+    descriptor = descriptor_pb2.FileDescriptorProto(name="aot/caffe_weights.proto", package=package, syntax="proto2")
     for name, fields in _WEIGHTS.items():
-        message = made.message_type.add(name=name)
+        message = descriptor.message_type.add(name=name)
         for field, number, kind in fields:
             own = kind in _WEIGHTS
             message.field.add(
@@ -94,7 +94,7 @@ def _defined_weights() -> descriptor_pb2.FileDescriptorProto:
                 type=_KINDS.TYPE_MESSAGE if own else _KINDS.Type.Value(f"TYPE_{kind}"),
                 type_name=f".{package}.{kind}" if own else None,
             )
-    return made
+    return descriptor
 
 
 def _message_class(definition: descriptor_pb2.FileDescriptorProto, name: str) -> Message:
@@ -114,8 +114,8 @@ def network(path: Path) -> Message:
         return text_format.Parse(path.read_text("utf-8"), NetParameter())
     except text_format.ParseError as error:
         reason = str(error)
-        if found := re.search(r'(\d+):\d+ : .*"caffe\.(\w+)" has no field named "(\w+)"', reason, re.DOTALL):
-            line, message, name = found.groups()
+        if match := re.search(r'(\d+):\d+ : .*"caffe\.(\w+)" has no field named "(\w+)"', reason, re.DOTALL):
+            line, message, name = match.groups()
             rule = f"line {line}: {message} has the fields of BVLC's and SSD's Caffe, got {name!r}"
             advice = (
                 "an extension can read the layer, once the field is taken out; the old V0 form: upgrade_net_proto_text"
@@ -128,14 +128,14 @@ def network(path: Path) -> Message:
 
 def weights(path: Path) -> Message:
     """Return the Weights of a file, layers of both forms. CorruptError if it has none."""
-    found = Weights()
+    result = Weights()
     try:
-        found.ParseFromString(path.read_bytes())
+        result.ParseFromString(path.read_bytes())
     except DecodeError as error:
         raise CorruptError(f"{path.name}: must be weights of Caffe, got other bytes") from error
-    if not found.layer and not found.layers:
+    if not result.layer and not result.layers:
         raise CorruptError(f"{path.name}: must be weights of Caffe, got a file without layers")
-    return found
+    return result
 
 
 def image(path: Path) -> Array:

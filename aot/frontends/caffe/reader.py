@@ -71,8 +71,8 @@ class _Reader:
         for name, port in self.ports.items():
             port.names = (name,)
         for name in self.unread:
-            made = self.graph.add(Result(), self.ports[name], name=name, origin=Origin((name,), self.file))
-            made.out_port(0).names = (name,)
+            node = self.graph.add(Result(), self.ports[name], name=name, origin=Origin((name,), self.file))
+            node.out_port(0).names = (name,)
         return self.graph
 
     def _declared(self, net: Message) -> list[tuple[int, ...]]:
@@ -134,8 +134,8 @@ class _Reader:
         ]
         op = Foreign("caffe", layer.type, tuple(attrs.items()))
         origin = Origin((layer.name,), self.file)
-        made = self.graph.add(op, *bottoms, *blobs, name=name, origin=origin, outputs=outputs)
-        return list(made.out_ports().values())
+        node = self.graph.add(op, *bottoms, *blobs, name=name, origin=origin, outputs=outputs)
+        return list(node.out_ports().values())
 
     def _constant(self, data: Array, name: str) -> OutPort:
         origin = Origin((name,), self.file)

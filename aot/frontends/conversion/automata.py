@@ -55,8 +55,8 @@ def match_table(pattern: str) -> tuple[Array, Array]:
     The pattern means what RE2 says. UnsupportedError for what no automaton can do (look-ahead, references to groups),
     for flags and classes of POSIX, and for a pattern that needs too many nodes, states or steps.
     """
-    if found := OTHER_MEANING.search(pattern):
-        raise UnsupportedError(f"patterns without {found[0]} can be read, got {pattern[:80]!r}")
+    if match := OTHER_MEANING.search(pattern):
+        raise UnsupportedError(f"patterns without {match[0]} can be read, got {pattern[:80]!r}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of [[a], which is a set with a bracket in RE2, too

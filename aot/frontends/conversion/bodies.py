@@ -53,8 +53,8 @@ def branched(node: NodeContext, condition: OutPort) -> Outputs:
         maps.append(tuple(InputMap(external=len(ports) + i, parameter=i) for i in range(len(given))))
         ports += given
         regions.append((region_of(node, name), values))
-    made = node.build.node(If(maps[0], (), maps[1], ()), *ports, outputs=0)
-    return Outputs(node.bodies.branch_outputs(node, made, regions))
+    new_node = node.build.node(If(maps[0], (), maps[1], ()), *ports, outputs=0)
+    return Outputs(node.bodies.branch_outputs(node, new_node, regions))
 
 
 def ports_of(value: PresentValue) -> tuple[OutPort, ...]:

@@ -90,11 +90,11 @@ class Bodies(Protocol):
     def branch_outputs(
         self,
         node: NodeContext,
-        made: Node,
+        new_node: Node,
         regions: Sequence[tuple[Graph, Sequence[PresentValue]]],
         size: Dim | None = None,
     ) -> Sequence[Value]:
-        """Return the outputs of `made`, an If without outputs, for both regions with the values of their parameters.
+        """Return the outputs of `new_node`, an If without outputs, for both regions with their parameters' values.
 
         `size`: the condition is that this size is 1.
         """
@@ -197,17 +197,17 @@ class NodeContext:
 
     def extent(self, x: OutPort, axis: int, what: str) -> int:
         """Return a dimension of `x` that must be a number; UnsupportedError if it is known at run time only."""
-        found = x.shape[axis]
-        if not isinstance(found, int):
+        result = x.shape[axis]
+        if not isinstance(result, int):
             raise UnsupportedError(f"{self.kind}: {what} must be known at compile time")
-        return found
+        return result
 
     def within(
         self, x: OutPort, low: int | OutPort, high: int | OutPort, rule: str, data: OutPort | None = None
     ) -> OutPort:
         """`data`, or `x`: a few integers that must be in low..high, checked before anything is made of them."""
-        made = InRange(operation=self.kind, rule=rule)
-        return self.build(made, x, low, high) if data is None else self.build(made, x, low, high, data)
+        check = InRange(operation=self.kind, rule=rule)
+        return self.build(check, x, low, high) if data is None else self.build(check, x, low, high, data)
 
     def axes_within(self, axes: OutPort, rank: int) -> OutPort:
         """Axes of a tensor of `rank`, checked to be different ones."""
@@ -234,9 +234,9 @@ class NodeContext:
         """Some dimensions of `x` as an i64 vector."""
         if any(not -x.type.rank <= a < x.type.rank for a in axes):
             raise ModelError(f"{self.kind}: axes must be within rank {x.type.rank}, got {list(axes)}")
-        found = [x.shape[a] for a in axes]
-        numbers = [d for d in found if isinstance(d, int)]
-        if len(numbers) == len(found):
+        sizes = [x.shape[a] for a in axes]
+        numbers = [d for d in sizes if isinstance(d, int)]
+        if len(numbers) == len(sizes):
             return self.list(numbers)
         return self.build.Gather(self.build.ShapeOf(x), self.list(axes), self.scalar(0))
 

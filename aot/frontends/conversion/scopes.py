@@ -62,9 +62,9 @@ class Scope:
 
     def enter(self, name: str, outside: OutPort) -> OutPort:
         """Add a parameter by which a value from the graph around comes in."""
-        made = self.graph.add(Parameter(DType.F32, None), name=name)
+        node = self.graph.add(Parameter(DType.F32, None), name=name)
         self.captured.append((len(self.graph.parameters) - 1, outside))
-        return made.out_port(0)
+        return node.out_port(0)
 
     def read(self, name: str, first: First) -> OutPort:
         """Return the value of a variable at this place; `first` gives the one before the inference, in the network."""

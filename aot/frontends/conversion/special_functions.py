@@ -42,11 +42,11 @@ def log_gamma(node: NodeContext, x: OutPort) -> OutPort:
     for k, c in enumerate(LANCZOS[1:], 1):
         total = build.Add(total, build.Divide(node.like(c, x), build.Add(place, float(k))))
     t = build.Add(place, 7.5)
-    found = build.Subtract(build.Multiply(build.Add(place, 0.5), build.Log(t)), t)
-    found = build.Add(build.Add(found, build.Log(total)), 0.5 * math.log(2 * math.pi))
+    port = build.Subtract(build.Multiply(build.Add(place, 0.5), build.Log(t)), t)
+    port = build.Add(build.Add(port, build.Log(total)), 0.5 * math.log(2 * math.pi))
     sine = build.Abs(build.Sin(build.Multiply(build.FloorMod(x, node.like(1, x)), math.pi)))
-    turned = build.Subtract(build.Subtract(node.like(math.log(math.pi), x), build.Log(sine)), found)
-    return build.Select(small, turned, found)
+    turned = build.Subtract(build.Subtract(node.like(math.log(math.pi), x), build.Log(sine)), port)
+    return build.Select(small, turned, port)
 
 
 def digamma(node: NodeContext, x: OutPort) -> OutPort:
@@ -60,14 +60,14 @@ def digamma(node: NodeContext, x: OutPort) -> OutPort:
     series = build.Multiply(inverse, BERNOULLI[-1])
     for c in reversed(BERNOULLI[:-1]):
         series = build.Multiply(inverse, build.Add(series, c))
-    found = build.Subtract(build.Subtract(build.Log(high), build.Divide(node.like(0.5, x), high)), series)
+    port = build.Subtract(build.Subtract(build.Log(high), build.Divide(node.like(0.5, x), high)), series)
     for step in steps:
-        found = build.Subtract(found, step)
+        port = build.Subtract(port, step)
     angle = build.Multiply(build.FloorMod(x, one), math.pi)
     turn = build.Multiply(build.Divide(build.Cos(angle), build.Sin(angle)), math.pi)
     pole = build.LogicalAnd(build.LessEqual(x, 0.0), build.Equal(x, build.Floor(x)))
-    found = build.Select(small, build.Subtract(found, turn), found)
-    return build.Select(pole, node.like(math.nan, x), found)
+    port = build.Select(small, build.Subtract(port, turn), port)
+    return build.Select(pole, node.like(math.nan, x), port)
 
 
 def incomplete_gamma(node: NodeContext, a: OutPort, x: OutPort) -> OutPort:
@@ -80,10 +80,10 @@ def incomplete_gamma(node: NodeContext, a: OutPort, x: OutPort) -> OutPort:
     logs = build.Subtract(build.Multiply(powers, build.Log(wide)), wide)
     total = build.ReduceSum(build.Exp(build.Subtract(logs, log_gamma(node, build.Add(powers, 1.0)))), last)
     far = build.Greater(x, build.Add(build.Add(a, 300.0), build.Multiply(build.Sqrt(build.Abs(a)), 8.0)))
-    found = build.Select(far, node.like(1, x), build.Minimum(total, 1.0))
-    found = build.Select(build.Equal(x, 0.0), node.like(0, x), found)
+    port = build.Select(far, node.like(1, x), build.Minimum(total, 1.0))
+    port = build.Select(build.Equal(x, 0.0), node.like(0, x), port)
     wrong = build.LogicalOr(build.LessEqual(a, 0.0), build.Less(x, 0.0))
-    return build.Select(wrong, node.like(math.nan, x), found)
+    return build.Select(wrong, node.like(math.nan, x), port)
 
 
 def _last_axis(node: NodeContext, x: OutPort, rank: int) -> OutPort:
@@ -100,8 +100,8 @@ def scaled_bessel_i(node: NodeContext, x: OutPort, order: int) -> OutPort:
     held = build.Maximum(size, BESSEL_SPLIT)
     place = build.Subtract(build.Divide(node.like(2 * BESSEL_SPLIT, x), held), 1.0)
     above = build.Divide(_polynomial(node, place, high), build.Sqrt(held))
-    found = build.Select(build.LessEqual(size, BESSEL_SPLIT), below, above)
-    return build.Multiply(build.Sign(x), found) if order else found
+    port = build.Select(build.LessEqual(size, BESSEL_SPLIT), below, above)
+    return build.Multiply(build.Sign(x), port) if order else port
 
 
 def _polynomial(node: NodeContext, t: OutPort, coefficients: Array) -> OutPort:

@@ -68,10 +68,10 @@ class ToOpset:
     def __call__(self, graph: Graph) -> bool:
         """Convert in place. Raises UnconvertedError, or ModelError where a node breaks a rule of its framework."""
         known = {dialect.name: dialect for dialect in (self.dialect, *self.others)}
-        found = _present(graph, known)
-        if self.dialect.name not in found:
+        present = _present(graph, known)
+        if self.dialect.name not in present:
             return False
-        for name in sorted(found):
+        for name in sorted(present):
             known[name].check(graph)
         return convert(graph, known, self.seed)
 
@@ -119,8 +119,8 @@ def _tensors(graph: Graph, value: Value) -> Mapping[str, OutPort]:
 
 def _connect(graph: Graph, result: Node, value: Value) -> bool:
     """Connect an output, and add those of further tensors behind it; return False if the value has no tensors."""
-    found = _tensors(graph, value)
-    for end, port in found.items():
+    ports = _tensors(graph, value)
+    for end, port in ports.items():
         if not end:
             result.in_port(0).connect(port)
             continue
@@ -129,7 +129,7 @@ def _connect(graph: Graph, result: Node, value: Value) -> bool:
         node.out_port(0).names = (name,)
         graph.results.remove(node)
         graph.results.insert(graph.results.index(result) + 1, node)
-    return bool(found)
+    return bool(ports)
 
 
 def _convert_bodies(node: Node, dialects: Dialects, seed: int | None) -> bool:
@@ -142,14 +142,14 @@ def _convert_bodies(node: Node, dialects: Dialects, seed: int | None) -> bool:
 
 def _present(graph: Graph, dialects: Dialects) -> set[str]:
     """Return the names of the dialects that have nodes in a graph or in bodies of the opset."""
-    found: set[str] = set()
+    present: set[str] = set()
     for node in graph.nodes.values():
         op = foreign(node, dialects)
         if op is not None:
-            found.add(op.dialect)
+            present.add(op.dialect)
         elif not isinstance(node.op, Foreign):
-            found = found.union(*(_present(body, dialects) for body in node.regions.values()))
-    return found
+            present = present.union(*(_present(body, dialects) for body in node.regions.values()))
+    return present
 
 
 def _declared_rank(result: Node) -> int | None:
@@ -216,14 +216,14 @@ class _Converter:
 
     def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:
         """Return the connected inputs of a node of the opset, each with the tensor that it reads now."""
-        found: list[tuple[InPort, OutPort]] = []
+        results: list[tuple[InPort, OutPort]] = []
         for port in node.in_ports().values():
             value = None if port.source is None else joined(env[port.source])
             if isinstance(value, OutPort):
-                found.append((port, value))
+                results.append((port, value))
             elif port.source is not None and value is not FAILED:
                 self.problems.append(Problem(node.name, node.type, "", 0, f"input {port.idx} must be a tensor"))
-        return found
+        return results
 
     def _convert(self, node: Node, env: Environment) -> None:
         inputs = [None if s is None else env[s] for s in node.sources()]
@@ -345,11 +345,11 @@ class _Converter:
 
     def _parameter(self, port: OutPort, name: str, fixed: bool) -> OutPort:
         """Add a parameter of the type of a tensor around; a constant in its place if the value is known and stays."""
-        made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=name).out_port(0)
+        parameter = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=name).out_port(0)
         value = port.value
         if fixed and value is not None and value.dtype != object:
-            made = Builder(self.graph).const(value, port.type.dtype, f"{name}.known")
-        return made
+            parameter = Builder(self.graph).const(value, port.type.dtype, f"{name}.known")
+        return parameter
 
     def branch_outputs(
         self,
@@ -400,11 +400,11 @@ def _ids(nodes: Iterable[Node]) -> set[int]:
 
 def _needed(graph: Graph) -> set[int]:
     """Return the nodes that results and variables depend on, and all parameters."""
-    found = _ids(graph.parameters)
+    ids = _ids(graph.parameters)
     stack = [*graph.results, *graph.sinks]
     while stack:
         node = stack.pop()
-        if node.id not in found or node.op.type == "Parameter":
-            found.add(node.id)
-            stack += [s.node for s in node.sources() if s is not None and s.node.id not in found]
-    return found
+        if node.id not in ids or node.op.type == "Parameter":
+            ids.add(node.id)
+            stack += [s.node for s in node.sources() if s is not None and s.node.id not in ids]
+    return ids

@@ -96,10 +96,10 @@ class _Cursor:
         return struct.unpack_from(form, self._bytes, self._begin(struct.calcsize(form)))[0]
 
     def count(self, most: int, name: str, code: str = "Q") -> int:
-        found = int(self.number(code))
-        if found > most:
-            raise self.corrupt(f"at most {most} {name}", found)
-        return found
+        result = int(self.number(code))
+        if result > most:
+            raise self.corrupt(f"at most {most} {name}", result)
+        return result
 
     def text(self, most: int) -> str:
         count = self.count(most, "bytes of a string")
@@ -112,8 +112,8 @@ class _Cursor:
             return self._array(depth)
         if kind not in NUMBERS:
             raise self.corrupt("a type of metadata is 0 to 12", kind)
-        found = self.number(NUMBERS[kind])
-        return bool(found) if kind == BOOL else found
+        number = self.number(NUMBERS[kind])
+        return bool(number) if kind == BOOL else number
 
     def _array(self, depth: int) -> object:
         if depth >= MAX_DEPTH:
@@ -130,15 +130,15 @@ class _Cursor:
 
     def _texts(self, count: int) -> list[str]:
         """Read texts one after another: vocabularies have several 100 000."""
-        data, at, end, size, found = self._bytes, self.at, len(self._bytes), LENGTH.unpack_from, list[str]()
+        data, at, end, size, texts = self._bytes, self.at, len(self._bytes), LENGTH.unpack_from, list[str]()
         for _ in range(count):
             begin = at + LENGTH.size
             at = begin + size(data, at)[0] if begin <= end else end + 1
             if at > end:
                 raise self.corrupt("the texts of an array lie in the file", f"a file of {end} bytes")
-            found.append(str(data[begin:at], "utf-8", "replace"))
+            texts.append(str(data[begin:at], "utf-8", "replace"))
         self.at = at
-        return found
+        return texts
 
 
 def read_header(path: Path) -> Header:

@@ -58,11 +58,11 @@ class PartOfBlocks(Op):
         for piece in (slice(n, n + each) for n in range(0, len(found), each)):
             rows = raw[piece] if order is None else raw[order[piece]]
             with np.errstate(all="ignore"):  # scales of a damaged file may be infinite
-                made = Positive(_split(self.format, rows), self.least).part(self.part).reshape(-1, *self.shape[1:])
-            if len(made) == len(found):  # few rows
-                found = made.astype(stored, copy=False)
+                reshape = Positive(_split(self.format, rows), self.least).part(self.part).reshape(-1, *self.shape[1:])
+            if len(reshape) == len(found):  # few rows
+                found = reshape.astype(stored, copy=False)
             else:
-                found[piece] = made
+                found[piece] = reshape
         return found.view(numpy_dtype(self.dtype))
 
     def rows(self, begin: int, end: int, *inputs: Array | Deferred) -> tuple[Op, Parts]:
@@ -117,9 +117,9 @@ class Quantized:
         """True if a zero point is not 0."""
         count, each = self.numbers.shape[0], max(PIECE // prod(self.numbers.shape[1:]), 1)
         zeros = in_bytes(self.zeros)
-        found = any(rows_of(zeros, n, min(n + each, count)).any() for n in range(0, count, each))
+        result = any(rows_of(zeros, n, min(n + each, count)).any() for n in range(0, count, each))
         release(self.zeros)
-        return found
+        return result
 
 
 def quantized(stored: Stored, order: Array | None = None) -> Quantized:

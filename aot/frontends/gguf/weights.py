@@ -44,8 +44,8 @@ class Weights:
 
     def bias(self, name: str, size: int, turned: int = 0, heads: int = 1) -> OutPort:
         """Return a vector whose elements lie as the rows of `matrix`."""
-        found = self.floats(name, size)
-        ordered = found[halves_first(heads, size // heads, turned)] if turned else found
+        floats = self.floats(name, size)
+        ordered = floats[halves_first(heads, size // heads, turned)] if turned else floats
         return self._at(name).const(ordered, DType.F32, name)
 
     def matrix(self, name: str, rows: int, columns: int, turned: int = 0, heads: int = 1) -> OutPort:
@@ -69,10 +69,10 @@ class Weights:
         small = parts.numbers.size <= MAX_FOLD_ELEMENTS  # inference asks for few values
         numbers, zeros, scales = (x.array() if small else x for x in (parts.numbers, parts.zeros, parts.scales))
         whole = build.const(numbers, parts.numbers.type.dtype, stored.name)
-        made = build.Convert(whole, destination_type=DType.F32)
+        port = build.Convert(whole, destination_type=DType.F32)
         if parts.has_zeros:
-            made = build.Subtract(made, build.const(zeros, DType.F32))
-        scaled = build.Multiply(made, build.const(scales, DType.F32))
+            port = build.Subtract(port, build.const(zeros, DType.F32))
+        scaled = build.Multiply(port, build.const(scales, DType.F32))
         return build.Reshape(scaled, build.const(np.array(stored.shape), DType.I64), special_zero=False)
 
     def _stored(self, name: str, shape: tuple[int, ...]) -> Stored:

@@ -95,7 +95,7 @@ def read_tensors(folder: Path) -> dict[str, Stored]:
     if not isinstance(entries, dict):
         raise CorruptError(f"{INDEX}: weight_map must be an object, got {type(entries).__name__}")
     places = cast("dict[str, object]", entries)
-    found: dict[str, Stored] = {}
+    results: dict[str, Stored] = {}
     for name in dict.fromkeys(map(str, places.values())):
         if Path(name).name != name or not name.endswith(".safetensors"):
             raise CorruptError(
@@ -103,10 +103,10 @@ def read_tensors(folder: Path) -> dict[str, Stored]:
             )
         if not (folder / name).is_file():
             raise CorruptError(f"{INDEX}: each file must lie beside it, got {name[:80]!r}")
-        found |= {key: t for key, t in read_file_tensors(folder / name).items() if places.get(key) == name}
-    if missing := places.keys() - found.keys():
+        results |= {key: t for key, t in read_file_tensors(folder / name).items() if places.get(key) == name}
+    if missing := places.keys() - results.keys():
         raise CorruptError(f"{INDEX}: each tensor must lie in its file, got {min(missing)[:80]!r}")
-    return found
+    return results
 
 
 def read_file_tensors(path: Path) -> dict[str, Stored]:

@@ -123,10 +123,10 @@ def _start(folder: Path, v: Values) -> list[int]:
     g = Values(f"{folder.name}/{GENERATION}", read_json(path) if path.is_file() else {})
     last = v.integer("vocab_size", most=MAX_WORDS) - 1
     usual = v.find("decoder_start_token_id", v.find("bos_token_id", v.find("pad_token_id")))
-    found = [g.integer("decoder_start_token_id", usual if isinstance(usual, int) else 0, 0, last)]
+    results = [g.integer("decoder_start_token_id", usual if isinstance(usual, int) else 0, 0, last)]
     if g.find("forced_bos_token_id", v.find("forced_bos_token_id")) is not None:
-        found.append(g.integer("forced_bos_token_id", v.integer("forced_bos_token_id", 0, 0, last), 0, last))
-    return found
+        results.append(g.integer("forced_bos_token_id", v.integer("forced_bos_token_id", 0, 0, last), 0, last))
+    return results
 
 
 class Weights(FolderWeights):

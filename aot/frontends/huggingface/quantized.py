@@ -105,11 +105,11 @@ class SmallMatrices:
 
     def find_all(self, names: list[str], rows: int, columns: int) -> SmallMatrix:
         """Return packed matrices as one, with a dimension before its rows."""
-        found = [self.find(name, rows, columns) for name in names]
-        sizes = {m.scales.shape[1] for m in found}
+        matrices = [self.find(name, rows, columns) for name in names]
+        sizes = {m.scales.shape[1] for m in matrices}
         if len(sizes) > 1:
             raise CorruptError(f"{self._file}: {names[0]}: all experts must have as many groups, got {sorted(sizes)}")
-        integers, scales, zeros = zip(*((m.integers, m.scales, m.zeros) for m in found), strict=True)
+        integers, scales, zeros = zip(*((m.integers, m.scales, m.zeros) for m in matrices), strict=True)
         return SmallMatrix(np.stack(integers), np.stack(scales), np.stack(zeros), self._scheme.bits)
 
     def _of_gptq(self, base: str, rows: int, columns: int) -> SmallMatrix:
@@ -198,17 +198,17 @@ class SmallMatrices:
 def decompressed(build: Builder, matrix: SmallMatrix, name: str) -> OutPort:
     """Return a matrix [rows, columns] as f32, as IR decompresses it: Convert, Subtract, Multiply, Reshape."""
     whole = build.const(matrix.integers, DType.U4 if matrix.bits == 4 else DType.U8, name)
-    made = build.Convert(whole, destination_type=DType.F32)
+    port = build.Convert(whole, destination_type=DType.F32)
     zeros = matrix.zeros
     if (zeros == zeros.flat[0]).all():
         zeros = zeros.reshape(-1)[:1].reshape((1,) * zeros.ndim)
     most = int(zeros.max())
     kind = DType.U4 if matrix.bits == 4 and most < 1 << 4 else DType.U8 if most < 1 << 8 else DType.I16
     zeros = zeros.astype(np.int16 if kind is DType.I16 else np.uint8)
-    made = build.Subtract(made, build.Convert(build.const(zeros, kind), destination_type=DType.F32))
-    made = build.Multiply(made, build.const(matrix.scales, DType.F32))
+    port = build.Subtract(port, build.Convert(build.const(zeros, kind), destination_type=DType.F32))
+    port = build.Multiply(port, build.const(matrix.scales, DType.F32))
     *rows, groups, size = matrix.integers.shape
-    return build.Reshape(made, build.const([*rows, groups * size], DType.I64))
+    return build.Reshape(port, build.const([*rows, groups * size], DType.I64))
 
 
 def decompressed_mxfp4(build: Builder, blocks: Array, exponents: Array, name: str) -> OutPort:
@@ -217,8 +217,8 @@ def decompressed_mxfp4(build: Builder, blocks: Array, exponents: Array, name: st
     codes = np.stack([blocks & 15, blocks >> 4], -1).reshape(*rows, groups, 2 * half)
     whole = build.const(codes.view(numpy_dtype(DType.F4E2M1)), DType.F4E2M1, name)
     scales = np.ldexp(np.float32(1), exponents.astype(np.int32) - EXPONENT_BIAS)[..., None]
-    made = build.Multiply(build.Convert(whole, destination_type=DType.F32), build.const(scales, DType.F32))
-    return build.Reshape(made, build.const([*rows, groups * 2 * half], DType.I64))
+    port = build.Multiply(build.Convert(whole, destination_type=DType.F32), build.const(scales, DType.F32))
+    return build.Reshape(port, build.const([*rows, groups * 2 * half], DType.I64))
 
 
 def _unpacked(packed: Array, bits: int, axis: int) -> Array:

@@ -21,9 +21,9 @@ PHI3 = {"su": LONGROPE, "yarn": LONGROPE}  # as its first folders call it
 
 def rotation(v: Values, kind: str = GLOBAL) -> Values:
     """Return the parameters of rotations: one for all layers, or one for each kind of them."""
-    found = v.part("rope_parameters" if v.find("rope_parameters") is not None else "rope_scaling")
-    own = found.find(kind)
-    chosen = cast("dict[str, object]", own) if isinstance(own, dict) else found.metadata
+    values = v.part("rope_parameters" if v.find("rope_parameters") is not None else "rope_scaling")
+    own = values.find(kind)
+    chosen = cast("dict[str, object]", own) if isinstance(own, dict) else values.metadata
     is_wide = "rope_parameters" in v.metadata or kind == GLOBAL or v.find("model_type") != "gemma3_text"
     r = Values(v.file, chosen if is_wide else {})
     named = r.find("rope_type", r.find("type", DEFAULT))

@@ -18,13 +18,13 @@ def texts_of(folder: Path, config: Mapping[str, object], positions: int) -> dict
 
     `config`: what config.json holds; `positions`: tokens that the network was trained on.
     """
-    found = {
+    texts = {
         name: read_text(folder / name) for name in (TOKENIZER, SETTINGS, CHAT_TEMPLATE) if (folder / name).is_file()
     }
     generation = read_json(folder / GENERATION) if (folder / GENERATION).is_file() else {}
-    found[STOP] = json.dumps(_numbers(generation.get("eos_token_id", config.get("eos_token_id"))))
-    found[CONTEXT_LENGTH] = json.dumps(positions)
-    return found
+    texts[STOP] = json.dumps(_numbers(generation.get("eos_token_id", config.get("eos_token_id"))))
+    texts[CONTEXT_LENGTH] = json.dumps(positions)
+    return texts
 
 
 def _numbers(value: object) -> list[int]:

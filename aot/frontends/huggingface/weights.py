@@ -54,8 +54,8 @@ class FolderWeights:
         return self._array(name, shape).astype(np.float32)
 
     def vector(self, name: str, size: int) -> OutPort:
-        found = self.floats(name, size)
-        return self._at(name).const(found + np.float32(self.network.architecture.from_one), DType.F32, name)
+        floats = self.floats(name, size)
+        return self._at(name).const(floats + np.float32(self.network.architecture.from_one), DType.F32, name)
 
     def bias(self, name: str, size: int, turned: int = 0, heads: int = 1) -> OutPort:
         del turned, heads  # rotations turn halves

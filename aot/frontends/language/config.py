@@ -132,13 +132,13 @@ class Values:
 
     def integer(self, key: str, default: int | None = None, least: int = 1, most: int = MAX_WIDTH) -> int:
         """Return an integer within bounds; of a list, one for each layer, that of all."""
-        found = self.find(key, default)
-        if isinstance(found, list):
-            each = set(map(str, cast("list[object]", found)))
-            found = cast("list[object]", found)[0] if len(each) == 1 else ", ".join(sorted(each))
-        if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
-            raise self.wrong(key, f"an integer from {least} to {most}", found)
-        return found
+        result = self.find(key, default)
+        if isinstance(result, list):
+            each = set(map(str, cast("list[object]", result)))
+            result = cast("list[object]", result)[0] if len(each) == 1 else ", ".join(sorted(each))
+        if isinstance(result, bool) or not isinstance(result, int) or not least <= result <= most:
+            raise self.wrong(key, f"an integer from {least} to {most}", result)
+        return result
 
     def real(self, key: str, default: float | None = None, most: float = MAX_FLOAT) -> float:
         """Return a number above 0 that is `most` at most; `default`, which may be 0, where it is missing."""

@@ -128,8 +128,8 @@ class Decoder(Layers):
     def _ranked(self, x: OutPort, count: OutPort, mode: Mode) -> tuple[OutPort, OutPort]:
         """Return the best elements along the last axis and their places; equal ones keep their order."""
         how = {"mode": mode, "sort": Order.VALUE, "index_element_type": DType.I64, "stable": True}
-        made = self.b.TopK(x, count, axis=-1, outputs=2, **how)
-        return made, made.node.out_port(1)
+        port = self.b.TopK(x, count, axis=-1, outputs=2, **how)
+        return port, port.node.out_port(1)
 
     def _times(self, x: OutPort, factor: float) -> OutPort:
         return x if factor == 1 else self.b.Multiply(x, factor)
@@ -152,8 +152,8 @@ class Decoder(Layers):
     def _sinks(self, at: str) -> tuple[OutPort, ...]:
         if not self.config.family.sinks:
             return ()
-        found = self.weights.floats(f"{at}.attn_sinks.weight", self.config.heads)
-        return (self.b.const(found.reshape(1, -1, 1, 1), DType.F32),)
+        floats = self.weights.floats(f"{at}.attn_sinks.weight", self.config.heads)
+        return (self.b.const(floats.reshape(1, -1, 1, 1), DType.F32),)
 
     def _separate(self, x: OutPort, at: str, rotation: Rotation | None) -> tuple[OutPort, OutPort, OutPort]:
         """Queries, keys and values [batch, heads, length, elements], each of products of its own."""
@@ -218,14 +218,14 @@ class Decoder(Layers):
     def _variables(self, layer: int) -> tuple[OutPort, OutPort]:
         """Keys and values of earlier calls, rows chosen by `beam_idx`."""
         b, c = self.b, self.config
-        found: list[OutPort] = []
+        ports: list[OutPort] = []
         for kind, size in (("key", c.key), ("value", c.value)):
             empty = b.Concat(self.batch, self._integers(c.key_heads, 0, size), axis=0)
             rows, past = (Var(f"{name}.{layer}.{kind}", None, 0) for name in ("rows", "past"))
             read = ReadValue_6(_variable(layer, kind), DType.F32, (rows, c.key_heads, past, size))
             value = b(read, b.Broadcast(b.const(0.0, DType.F32), empty))
-            found.append(b.Gather(value, self.beams, self._integer(0)))
-        return found[0], found[1]
+            ports.append(b.Gather(value, self.beams, self._integer(0)))
+        return ports[0], ports[1]
 
     def _masks(self, kept: OutPort) -> dict[bool, OutPort]:
         """Attention masks [batch, 1, length, kept + length]: 0 where a token looks; by True those of local layers."""
@@ -236,7 +236,7 @@ class Decoder(Layers):
         rows = b.Range(first, end, self._integer(1), output_type=DType.I64)
         columns, rows = b.Unsqueeze(columns, self._integers(0)), b.Unsqueeze(rows, self._integers(1))
         padding = b.Equal(b.Unsqueeze(self.mask, self._integers(1, 2)), self._integer(0))
-        found: dict[bool, OutPort] = {}
+        masks: dict[bool, OutPort] = {}
         for local in (False, True) if any(c.local) else (False,):
             hidden = b.Greater(columns, rows)
             hidden = b.Unsqueeze(hidden, self._integers(0, 1))
@@ -244,8 +244,8 @@ class Decoder(Layers):
                 places = self._places_of(b.Unsqueeze(rows, self._integers(0, 1)), columns)
                 hidden = b.LogicalOr(hidden, b.LessEqual(columns, b.Subtract(places, self._integer(c.window))))
             hidden = b.LogicalOr(hidden, padding)
-            found[local] = b.Select(hidden, b.const(LOWEST, DType.F32), b.const(0.0, DType.F32))
-        return found
+            masks[local] = b.Select(hidden, b.const(LOWEST, DType.F32), b.const(0.0, DType.F32))
+        return masks
 
     def _places_of(self, rows: OutPort, columns: OutPort) -> OutPort:
         """Place of each new token [batch, 1, length, 1]: of a single one, the last that the mask of its row shows."""

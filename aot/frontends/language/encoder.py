@@ -153,16 +153,16 @@ class Encoder(Layers):
         far = b.Unsqueeze(b.Greater(b.Abs(distance), self._integer(c.window)), self._integers(0, 1))
         hidden = {False: padding, **({True: b.LogicalOr(padding, far)} if any(c.local) else {})}
         none, lowest = b.const(0.0, DType.F32), b.const(LOWEST, DType.F32)
-        found = {local: b.Select(where, lowest, none) for local, where in hidden.items()}
-        return found if not self.shape.buckets else {k: b.Add(x, self._relative(distance)) for k, x in found.items()}
+        ports = {local: b.Select(where, lowest, none) for local, where in hidden.items()}
+        return ports if not self.shape.buckets else {k: b.Add(x, self._relative(distance)) for k, x in ports.items()}
 
     def _relative(self, distance: OutPort) -> OutPort:
         """Return a number for each head and each distance between two tokens, [1, heads, length, length]."""
         most = self.shape.most
         table = self.weights.floats("relative_bias.weight", self.shape.buckets, self.config.heads)
         rows = self.b.const(table[buckets(np.arange(1 - most, most), self.shape.buckets, FARTHEST)], DType.F32)
-        found = self._rows(rows, self.b.Add(distance, self._integer(most - 1)))
-        return self.b.Unsqueeze(self.b.Transpose(found, self._integers(2, 0, 1)), self._integers(0))
+        port = self._rows(rows, self.b.Add(distance, self._integer(most - 1)))
+        return self.b.Unsqueeze(self.b.Transpose(port, self._integers(2, 0, 1)), self._integers(0))
 
     def _pooled(self, x: OutPort, pooling: Pooling) -> OutPort:
         b, first = self.b, self._integers(1)
@@ -178,8 +178,8 @@ class Encoder(Layers):
                 shares = b.Convert(shown, destination_type=DType.F32)
                 count = b.Maximum(b.ReduceSum(shares, first), b.const(LEAST_COUNT, DType.F32))
                 parts.append(b.Divide(b.ReduceSum(b.Multiply(x, shares), first), count))
-        made = parts[0] if len(parts) == 1 else b.Concat(*parts, axis=-1)
+        port = parts[0] if len(parts) == 1 else b.Concat(*parts, axis=-1)
         if not pooling.normalised:
-            return made
-        length = b.Sqrt(b.ReduceSum(b.Multiply(made, made), self._integers(-1), keep_dims=True))
-        return b.Divide(made, b.Maximum(length, b.const(LEAST_LENGTH, DType.F32)))
+            return port
+        length = b.Sqrt(b.ReduceSum(b.Multiply(port, port), self._integers(-1), keep_dims=True))
+        return b.Divide(port, b.Maximum(length, b.const(LEAST_LENGTH, DType.F32)))

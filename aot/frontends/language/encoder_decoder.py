@@ -127,8 +127,8 @@ class Stack(Layers):
         known = buckets(np.arange(-far, far + 1 if both else 1), self.facts.buckets, far, both=both)
         distance = b.Subtract(b.Unsqueeze(columns, self._integers(0)), b.Unsqueeze(rows, self._integers(1)))
         near = b.Maximum(b.Minimum(distance, self._integer(far if both else 0)), self._integer(-far))
-        found = self._rows(b.const(table[known], DType.F32), b.Add(near, self._integer(far)))
-        return b.Unsqueeze(b.Transpose(found, self._integers(2, 0, 1)), self._integers(0))
+        port = self._rows(b.const(table[known], DType.F32), b.Add(near, self._integer(far)))
+        return b.Unsqueeze(b.Transpose(port, self._integers(2, 0, 1)), self._integers(0))
 
     def _range(self, first: OutPort, end: OutPort) -> OutPort:
         """Return the integers between two, which have one element each."""
@@ -239,15 +239,15 @@ class DecoderStack(Stack):
     def _variables(self, layer: int) -> tuple[OutPort, OutPort]:
         """Keys and values of earlier calls, rows chosen by `beam_idx`."""
         b, c = self.b, self.config
-        found: list[OutPort] = []
+        ports: list[OutPort] = []
         for kind in ("key", "value"):
             empty = b.Concat(self.batch, self._integers(c.heads, 0, c.key), axis=0)
             rows, past = (Var(f"{name}.{layer}.{kind}", None, 0) for name in ("rows", "past"))
             first = 1 if self.beams is None else rows
             read = ReadValue_6(_variable(layer, kind), DType.F32, (first, c.heads, past, c.key))
             value = b(read, b.Broadcast(b.const(0.0, DType.F32), empty))
-            found.append(value if self.beams is None else b.Gather(value, self.beams, self._integer(0)))
-        return found[0], found[1]
+            ports.append(value if self.beams is None else b.Gather(value, self.beams, self._integer(0)))
+        return ports[0], ports[1]
 
 
 def _variable(layer: int, kind: str) -> str:

@@ -47,8 +47,8 @@ class SpeechEncoderStack(EncoderStack):
         b, half = self.b, FRAME // 2
         padded = b.Pad(audio, self._integers(0, half), self._integers(0, half), pad_mode=PadMode.REFLECT)
         window = b.const(0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME) / FRAME), DType.F32)
-        found = b.STFT(padded, window, self._integer(FRAME), self._integer(HOP))
-        power = b.ReduceSum(b.Multiply(found, found), self._integers(-1))
+        port = b.STFT(padded, window, self._integer(FRAME), self._integer(HOP))
+        power = b.ReduceSum(b.Multiply(port, port), self._integers(-1))
         power = self._slice(power, 0, 2 * STATES, axis=1)
         mels = b.MatMul(power, b.const(mel_filters(bins), DType.F32))
         decades = b.Multiply(b.Log(b.Maximum(mels, LEAST_POWER)), 1 / log(10))

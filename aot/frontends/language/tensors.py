@@ -15,8 +15,8 @@ from aot.runtime.abi import DType
 
 def as_f32(build: Builder, array: Array, dtype: DType, name: str) -> OutPort:
     """Return a constant in the type of its file, converted to f32."""
-    made = build.const(array, dtype, name)
-    return made if dtype is DType.F32 else build.Convert(made, destination_type=DType.F32)
+    port = build.const(array, dtype, name)
+    return port if dtype is DType.F32 else build.Convert(port, destination_type=DType.F32)
 
 
 class Tensors(Protocol):

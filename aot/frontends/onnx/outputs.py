@@ -31,11 +31,11 @@ def with_outputs(path: Path, names: Sequence[str]) -> bytes:
 
 def _without_maps(graph: GraphProto) -> None:
     """Replace each ZipMap, and forget the types of all that is no tensor in the file and is one now."""
-    found = [node for node in graph.node if node.op_type == "ZipMap" and node.domain == "ai.onnx.ml"]
-    for node in found:
+    nodes = [node for node in graph.node if node.op_type == "ZipMap" and node.domain == "ai.onnx.ml"]
+    for node in nodes:
         node.op_type, node.domain = "Identity", ""
         del node.attribute[:]
-    for info in (*graph.output, *graph.value_info) if found else ():
+    for info in (*graph.output, *graph.value_info) if nodes else ():
         if info.type.sequence_type.elem_type.HasField("map_type"):
             info.ClearField("type")
 

@@ -106,10 +106,10 @@ def _upgraded(model: ModelProto, file: str) -> ModelProto:
 def _plain(error: Exception) -> str:
     """Return the message of an error of the onnx package, without the assertion of its source that failed."""
     text = re.sub(r"\S+\.(?:h|cc|cpp):\d+:? (?:\w+: )?(?:Assertion `.*?` failed:?)? ?", "", str(error)).strip()
-    if found := re.search(r"No Adapter (?:From|To) Version \$?(\d+) for (\w+)", text):
-        return f"the onnx package cannot convert {found[2]} of opset {found[1]}"
-    if found := re.search(r"no registered schema.*%lld\.(\D+)", text):
-        return f"{found[1]} is no operation of ONNX"
+    if match := re.search(r"No Adapter (?:From|To) Version \$?(\d+) for (\w+)", text):
+        return f"the onnx package cannot convert {match[2]} of opset {match[1]}"
+    if match := re.search(r"no registered schema.*%lld\.(\D+)", text):
+        return f"{match[1]} is no operation of ONNX"
     return text or "the model is damaged"
 
 

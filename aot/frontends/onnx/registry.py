@@ -87,9 +87,9 @@ class OnnxNode(NodeContext):
 
     def float_type(self, name: str, default: DType) -> DType:
         """Return element type, as `dtype`; UnsupportedError where it is no type of floats."""
-        found = self.dtype(name, default)
-        self.refuse(not found.is_float, f"{name} must be a type of floats, got {found.value}")
-        return found
+        dtype = self.dtype(name, default)
+        self.refuse(not dtype.is_float, f"{name} must be a type of floats, got {dtype.value}")
+        return dtype
 
     def aligned(self, b: OutPort, rank: int) -> OutPort:
         """Before opset 7, attribute `axis` says with which axis of a tensor of `rank` the first axis of `b` goes."""

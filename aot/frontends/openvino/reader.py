@@ -89,14 +89,14 @@ def _name_sizes(graph: Graph) -> None:
         shape, names = op.shape, info.get("value", "").split(",")
         if shape is None or len(names) != len(shape) or not any(names):
             continue
-        made: list[Dim] = []
+        sizes: list[Dim] = []
         for dim, name in zip(shape, names, strict=True):
             if isinstance(dim, Var) and re.fullmatch(r"[A-Za-z_][\w.]*", name):
                 new = replace(dim, name=name)
-                made.append(new if named.setdefault(name, new) == new else dim)
+                sizes.append(new if named.setdefault(name, new) == new else dim)
             else:
-                made.append(dim)
-        node.op = replace(op, shape=tuple(made))
+                sizes.append(dim)
+        node.op = replace(op, shape=tuple(sizes))
 
 
 class _Reader:

@@ -44,19 +44,19 @@ def pair(path: Path, other: Path | None = None) -> tuple[Path, Path | None]:
             raise UsageError(f"{path}: a folder must have one network of PaddlePaddle, got none or several")
         path = program
     if path.suffix == WEIGHTS:
-        found = both(path)
-        if not found:
+        paths = both(path)
+        if not paths:
             rule = f"the program is beside the weights, {path.stem}{PROGRAM} or {path.stem}{OLDER}"
             step = f"copy the program to {path.parent}, by the name of the weights"
             raise UsageError(f"{path.name}: {rule}, got none", advice=step)
-        return found[0], path
+        return paths[0], path
     beside = other or path.with_suffix(WEIGHTS)
     return path, beside if beside.is_file() else None
 
 
 def _program_in(folder: Path) -> Path | None:
     """Return the program in a folder: that of the usual name, or the only one that has weights."""
-    found = [p.with_suffix(s) for p in sorted(folder.glob(f"*{WEIGHTS}")) for s in (PROGRAM, OLDER)]
-    found = [p for p in found if p.is_file()]
-    usual = [p for p in found if p.stem == NAME]
-    return usual[0] if usual else found[0] if len({p.stem for p in found}) == 1 else None
+    paths = [p.with_suffix(s) for p in sorted(folder.glob(f"*{WEIGHTS}")) for s in (PROGRAM, OLDER)]
+    paths = [p for p in paths if p.is_file()]
+    usual = [p for p in paths if p.stem == NAME]
+    return usual[0] if usual else paths[0] if len({p.stem for p in paths}) == 1 else None

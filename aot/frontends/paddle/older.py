@@ -88,14 +88,14 @@ class Row:
 @cache
 def rows() -> dict[str, Row]:
     """Return the table."""
-    found: dict[str, Row] = {}
+    results: dict[str, Row] = {}
     for line in Path(__file__).with_suffix(".txt").read_text("ascii").splitlines():
         operation, _, renamed = line.partition(" | ")
         left, _, outputs = operation.partition(" > ")
         old, kind, *inputs = left.split()
         names = dict(word.split("=") for word in renamed.split())
-        found[old] = Row(kind, [i.split(",") for i in inputs], outputs.split(), names)
-    return found
+        results[old] = Row(kind, [i.split(",") for i in inputs], outputs.split(), names)
+    return results
 
 
 def read_older(path: Path) -> Program:
@@ -104,17 +104,17 @@ def read_older(path: Path) -> Program:
     if not program["blocks"]:
         raise CorruptError(f"{path.name}: a program must have blocks, got none")
     variables = {v.get("name", ""): v for block in program["blocks"] for v in block["vars"]}
-    made = Program(Block(()))
-    made.weights = {name: name for name, v in variables.items() if v.get("persistable") and _type(v) == _DENSE}
-    blocks = [_block(block, made, variables, path.name) for block in program["blocks"]]
+    result = Program(Block(()))
+    result.weights = {name: name for name, v in variables.items() if v.get("persistable") and _type(v) == _DENSE}
+    blocks = [_block(block, result, variables, path.name) for block in program["blocks"]]
     ranks = {n: len(tensor["dims"]) for n, v in variables.items() if (tensor := _tensor(v)) is not None}
     control = Blocks(path.name, blocks, ranks)
     written = frozenset[str]().union(*control.written)
     arrays = sorted(n for n in written if n in variables and _type(variables[n]) == _ARRAY)
-    defined = frozenset(map(str, (*made.weights, *made.inputs, *arrays)))
-    found = control.functional(0, defined, frozenset(label for label, _ in made.outputs))
-    made.block = Block([*(Operation("create_array", n, [], [n], {}) for n in arrays), *found])
-    return made
+    defined = frozenset(map(str, (*result.weights, *result.inputs, *arrays)))
+    operations = control.functional(0, defined, frozenset(label for label, _ in result.outputs))
+    result.block = Block([*(Operation("create_array", n, [], [n], {}) for n in arrays), *operations])
+    return result
 
 
 def _type(variable: Message) -> int:
@@ -126,21 +126,21 @@ def _tensor(variable: Message) -> Message | None:
     return variable.get("type", {}).get("dense", {}).get("tensor")
 
 
-def _block(block: Message, made: Program, variables: Mapping[str, Message], file: str) -> list[Operation]:
+def _block(block: Message, program: Program, variables: Mapping[str, Message], file: str) -> list[Operation]:
     """Return the operations of a block; inputs and outputs of the network become those of the program."""
-    found = list[Operation]()
+    operations = list[Operation]()
     for i, op in enumerate(block["ops"]):
         kind = op.get("type", "")
         inputs, outputs = (_arguments(op[side]) for side in ("inputs", "outputs"))
         if kind == "feed":
             (name,) = _single(outputs.get("Out", ()), kind, file)
-            made.inputs[name] = _input(name, variables.get(name), file)
+            program.inputs[name] = _input(name, variables.get(name), file)
         elif kind == "fetch":
             (name,) = _single(inputs.get("X", ()), kind, file)
-            made.outputs.append((name, name))
+            program.outputs.append((name, name))
         else:
-            found.append(_operation(kind, i, inputs, outputs, op["attrs"], file))
-    return found
+            operations.append(_operation(kind, i, inputs, outputs, op["attrs"], file))
+    return operations
 
 
 def _single(names: Sequence[str], kind: str, file: str) -> Sequence[str]:

@@ -119,21 +119,21 @@ class Blocks:
             return []
         results = [going, *carried]
         body = self.functional(inner, known, first | set(results), depth + 1)
-        made = Operation(LOOP, op.name, [going, *carried], carried, {}, [Block(body, carried, results)])
+        operation = Operation(LOOP, op.name, [going, *carried], carried, {}, [Block(body, carried, results)])
         empty = [self._empty(self.unset.pop(n)) for n in carried if n not in first and n in self.unset]
-        return [*empty, made, *(Operation("assign", n, [source], [n], {}) for n, source in copies.items())]
+        return [*empty, operation, *(Operation("assign", n, [source], [n], {}) for n, source in copies.items())]
 
     def _copies(self, inner: int, carried: Sequence[str], names: set[str]) -> dict[str, str]:
         """Return those of the names that are copied to another carried variable, by it, at the end of a block."""
         ops = self.blocks[inner]
         last = {n: i for i, op in enumerate(ops) for n in self._writes(op)}
-        found = dict[str, str]()
+        copies = dict[str, str]()
         for i, op in enumerate(ops):
             if op.kind == "assign":
                 (source,), (target,) = names_of(op.inputs), names_of(op.outputs)
                 if source in names and target in carried and target not in names and last[source] < i == last[target]:
-                    found[source] = target
-        return found
+                    copies[source] = target
+        return copies
 
     def _condition(self, op: Operation, known: frozenset[str], behind: frozenset[str], depth: int) -> list[Operation]:
         """Return the If of the variables that have a value before it; others are those of a `select_input`."""

@@ -71,7 +71,7 @@ class _Walk:
     def _read(self, block: Any, prefix: str, depth: int) -> Block:
         if depth > MAX_DEPTH:
             raise CorruptError(f"{self.file}: blocks can have at most {MAX_DEPTH} levels, got more")
-        found, results = list[Operation](), list[Key]()
+        operations, results = list[Operation](), list[Key]()
         for i, op in enumerate(block["ops"]):
             kind = str(op["#"])
             if kind == "p":
@@ -83,10 +83,10 @@ class _Walk:
             elif kind == "2.yield":
                 results = [_key(v) for v in op["I"]]
             else:
-                self._operation(op, kind, f"{prefix}{i}", depth, found)
-        return Block(found, [int(a["#"]) for a in block["args"]], results)
+                self._operation(op, kind, f"{prefix}{i}", depth, operations)
+        return Block(operations, [int(a["#"]) for a in block["args"]], results)
 
-    def _operation(self, op: Any, kind: str, place: str, depth: int, found: list[Operation]) -> None:
+    def _operation(self, op: Any, kind: str, place: str, depth: int, operations: list[Operation]) -> None:
         """Add an operation, an input or an output of the network."""
         number, _, word = kind.partition(".")
         attrs = {str(a["N"]): _value(a["AT"]) for a in op["A"]}
@@ -103,7 +103,7 @@ class _Walk:
         else:
             blocks = [self._read(_block(r), f"{place}.", depth + 1) for r in op.get("regions", ())]
             own = word if number == "1" else f"{_DIALECTS.get(number, number)}.{word}"
-            found.append(Operation(own, name, inputs, outputs, attrs, blocks))
+            operations.append(Operation(own, name, inputs, outputs, attrs, blocks))
 
 
 _DIALECTS = {"0": "builtin", "2": "cf", "3": "custom_op", "4": "pd_dist"}

@@ -30,25 +30,25 @@ def _renamed(block: Block, own: dict[Key, Key]) -> Block:
             return tuple(own.get(k, k) for k in key)
         return key if key is None or isinstance(key, ConstantInput) else own.get(key, key)
 
-    found = list[Operation]()
+    operations = list[Operation]()
     for op in block.operations:
         inputs = [name(k) for k in op.inputs]
         outputs = list(op.outputs)
         if op.kind in IN_PLACE and isinstance(inputs[0], int | str) and isinstance(outputs[0], int | str):
             own[outputs[0]] = inputs[0]
             outputs[0] = inputs[0]
-        found.append(replace(op, inputs=inputs, outputs=outputs, blocks=[_renamed(b, own) for b in op.blocks]))
-    return Block(found, block.arguments, [own.get(k, k) for k in block.results])
+        operations.append(replace(op, inputs=inputs, outputs=outputs, blocks=[_renamed(b, own) for b in op.blocks]))
+    return Block(operations, block.arguments, [own.get(k, k) for k in block.results])
 
 
 def _changed(block: Block) -> list[Key]:
     """Return the arrays from outside that a block changes, in order."""
-    made = {key for op in block.operations if op.kind not in IN_PLACE for key in _keys(op.outputs)}
+    keys = {key for op in block.operations if op.kind not in IN_PLACE for key in _keys(op.outputs)}
     found = dict[Key, None]()
     for op in block.operations:
         found |= dict.fromkeys(list(_keys(op.outputs))[:1] if op.kind in IN_PLACE else ())
         found |= dict.fromkeys(key for inner in op.blocks for key in _changed(inner))
-    return [key for key in found if key not in made]
+    return [key for key in found if key not in keys]
 
 
 def _keys(keys: Sequence[Keys | ConstantInput | None]) -> Iterator[Key]:
@@ -61,15 +61,15 @@ def _keys(keys: Sequence[Keys | ConstantInput | None]) -> Iterator[Key]:
 
 def _carrying(block: Block) -> Block:
     """Return a block whose operations give the arrays that they change."""
-    found = list[Operation]()
+    operations = list[Operation]()
     for op in block.operations:
         arrays = list(dict.fromkeys(key for inner in op.blocks for key in _changed(inner)))
         is_loop = op.kind == "while"
         blocks = [_carrying(inner) for inner in op.blocks]
         blocks = [Block(b.operations, [*b.arguments, *arrays * is_loop], [*b.results, *arrays]) for b in blocks]
         inputs = [*op.inputs, *arrays * is_loop]
-        found.append(replace(op, inputs=inputs, outputs=[*op.outputs, *arrays], blocks=blocks))
-    return Block(found, block.arguments, block.results)
+        operations.append(replace(op, inputs=inputs, outputs=[*op.outputs, *arrays], blocks=blocks))
+    return Block(operations, block.arguments, block.results)
 
 
 def _read(block: Block) -> Iterator[Key]:
@@ -83,7 +83,7 @@ def _read(block: Block) -> Iterator[Key]:
 
 def _without(block: Block, read: set[Key]) -> Block:
     """Return a block whose loops have no states that are not read."""
-    found = list[Operation]()
+    operations = list[Operation]()
     for op in block.operations:
         blocks = [_without(inner, read) for inner in op.blocks]
         if op.kind == "while" and len(blocks) == 1 and len(op.outputs) == len(blocks[0].arguments):
@@ -93,5 +93,5 @@ def _without(block: Block, read: set[Key]) -> Block:
             inputs, outputs, arguments, results = zip(*kept, strict=True) if kept else ((),) * 4
             op = replace(op, inputs=[op.inputs[0], *inputs], outputs=outputs)
             blocks = [Block(body.operations, arguments, [*body.results[:1], *results])]
-        found.append(replace(op, blocks=blocks))
-    return Block(found, block.arguments, block.results)
+        operations.append(replace(op, blocks=blocks))
+    return Block(operations, block.arguments, block.results)

@@ -61,8 +61,8 @@ class _Reader:
         if not self.program.outputs:
             raise CorruptError(f"{self.file}: a network must have outputs, got none")
         for label, key in self.program.outputs:
-            made = scope.graph.add(Result(), self._value(key, scope), name=label, origin=Origin((label,), self.file))
-            made.out_port(0).names = (label,)
+            node = scope.graph.add(Result(), self._value(key, scope), name=label, origin=Origin((label,), self.file))
+            node.out_port(0).names = (label,)
         return scope.graph
 
     def _parameter(self, given: Input, graph: Graph) -> OutPort:
@@ -167,8 +167,8 @@ class _Reader:
         scope: Scope,
     ) -> list[OutPort]:
         op, origin = Foreign("paddle", kind, tuple(attrs.items())), Origin((name,), self.file)
-        made = scope.graph.add(op, *sources, name=name, origin=origin, outputs=outputs)
-        return list(made.out_ports().values())
+        node = scope.graph.add(op, *sources, name=name, origin=origin, outputs=outputs)
+        return list(node.out_ports().values())
 
     def _constant(self, data: Array, name: str, scope: Scope) -> OutPort:
         origin = Origin((name,), self.file)

@@ -66,10 +66,10 @@ class PaddleNode(NodeContext):
 
     def one(self, value: OutPort, what: str) -> float:
         """Return the one number of an input, which must be known."""
-        found = np.asarray(self.known(value, what)).reshape(-1)
-        if len(found) != 1:
-            raise ModelError(f"{self.kind}: {what} must be one number, got {len(found)}")
-        return found[0].item()
+        reshape = np.asarray(self.known(value, what)).reshape(-1)
+        if len(reshape) != 1:
+            raise ModelError(f"{self.kind}: {what} must be one number, got {len(reshape)}")
+        return reshape[0].item()
 
     def first(self, x: OutPort, rank: int = 4) -> tuple[OutPort, bool]:
         """Return an image with channels as axis 1, and True if they were the last axis."""
@@ -82,17 +82,17 @@ class PaddleNode(NodeContext):
 
     def paired(self, name: str, rank: int, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """Return a number for each spatial axis."""
-        found = self.integers(name, default)
-        if len(found) not in (1, rank):
-            raise ModelError(f"{self.kind}: {name} must have {rank} numbers, got {list(found)}")
-        return found if len(found) == rank else found * rank
+        integers = self.integers(name, default)
+        if len(integers) not in (1, rank):
+            raise ModelError(f"{self.kind}: {name} must have {rank} numbers, got {list(integers)}")
+        return integers if len(integers) == rank else integers * rank
 
     def pads(self, rank: int) -> dict[str, Any]:
         """Return padding as attributes of ONNX."""
         algorithm = self.text("padding_algorithm", "EXPLICIT")
         if algorithm != "EXPLICIT":
             return {"auto_pad": {"SAME": "SAME_UPPER"}.get(algorithm, algorithm)}
-        found = self.integers("paddings", (0,) * rank)
-        if len(found) == 2 * rank:
-            return {"pads": (*found[::2], *found[1::2])}
+        integers = self.integers("paddings", (0,) * rank)
+        if len(integers) == 2 * rank:
+            return {"pads": (*integers[::2], *integers[1::2])}
         return {"pads": self.paired("paddings", rank, (0,) * rank) * 2}

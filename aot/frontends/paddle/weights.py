@@ -23,12 +23,12 @@ DESCRIPTION = {"TensorDesc": {1: "type:int", 2: "dims:int*"}}
 
 def read_weights(path: Path, names: Sequence[str]) -> dict[str, Array]:
     """Return the tensors of a file by their names. CorruptError unless it has one for each."""
-    data, at, found = memoryview(read_file(path, "weights")), 0, dict[str, Array]()
+    data, at, results = memoryview(read_file(path, "weights")), 0, dict[str, Array]()
     for name in sorted(set(names)):
-        found[name], at = _tensor(data, at, f"{path.name}: {name}")
+        results[name], at = _tensor(data, at, f"{path.name}: {name}")
     if at != len(data):
-        raise CorruptError(f"{path.name}: {len(found)} tensors fill the file, got {len(data) - at} bytes more")
-    return found
+        raise CorruptError(f"{path.name}: {len(results)} tensors fill the file, got {len(data) - at} bytes more")
+    return results
 
 
 def _tensor(data: memoryview, at: int, what: str) -> tuple[Array, int]:

@@ -21,8 +21,8 @@ class _Aten(Dialect):
     def context(self, attrs: Facts, *parts: Any) -> AtenNode:
         """Return the context of a node, with those outputs read that have destinations."""
         del attrs
-        made = AtenNode(*parts)
-        return replace(made, outputs=tuple(bool(p.destinations) for p in made.node.out_ports().values()))
+        node = AtenNode(*parts)
+        return replace(node, outputs=tuple(bool(p.destinations) for p in node.node.out_ports().values()))
 
     def problem(self, node: str, kind: str, attrs: Facts, reason: str) -> Problem:
         trace = attrs.get("trace", "")

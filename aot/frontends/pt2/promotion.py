@@ -58,10 +58,10 @@ def promoted_type(values: Sequence[Kind]) -> DType:
     """Return the element type in which values are computed together. A float number alone is f32."""
     result: DType | None = None
     for level in (ARRAY, SCALAR, NUMBER):
-        found: DType | None = None
+        dtype: DType | None = None
         for value in values:
             if value.level == level:
-                found = value.dtype if found is None else wider(found, value.dtype)
-        if found is not None and (result is None or category(found) > category(result)):
-            result = found
+                dtype = value.dtype if dtype is None else wider(dtype, value.dtype)
+        if dtype is not None and (result is None or category(dtype) > category(result)):
+            result = dtype
     return result or DType.F32

@@ -120,13 +120,13 @@ aten_complex = decorator(OF_COMPLEX)
 
 def conversion_of(kind: str) -> Conversion | None:
     """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
-    found = CONVERSIONS.of(kind)
-    if found is None and kind in OF_COMPLEX:
+    conversion = CONVERSIONS.of(kind)
+    if conversion is None and kind in OF_COMPLEX:
         return of_complex_only
     packet, dot, overload = kind.partition(".")
-    if found is None and "scalar" in overload.lower():  # a number in place of a tensor: see `_as_tensor`
-        found = next((c for o in OF_TENSORS if (c := CONVERSIONS.of(packet + dot + o)) is not None), None)
-    return found
+    if conversion is None and "scalar" in overload.lower():  # a number in place of a tensor: see `_as_tensor`
+        conversion = next((c for o in OF_TENSORS if (c := CONVERSIONS.of(packet + dot + o)) is not None), None)
+    return conversion
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +206,10 @@ class AtenNode(NodeContext):
 
     def operand(self, *values: OutPort | None) -> OutPort:
         """Return the one of several arguments that is given: its name depends on the operation. ModelError for none."""
-        found = next((v for v in values if v is not None), None)
-        if found is None:
+        port = next((v for v in values if v is not None), None)
+        if port is None:
             raise ModelError(f"{self.kind}: an operand must be given, got none")
-        return found
+        return port
 
     def axes(self, dims: int | Sequence[int] | None, rank: int) -> list[int]:
         """Axes counted from the front; all of them for none."""
@@ -308,15 +308,15 @@ def resolved(node: AtenNode, value: Any) -> Any:
         return tuple(resolved(node, v) for v in cast("tuple[Any, ...]", value))
     if not isinstance(value, Argument):
         return value
-    found = node.inputs[value.index]
+    result = node.inputs[value.index]
     if value.kind == "tensor":
-        return found
-    if not isinstance(found, OutPort):
+        return result
+    if not isinstance(result, OutPort):
         raise ModelError(f"{node.kind}: numbers must be scalars, got another value")
-    known = found.value
+    known = result.value
     if known is not None and known.size == 1 and not isinstance(known.reshape(-1)[0], Expr):
         return {"int": int, "float": float, "bool": bool}[value.kind](known.reshape(-1)[0])
-    return Symbol(found, value.kind)
+    return Symbol(result, value.kind)
 
 
 def _as_tensor(node: AtenNode, value: Any, annotation: str) -> Any:

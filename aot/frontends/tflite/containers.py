@@ -69,12 +69,12 @@ def open_container(path: Path) -> Container:
     check(path, "TensorFlow Lite")
     with open_file(path, "model") as file:
         is_zip = file.read(len(LITERT_LM)) != LITERT_LM
-    made = _of_zip(path) if is_zip else _of_litert_lm(path)
-    if len(made.sections) > MAX_SECTIONS:
+    container = _of_zip(path) if is_zip else _of_litert_lm(path)
+    if len(container.sections) > MAX_SECTIONS:
         raise BudgetError(
-            f"{path.name}: a container can have at most {MAX_SECTIONS} sections, got {len(made.sections)}"
+            f"{path.name}: a container can have at most {MAX_SECTIONS} sections, got {len(container.sections)}"
         )
-    return made
+    return container
 
 
 def _of_zip(path: Path) -> Container:
@@ -108,21 +108,21 @@ def text(container: Container) -> str:
 
 def _chosen(container: Container, wanted: str | None) -> tuple[Section, str | None]:
     """Return the section that a text names, and the signature behind its colon; the only network without a name."""
-    found = container.networks
-    named = ", ".join(found)
-    if not found:
+    sections = container.networks
+    named = ", ".join(sections)
+    if not sections:
         others = ", ".join(f"{s.name} ({s.kind})" for s in container.sections)
         raise UnsupportedError(
             f"{container.file}: networks of TensorFlow Lite can be compiled, got none, only {others}"
         )
-    for name, section in found.items():
+    for name, section in sections.items():
         if wanted == name or (wanted or "").startswith(f"{name}:"):
             return _with_weights(container, section), (wanted or "")[len(name) + 1 :] or None
-    if len(found) == 1:
-        return _with_weights(container, *found.values()), wanted
+    if len(sections) == 1:
+        return _with_weights(container, *sections.values()), wanted
     raise UsageError(
         f"--signature: {container.file} has the networks {named}, got {repr(wanted) if wanted else 'none'}",
-        advice=f"name one of them: --signature {next(iter(found))!r}, a signature of it: 'NETWORK:SIGNATURE'",
+        advice=f"name one of them: --signature {next(iter(sections))!r}, a signature of it: 'NETWORK:SIGNATURE'",
     )
 
 
@@ -150,7 +150,7 @@ def _of_archive(archive: Archive, before: str, depth: int) -> Iterator[Section]:
 
 def _between(data: memoryview, part: litertlm.Part, file: str) -> memoryview:
     """Return a section of a file, which is a network."""
-    found = data[part.begin : part.end]
-    if not is_tflite(bytes(found[:8])):
+    result = data[part.begin : part.end]
+    if not is_tflite(bytes(result[:8])):
         raise CorruptError(f"{file}: {part.name}: a network must begin as a file of TensorFlow Lite, got other bytes")
-    return found
+    return result

@@ -53,10 +53,10 @@ def _plain(value: Any, most: int) -> Any:
 
 def whole(node: TfliteNode, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> int:
     """Return the option `name`, which is a whole number from `least` to `most`."""
-    found = facts.get(name)
-    if not isinstance(found, int) or not least <= found <= most:
-        raise ModelError(f"{node.kind}: {name} must be {least} to {most}, got {found}")
-    return found
+    result = facts.get(name)
+    if not isinstance(result, int) or not least <= result <= most:
+        raise ModelError(f"{node.kind}: {name} must be {least} to {most}, got {result}")
+    return result
 
 
 def wholes(node: TfliteNode, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> list[int]:

@@ -125,14 +125,14 @@ def _part(table: _Table) -> Part:
 
 def _named(parts: list[Part], file: str) -> list[Part]:
     """Return the sections, those of equal names with a number behind it."""
-    times, found = Counter[str](), list[Part]()
+    times, results = Counter[str](), list[Part]()
     for part in parts:
         if not is_plain(part.name):
             raise CorruptError(f"{file}: names of sections must be no paths, got {part.name!r}")
         times[part.name] += 1
         name = part.name if times[part.name] == 1 else f"{part.name} {times[part.name]}"
-        found.append(Part(name, part.kind, part.begin, part.end))
-    return found
+        results.append(Part(name, part.kind, part.begin, part.end))
+    return results
 
 
 def _check_places(parts: list[Part], start: int, end: int, file: str) -> None:
@@ -146,9 +146,9 @@ def _check_places(parts: list[Part], start: int, end: int, file: str) -> None:
 
 def _values(pairs: list[_Table]) -> dict[str, str]:
     """Return the texts and numbers of a list of keys and values."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for pair in pairs:
         kind, held = int(pair.number(1, "Uint8")), pair.table(2)
         if held is not None and 0 < kind <= len(NUMBERS):
-            found[pair.text(0)] = held.text(0) if kind == TEXT else str(held.number(0, NUMBERS[kind - 1]))
-    return found
+            values[pair.text(0)] = held.text(0) if kind == TEXT else str(held.number(0, NUMBERS[kind - 1]))
+    return values

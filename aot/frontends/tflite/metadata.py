@@ -19,22 +19,22 @@ MAX_TEXT = 500  # characters of a text
 
 def described(nets: Nets) -> dict[str, str]:
     """Return texts about a model by their subject: description, metadata, files, tensors."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     description = nets.model.text("Description")
     if description:
-        found["description"] = description[:MAX_TEXT]
+        results["description"] = description[:MAX_TEXT]
     entries = nets.model.tables("Metadata")
     names = [entry.text("Name") for entry in entries]
     if names:
-        found["metadata"] = ", ".join(names[:MAX_FILES])[:MAX_TEXT]
+        results["metadata"] = ", ".join(names[:MAX_FILES])[:MAX_TEXT]
     for entry, name in zip(entries, names, strict=True):
         number = int(entry.number("Buffer"))
         if name == ENTRY and number < len(nets.buffers):
-            found |= tensors_described(nets.buffers[number].array("Data").tobytes())
+            results |= tensors_described(nets.buffers[number].array("Data").tobytes())
     files = packed_files(nets.data)
     if files:
-        found["files"] = ", ".join(files)[:MAX_TEXT]
-    return found
+        results["files"] = ", ".join(files)[:MAX_TEXT]
+    return results
 
 
 def packed_files(data: Any) -> list[str]:

@@ -65,14 +65,14 @@ def read_bytes(data: bytes, path: Path, signature: str | None = None) -> Graph:
 
 def _interface(model: Table, file: str, wanted: str | None) -> Interface:
     """Return the signature that the user names, else that of sub-graph 0, the default one first."""
-    found = {s.text("SignatureKey"): s for s in model.tables("SignatureDefs")}
-    if wanted is not None and wanted not in found:
-        raise UsageError(f"--signature: {file} has the signatures {', '.join(found) or 'none'}, got {wanted!r}")
-    first = [key for key, s in found.items() if s.number("SubgraphIndex") == 0]
+    tables = {s.text("SignatureKey"): s for s in model.tables("SignatureDefs")}
+    if wanted is not None and wanted not in tables:
+        raise UsageError(f"--signature: {file} has the signatures {', '.join(tables) or 'none'}, got {wanted!r}")
+    first = [key for key, s in tables.items() if s.number("SubgraphIndex") == 0]
     key = wanted if wanted is not None else DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in first else (first or [None])[0]
     if key is None:
         return Interface()
-    chosen = found[key]
+    chosen = tables[key]
     sides = ({m.number("TensorIndex"): m.text("Name") for m in chosen.tables(side)} for side in ("Inputs", "Outputs"))
     return Interface(chosen.number("SubgraphIndex"), *sides)
 
@@ -88,8 +88,8 @@ def _graph(nets: Nets, interface: Interface, path: Path) -> Graph:
     for n, value in zip(net.outputs, results, strict=True):
         tensor = net.tensors[n].facts.name
         name = interface.outputs.get(n, tensor)
-        made = graph.add(Result(), importer.tensor(value, "output"), name=name, origin=Origin((name,), path.name))
-        made.out_port(0).names = tuple(dict.fromkeys((name, tensor)))
+        node = graph.add(Result(), importer.tensor(value, "output"), name=name, origin=Origin((name,), path.name))
+        node.out_port(0).names = tuple(dict.fromkeys((name, tensor)))
     scope.keep_variables(list(scope.written), importer.first, importer.file)
     graph.rt_info["about"] = described(nets)
     return graph
@@ -114,9 +114,9 @@ class _Inputs:
             op = Foreign("tflite", "Input", (("unsupported", f"inputs of type {facts.type} are not supported"),))
             return graph.add(op, name=name, origin=origin).out_port(0)
         shape = self._shape(name, facts.shape, stored.size)
-        made = graph.add(Parameter(dtype, shape), name=name, origin=origin).out_port(0)
-        made.names = tuple(dict.fromkeys((name, facts.name)))
-        return made
+        port = graph.add(Parameter(dtype, shape), name=name, origin=origin).out_port(0)
+        port.names = tuple(dict.fromkeys((name, facts.name)))
+        return port
 
     def _shape(self, name: str, sizes: Sequence[int], first: Sequence[int]) -> Shape:
         """Return the shape of a tensor: the batch that the file has, 1 as a rule; other sizes of -1 may vary."""

@@ -169,13 +169,13 @@ class TfliteNode(NodeContext):
         build, rank = self.build, x.type.rank
         low = -(2.0 ** (dtype.bits - 1)) if dtype.is_signed else 0.0
         high = low + 2.0**dtype.bits - 1
-        found = build.Divide(x, self.along(q.scales, q, rank, DType.F32))
-        found = build.Round(found, mode=Rounding.HALF_AWAY_FROM_ZERO)
+        port = build.Divide(x, self.along(q.scales, q, rank, DType.F32))
+        port = build.Round(port, mode=Rounding.HALF_AWAY_FROM_ZERO)
         if dtype in WIDE_TYPES:
-            found = self.cast(found, DType.F64)
+            port = self.cast(port, DType.F64)
         if any(q.zeros):
-            found = build.Add(found, self.along(q.zeros, q, rank, found.type.dtype))
-        return self.cast(build.Clamp(found, min=low, max=high), COMPUTED.get(dtype, dtype))
+            port = build.Add(port, self.along(q.zeros, q, rank, port.type.dtype))
+        return self.cast(build.Clamp(port, min=low, max=high), COMPUTED.get(dtype, dtype))
 
     def activated(self, x: OutPort) -> OutPort:
         """`x` after the activation that is fused into the operation."""
@@ -190,8 +190,8 @@ class TfliteNode(NodeContext):
         low, high = RANGES[kind]
         if x.type.dtype.is_float and high is not None:
             return self.build.Clamp(x, min=low, max=high)
-        found = self.build.Maximum(x, self.like(low, x))
-        return found if high is None else self.build.Minimum(found, self.like(high, x))
+        port = self.build.Maximum(x, self.like(low, x))
+        return port if high is None else self.build.Minimum(port, self.like(high, x))
 
     def as_numbers(self, *inputs: OutPort | None) -> OutPort:
         """Convert by real numbers, where LiteRT has no integer kernel."""
@@ -211,10 +211,10 @@ def _numbers(function: C, activates: bool) -> C:
     @wraps(function)
     def converted(node: TfliteNode, *inputs: Any) -> Any:
         values = [node.real(x, node.quantization(i)) if isinstance(x, OutPort) else x for i, x in enumerate(inputs)]
-        found = function(node, *values)
-        if isinstance(found, Outputs):
-            return found
-        parts = list(cast("tuple[Any, ...]", found)) if isinstance(found, tuple) else [found]
+        numbers = function(node, *values)
+        if isinstance(numbers, Outputs):
+            return numbers
+        parts = list(cast("tuple[Any, ...]", numbers)) if isinstance(numbers, tuple) else [numbers]
         for i, part in enumerate(parts):
             if isinstance(part, OutPort) and i < len(node.output_tensors):
                 part = node.activated(part) if not i and activates else part

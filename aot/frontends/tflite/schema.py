@@ -114,21 +114,21 @@ class Table:
 
     def fields(self) -> dict[str, Any]:
         """Return all fields by their names in small letters: numbers, texts, tuples; tables within it are left out."""
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         names = [n for n in _members(self.made.__class__) if n[0] != "_" and n != "Init" and "GetRoot" not in n]
         for name in names:
             if name.endswith(("Length", "IsNone", "AsNumpy", "BufferHasIdentifier")):
                 continue
             if f"{name}AsNumpy" in names:
-                found[small(name)] = self.numbers(name)
+                results[small(name)] = self.numbers(name)
             elif f"{name}Length" not in names:
                 value = getattr(self.made, name)()
                 if isinstance(value, bytes):
-                    found[small(name)] = self.text(name)
+                    results[small(name)] = self.text(name)
                 elif isinstance(value, int | float | bool):
-                    found[small(name)] = value
-        self.quota.take(len(found))
-        return found
+                    results[small(name)] = value
+        self.quota.take(len(results))
+        return results
 
     def _check(self, count: int, size: int) -> None:
         if count * size > len(self.made._tab.Bytes):

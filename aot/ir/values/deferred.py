@@ -66,11 +66,11 @@ class Deferred:
 
     def array(self) -> Array:
         """Return the elements, as the operation's reference makes them."""
-        made = self._made() if self._made is not None else None
-        if made is None:
-            made = self._computed(self.op, [value_of(x) for x in self.inputs]).reshape(self.shape)
-            self._made = ref(made)
-        return made
+        result = self._made() if self._made is not None else None
+        if result is None:
+            result = self._computed(self.op, [value_of(x) for x in self.inputs]).reshape(self.shape)
+            self._made = ref(result)
+        return result
 
     @property
     def is_in_rows(self) -> bool:
@@ -134,10 +134,10 @@ class OfWholes(Protocol):
 
 def in_bytes(constant: Array | Deferred) -> Array | Deferred:
     """Return a constant of floats in I8 where its operation says that they are whole numbers; others as they are."""
-    made = constant.op.in_bytes if isinstance(constant, Deferred) and isinstance(constant.op, OfWholes) else None
-    if made is None or not isinstance(constant, Deferred):
+    op = constant.op.in_bytes if isinstance(constant, Deferred) and isinstance(constant.op, OfWholes) else None
+    if op is None or not isinstance(constant, Deferred):
         return constant
-    return Deferred(made, constant.inputs, constant.types, TensorType(DType.I8, constant.shape))
+    return Deferred(op, constant.inputs, constant.types, TensorType(DType.I8, constant.shape))
 
 
 def is_normal(constant: Array | Deferred) -> bool:

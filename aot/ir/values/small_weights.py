@@ -68,20 +68,20 @@ def rounds_data(graph: Graph) -> bool:
 def _is_rounding(node: Node) -> bool:
     if node.type != "Convert":
         return node.type == "FakeQuantize"
-    made, given = node.out_port().type.dtype, node.source(0).type.dtype
-    return made.is_integer and made.bits <= WIDEST and given.is_float
+    dtype, given = node.out_port().type.dtype, node.source(0).type.dtype
+    return dtype.is_integer and dtype.bits <= WIDEST and given.is_float
 
 
 def _plain_products(graph: Graph, least: int) -> int:
-    found = 0
+    plain_products = 0
     for node in graph.all_nodes():
         places, sources = _PRODUCTS.get(node.type) or RECURRENT.get(node.type, ()), node.sources()
         ports = [p for p in (sources[k] for k in places if k < len(sources)) if p is not None]
         held = [_integers(p) for p in ports] if all(p.type.dtype.is_float for p in ports) else []
         apart = [p.shape[0] if node.type.endswith("Sequence") else 1 for p in ports]  # directions, which are split
         large = sum(n is not None and isinstance(d, int) and n > least * d for n, d in zip(held, apart, strict=False))
-        found += large if node.type in RECURRENT else large == 1 and None in held
-    return found
+        plain_products += large if node.type in RECURRENT else large == 1 and None in held
+    return plain_products
 
 
 def _integers(port: OutPort) -> int | None:

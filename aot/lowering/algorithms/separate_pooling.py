@@ -118,8 +118,8 @@ def _slide(x: Load, tap: Var, axes: tuple[Var, ...]) -> _Slide | None:
 
 def _step(x: Load, a: Var) -> float:
     """Return the elements from one point to the next."""
-    found = coefficient(offset(x.buffer, x.index), a)
-    return found.const if found is not None and found.is_const else inf
+    index = coefficient(offset(x.buffer, x.index), a)
+    return index.const if index is not None and index.is_const else inf
 
 
 def _size(a: Var) -> Size:

@@ -104,10 +104,10 @@ def in_basis(weights: NDArray[np.generic], sum_at: int, column_at: int) -> NDArr
     flat = np.moveaxis(weights, (sum_at, column_at), (0, 1)).reshape(weights.shape[sum_at], weights.shape[column_at])
     w = flat.astype(np.float32, copy=False)
     quarters = [part for half in np.split(w, 2) for part in np.split(half, 2, axis=1)]
-    made = np.empty((len(BASIS), *quarters[0].shape), np.float32)
+    result = np.empty((len(BASIS), *quarters[0].shape), np.float32)
     for j, row in enumerate(BASIS):
         (_, first), *others = sorted(((c, q) for c, q in zip(row, quarters, strict=True) if c), key=lambda p: -p[0])
-        made[j] = first
+        result[j] = first
         for c, q in others:  # one at most
-            made[j] += q if c > 0 else -q
-    return made
+            result[j] += q if c > 0 else -q
+    return result

@@ -221,9 +221,9 @@ def _weights(members: list[Definition], steps: Steps) -> int:
 
 def _as_value(temp: Buffer, step: Step, steps: Steps) -> Buffer:
     name = steps.unused(f"{step.layers[0]}.{temp.name}")
-    made = replace(temp, name=name, space=Space.ARG)
-    steps.values[name] = Value(made, MemoryRegion.ARENA, elements=prod(map(typical, temp.shape)))
-    return made
+    buffer = replace(temp, name=name, space=Space.ARG)
+    steps.values[name] = Value(buffer, MemoryRegion.ARENA, elements=prod(map(typical, temp.shape)))
+    return buffer
 
 
 def _for_step(d: Definition, t: Var, now: Expr, placed: Callable[[Buffer], Buffer]) -> Definition:

@@ -42,18 +42,18 @@ class _FastInnerProducts:
         self.sums: dict[Expr, Buffer] = {}  # of data: equal ones are computed once
 
     def run(self) -> None:
-        found: list[Step] = []
+        steps: list[Step] = []
         for step in self.steps.steps:
             change: dict[Expr, Expr] = {}
             free = step.schedule is None and step.repeat is None
             for d in (d for work in step.works for d in members(work)) if free else ():
                 form = self._form(d, step)
                 if form is not None and d.reduction is not None:
-                    change[d.reduction] = form.product(self._data_sums(form, step, found), self._weight_sums(form))
+                    change[d.reduction] = form.product(self._data_sums(form, step, steps), self._weight_sums(form))
             if change:
                 step.works = tuple(rewrite_work(work, change.get) for work in step.works)
-            found.append(step)
-        self.steps.steps = found
+            steps.append(step)
+        self.steps.steps = steps
 
     def _form(self, d: Definition, step: Step) -> InnerProductForm | None:
         """Return the form of a product that should be halved; None for others."""
@@ -71,18 +71,18 @@ class _FastInnerProducts:
         axes = tuple(Var(f"d{n}", a.extent) for n, a in enumerate(form.rows))
         value = rewrite(form.data_sum(), dict(zip(form.rows, axes, strict=True)))
         if value not in self.sums:
-            made = dense(self.steps.unused(f"{form.x.buffer.name}.halves"), *map(fixed_extent, axes), dtype=DType.I32)
-            self.steps.values[made.name] = Value(made, MemoryRegion.ARENA, elements=prod(map(fixed_extent, axes)))
-            before.append(Step((Definition(made, axes, value, axes),), step.layers, "Halves"))
-            self.sums[value] = made
+            buffer = dense(self.steps.unused(f"{form.x.buffer.name}.halves"), *map(fixed_extent, axes), dtype=DType.I32)
+            self.steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA, elements=prod(map(fixed_extent, axes)))
+            before.append(Step((Definition(buffer, axes, value, axes),), step.layers, "Halves"))
+            self.sums[value] = buffer
         return Load(self.sums[value], form.rows)
 
     def _weight_sums(self, form: InnerProductForm) -> Load:
         """Return the sums of weights, which are computed when they are written."""
         w = form.w.buffer
         shape = (1 if i == form.k else n for i, n in zip(form.w.index, w.shape, strict=True))
-        made = dense(f"{w.name}.halves{form.w.index.index(form.k)}", *shape, dtype=DType.I32)
-        if made.name not in self.steps.values:
+        buffer = dense(f"{w.name}.halves{form.w.index.index(form.k)}", *shape, dtype=DType.I32)
+        if buffer.name not in self.steps.values:
             data = self.steps.values[w.name].data
-            self.steps.values[made.name] = Value(made, MemoryRegion.CONSTANT, data=data, arrange=form.weight_sums)
-        return Load(made, tuple(Const(0) if i == form.k else i for i in form.w.index))
+            self.steps.values[buffer.name] = Value(buffer, MemoryRegion.CONSTANT, data=data, arrange=form.weight_sums)
+        return Load(buffer, tuple(Const(0) if i == form.k else i for i in form.w.index))

@@ -294,15 +294,15 @@ def _places_read(d: Definition, r: Reduce, x: Load) -> tuple[list[_Pair], list[V
     plain: list[Var] = []
     for i in x.index:
         at = normal(i, {})
-        found = [a for a in at.terms if isinstance(a, Var)]
-        taps, outs = [a for a in found if a in r.axes], [a for a in found if a in d.axes]
-        if len(found) != len(at.terms) or any(at.terms[a] < 1 for a in found):
+        axes = [a for a in at.terms if isinstance(a, Var)]
+        taps, outs = [a for a in axes if a in r.axes], [a for a in axes if a in d.axes]
+        if len(axes) != len(at.terms) or any(at.terms[a] < 1 for a in axes):
             return None
         if len(taps) == len(outs) == 1:
             pairs.append(_Pair(outs[0], taps[0], at.terms[outs[0]], at.terms[taps[0]]))
-        elif len(found) == 1 and (found[0] in r.axes or at.terms[found[0]] == 1):
-            plain.append(found[0])
-        elif found:
+        elif len(axes) == 1 and (axes[0] in r.axes or at.terms[axes[0]] == 1):
+            plain.append(axes[0])
+        elif axes:
             return None
     return pairs, plain
 

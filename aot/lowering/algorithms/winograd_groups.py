@@ -127,10 +127,10 @@ def _divided(total: Expr, factor: int) -> Expr:
 def _point(at: tuple[Var, ...], tiling: Tiling) -> Expr:
     """Return the number of a point."""
     first, *rest = at
-    found: Expr = first
+    point: Expr = first
     for i, kind in zip(rest, tiling.kinds[1:], strict=True):
-        found = found * kind.points + i
-    return found
+        point = point * kind.points + i
+    return point
 
 
 def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int:
@@ -218,10 +218,10 @@ def _blocks(form: WinogradForm, tiling: Tiling, target: Target, named: Callable[
 
 def _places(form: WinogradForm, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
     """Return the values of the output axes at the outputs `at` of a tile; without `at`, at its first outputs."""
-    found: dict[Expr, Expr] = {**tiles.at}
+    places: dict[Expr, Expr] = {**tiles.at}
     for k, (axis, m, step) in enumerate(zip(form.outs, tiles.sides, form.steps, strict=True)):
-        found[axis] = (tiles.at[axis] * m + (at[k] if at else 0)) * step + tiles.phase.get(axis, 0)
-    return found
+        places[axis] = (tiles.at[axis] * m + (at[k] if at else 0)) * step + tiles.phase.get(axis, 0)
+    return places
 
 
 def _ragged(a: Var, span: int) -> bool:
@@ -236,13 +236,13 @@ def _inside(form: WinogradForm, reaching: Sequence[Var]) -> Expr:
     while isinstance(e, Prim):
         asked.add(normal(e.args[0], {}).key)
         e = e.args[2]
-    made = form.guarded
+    result = form.guarded
     for axis in dict.fromkeys(reaching):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         index, size = form.x.index[k], form.x.buffer.shape[k]
         if normal(index, {}).key not in asked:
-            made = prim("within", index, size, made)
-    return made
+            result = prim("within", index, size, result)
+    return result
 
 
 def _transform(

@@ -92,8 +92,8 @@ def into(kind: Kind) -> Transform:
     m, taps, stride = kind.sums, kind.taps, kind.stride
     if kind.finite and m in FEW:
         return FEW[m][0]
-    made = _strided([_into(m, r, kind.whole) for r in _phases(taps, stride)], stride)
-    return Transform(tuple(row[1:-1] for row in made.split), made.combine) if kind.finite else made
+    transform = _strided([_into(m, r, kind.whole) for r in _phases(taps, stride)], stride)
+    return Transform(tuple(row[1:-1] for row in transform.split), transform.combine) if kind.finite else transform
 
 
 def back(kind: Kind) -> Transform:

@@ -77,10 +77,10 @@ class Definer:
     def inside(self, body: Graph) -> Definer:
         """Return a definer for a body, whose block shares the values of this one."""
         block = replace(self.steps, steps=[], inputs=[], outputs=[])
-        made = Definer(body, block, self.regions)
-        made.prover = Prover(block, self.prover)
-        made.inner = True
-        return made
+        definer = Definer(body, block, self.regions)
+        definer.prover = Prover(block, self.prover)
+        definer.inner = True
+        return definer
 
     def share(self, port: OutPort) -> Value:
         """Return the value of a port, kept in memory so that all blocks of control flow can read it."""
@@ -210,25 +210,25 @@ class Definer:
 
     def _check(self, node: Node) -> None:
         """Add the rules on a node's types. A body may never run: its rules are facts only of sizes that it computes."""
-        found = rules(node)
-        for rule in found:
+        constraints = rules(node)
+        for rule in constraints:
             late = self.steps.sizes.late_of(rule.one, rule.other)
             if not self.inner or any(v.name.removeprefix("v").startswith(self.graph.scope) for v in late):
                 self.steps.sizes.learn(rule.one, rule.other)
-        self._demand(node, found)
+        self._demand(node, constraints)
 
     def _demand(self, node: Node, wanted: list[SizeConstraint]) -> None:
         """Add rules to the shape function, or as Check steps: those on late sizes, and of bodies, which may not run."""
-        found = {True: list[SizeConstraint](), False: list[SizeConstraint]()}
+        constraints = {True: list[SizeConstraint](), False: list[SizeConstraint]()}
         for rule in wanted:
-            found[self.inner or any(map(self.steps.sizes.is_late, (rule.one, rule.other)))].append(rule)
-        self.steps.rules += found[False]
-        for rule in found[True]:
+            constraints[self.inner or any(map(self.steps.sizes.is_late, (rule.one, rule.other)))].append(rule)
+        self.steps.rules += constraints[False]
+        for rule in constraints[True]:
             self.prover.check(rule)
-        for rule in found[False]:
+        for rule in constraints[False]:
             self.steps.sizes.equate(rule.one, rule.other)
         layers = node.origin.layers or (node.name,)  # a step for each rule: its dependents need not wait for others
-        self.steps.steps += [Step((), layers, "Check", checks=(rule,)) for rule in found[True]]
+        self.steps.steps += [Step((), layers, "Check", checks=(rule,)) for rule in constraints[True]]
 
     def _bind(self, node: Node) -> None:
         """Read the symbols that stand for elements of the node's outputs from memory."""
@@ -375,8 +375,8 @@ class Definer:
             assert source is not None
             axes, index = indices(piece.extent)
             target = tuple(s + i for s, i in zip(piece.start, index, strict=True))
-            made = Definition(outs[piece.output], axes, source(*piece.index(*index)), target)
-            works.append(tidy(made, self.steps.values))
+            definition = Definition(outs[piece.output], axes, source(*piece.index(*index)), target)
+            works.append(tidy(definition, self.steps.values))
         return tuple(works)
 
     def _nest(self, node: Node, op: LoopOp, outs: list[Buffer]) -> tuple[Work, ...]:
@@ -386,14 +386,14 @@ class Definer:
     def _shared(self, op: Op, nest: tuple[Work, ...], outs: list[Buffer]) -> tuple[Work, ...]:
         """Return the works of an operation; buffers shared by them get unique names."""
         works = tuple(map(apart, nest))
-        found = {b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))) if b.space is Space.ARENA}
+        buffers = {b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))) if b.space is Space.ARENA}
         fresh: dict[str, Buffer] = {}
-        for b in sorted(found, key=lambda b: b.name):
+        for b in sorted(buffers, key=lambda b: b.name):
             if b.name in fresh:
                 raise InternalError(f"{op.type}: two buffers are called {b.name!r}")
-            made = replace(b, name=self.unique(f"{outs[0].name}.{b.name}"), space=Space.ARG)
-            fresh[b.name] = made
-            self.steps.values[made.name] = Value(made, MemoryRegion.ARENA)
+            buffer = replace(b, name=self.unique(f"{outs[0].name}.{b.name}"), space=Space.ARG)
+            fresh[b.name] = buffer
+            self.steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA)
         return tuple(rewrite_work(w, move_loads(fresh), lambda b: fresh.get(b.name, b)) for w in works)
 
     def _result(self, index: int, node: Node) -> str:

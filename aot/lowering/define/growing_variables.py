@@ -159,13 +159,13 @@ class Caches:
 
     def _segments(self) -> list[tuple[int, int, int]]:
         """Return runs of tokens of equal width, one after another: elements before them, their number and the width."""
-        found: list[tuple[int, int, int]] = []
+        segments: list[tuple[int, int, int]] = []
         for runs, width in zip(self.op.runs, self.op.widths, strict=True):
-            if found and found[-1][2] == width:
-                found[-1] = (found[-1][0], found[-1][1] + runs, width)
+            if segments and segments[-1][2] == width:
+                segments[-1] = (segments[-1][0], segments[-1][1] + runs, width)
             else:
-                found.append((found[-1][0] + found[-1][1] * found[-1][2] if found else 0, runs, width))
-        return found
+                segments.append((segments[-1][0] + segments[-1][1] * segments[-1][2] if segments else 0, runs, width))
+        return segments
 
     # ---- Append
 

@@ -55,10 +55,10 @@ def _guard(loaded: Loaded, is_nest: bool, e: Expr) -> Expr | None:
             index[o.dimension] = prim("max", prim("min", place, extent - 1), 0)
         if not (is_nest and o.has_elements):
             tests.append((Const(0) if is_nest else place, extent))
-    made: Expr = Load(e.buffer, tuple(index))
+    guard: Expr = Load(e.buffer, tuple(index))
     for place, extent in tests:
-        made = prim("within", place, extent, made, 0)
-    return made
+        guard = prim("within", place, extent, guard, 0)
+    return guard
 
 
 def _tested(s: Stmt, stored: Stored, change: Change) -> Stmt:
@@ -74,8 +74,8 @@ def _tested(s: Stmt, stored: Stored, change: Change) -> Stmt:
             for o in stored.get((buffer.name, index), ()):
                 place = places[o.dimension] = cast(rewrite(o.index, change), DType.I64)
                 tests += [prim("ge", place, 0), prim("lt", place, as_expr(o.extent, DType.I64))]
-            made = replace(s, index=tuple(places))
-            return If(reduce(lambda a, b: prim("and", a, b), tests), (made,)) if tests else s
+            store = replace(s, index=tuple(places))
+            return If(reduce(lambda a, b: prim("and", a, b), tests), (store,)) if tests else s
         case For() | While() | Let() | Alloc():
             return replace(s, body=inside(s.body))
         case If(condition, body, otherwise):

@@ -41,7 +41,7 @@ def lower_region(outer: Definer, node: Node) -> None:
 def _if(outer: Definer, node: Node, op: If) -> None:
     condition = op.chosen(node.input(0))
     outs = [_shared(outer, p, p.shape) for p in node.out_ports().values()]
-    made: list[Definer] = []
+    definers: list[Definer] = []
     required = op.required(node.regions)
     for name in (required,) if required else BRANCHES:
         body = node.regions[name]
@@ -52,8 +52,8 @@ def _if(outer: Definer, node: Node, op: If) -> None:
         inner.nodes()
         for out, m in zip(outs, in_order(outputs), strict=True):
             _write(inner, body.results[m.result].source(0), out)
-        made.append(inner)
-    blocks = [inner.steps for inner in made]
+        definers.append(inner)
+    blocks = [inner.steps for inner in definers]
     if required:  # the other one never runs
         blocks.insert(int(required == "then"), replace(blocks[0], steps=[]))
     _control(outer, node, BranchControl(outer.steps.sizes.of(condition), *blocks))
@@ -70,9 +70,9 @@ def _shared(outer: Definer, port: OutPort, shape: Shape, name: str = "", room: S
     """
     name = name or outer.value(port, MemoryRegion.SHARED).name
     buffer = dense(name, *outer.steps.sizes.shape(shape), dtype=port.type.dtype)
-    made = Value(buffer, MemoryRegion.SHARED, elements=volume(buffer.shape) + room)
-    outer.steps.values[name] = made
-    return made
+    result = Value(buffer, MemoryRegion.SHARED, elements=volume(buffer.shape) + room)
+    outer.steps.values[name] = result
+    return result
 
 
 def _pass_in(outer: Definer, inner: Definer, source: OutPort, parameter: Node) -> None:
@@ -178,8 +178,8 @@ class _Loop:
 
         def half(what: str, shape: Shape, index: Size) -> Value:
             value = _shared(self.outer, port, shape, self.outer.unique(f"{stem}.{what}"))
-            made = self.outer.steps.values[value.name] = replace(value, half=BufferHalf(pair.name, index))
-            return made
+            carry = self.outer.steps.values[value.name] = replace(value, half=BufferHalf(pair.name, index))
+            return carry
 
         first = half("first", source.shape, 0)
         self.enters.append(first.buffer)

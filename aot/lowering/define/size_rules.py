@@ -66,15 +66,15 @@ def _outputs(node: Node) -> list[SizeConstraint]:
     """Return rules against dimensions that data or small inputs could make negative, unless a condition excludes it."""
     known = {n for p in node.sources() if p is not None for n in p.shape}
     known |= {n for a, b, _ in node.op.conditions(*_operands(node)) for n in _not_negative(a, b)}
-    found: list[SizeConstraint] = []
+    constraints: list[SizeConstraint] = []
     for port in node.out_ports().values():
         for k, n in enumerate(port.shape):
             if isinstance(n, int) or n in known:
                 continue
             if bounds(normal(n, {}))[0] < 0:
                 text = f"{_name_in_model(node)}: dimension {k} must not be negative, got {dim_text(n)}"
-                found.append(SizeConstraint(prim("max", n, 0), n, text))
-    return found
+                constraints.append(SizeConstraint(prim("max", n, 0), n, text))
+    return constraints
 
 
 def _inputs(node: Node) -> list[SizeConstraint]:
@@ -88,9 +88,9 @@ def _inputs(node: Node) -> list[SizeConstraint]:
         return _as_large(node, shapes, mode)
     if isinstance(op, MatMul) and len(shapes) == 2:
         a, b = shapes
-        found = _broadcast(node, shapes, out.shape, 2) if min(len(a), len(b)) > 1 else []
+        constraints = _broadcast(node, shapes, out.shape, 2) if min(len(a), len(b)) > 1 else []
         inner = a[-2 if op.transpose_a and len(a) > 1 else -1], b[-1 if op.transpose_b or len(b) == 1 else -2]
-        return found + _equal(node, "inner dimensions of its inputs must be equal", *inner)
+        return constraints + _equal(node, "inner dimensions of its inputs must be equal", *inner)
     return []
 
 
@@ -102,15 +102,15 @@ def _as_large(node: Node, shapes: Sequence[Shape], mode: AutoBroadcast) -> list[
     whole = shapes if mode is not AutoBroadcast.PDPD else [shapes[data]]
     rule = "dimension {} of its inputs must be equal"
     pairs = [(k, n, m) for s in whole for k, (n, m) in enumerate(zip(s, out, strict=True))]
-    found = [r for k, n, m in pairs for r in _equal(node, rule.format(k), n, m)]
+    constraints = [r for k, n, m in pairs for r in _equal(node, rule.format(k), n, m)]
     if mode is AutoBroadcast.PDPD:
         start = getattr(node.op, "start_axis", -1)
-        found += _broadcast(node, [mode.aligned(out, s, start) for s in rest], out, 0)
-    return found
+        constraints += _broadcast(node, [mode.aligned(out, s, start) for s in rest], out, 0)
+    return constraints
 
 
 def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) -> list[SizeConstraint]:
-    found: list[SizeConstraint] = []
+    broadcast: list[SizeConstraint] = []
     for shape in shapes:
         dims = shape[: len(shape) - skipped]
         for back, (n, m) in enumerate(zip_longest(reversed(dims), reversed(out[: len(out) - skipped]))):
@@ -119,13 +119,13 @@ def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) ->
             what = f"dimension {len(out) - skipped - 1 - back}"
             if can_stretch(n, m):
                 text = f"{_name_in_model(node)}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
-                found.append(SizeConstraint(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
+                broadcast.append(SizeConstraint(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
             else:
                 text = (
                     f"{_name_in_model(node)}: {what} of its inputs must be equal, got {dim_text(n)} and {dim_text(m)}"
                 )
-                found.append(SizeConstraint(n, m, text))
-    return found
+                broadcast.append(SizeConstraint(n, m, text))
+    return broadcast
 
 
 def _equal(node: Node, rule: str, a: Dim, b: Dim) -> list[SizeConstraint]:

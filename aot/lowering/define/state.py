@@ -105,15 +105,15 @@ class State:
 
     def ends(self, nodes: Sequence[Node]) -> tuple[dict[str, Size], Size]:
         """Return the offset of each variable of varying size, by its final size, and the end of the last one."""
-        found: dict[str, Size] = {}
+        sizes: dict[str, Size] = {}
         at: Size = self.variables.bytes
         for node in nodes:
             variable, port = self.variables.of(node), node.source(0)
             if variable.data is None:
-                found[variable.name] = at
+                sizes[variable.name] = at
                 size = volume(self.sizes.shape(port.shape)) * variable.dtype.stored_bytes
                 at = self._name_address(at + (size + (2 * LINE - 1)) // LINE * LINE)
-        return found, at
+        return sizes, at
 
     def _name_address(self, at: Size) -> Size:
         """Name an address as a size, so that kernels that write the variables of equal layers are equal."""

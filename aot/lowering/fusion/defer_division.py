@@ -47,23 +47,23 @@ def defer_division(steps: Steps, _context: Context) -> None:
             consumers.setdefault(name, []).append(step)
     for step in steps.steps:
         group = step.works[0] if len(step.works) == 1 else None
-        found = _softmax(group) if isinstance(group, Group) and len(step.writes()) == 1 else None
-        if found is None or steps.values[found.shares.out.name].region is not MemoryRegion.ARENA:
+        softmax = _softmax(group) if isinstance(group, Group) and len(step.writes()) == 1 else None
+        if softmax is None or steps.values[softmax.shares.out.name].region is not MemoryRegion.ARENA:
             continue
-        product = consumers.get(found.shares.out.name, [])
+        product = consumers.get(softmax.shares.out.name, [])
         if len(product) == 1 and isinstance(group, Group):
-            _defer(step, group, found, product[0], steps)
+            _defer(step, group, softmax, product[0], steps)
 
 
 def _softmax(g: Group) -> _Softmax | None:
     """Return the last members of a softmax; None for other groups."""
     if len(g.axes) != 1 or not all(isinstance(m, Definition) for m in g.members):
         return None
-    made = {m.out.name: m for m in g.members if isinstance(m, Definition)}
+    definitions = {m.out.name: m for m in g.members if isinstance(m, Definition)}
     shares = g.members[-1]
     match shares:
         case Definition(value=Prim("mul" | "div" as fn, (Load(one), Load(other)))):
-            pair = [made[b.name] for b in (one, other) if b in g.temps and b.name in made]
+            pair = [definitions[b.name] for b in (one, other) if b in g.temps and b.name in definitions]
         case _:
             return None
     if fn == "mul" and len(pair) == 2 and pair[0].axes == g.axes:
@@ -75,15 +75,15 @@ def _softmax(g: Group) -> _Softmax | None:
     if not isinstance(powers.value, Prim) or powers.value.fn not in POWERS or r is None or r.fn != "add":
         return None
     summed = isinstance(r.body, Load) and r.body.buffer.name == powers.out.name and r.init is None
-    others = [m for m in made.values() if m not in (scale, shares)]
+    others = [m for m in definitions.values() if m not in (scale, shares)]
     read = {x.buffer.name for m in others for x in loads(m.value)}
     alone = powers.out.name not in read and scale.out.name not in read
     return _Softmax(powers, scale, shares, fn) if summed and alone else None
 
 
-def _defer(step: Step, group: Group, found: _Softmax, product: Step, steps: Steps) -> None:
+def _defer(step: Step, group: Group, softmax: _Softmax, product: Step, steps: Steps) -> None:
     """Rewrite the group and the product, if it is a sum of products with the probabilities along their row."""
-    d, shares = product.definition, found.shares
+    d, shares = product.definition, softmax.shares
     r = d.reduction if d is not None else None
     if d is None or r is None or r.fn not in ("add", CHAINS) or r.init is not None or d.where:
         return
@@ -97,13 +97,13 @@ def _defer(step: Step, group: Group, found: _Softmax, product: Step, steps: Step
         return
     if not _is_shorter(d, r, mine[0]) or any(steps.sizes.is_late(shares.out.shape[k]) for k in rows):
         return
-    made = dense(
-        steps.unused(f"{shares.out.name}.scale"), *(shares.out.shape[k] for k in rows), dtype=found.scale.out.dtype
+    buffer = dense(
+        steps.unused(f"{shares.out.name}.scale"), *(shares.out.shape[k] for k in rows), dtype=softmax.scale.out.dtype
     )
-    steps.values[made.name] = Value(made, MemoryRegion.ARENA)
-    step.works = (_with_powers(group, found, Load(made, tuple(shares.target[k] for k in rows))),)
-    factor = Load(made, tuple(mine[0].index[k] for k in rows))
-    product.works = (replace(d, value=rewrite(d.value, {r: prim(found.fn, r, factor)})),)
+    steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA)
+    step.works = (_with_powers(group, softmax, Load(buffer, tuple(shares.target[k] for k in rows))),)
+    factor = Load(buffer, tuple(mine[0].index[k] for k in rows))
+    product.works = (replace(d, value=rewrite(d.value, {r: prim(softmax.fn, r, factor)})),)
 
 
 def _is_shorter(d: Definition, r: Reduce, p: Load) -> bool:
@@ -115,9 +115,9 @@ def _is_shorter(d: Definition, r: Reduce, p: Load) -> bool:
     return prod(typical(a.extent or 1) for a in columns) <= prod(typical(a.extent or 1) for a in r.axes)
 
 
-def _with_powers(group: Group, found: _Softmax, scale: Load) -> Group:
+def _with_powers(group: Group, softmax: _Softmax, scale: Load) -> Group:
     """Return the group that stores the exponentials, and the scales of rows at `scale`."""
-    powers, shares = found.powers, found.shares
+    powers, shares = softmax.powers, softmax.shares
     own = next(x for x in loads(shares.value) if x.buffer.name == powers.out.name)
     stored = replace(shares, value=substitution(powers)(own) or own)
     place: dict[Expr, Expr] = {i: a for i, a in zip(own.index, powers.target, strict=True) if isinstance(i, Var)}
@@ -129,8 +129,8 @@ def _with_powers(group: Group, found: _Softmax, scale: Load) -> Group:
         here: dict[Expr, Expr] = dict(zip(powers.target, e.index, strict=True))
         return Load(shares.out, tuple(rewrite(i, here) for i in at))
 
-    sums = Definition(scale.buffer, found.scale.axes, rewrite(found.scale.value, from_memory), scale.index)
-    gone = {powers.out.name, found.scale.out.name}
-    kept = (m for m in group.members if m not in (powers, found.scale, shares))
+    sums = Definition(scale.buffer, softmax.scale.axes, rewrite(softmax.scale.value, from_memory), scale.index)
+    gone = {powers.out.name, softmax.scale.out.name}
+    kept = (m for m in group.members if m not in (powers, softmax.scale, shares))
     temps = tuple(t for t in group.temps if t.name not in gone)
     return replace(group, temps=temps, members=(*kept, stored, sums))

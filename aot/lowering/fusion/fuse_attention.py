@@ -38,15 +38,15 @@ def fuse_attention(steps: Steps, context: Context) -> None:
     links, places = _Links(steps), dict[int, Step | None]()
     constants = steps.constants()
     for step in steps.steps:
-        found = _neighbours(step, steps, links, context.target)
-        made = _joined(*found, constants) if found is not None else None
-        if found is None or made is None:
+        neighbours = _neighbours(step, steps, links, context.target)
+        group = _joined(*neighbours, constants) if neighbours is not None else None
+        if neighbours is None or group is None:
             continue
-        first, _, last = found
-        layers = tuple(dict.fromkeys(n for s in found for n in s.layers))
-        fused = Step((made,), layers, "+".join(dict.fromkeys(s.kind for s in found)))
+        first, _, last = neighbours
+        layers = tuple(dict.fromkeys(n for s in neighbours for n in s.layers))
+        fused = Step((group,), layers, "+".join(dict.fromkeys(s.kind for s in neighbours)))
         places |= {id(first): None, id(step): None, id(last): fused}
-        for s in found:
+        for s in neighbours:
             links.remove(s)
         links.add(fused)
         for b in (*first.writes(), *step.writes()):
@@ -185,10 +185,10 @@ def _filled(
     if len(columns) != 1 or x.index[columns[0]] != k or x.buffer.shape[columns[0]] != have:
         return None
     *rows, _ = temp.shape
-    made = dense(temp.name, *rows, n, space=temp.space, dtype=temp.dtype)
+    buffer = dense(temp.name, *rows, n, space=temp.space, dtype=temp.dtype)
     axes, behind = [a for a in rows if isinstance(a, Var)], Var("z", n - have)
-    zeros = Definition(made, (*axes, behind), Const(0.0, temp.dtype.compute), (*axes, behind + have))
-    return made, zeros, replace(d, value=rewrite(d.value, {e: x}))
+    zeros = Definition(buffer, (*axes, behind), Const(0.0, temp.dtype.compute), (*axes, behind + have))
+    return buffer, zeros, replace(d, value=rewrite(d.value, {e: x}))
 
 
 def _temporary(b: Buffer, axes: tuple[Var, ...], columns: tuple[int, ...], space: Space) -> Buffer:
@@ -202,8 +202,8 @@ def _rows_of(b: Buffer, rows: Group) -> tuple[int, ...] | None:
 
 
 def _sites(b: Buffer, rows: Group) -> list[tuple[Expr, ...]]:
-    found = [d.target for d in members(rows) if d.out.name == b.name]
-    return found + [x.index for d in members(rows) for x in loads(d.value, *d.index) if x.buffer.name == b.name]
+    values = [d.target for d in members(rows) if d.out.name == b.name]
+    return values + [x.index for d in members(rows) for x in loads(d.value, *d.index) if x.buffer.name == b.name]
 
 
 def _variables(index: tuple[Expr, ...], dims: tuple[int, ...] | None, d: Definition) -> tuple[Var, ...] | None:
@@ -213,8 +213,8 @@ def _variables(index: tuple[Expr, ...], dims: tuple[int, ...] | None, d: Definit
     """
     if dims is None:
         return None
-    found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
-    return found if len({*found}) == len(dims) else None
+    axes = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
+    return axes if len({*axes}) == len(dims) else None
 
 
 def _walks(rows: Group, b: Buffer, dims: tuple[int, ...], flat: Expr, axes: tuple[Var, ...]) -> bool:
@@ -234,8 +234,8 @@ def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], places: Places)
         inner = tuple(range(1, len(t.shape)))
         mine[t.name] = _temporary(t, axes, inner, t.space), inner
     change: dict[Expr, Expr] = {rows.axes[0]: flat}
-    made = tuple(_moved(d, change, axes, places | mine) for d in members(rows))
-    return Group(rows.name, axes, tuple(b for b, _ in mine.values()), made)
+    definitions = tuple(_moved(d, change, axes, places | mine) for d in members(rows))
+    return Group(rows.name, axes, tuple(b for b, _ in mine.values()), definitions)
 
 
 def _called_apart(d: Definition, walked: tuple[Var, ...], shared: tuple[Var, ...]) -> Definition:

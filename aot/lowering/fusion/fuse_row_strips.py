@@ -31,9 +31,9 @@ def fuse_row_strips(steps: Steps, context: Context) -> None:
     """Fuse expansion, windows and projection into one step each. Strides are final, and halos are there."""
     if context.target.near_l3:
         return
-    found = _Strips(steps, context.target)
+    strips = _Strips(steps, context.target)
     for step in list(steps.steps):
-        found.consider(step)
+        strips.consider(step)
 
 
 class _Strips:
@@ -58,10 +58,10 @@ class _Strips:
             producer, consumer = self._only(self.producers, x.buffer), self._only(self.consumers, b.out)
             if producer is None or buffer_bytes(x.buffer) <= self.target.l2 // 2:
                 continue
-            made = _group(_main(producer), b, x, _main(consumer) if consumer is not None else None)
-            if made is not None and self._pays(made):
+            group = _group(_main(producer), b, x, _main(consumer) if consumer is not None else None)
+            if group is not None and self._pays(group):
                 self._join(
-                    [producer, step, *([consumer] if consumer is not None and len(made.temps) > 1 else [])], made
+                    [producer, step, *([consumer] if consumer is not None and len(group.temps) > 1 else [])], group
                 )
                 return
 
@@ -79,13 +79,13 @@ class _Strips:
         window, rows = g.row_ranges[0], rows_of(g, self.target)
         return window.size - window.scale <= COSTS.max_strip_recompute * rows * window.scale
 
-    def _join(self, found: list[Step], made: Group) -> None:
-        *before, last = found
-        layers = tuple(dict.fromkeys(n for s in found for n in s.layers))
-        joined = Step((*last.works[:-1], made), layers, "+".join(dict.fromkeys(s.kind for s in found)))
+    def _join(self, steps: list[Step], group: Group) -> None:
+        *before, last = steps
+        layers = tuple(dict.fromkeys(n for s in steps for n in s.layers))
+        joined = Step((*last.works[:-1], group), layers, "+".join(dict.fromkeys(s.kind for s in steps)))
         gone = {id(s) for s in before}
         self.steps.steps = [joined if s is last else s for s in self.steps.steps if id(s) not in gone]
-        self.joined |= {id(s) for s in found}
+        self.joined |= {id(s) for s in steps}
         for b in (b for s in before for b in s.writes()):
             del self.steps.values[b.name]
 
@@ -178,9 +178,9 @@ def _load(d: Definition, b: Buffer) -> Load | None:
 
 def _axes(d: Definition, index: tuple[Expr, ...], dims: Sequence[int]) -> tuple[Var, ...] | None:
     """Return the axes that index these dimensions alone, one axis for each dimension; None if there are others."""
-    found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
+    axes = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
     others = variables(*(i for k, i in enumerate(index) if k not in dims))
-    return found if len({*found}) == len(dims) and others.isdisjoint(found) else None
+    return axes if len({*axes}) == len(dims) and others.isdisjoint(axes) else None
 
 
 def _down(d: Definition, x: Load, k: int) -> RowRange | None:

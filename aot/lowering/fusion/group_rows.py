@@ -97,10 +97,10 @@ class _Clusters:
 
     def _joins_divided(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
         """Match as `_joins`, after dividing an axis of which rows are a part: channels in groups."""
-        made = divided(d, loads(d.value)) if d.reduction is None else None
-        if made is None or not self._joins(cluster, step, made):
+        definition = divided(d, loads(d.value)) if d.reduction is None else None
+        if definition is None or not self._joins(cluster, step, definition):
             return False
-        step.works = (made,)
+        step.works = (definition,)
         self.components.renew(step)
         return True
 
@@ -131,20 +131,26 @@ class _Clusters:
         rows = cluster.rows[id(cluster.steps[0])]
         for x in loads(d.value):
             producer = self.producers.get(x.buffer.name)
-            made = producer.definition if producer is not None else None
-            if producer is None or made is None or made.reduction is not None or made.where or id(producer) in self.of:
+            definition = producer.definition if producer is not None else None
+            if (
+                producer is None
+                or definition is None
+                or definition.reduction is not None
+                or definition.where
+                or id(producer) in self.of
+            ):
                 continue
-            plain = all(isinstance(i, Var | Const) for i in (*x.index, *made.target))
-            if self.parts.get(made.out.name) != 1 or not plain:
+            plain = all(isinstance(i, Var | Const) for i in (*x.index, *definition.target))
+            if self.parts.get(definition.out.name) != 1 or not plain:
                 continue
             dims = [x.index.index(r) if r in x.index else -1 for r in rows]
-            theirs = tuple(made.target[k] for k in dims if k >= 0)
+            theirs = tuple(definition.target[k] for k in dims if k >= 0)
             if -1 in dims or not all(isinstance(i, Var) for i in theirs) or self._detour(cluster, producer):
                 continue
             self.components.merge(cluster.steps[0], producer)
             cluster.steps.insert(0, producer)
             cluster.rows[id(producer)] = tuple(i for i in theirs if isinstance(i, Var))
-            cluster.dims[made.out.name] = tuple(dims)
+            cluster.dims[definition.out.name] = tuple(dims)
             self.of[id(producer)] = cluster
 
     def _detour(self, cluster: _Cluster, step: Step) -> bool:
@@ -224,19 +230,19 @@ def _side_by_side(steps: Steps, cluster: _Cluster, innermost: dict[str, int]) ->
 def _innermost_dimensions(steps: Steps) -> dict[str, int]:
     """Return the innermost dimensions of products, and of values computed from them element by element."""
     constants = steps.constants()
-    found: dict[str, int] = {}
+    innermost_dimensions: dict[str, int] = {}
     for d in (step.definition for step in steps.steps):
         k: int | None = None
         if d is None or (d.reduction is not None and is_streaming(d, constants)):
             continue
         if d.reduction is not None:
             k = _lanes_lie(d, constants)
-        elif (x := next((x for x in loads(d.value) if x.buffer.name in found), None)) is not None:
-            terms = normal(x.index[found[x.buffer.name]], {}).terms
+        elif (x := next((x for x in loads(d.value) if x.buffer.name in innermost_dimensions), None)) is not None:
+            terms = normal(x.index[innermost_dimensions[x.buffer.name]], {}).terms
             k = next((dim_of(d.target, a, d.axes) for a in d.axes if terms.get(a) == 1), None)
         if k is not None:
-            found[d.out.name] = k
-    return found
+            innermost_dimensions[d.out.name] = k
+    return innermost_dimensions
 
 
 def _lanes_lie(d: Definition, constants: frozenset[str]) -> int | None:
@@ -295,8 +301,8 @@ class _Former:
                     temps[name] = temp
         if _row_bytes((t for t in temps.values() if t.space is not Space.ARENA), len(r)) > COSTS.row_temporary_bytes:
             return
-        made = without_tails(tuple(_on_row(s, cluster, r, temps) for s in cluster.steps), r, frozenset(own))
-        step = Step((Group("rows", r, tuple(temps.values()), made),), _layers(cluster), _kinds(cluster))
+        definitions = without_tails(tuple(_on_row(s, cluster, r, temps) for s in cluster.steps), r, frozenset(own))
+        step = Step((Group("rows", r, tuple(temps.values()), definitions),), _layers(cluster), _kinds(cluster))
         self._replace(cluster, step)
         for name in temps:
             del self.steps.values[name]

@@ -91,19 +91,19 @@ def _group(d: Definition, value: Expr, shared: _Shared, rest: tuple[Var, ...]) -
     r = Var("r", volume(a.extent for a in rest if a.extent is not None))
     change, lane = unravel(rest, r), shared.lane
     assert isinstance(lane.extent, int)
-    made: list[Definition] = []
+    definitions: list[Definition] = []
     kept: dict[Expr, Expr] = {}
     for e in shared.all():
         dtype = DType.I32 if e.dtype is DType.I64 and _small(e) else e.dtype
-        temp = dense(f"{d.out.name}.{len(made)}{LOCAL}", r, lane.extent, space=Space.STACK, dtype=dtype)
-        made.append(Definition(temp, (r, lane), rewrite(cast(e, dtype), change)))
+        temp = dense(f"{d.out.name}.{len(definitions)}{LOCAL}", r, lane.extent, space=Space.STACK, dtype=dtype)
+        definitions.append(Definition(temp, (r, lane), rewrite(cast(e, dtype), change)))
         kept[e] = cast(temp[r, lane], e.dtype)
-    if sum(lane.extent * m.out.dtype.compute.bytes for m in made) > COSTS.row_temporary_bytes:
+    if sum(lane.extent * m.out.dtype.compute.bytes for m in definitions) > COSTS.row_temporary_bytes:
         return None
     last = rewrite(rewrite(value, kept), change)
     index = tuple(normal(rewrite(i, change), {}).expr() for i in d.target)
-    made.append(Definition(d.out, (r, shared.axis, lane), last, index))
-    return Group("shared", (r,), tuple(m.out for m in made[:-1]), tuple(made))
+    definitions.append(Definition(d.out, (r, shared.axis, lane), last, index))
+    return Group("shared", (r,), tuple(m.out for m in definitions[:-1]), tuple(definitions))
 
 
 def _atoms(e: Expr) -> Iterator[Expr]:

@@ -123,11 +123,11 @@ def _takes(producer: Step, function: _Function, steps: Steps) -> bool:
         return False
     *before, last = producer.works
     source = function.load.buffer
-    found = [d for d in members(last) if d.out.name == source.name]
+    definitions = [d for d in members(last) if d.out.name == source.name]
     others = [d for w in before for d in members(w) if d.out.name == source.name and variables(d.value)]
-    if len(found) != 1 or others or not _lies_alone(steps.values[source.name]):
+    if len(definitions) != 1 or others or not _lies_alone(steps.values[source.name]):
         return False
-    (d,) = found
+    (d,) = definitions
     if d.where or d.out.dtype is not d.value.dtype or not _is_whole(d):
         return False
     beside, own = _result(d, function), store(d)
@@ -162,8 +162,8 @@ def _with(work: Work, function: _Function) -> Work:
     """Return a work with the function as a result of the definition that computes its operand."""
     match work:
         case Group():
-            made = tuple(_with(m, function) for m in work.members)
-            return replace(work, members=tuple(m for m in made if isinstance(m, Definition | Group)))
+            works = tuple(_with(m, function) for m in work.members)
+            return replace(work, members=tuple(m for m in works if isinstance(m, Definition | Group)))
         case Definition() if work.out.name == function.load.buffer.name:
             return replace(work, results=(*work.results, _result(work, function)))
         case _:

@@ -26,9 +26,9 @@ def split_quotient_axes(steps: Steps, _context: Context) -> None:
     for step in steps.steps:
         d = step.definition
         if d is not None and not d.where:
-            made = _split(d) if d.reduction is not None else _repeated(d)
-            if made is not None:
-                step.works = (made,)
+            definition = _split(d) if d.reduction is not None else _repeated(d)
+            if definition is not None:
+                step.works = (definition,)
 
 
 def _repeated(d: Definition) -> Definition | None:
@@ -40,15 +40,15 @@ def _repeated(d: Definition) -> Definition | None:
 
 def _split(d: Definition) -> Definition | None:
     assert d.reduction is not None
-    made = divided(d, loads(d.reduction.body))
-    if made is None:
+    definition = divided(d, loads(d.reduction.body))
+    if definition is None:
         return None
-    kept = [a for a in d.axes if a in made.axes]
-    parts = [a for a in made.axes if a not in kept]
+    kept = [a for a in d.axes if a in definition.axes]
+    parts = [a for a in definition.axes if a not in kept]
     quotients, rests = parts[: len(parts) // 2], parts[len(parts) // 2 :]
-    if not all(isinstance(a.extent, int) for a in rests) or not _moves_evenly(made, quotients):
+    if not all(isinstance(a.extent, int) for a in rests) or not _moves_evenly(definition, quotients):
         return None
-    return _merged(made, [a for a in kept if _is_channel(made, a, rests)], rests)
+    return _merged(definition, [a for a in kept if _is_channel(definition, a, rests)], rests)
 
 
 def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
@@ -72,14 +72,14 @@ def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
 
 def _step(sites: Sequence[Load], a: Var) -> Size:
     """Return the one divisor of `a` in all these accesses; 0 if there are several."""
-    found = {
+    values = {
         q.args[1]
         for x in sites
         for i in x.index
         for q in walk(normal(i, {}).expr())
         if isinstance(q, Prim) and q.fn == "floordiv" and normal(q.args[0], {}).terms == {a: 1}
     }
-    step: Expr = found.pop() if len(found) == 1 else Const(0)
+    step: Expr = values.pop() if len(values) == 1 else Const(0)
     if isinstance(step, Const):
         return int(step.value) if step.value > 1 and _part(a, int(step.value)) is not None else 0
     return step if isinstance(step, Var) and _part(a, step) is not None else 0
@@ -93,8 +93,8 @@ def _part(a: Var, step: Size) -> Size | None:
     part = normal(size.expr() // step, {})
     if normal(part.expr() * step, {}).key != size.key:
         return None
-    found = part.expr()
-    return int(found.value) if isinstance(found, Const) else found
+    expr = part.expr()
+    return int(expr.value) if isinstance(expr, Const) else expr
 
 
 def _moves_evenly(d: Definition, quotients: list[Var]) -> bool:
@@ -120,8 +120,8 @@ def _is_channel(d: Definition, a: Var, rests: list[Var]) -> bool:
 def _move_together(d: Definition, rests: list[Var]) -> bool:
     """True if each operand moves with all remainders or with none, so that one axis can replace them."""
     assert d.reduction is not None
-    found = [variables(*x.index) & {*rests} for x in loads(d.reduction.body)]
-    return all(len(v) in (0, len(rests)) for v in found)
+    axes = [variables(*x.index) & {*rests} for x in loads(d.reduction.body)]
+    return all(len(v) in (0, len(rests)) for v in axes)
 
 
 def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:

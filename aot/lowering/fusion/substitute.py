@@ -12,9 +12,9 @@ from aot.codegen.ir.loops import Expr, Load, Space, Var
 from aot.codegen.ir.traverse import Change
 
 
-def substitution(made: Definition) -> Change:
-    """Return the rewrite of loads from the output of `made` to its value at that index."""
-    name = made.out.name
+def substitution(definition: Definition) -> Change:
+    """Return the rewrite of loads from the output of `definition` to its value at that index."""
+    name = definition.out.name
 
     def change(e: Expr) -> Expr | None:
         if name not in loaded_names(e):
@@ -23,18 +23,18 @@ def substitution(made: Definition) -> Change:
             return None
         index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index
         axes: dict[Expr, Expr] = {
-            a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var) and a is not i and a != i
+            a: i for a, i in zip(definition.target, index, strict=True) if isinstance(a, Var) and a is not i and a != i
         }
-        return simplified(rewrite(made.value, axes) if axes else made.value)
+        return simplified(rewrite(definition.value, axes) if axes else definition.value)
 
     return change
 
 
 def simplified(e: Expr) -> Expr:
     """Bring the indices of loads into normal form."""
-    found = rewrite(e, _normalised)
-    found.has_plain_indices = True  # expressions grow by merging: each part is visited once
-    return found
+    result = rewrite(e, _normalised)
+    result.has_plain_indices = True  # expressions grow by merging: each part is visited once
+    return result
 
 
 def _normalised(x: Expr) -> Expr | None:

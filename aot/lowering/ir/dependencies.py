@@ -43,15 +43,15 @@ class Producers:
 
     def producers(self, step: Step) -> list[Step]:
         """Return the producers of the values that `step` reads, without itself."""
-        found: dict[int, Step] = {}
+        steps: dict[int, Step] = {}
         for load in step.reads():
             made = self.of.get(load.buffer.name, [])
             for producer in made if len(made) <= 1 else self._parts_of(load.buffer.name).near(load):
                 if producer is not step and (len(made) == 1 or overlaps(load, producer, self.is_known)):
-                    found[id(producer)] = producer
+                    steps[id(producer)] = producer
         if self.setters or self.checks:
-            found |= {id(s): s for s in self._before_symbols(step) if s is not step}
-        return list(found.values())
+            steps |= {id(s): s for s in self._before_symbols(step) if s is not step}
+        return list(steps.values())
 
     def _parts_of(self, name: str) -> PartIndex:
         if name not in self._parts:
@@ -104,8 +104,8 @@ class PartIndex:
             return self.producers
         low, high = bounds(normal(load.index[self.dim], {}))
         first, last = bisect_left(self.highs, low), bisect_right(self.lows, high)
-        found = [s for part in self.parts[first:last] for s in part]
-        return sorted(found, key=lambda s: self.places[id(s)])
+        steps = [s for part in self.parts[first:last] for s in part]
+        return sorted(steps, key=lambda s: self.places[id(s)])
 
     def replace(self, old: Step, new: list[Step]) -> bool:
         """Register `new` as the producers of the part that `old` wrote; False if they write outside of it.

@@ -94,8 +94,8 @@ class Prover:
     def unproven(self, works: Sequence[Work]) -> list[Obligation]:
         """Return the unproven goals of works that run after the rules of the steps and those given to `check`."""
         self._begin(works)
-        found = [o for w in works for o in self.work(w, ProofScope(partial(self._of, w)))]
-        return [o for o in self.trusting(found, works) if o.proof is Proof.UNKNOWN] if found else []
+        obligations = [o for w in works for o in self.work(w, ProofScope(partial(self._of, w)))]
+        return [o for o in self.trusting(obligations, works) if o.proof is Proof.UNKNOWN] if obligations else []
 
     def _begin(self, works: Sequence[Work]) -> None:
         self._works, self._counters = works, None
@@ -109,9 +109,9 @@ class Prover:
         `aot.lowering.define.growing_variables` keeps room, sizes and the rows that move in step, and no expression has
         its bound.
         """
-        found, works = list(obligations), list(works)
-        if all(o.proof is not Proof.UNKNOWN for o in found):
-            return found
+        results, works = list(obligations), list(works)
+        if all(o.proof is not Proof.UNKNOWN for o in results):
+            return results
         given = self._written_before(works)
         counters, kept = Counters(works, (), given), Counters(works, self.kept, given)
 
@@ -120,7 +120,7 @@ class Prover:
                 return kept.make_or_clamp(o.index)
             return o.has_loads and counters.make(o.index)
 
-        return [replace(o, proof=Proof.TRUSTED) if o.proof is Proof.UNKNOWN and is_trusted(o) else o for o in found]
+        return [replace(o, proof=Proof.TRUSTED) if o.proof is Proof.UNKNOWN and is_trusted(o) else o for o in results]
 
     def _grows(self, buffer: Buffer) -> bool:
         """True if a buffer is in a state whose sizes vary."""
@@ -146,15 +146,15 @@ class Prover:
         while not (more := variables(*(meaning[v] for v in used if v in meaning))) <= used:
             used |= more
         facts = self._known(frozenset())
-        found: list[Least] = []
+        results: list[Least] = []
         for v in [v for v in self._least if v in used]:
             goal = self._least.pop(v)
             proof = Proof.CHECKED if facts.proves(goal) else Proof.UNKNOWN
-            found.append(Least(self.layers, v, meaning[v], Proof.PROVED if plain and plain.proves(goal) else proof))
-        for o in found:
+            results.append(Least(self.layers, v, meaning[v], Proof.PROVED if plain and plain.proves(goal) else proof))
+        for o in results:
             self._shown.add(o.name)
             self.check(o.rule)
-        return found
+        return results
 
     def check(self, rule: SizeConstraint) -> None:
         """Learn a rule that is tested before the works that follow, and that have its late sizes, run."""
@@ -425,10 +425,10 @@ def _has_loads(place: Expr) -> bool:
 
 def _loads_of(place: Expr) -> tuple[Load, ...]:
     """Return the loads in an expression and in the ends of loops that decide it."""
-    found = variables(place)
-    while not (more := variables(*(v.extent for v in found if isinstance(v.extent, Expr)))) <= found:
-        found |= more
-    ends = sorted(found, key=lambda v: v.name)
+    axes = variables(place)
+    while not (more := variables(*(v.extent for v in axes if isinstance(v.extent, Expr)))) <= axes:
+        axes |= more
+    ends = sorted(axes, key=lambda v: v.name)
     return loads(place, *(v.extent for v in ends if isinstance(v.extent, Expr)))
 
 

@@ -60,8 +60,8 @@ class ProofScope:
                     loads(var.extent) or self.env.keys() & variables(var.extent)
                 ):
                     return self.inside(var)
-                made = replace(var, extent=_as_now(self.value_of(var.extent), var, body))
-                return replace(self.inside(made), env={**self.env, var: Affine({made: 1})})
+                axis = replace(var, extent=_as_now(self.value_of(var.extent), var, body))
+                return replace(self.inside(axis), env={**self.env, var: Affine({axis: 1})})
             case Let(var, value, body):
                 return replace(self, env={**self.env, var: normal(_as_now(self.value_of(value), var, body), {})})
             case _:
@@ -80,15 +80,15 @@ class ProofScope:
         known: dict[Expr, Expr] = {v: a.expr() for v, a in self.env.items()}
         condition = rewrite(condition, known) if known else condition
         names = {b.name for b in stored}
-        found = conditions(condition, holds)
-        return self.guarded([f for f in found if all(x.buffer.name not in names for x in loads(f.expr()))])
+        indices = conditions(condition, holds)
+        return self.guarded([f for f in indices if all(x.buffer.name not in names for x in loads(f.expr()))])
 
     def residue(self, goals: Sequence[Affine]) -> tuple[Affine, ...]:
         """Return the least values of the goals as sums of sizes, if they are in loops alone."""
         if self.has_guards:
             return ()
-        found = [self.checked.residue(g) for g in goals]
-        return tuple(f for f in found if f is not None) if None not in found else ()
+        indices = [self.checked.residue(g) for g in goals]
+        return tuple(f for f in indices if f is not None) if None not in indices else ()
 
 
 def _as_now(e: Expr, name: Var, body: tuple[Stmt, ...]) -> Expr:

@@ -17,18 +17,18 @@ _MAX_SHIFT = 8  # of a size in a rule of broadcasting: more is not searched for
 def facts_of(rule: SizeConstraint) -> list[Affine]:
     """Return affine facts that follow from a rule."""
     one, other = (as_expr(s, DType.I64) for s in (rule.one, rule.other))
-    found = [normal(one - other, {}), normal(other - one, {})]
+    facts = [normal(one - other, {}), normal(other - one, {})]
     if either_of(rule):
         return []  # of a product, which is no linear fact
     for a, b in ((one, other), (other, one)):
         match a:
             case Prim("max", (x, y), DType.I64):
-                found += [normal(b - x, {}), normal(b - y, {})]
+                facts += [normal(b - x, {}), normal(b - y, {})]
             case Prim("min", (x, y), DType.I64):
-                found += [normal(x - b, {}), normal(y - b, {})]
+                facts += [normal(x - b, {}), normal(y - b, {})]
             case _:
                 pass
-    return found
+    return facts
 
 
 def either_of(rule: SizeConstraint) -> list[Either]:

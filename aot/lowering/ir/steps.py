@@ -247,16 +247,16 @@ def indices(shape: Shape) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
 @by_identity(1 << 12, "known_sizes")
 def sizes_of(work: Work) -> frozenset[Var]:
     """Return the variables of a work that are no axes: sizes known at run time only, and axes bound by statements."""
-    found: set[Var] = set()
+    axes: set[Var] = set()
     for d in members(work):
         extents = [a.extent for a in d.axes] + [a.extent for a in (d.reduction.axes if d.reduction else ())]
-        found |= _variables(*(n for n in extents if n is not None))
-    found |= variables(*expressions(work))
+        axes |= _variables(*(n for n in extents if n is not None))
+    axes |= variables(*expressions(work))
     if isinstance(work, tuple):
-        found |= free(work)
+        axes |= free(work)
     for b in (*writes(work), *local(work), *(x.buffer for x in reads(work))):
-        found |= _sizes_of_buffer(b)
-    return frozenset(found)
+        axes |= _sizes_of_buffer(b)
+    return frozenset(axes)
 
 
 @by_identity(1 << 12, "known_sizes")

@@ -49,12 +49,12 @@ class Sizes:
 
     def copy(self) -> Sizes:
         """Return the same names; those that are added later are its own."""
-        made = Sizes()
-        made.meaning, made.late, made.facts = dict(self.meaning), dict(self.late), dict(self.facts)
-        made.taken = self.taken
-        made._alike = {size: dict(others) for size, others in self._alike.items()}
-        made._names, made._made_of = dict(self._names), dict(self._made_of)
-        return made
+        sizes = Sizes()
+        sizes.meaning, sizes.late, sizes.facts = dict(self.meaning), dict(self.late), dict(self.facts)
+        sizes.taken = self.taken
+        sizes._alike = {size: dict(others) for size, others in self._alike.items()}
+        sizes._names, sizes._made_of = dict(self._names), dict(self._made_of)
+        return sizes
 
     def of(self, dim: Dim, is_size: bool = False) -> Dim:
         """Return `dim` in normal form: sums of products of symbols and named sizes.
@@ -65,8 +65,8 @@ class Sizes:
             return dim
         if is_size and isinstance(dim, Prim) and dim.fn not in PLAIN:
             return self.name(dim, is_size=True)
-        found = normal(rewrite(dim, self._named), {}).expr()
-        return int(found.value) if isinstance(found, Const) else found
+        expr = normal(rewrite(dim, self._named), {}).expr()
+        return int(expr.value) if isinstance(expr, Const) else expr
 
     def shape(self, dims: Shape) -> Shape:
         return tuple(self.of(d, is_size=True) for d in dims)
@@ -77,10 +77,10 @@ class Sizes:
     def value(self, value: Array | None) -> Array | None:
         if value is None or value.dtype != object:
             return value
-        made = np.empty(value.shape, object)
+        result = np.empty(value.shape, object)
         for at, d in np.ndenumerate(value):
-            made[at] = self.of(d)
-        return made
+            result[at] = self.of(d)
+        return result
 
     def name(self, meaning: Expr, is_size: bool = False) -> Var:
         """Return the name of a number; equal numbers have one.
@@ -94,16 +94,16 @@ class Sizes:
             # a dimension made of input sizes alone is not negative, whatever its range says: rules check it
             least = max(least, 0) if is_size and not self.is_late(meaning) else least
             usual = max(typical(meaning), LEFT if isinstance(meaning, Prim) and meaning.fn == "floordiv" else 1)
-            made = Var(self._unused("s"), extent, least, usual)
-            self._names[meaning] = made
-            self.meaning[made] = meaning
+            axis = Var(self._unused("s"), extent, least, usual)
+            self._names[meaning] = axis
+            self.meaning[axis] = meaning
         return self._names[meaning]
 
     def add(self, meaning: Expr, stem: str) -> Var:
         """Name an address in memory. Nothing else is known of it, so that equal layers have equal kernels."""
-        made = Var(self._unused(stem), None, 0)
-        self.meaning[made] = meaning
-        return made
+        axis = Var(self._unused(stem), None, 0)
+        self.meaning[axis] = meaning
+        return axis
 
     def _unused(self, stem: str) -> str:
         name = f"{stem}{len(self.meaning)}"

@@ -113,15 +113,15 @@ def _is_reshaped(sites: list[Site]) -> bool:
 
 def _sites(steps: Steps) -> dict[str, list[Site]]:
     """Return the accesses of each value, by its name."""
-    found: dict[str, list[Site]] = {}
+    sites: dict[str, list[Site]] = {}
     for step in steps.steps:
         for work in step.works:
             rows = work.axes if isinstance(work, Group) else ()
             for d in members(work):
                 for x in loads(d.value, *d.index):
-                    found.setdefault(x.buffer.name, []).append(Site(d, x.index, rows))
-                found.setdefault(d.out.name, []).append(Site(d, d.target, rows))
-    return found
+                    sites.setdefault(x.buffer.name, []).append(Site(d, x.index, rows))
+                sites.setdefault(d.out.name, []).append(Site(d, d.target, rows))
+    return sites
 
 
 def _unevenness(b: Buffer, sites: list[Site]) -> float:

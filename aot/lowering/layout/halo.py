@@ -86,9 +86,9 @@ def _padded_loads(work: Work) -> Iterator[tuple[_Padded, frozenset[int], int]]:
     for part in (*members(work),) or (work,):
         windows = dict(_windows(part)) if isinstance(part, Definition) else {}
         times = typical(points(part)) if isinstance(part, Definition) else 1
-        found = list(walk(*expressions(part)))
-        inner = {e.args[2] for e in found if isinstance(e, Prim) and e.fn == "within"}
-        for e in found:
+        values = list(walk(*expressions(part)))
+        inner = {e.args[2] for e in values if isinstance(e, Prim) and e.fn == "within"}
+        for e in values:
             padded = _padded(e) if e not in inner else None
             if padded is not None:
                 yield padded, windows.get(e, frozenset()), times
@@ -175,26 +175,26 @@ def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
         sides, mine = _sides(padded, steps), halo[padded.load.buffer.name]
         if sides is None or mine.fill != padded.fill:
             return None
-        made: Expr = Load(padded.load.buffer, tuple(rewrite(i, change) for i in padded.load.index))
+        result: Expr = Load(padded.load.buffer, tuple(rewrite(i, change) for i in padded.load.index))
         for index, bound in reversed(padded.asked):
             k = _dimension(padded, index)
             if k is None or any(a < b for a, b in zip(mine.sides[k], sides[k], strict=True)):
-                made = prim("within", rewrite(index, change), bound, made, padded.fill)
-        return made
+                result = prim("within", rewrite(index, change), bound, result, padded.fill)
+        return result
 
     return rewrite_work(work, change)
 
 
 def borders(b: Buffer, halo: Halo) -> tuple[Definition, ...]:
     """Return the definitions that fill the halo: two sides of each dimension, with the corners to later dimensions."""
-    made: list[Definition] = []
+    definitions: list[Definition] = []
     value = halo.fill
     fill = value if isinstance(value, Expr) else Const(value if b.dtype.is_float else int(value), b.dtype.compute)
     for k, sides in enumerate(halo.sides):
         for start, size in ((-sides[0], sides[0]), (b.shape[k], sides[1])):
             if size:
-                made.append(_side(b, halo, k, start, size, fill))
-    return tuple(made)
+                definitions.append(_side(b, halo, k, start, size, fill))
+    return tuple(definitions)
 
 
 def _side(b: Buffer, halo: Halo, k: int, start: Size, size: int, fill: Expr) -> Definition:

@@ -68,14 +68,14 @@ def _across(d: Definition, constants: frozenset[str]) -> set[str]:
 
 def _copy(steps: Steps, value: Value) -> None:
     b = value.buffer
-    made = replace(b, name=steps.unused(f"{b.name}.copy"))
-    steps.values[made.name] = Value(made, MemoryRegion.ARENA)
+    buffer = replace(b, name=steps.unused(f"{b.name}.copy"))
+    steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA)
     for step in steps.steps:
-        step.works = tuple(rewrite_work(w, move_loads({b.name: made})) for w in step.works)
+        step.works = tuple(rewrite_work(w, move_loads({b.name: buffer})) for w in step.works)
     axes = tuple(Var(f"d{k}", n) for k, n in enumerate(b.shape) if n != 1)
     left = iter(axes)
     index = tuple(Const(0) if n == 1 else next(left) for n in b.shape)
-    steps.steps.insert(0, Step((Definition(made, axes, Load(b, index), index),), (b.name,), "Parameter"))
+    steps.steps.insert(0, Step((Definition(buffer, axes, Load(b, index), index),), (b.name,), "Parameter"))
 
 
 def copy_keys(steps: Steps, votes: Votes) -> bool:

@@ -95,8 +95,8 @@ def _read(step: Step, target: Target, constants: frozenset[str]) -> Iterator[Col
         work, plan = pairs.pop()
         if not isinstance(work, Definition):
             pairs += zip(work.members, plan.members, strict=True)
-        elif (found := _columns(work, plan, target)) is not None:
-            yield found
+        elif (columns := _columns(work, plan, target)) is not None:
+            yield columns
 
 
 def _columns(d: Definition, plan: Schedule, target: Target) -> Columns | None:

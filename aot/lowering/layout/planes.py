@@ -25,14 +25,14 @@ def plane_columns(steps: Steps, reductions: list[Definition], constants: frozens
     Data whose producer writes every other column, as transposed convolutions do, stay as they are: its stores would be
     scattered. Groups write tiles of neighbours.
     """
-    made = [w for step in steps.steps for w in step.works if isinstance(w, Definition)]
-    scattered = {d.out.name for d in made if d.target and not isinstance(d.target[-1], Var | Const)}
-    found: dict[int, Var] = {}
+    definitions = [w for step in steps.steps for w in step.works if isinstance(w, Definition)]
+    scattered = {d.out.name for d in definitions if d.target and not isinstance(d.target[-1], Var | Const)}
+    axes: dict[int, Var] = {}
     for d in reductions:
         column = _column(d, constants)
         if column is not None and scattered.isdisjoint(x.buffer.name for x in memory_of(d)):
-            found[id(d)] = column
-    return found
+            axes[id(d)] = column
+    return axes
 
 
 def _column(d: Definition, constants: frozenset[str]) -> Var | None:

@@ -32,9 +32,9 @@ _Sites = list[tuple[Buffer, list[tuple[int, Var]]]]
 def votes_of(steps: Steps) -> Votes:
     """Return the votes of all definitions of a block, by the names of values and their dimensions."""
     votes: Votes = {}
-    found = [d for step in steps.steps for work in step.works for d in members(work)]
-    plain = [_sites(d, steps) for d in found if d.reduction is None]
-    reductions = [d for d in found if d.reduction is not None]
+    definitions = [d for step in steps.steps for work in step.works for d in members(work)]
+    plain = [_sites(d, steps) for d in definitions if d.reduction is None]
+    reductions = [d for d in definitions if d.reduction is not None]
     constants = steps.constants()
     columns = plane_columns(steps, reductions, constants)
     lanes = {id(d): lane_candidates(d, steps, constants) for d in reductions}

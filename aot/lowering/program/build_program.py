@@ -244,15 +244,15 @@ class ProgramBuilder:
                 )
                 for n in self.graph.parameters
             )
-        found: list[Tensor] = []
+        tensors: list[Tensor] = []
         for node in self.graph.results:
             port = node.source(0)
             sizes = self.steps.sizes
             most = sizes.most(sizes.of(volume(port.shape))) if any(map(sizes.is_late, port.shape)) else None
             string = self.graph.strings.get(node.id, "")
             name, names = result_name(node), result_names(node)
-            found.append(Tensor(name, names, port.type.dtype, port.shape, most, string))
-        return tuple(found)
+            tensors.append(Tensor(name, names, port.type.dtype, port.shape, most, string))
+        return tuple(tensors)
 
     def _default(self, node: Node) -> int | None:
         """Return the offset in the weights of an optional input's default value; None for other inputs."""
@@ -322,8 +322,8 @@ class ProgramBuilder:
         self, works: tuple[Work, ...], roles: dict[str, str], constants: frozenset[str], given: Schedule | None
     ) -> tuple[Schedule, ...]:
         chosen, several = works if given is None else works[:-1], len(works) > 1
-        found = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
-        return found if given is None else (*found, with_roles(given, roles))
+        schedules = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
+        return schedules if given is None else (*schedules, with_roles(given, roles))
 
     def _at_origins(
         self, works: tuple[Work, ...], schedules: tuple[Schedule, ...]
@@ -340,12 +340,12 @@ class ProgramBuilder:
         reading = [(part, given) for part, given in self._parts() if reads_later_part(part)]
         if len(reading) < MANY_CALLS:
             return frozenset()
-        found = Counter[tuple[Work, ...]]()
+        counter = Counter[tuple[Work, ...]]()
         for part, given in reading:
             works, roles, constants, _, _ = self._canonical(part, given)
             schedules = self._schedules(works, roles, constants, given)
-            found[_inputs_at_origins(works, schedules)[0]] += 1
-        return frozenset(works for works, calls in found.items() if calls >= MANY_CALLS)
+            counter[_inputs_at_origins(works, schedules)[0]] += 1
+        return frozenset(works for works, calls in counter.items() if calls >= MANY_CALLS)
 
     def _parts(self) -> list[tuple[tuple[Work, ...], Schedule | None]]:
         """Return the works of each kernel's call, with the schedule that a pass gave them."""
@@ -361,7 +361,7 @@ class ProgramBuilder:
         parts = self._parts()
         gathered = {name for part, _ in parts for work in part for name in gathered_rows(work)}
         fixed = {n for n in gathered if self.steps.values[n].region is MemoryRegion.CONSTANT}
-        found: dict[str, Pack] = {}
+        packed_tables: dict[str, Pack] = {}
         for part, given in parts:
             shared = fixed & {x.buffer.name for w in part for x in reads(w)} - {
                 n for w in part for n in gathered_rows(w)
@@ -370,15 +370,15 @@ class ProgramBuilder:
                 continue
             works, roles, constants, _, _ = self._canonical(part, given)
             packs = {p.operand: p for s in self._schedules(works, roles, constants, given) for p in all_packs(s)}
-            found |= {name: packs[roles[name]] for name in shared if roles[name] in packs}
-        return found
+            packed_tables |= {name: packs[roles[name]] for name in shared if roles[name] in packs}
+        return packed_tables
 
     def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:
         """Return the symbols that the kernel reads, in the program's order."""
-        found = [v for v in frozenset[Var]().union(*map(sizes_of, works)) if self.steps.is_known(v)]
-        if not all(v in self._places for v in found):  # more sizes have been named
+        axes = [v for v in frozenset[Var]().union(*map(sizes_of, works)) if self.steps.is_known(v)]
+        if not all(v in self._places for v in axes):  # more sizes have been named
             self._places = {v: n for n, v in reversed(list(enumerate(self.steps.known())))}
-        return tuple(sorted(found, key=lambda v: self._places[v]))
+        return tuple(sorted(axes, key=lambda v: self._places[v]))
 
     def _kernel(
         self,
@@ -425,8 +425,8 @@ class ProgramBuilder:
 
         A border beside other work is one unit, since more would crowd out those that take time.
         """
-        found = self.pick(work, self.target, constants)
-        return replace(found, parallel=None) if together and stores_one_value(work) else found
+        schedule = self.pick(work, self.target, constants)
+        return replace(schedule, parallel=None) if together and stores_one_value(work) else schedule
 
     def _fetching(self, s: Schedule) -> Schedule:
         """Drop streaming prefetches where the weights exceed half of L3: from memory they arrive later with them."""
@@ -463,12 +463,16 @@ def _inputs_at_origins(
 
 def _kernel_works(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
     """Return works that run as one kernel: definitions of halos with those of their values; statements alone."""
-    made: list[tuple[Work, ...]] = []
+    kernel_works: list[tuple[Work, ...]] = []
     for work in works:
-        if made and isinstance(work, Definition | Group) and all(isinstance(w, Definition | Group) for w in made[-1]):
-            before = {b.name for w in made[-1] for b in writes(w)}
+        if (
+            kernel_works
+            and isinstance(work, Definition | Group)
+            and all(isinstance(w, Definition | Group) for w in kernel_works[-1])
+        ):
+            before = {b.name for w in kernel_works[-1] for b in writes(w)}
             if not before & {x.buffer.name for x in reads(work)}:
-                made[-1] = (*made[-1], work)
+                kernel_works[-1] = (*kernel_works[-1], work)
                 continue
-        made.append((work,))
-    return made
+        kernel_works.append((work,))
+    return kernel_works

@@ -47,9 +47,9 @@ class Weights:
         return self._known[digest]
 
     def _append(self, block: ConstantBlock) -> ConstantBlock:
-        made = replace(block, offset=self.size)
-        self.size += -(-max(made.nbytes, 1) // ALIGN) * ALIGN
-        return made
+        constant_block = replace(block, offset=self.size)
+        self.size += -(-max(constant_block.nbytes, 1) // ALIGN) * ALIGN
+        return constant_block
 
 
 class Constants:

@@ -106,19 +106,19 @@ def at_origins(
     Equal works that write other parts are then equal. `inputs`: buffers of which a part is read, which are moved, too.
     Returns the elements by which each buffer has moved.
     """
-    found = _parts(works, inputs)
-    if not found:
+    parts = _parts(works, inputs)
+    if not parts:
         return works, {}
 
     def moved(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and e.buffer in found:
-            return Load(found[e.buffer].buffer, found[e.buffer].index(tuple(rewrite(i, moved) for i in e.index)))
+        if isinstance(e, Load) and e.buffer in parts:
+            return Load(parts[e.buffer].buffer, parts[e.buffer].index(tuple(rewrite(i, moved) for i in e.index)))
         return None
 
-    made = tuple(_moved(w, found) for w in works)
-    if not inputs.isdisjoint(b.name for b in found):
+    made = tuple(_moved(w, parts) for w in works)
+    if not inputs.isdisjoint(b.name for b in parts):
         made = tuple(rewrite_work(w, moved) for w in made)
-    return made, {b.name: part.elements for b, part in found.items()}
+    return made, {b.name: part.elements for b, part in parts.items()}
 
 
 def reads_later_part(works: tuple[Work, ...]) -> bool:
@@ -184,8 +184,8 @@ def _moved(work: Work, parts: dict[Buffer, _Part]) -> Work:
     """Return a work that writes parts in place of the buffers that hold them."""
     match work:
         case Group():
-            made = tuple(_moved(m, parts) for m in work.members)
-            return replace(work, members=tuple(m for m in made if isinstance(m, Definition | Group)))
+            works = tuple(_moved(m, parts) for m in work.members)
+            return replace(work, members=tuple(m for m in works if isinstance(m, Definition | Group)))
         case Definition():
             results = tuple(
                 replace(r, out=parts[r.out].buffer, index=parts[r.out].index(r.index)) if r.out in parts else r

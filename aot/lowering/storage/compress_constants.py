@@ -128,7 +128,7 @@ def _level(codes: DType, byte: Expr, element: Expr | None) -> Expr:
 def compress_constants(steps: Steps, context: Context) -> None:
     """Compress f32 constants with few loads of each element (`COSTS.memory_bound_loads`); small weights: with any."""
     uses, fixed, along = uses_of(steps, _lower_bound), moving(steps), _summed(steps)
-    made: dict[str, _Compressed] = {}
+    compressed: dict[str, _Compressed] = {}
     for name, value in list(steps.values.items()):
         often = uses.get(name, 0)
         if name in fixed or not (often <= COSTS.memory_bound_loads or (context.small_weights and often < np.inf)):
@@ -137,14 +137,14 @@ def compress_constants(steps: Steps, context: Context) -> None:
         if value.data is not None:
             release(value.data)
         if found is not None:
-            made[name] = found
-    if not made:
+            compressed[name] = found
+    if not compressed:
         return
 
-    change = partial(_read, made)
+    change = partial(_read, compressed)
     for block in steps.blocks():
         for step in block.steps:
-            if any(x.buffer.name in made for x in step.reads()):
+            if any(x.buffer.name in compressed for x in step.reads()):
                 step.works = tuple(rewrite_work(w, change) for w in step.works)
 
 
@@ -153,19 +153,19 @@ def _lower_bound(size: Size) -> int:
     return typical(size if isinstance(size, int) else rewrite(size, {v: Const(max(v.low, 1)) for v in variables(size)}))
 
 
-def _read(made: dict[str, _Compressed], e: Expr) -> Expr | None:
+def _read(compressed: dict[str, _Compressed], e: Expr) -> Expr | None:
     """Replace loads of compressed constants by conversions of their bytes, and move factors out of sums."""
-    change = partial(_read, made)
+    change = partial(_read, compressed)
     match e:
         case Reduce("add", axes, Prim("mul", (a, b)), init):
-            pairs = ((x, w) for x, w in ((a, b), (b, a)) if isinstance(w, Load) and w.buffer.name in made)
+            pairs = ((x, w) for x, w in ((a, b), (b, a)) if isinstance(w, Load) and w.buffer.name in compressed)
             x, w = next(pairs, (None, None))
             if x is None or w is None:
                 return None
-            total = _product(made[w.buffer.name], axes, rewrite(x, change), w.index)
+            total = _product(compressed[w.buffer.name], axes, rewrite(x, change), w.index)
             return total if init is None or total is None else total + rewrite(init, change)
-        case Load(buffer, index) if buffer.name in made:
-            c, index = made[buffer.name], tuple(rewrite(i, change) for i in index)
+        case Load(buffer, index) if buffer.name in compressed:
+            c, index = compressed[buffer.name], tuple(rewrite(i, change) for i in index)
             places = c.places(index)
             return c.number(places) * c.scale(places)
         case _:
@@ -190,12 +190,12 @@ def _product(c: _Compressed, axes: tuple[Var, ...], x: Expr, index: tuple[Expr, 
 
 def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:
     """Return the dimensions of each constant along which reductions run, or along which rows lie."""
-    found: dict[str, set[tuple[int, ...]]] = {}
+    results: dict[str, set[tuple[int, ...]]] = {}
     works = [w for block in steps.blocks() for s in block.steps for w in s.works]
     for work in (w for w in works if isinstance(w, tuple)):
         rows = rows_of(work)
         for x in (x for x in reads(work) if x.buffer.name in rows):
-            found.setdefault(x.buffer.name, set()).add((len(x.index) - 1,))
+            results.setdefault(x.buffer.name, set()).add((len(x.index) - 1,))
     for d in (d for w in works for d in members(w)):
         axes = set(d.reduction.axes) if d.reduction is not None else set[Expr]()
         for x in loads(d.value):
@@ -203,8 +203,8 @@ def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:
             if not along and any(loads(i) for i in x.index):
                 along = tuple(k for k, i in enumerate(x.index) if not loads(i))
             if along:
-                found.setdefault(x.buffer.name, set()).add(along)
-    return found
+                results.setdefault(x.buffer.name, set()).add(along)
+    return results
 
 
 def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Compressed | None:
@@ -216,22 +216,22 @@ def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Com
     if not isinstance(data, Deferred) and data.dtype != np.float32:
         return None
     (sums,) = along
-    found = in_parts(data, sums)
-    return None if found is None else _stored(steps, value, found, sums)
+    parts = in_parts(data, sums)
+    return None if parts is None else _stored(steps, value, parts, sums)
 
 
-def _stored(steps: Steps, value: Value, found: Parts, sums: tuple[int, ...]) -> _Compressed:
+def _stored(steps: Steps, value: Value, parts: Parts, sums: tuple[int, ...]) -> _Compressed:
     """Replace the data of `value` by bytes, and add constants for its zero points and factors."""
-    pairs = found.bits == 4
-    data = stored_bytes(found.numbers, sums[0] if pairs else None)
+    pairs = parts.bits == 4
+    data = stored_bytes(parts.numbers, sums[0] if pairs else None)
     stored = dense(value.name, *data.shape, dtype=DType.U8) if pairs else replace(value.buffer, dtype=DType.I8)
     steps.values[value.name] = replace(value, buffer=stored, data=data)
-    zeros = value_of(found.zeros)
-    zero = float(zeros.flat[0]) if pairs and found.whole else 0.0
+    zeros = value_of(parts.zeros)
+    zero = float(zeros.flat[0]) if pairs and parts.whole else 0.0
     offset: Buffer | float = zero
     if (zeros != zero).any():
-        small = found.whole and pairs and zeros.min() >= -128 and zeros.max() <= 127
-        stored_zeros = rearranged(found.zeros, DType.I8 if small else DType.F32)
+        small = parts.whole and pairs and zeros.min() >= -128 and zeros.max() <= 127
+        stored_zeros = rearranged(parts.zeros, DType.I8 if small else DType.F32)
         offset = steps.constant(f"{value.name}.zero", stored_zeros)
-    factor = steps.constant(f"{value.name}.factor", found.factors)
-    return _Compressed(stored, offset, factor, sums, found.size, pairs, found.whole, found.codes)
+    factor = steps.constant(f"{value.name}.factor", parts.factors)
+    return _Compressed(stored, offset, factor, sums, parts.size, pairs, parts.whole, parts.codes)

@@ -150,7 +150,7 @@ def _quarters(eights: NDArray[np.uint64]) -> NDArray[np.uint32]:
 
     One product moves four numbers, which lie 16 bits apart, side by side to the upper end; others run over it.
     """
-    found = np.empty(eights.size, np.uint32)
+    quarters = np.empty(eights.size, np.uint32)
     for n in range(0, eights.size, WORDS):
         given = eights[n : n + WORDS]
         words, odd = given & EVERY_OTHER, given >> np.uint64(8)
@@ -161,8 +161,8 @@ def _quarters(eights: NDArray[np.uint64]) -> NDArray[np.uint32]:
         odd >>= np.uint64(32)
         odd &= np.uint64(0xFFFF0000)
         words |= odd
-        found[n : n + WORDS] = words
-    return found
+        quarters[n : n + WORDS] = words
+    return quarters
 
 
 class GroupWeights:

@@ -55,14 +55,14 @@ class Reduced:
     def plus(self, offsets: NDArray[np.int16] | NDArray[np.float32], dtype: DTypeLike) -> Array:
         """Return the quotients plus offsets, which repeat as zero points do, as integers of `dtype`."""
         numbers, points = self.parts.numbers, value_of(self.parts.zeros)
-        found, plain, moved = np.empty(numbers.shape, dtype), self.is_plain, bool(offsets.any())
+        result, plain, moved = np.empty(numbers.shape, dtype), self.is_plain, bool(offsets.any())
         each = max(PIECE // max(prod(numbers.shape[1:]), 1), 1)
         for piece in (slice(n, n + each) for n in range(0, len(numbers), each)):
             zeros, divisors, more = (a if len(a) == 1 else a[piece] for a in (points, self.divisors, offsets))
             some = np.subtract(numbers[piece], zeros, dtype=np.int16, casting="unsafe")
             some = some if plain else some // divisors
-            found[piece] = some + more.astype(np.int16) if moved else some
-        return found
+            result[piece] = some + more.astype(np.int16) if moved else some
+        return result
 
 
 def whole_numbers(
@@ -76,14 +76,14 @@ def whole_numbers(
     shape = constant.shape if shape is None else shape
     parts = shared(constant, sums, shape)
     if parts is not None:
-        found = reduced(parts, sums, most)
-        return None if found is None else (found.plus(np.zeros_like(found.low), np.int16), found.factors)
+        result = reduced(parts, sums, most)
+        return None if result is None else (result.plus(np.zeros_like(result.low), np.int16), result.factors)
     sample = first_rows(constant, shape, SAMPLE) if isinstance(constant, Deferred) and 0 not in sums else None
     for bound in (near, most) if near else (most,):
         if sample is None or _recognised(sample, sums, bound) is not None:
-            found = _recognised(value_of(constant).reshape(shape), sums, bound)
-            if found is not None:
-                return found
+            result = _recognised(value_of(constant).reshape(shape), sums, bound)
+            if result is not None:
+                return result
     return None
 
 
@@ -124,12 +124,12 @@ def reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Reduced | None:
 
 def _divisors(rows: NDArray[np.int16]) -> NDArray[np.int16]:
     """Return the greatest common divisor of each row, 1 for rows of zeros."""
-    found = np.ones(len(rows), np.int16)
+    divisors = np.ones(len(rows), np.int16)
     left = np.arange(len(rows))
     for begin, end in ((0, HEAD), (HEAD, rows.shape[1])):  # nearly all rows have a 1 among their first numbers
         left = left[~(np.abs(rows[left, begin:end]) == 1).any(1)]
-    found[left] = np.maximum(np.gcd.reduce(rows[left], axis=1, initial=0), 1)
-    return found
+    divisors[left] = np.maximum(np.gcd.reduce(rows[left], axis=1, initial=0), 1)
+    return divisors
 
 
 def _recognised(w: Array, sums: tuple[int, ...], most: int) -> Whole | None:

@@ -70,9 +70,9 @@ def smallest(value: Value, kinds: list[DType]) -> DType | None:
         return None
     if data is None or data.size < COSTS.min_narrowed_elements:
         return None
-    found = next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(data)))), None)
+    result = next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(data)))), None)
     release(data)
-    return found
+    return result
 
 
 def _pieces(data: Array | Deferred) -> Iterator[NDArray[np.float32]]:
@@ -110,12 +110,12 @@ def uses_of(steps: Steps, size: Callable[[Size], int] = typical) -> dict[str, fl
     Of statements they are unknown, but rows of vectors count as few: how often depends on data. `size`: of dynamic
     extents.
     """
-    found: dict[str, float] = {}
+    uses: dict[str, float] = {}
     constants = steps.constants()
     for work in (w for block in steps.blocks() for step in block.steps for w in step.works):
         for name, count in _loaded(work, constants, size):
-            found[name] = max(found.get(name, 0), count)
-    return found
+            uses[name] = max(uses.get(name, 0), count)
+    return uses
 
 
 def _loaded(work: Work, constants: frozenset[str], size: Callable[[Size], int]) -> Iterator[tuple[str, float]]:

@@ -74,17 +74,17 @@ class _Rounded:
         self.groups: dict[str, GroupWeights] = {}  # by the constant that they were made of
 
     def run(self) -> None:
-        found: list[Step] = []
+        steps: list[Step] = []
         for step in self.steps.steps:
             for b in step.writes():
                 self.done.pop(b.name, None)
             if len(step.works) == 1:
-                step.works = (self._changed(step.works[0], step, found),)
+                step.works = (self._changed(step.works[0], step, steps),)
             else:
                 step.works = tuple(self._recurrence(w, step) if isinstance(w, Group) else w for w in step.works)
-            found.append(step)
-        self.steps.steps = found
-        for step in found if self.groups else ():
+            steps.append(step)
+        self.steps.steps = steps
+        for step in steps if self.groups else ():
             if any(x.buffer.name in self.groups and loads(*x.index) for x in step.reads()):
                 step.works = tuple(rewrite_work(w, self._gathered) for w in step.works)
 
@@ -103,9 +103,9 @@ class _Rounded:
             if factors is not None and r is not None and isinstance(d, Definition):
                 x, w = factors
                 why = self._obstacle(x, w, d, r)
-                found = self._of_state(x, w, d, r, g) if not why and isinstance(x, Load) else None
-                if found is not None:
-                    members += found
+                definitions = self._of_state(x, w, d, r, g) if not why and isinstance(x, Load) else None
+                if definitions is not None:
+                    members += definitions
                     continue
                 self.steps.in_floats.setdefault(why or NO_SMALL_WEIGHTS, []).extend(step.layers[:1])
             members.append(d)
@@ -149,10 +149,10 @@ class _Rounded:
         self, name: str, axes: tuple[Var, ...], value: Expr, dtype: DType, places: list[tuple[Expr, Size]]
     ) -> tuple[Load, Definition]:
         """Return the memory of a value that each step of a recurrence computes anew, and its definition."""
-        made = dense(self.steps.unused(name), *(n for _, n in places), dtype=dtype)
-        self.steps.values[made.name] = Value(made, MemoryRegion.ARENA)
+        buffer = dense(self.steps.unused(name), *(n for _, n in places), dtype=dtype)
+        self.steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA)
         index = tuple(i for i, _ in places)
-        return Load(made, index), Definition(made, axes, value, index)
+        return Load(buffer, index), Definition(buffer, axes, value, index)
 
     def _changed(self, d: Work, step: Step, before: list[Step]) -> Work:
         """Return a product of rounded data; the steps that round them are added to those `before`."""
@@ -283,10 +283,10 @@ class _Rounded:
         cut = len(axes) - joined
         sizes = [a.extent if a.extent is not None else 1 for a in axes]
         index = (*axes[:cut], ravel(axes[cut:], sizes[cut:])) if joined else axes
-        made = dense(self.steps.unused(name), *sizes[:cut], *([volume(sizes[cut:])] if joined else []), dtype=dtype)
-        self.steps.values[made.name] = Value(made, MemoryRegion.ARENA, holds_bytes=dtype is DType.I16)
-        before.append(Step((Definition(made, axes, value, index),), step.layers, "Quantise"))
-        return Load(made, index)
+        buffer = dense(self.steps.unused(name), *sizes[:cut], *([volume(sizes[cut:])] if joined else []), dtype=dtype)
+        self.steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA, holds_bytes=dtype is DType.I16)
+        before.append(Step((Definition(buffer, axes, value, index),), step.layers, "Quantise"))
+        return Load(buffer, index)
 
 
 def _with_sum(d: Definition, r: Reduce, changed: Reduce) -> Definition:

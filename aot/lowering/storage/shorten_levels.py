@@ -43,11 +43,11 @@ class _Line:
         """Return the line's value as one multiply-add."""
         return x * Const(self.factor, x.dtype) + Const(self.offset, x.dtype)
 
-    def allows(self, made: Prim, low: float, high: float) -> bool:
+    def allows(self, value: Prim, low: float, high: float) -> bool:
         """True if the error of functions of few digits is small for levels from `low` to `high`."""
         ends = max(abs((level - self.offset) / self.factor) for level in (low, high))
-        few = made.fn in SHORT_FUNCTIONS and made.fn != SIGMOID
-        error = GELU_ERROR if made.fn in GELUS else (ERROR if few else LEVEL_ERROR) * ends
+        few = value.fn in SHORT_FUNCTIONS and value.fn != SIGMOID
+        error = GELU_ERROR if value.fn in GELUS else (ERROR if few else LEVEL_ERROR) * ends
         return error * self.factor <= MAX_ERROR
 
 

@@ -210,10 +210,10 @@ class _Dots:
 
     def _bytes_of(self, name: str) -> tuple[Step, Definition, Quantized] | None:
         """Return the single step that computes a value from bytes, its definition, and the bytes; None without one."""
-        made = self.producers.get(name, [])
-        d = made[0].definition if len(made) == 1 else None
+        steps = self.producers.get(name, [])
+        d = steps[0].definition if len(steps) == 1 else None
         found = quantized(d.value, self.kept) if d is not None else None
-        return (made[0], d, found) if d is not None and found is not None else None
+        return (steps[0], d, found) if d is not None and found is not None else None
 
     def _make_bytes(self, name: str) -> None:
         """Store a value as bytes if one step computes it from bytes; bytes already in memory are read, not copied."""

@@ -52,9 +52,9 @@ def widen_bytes(steps: Steps) -> None:
 def _is_cast(steps: Steps, name: str) -> bool:
     """True if all reads of a value convert it to i32, and definitions write it."""
     for work in (work for step in steps.steps for work in step.works):
-        found = list(walk(*expressions(work)))
-        read = {e for e in found if isinstance(e, Load) and e.buffer.name == name}
-        casts = {e.args[0] for e in found if isinstance(e, Prim) and e.fn == "cast" and e.dtype is DType.I32}
+        values = list(walk(*expressions(work)))
+        read = {e for e in values if isinstance(e, Load) and e.buffer.name == name}
+        casts = {e.args[0] for e in values if isinstance(e, Prim) and e.fn == "cast" and e.dtype is DType.I32}
         if not read <= casts or (read and not isinstance(work, Definition | Group)):
             return False
     return True

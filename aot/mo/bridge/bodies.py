@@ -164,10 +164,10 @@ class _Records:
 
     def _node(self, record: dict[str, Any], side: str) -> Node:
         key = f"{side}_layer" if side else "internal_layer_id"
-        found = self.inner.get(int(record[key]))
-        if found is None:
+        node = self.inner.get(int(record[key]))
+        if node is None:
             raise Error("{}: {} numbers a node of the body, got {}", self.name, key, record[key])
-        return found
+        return node
 
     def _parameter(self, record: dict[str, Any], side: str = "") -> int:
         node = self._node(record, side)

@@ -32,7 +32,7 @@ class Carried:
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     bodies: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
 
-    def take(self, made: Graph) -> None:
+    def take(self, graph: Graph) -> None:
         """Remember the attributes of a graph at the end of the front phase, instead of those of another one."""
         self.graph = dict(made.graph)
         self.nodes = {}
@@ -44,10 +44,10 @@ class Carried:
                 body = self.bodies[name, attr] = Carried()
                 body.take(node[attr])
 
-    def give(self, made: Graph) -> None:
+    def give(self, graph: Graph) -> None:
         """Add the attributes to a graph of the middle phase; its layout, and what its nodes have already, stay."""
-        made.graph.update({**self.graph, "layout": made.graph["layout"]})
-        for node in made.get_op_nodes():
+        graph.graph.update({**self.graph, "layout": graph.graph["layout"]})
+        for node in graph.get_op_nodes():
             name = str(node.soft_get("name", node.id))
             attrs = node.attrs()
             for key, value in self.nodes.get(name, {}).items():

@@ -91,11 +91,11 @@ class _Change:
     def _natural(self, port: OutPort, named: bool = False) -> OutPort:
         """Return a tensor in the order that it had; `named`: with its names, for a Result reads it."""
         base, order = self._view(port)
-        found = self._at(base, order, port.node)
-        if named and found is not base:
-            found.add_tensor_names(base.names)
+        result = self._at(base, order, port.node)
+        if named and result is not base:
+            result.add_tensor_names(base.names)
             base.names = ()
-        return found
+        return result
 
     def _first(self, port: OutPort | None) -> OutPort | None:
         """Return a tensor with its channels first; one with few dimensions as it is."""
@@ -108,18 +108,18 @@ class _Change:
         """Return a tensor in an order, by a Transpose that is made once; `node` says where it comes from."""
         if is_identity(order):
             return base
-        found = self.made.get((base, order))
-        if found is None:
+        port = self.made.get((base, order))
+        if port is None:
             data = base.node.data
             if isinstance(base.node.op, Constant) and data is not None:
                 turned = np.ascontiguousarray(data.transpose(order))
-                found = self.graph.add(base.node.op, name=base.node.name, origin=node.origin, data=turned).out_port(0)
+                port = self.graph.add(base.node.op, name=base.node.name, origin=node.origin, data=turned).out_port(0)
             else:
                 build = Builder(self.graph, node.origin)
                 name = f"{base.node.name}/Transpose"
-                found = build.Transpose(base, build.const(order, DType.I64, f"{name}/order"), name=name)
-            self.made[base, order] = found
-        return found
+                port = build.Transpose(base, build.const(order, DType.I64, f"{name}/order"), name=name)
+            self.made[base, order] = port
+        return port
 
     def _carry(self, node: Node) -> bool:
         """Rebuild a layout-agnostic operation with channels first; False for another one."""
@@ -137,28 +137,28 @@ class _Change:
             self._first(s) if i in carries.inputs else s if s not in self.views else self._natural(s)
             for i, s in enumerate(node.sources())
         ]
-        made = carries.rebuild(node, to_first(ranks.pop() - 2), given, Builder(self.graph, node.origin))
-        made.rt_info = node.rt_info
-        self._replace(node, made)
+        new_node = carries.rebuild(node, to_first(ranks.pop() - 2), given, Builder(self.graph, node.origin))
+        new_node.rt_info = node.rt_info
+        self._replace(node, new_node)
         return True
 
-    def _replace(self, node: Node, made: Node) -> None:
+    def _replace(self, node: Node, new_node: Node) -> None:
         """Note that a node with channels first stands for another one, whose name it gets."""
-        for old, new in zip(node.out_ports().values(), made.out_ports().values(), strict=True):
+        for old, new in zip(node.out_ports().values(), new_node.out_ports().values(), strict=True):
             rank = old.type.rank
             self.views[old] = new, to_last(rank - 2) if rank >= LEAST_RANK else tuple(range(rank))
             new.names = old.names
-        node.name, made.name = made.name, node.name
+        node.name, new_node.name = new_node.name, node.name
         self.replaced.append(node)
 
     def _measure(self, node: Node) -> bool:
         """Let ShapeOf read the tensor that there is, and put its sizes into the order that they had."""
         base, order = self._view(node.source(0))
         build = Builder(self.graph, node.origin)
-        made = build.node(node.op, base)
-        sizes = build.Gather(made.out_port(0), build.const(order, DType.I64), build.const(0, DType.I64))
+        new_node = build.node(node.op, base)
+        sizes = build.Gather(new_node.out_port(0), build.const(order, DType.I64), build.const(0, DType.I64))
         self.views[node.out_port(0)] = sizes, (0,)
-        made.name, node.name = node.name, made.name
+        new_node.name, node.name = node.name, new_node.name
         self.replaced.append(node)
         return True
 
@@ -177,14 +177,14 @@ class _Change:
         for idx, edge in known.in_edges().items():
             sources[int(idx)] = self._input(sources[int(idx)], known, edge.get("input_permutation"))
         attrs = {key: value for key, value in known.attrs().items() if key not in ("_in_ports", "_out_ports")}
-        made = self.graph.add(
+        new_node = self.graph.add(
             replace(op, attrs=attrs, layout="NCHW"),
             *sources,
             name=node.name,
             origin=node.origin,
             outputs=len(node.out_ports()),
         )
-        self._replace(node, made)
+        self._replace(node, new_node)
         return True
 
     def _input(self, source: OutPort | None, known: Any, asked: Any) -> OutPort | None:
@@ -201,12 +201,12 @@ class _Change:
         count = source.shape[0] if rule == "slice" else None  # a slice may have fewer bounds than there are dimensions
         if isinstance(count, int):
             perm = PermuteAttrs.get_nhwc_to_nchw_permutation(count).perm
-        build, found = Builder(self.graph, source.node.origin), source
+        build, result = Builder(self.graph, source.node.origin), source
         if rule in ("shape", "slice", "order"):
-            found = build.Gather(found, build.const(perm, DType.I64), build.const(0, DType.I64))
+            result = build.Gather(result, build.const(perm, DType.I64), build.const(0, DType.I64))
         if rule in ("axis", "order"):
-            found = build.Gather(build.const(inv, source.type.dtype), found, build.const(0, DType.I64))
-        return found  # else a tensor, which has its channels first already
+            result = build.Gather(build.const(inv, source.type.dtype), result, build.const(0, DType.I64))
+        return result  # else a tensor, which has its channels first already
 
     def _remove(self, node: Node) -> None:
         """Remove a node that is replaced; the layer's name goes from a Transpose to the operation before it."""

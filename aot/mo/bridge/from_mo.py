@@ -182,17 +182,17 @@ class _Import:
             return None
 
         def add(op: Definition, sources: Sequence[OutPort | None], name: str) -> OutPort:
-            made = self.graph.add(op, *sources, name=name, origin=origin)
-            self.owners[f"{name}:{made.id}"] = made
-            return made.out_port(0)
+            new_node = self.graph.add(op, *sources, name=name, origin=origin)
+            self.owners[f"{name}:{new_node.id}"] = new_node
+            return new_node.out_port(0)
 
         return Windows(node, add, self._constant_port)
 
     def _origin(self, sources: list[OutPort | None], node: Node) -> Origin:
         """Return the origin of the node whose name a new one has taken; that of a source for another name."""
         name = str(node.soft_get("name", node.id))
-        found = next((s.node.origin for s in sources if s is not None and s.node.origin.layers), None)
-        return self.origins.get(name) or found or Origin((name,), self.graph.file)
+        origin = next((s.node.origin for s in sources if s is not None and s.node.origin.layers), None)
+        return self.origins.get(name) or origin or Origin((name,), self.graph.file)
 
     def _steps(self, node: Node) -> list[Step]:
         """Return the operations that a node stands for, if no set has its operation."""
@@ -209,24 +209,24 @@ class _Import:
             is_last = step is steps[-1]
             label = name if is_last else f"{name}/{step.op.kind}"
             inputs += [self._constant_port(c, f"{label}/{i}") for i, c in enumerate(step.constants)]
-            made = self.graph.add(step.op, *inputs, name=label, origin=origin, outputs=count if is_last else 1)
-            self.owners[node.id if is_last else f"{node.id}/{at}"] = made
-            inputs = [made.out_port(0)]
+            new_node = self.graph.add(step.op, *inputs, name=label, origin=origin, outputs=count if is_last else 1)
+            self.owners[node.id if is_last else f"{node.id}/{at}"] = new_node
+            inputs = [new_node.out_port(0)]
         for port, idx in zip(self.owners[node.id].out_ports().values(), wiring.outputs, strict=False):
             self.ports[node.id, idx] = port
 
     def _constant_port(self, value: Any, name: str) -> OutPort:
         op, data = _as_constant(value)
-        made = self.graph.add(op, name=name, data=data)
-        self.owners[f"{name}:{made.id}"] = made
-        return made.out_port(0)
+        node = self.graph.add(op, name=name, data=data)
+        self.owners[f"{name}:{node.id}"] = node
+        return node.out_port(0)
 
     def _source(self, node: Node, source: Port | None) -> OutPort | None:
-        found = self._find(source)
-        if source is not None and found is None:
+        port = self._find(source)
+        if source is not None and port is None:
             rule = "{}: it reads output {} of {}, which is not there"
             raise Error(rule, node.soft_get("name", node.id), source.idx, source.node.soft_get("name"))
-        return found
+        return port
 
     def _operation(self, node: Node, wiring: _Wiring) -> tuple[Definition, Any]:
         kept = record_of(node)
@@ -275,33 +275,35 @@ class _Import:
         if any(v is None for v in values.values()) or operation_or_none(node) is not None:
             return None
         name = str(node.soft_get("name", node.id))
-        made: dict[int, OutPort] = {}
+        constants: dict[int, OutPort] = {}
         for idx, value in values.items():
             op, data = _as_constant(np.asarray(value))
             label = name if len(values) == 1 else f"{name}.{idx}"
-            made[idx] = self.graph.add(op, name=label, origin=Origin((name,), self.graph.file), data=data).out_port(0)
-        return made
+            constants[idx] = self.graph.add(
+                op, name=label, origin=Origin((name,), self.graph.file), data=data
+            ).out_port(0)
+        return constants
 
-    def _bodies(self, node: Node, made: IrNode, kept: NodeRecord | None) -> None:
+    def _bodies(self, node: Node, new_node: IrNode, kept: NodeRecord | None) -> None:
         """Bring the bodies of a node back: into those it had, or into new ones of a node that an extension has made."""
         names: list[str] = node.soft_get("sub_graphs", [])
         if not names:
             return
         own = dict[str, IrGraph]() if kept is None or kept.is_copy or kept.node is not made else kept.node.regions
         known = list(kept.node.regions) if kept is not None else []
-        regions = REGIONS.get(type(made.op)) or dict(zip(names, known, strict=False))
+        regions = REGIONS.get(type(new_node.op)) or dict(zip(names, known, strict=False))
         owners: dict[str, dict[str, IrNode]] = {}
         for name, region in regions.items():
-            label = f"{made.name}.{region}"
+            label = f"{new_node.name}.{region}"
             body = own.get(region) or IrGraph(name=label, file=self.graph.file, scope=f"{label}.")
             owners[region] = imported(node[name], body)
             if kept is not None and region not in own:
                 _sort_ends(body, kept.node.regions[region], node[name], owners[region])
-            made.regions[region] = body
-        op = with_records(made.op, node, made.regions, owners)
-        if op != made.op:
-            made.op = op
-        made.forget_types()
+            new_node.regions[region] = body
+        op = with_records(new_node.op, node, new_node.regions, owners)
+        if op != new_node.op:
+            new_node.op = op
+        new_node.forget_types()
 
     def _remove_others(self, placed: set[IrNode]) -> None:
         gone = [node for node in self.graph.nodes.values() if node not in placed]
@@ -352,10 +354,10 @@ def _check_inputs(node: IrNode) -> None:
         raise Error(text, node.name, kind, rule)
 
 
-def _sort_ends(body: IrGraph, original: IrGraph, made: Graph, owners: dict[str, IrNode]) -> None:
+def _sort_ends(body: IrGraph, original: IrGraph, graph: Graph, owners: dict[str, IrNode]) -> None:
     """Give parameters and results of a body that was copied the order of the original's."""
     order = {node.id: i for i, node in enumerate((*original.parameters, *original.results))}
-    kept = {owner: record_of(Node(made, id)) for id, owner in owners.items() if id in made}
+    kept = {owner: record_of(Node(graph, id)) for id, owner in owners.items() if id in graph}
     place = {owner: order.get(found.node.id, len(order)) for owner, found in kept.items() if found is not None}
     for ends in (body.parameters, body.results):
         ends.sort(key=lambda node: place.get(node, len(order)))
@@ -363,14 +365,14 @@ def _sort_ends(body: IrGraph, original: IrGraph, made: Graph, owners: dict[str, 
 
 def _unneeded(graph: IrGraph) -> set[IrNode]:
     """Return the nodes that no Result, Assign or Parameter needs or is."""
-    found = {*graph.results, *graph.sinks}
-    waiting = list(found)
+    nodes = {*graph.results, *graph.sinks}
+    waiting = list(nodes)
     while waiting:
         for port in waiting.pop().sources():
-            if port is not None and port.node not in found:
-                found.add(port.node)
+            if port is not None and port.node not in nodes:
+                nodes.add(port.node)
                 waiting.append(port.node)
-    return set(graph.nodes.values()) - found - set(graph.parameters)
+    return set(graph.nodes.values()) - nodes - set(graph.parameters)
 
 
 def _names(info: Iterable[Any]) -> list[str]:

@@ -51,8 +51,8 @@ def _float(node: Any, name: str) -> float | None:
 def _power(node: Any) -> list[Step]:
     """(scale x + shift) ** power."""
     parts = (("Mul", "scale", 1.0), ("Add", "shift", 0.0), ("Pow", "power", 1.0))
-    found = [_step(kind, np.float32(node[name])) for kind, name, neutral in parts if float(node[name]) != neutral]
-    return found or [_step("Identity")]
+    steps = [_step(kind, np.float32(node[name])) for kind, name, neutral in parts if float(node[name]) != neutral]
+    return steps or [_step("Identity")]
 
 
 def _eltwise(node: Any) -> list[Step]:

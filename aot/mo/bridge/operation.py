@@ -23,12 +23,12 @@ def operation_of(node: Any, otherwise: tuple[str | None, str | None] = (None, No
 
     `otherwise`: type and version of a node that does not say them, from the class whose `infer` is called for it.
     """
-    found = operation_or_none(node) or _built(node, *otherwise)
-    if found is None:
+    op = operation_or_none(node) or _built(node, *otherwise)
+    if op is None:
         shown = node.soft_get("type", node.soft_get("op")), node.soft_get("version", "no version")
         name = node.soft_get("name", node.id)
         raise Error("{} ({}): no operation set has it: {}; got version {}", shown[0], name, WAYS, shown[1])
-    return found
+    return op
 
 
 def is_new(node: Any) -> bool:
@@ -43,8 +43,8 @@ def operation_or_none(node: Any, by_type: bool = False) -> Definition | None:
     `by_type`: a node of a file is of its type in the operation set, for it has inputs that the file's operation lacks.
     """
     kept = record_of(node)
-    if by_type and kept is not None and isinstance(kept.node.op, Foreign) and (found := _built(node)) is not None:
-        return found
+    if by_type and kept is not None and isinstance(kept.node.op, Foreign) and (op := _built(node)) is not None:
+        return op
     if kept is None or is_new(node):
         known = None if kept is None or kept.hidden is None else kept.hidden.type_of(node)
         return _built(node, known)

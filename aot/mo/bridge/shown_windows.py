@@ -143,8 +143,8 @@ def _show_channels_last(node: Any, kept: NodeRecord) -> None:
         return
     if not _has_order(behind, to_last(rank - 2)):
         return
-    found = [_before(node, 1, types) for types in WEIGHTS.get(kind, ())]
-    weights = next((run for run in found if run is not None and _order(run[0]) is not None), None)
+    nodes = [_before(node, 1, types) for types in WEIGHTS.get(kind, ())]
+    weights = next((run for run in nodes if run is not None and _order(run[0]) is not None), None)
     if weights is None and kind is GroupConvolution:
         return
     _replace(node, kept, {0: before} if weights is None else {0: before, 1: weights}, behind)
@@ -281,7 +281,7 @@ def _taken(graph: Graph, ids: Iterable[str], first: str, last: str) -> Run:
 
 def _before(node: Any, idx: int, types: tuple[str, ...]) -> list[Node] | None:
     """Return the operations of these types before an input, if each has one consumer and constants of its own."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     for kind in reversed(types):
         data: Any = node.in_nodes().get(idx)
         if data is None or not data.in_nodes() or len(data.out_nodes()) != 1:
@@ -289,9 +289,9 @@ def _before(node: Any, idx: int, types: tuple[str, ...]) -> list[Node] | None:
         producer: Any = data.in_node(0)
         if producer.soft_get("type") != kind or not _is_alone(producer):
             return None
-        found.insert(0, producer)
+        nodes.insert(0, producer)
         node, idx = producer, 0
-    return found
+    return nodes
 
 
 def _behind(node: Any) -> Node | None:

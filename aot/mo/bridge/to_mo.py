@@ -173,15 +173,15 @@ def _attributes(node: IrNode) -> dict[str, Any]:
         own = {k: value_of(v) for k, v in op.attrs}
         return {**own, "op": name, **known, **extracted(op, len(node.out_ports()))}
     own = without_maps(attributes_of(op)) if isinstance(op, RegionOp) else attributes_of(op)
-    found = {"op": name, "type": _spelled(op.xml_type), "version": op.opset or "internal", **own}
+    attributes = {"op": name, "type": _spelled(op.xml_type), "version": op.opset or "internal", **own}
     if isinstance(op, Constant):
         assert node.data is not None, f"{node.name}: a constant has data"
         value = node.data.reshape(-1) if _is_blob(node) else node.data
-        return {**found, "value": value, "shape": shape_of(value.shape), "data_type": value.dtype}
+        return {**attributes, "value": value, "shape": shape_of(value.shape), "data_type": value.dtype}
     if isinstance(op, ParameterOp):
         kind = numpy_dtype(op.element_type).type
-        return {**found, "shape": shape_of(op.shape), "data_type": kind, "is_input": True}
-    return found
+        return {**attributes, "shape": shape_of(op.shape), "data_type": kind, "is_input": True}
+    return attributes
 
 
 def _is_blob(node: IrNode) -> bool:

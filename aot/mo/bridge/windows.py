@@ -135,31 +135,31 @@ class Windows:
 
     def inputs(self, op: Definition, sources: list[OutPort | None]) -> tuple[Definition, list[OutPort | None]]:
         """Return the operation and its inputs in the layout and the shapes of the operation sets."""
-        found = list(sources)
+        ports = list(sources)
         if reads_sizes(self.node):
-            self.measures = any(_is_map(port) for port in found)
-            found = [self._sizes(port, i) if _is_map(port) else port for i, port in enumerate(found)]
+            self.measures = any(_is_map(port) for port in ports)
+            ports = [self._sizes(port, i) if _is_map(port) else port for i, port in enumerate(ports)]
         for idx in self.channels[0]:
-            found[idx] = self._transposed(found[idx], to_first(PLANE), f"data_{idx}")
+            ports[idx] = self._transposed(ports[idx], to_first(PLANE), f"data_{idx}")
         if is_channels_last(self.node):
-            found[0] = self._transposed(found[0], to_first(len(self.axes)), "data")
-            if self.node.has_valid("get_weights_permute") and len(found) > 1:
-                found[1] = self._transposed(found[1], tuple(map(int, self.node.get_weights_permute.perm)), "weights")
+            ports[0] = self._transposed(ports[0], to_first(len(self.axes)), "data")
+            if self.node.has_valid("get_weights_permute") and len(ports) > 1:
+                ports[1] = self._transposed(ports[1], tuple(map(int, self.node.get_weights_permute.perm)), "weights")
         grouped, group = GROUPED.get(type(op)), self._group(sources)
-        if grouped is None or group == 1 or len(found) < 2:
-            return op, found
+        if grouped is None or group == 1 or len(ports) < 2:
+            return op, ports
         attrs = {f.name: getattr(op, f.name) for f in fields(op)}
-        return grouped(**attrs), [found[0], self._split(found[1], group), *found[2:]]
+        return grouped(**attrs), [ports[0], self._split(ports[1], group), *ports[2:]]
 
     def output(self, port: OutPort) -> OutPort:
         """Return an output in the layout of the node's consumers."""
         axes = PLANE if port.idx in self.channels[1] else len(self.axes) if is_channels_last(self.node) else 0
-        found = self._transposed(port, to_last(axes), "result") if axes else port
-        assert found is not None, "an output is there"
+        result = self._transposed(port, to_last(axes), "result") if axes else port
+        assert result is not None, "an output is there"
         if self.measures:
             name = f"{self.name}/result"
-            return self.add(Unsqueeze(), [found, self.constant(np.array([0]), f"{name}/axis")], name)
-        return found
+            return self.add(Unsqueeze(), [result, self.constant(np.array([0]), f"{name}/axis")], name)
+        return result
 
     def _sizes(self, port: OutPort | None, idx: int) -> OutPort:
         """Return height and width of a map of features."""

@@ -24,11 +24,11 @@ def parse_custom_replacement_config_file(file_name: str) -> list[CustomReplaceme
 
 def entries_of(files: Iterable[Path]) -> dict[str, list[CustomReplacementDescriptor]]:
     """Return the entries of files by their id."""
-    found: dict[str, list[CustomReplacementDescriptor]] = {}
+    descriptors: dict[str, list[CustomReplacementDescriptor]] = {}
     for file in files:
         for entry in parse_custom_replacement_config_file(str(file)):
-            found.setdefault(entry.replacement_id, []).append(entry)
-    return found
+            descriptors.setdefault(entry.replacement_id, []).append(entry)
+    return descriptors
 
 
 @contextmanager

@@ -65,24 +65,24 @@ def _checked(file: str, position: int, entry: object) -> Entry:
     label = f"{file}: entry {position + 1}"
     if not isinstance(entry, dict):
         raise CorruptError(f"{label}: an entry is an object, got {_shown(entry)}")
-    found = cast("Entry", entry)
-    if isinstance(found.get("id"), str) and found["id"]:
-        label = f"{file}: {found['id']}"
+    results = cast("Entry", entry)
+    if isinstance(results.get("id"), str) and results["id"]:
+        label = f"{file}: {results['id']}"
     for name, (rule, holds) in _FIELDS.items():
-        if name not in found:
+        if name not in results:
             if name in ("id", "match_kind"):
                 raise CorruptError(f"{label}: {name} must be given: {rule}")
-        elif not holds(found[name]):
-            raise CorruptError(f"{label}: {name}: {rule}, got {_shown(found[name])}")
-    kind = found["match_kind"]
+        elif not holds(results[name]):
+            raise CorruptError(f"{label}: {name}: {rule}, got {_shown(results[name])}")
+    kind = results["match_kind"]
     if kind == "general":
-        return found
+        return results
     rule, holds = _INSTANCES[kind]
-    if "instances" not in found:
+    if "instances" not in results:
         raise CorruptError(f"{label}: instances must be given for {kind}: {rule}")
-    if not holds(found["instances"]):
-        raise CorruptError(f"{label}: instances: {rule}, got {_shown(found['instances'])}")
-    return found
+    if not holds(results["instances"]):
+        raise CorruptError(f"{label}: instances: {rule}, got {_shown(results['instances'])}")
+    return results
 
 
 def _texts(value: object) -> bool:

@@ -33,14 +33,14 @@ _TABLE = Path(__file__).with_suffix(".txt")
 @cache
 def _rows() -> dict[str, dict[str, str]]:
     """Return the kinds of operations by module and class."""
-    found: dict[str, dict[str, str]] = {}
+    rows: dict[str, dict[str, str]] = {}
     for line in re.sub(r"\n +", " ", re.sub(r",\n +", ",", _TABLE.read_text("ascii"))).splitlines():
         package, *modules = line.split()
         for module, names in (entry.split(":") for entry in modules):
             pairs = (name.partition("=") for name in names.split(","))
             kinds = {name: kind or re.sub(r"(Front)?Extractor(Op)?$", "", name) for name, _, kind in pairs}
-            found[f"{package}.{module}"] = kinds
-    return found
+            rows[f"{package}.{module}"] = kinds
+    return rows
 
 
 def modules() -> tuple[str, ...]:

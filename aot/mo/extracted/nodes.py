@@ -52,5 +52,5 @@ def names_of(op: Foreign) -> set[str]:
 
 def written(op: Foreign, changed: dict[str, Any]) -> dict[str, Any]:
     """Return attributes of the file for changed attributes of Model Optimizer's names; None: it has the default."""
-    made = [attr for attr in _attrs(op) if attr.file and attr.name in changed]
-    return {a.file: None if changed[a.name] is None else a.write(changed[a.name]) for a in made}
+    attrs = [attr for attr in _attrs(op) if attr.file and attr.name in changed]
+    return {a.file: None if changed[a.name] is None else a.write(changed[a.name]) for a in attrs}

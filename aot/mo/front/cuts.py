@@ -106,11 +106,11 @@ def output_user_data_repack(graph: Graph, outputs: Iterable[str] | None) -> dict
     """Return the places of outputs that the user names, by nodes: `{"in": 1}`, `{"out": 0}` or `{"port": None}`."""
     if outputs is None:
         return None
-    found: dict[str, list[Place]] = defaultdict(list)
+    results: dict[str, list[Place]] = defaultdict(list)
     for output in outputs:
         id, side, port = get_node_id_with_ports(graph, output)
-        found[id].append({side: port})
-    return found
+        results[id].append({side: port})
+    return results
 
 
 def add_output_ops(

@@ -67,10 +67,10 @@ class SubgraphMatch:
 
     def single_input_node(self, port: int) -> tuple[Node, int]:
         """Return the one node that reads input `port`; Error if there are several."""
-        found = self.input_nodes(port)
-        if len(found) != 1:
-            raise Error("{}: one node reads input {} of the sub-graph, got {}", self._id, port, len(found))
-        return found[0]
+        input_nodes = self.input_nodes(port)
+        if len(input_nodes) != 1:
+            raise Error("{}: one node reads input {} of the sub-graph, got {}", self._id, port, len(input_nodes))
+        return input_nodes[0]
 
     def output_node(self, port: int) -> tuple[Node, int]:
         """Return the node that gives output `port` of the sub-graph, with the number of its own output."""
@@ -101,13 +101,13 @@ class SubgraphMatcher:
         """Yield the sub-graphs; Error for an entry that describes none."""
         described = self.replacement_desc
         if described.match_kind == "points":
-            found = [self._points(graph)]
+            subgraph_matches = [self._points(graph)]
         elif described.match_kind == "scope":
-            found = (self._scope(graph, scope) for scope in described.sub_graph_instances())
+            subgraph_matches = (self._scope(graph, scope) for scope in described.sub_graph_instances())
         else:
             rule = "match_kind of a sub-graph is points or scope"
             raise Error("replacement {}: {}, got {}", described.id, rule, described.match_kind)
-        return (match for match in found if match is not None)
+        return (match for match in subgraph_matches if match is not None)
 
     def _scope(self, graph: Graph, scope: str) -> SubgraphMatch | None:
         described = self.replacement_desc

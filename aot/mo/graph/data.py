@@ -26,9 +26,9 @@ def make_data_node(
     """Add a data node without shape and value for output `idx` of an operation."""
     assert node["kind"] == "op", f"{node.id}: a data node is made by an operation"
     assert idx not in node.out_nodes(), f"{node.id}: output {idx} has a data node already"
-    made = node.other(add_data_node(node.graph, node.id, attrs))
-    node.graph.add_edges_from([(node.id, made.id, {"out": idx, **(edge_attrs or {})})])
-    return made
+    result = node.other(add_data_node(node.graph, node.id, attrs))
+    node.graph.add_edges_from([(node.id, result.id, {"out": idx, **(edge_attrs or {})})])
+    return result
 
 
 def add_data_node(graph: Any, name: str, attrs: dict[str, Any] | None = None) -> str:
@@ -61,12 +61,12 @@ class Data:
         return self._port.node.graph.stage == "front"
 
     def _node(self) -> Node:
-        found = data_node(self._port)
-        if found is None:
+        node = data_node(self._port)
+        if node is None:
             side = "Input" if self._port.type == "in" else "Output"
             name = self._port.node.soft_get("name", self._port.node.id)
             raise KeyError(f"{side} {self._port.idx} of {name} has no data node")
-        return found
+        return node
 
     def get_shape(self) -> Any:
         """Return the shape, an integer array; None if it is not known, or in the front phase."""

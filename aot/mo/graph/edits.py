@@ -22,16 +22,16 @@ class Edits(Neighbours):
 
         A `value` becomes a constant that the operation's input 1 reads.
         """
-        made = new_op_class(self.graph, new_op_attrs).create_node()
+        result = new_op_class(self.graph, new_op_attrs).create_node()
         name = self.soft_get("name", self.id)
         assert self.has_port("in", in_port_idx), f"{name}: there is no input {in_port_idx}"
         source = self.in_port(in_port_idx).get_source()
-        self.in_port(in_port_idx).get_connection().set_source(made.out_port(0))
-        made.in_port(0).connect(source)
+        self.in_port(in_port_idx).get_connection().set_source(result.out_port(0))
+        result.in_port(0).connect(source)
         if value is not None:
-            constant = operation_class("Const")(self.graph, {"value": value, "name": f"{made.name}/value"})
-            made.in_port(1).connect(constant.create_node().out_port(0))
-        return made
+            constant = operation_class("Const")(self.graph, {"value": value, "name": f"{result.name}/value"})
+            result.in_port(1).connect(constant.create_node().out_port(0))
+        return result
 
     def insert_node_after(self, new_node: Any, node_out_port: int = 0) -> None:
         """Make consumers of output `node_out_port` read output 0 of `new_node`, which reads it. In the front phase."""

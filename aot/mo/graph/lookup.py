@@ -33,8 +33,8 @@ class Lookup:
 
     def get_data_nodes(self: Any, has_value: bool | None = None) -> list[Node]:
         """Return the data nodes; with `has_value`, those with a value, or those without one."""
-        found = [Node(self, id) for id in self.get_nodes_with_attributes(kind="data")]
-        return [n for n in found if has_value is None or n.has_valid("value") == has_value]
+        nodes = [Node(self, id) for id in self.get_nodes_with_attributes(kind="data")]
+        return [n for n in nodes if has_value is None or n.has_valid("value") == has_value]
 
     def get_node_id_by_name(self: Any, name: str) -> str:
         """Return the id of the one node of a name; Error if there is none, or several."""
@@ -56,7 +56,7 @@ class Lookup:
         self: Any, match: dict[str, Any], pattern_edges: list[Any], input_names_in_pattern: list[str]
     ) -> list[tuple[Any, int]]:
         """Return the matched nodes of the names, each with the output that its one consumer in the pattern reads."""
-        found: list[tuple[Any, int]] = []
+        results: list[tuple[Any, int]] = []
         for name in input_names_in_pattern:
             assert name in match, f"node named {name} not in match {match}"
             consumers = [edge[1] for edge in pattern_edges if edge[0] == name]
@@ -64,20 +64,20 @@ class Lookup:
             if len(consumers) != 1:
                 raise Error("Multiple output ports detected for node {} as {} in pattern", match[name].id, name)
             edge = self.get_edge_data(match[name].id, match[consumers[0]].id)[0]
-            found.append((match[name], edge["out"]))
-        return found
+            results.append((match[name], edge["out"]))
+        return results
 
     def get_tensor_names_set(self: Any) -> set[str]:
         """Return the names of all tensors."""
-        found: set[str] = set()
+        results: set[str] = set()
         for node in self.get_op_nodes():
             if self.stage is None:
                 for edge in node.out_edges().values():
-                    found.update(pair[1] for pair in edge.get(INFO, []))
+                    results.update(pair[1] for pair in edge.get(INFO, []))
             else:
                 for port in node.out_ports().values():
-                    found.update(port.get_tensor_names())
-        return found
+                    results.update(port.get_tensor_names())
+        return results
 
     def has_tensor_name(self, tensor_name: str) -> bool:
         return tensor_name in self.get_tensor_names_set()

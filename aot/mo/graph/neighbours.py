@@ -110,9 +110,9 @@ class Neighbours(Attributes):
 
     def edge(self, attrs: Edge | None = None) -> tuple[str, str, Edge]:
         """Return the one edge whose attributes include `attrs`."""
-        found = self.edges(attrs)
-        assert len(found) == 1, f"edges: {found}, required attributes: {attrs}"
-        return found[0]
+        edges = self.edges(attrs)
+        assert len(edges) == 1, f"edges: {edges}, required attributes: {attrs}"
+        return edges[0]
 
     def input_ports_with(self, node: Attributes) -> list[int]:
         """Return the numbers of the inputs that `node` is connected to."""

@@ -53,11 +53,11 @@ class Port(TensorNames):
     def __getattr__(self, item: str) -> Any:
         if item.startswith("__") or "node" not in vars(self):
             raise AttributeError(item)
-        found = self._edge().get(item)
-        if found is None:
+        result = self._edge().get(item)
+        if result is None:
             name = self.node.soft_get("name", self.node.id)
             raise Error("Edge from {}_port {} at node {} has no attribute {}", self.type, self.idx, name, item)
-        return found
+        return result
 
     def _edge(self) -> dict[str, Any]:
         find = self.node.in_edge if self.type == "in" else self.node.out_edge
@@ -88,11 +88,11 @@ class Port(TensorNames):
 
     def get_destination(self) -> Port | None:
         """Return the input that reads this output, None if there is none; Error if there are several."""
-        found = self.get_destinations()
-        if len(found) > 1:
+        ports = self.get_destinations()
+        if len(ports) > 1:
             rule = "The number of destinations for {} node at {} port is {}"
-            raise Error(rule, self.node.soft_get("name"), self.idx, len(found))
-        return found[0] if found else None
+            raise Error(rule, self.node.soft_get("name"), self.idx, len(ports))
+        return ports[0] if ports else None
 
     def get_destinations(self) -> list[Port]:
         """Return the inputs that read this output."""
@@ -148,21 +148,21 @@ class Port(TensorNames):
             raise Error("create_data_if_necessary: the front phase has no data nodes")
         if self.type == "in":
             raise Error("create_data_if_necessary: an output, got an input")
-        found = data_node(self)
-        if found is None:
-            found = make_data_node(self.node, self.idx)
+        result = data_node(self)
+        if result is None:
+            result = make_data_node(self.node, self.idx)
             self.node["need_shape_inference"] = True
-        return found
+        return result
 
     _create_data_if_necessary = create_data_if_necessary
 
     def get_data_type(self) -> Any:
         """Return the NumPy type of the elements; Error if it is not known."""
-        found = self._get_data_type()
-        if found is None:
+        result = self._get_data_type()
+        if result is None:
             name = self.node.soft_get("name")
             raise Error("The data type for {} port {} of node {} is not defined", self.type, self.idx, name)
-        return found
+        return result
 
     def is_data_type_defined(self) -> bool:
         return self._get_data_type() is not None

@@ -38,10 +38,10 @@ def definition(type: str | None, version: str | None) -> type[Definition] | None
     type = OTHER_TYPES.get(type, type)
     matched = re.fullmatch(r"opset(\d{1,3})", version or "")
     number = int(matched[1]) if matched else 0
-    found = find(type, number)
-    if found is None and matched:
-        found = next((cls for later in range(number, 18) if (cls := find(type, later)) is not None), None)
-    return found
+    result = find(type, number)
+    if result is None and matched:
+        result = next((cls for later in range(number, 18) if (cls := find(type, later)) is not None), None)
+    return result
 
 
 def file_attributes(type: str | None, version: str | None) -> list[Any]:

@@ -89,7 +89,7 @@ _TYPES = {"int64": np.int64, "int32": np.int32, "float32": np.float32}
 @cache
 def rows() -> dict[tuple[str, str], Row]:
     """Return the rows by module and class."""
-    found: dict[tuple[str, str], Row] = {}
+    results: dict[tuple[str, str], Row] = {}
     for table in (opset_table.TABLE, internal_table.TABLE):
         module = ""
         for line in re.sub(r"\n {8}", " ", re.sub(r"\n {4}(?! )", "\n:", table)).strip("\n").split("\n"):
@@ -98,8 +98,8 @@ def rows() -> dict[tuple[str, str], Row]:
             if text:
                 head, *words = text.split()
                 names, _, base = head.removesuffix(")").partition("(")
-                found |= {(module, name): _row(module, name, base, words) for name in names.split(",")}
-    return found
+                results |= {(module, name): _row(module, name, base, words) for name in names.split(",")}
+    return results
 
 
 def _row(module: str, name: str, base: str, words: list[str]) -> Row:

@@ -76,22 +76,22 @@ class Op:
     ) -> Node:
         """Add a node that reads `inputs`: nodes, or pairs of a node and the number of its output."""
         pairs = [self.extract_port(given) for given in inputs or []]
-        made = self.add_node(attrs)
+        node = self.add_node(attrs)
         for i, (source, idx) in enumerate(pairs):
-            made.add_input_port(i, skip_if_exist=True)
+            node.add_input_port(i, skip_if_exist=True)
             edge = {**_edge(source, idx, i), **(edge_attrs or {})}
             source.add_output_port(idx, skip_if_exist=True)
-            self.graph.add_edge(source.id, made.id, **edge)
-        return made
+            self.graph.add_edge(source.id, node.id, **edge)
+        return node
 
     def create_node_on_port(
         self, node: Node, out_port: int, attrs: Attrs | None = None, edge_attrs: Attrs | None = None
     ) -> Node:
         """Add a node that reads an output by an edge with the attributes of the one that is there."""
         edge = {**deepcopy(node.out_edge(out_port)), **({"in": 0} if edge_attrs is None else edge_attrs)}
-        made = self.add_node(attrs)
-        self.graph.add_edge(node.id, made.id, **edge)
-        return made
+        new_node = self.add_node(attrs)
+        self.graph.add_edge(node.id, new_node.id, **edge)
+        return new_node
 
     def create_node_with_data(
         self,
@@ -142,11 +142,11 @@ class Op:
         new_attrs["IE"] = [("layer", layer, [data, "@runtime_info", "@ports", "@consts"])]
 
     def _completed(self, attrs: Attrs) -> Attrs:
-        made = with_properties(attrs)
+        results = with_properties(attrs)
         if place := called_from():
-            made[MADE_IN] = place
-        self.substitute_ie_attrs(made)
-        return made
+            results[MADE_IN] = place
+        self.substitute_ie_attrs(results)
+        return results
 
     @staticmethod
     def extract_port(node_port: Any) -> tuple[Node, int]:
@@ -182,10 +182,10 @@ class Op:
         """Add a data node that an operation reads by an edge with these attributes."""
         assert op_node.kind == "op", f"{op_node.id}: an operation, got a data node"
         edge = edge_attrs or {}
-        made = Node(graph, add_data_node(graph, op_node.id, attrs))
+        node = Node(graph, add_data_node(graph, op_node.id, attrs))
         op_node.add_input_port(edge["in"], skip_if_exist=True)
-        graph.add_edges_from([(made.id, op_node.id, edge)])
-        return made
+        graph.add_edges_from([(node.id, op_node.id, edge)])
+        return node
 
     @staticmethod
     def expand_node_shape(node: Node | None, dims_to_add: int) -> None:
@@ -224,11 +224,11 @@ def _edge(source: Node, idx: int, target: int) -> Attrs:
     return edge
 
 
-def _check_inferred(made: Node, outputs: list[Node], before: list[tuple[Any, Any]]) -> None:
-    if made.has("nchw_layout"):
-        for node in made.out_nodes().values():
-            node["nchw_layout"] = made.nchw_layout
+def _check_inferred(new_node: Node, outputs: list[Node], before: list[tuple[Any, Any]]) -> None:
+    if new_node.has("nchw_layout"):
+        for node in new_node.out_nodes().values():
+            node["nchw_layout"] = new_node.nchw_layout
     for node, (value, shape) in zip(outputs, before, strict=True):
         for key, old in (("value", value), ("shape", shape)):
             same = old is None or strict_compare_tensors(old, node[key])
-            assert same, f"{made.soft_get('name')}: the {key} was {old}, is inferred as {node[key]}"
+            assert same, f"{new_node.soft_get('name')}: the {key} was {old}, is inferred as {node[key]}"

@@ -49,24 +49,24 @@ def _gather(node: Node, input_port: int, part: str, places: Any, chosen: bool) -
 
 def axis(op_node: Node, port_info: str, input_port: int) -> None:
     """Permute an input that holds axes."""
-    found = _permutation(op_node, port_info)
-    if len(found.perm):
-        _gather(op_node, input_port, "AxisGather", found.inv, True)
+    permutation = _permutation(op_node, port_info)
+    if len(permutation.perm):
+        _gather(op_node, input_port, "AxisGather", permutation.inv, True)
 
 
 def order(op_node: Node, port_info: str, input_port: int) -> None:
     """Permute an input that holds an order of axes."""
-    found = _permutation(op_node, port_info)
-    if len(found.perm):
-        _gather(op_node, input_port, "OrderGather_1", found.perm, False)
-        _gather(op_node, input_port, "OrderGather_2", found.inv, True)
+    permutation = _permutation(op_node, port_info)
+    if len(permutation.perm):
+        _gather(op_node, input_port, "OrderGather_1", permutation.perm, False)
+        _gather(op_node, input_port, "OrderGather_2", permutation.inv, True)
 
 
 def shape(op_node: Node, port_info: str, input_port: int) -> None:
     """Permute an input that holds a number for each axis."""
-    found = _permutation(op_node, port_info)
-    if len(found.perm):
-        _gather(op_node, input_port, "ShapeGather", found.perm, False)
+    permutation = _permutation(op_node, port_info)
+    if len(permutation.perm):
+        _gather(op_node, input_port, "ShapeGather", permutation.perm, False)
 
 
 def strided_slice(op_node: Node, port_info: str, input_port: int) -> None:
@@ -89,9 +89,9 @@ def _transpose(op_node: Node, input_port: int, perm: Any) -> None:
 
 def transpose(op_node: Node, port_info: str, input_port: int) -> None:
     """Transpose an input to the new layout."""
-    found = _permutation(op_node, port_info)
-    if len(found.perm):
-        _transpose(op_node, input_port, found.perm)
+    permutation = _permutation(op_node, port_info)
+    if len(permutation.perm):
+        _transpose(op_node, input_port, permutation.perm)
 
 
 def transpose_nchw_to_nhwc(op_node: Node, port_info: str, input_port: int) -> None:

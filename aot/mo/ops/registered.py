@@ -30,10 +30,10 @@ class Registered(MutableMapping[str, Any]):
         own = self._own()
         if name in own:
             return own[name]
-        found = None if self._library is None else self._library(name)
-        if found is None:
+        result = None if self._library is None else self._library(name)
+        if result is None:
             raise KeyError(name)
-        return found
+        return result
 
     def __setitem__(self, name: str, cls: Any) -> None:
         self._own()[name] = cls

@@ -40,25 +40,25 @@ def infer_by_definition(node: Any, otherwise: Known = (None, None), common: DTyp
     connected: list[int] = list(node.out_nodes())
     stops = node.has_and_set("stop_value_propagation")
     for idx in connected:
-        found = outputs[idx]
-        _set_type(node, idx, found)
+        operand = outputs[idx]
+        _set_type(node, idx, operand)
         if stops:
             node.out_node(idx)["value"] = None  # of the source before
-        if found.value is None or stops:
-            node.out_port(idx).data.set_shape(_shape(found))
+        if operand.value is None or stops:
+            node.out_port(idx).data.set_shape(_shape(operand))
         else:
-            node.out_port(idx).data.set_value(masked(found.value, found.dtype))
+            node.out_port(idx).data.set_value(masked(operand.value, operand.dtype))
 
 
 def infer_types_by_definition(node: Any, otherwise: Known = (None, None)) -> None:
     """Set the element types of the outputs."""
-    for idx, found in enumerate(_outputs(node, otherwise)):
+    for idx, operand in enumerate(_outputs(node, otherwise)):
         if idx in node.out_ports():
-            _set_type(node, idx, found)
+            _set_type(node, idx, operand)
 
 
-def _set_type(node: Any, idx: int, found: Operand) -> None:
-    node.out_port(idx).set_data_type(numpy_dtype(found.dtype).type, override=True)
+def _set_type(node: Any, idx: int, operand: Operand) -> None:
+    node.out_port(idx).set_data_type(numpy_dtype(operand.dtype).type, override=True)
 
 
 def _outputs(node: Any, otherwise: Known, common: DType | None = None) -> tuple[Operand, ...]:
@@ -146,18 +146,18 @@ def _inputs(node: Any, op: Definition) -> tuple[list[Operand | None], list[int]]
     count = max(nodes, default=-1) + 1
     types = {idx: _type(node, idx) for idx in nodes}
     alike = next((types[i] for i in op.uniform or range(count) if types.get(i) is not None), None)
-    found: list[Operand | None] = []
+    operands: list[Operand | None] = []
     for idx in range(count):
         data = nodes.get(idx)
         if data is None:
-            found.append(None)
+            operands.append(None)
             continue
         own = types[idx]
         dtype = own if own is not None else (alike if idx in op.uniform and alike is not None else DType.F32)
-        found.append(_operand(data, dtype, symbols))
-    while found and found[-1] is None:
-        found.pop()
-    return found, [i for i, given in enumerate(found) if given is not None and not node.in_port(i).is_declared()]
+        operands.append(_operand(data, dtype, symbols))
+    while operands and operands[-1] is None:
+        operands.pop()
+    return operands, [i for i, given in enumerate(operands) if given is not None and not node.in_port(i).is_declared()]
 
 
 def _type(node: Any, idx: int) -> DType | None:
@@ -187,15 +187,15 @@ def _symbolic(value: Any, label: str, symbols: Symbols) -> Array:
     """Return a value whose masked elements are symbols."""
     if not masked_arrays.is_masked(value):
         return np.asarray(value)
-    found = np.array(value.data, object)
+    result = np.array(value.data, object)
     for i, hidden in enumerate(masked_arrays.getmaskarray(value).reshape(-1)):
         if hidden:
-            found.reshape(-1)[i] = symbols.make(f"{label}.value", i, 0, None)
-    return found
+            result.reshape(-1)[i] = symbols.make(f"{label}.value", i, 0, None)
+    return result
 
 
-def _shape(found: Operand) -> Any:
-    dims = found.type.dims
+def _shape(operand: Operand) -> Any:
+    dims = operand.type.dims
     return None if dims is None else shape_array([dynamic_dimension if isinstance(d, Expr) else d for d in dims])
 
 

@@ -272,17 +272,17 @@ def concat_infer(node: Any) -> None:
 
 
 def _joined(shapes: list[Any], axis: int, name: str) -> Any:
-    found = shape_array(shapes[0])
-    for pos in range(len(found)):
-        sizes = [shape[pos] for shape in shapes if len(shape) == len(found)]
+    result = shape_array(shapes[0])
+    for pos in range(len(result)):
+        sizes = [shape[pos] for shape in shapes if len(shape) == len(result)]
         known = {int(size) for size in sizes if size is not dynamic_dimension}
         if len(sizes) != len(shapes) or (pos != axis and len(known) > 1):
             raise Error("Concat input shapes do not match for node {}: got {} with axis {}", name, shapes, axis)
         if pos == axis:
-            found[pos] = sum(map(int, sizes)) if all(s is not dynamic_dimension for s in sizes) else dynamic_dimension
+            result[pos] = sum(map(int, sizes)) if all(s is not dynamic_dimension for s in sizes) else dynamic_dimension
         elif known:
-            found[pos] = known.pop()
-    return found
+            result[pos] = known.pop()
+    return result
 
 
 def reverse_infer(node: Any) -> None:

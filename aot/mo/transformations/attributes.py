@@ -22,13 +22,13 @@ def _replaced(
 ) -> Any:
     """Replace a node by an operation with constants at the inputs that `values` numbers; return that."""
     graph = node.graph
-    made = create_op_with_const_inputs(graph, library_class(module, name), values, attrs or {})
-    node.in_port(0).get_connection().set_destination(made.in_port(0))
+    new_node = create_op_with_const_inputs(graph, library_class(module, name), values, attrs or {})
+    node.in_port(0).get_connection().set_destination(new_node.in_port(0))
     for idx in range(1, outputs):
-        node.out_port(idx).get_connection().set_source(made.out_port(idx))
-    take_place(node, made)
+        node.out_port(idx).get_connection().set_source(new_node.out_port(idx))
+    take_place(node, new_node)
     graph.remove_node(node.id)
-    return made
+    return new_node
 
 
 def _required(node: Any, attribute: str) -> Any:
@@ -50,10 +50,10 @@ class AttributedPadToPad:
                 fill = create_op_with_const_inputs(
                     graph, library_class("ConvertLike", "ConvertLike"), {0: node.fill_value}, attrs
                 )
-            made = _replaced(node, "pad", "Pad", {1: node.pads[:, 0], 2: node.pads[:, 1]}, {"mode": mode})
+            new_node = _replaced(node, "pad", "Pad", {1: node.pads[:, 0], 2: node.pads[:, 1]}, {"mode": mode})
             if fill is not None:
-                made.in_port(0).get_source().connect(fill.in_port(1))
-                fill.out_port(0).connect(made.in_port(3))
+                new_node.in_port(0).get_source().connect(fill.in_port(1))
+                fill.out_port(0).connect(new_node.in_port(3))
 
 
 @transformation("front.AttributedRollToRoll")
@@ -89,12 +89,12 @@ class AttributedRandomUniformToRandomUniform:
             values = {1: bounds[0], 2: bounds[1]}
             if not node.is_in_port_connected(0):
                 values[0] = _required(node, "shape")
-            made = create_op_with_const_inputs(
+            new_node = create_op_with_const_inputs(
                 graph, library_class("random_uniform", "RandomUniform"), values, {**seeds, "output_type": dtype}
             )
             if 0 not in values:
-                node.in_port(0).get_connection().set_destination(made.in_port(0))
-            take_place(node, made)
+                node.in_port(0).get_connection().set_destination(new_node.in_port(0))
+            take_place(node, new_node)
             graph.remove_node(node.id)
 
 
@@ -132,11 +132,11 @@ class SqueezeAxis:
                 raise Error("{}: an attribute or an input gives the axis, got neither", node.soft_get("name", node.id))
             for port in node.out_ports().values():
                 if node.has_valid("axis"):
-                    made = create_op_with_const_inputs(graph, squeeze, {1: mo_array(node.axis)}, {"name": name})
+                    new_node = create_op_with_const_inputs(graph, squeeze, {1: mo_array(node.axis)}, {"name": name})
                 else:
-                    made = squeeze(graph, {"name": name}).create_node()
-                    node.in_port(1).get_source().connect(made.in_port(1))
-                port.get_connection().insert_node(made)
+                    new_node = squeeze(graph, {"name": name}).create_node()
+                    node.in_port(1).get_source().connect(new_node.in_port(1))
+                port.get_connection().insert_node(new_node)
 
 
 @transformation("front.scatter_normalizer")
@@ -173,9 +173,9 @@ class ReduceAxisNormalizer:
 
 def _as_input(node: Any, idx: int, value: Any) -> None:
     """Give attribute `axis` to an input."""
-    made = Const(node.graph, {"name": f"{node.soft_get('name', node.id)}/axis", "value": value}).create_node()
+    new_node = Const(node.graph, {"name": f"{node.soft_get('name', node.id)}/axis", "value": value}).create_node()
     node.add_input_port(idx, skip_if_exist=True)
-    made.out_port(0).connect(node.in_port(idx))
+    new_node.out_port(0).connect(node.in_port(idx))
     del node["axis"]
 
 

@@ -36,10 +36,10 @@ class Fusion:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         replace_formulas(graph, self.formulas, self.fused)
 
-    def fused(self, graph: Graph, node: Node, found: Found) -> Node | None:
+    def fused(self, graph: Graph, node: Node, operands: Found) -> Node | None:
         """Return the operation that is put in."""
         fused = library_class(self.module, self.name)(graph, dict(self.attributes)).create_node()
-        found[X].port.connect(fused.in_port(0))
+        operands[X].port.connect(fused.in_port(0))
         return fused
 
 
@@ -129,12 +129,12 @@ class LeakyReLUFusion(Fusion):
     formulas: ClassVar = [term("Maximum", X, term("Mul", X, "slope"))]
     force_clean_up = True
 
-    def fused(self, graph: Graph, node: Node, found: Found) -> Node | None:
-        slope = found["slope"].value
+    def fused(self, graph: Graph, node: Node, operands: Found) -> Node | None:
+        slope = operands["slope"].value
         if slope is None or slope.size != 1:
             return None
         fused = library_class(self.module, self.name)(graph, {"negative_slope": slope.item()}).create_node()
-        found[X].port.connect(fused.in_port(0))
+        operands[X].port.connect(fused.in_port(0))
         return fused
 
 
@@ -147,8 +147,8 @@ class L2NormToNorm(Fusion):
     ]
     force_clean_up = True
 
-    def fused(self, graph: Graph, node: Node, found: Found) -> Node | None:
-        shape, axes, eps = found[X].port.data.get_shape(), found["axes"].value, found["eps"].value
+    def fused(self, graph: Graph, node: Node, operands: Found) -> Node | None:
+        shape, axes, eps = operands[X].port.data.get_shape(), operands["axes"].value, operands["eps"].value
         if shape is None or len(shape) not in (2, 3, 4) or axes is None or eps is None or eps.shape:
             return None
         rank = len(shape)
@@ -160,5 +160,5 @@ class L2NormToNorm(Fusion):
         fused = create_op_node_with_second_input(
             graph, library_class("normalize_l2", "NormalizeL2Op"), int64_array(summed), attrs
         )
-        found[X].port.connect(fused.in_port(0))
+        operands[X].port.connect(fused.in_port(0))
         return fused

@@ -17,12 +17,12 @@ def add(graph: Graph, kind: str, *operands: Any, **attrs: Any) -> Any:
     An operand is an output port, a node (its output 0), a value (a constant), or None for an input that stays free.
     """
     module, _, name = kind.partition(".")
-    made = library_class(module, name)(graph, attrs).create_node()
+    result = library_class(module, name)(graph, attrs).create_node()
     for idx, operand in enumerate(operands):
         if operand is not None:
-            made.add_input_port(idx, skip_if_exist=True)
-            _connect(made, idx, operand)
-    return made
+            result.add_input_port(idx, skip_if_exist=True)
+            _connect(result, idx, operand)
+    return result
 
 
 def _connect(node: Any, idx: int, operand: Any) -> None:
@@ -91,8 +91,8 @@ def chain(node: Any, *types: str) -> list[Any]:
 
 def nodes_of(graph: Graph, **attrs: Any) -> list[Any]:
     """Return the operations whose attributes have these values."""
-    found: list[Any] = graph.get_op_nodes(**attrs)
-    return found
+    nodes: list[Any] = graph.get_op_nodes(**attrs)
+    return nodes
 
 
 def is_single(graph: Graph) -> bool:

@@ -39,12 +39,12 @@ class LayerNorm:
         replace_formulas(graph, self.formulas, self._made)
 
     @staticmethod
-    def _made(graph: Graph, node: Node, found: Found) -> Node | None:
-        eps, axes, other = (found[name].value for name in ("eps", "axes", "axes 2"))
+    def _made(graph: Graph, node: Node, operands: Found) -> Node | None:
+        eps, axes, other = (operands[name].value for name in ("eps", "axes", "axes 2"))
         if eps is None or eps.size != 1 or eps.item() > SMALL or axes is None or not np.array_equal(axes, other):
             return None
-        made: Node = add(graph, "mvn.MVN", found["x"].port, axes, eps=eps.item(), **INSIDE)
-        return made
+        new_node: Node = add(graph, "mvn.MVN", operands["x"].port, axes, eps=eps.item(), **INSIDE)
+        return new_node
 
 
 @transformation("middle.layer_normalization")

@@ -207,9 +207,9 @@ class ClampNormalizer:
     def _limit(node: Any, idx: int) -> Any:
         """Return Maximum or Minimum that reads the limit at an input."""
         kind = "Maximum" if idx == 1 else "Minimum"
-        made = add(node.graph, f"elementwise.{kind}", name=f"{name_of(node)}/{kind}")
-        move(node, idx, made, 1)
-        return made
+        result = add(node.graph, f"elementwise.{kind}", name=f"{name_of(node)}/{kind}")
+        move(node, idx, result, 1)
+        return result
 
 
 @transformation("back.GatherNormalizer")

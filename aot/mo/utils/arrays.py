@@ -198,13 +198,13 @@ def set_input_shapes(node: Any, *shapes: Shape) -> None:
 def clarify_partial_shape(shapes: list[Shape]) -> Shape:
     """Return the shape that is known where any of `shapes` is; they must be compatible."""
     assert shapes, "clarify_partial_shape: at least one shape, got none"
-    found = shapes[0].copy()
+    result = shapes[0].copy()
     for shape in shapes[1:]:
-        message = f"shapes must be compatible, got {unmask_shape(found)} and {unmask_shape(shape)}"
-        assert compatible_shapes(shape, found), message
+        message = f"shapes must be compatible, got {unmask_shape(result)} and {unmask_shape(shape)}"
+        assert compatible_shapes(shape, result), message
         known = ~masked_arrays.getmaskarray(shape)
-        found[known] = shape[known]
-    return found
+        result[known] = shape[known]
+    return result
 
 
 def mark_input_bins(node: Any, names: tuple[str, ...] = ("weights", "biases"), start_port: int = 1) -> None:

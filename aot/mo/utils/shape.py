@@ -100,11 +100,11 @@ def new_shape_node_from_shape_nodes(input_shape_nodes: list[Node]) -> Node:
     assert input_shape_nodes, "new_shape_node_from_shape_nodes: a node at least, got none"
     first = input_shape_nodes[0]
     attrs = {"axis": 0, "name": f"{first.soft_get('name', first.id)}/shapes_concat"}
-    made = library_class("concat", "Concat")(first.graph, attrs).create_node()
+    result = library_class("concat", "Concat")(first.graph, attrs).create_node()
     for idx, source in enumerate(input_shape_nodes):
-        made.add_input_port(idx)
-        made.in_port(idx).connect(source.out_port(0))
-    return made
+        result.add_input_port(idx)
+        result.in_port(idx).connect(source.out_port(0))
+    return result
 
 
 def get_shape_and_rank_nodes_by_port(port: Port, return_as_a_scalar: bool = True) -> tuple[Node, Node]:

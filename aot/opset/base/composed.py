@@ -63,10 +63,10 @@ class ComposedOp(DecomposedOp):
 def _input(build: Builder, one: Operand, type: str) -> OutPort:
     if one.type.dims is None:
         raise UnsupportedError(f"{type}: the rank of every input must be known, got {one.type}")
-    made = build(Parameter(one.type.dtype, one.type.dims))
+    port = build(Parameter(one.type.dtype, one.type.dims))
     if one.value is not None and one.value.dtype != object:
         return build.const(one.value, one.type.dtype)
-    return made
+    return port
 
 
 def operation(function: Callable[..., Any]) -> type[ComposedOp]:

@@ -49,12 +49,12 @@ class CacheSizes(Stateful):
     def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
         batch, order = arrays[0], arrays[1] if len(arrays) > 1 else None
         assert batch is not None
-        found = {
+        result = {
             (now[v].shape[0], now[v].shape[k]) if v in now else (0, 0) for v, k in zip(self.ids, self.axes, strict=True)
         }
-        rows, past = found.pop()
+        rows, past = result.pop()
         moved = rows > 0 and (rows != batch[0] or (order is not None and not np.array_equal(order, np.arange(rows))))
-        agree = not found and (not moved or order is not None)
+        agree = not result and (not moved or order is not None)
         return np.array([rows, past, 0, 0, agree, moved, rows or batch[0], past + batch[1]], np.int64)
 
 
@@ -72,11 +72,11 @@ class CacheRoom(Stateful):
 
     def conditions(self, sizes: Operand) -> Sequence[Condition]:
         rule = "the variables keep as many rows and tokens as each other, and rows move by beam_idx only"
-        found = sizes.dims("CacheRoom: sizes")
+        dims = sizes.dims("CacheRoom: sizes")
         if not self.context:
-            return [(found[AGREE], 1, rule)]
-        least, most = prim("min", as_expr(found[WHOLE], DType.I64), self.context), f"{self.context} (--max-context)"
-        return [(found[AGREE], 1, rule), (least, found[WHOLE], f"tokens kept and new must be at most {most}")]
+            return [(dims[AGREE], 1, rule)]
+        least, most = prim("min", as_expr(dims[WHOLE], DType.I64), self.context), f"{self.context} (--max-context)"
+        return [(dims[AGREE], 1, rule), (least, dims[WHOLE], f"tokens kept and new must be at most {most}")]
 
     def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
         return np.zeros(1, np.int64)
@@ -119,10 +119,10 @@ class Append(Stateful):
         if self.variable_id not in now:
             return x
         kept, rows = now[self.variable_id], arrays[4] if len(arrays) > 4 else None
-        found = np.concatenate([kept if rows is None else kept[rows], x], self.axis)
+        result = np.concatenate([kept if rows is None else kept[rows], x], self.axis)
         starts = arrays[5] if len(arrays) > 5 else None
         for row, start in enumerate(() if starts is None else np.clip(starts, 0, kept.shape[self.axis])):
-            np.moveaxis(found[row], self.axis - 1, 0)[start : start + x.shape[self.axis]] = np.moveaxis(
+            np.moveaxis(result[row], self.axis - 1, 0)[start : start + x.shape[self.axis]] = np.moveaxis(
                 x[row], self.axis - 1, 0
             )
-        return found
+        return result

@@ -113,13 +113,13 @@ class StringMatch(LoopOp):
         return (_match(outs[0], strings, table, accepts, outs[0].shape),)
 
     def reference(self, begins: Array, ends: Array, symbols: Array, table: Array, accepts: Array) -> Array:
-        found = np.zeros(begins.shape, bool)
+        result = np.zeros(begins.shape, bool)
         for at in np.ndindex(begins.shape):
             state = 0
             for symbol in symbols[int(begins[at]) : int(ends[at])]:
                 state = int(table[state, symbol])
-            found[at] = accepts[state] != 0
-        return found
+            result[at] = accepts[state] != 0
+        return result
 
 
 @op()
@@ -134,19 +134,19 @@ class StringLetters(LoopOp):
         return (_letters(outs[0], symbols.buffer, table.buffer, symbols.shape[0]),)
 
     def reference(self, symbols: Array, table: Array) -> Array:
-        made, at = symbols.copy(), 0
-        while at < len(made):
-            lead = int(made[at])
+        result, at = symbols.copy(), 0
+        while at < len(result):
+            lead = int(result[at])
             count = 1 if lead < 0xC2 or lead >= 0xF0 else 2 if lead < 0xE0 else 3
             try:
-                point = table[ord(made[at : at + count].tobytes().decode())]
+                point = table[ord(result[at : at + count].tobytes().decode())]
                 new = chr(int(point)).encode()
             except (UnicodeError, TypeError):
                 new = b""
             if len(new) == count:
-                made[at : at + count] = list(new)
+                result[at : at + count] = list(new)
             at += count
-        return made
+        return result
 
 
 @loops

@@ -147,12 +147,12 @@ class Diagonal(ViewOp):
 def without_ones(build: Builder, terms: Sequence[Term]) -> list[Term]:
     """Drop the axes of size 1 whose name has another size in another term: they broadcast."""
     wider = {x for t in terms for x, n in zip(t.labels, t.port.shape, strict=True) if not _is_one(n)}
-    found: list[Term] = []
+    results: list[Term] = []
     for t in terms:
         gone = [i for i, x in enumerate(t.labels) if x in wider and _is_one(t.port.shape[i])]
         port = build.Squeeze(t.port, numbers(build, gone)) if gone else t.port
-        found.append(Term(port, tuple(x for i, x in enumerate(t.labels) if i not in gone)))
-    return found
+        results.append(Term(port, tuple(x for i, x in enumerate(t.labels) if i not in gone)))
+    return results
 
 
 def _is_one(size: Dim) -> bool:

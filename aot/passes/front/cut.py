@@ -43,14 +43,14 @@ class Cut:
         if self.outputs:
             _set_outputs(graph, self.outputs)
         pairs = zip(self.inputs, types, strict=True)
-        made = {name: _input(graph, tensors[name], name, type) for name, type in pairs}
+        nodes = {name: _input(graph, tensors[name], name, type) for name, type in pairs}
         _remove_unneeded(graph)
-        for name, node in made.items():
+        for name, node in nodes.items():
             if node.id not in graph.nodes:
                 raise UsageError(f"--cut: inputs must lead to outputs, got {name!r}")
             if name not in {n.name for n in graph.nodes.values()}:
                 node.name = name  # the layer of that name is gone
-        first = list(made.values())
+        first = list(nodes.values())
         graph.parameters[:] = [*first, *(n for n in graph.parameters if n not in first)]
         return True
 
@@ -77,10 +77,10 @@ def _check_names(names: Iterable[str], tensors: Mapping[str, OutPort]) -> None:
 def tensors_by_name(graph: Graph) -> dict[str, OutPort]:
     """Return outputs of nodes by the names of tensors, and by those of layers where no tensor is called so."""
     nodes = [node for node in graph.order() if not isinstance(node.op, Result)]
-    found = {name: port for node in nodes for port in node.out_ports().values() for name in port.names}
+    ports = {name: port for node in nodes for port in node.out_ports().values() for name in port.names}
     for node in graph.results:
-        found |= {name: node.source(0) for name in (*node.out_port(0).names, node.name)}
-    return {node.name: node.out_port(0) for node in nodes if node.out_ports()} | found
+        ports |= {name: node.source(0) for name in (*node.out_port(0).names, node.name)}
+    return {node.name: node.out_port(0) for node in nodes if node.out_ports()} | ports
 
 
 def _set_outputs(graph: Graph, names: Iterable[str]) -> None:
@@ -97,12 +97,12 @@ def _input(graph: Graph, port: OutPort, name: str, type: TensorType) -> Node:
     if isinstance(port.node.op, Parameter):
         return port.node
     dims = None if type.dims is None else tuple(_dim(d, name, k, graph) for k, d in enumerate(type.dims))
-    made = graph.add(Parameter(type.dtype, dims), name=name, origin=port.node.origin)
+    node = graph.add(Parameter(type.dtype, dims), name=name, origin=port.node.origin)
     port.names = tuple(n for n in port.names if n != name)
-    made.out_port(0).names = (name,)
+    node.out_port(0).names = (name,)
     for consumer in port.get_destinations():
-        consumer.connect(made.out_port(0))
-    return made
+        consumer.connect(node.out_port(0))
+    return node
 
 
 def _dim(dim: Dim, name: str, axis: int, graph: Graph) -> Dim:

@@ -25,13 +25,13 @@ class InputFeeds:
             node = _constant_named(graph, name)
             op, data, port = node.op, node.data, node.out_port(0)
             assert isinstance(op, Constant) and data is not None
-            made = graph.add(Parameter(op.element_type, data.shape), origin=node.origin)
-            graph.defaults[made.id] = data
-            made.out_port(0).names = (name,)
+            new_node = graph.add(Parameter(op.element_type, data.shape), origin=node.origin)
+            graph.defaults[new_node.id] = data
+            new_node.out_port(0).names = (name,)
             for consumer in port.get_destinations():
-                consumer.connect(made.out_port(0))
+                consumer.connect(new_node.out_port(0))
             graph.remove(node)
-            made.name = node.name
+            new_node.name = node.name
         return bool(self.names)
 
 

@@ -43,18 +43,18 @@ def _fitting(node: Node, op: Parameter, value: Nested) -> Array:
     """Return the value in the input's type; a number also serves for a tensor of one element."""
     try:
         found = np.asarray(value)
-        made = found.astype(numpy_dtype(op.element_type))
+        result = found.astype(numpy_dtype(op.element_type))
     except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"--value: {node.name!r} is {op.element_type.value}, got {str(value)[:80]}") from error
-    if found.dtype.kind == "f" and op.element_type.is_integer and not np.array_equal(made, found):
+    if found.dtype.kind == "f" and op.element_type.is_integer and not np.array_equal(result, found):
         raise UsageError(f"--value: {node.name!r} is {op.element_type.value}, got {str(value)[:80]}")
     if op.shape is None:
-        return made
+        return result
     wanted = tuple(d for d in op.shape if isinstance(d, int))
-    if made.ndim == 0 and wanted == (1,) * len(op.shape):
-        return made.reshape(wanted)
-    fits = made.ndim == len(op.shape)
-    if not fits or any(isinstance(d, int) and d != n for d, n in zip(op.shape, made.shape, strict=True)):
+    if result.ndim == 0 and wanted == (1,) * len(op.shape):
+        return result.reshape(wanted)
+    fits = result.ndim == len(op.shape)
+    if not fits or any(isinstance(d, int) and d != n for d, n in zip(op.shape, result.shape, strict=True)):
         wanted_text = ",".join(map(dim_text, op.shape))
-        raise UsageError(f"--value: {node.name!r} has shape [{wanted_text}], got {list(made.shape)}")
-    return made
+        raise UsageError(f"--value: {node.name!r} has shape [{wanted_text}], got {list(result.shape)}")
+    return result

@@ -46,9 +46,10 @@ def compute_in_single(node: Node, op: LoopOp, build: Builder) -> Replacement:
         return None
     given = [p and narrowed(build, p, DType.F32 if _double(p) else p.type.dtype) for p in ports]
     outs = [node.out_port(n) for n in range(len(node.out_ports()))]
-    made = build.node(op, *given, outputs=len(outs))
+    new_node = build.node(op, *given, outputs=len(outs))
     found: tuple[OutPort, ...] = tuple(
-        narrowed(build, made.out_port(n), DType.F64) if _double(out) else made.out_port(n) for n, out in enumerate(outs)
+        narrowed(build, new_node.out_port(n), DType.F64) if _double(out) else new_node.out_port(n)
+        for n, out in enumerate(outs)
     )
     return found if len(outs) > 1 else found[0]
 
@@ -74,8 +75,8 @@ def count_range(node: Node, op: Sequence, build: Builder) -> Replacement:
     demand = InRange(operation=node.type, rule="start, stop and step must be finite, and step not 0")
     count = build(demand, build.Convert(sound, destination_type=DType.I64), one, one, count)
     places = build.Range(zero, count, one, output_type=DType.I64)
-    found = build.Add(first, build.Multiply(build.Convert(places, destination_type=out.compute), by))
-    return found if out.compute is out else build.Convert(found, destination_type=out)
+    port = build.Add(first, build.Multiply(build.Convert(places, destination_type=out.compute), by))
+    return port if out.compute is out else build.Convert(port, destination_type=out)
 
 
 @rule(SegmentMax)

@@ -121,15 +121,15 @@ def _parts(node: Node) -> list[Deferred] | None:
     if not isinstance(held, Deferred) or axis is None:
         return None
     k, begin = axis_of(int(axis.reshape(-1)[0]), len(held.shape), node.type), 0
-    found = list[Deferred]()
+    parts = list[Deferred]()
     for port in node.out_ports().values():
         end = begin + port.type.static_shape[k]
         part = part_of(held, k, begin, end)
         if not isinstance(part, Deferred):
             return None
-        found.append(part)
+        parts.append(part)
         begin = end
-    return found
+    return parts
 
 
 def _elements(type: TensorType) -> int:

@@ -107,18 +107,18 @@ class _Run:
 
     def _parameter(self, node: Node) -> Spelled:
         def part(name: str, type: TensorType) -> OutPort:
-            made = self.graph.add(Parameter(type.dtype, type.dims), name=f"{node.name}.{name}", origin=node.origin)
-            made.out_port(0).names = tuple(f"{own}.{name}" for own in names)
-            self.graph.strings[made.id] = node.name
-            return made.out_port(0)
+            new_node = self.graph.add(Parameter(type.dtype, type.dims), name=f"{node.name}.{name}", origin=node.origin)
+            new_node.out_port(0).names = tuple(f"{own}.{name}" for own in names)
+            self.graph.strings[new_node.id] = node.name
+            return new_node.out_port(0)
 
         port, names = node.out_port(0), node.out_port(0).names
         begins, ends, symbols = PARTS
         text = TensorType(DType.U8, (self._size(node),))
         places = TensorType(DType.I32, port.shape)
-        found = Spelled(part(begins, places), part(ends, places), part(symbols, text))
-        self.ends[node.id] = [p.node for p in found]
-        return found
+        parameter = Spelled(part(begins, places), part(ends, places), part(symbols, text))
+        self.ends[node.id] = [p.node for p in parameter]
+        return parameter
 
     def _size(self, node: Node) -> Var:
         """Return a symbol for the number of bytes of an input's strings."""
@@ -134,9 +134,9 @@ class _Run:
         names = tuple(dict.fromkeys((*node.out_port(0).names, *source.names))) or (node.name,)
         parts = self._written(self._build(source.node), source)
         self.ends[node.id] = [self.graph.add(Result(), p, origin=node.origin) for p in parts]
-        for made, name in zip(self.ends[node.id], PARTS, strict=True):
-            made.out_port(0).names = tuple(f"{own}.{name}" for own in names)
-            self.graph.strings[made.id] = names[0]
+        for new_node, name in zip(self.ends[node.id], PARTS, strict=True):
+            new_node.out_port(0).names = tuple(f"{own}.{name}" for own in names)
+            self.graph.strings[new_node.id] = names[0]
 
     def _written(self, build: Builder, port: OutPort) -> Spelled:
         """Build the strings with their bytes stored contiguously, in order."""

@@ -69,8 +69,8 @@ def _remaining_size(build: Builder, axes: OutPort, d: int, rank: int) -> OutPort
     """Build [1] if axis d stays, [0] if it is one of `axes`."""
     flat = build.Reshape(axes, _numbers(build, -1))
     named = build.LogicalOr(build.Equal(flat, d), build.Equal(flat, d - rank))
-    found = build.ReduceLogicalOr(named, _numbers(build, 0), keep_dims=True)
-    return build.Convert(build.LogicalNot(found), destination_type=DType.I64)
+    port = build.ReduceLogicalOr(named, _numbers(build, 0), keep_dims=True)
+    return build.Convert(build.LogicalNot(port), destination_type=DType.I64)
 
 
 def _numbers(build: Builder, *values: int) -> OutPort:

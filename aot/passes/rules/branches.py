@@ -71,9 +71,9 @@ class _Branch:
     @property
     def weights(self) -> Array:
         """Elements of the factor; compressed weights are decompressed for it, so only pairs are asked for theirs."""
-        found = constant(self.factor)
-        assert found is not None
-        return found
+        result = constant(self.factor)
+        assert result is not None
+        return result
 
     @property
     def op(self) -> object:
@@ -144,8 +144,8 @@ def _merged(a: _Branch, b: _Branch, build: Builder) -> OutPort | None:
             continue
         if weights is not None:
             total = wide.weights + weights  # infinite or NaN where one of both is
-            made = build.const(total, wide.x.type.dtype) if np.isfinite(total).all() else None
-            return None if made is None else build(wide.out.node.op, wide.x, made)
+            port = build.const(total, wide.x.type.dtype) if np.isfinite(total).all() else None
+            return None if port is None else build(wide.out.node.op, wide.x, port)
     return None
 
 

@@ -233,13 +233,13 @@ def pad_into_windows(node: Node, op: Windowed, build: Builder) -> OutPort | None
     if len(pad.in_ports()) > 3 and pad.sources()[3] is not None and uniform(pad.source(3)) != 0:
         return None
     x, weights = node.source(0), node.source(1)
-    found = op.windows(x.shape[2:], weights.shape[weights.type.rank - x.type.rank + 2 :])
-    begin = _with_more(found.before, constant(pad.source(1)))
-    end = _with_more(found.after, constant(pad.source(2)))
+    windows = op.windows(x.shape[2:], weights.shape[weights.type.rank - x.type.rank + 2 :])
+    begin = _with_more(windows.before, constant(pad.source(1)))
+    end = _with_more(windows.after, constant(pad.source(2)))
     if begin is None or end is None:
         return None
-    made = replace(op, pads_begin=begin, pads_end=end, auto_pad=AutoPad.EXPLICIT)
-    return build(made, pad.source(0), weights)
+    windowed = replace(op, pads_begin=begin, pads_end=end, auto_pad=AutoPad.EXPLICIT)
+    return build(windowed, pad.source(0), weights)
 
 
 def _with_more(padding: Shape, added: Array | None) -> tuple[int, ...] | None:

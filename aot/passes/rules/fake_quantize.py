@@ -38,8 +38,8 @@ def _decides(node: Node, x: OutPort) -> bool:
 
 def _quantized(build: Builder, node: Node, x: OutPort) -> OutPort:
     """Return `x` quantised with the parameters of `node`, by an existing node or a new one."""
-    found = (p.node for p in x.destinations if p.idx == 0 and isinstance(p.node.op, FakeQuantize))
-    there = next((n for n in found if _are_alike(n, node)), None)
+    nodes = (p.node for p in x.destinations if p.idx == 0 and isinstance(p.node.op, FakeQuantize))
+    there = next((n for n in nodes if _are_alike(n, node)), None)
     return there.out_port(0) if there is not None else build(node.op, x, *node.sources()[1:])
 
 

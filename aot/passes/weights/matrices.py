@@ -109,15 +109,15 @@ def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
 def _last_products(graph: Graph) -> set[int]:
     """Return the products whose results reach no other product."""
     leads: set[int] = set()
-    found: set[int] = set()
+    last_products: set[int] = set()
     for node in reversed(graph.order()):
         below = any(p.node.id in leads for out in node.out_ports().values() for p in out.destinations)
         if isinstance(node.op, MatMul):
             leads.add(node.id)
-            found |= set() if below else {node.id}
+            last_products |= set() if below else {node.id}
         elif below:
             leads.add(node.id)
-    return found
+    return last_products
 
 
 def shared_last(found: Sequence[Matrix]) -> list[Matrix]:
@@ -266,8 +266,8 @@ def small_weights(build: Builder, weights: Rounded, name: str = "", bits: int = 
     given = weights.integers
     whole = given.type.dtype if isinstance(given, Deferred) else dtype_of(given) if bits == WIDE_BITS else DType.U4
     floats = DType.F32 if weights.scales.dtype == np.float32 else DType.F16
-    made = build.Convert(build.const(given, whole, name), destination_type=floats)
+    port = build.Convert(build.const(given, whole, name), destination_type=floats)
     if weights.zeros is not None:
         zeros = build.Convert(build.const(weights.zeros, whole), destination_type=floats)
-        made = build.Subtract(made, zeros)
-    return build.Multiply(made, build.const(weights.scales, floats))
+        port = build.Subtract(port, zeros)
+    return build.Multiply(port, build.const(weights.scales, floats))

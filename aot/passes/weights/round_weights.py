@@ -48,8 +48,8 @@ def _rounded(
     """Round a matrix, or connect its node to the rounded matrix of another node."""
     key, port = (matrix.source, matrix.node.out_port().type.dtype), matrix.node.in_port(matrix.at)
     if not matrix.turned and key in shared:
-        made, row = shared[key]
-        port.connect(made)
+        new_port, row = shared[key]
+        port.connect(new_port)
         return row
     row = round_matrix(graph, matrix, GROUP)
     if not matrix.turned:

@@ -49,7 +49,7 @@ class Answer:
         text: StopTextFilter,
         executor: Executor,
         ids: Sequence[int],
-        made: Continuation,
+        continuation: Continuation,
         sampler: TokenSampler,
         *,
         batch: ContinuousBatch | None = None,
@@ -57,7 +57,7 @@ class Answer:
         adapter: bytes = b"",
         ahead: int = 0,
     ) -> None:
-        """`text`: of the answer. `ids`: the prompt. `made`: gets the answer's tokens, of `sampler`.
+        """`text`: of the answer. `ids`: the prompt. `continuation`: gets the answer's tokens, of `sampler`.
 
         `prefix_cache`: keys and values of prompts that were computed before; `adapter`: a digest of the sequence's.
         `ahead`: tokens that followed the last ones before, which a step computes at once where they come again.
@@ -65,7 +65,7 @@ class Answer:
         self._sequence, self._executor, self._batch, self._prefix_cache = sequence, executor, batch, prefix_cache
         self._adapter, self._ahead = adapter, ahead
         self.known = 0  # tokens of the prompt that were not computed again
-        self._left, self._made = list(ids), made
+        self._left, self._made = list(ids), continuation
         self._sampler = sampler
         self._cancelled = False
         self._loop = asyncio.get_running_loop()

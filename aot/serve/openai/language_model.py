@@ -67,11 +67,11 @@ class ServedLanguageModel:
             raise FieldError("start", "left out, as the model continues a text", f"{len(wanted.start)} tokens")
         chat = wanted.messages
         prompts = wanted.prompts if chat is None else [self._text(wanted, chat)]
-        found = [self.tokenizer.begin(one) if isinstance(one, str) else one for one in prompts]
-        for ids in found:
+        results = [self.tokenizer.begin(one) if isinstance(one, str) else one for one in prompts]
+        for ids in results:
             self._check_length(wanted, ids)
         self._sequences(wanted.adapter)
-        return found
+        return results
 
     def _check_length(self, wanted: CompletionRequest, ids: list[int]) -> None:
         """Raise FieldError unless a prompt and its answer fit."""
@@ -135,18 +135,18 @@ class ServedLanguageModel:
         async with self.admission.taken():
             count = self.context - len(ids) if wanted.tokens is None else wanted.tokens
             rules = wanted.rules.numbered(number)
-            made = Continuation(count, rules.sampling, frozenset(self.tokenizer.stop))
+            continuation = Continuation(count, rules.sampling, frozenset(self.tokenizer.stop))
             copied = None if constraint is None else constraint.copy()
             text = StopTextFilter(self.tokenizer, wanted.stop, begins=self._reads)
             if self._reads:
                 loop = EncoderDecoderLoop(self.served.model, source_inputs(ids))
                 start = wanted.start or start_of(self.served.model.manifest)
-                yield Answer(loop, text, self._executor, start, made, TokenSampler(rules, start, copied))
+                yield Answer(loop, text, self._executor, start, continuation, TokenSampler(rules, start, copied))
                 return
             sequences = self._sequences(wanted.adapter)
             generator = sequences.idle.pop() if sequences.idle else Generator(self.served.model, sequences.adapter)
             answer = Answer(
-                *(generator, text, self._executor, ids, made, TokenSampler(rules, ids, copied)),
+                *(generator, text, self._executor, ids, continuation, TokenSampler(rules, ids, copied)),
                 batch=None if self._ahead else sequences.batch,
                 prefix_cache=self._prefix_cache,
                 adapter=sequences.digest,

@@ -44,10 +44,10 @@ def called_of(tree: Mapping[str, object], tools: tuple[dict[str, object], ...]) 
     given = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     inner = given.get("function")
     name = cast("dict[str, object]", inner).get("name") if isinstance(inner, dict) else None
-    found = tuple(tool for tool in tools if function_of(tool)["name"] == name)
-    if given.get("type") != "function" or not found:
+    result = tuple(tool for tool in tools if function_of(tool)["name"] == name)
+    if given.get("type") != "function" or not result:
         raise FieldError("tool_choice", "none, auto, required or a function of tools", json.dumps(value))
-    return found
+    return result
 
 
 def function_of(tool: Mapping[str, object]) -> dict[str, object]:

@@ -75,15 +75,15 @@ def _messages(tree: Mapping[str, object]) -> list[dict[str, object]]:
     items = [{"role": "user", "content": given}] if isinstance(given, str) else list_of(given)
     if not 1 <= len(items) <= MAX_MESSAGES:
         raise FieldError("input", f"a text, or a list of 1 to {MAX_MESSAGES} items", json.dumps(given))
-    made: list[dict[str, object]] = [] if said is None else [{"role": "system", "content": said}]
+    messages: list[dict[str, object]] = [] if said is None else [{"role": "system", "content": said}]
     for n, item in enumerate(items):
         message = _message(f"input[{n}]", object_of(item, f"input[{n}]"))
-        if "tool_calls" in message and made and made[-1]["role"] == ASSISTANT:
-            calls = [*list_of(made[-1].get("tool_calls")), *list_of(message["tool_calls"])]
-            made[-1] = {**made[-1], "tool_calls": calls}
+        if "tool_calls" in message and messages and messages[-1]["role"] == ASSISTANT:
+            calls = [*list_of(messages[-1].get("tool_calls")), *list_of(message["tool_calls"])]
+            messages[-1] = {**messages[-1], "tool_calls": calls}
         else:
-            made.append(message)
-    return made
+            messages.append(message)
+    return messages
 
 
 def _message(field: str, item: dict[str, object]) -> dict[str, object]:

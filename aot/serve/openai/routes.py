@@ -97,9 +97,9 @@ class OpenAi:
     async def _model(self, request: Request) -> Response:
         name = request.path_params["model"]
         base, adapter = self._named(name)
-        found = self._repository.find(base)
-        is_known = not adapter or any(one["id"] == name for one in self._adapted(found))
-        return JSONResponse({**_described(found if is_known else self._repository.find(name)), "id": name})
+        served = self._repository.find(base)
+        is_known = not adapter or any(one["id"] == name for one in self._adapted(served))
+        return JSONResponse({**_described(served if is_known else self._repository.find(name)), "id": name})
 
     def _adapted(self, served: ServedModel) -> list[dict[str, object]]:
         """Return the descriptions of a model with each adapter that it can take."""

@@ -77,18 +77,18 @@ class TokenSampler:
         )
 
     def _changed(self, logits: Logits) -> Logits:
-        rules, made = self._rules, np.array(logits, np.float32)
+        rules, result = self._rules, np.array(logits, np.float32)
         if self._counted:
-            self._penalise(made)
+            self._penalise(result)
         for token, value in rules.bias.items():
-            if not 0 <= token < len(made):
-                raise UsageError(f"logit_bias: tokens must be 0 to {len(made) - 1}, got {token}")
-            made[token] += value
+            if not 0 <= token < len(result):
+                raise UsageError(f"logit_bias: tokens must be 0 to {len(result) - 1}, got {token}")
+            result[token] += value
         if self._constraint is not None:
-            self._constraint.mask(made)
+            self._constraint.mask(result)
         if rules.min_p and rules.sampling.temperature:
-            made[made < made.max() + rules.sampling.temperature * log(rules.min_p)] = -np.inf
-        return made
+            result[result < result.max() + rules.sampling.temperature * log(rules.min_p)] = -np.inf
+        return result
 
     def _penalise(self, logits: Logits) -> None:
         rules = self._rules

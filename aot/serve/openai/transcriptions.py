@@ -66,10 +66,10 @@ def wanted_of(kind: str, body: bytes) -> TranscriptionRequest:
 
 def parts_of(kind: str, body: bytes) -> dict[str, bytes]:
     """Return the parts of a form by name, the last one of each; UsageError for another body."""
-    found = re.match(r"""multipart/form-data\s*;.*?boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))""", kind, re.I)
-    if found is None:
+    match = re.match(r"""multipart/form-data\s*;.*?boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))""", kind, re.I)
+    if match is None:
         raise UsageError(f"request: must be multipart/form-data with a boundary, got {kind[:60]}")
-    line = b"\r\n--" + (found[1] or found[2]).encode()
+    line = b"\r\n--" + (match[1] or match[2]).encode()
     pieces = (b"\r\n" + body).split(line, MAX_PARTS + 2)
     if len(pieces) < 2 or len(pieces) > MAX_PARTS + 2 or not pieces[-1].startswith(b"--"):
         raise UsageError(f"request: must be a whole form of at most {MAX_PARTS} parts, got another one")

@@ -44,11 +44,11 @@ class ByteLevel(Vocabulary):
         self._known = lru_cache(KNOWN)(self._joined)
 
     def _tokens(self, text: str) -> list[int]:
-        found: list[int] = []
+        tokens: list[int] = []
         for piece in self._cut_pieces(text):
             letters = piece.encode().decode("latin-1").translate(LETTERS)
-            found += self._known(letters) if len(letters) <= LONGEST else self._joined(letters)
-        return found
+            tokens += self._known(letters) if len(letters) <= LONGEST else self._joined(letters)
+        return tokens
 
     def _joined(self, letters: str) -> list[int]:
         if self._keeps_whole and letters in self.ids:

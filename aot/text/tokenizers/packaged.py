@@ -26,8 +26,8 @@ class Packaged:
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text; UsageError for a text that is no Unicode, CorruptError for a damaged file."""
-        found = self.tokens(text, marks=True)
-        return found[1:] if self._begin is not None and found[:2] == [self._begin] * 2 else found
+        tokens = self.tokens(text, marks=True)
+        return tokens[1:] if self._begin is not None and tokens[:2] == [self._begin] * 2 else tokens
 
     def decode(self, ids: Sequence[int], *, begins: bool) -> str:
         """Return the text of tokens; `begins`: they are the first ones of a text.

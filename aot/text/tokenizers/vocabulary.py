@@ -31,10 +31,10 @@ class Vocabulary(ABC):
             text.encode()
         except UnicodeEncodeError as error:
             raise UsageError(f"text: must be Unicode, got half of a surrogate pair at {error.start}") from None
-        found: list[int] = []
+        results: list[int] = []
         for part in self._parts(text):
-            found += [part] if isinstance(part, int) else self._tokens(part)
-        return found
+            results += [part] if isinstance(part, int) else self._tokens(part)
+        return results
 
     def decode(self, ids: Sequence[int], *, begins: bool) -> str:
         """Return the text of tokens; bytes that are no UTF-8 become replacement characters.
@@ -84,5 +84,5 @@ def numbered(words: Sequence[str]) -> dict[str, int]:
 
 def byte_of(word: str) -> bytes:
     """Return the byte of a word such as <0x0A>, or the word where it is none."""
-    found = BYTE_WORD.fullmatch(word)
-    return word.encode("utf-8", "replace") if found is None else bytes.fromhex(found[1])
+    match = BYTE_WORD.fullmatch(word)
+    return word.encode("utf-8", "replace") if match is None else bytes.fromhex(match[1])

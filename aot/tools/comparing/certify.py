@@ -69,13 +69,13 @@ def certified(model: Path, options: CompileOptions, built: Built | Levels, count
     `count`: samples of noise. InternalError, which names the first wrong layer, if results differ; PlatformError if the
     code does not run on this machine.
     """
-    made = certify(model, options, built, count)
-    if made.fault is not None:
+    certificate = certify(model, options, built, count)
+    if certificate.fault is not None:
         raise InternalError(
-            f"certify: results must be those of the reference, got others from {made.fault}",
+            f"certify: results must be those of the reference, got others from {certificate.fault}",
             advice=f"aot compare {model.name} shows the layers around it; report it with the model",
         )
-    return replace(built, manifest=built.manifest | {"certificate": made.json})
+    return replace(built, manifest=built.manifest | {"certificate": certificate.json})
 
 
 def certify(model: Path, options: CompileOptions, built: Built | Levels, count: int = SAMPLES) -> Certificate:
@@ -198,15 +198,19 @@ class _Run:
 
     def _rewrite(self, n: int, sample: Sample) -> str:
         """Return the first rewrite of the graph after which a sample has other results, found by bisection."""
-        made = alone(self.model, self.options)
-        _ = made.optimized
-        low, high = 0, made.report.rewrites
+        compilation = alone(self.model, self.options)
+        _ = compilation.optimized
+        low, high = 0, compilation.report.rewrites
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if self._agrees(n, sample, middle) else (low, middle)
-        made = alone(self.model, replace(self.options, stop_after_rewrite=low))
-        _ = made.optimized
-        return f"rewrite {made.report.last}" if low and made.report.last is not None else "passes that always run"
+        compilation = alone(self.model, replace(self.options, stop_after_rewrite=low))
+        _ = compilation.optimized
+        return (
+            f"rewrite {compilation.report.last}"
+            if low and compilation.report.last is not None
+            else "passes that always run"
+        )
 
     def _agrees(self, n: int, sample: Sample, rewrites: int) -> bool:
         graph = alone(self.model, replace(self.options, stop_after_rewrite=rewrites)).optimized

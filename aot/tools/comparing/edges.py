@@ -82,13 +82,13 @@ def without_integers(sample: Sample) -> Sample:
 def moved(inputs: Arrays) -> Arrays:
     """Return inputs of which each float is one unit in the last place larger or smaller; other types stay."""
     draw = np.random.default_rng(0)
-    found: Arrays = {}
+    results: Arrays = {}
     for name, array in inputs.items():
         if array.dtype.kind == "f":
             ways = np.where(draw.integers(0, 2, array.shape) > 0, np.inf, -np.inf).astype(array.dtype)
             array = np.where(np.isfinite(array), np.nextafter(array, ways), array)
-        found[name] = array
-    return found
+        results[name] = array
+    return results
 
 
 def _filled(array: Array, number: float) -> Array:
@@ -97,39 +97,39 @@ def _filled(array: Array, number: float) -> Array:
 
 def _scaled(noise: Arrays, size: float) -> Arrays:
     """Return floats of at most `size`; other types stay."""
-    found: Arrays = {}
+    results: Arrays = {}
     for name, array in noise.items():
         if array.dtype.kind != "f":
-            found[name] = array
+            results[name] = array
             continue
         largest = float(np.abs(array).max()) if array.size else 1.0
         most = min(size, float(np.finfo(array.dtype.name).max))
-        found[name] = (array.astype(np.float64) * (most / (largest or 1.0))).astype(array.dtype)
-    return found
+        results[name] = (array.astype(np.float64) * (most / (largest or 1.0))).astype(array.dtype)
+    return results
 
 
 def _with_one(array: Array, number: float) -> Array:
     """Return an array whose first element is `number`, if it has floats."""
-    found = array.copy()
-    if found.dtype.kind == "f" and found.size:
-        found.reshape(-1)[0] = number
-    return found
+    result = array.copy()
+    if result.dtype.kind == "f" and result.size:
+        result.reshape(-1)[0] = number
+    return result
 
 
 def _noise(shapes: Arrays, seed: int) -> Arrays:
     draw = np.random.default_rng(seed)
-    found: Arrays = {}
+    noise: Arrays = {}
     for name, array in shapes.items():
         match array.dtype.kind:
             case "f":
-                found[name] = draw.standard_normal(array.shape).astype(array.dtype)
+                noise[name] = draw.standard_normal(array.shape).astype(array.dtype)
             case "b":
-                found[name] = draw.integers(0, 2, array.shape).astype(array.dtype)
+                noise[name] = draw.integers(0, 2, array.shape).astype(array.dtype)
             case "i" | "u":
-                found[name] = draw.integers(0, INTEGERS, array.shape).astype(array.dtype)
+                noise[name] = draw.integers(0, INTEGERS, array.shape).astype(array.dtype)
             case _:
-                found[name] = array
-    return found
+                noise[name] = array
+    return noise
 
 
 def _larger(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], plain: Arrays) -> Arrays:

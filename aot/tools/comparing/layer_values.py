@@ -44,10 +44,10 @@ def layers_of(model: Path, options: CompileOptions, inputs: Arrays) -> list[Laye
     """
     turned = {name for name, _ in options.layouts}  # shapes are given as the file has them
     shapes = tuple((name, array.shape) for name, array in inputs.items() if name not in turned)
-    made = alone(model, replace(options, shapes=shapes, dims=()))
-    found = list(_named_layers(made.imported))
-    known = tensors_by_name(made.converted)
-    pairs = [(one, port_of(one, known)) for one in found]
+    compilation = alone(model, replace(options, shapes=shapes, dims=()))
+    layers = list(_named_layers(compilation.imported))
+    known = tensors_by_name(compilation.converted)
+    pairs = [(one, port_of(one, known)) for one in layers]
     return [_typed(one, port) for one, port in pairs if port is not None and _is_array(port)]
 
 
@@ -90,12 +90,16 @@ def _named_layers(graph: Graph) -> Iterator[Layer]:
 
 def _varying(graph: Graph) -> set[int]:
     """Return the nodes that depend on an input or a variable."""
-    found: set[int] = set()
+    varying: set[int] = set()
     for node in graph.order():
         sources: Sequence[OutPort | None] = node.sources()
-        if isinstance(node.op, Parameter) or any(s is not None and s.node.id in found for s in sources) or _state(node):
-            found.add(node.id)
-    return found
+        if (
+            isinstance(node.op, Parameter)
+            or any(s is not None and s.node.id in varying for s in sources)
+            or _state(node)
+        ):
+            varying.add(node.id)
+    return varying
 
 
 def _state(node: Node) -> bool:

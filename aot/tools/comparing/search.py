@@ -133,15 +133,15 @@ class Search:
 
     def _bisected(self, layers: Sequence[Layer], values: Mapping[str, Path]) -> Row | None:
         """Return the first layer that differs if it alone is kept; None if the last one does not."""
-        low, high, found = 0, len(layers) - 1, None
+        low, high, result = 0, len(layers) - 1, None
         while low <= high:
             middle = (low + high) // 2
             row = self._rows([layers[middle]], values, {}, set(), None)[0]
             if row.agrees:
                 low = middle + 1
             else:
-                high, found = middle - 1, row
-        return found
+                high, result = middle - 1, row
+        return result
 
 
 @contextmanager

@@ -110,12 +110,12 @@ class Compiled:
         read = dict.fromkeys(name for one in layers for name in one.sources if name not in own)
         first = [name for name in read if known is not None and name in known]
         options = replace(self.options, cut=((*begin, *first), tuple(one.name for one in layers)))
-        made = self._compile(options)
-        needed = {name for info in made.inputs for name in (info.name, *info.names)}
+        model = self._compile(options)
+        needed = {name for info in model.inputs for name in (info.name, *info.names)}
         given = inputs | {name: np.asarray(known[name]) for name in first if known is not None}
-        found = made({name: array for name, array in given.items() if name in needed})
-        for i, (layer, info) in enumerate(zip(layers, made.outputs, strict=True)):
-            take(layer.name, decoded(found[i], info.dtype))
+        outputs = model({name: array for name, array in given.items() if name in needed})
+        for i, (layer, info) in enumerate(zip(layers, model.outputs, strict=True)):
+            take(layer.name, decoded(outputs[i], info.dtype))
 
     def _compile(self, options: CompileOptions) -> CompiledModel:
         return mapped(lambda: alone(self.model, options).built, self.threads)
@@ -178,10 +178,10 @@ class OpenVino:
             if name is not None and (place := _place(ports[name])) not in places:
                 places[place] = len(model.results)
                 model.add_results([import_module("openvino.opset13").result(ports[name])])
-        found = self._run(model, inputs)
+        outputs = self._run(model, inputs)
         for layer, name in known:
             if name is not None:
-                take(layer.name, found[places[_place(ports[name])]])
+                take(layer.name, outputs[places[_place(ports[name])]])
 
     def _read(self) -> Any:  # the package is optional, so are its types
         with _peer_errors(self.title):
@@ -197,20 +197,20 @@ class OpenVino:
 
 def results(model: CompiledModel, inputs: Arrays) -> list[Array]:
     """Return the outputs of a compiled model as numbers, in order; its state is that of the beginning."""
-    found = model.create_infer_request().infer(dict(inputs))
-    return [decoded(found[i], info.dtype) for i, info in enumerate(model.outputs)]
+    outputs = model.create_infer_request().infer(dict(inputs))
+    return [decoded(outputs[i], info.dtype) for i, info in enumerate(model.outputs)]
 
 
 def in_order(graph: Graph, inputs: Arrays) -> list[Array]:
     """Return the arrays, or the default values, of the graph's parameters."""
-    found: list[Array] = []
+    result: list[Array] = []
     for node in graph.parameters:
         given = next((inputs[n] for n in (node.name, *node.out_port(0).names) if n in inputs), None)
         default = graph.defaults.get(node.id)
         if given is None and default is None:
             raise UsageError(f"compare: input {node.name!r} must be given, got {', '.join(inputs) or 'none'}")
-        found.append(np.asarray(default if given is None else given))
-    return found
+        result.append(np.asarray(default if given is None else given))
+    return result
 
 
 def decoded(array: Array, dtype: DType) -> Array:

@@ -101,8 +101,8 @@ def _is_along(held: Array, product: Product) -> bool:
 def _insert_add(build: Builder, product: Product, added: OutPort) -> None:
     out = product.node.out_port()
     consumers, names = out.get_destinations(), out.names
-    made = build.Add(out, added)
+    new_port = build.Add(out, added)
     for port in consumers:
-        port.connect(made)
+        port.connect(new_port)
     out.names = ()
-    made.add_tensor_names(names)
+    new_port.add_tensor_names(names)

@@ -71,9 +71,9 @@ class Network:
         seen = {name: Seen() for name in names}
         model = self._with_outputs(names, _extremes)
         for sample in samples:
-            found = model(**sample)
+            outputs = model(**sample)
             for k, name in enumerate(names):
-                seen[name].widen(found[2 * k].item(), found[2 * k + 1].item(), name[0])
+                seen[name].widen(outputs[2 * k].item(), outputs[2 * k + 1].item(), name[0])
             told()
         if how is not Ranges.MINMAX:
             for batch in self._batches(names):
@@ -90,9 +90,9 @@ class Network:
         model = self.compiled(graph, plain_products=True)
         total: list[list[Array]] = [[] for _ in changes]
         for sample in samples:
-            found = model(**sample)
+            outputs = model(**sample)
             for k, rows in enumerate(total):
-                rows.append(np.concatenate([np.array(found[3 * k + j], np.float64).reshape(-1) for j in range(3)]))
+                rows.append(np.concatenate([np.array(outputs[3 * k + j], np.float64).reshape(-1) for j in range(3)]))
             told()
         means = [np.mean(rows, 0) for rows in total]
         return [Fault(m[:-2].astype(np.float32), float(m[-2]), float(m[-1])) for m in means]
@@ -118,9 +118,9 @@ class Network:
     def _count(self, names: Sequence[tuple[str, int]], samples: Samples, seen: Mapping[tuple[str, int], Seen]) -> None:
         model = self._with_outputs(names, lambda build, port: (port,))
         for sample in samples:
-            found = model(**sample)
+            outputs = model(**sample)
             for k, name in enumerate(names):
-                seen[name].count(np.asarray(found[k]))
+                seen[name].count(np.asarray(outputs[k]))
 
     def _with_outputs(
         self, names: Sequence[tuple[str, int]], made: Callable[[Builder, OutPort], tuple[OutPort, ...]]
@@ -154,8 +154,8 @@ def _compare(build: Builder, product: Product, change: Change) -> None:
     """Add outputs: differences of the product from the quantised one over channels, signal and noise."""
     exact = product.node.out_port()
     data = in_levels(build, product.data, change.limits)
-    made = build(product.node.op, data, small_weights(build, change.weights))
-    difference = build.Subtract(exact, made)
+    port = build(product.node.op, data, small_weights(build, change.weights))
+    difference = build.Subtract(exact, port)
     every = range(exact.type.rank)
     rest = build.const([k for k in every if k != product.channel], DType.I64)
     whole = build.const(every, DType.I64)

@@ -73,15 +73,15 @@ def products_of(graph: Graph) -> list[Product]:
 
     Layers that are quantised already have weights of integers, or behind a FakeQuantize.
     """
-    found: list[Product] = []
+    products: list[Product] = []
     for node in graph.order():
         outer = _outer(node)
         if outer is None or node.out_port(0).type.dtype is not DType.F32:
             continue
         weights = constant_floats(node.source(_WEIGHTS))
         if weights is not None and weights.size:
-            found.append(Product(node, weights, outer))
-    return found
+            products.append(Product(node, weights, outer))
+    return products
 
 
 def left_out(graph: Graph) -> list[str]:

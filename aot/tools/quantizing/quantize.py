@@ -158,8 +158,8 @@ class _Run:
     def _quantized(self, changes: Sequence[Change], long: Sequence[int]) -> CompiledModel:
         return self.network.compiled(self._variant(changes, long), 1)
 
-    def _outputs(self, made: CompiledModel) -> tuple[QuantizedOutput, ...]:
-        pairs = [(results(made, s), w) for s, w in zip(self.samples, self.wanted, strict=True)]
+    def _outputs(self, model: CompiledModel) -> tuple[QuantizedOutput, ...]:
+        pairs = [(results(model, s), w) for s, w in zip(self.samples, self.wanted, strict=True)]
         return tuple(
             compared(info.name, [(y[info.name], w[info.name]) for y, w in pairs]) for info in self.plain.outputs
         )
@@ -167,7 +167,7 @@ class _Run:
     def _report(
         self,
         path: Path,
-        made: CompiledModel,
+        model: CompiledModel,
         outputs: tuple[QuantizedOutput, ...],
         found: Sequence[tuple[float, float]],
         faults: Sequence[Fault],
@@ -180,5 +180,5 @@ class _Run:
             )
             for k, p in enumerate(self.network.products)
         )
-        before, after = (profile.measure(m, self.samples[0], SECONDS).least for m in (self.plain, made))
+        before, after = (profile.measure(m, self.samples[0], SECONDS).least for m in (self.plain, model))
         return Quantized(rows, outputs, path.with_suffix(".bin").stat().st_size, before, after, self.left_out)

@@ -69,14 +69,14 @@ def _least_divergence(counts: Array, zero: int) -> tuple[int, int]:
 
     Both sides of bin `zero`, where 0 lies, are cut in proportion.
     """
-    best, found = np.inf, (0, BINS)
+    best, least_divergence = np.inf, (0, BINS)
     for share in np.linspace(1.0, 1 / 8, CUTS):
         first, last = round(zero * (1 - share)), round(zero + (BINS - zero) * share)
         if last - first < LEVELS:
             break
         if (divergence := _divergence(counts, first, last)) < best:
-            best, found = divergence, (first, last)
-    return found
+            best, least_divergence = divergence, (first, last)
+    return least_divergence
 
 
 def _divergence(counts: Array, first: int, last: int) -> float:

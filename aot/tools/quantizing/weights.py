@@ -70,7 +70,7 @@ def quantize_weights(
 
 def _replace_by_data(
     graph: Graph,
-    found: Sequence[Matrix],
+    matrices: Sequence[Matrix],
     group: int,
     options: CompileOptions,
     data: Sequence[Mapping[str, Array] | Array],
@@ -78,7 +78,7 @@ def _replace_by_data(
 ) -> Iterator[tuple[Matrix, SmallWeights]]:
     """Let products read small weights, those of each batch with the data that the batches before leave."""
     consumers: dict[OutPort, list[Matrix]] = {}
-    for matrix in found:
+    for matrix in matrices:
         consumers.setdefault(matrix.data, []).append(matrix)
     for ports in batches(consumers):
         for port, moments in zip(ports, second_moments(graph, ports, options, data, observe), strict=True):

@@ -90,15 +90,15 @@ def _described(model: CompiledModel, file: Path) -> Facts:
 
 def _measured(model: CompiledModel, inputs: Arrays, seconds: float, roofline: Roofline) -> Facts:
     """Return times of calls, of whole inferences and of a few inferences in a row."""
-    found = measure(model, inputs, seconds, roofline)
-    times = {row.index: row for row in found.calls}
+    model_profile = measure(model, inputs, seconds, roofline)
+    times = {row.index: row for row in model_profile.calls}
     rows = [_call(index, call.kernel, call.layers, times.get(index)) for index, call in enumerate(model.manifest.calls)]
     return {
-        "median": found.median,
-        "least": found.least,
-        "runs": found.runs,
-        "sizes": at_sizes(found.sizes),
-        "work": found.work,
+        "median": model_profile.median,
+        "least": model_profile.least,
+        "runs": model_profile.runs,
+        "sizes": at_sizes(model_profile.sizes),
+        "work": model_profile.work,
         "calls": rows,
         "roofline": asdict(roofline),
         "timeline": _timeline(model, inputs),

@@ -232,8 +232,8 @@ class _Sandbox:
             os.closerange(low, high)
         try:
             model = CompiledModel(open_library(library, strict=True, before=self._enter), threads)
-            found = model(inputs)
-            parts = [b"".join(_sent(found[i])) for i in range(len(model.outputs))]
+            outputs = model(inputs)
+            parts = [b"".join(_sent(outputs[i])) for i in range(len(model.outputs))]
         except BaseException as error:
             code = error.exit_code if isinstance(error, AotError) else 1
             parts = [_line({"error": error_text(cast(Exception, error))[:2000], "code": code})]
@@ -330,7 +330,7 @@ def _received(stream: BinaryIO, infos: Sequence[TensorInfo], most: int) -> list[
 
     ValueError and EOFError for other messages.
     """
-    found: list[Array] = []
+    results: list[Array] = []
     left = most
     for info in infos:
         facts: object = json.loads(stream.readline(HEADER_BYTES) or b"null")
@@ -350,5 +350,5 @@ def _received(stream: BinaryIO, infos: Sequence[TensorInfo], most: int) -> list[
             raise ValueError(f"the shape {sizes[:8]} of {info.name!r}, which is {info}, {limit}")
         left -= size
         data = stream.read(size)
-        found.append(np.frombuffer(data, dtype).reshape(sizes))
-    return found
+        results.append(np.frombuffer(data, dtype).reshape(sizes))
+    return results

@@ -35,10 +35,10 @@ def sign_oms(library: Path, key: Path) -> Path:
     verify_contents(library)
     signing = _package("signing")
     _check_key(key, private=True)
-    made = oms_signature_of(library)
-    with replacing(made) as new:
+    path = oms_signature_of(library)
+    with replacing(path) as new:
         signing.Config().use_elliptic_key_signer(private_key=key).sign(library, new)
-    return made
+    return path
 
 
 def verify_oms(library: Path, key: Path) -> None:

@@ -39,10 +39,10 @@ def sbom(library: Path, model: Path | None = None) -> Json:
     output = import_module("cyclonedx.output")
     schema = import_module("cyclonedx.schema")
     writer = output.make_outputter(bom, schema.OutputFormat.JSON, schema.SchemaVersion.V1_7)
-    made: Json = json.loads(writer.output_as_string())
-    del made["metadata"]["timestamp"]
-    made["metadata"]["component"]["modelCard"] = _card(manifest)  # the library has no class for it
-    return made
+    results: Json = json.loads(writer.output_as_string())
+    del results["metadata"]["timestamp"]
+    results["metadata"]["component"]["modelCard"] = _card(manifest)  # the library has no class for it
+    return results
 
 
 def _bom(manifest: Manifest, own: Material, sources: Sequence[Material]) -> Any:

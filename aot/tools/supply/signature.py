@@ -35,12 +35,12 @@ def sign(library: Path, key: Path) -> Path:
     CorruptError if the library or its weights are damaged, UsageError for a key that is none of Ed25519.
     """
     verify_contents(library)
-    made = signature_of(library)
+    path = signature_of(library)
     with open_file(library, "sign") as stream:
         signature = _key(key, private=True).sign(_message(stream))
-    with replacing(made) as new:
+    with replacing(path) as new:
         new.write_bytes(signature)
-    return made
+    return path
 
 
 def verify(library: Path, key: Path) -> None:

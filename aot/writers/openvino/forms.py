@@ -60,8 +60,8 @@ def write_product_out(node: Node, op: FixedPointProduct, build: Builder) -> Repl
     high = build.BitwiseRightShift(build.Add(build.Multiply(x, m), 1 << 30), 31)
     half = build.BitwiseRightShift(build.BitwiseLeftShift(build.const(1, DType.I64), right), 1)
     below = build.Multiply(build.BitwiseRightShift(high, 63), build.Minimum(right, 1))
-    found = build.BitwiseRightShift(build.Add(build.Add(high, half), below), right)
-    return build.Convert(found, destination_type=DType.I32)
+    port = build.BitwiseRightShift(build.Add(build.Add(high, half), below), right)
+    return build.Convert(port, destination_type=DType.I32)
 
 
 RULES = (give_form, drop_check, drop_mapping, write_product_out)

@@ -112,8 +112,8 @@ def scaled_sum(reduction: Reduce) -> Reduce | None:
             case Prim("mul" | "add", (one, other), DType.F32):
                 parts += [one, other]
             case Prim("cast", (Prim("mul") as whole,), DType.F32) if whole.dtype is DType.I32:
-                found = Reduce("add", reduction.axes, whole)
-                return found if small_factors(found) is not None else None
+                reduce = Reduce("add", reduction.axes, whole)
+                return reduce if small_factors(reduce) is not None else None
             case _:
                 pass
     return None

@@ -27,12 +27,12 @@ def normal_buffers(stmts: tuple[Stmt, ...]) -> frozenset[str]:
     Tiles that are stored hold none: their arithmetic takes denormal numbers for zero.
     """
     stores = list(_stores(stmts))
-    found = frozenset(s.buffer.name for s in _allocations(stmts))
+    result = frozenset(s.buffer.name for s in _allocations(stmts))
     while True:
-        wrong = {s.buffer.name for s in stores if s.accumulate != "add" and not is_normal(s.value, found)}
-        if wrong.isdisjoint(found):
-            return found
-        found -= wrong
+        wrong = {s.buffer.name for s in stores if s.accumulate != "add" and not is_normal(s.value, result)}
+        if wrong.isdisjoint(result):
+            return result
+        result -= wrong
 
 
 def is_normal(e: Expr, buffers: frozenset[str]) -> bool:

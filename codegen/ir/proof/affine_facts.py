@@ -16,17 +16,17 @@ NOTHING = exactly(0)
 def iterates(axis: Var) -> list[Affine]:
     """Return the facts that a loop has an iteration, and that no factor of its extent is 0."""
     extent = normal(as_expr(1 if axis.extent is None else axis.extent, DType.I64), {})
-    found = [extent.plus(exactly(-1 - axis.low))]
+    indices = [extent.plus(exactly(-1 - axis.low))]
     match axis.extent:
         case Prim("select", (condition, _, Const(n))) if n <= axis.low:
-            found += conditions(condition, True)
+            indices += conditions(condition, True)
         case _:
             pass
     if axis.low == 0 and len(extent.terms) == 1 and extent.const == 0:
         parts = factors(next(iter(extent.terms)))
         if all(bounds(Affine({p: 1}))[0] >= 0 for p in parts):
-            found += [normal(p, {}).plus(exactly(-1)) for p in parts]
-    return found
+            indices += [normal(p, {}).plus(exactly(-1)) for p in parts]
+    return indices
 
 
 def occurs(v: Var, a: Affine) -> bool:

@@ -78,9 +78,9 @@ class Facts(KnownFacts):
             self._age = search.age
             for results in self._results:
                 results.clear()
-        if found := self._is_shown(goal) if goals > FIRST_GOALS else self._search(goal, False, goals):
+        if result := self._is_shown(goal) if goals > FIRST_GOALS else self._search(goal, False, goals):
             search.proved.add(key)
-        return found
+        return result
 
     def know(self, goal: Affine) -> bool:
         """True if `goal` follows from one fact, without a search."""
@@ -108,9 +108,9 @@ class Facts(KnownFacts):
             return False
         sides = next(f._either[key] for f in self._around if key in f._either)
         search.cases += 1
-        found = all(self._on(key, side).proves(self._settled(goal, side)) for side in sides)
+        result = all(self._on(key, side).proves(self._settled(goal, side)) for side in sides)
         search.cases -= 1
-        return found
+        return result
 
     def _is_ruled(self, goal: Affine) -> bool:
         """True if a rule tests the least value of a goal where loops have iterations, and those around it have some."""
@@ -132,9 +132,9 @@ class Facts(KnownFacts):
         search = self._search_state
         search.goals, search.tries, search.is_written = goals, max(min(MAX_TRIES, search.left), MIN_TRIES), is_written
         tries = search.tries
-        found = self._holds(goal, MAX_DEPTH)
+        result = self._holds(goal, MAX_DEPTH)
         search.left -= tries - search.tries
-        return found
+        return result
 
     def begin(self, work: int = MAX_WORK) -> None:
         """Reset the number of goals that proofs of the next operation may examine."""
@@ -156,22 +156,22 @@ class Facts(KnownFacts):
     def _holds(self, goal: Affine, depth: int) -> bool:
         search = self._search_state
         results = self._results[search.is_written]
-        found = results.get(goal.key)
-        if found is None and bounds(goal)[0] >= 0:
+        result = results.get(goal.key)
+        if result is None and bounds(goal)[0] >= 0:
             return True
         search.tries -= 1
-        if found is not None:
-            return found
+        if result is not None:
+            return result
         if depth <= 0 or search.goals <= 0 or search.tries <= 0:
             return False
         search.goals -= 1
         results[goal.key] = False  # ends the recursion if a fact leads back to it
-        found = self._is_known(goal) or self.are_contrary or self._follows(goal, depth)
-        if found or (search.goals > 0 and search.tries > 0 and depth > 4):
-            results[goal.key] = found
+        result = self._is_known(goal) or self.are_contrary or self._follows(goal, depth)
+        if result or (search.goals > 0 and search.tries > 0 and depth > 4):
+            results[goal.key] = result
         else:
             results.pop(goal.key)
-        return found
+        return result
 
     def _follows(self, goal: Affine, depth: int) -> bool:
         for goals in self._ways(goal, depth):
@@ -236,10 +236,10 @@ class Facts(KnownFacts):
     def _names(self, goal: Affine) -> frozenset[Var]:
         """Return the sizes in a goal and in the ends of the loops around it, and those that they are made of."""
         ends = [a.extent for a in self.axes if isinstance(a.extent, Expr)]
-        found = variables(*goal.terms, *ends)
-        while not (more := variables(*(self.meaning[v] for v in found if v in self.meaning))) <= found:
-            found |= more
-        return found
+        names = variables(*goal.terms, *ends)
+        while not (more := variables(*(self.meaning[v] for v in names if v in self.meaning))) <= names:
+            names |= more
+        return names
 
     def _on(self, key: Keys, side: tuple[Affine, ...]) -> Facts:
         """Return the facts on one side of a pair, which is not looked at again."""

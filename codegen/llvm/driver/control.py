@@ -142,11 +142,11 @@ class _Dependents:
 
 
 def _by_symbol(made: Iterable[frozenset[str]]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    results: dict[str, list[int]] = {}
     for i, symbols in enumerate(made):
         for name in symbols:
-            found.setdefault(name, []).append(i)
-    return found
+            results.setdefault(name, []).append(i)
+    return results
 
 
 class _Settings:

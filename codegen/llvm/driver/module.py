@@ -157,10 +157,10 @@ def _joined(parts: Iterable[str], declared: Iterable[str]) -> str:
 
 
 def _function_name(function: Function) -> str:
-    found = re.search(r"^(?:define|declare) [^@]*@([\w.$]+|\"[^\"]+\")\(", function.text(), re.MULTILINE)
-    if found is None:
+    match = re.search(r"^(?:define|declare) [^@]*@([\w.$]+|\"[^\"]+\")\(", function.text(), re.MULTILINE)
+    if match is None:
         raise InternalError("module: an emitted kernel defines a function, got none")
-    return found[1]
+    return match[1]
 
 
 # --- table, templates -------------------------------------------------------------------------------------------------
@@ -271,10 +271,10 @@ def fixed_bytes(program: Program) -> int:
 
 def fixed_memory(program: Program) -> dict[str, int]:
     """Return the bytes of arena, but for scratch memory of threads, and of state of a request; none that vary."""
-    found = {"state": _rounded(program.state_bytes)} if isinstance(program.state_bytes, int) else {}
+    results = {"state": _rounded(program.state_bytes)} if isinstance(program.state_bytes, int) else {}
     if isinstance(program.arena_bytes, int):
-        found["arena"] = _rounded(program.arena_bytes) + fixed_bytes(program)
-    return found
+        results["arena"] = _rounded(program.arena_bytes) + fixed_bytes(program)
+    return results
 
 
 def _longest_segment(program: Program) -> int:

@@ -89,13 +89,13 @@ def traversals(program: Program) -> list[int]:
     weights = [[p.offset for p in call.args if p.region is MemoryRegion.CONSTANT] for call in program.calls]
     largest_of = [max(w, key=lambda offset: sizes.get(offset, 0), default=None) for w in weights]
     times = Counter(largest_of)
-    found: list[int] = []
+    results: list[int] = []
     for call, largest in zip(program.calls, largest_of, strict=True):
         once = times[largest] == 1 and not program.control
         no = facts[call.kernel].one_way or (facts[call.kernel].counting and once)
         if largest is None or no or sizes.get(largest, 0) < COSTS.alternating_bytes:
-            found.append(0)
+            results.append(0)
             continue
-        found.append(2 + before.get(largest, 0) % 2)
+        results.append(2 + before.get(largest, 0) % 2)
         before[largest] = before.get(largest, 0) + 1
-    return found
+    return results

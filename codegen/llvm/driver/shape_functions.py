@@ -54,10 +54,10 @@ def static(size: Size) -> int:
 
 def depends(program: Program) -> Mapping[str, frozenset[str]]:
     """Return the late symbols that each stored size depends on, by name."""
-    found = {x.symbol.name: frozenset((x.symbol.name,)) for x in program.late}
+    results = {x.symbol.name: frozenset((x.symbol.name,)) for x in program.late}
     for size, meaning in program.computed:
-        found[size.name] = late_symbols_of(meaning, found)
-    return found
+        results[size.name] = late_symbols_of(meaning, results)
+    return results
 
 
 def late_symbols_of(size: Size, late: Mapping[str, frozenset[str]]) -> frozenset[str]:

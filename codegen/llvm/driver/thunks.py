@@ -91,7 +91,7 @@ def _read_places(number: int, places: Sequence[Address], varying: Sequence[int],
         "%row.short = load i32, ptr %row.at, align 4",
         "%row = zext i32 %row.short to i64",
     ]
-    found: dict[int, Address] = {}
+    addresses: dict[int, Address] = {}
     for column, k in enumerate(varying):
         code.lines += [
             f"%w{k}.at = getelementptr [{len(varying)} x i64], ptr @words_{number}, i64 %row, i64 {column}",
@@ -105,5 +105,5 @@ def _read_places(number: int, places: Sequence[Address], varying: Sequence[int],
             ]
             offset = f"%o{k}"
         code.values[offset] = offset
-        found[k] = replace(places[k], offset=Var(offset))
-    return found
+        addresses[k] = replace(places[k], offset=Var(offset))
+    return addresses

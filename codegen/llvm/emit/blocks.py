@@ -174,11 +174,11 @@ def _tile(loop: For) -> _Tile | None:
 
 def _lets(body: tuple[Stmt, ...]) -> tuple[tuple[Let, ...], Stmt | None]:
     """Return the lets of a body and the one statement below them; None if there are several."""
-    found: list[Let] = []
+    lets: list[Let] = []
     while len(body) == 1 and isinstance(body[0], Let) and not reads_memory(body[0].value):
-        found.append(body[0])
+        lets.append(body[0])
         body = body[0].body
-    return tuple(found), body[0] if len(body) == 1 else None
+    return tuple(lets), body[0] if len(body) == 1 else None
 
 
 def vectors(loop: For) -> Iterator[tuple[int, int]]:

@@ -47,8 +47,8 @@ class ByteStores:
         """Begin a loop over vectors; True if its bytes are kept for `write`."""
         stores = _stores(loop.body)
         full = sum(lanes == LANES for _, lanes in vectors(loop))
-        found = {s: _level_of(s) for s in stores} if self.values.abilities.packs_bytes and full > 1 else {}
-        self._levels = {s: level for s, level in found.items() if level is not None}
+        levels = {s: _level_of(s) for s in stores} if self.values.abilities.packs_bytes and full > 1 else {}
+        self._levels = {s: level for s, level in levels.items() if level is not None}
         self._kept = {s: [] for s in self._levels}
         return bool(self._kept)
 
@@ -102,11 +102,11 @@ class ByteStores:
 def _level_of(store: Store) -> _Level | None:
     """Return the level that a store of bytes writes; None for other stores and for those that read what they write."""
     level, table = _looked_up(store.value)
-    found = clamp_of(level)
+    clamp = clamp_of(level)
     rereads = any(x.buffer.name == store.buffer.name for x in loads(*store.index, store.value))
-    if found is None or store.accumulate is not None or rereads or BOUNDS.get(level.dtype) != found[1:]:
+    if clamp is None or store.accumulate is not None or rereads or BOUNDS.get(level.dtype) != clamp[1:]:
         return None
-    whole = rounded_of(without_inner_bounds(*found))
+    whole = rounded_of(without_inner_bounds(*clamp))
     return _Level(*whole, level.dtype, table) if whole is not None and whole[1] >= 0 else None
 
 

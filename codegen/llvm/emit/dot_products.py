@@ -178,19 +178,19 @@ class DotEmitter:
         if not shift.is_const:
             raise InternalError(f"dot: the shift of a field is constant, got {w.shift}")
         key = ("field", values.at.access(w.load.buffer, w.load.index).offset.key, shift.const, w.mask, values.width)
-        found = values.known(w.load.buffer, key)
-        if found is None:
+        field = values.known(w.load.buffer, key)
+        if field is None:
             whole = self._weights(w.load)
             mask = sum(w.mask << n for n in range(0, 32, w.load.dtype.bits))
             bits = vector("i8", 4 * lanes_of(whole.type))
             if values.abilities.multiplies_lanes and shift.const and w.mask == LARGEST >> shift.const:
                 bytes_ = f.binary("lshr", f.op(bits, f"bitcast {whole} to {bits}"), integer(shift.const, bits))
-                found = f.op(whole.type, f"bitcast {bytes_} to {whole.type}")
+                field = f.op(whole.type, f"bitcast {bytes_} to {whole.type}")
             else:
-                found = f.binary("lshr", whole, integer(shift.const, whole.type)) if shift.const else whole
-                found = f.binary("and", found, integer(mask, whole.type))
-            values.loaded.setdefault(w.load.buffer.name, {})[key, values.at.guard] = found
-        return found
+                field = f.binary("lshr", whole, integer(shift.const, whole.type)) if shift.const else whole
+                field = f.binary("and", field, integer(mask, whole.type))
+            values.loaded.setdefault(w.load.buffer.name, {})[key, values.at.guard] = field
+        return field
 
     def _data(self, x: Load, n: int) -> Value:
         """Return the word at `x` in every lane, or one for each lane."""
@@ -215,32 +215,32 @@ class DotEmitter:
         if places is None or values.mixed or any(p % size for p in places):
             raise InternalError(f"dot: lanes have whole words of data, got {x.buffer.name} by {places}")
         key = ("spread", a.whole.key, at.lane)
-        found = values.known(x.buffer, key)
-        if found is not None:
-            return found
+        result = values.known(x.buffer, key)
+        if result is not None:
+            return result
         span = 1 << (max(places) // size).bit_length()
         block = values.block(x, a, span * size)
         first, lane, at.lane = at.in_lane(a, 0), at.lane, None
         if block is not None and not any(p % size for p in block[1]):
-            found = spread(values.f, self._row(block[0], span), [p // size for p in block[1]])
+            result = spread(values.f, self._row(block[0], span), [p // size for p in block[1]])
         else:
             chosen = [p // size for p in places]
-            found = shuffled(values.f, chosen, lambda start, n: self._row(moved(first, start * size), n))
+            result = shuffled(values.f, chosen, lambda start, n: self._row(moved(first, start * size), n))
         at.lane = lane
-        values.loaded.setdefault(x.buffer.name, {})[key, at.guard] = found
-        return found
+        values.loaded.setdefault(x.buffer.name, {})[key, at.guard] = result
+        return result
 
     def _row(self, a: Access, n: int) -> Value:
         """Load `n` words that lie side by side."""
         values, key = self.values, ("row", a.offset.key, n)
-        found = values.known(a.buffer, key)
-        if found is None:
+        row = values.known(a.buffer, key)
+        if row is None:
             pointer = values.at.pointer(a)
             if values.inside is not None:
                 pointer = values.f.select(values.inside, pointer, values.nothing())
-            found = values.f.load(vector("i32", n), pointer, values.at.align(a))
-            values.loaded.setdefault(a.buffer.name, {})[key, values.at.guard] = found
-        return found
+            row = values.f.load(vector("i32", n), pointer, values.at.align(a))
+            values.loaded.setdefault(a.buffer.name, {})[key, values.at.guard] = row
+        return row
 
     def _weights(self, w: Load, rows: Sequence[Expr] = ()) -> Value:
         """Return a word for each lane."""
@@ -264,12 +264,12 @@ class DotEmitter:
             pointer = values.f.select(values.inside, pointer, values.nothing())
         if n == elements_per_dot(a.buffer.dtype):
             return values.f.load("i32", pointer, size)
-        found, element = integer(0, "i32"), MEMORY[a.buffer.dtype]
+        word, element = integer(0, "i32"), MEMORY[a.buffer.dtype]
         for k in range(n):
             one = values.f.load(element, values.f.gep(element, pointer, integer(k)), size)
             whole = values.f.cast("zext", one, "i32")
-            found = values.f.binary("or", found, values.f.binary("shl", whole, integer(8 * size * k, "i32")))
-        return found
+            word = values.f.binary("or", word, values.f.binary("shl", whole, integer(8 * size * k, "i32")))
+        return word
 
     def _words(self, a: Access) -> Value:
         """Load a word for each lane."""

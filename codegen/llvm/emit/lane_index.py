@@ -68,8 +68,8 @@ class Lanes(ABC):
         if any(reads_memory(atom) and lane in variables(atom) for atom in a.terms):
             return None
         moving = Affine({atom: c for atom, c in a.terms.items() if lane in variables(atom)})
-        found = _distances(moving.expr(), lane, self.width)
-        return None if found is None else list(found)
+        distances = _distances(moving.expr(), lane, self.width)
+        return None if distances is None else list(distances)
 
     def numbers(self, a: Affine, dtype: DType = WIDE) -> Value:
         """Return a sum whose terms may vary by lane, modulo 2^32 if `dtype` is i32."""
@@ -137,8 +137,8 @@ class Lanes(ABC):
         common, moving = self.base(a)
         low, high = bounds(common.offset)
         small = _span(a.buffer) < _LIMIT // 2 and low > -_LIMIT // 2 and high < _LIMIT // 2
-        found = self.numbers(moving, NARROW if small else WIDE)
-        return self.at.pointer(common), self.wide(found, self.width)
+        numbers = self.numbers(moving, NARROW if small else WIDE)
+        return self.at.pointer(common), self.wide(numbers, self.width)
 
 
 @lru_cache(maxsize=1 << 10)

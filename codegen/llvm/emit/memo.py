@@ -54,9 +54,9 @@ def _unified(part: Any, known: dict[Node, Node]) -> Any:
         return old if all(map(is_, old, new)) else new
     if not isinstance(part, Node):
         return part
-    found = known.get(part)
-    if found is None:
+    node = known.get(part)
+    if node is None:
         fields = part.parts()
         new = _unified(fields, known)
-        found = known[part] = part if new is fields else type(part)(*new)
-    return found
+        node = known[part] = part if new is fields else type(part)(*new)
+    return node

@@ -180,14 +180,14 @@ class Memory(Lanes):
             raise InternalError(f"word: words lie side by side, got {x.buffer.name} by {a.step}")
         width = self.width if spread else lanes
         key = ("word", a.offset.key, lanes, width)
-        found = self.known(x.buffer, key)
-        if found is None:
+        result = self.known(x.buffer, key)
+        if result is None:
             pointer = self.at.pointer(a)
             if self.inside is not None:
                 pointer = self.f.select(self.inside, pointer, self.nothing())
-            found = self.wide(self.f.load(vector("i32", lanes), pointer, self.at.align(a)), width)
-            self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = found
-        return found
+            result = self.wide(self.f.load(vector("i32", lanes), pointer, self.at.align(a)), width)
+            self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = result
+        return result
 
     def row_words(self, x: Load, n: int) -> Value:
         """Return a word for each lane: the `n` bytes from `x` on, then zeros. Nothing behind them is read."""
@@ -243,12 +243,12 @@ class Memory(Lanes):
         if looks_up_bytes(lanes, self.abilities):
             return bytes_looked_up(self.f, data, index, self.abilities)
         base = Value("ptr", self.constant_bytes(data))
-        found = Value(vector("i8", lanes), "poison")
+        byte = Value(vector("i8", lanes), "poison")
         for i in range(lanes):
             place = self.f.cast("zext", self.f.extract(index, i), "i64")
             one = self.f.load("i8", self.f.gep("i8", base, place), 1)
-            found = one if lanes == 1 else self.f.insert(found, one, i)
-        return found
+            byte = one if lanes == 1 else self.f.insert(byte, one, i)
+        return byte
 
     def global_name(self, initializer: str) -> str:
         """Return the name of the function's constant with this type and value, which is made if there is none."""
@@ -329,9 +329,9 @@ class Memory(Lanes):
 
             def row(start: int, lanes: int) -> Value:
                 self.at.lane = None
-                found = self.raw(moved(first, start), lanes, inside)
+                raw = self.raw(moved(first, start), lanes, inside)
                 self.at.lane = lane
-                return found
+                return raw
 
             return shuffled(self.f, places, row)
         if inside is None and (moves := self.at.optional_step(a)) is not None:

@@ -29,9 +29,9 @@ class Cells:
 
     def read(self, f: Function, first: int, lanes: int) -> Value:
         """Return `lanes` elements from `first` on; elements that were never written are poison."""
-        found = self.values.get((first, lanes))
-        if found is not None:
-            return found
+        result = self.values.get((first, lanes))
+        if result is not None:
+            return result
         if lanes == 1:
             for (start, width), value in self.values.items():
                 if start <= first < start + width:
@@ -56,21 +56,21 @@ class Cells:
 
 def stored(stmts: tuple[Stmt, ...]) -> set[str]:
     """Return the names of the buffers that are written."""
-    found: set[str] = set()
+    results: set[str] = set()
     for s in stmts:
         match s:
             case Store(buffer):
-                found.add(buffer.name)
+                results.add(buffer.name)
             case If(_, body, otherwise):
-                found |= stored(body) | stored(otherwise)
+                results |= stored(body) | stored(otherwise)
             case For(_, body) | While(_, body) | Let(_, _, body) | Alloc(_, body):
-                found |= stored(body)
+                results |= stored(body)
             case Prefetch():
                 pass
             case TileOp(op, _, buffer):
                 if op == "store" and buffer is not None:
-                    found.add(buffer.name)
-    return found
+                    results.add(buffer.name)
+    return results
 
 
 def fits_registers(alloc: Alloc, env: dict[Var, Affine], written: frozenset[Var]) -> bool:

@@ -87,33 +87,33 @@ class Steps:
     def at(self, indices: list[int]) -> Access:
         """Return the access where each variable has the value with that number."""
         key = self._key(indices)
-        found = self._known.get(key)
-        if found is None:
+        access = self._known.get(key)
+        if access is None:
             form, const = self._form(indices), 0
             for slot, added in self._added:
                 const += added[indices[slot]]
             offset = form.offset.after(const)
             whole = offset if not form.step else form.whole.after(const)
-            found = self._known[key] = Access(self._buffer, offset, form.step, whole)
-        return found
+            access = self._known[key] = Access(self._buffer, offset, form.step, whole)
+        return access
 
     def _form(self, indices: list[int]) -> Form:
         """Return the form for the values of the folded variables, and the lanes of the vector."""
         shape = self._shape(indices)
-        found = self._formed.get(shape)
-        if found is None:
-            found = self._formed[shape] = self._shared(indices)
-        return found
+        form = self._formed.get(shape)
+        if form is None:
+            form = self._formed[shape] = self._shared(indices)
+        return form
 
     def _shared(self, indices: list[int]) -> Form:
         key: list[int | Var | None] = [indices[slot] for slot in self._folded]
         if self._vector is not None:
             lanes = self._ranges[self._vector[0]].lanes
             key.append(None if lanes is None else lanes[indices[self._vector[0]]])
-        found = self._forms.get(tuple(key))
-        if found is None:
-            found = self._forms[tuple(key)] = self._new_form(indices)
-        return found
+        form = self._forms.get(tuple(key))
+        if form is None:
+            form = self._forms[tuple(key)] = self._new_form(indices)
+        return form
 
     def _new_form(self, indices: list[int]) -> Form:
         values = {self._ranges[s].var: self._ranges[s].values[indices[s]] for s in self._folded}
@@ -185,16 +185,16 @@ class UnrolledStores:
         key = (id(loop), *map(id, state))
         if key not in self._made:
             saved = self._at.env
-            found = self._prepared((loop,), [])
+            parts = self._prepared((loop,), [])
             self._at.env = saved
-            self._made[key] = found[0] if found is not None and isinstance(found[0], Loop) else None, state
+            self._made[key] = parts[0] if parts is not None and isinstance(parts[0], Loop) else None, state
         return self._made[key][0]
 
     def _prepared(self, body: tuple[Stmt, ...], ranges: list[Range]) -> list[Part] | None:
         """Return statements below loops that are written out; None if the lanes of an access are far apart."""
         if len(ranges) > MAX_LOOPS:
             return None
-        at, env, made = self._at, self._at.env, list[Part]()
+        at, env, results = self._at, self._at.env, list[Part]()
         for stmt in body:
             match stmt:
                 case Let(var, value, inner):
@@ -214,9 +214,9 @@ class UnrolledStores:
                     return None
             if found is None:
                 return None
-            made += found
+            results += found
             at.env = env
-        return made
+        return results
 
     def _leaf(self, stmt: Store, ranges: list[Range]) -> list[Part] | None:
         target = (stmt.buffer, stmt.index)

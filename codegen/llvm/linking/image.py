@@ -99,13 +99,13 @@ class Image(ABC):
 
     def _take_sections(self) -> dict[int, tuple[Area, int]]:
         """Append the object's sections to their areas; those without contents come last."""
-        found: dict[int, tuple[Area, int]] = {}
+        results: dict[int, tuple[Area, int]] = {}
         kept = [i for i, row in enumerate(self.parts.rows) if row[2] & SHF_ALLOC and row[1] in (PROGBITS, NOBITS)]
         for i in sorted(kept, key=lambda i: self.parts.rows[i][1] == NOBITS):
             row = self.parts.rows[i]
             area = self.text if row[2] & _SHF_EXECUTE else self.data if row[2] & SHF_WRITE else self.constants
-            found[i] = area, area.add(self.parts.contents(row), max(1, row[8]), row[5] if row[1] == NOBITS else None)
-        return found
+            results[i] = area, area.add(self.parts.contents(row), max(1, row[8]), row[5] if row[1] == NOBITS else None)
+        return results
 
     def _place_symbols(self) -> list[tuple[Area, int] | None]:
         own = {name: area for area in self.others if (d := area.source) for name in (d.symbol, *d.aliases)}

@@ -67,15 +67,15 @@ def link(objects: Sequence[Path], output: Path, linker: Linker, machine: Machine
         with stub.open("wb") as stream:
             write_data_object(stream, machine.architecture.elf, [functions], machine.elf_flags)
         _check(linker, _called(linker.command([stub], libc, ("-soname", libc.name))))
-        with replacing(output) as made:
-            _check(linker, _called(linker.command([*objects, libc], made, platform.link_options)))
+        with replacing(output) as path:
+            _check(linker, _called(linker.command([*objects, libc], path, platform.link_options)))
 
 
 def merge(objects: Sequence[Path], output: Path, linker: Linker) -> None:
     """Merge several relocatable objects into one."""
-    with replacing(output) as made:
+    with replacing(output) as path:
         options = ["-r", *(["-nostdlib"] if linker.driver else [])]
-        command = [linker.path, *linker.before, *options, *map(str, objects), "-o", str(made)]
+        command = [linker.path, *linker.before, *options, *map(str, objects), "-o", str(path)]
         _check(linker, _called(command))
 
 

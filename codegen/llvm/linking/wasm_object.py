@@ -130,25 +130,25 @@ def wasm_object(code: bytes, names: Mapping[str, str]) -> WasmObject:
     """Take an object apart; InternalError if it is none."""
     if not code.startswith(MAGIC):
         raise InternalError("wasm: an object begins as a module does, got another begin")
-    made, reader = WasmObject(names), Reader(code, len(MAGIC))
+    module, reader = WasmObject(names), Reader(code, len(MAGIC))
     while reader.at < len(code):
         kind, body = reader.byte(), reader.block()
         if kind == CODE:
-            made.code = bytearray(body)
+            module.code = bytearray(body)
         elif kind == DATA:
-            made.data = bytearray(body)
-        _read_section(made, kind, Reader(body))
-    return made
+            module.data = bytearray(body)
+        _read_section(module, kind, Reader(body))
+    return module
 
 
-def _read_section(made: WasmObject, kind: int, reader: Reader) -> None:
+def _read_section(module: WasmObject, kind: int, reader: Reader) -> None:
     if kind == CUSTOM:
         name = reader.name()
         if name == "linking":
-            _read_linking(made, reader)
+            _read_linking(module, reader)
         elif name.startswith("reloc."):
             reader.number()
-            made.relocations[name] = [_relocation(reader) for _ in reader.count()]
+            module.relocations[name] = [_relocation(reader) for _ in reader.count()]
     elif kind == TYPES:
         for _ in reader.count():
             start = reader.at
@@ -157,13 +157,13 @@ def _read_section(made: WasmObject, kind: int, reader: Reader) -> None:
             reader.block()
             made.types.append(bytes(reader.data[start : reader.at]))
     elif kind == IMPORTS:
-        made.imported = [found for _ in reader.count() if (found := _import(reader)) is not None]
+        module.imported = [found for _ in reader.count() if (found := _import(reader)) is not None]
     elif kind == FUNCTIONS:
-        made.defined = [reader.number() for _ in reader.count()]
+        module.defined = [reader.number() for _ in reader.count()]
     elif kind == CODE:
-        made.bodies = [_place(reader) for _ in reader.count()]
+        module.bodies = [_place(reader) for _ in reader.count()]
     elif kind == DATA:
-        made.segments = [_segment(reader) for _ in reader.count()]
+        module.segments = [_segment(reader) for _ in reader.count()]
 
 
 def _place(reader: Reader) -> tuple[int, int]:
@@ -205,7 +205,7 @@ def _relocation(reader: Reader) -> Relocation:
     return Relocation(kind, at, index, reader.number(signed=True) if kind in _WITH_ADDEND else 0)
 
 
-def _read_linking(made: WasmObject, reader: Reader) -> None:
+def _read_linking(module: WasmObject, reader: Reader) -> None:
     reader.number()
     while reader.at < len(reader.data):
         kind, body = reader.byte(), Reader(reader.block())
@@ -215,24 +215,24 @@ def _read_linking(made: WasmObject, reader: Reader) -> None:
                 made.aligns.append(1 << body.number())
                 body.number()
         elif kind == _SYMBOLS:
-            made.symbols = [_symbol(body, made) for _ in body.count()]
+            module.symbols = [_symbol(body, module) for _ in body.count()]
 
 
-def _symbol(reader: Reader, made: WasmObject) -> Symbol:
+def _symbol(reader: Reader, module: WasmObject) -> Symbol:
     kind, flags = reader.byte(), reader.number()
     if kind == OF_SECTION:
         return Symbol("", kind, flags, reader.number())
     if kind == OF_DATA:
         name = reader.name()
-        name = made.names.get(name, name)
+        name = module.names.get(name, name)
         if flags & UNDEFINED:
             return Symbol(name, kind, flags, 0)
         number, at, _ = reader.number(), reader.number(), reader.number()
         return Symbol(name, kind, flags, number, at)
     number = reader.number()
     named = not flags & UNDEFINED or flags & _EXPLICIT_NAME
-    name = reader.name() if named else made.imported[number][0] if kind == OF_FUNCTION else ""
-    return Symbol(made.names.get(name, name), kind, flags, number)
+    name = reader.name() if named else module.imported[number][0] if kind == OF_FUNCTION else ""
+    return Symbol(module.names.get(name, name), kind, flags, number)
 
 
 def vector(items: Sequence[bytes]) -> bytes:

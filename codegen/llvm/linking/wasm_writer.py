@@ -130,8 +130,8 @@ class WasmModule:
 
     def _relocate(self, i: int, each: WasmObject, body: bytearray, section: str) -> None:
         for row in each.relocations.get(section, ()):
-            made = self._value(i, each, row)
-            body[row.at : row.at + len(made)] = made
+            value = self._value(i, each, row)
+            body[row.at : row.at + len(value)] = value
 
     def _value(self, i: int, each: WasmObject, row: Relocation) -> bytes:
         if row.kind == _TYPE:

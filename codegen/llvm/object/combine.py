@@ -149,16 +149,16 @@ class _Joined:
         return self.begins[section.number]
 
     def _global(self, symbol: _Symbol) -> _Symbol:
-        found = self.globals.setdefault(symbol.name, symbol)
-        if found is symbol:
+        result = self.globals.setdefault(symbol.name, symbol)
+        if result is symbol:
             self.symbols.append(symbol)
             return symbol
-        if found.home is not None and symbol.home is not None:
+        if result.home is not None and symbol.home is not None:
             raise InternalError(f"elf: a symbol is defined once, got {symbol.name} twice")
         if symbol.home is not None:
-            found.fields, found.home = symbol.fields, symbol.home
-        found.shared = True
-        return found
+            result.fields, result.home = symbol.fields, symbol.home
+        result.shared = True
+        return result
 
     def write(self, header: list[object]) -> bytes:
         self.symbols.sort(key=lambda s: not s.local)

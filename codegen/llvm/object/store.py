@@ -87,10 +87,10 @@ class Store:
 
     def damaged(self) -> list[str]:
         """Return the keys of the entries that are not whole or not the user's, which are removed."""
-        found: list[str] = []
+        results: list[str] = []
         for place in self._places():
-            found += [entry.key for entry in _entries(place) if _content(entry.key, place) is None]
-        return found
+            results += [entry.key for entry in _entries(place) if _content(entry.key, place) is None]
+        return results
 
     def shrink(self, most_bytes: int | None = None, most_days: float | None = None) -> list[Stored]:
         """Remove entries unused for `most_days`, then the longest unused until `most_bytes` are left; return them."""
@@ -188,8 +188,8 @@ def _remove(name: str, place: int) -> None:
 
 
 def _entries(place: int) -> Iterator[Stored]:
-    with os.scandir(place) as found:
-        for file in found:
+    with os.scandir(place) as scandir_iterator:
+        for file in scandir_iterator:
             if not file.name.startswith("."):
                 with suppress(FileNotFoundError):
                     facts = file.stat(follow_symlinks=False)
@@ -216,7 +216,7 @@ def compiler_digest() -> str | None:
     Sources count by path, size and time of their last change, which is read ten times as fast as their text. None if
     they have changed since this process has read them.
     """
-    made = hashlib.sha256(f"{llvmlite.__version__} {llvm.llvm_version_info}\n".encode())
+    digest = hashlib.sha256(f"{llvmlite.__version__} {llvm.llvm_version_info}\n".encode())
     codegen = Path(__file__).parents[2]
     for root in (codegen, codegen.parent / "runtime"):
         for folder, folders, names in os.walk(root):
@@ -225,5 +225,5 @@ def compiler_digest() -> str | None:
                 facts = os.stat(path)
                 if facts.st_mtime > _IMPORTED - _SLACK:
                     return None
-                made.update(f"{path} {facts.st_size} {facts.st_mtime_ns}\n".encode())
-    return made.hexdigest()
+                digest.update(f"{path} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    return digest.hexdigest()

@@ -86,9 +86,9 @@ def is_long(reduction: Reduce, terms: Size, longest: int, doubled: bool = True) 
 
 def count(axes: tuple[Var, ...]) -> Size:
     """Return the number of terms along axes; any expression if one varies."""
-    found = [size_of(a.extent) for a in axes]
-    varying = next((n for n in found if not isinstance(n, int)), None)
-    return prod(n for n in found if isinstance(n, int)) if varying is None else varying
+    sizes = [size_of(a.extent) for a in axes]
+    varying = next((n for n in sizes if not isinstance(n, int)), None)
+    return prod(n for n in sizes if isinstance(n, int)) if varying is None else varying
 
 
 def block_of(axes: tuple[Var, ...], inner: Size) -> tuple[int, int]:

@@ -51,8 +51,8 @@ class PaddingTerms:
 def padding_terms(d: Definition) -> tuple[PaddingTerms, ...]:
     """Return the padding of the reduction whose terms can be skipped; none where they would change the result."""
     r = d.reduction
-    found = () if r is None else (*_tested_terms(r), *_halos(r))
-    return tuple({(b.axis, normal(b.index, {}).key, b.extent): b for b in reversed(found)}.values())[::-1]
+    terms = () if r is None else (*_tested_terms(r), *_halos(r))
+    return tuple({(b.axis, normal(b.index, {}).key, b.extent): b for b in reversed(terms)}.values())[::-1]
 
 
 def _halos(r: Reduce) -> Iterator[PaddingTerms]:

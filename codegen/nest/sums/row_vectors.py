@@ -29,9 +29,9 @@ def row_vectors(
     if axis is None or inner[axis].extent != schedule.size(axis.name).size or points.vector is None:
         return (), body
     moving, across = (_moving(points, a) for a in (axis, points.vector))
-    found = [x for x in dict.fromkeys(unguarded(body)) if x.dtype is DType.F32 and x.buffer.space not in _HERE]
-    found = [x for x in found if variables(x) & moving and not variables(x) & across]
-    kept = {x: _in_registers(x, axis, schedule, points, inner, f"{name}rows{n}") for n, x in enumerate(found)}
+    loads = [x for x in dict.fromkeys(unguarded(body)) if x.dtype is DType.F32 and x.buffer.space not in _HERE]
+    loads = [x for x in loads if variables(x) & moving and not variables(x) & across]
+    kept = {x: _in_registers(x, axis, schedule, points, inner, f"{name}rows{n}") for n, x in enumerate(loads)}
     term = Var(f"{axis.name}.u", inner[axis].extent)
     reads: dict[Expr, Expr] = {x: Load(k.buffer, (*k.points.cell[:-1], term)) for x, k in kept.items()}
     return tuple(kept.values()), rewrite(body, reads)

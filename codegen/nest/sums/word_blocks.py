@@ -64,10 +64,10 @@ class WordRows:
 
     @property
     def vector(self) -> Var:
-        found = self.points.vector
-        if found is None or len(self.points.axes) > 2:
+        axis = self.points.vector
+        if axis is None or len(self.points.axes) > 2:
             raise ScheduleError(f"words: a tile has rows along one axis, and lanes, got {len(self.points.axes)} axes")
-        return found
+        return axis
 
     @property
     def rows(self) -> Var | None:

@@ -167,5 +167,5 @@ def placed(points: Points, tiles: Tiles, inner: Spans | None = None) -> Lets:
 def _inside(points: Points, tiles: Tiles) -> dict[Var, Var]:
     """Return the loop variables of the axes of a tile."""
     row, lane = tiles.row, tiles.lane
-    found = {row: Var(f"{row.name}.r", points.extent(row)), lane: points.point(lane)}
-    return found if tiles.line is None else found | {tiles.line: Var(f"{tiles.line.name}.r", 2)}
+    axes = {row: Var(f"{row.name}.r", points.extent(row)), lane: points.point(lane)}
+    return axes if tiles.line is None else axes | {tiles.line: Var(f"{tiles.line.name}.r", 2)}

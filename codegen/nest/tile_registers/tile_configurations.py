@@ -20,28 +20,28 @@ NESTED = (For, While, Let, Alloc)
 
 def with_tiles(stmts: Stmts) -> Stmts:
     """Move configurations of tiles out of loops, as far as these need no other one; release the tiles at the end."""
-    found = set(_configurations(stmts))
-    return (*_configured(stmts), RELEASE) if found else stmts
+    tile_ops = set(_configurations(stmts))
+    return (*_configured(stmts), RELEASE) if tile_ops else stmts
 
 
 def _configured(stmts: Stmts) -> Stmts:
     found = dict.fromkeys(_configurations(stmts))
     if len(found) == 1:
         return (*found, *_without(stmts))
-    made: Stmts = ()
+    statements: Stmts = ()
     for s in stmts:
         mine = dict.fromkeys(_configurations((s,)))
         if isinstance(s, TileOp) or not mine:
-            made += (s,)
+            statements += (s,)
         elif len(mine) == 1:
-            made += (*mine, *_without((s,)))
+            statements += (*mine, *_without((s,)))
         elif isinstance(s, If):
-            made += (replace(s, body=_configured(s.body), otherwise=_configured(s.otherwise)),)
+            statements += (replace(s, body=_configured(s.body), otherwise=_configured(s.otherwise)),)
         elif not isinstance(s, NESTED):
-            made += (s,)
+            statements += (s,)
         else:
-            made += (replace(s, body=_configured(s.body)),)
-    return made
+            statements += (replace(s, body=_configured(s.body)),)
+    return statements
 
 
 def _configurations(stmts: Stmts) -> Iterator[TileOp]:
@@ -56,14 +56,14 @@ def _configurations(stmts: Stmts) -> Iterator[TileOp]:
 
 
 def _without(stmts: Stmts) -> Stmts:
-    made: Stmts = ()
+    statements: Stmts = ()
     for s in stmts:
         if isinstance(s, TileOp) and s.op == "configure":
             continue
         if isinstance(s, If):
-            made += (replace(s, body=_without(s.body), otherwise=_without(s.otherwise)),)
+            statements += (replace(s, body=_without(s.body), otherwise=_without(s.otherwise)),)
         elif isinstance(s, NESTED):
-            made += (replace(s, body=_without(s.body)),)
+            statements += (replace(s, body=_without(s.body)),)
         else:
-            made += (s,)
-    return made
+            statements += (s,)
+    return statements

@@ -30,18 +30,18 @@ from aot.codegen.nest.points import Stmts
 
 def overlap_epilogues(stmts: Stmts) -> Stmts:
     """Spread the epilogue of each tile in a loop over the sum of the tile behind it."""
-    made: Stmts = ()
+    statements: Stmts = ()
     for s in stmts:
         match s:
             case For():
-                made += _overlapped(replace(s, body=overlap_epilogues(s.body)))
+                statements += _overlapped(replace(s, body=overlap_epilogues(s.body)))
             case If():
-                made += (replace(s, body=overlap_epilogues(s.body), otherwise=overlap_epilogues(s.otherwise)),)
+                statements += (replace(s, body=overlap_epilogues(s.body), otherwise=overlap_epilogues(s.otherwise)),)
             case Let() | Alloc() | While():
-                made += (replace(s, body=overlap_epilogues(s.body)),)
+                statements += (replace(s, body=overlap_epilogues(s.body)),)
             case _:
-                made += (s,)
-    return made
+                statements += (s,)
+    return statements
 
 
 def _overlapped(loop: For) -> Stmts:
@@ -102,9 +102,9 @@ def _with_rows(total: For, rows: For, condition: Expr) -> For | None:
 
 
 def _body_at(loop: For, value: Expr) -> Stmts:
-    made = rewrite_work(loop.body, lambda e: value if e == loop.var else None)
-    assert isinstance(made, tuple)
-    return made
+    result = rewrite_work(loop.body, lambda e: value if e == loop.var else None)
+    assert isinstance(result, tuple)
+    return result
 
 
 def _at(loop: For, axis: Var, value: Expr) -> For:

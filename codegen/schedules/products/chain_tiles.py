@@ -61,11 +61,11 @@ def word_panels(
 ) -> tuple[Pack, ...]:
     """Return the packing of constant weights, in words where their innermost axes are the last `across` of `sums`."""
     accesses, inner = reads(d, body=True), sums[-across:]
-    found = packs(accesses, shape.lane, constants, PANEL, sums, shape.outer)
+    packings = packs(accesses, shape.lane, constants, PANEL, sums, shape.outer)
     indices = {x.buffer.name: x.load.index for x in accesses if x.load is not None}
     return tuple(
         replace(p, words=across) if tuple(indices[p.operand][k] for k in p.order[-across:]) == inner else p
-        for p in found
+        for p in packings
     )
 
 

@@ -145,13 +145,13 @@ def _block_rows(d: Definition, shape: MatmulShape, rows: list[str], target: Targ
 
 def _bytes(d: Definition, sizes: dict[Var, int], constants: frozenset[str]) -> int:
     """Return the bytes that the windows at all points of the axes in `sizes` read from their largest input."""
-    found = 0
+    result = 0
     for x in reads(d, body=True):
         if x.load is not None and x.buffer.name not in constants:
             terms = [normal(i, {}).terms for i in x.load.index]
             spans = (1 + sum(abs(t.get(a, 0)) * (n - 1) for a, n in sizes.items()) for t in terms)
-            found = max(found, prod(spans) * x.buffer.dtype.stored_bytes)
-    return found
+            result = max(result, prod(spans) * x.buffer.dtype.stored_bytes)
+    return result
 
 
 def _pixels(n: int, most: int) -> int:

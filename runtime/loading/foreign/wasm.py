@@ -48,14 +48,14 @@ class WasmFile(BinaryFile):
         count, at = self._number(at)
         if count not in (len(_SEGMENTS) - 1, len(_SEGMENTS)):
             raise self._corrupt(f"{count} segments of data")
-        found: list[Section] = []
+        segments: list[Section] = []
         for name in _SEGMENTS[:count]:
             if self._read(at, 1) == b"\0":  # with an address, i32.const
                 _, at = self._number(at + 2)
             size, at = self._number(at + 1)
-            found.append(Section(name, PROGRAM_BITS, at, size))
+            segments.append(Section(name, PROGRAM_BITS, at, size))
             at += size
-        return found
+        return segments
 
     def _number(self, at: int) -> tuple[int, int]:
         """Return a number of 32 bits, and where the bytes behind it begin."""

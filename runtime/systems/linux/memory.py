@@ -39,10 +39,10 @@ def enter_pages(address: int, size: int) -> bool:
 
 def small_pages(count: int) -> mmap.mmap:
     """Return `count` zeros, each page of which takes memory once it is touched; OSError or OverflowError."""
-    found = mmap.mmap(-1, count, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    result = mmap.mmap(-1, count, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a system without large pages
-        found.madvise(mmap.MADV_NOHUGEPAGE)
-    return found
+        result.madvise(mmap.MADV_NOHUGEPAGE)
+    return result
 
 
 def join_pages(memory: mmap.mmap) -> None:

@@ -59,17 +59,17 @@ def refused_tiles(machine: str) -> str:
 
 def caches(folder: Path = CACHES) -> dict[str, int]:
     """Return the bytes of the caches that hold data, by level: L1, L2, L3."""
-    found: dict[str, int] = {}
+    results: dict[str, int] = {}
     for index in sorted(folder.glob("index*")):
         try:
             level, kind, size = (
                 (index / name).read_text(encoding="ascii").strip() for name in ("level", "type", "size")
             )
             if kind != "Instruction":
-                found[f"L{level}"] = int(size.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(size[-1:], 0)
+                results[f"L{level}"] = int(size.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(size[-1:], 0)
         except (OSError, ValueError):
             continue
-    return found
+    return results
 
 
 def processors() -> int:

@@ -109,18 +109,18 @@ def _features(code: int) -> frozenset[str]:
     call = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(code)
 
     def words(leaf: int, subleaf: int) -> ctypes.Array[ctypes.c_uint32]:
-        found = (ctypes.c_uint32 * 4)()
-        call(leaf & 0x80000000, 0, ctypes.addressof(found))
-        known = found[0] >= leaf
-        found = (ctypes.c_uint32 * 4)()
+        result = (ctypes.c_uint32 * 4)()
+        call(leaf & 0x80000000, 0, ctypes.addressof(result))
+        known = result[0] >= leaf
+        result = (ctypes.c_uint32 * 4)()
         if known:
-            call(leaf, subleaf, ctypes.addressof(found))
-        return found
+            call(leaf, subleaf, ctypes.addressof(result))
+        return result
 
     names: set[str] = set()
     for (leaf, subleaf, word), text in _FEATURE_BITS.items():
-        bits, found = text.split(), words(leaf, subleaf)[word]
-        names |= {name for bit, name in zip(bits[::2], bits[1::2], strict=True) if found >> int(bit) & 1}
+        bits, result = text.split(), words(leaf, subleaf)[word]
+        names |= {name for bit, name in zip(bits[::2], bits[1::2], strict=True) if result >> int(bit) & 1}
     saved = 0
     if words(1, 0)[2] >> _OSXSAVE_BIT & 1:
         saved = ctypes.CFUNCTYPE(ctypes.c_uint32)(code + 32)()

@@ -24,14 +24,14 @@ def slice_(node: CaffeNode, x: OutPort, *, axis: int, slice_dim: int) -> tuple[O
     count = len(node.outputs)
     along = node.scalar(axis)
     if not points:
-        made = node.build.Split(x, along, num_splits=count, outputs=count).node
+        new_node = node.build.Split(x, along, num_splits=count, outputs=count).node
     else:
         starts = (0, *points)
         if len(points) != count - 1 or any(a >= b for a, b in zip(starts, points, strict=False)):
             raise ModelError(f"{node.kind}: {count - 1} points that increase, got {list(points)}")
         lengths = [b - a for a, b in zip(starts, points, strict=False)]
-        made = node.build.VariadicSplit(x, along, node.list([*lengths, -1]), outputs=count).node
-    return tuple(made.out_ports().values())
+        new_node = node.build.VariadicSplit(x, along, node.list([*lengths, -1]), outputs=count).node
+    return tuple(new_node.out_ports().values())
 
 
 @caffe("Flatten", param="flatten_param")

@@ -41,8 +41,8 @@ def prior_box(node: CaffeNode, features: OutPort, image: OutPort, *, flip: bool,
     names = ("min_size", "max_size", "aspect_ratio", "fixed_size", "fixed_ratio", "density")
     lists: dict[str, Any] = {name: node.numbers(name, ()) for name in names}
     sizes, variance = _sizes(node, features, image), node.numbers("variance", (0.1,))
-    made = node.build.PriorBox(*sizes, **lists, flip=flip, clip=clip, step=step, offset=offset, variance=variance)
-    return node.build.Unsqueeze(made, node.list([0]))
+    port = node.build.PriorBox(*sizes, **lists, flip=flip, clip=clip, step=step, offset=offset, variance=variance)
+    return node.build.Unsqueeze(port, node.list([0]))
 
 
 @caffe("PriorBoxClustered", param="prior_box_param")
@@ -51,8 +51,8 @@ def prior_box_clustered(node: CaffeNode, features: OutPort, image: OutPort, *, c
     sizes = {name: node.numbers(name, ()) for name in ("width", "height")}
     steps = {f"step{name}": node.number(f"step{name}", 0.0) for name in ("", "_w", "_h")}
     given, variance = _sizes(node, features, image), node.numbers("variance", (0.1,))
-    made = node.build.PriorBoxClustered(*given, **sizes, **steps, clip=clip, offset=offset, variance=variance)
-    return node.build.Unsqueeze(made, node.list([0]))
+    port = node.build.PriorBoxClustered(*given, **sizes, **steps, clip=clip, offset=offset, variance=variance)
+    return node.build.Unsqueeze(port, node.list([0]))
 
 
 @caffe("DetectionOutput", param="detection_output_param")
@@ -121,8 +121,8 @@ def _proposals(
     names = (*ANCHORS, "pre_nms_topn", "post_nms_topn", "nms_thresh")
     fields = {name: given[name] for name in names if name in given}
     fields |= {name: tuple(map(float, fields.get(name) or ANCHORS[name])) for name in ("ratio", "scale")}
-    made = node.build.Proposal(scores, deltas, image, **fields, outputs=2).node
-    return tuple(made.out_ports().values())
+    new_node = node.build.Proposal(scores, deltas, image, **fields, outputs=2).node
+    return tuple(new_node.out_ports().values())
 
 
 @caffe("Python", param="python_param")

@@ -85,9 +85,9 @@ def arg_max(node: CaffeNode, x: OutPort, *, out_max_val: bool, top_k: int, axis:
     build = node.build
     data = build.Reshape(x, node.list([0, 1, -1]), special_zero=True) if axis is None else x
     along = 2 if axis is None else node.axis(axis, x.type.rank)
-    found = build.TopK(build.Reverse(data, node.list([along])), top_k, axis=along, outputs=2)
+    port = build.TopK(build.Reverse(data, node.list([along])), top_k, axis=along, outputs=2)
     if out_max_val and axis is not None:
-        return found
+        return port
     last = build.Subtract(node.size(data, along), 1)
-    places = node.cast(build.Subtract(last, node.cast(found.node.out_port(1), DType.I64)), DType.F32)
-    return build.Concat(places, found, axis=1) if out_max_val else places
+    places = node.cast(build.Subtract(last, node.cast(port.node.out_port(1), DType.I64)), DType.F32)
+    return build.Concat(places, port, axis=1) if out_max_val else places

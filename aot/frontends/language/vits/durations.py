@@ -63,8 +63,8 @@ class Durations(VitsLayers):
         parts = [self._slice(x, n * bins, min((n + 1) * bins, 3 * bins - 1), axis=2) for n in range(3)]
         scale = width**-0.5
         y = b.Transpose(second, self._integers(0, 2, 1))
-        found = self._spline(y, b.Multiply(parts[0], scale), b.Multiply(parts[1], scale), parts[2])
-        return b.Transpose(found, self._integers(0, 2, 1))
+        port = self._spline(y, b.Multiply(parts[0], scale), b.Multiply(parts[1], scale), parts[2])
+        return b.Transpose(port, self._integers(0, 2, 1))
 
     def _spline(self, y: OutPort, widths: OutPort, heights: OutPort, slopes: OutPort) -> OutPort:
         """Return where the rational quadratic spline has the values y [1, length, 1]; outside of its ends, y itself.

@@ -34,7 +34,7 @@ class Sound(VitsLayers):
 
     def _wavenet(self, x: OutPort, at: str) -> OutPort:
         b, c, width = self.b, self.config, self.config.hidden_size
-        layers, made = c.prior_encoder_num_wavenet_layers, list[OutPort]()
+        layers, ports = c.prior_encoder_num_wavenet_layers, list[OutPort]()
         condition = None
         if self.speaker is not None:
             condition = self._conv(self.speaker, f"{at}.cond_layer", 2 * width * layers, c.speaker_embedding_size)
@@ -48,15 +48,15 @@ class Sound(VitsLayers):
             )
             last = n == layers - 1
             y = self._conv(gated, f"{at}.res_skip_layers.{n}", width if last else 2 * width, width)
-            made.append(y if last else self._slice(y, width, 2 * width, axis=1))
+            ports.append(y if last else self._slice(y, width, 2 * width, axis=1))
             x = x if last else b.Add(x, self._slice(y, 0, width, axis=1))
-        return self._sum(made)
+        return self._sum(ports)
 
     def _sum(self, values: Sequence[OutPort]) -> OutPort:
-        found = values[0]
+        port = values[0]
         for value in values[1:]:
-            found = self.b.Add(found, value)
-        return found
+            port = self.b.Add(port, value)
+        return port
 
     def _leaky(self, x: OutPort, slope: float) -> OutPort:
         return self.b.PRelu(x, self.b.const(np.array([slope], np.float32), DType.F32))

@@ -132,14 +132,14 @@ def _add_results(node: OnnxNode, body: Graph, results: Sequence[Value], held: in
 
     `node`: as it builds in the body that is made. `outside`: variables that are the same in each iteration.
     """
-    build, made = node.build, node.build.graph
+    build, graph = node.build, node.build.graph
     for old, value in zip(body.results[:held], results, strict=False):
         for port in ports_of(whole(value)):
-            made.add(Result(), port, name=old.name)
-    begin = len(made.results)
+            graph.add(Result(), port, name=old.name)
+    begin = len(graph.results)
     for old, value in zip(body.results[held:], results[held:], strict=True):
         part = _as_declared(node, old, tensor(value), outside)
-        made.add(Result(), build.Unsqueeze(part, build.const([0], DType.I64)), name=old.name)
+        graph.add(Result(), build.Unsqueeze(part, build.const([0], DType.I64)), name=old.name)
     return begin
 
 
@@ -198,8 +198,8 @@ def _each_row(node: OnnxNode, lengths: OutPort | None, *inputs: OutPort | None) 
     node.refuse(not rows, "a batch of no rows is not supported")
     parts: list[list[OutPort]] = []
     for row in range(rows):
-        found = _scan(node, [node.build.Gather(x, node.scalar(row), place) for x in given])
-        parts.append([tensor(value) for value in found.values])
+        outputs = _scan(node, [node.build.Gather(x, node.scalar(row), place) for x in given])
+        parts.append([tensor(value) for value in outputs.values])
     return Outputs([_stacked(node, column) for column in zip(*parts, strict=True)])
 
 

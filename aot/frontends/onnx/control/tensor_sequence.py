@@ -93,13 +93,13 @@ def in_one(build: Builder, parts: StaticSequence | TensorSequence) -> TensorSequ
     """Return a sequence in one tensor. UnsupportedError if ranks, types or sizes behind the first axis differ."""
     if isinstance(parts, TensorSequence):
         return parts
-    made = TensorSequence()
+    tensor_sequence = TensorSequence()
     if parts and all(p.type == parts[0].type for p in parts):  # one Concat, not one an element
         each = [build.Unsqueeze(p, vector(build, [0])) for p in parts]
         return TensorSequence(build.Concat(*each, axis=0) if len(each) > 1 else each[0])
     for p in parts:
-        made = followed(build, made, as_sequence(build, p))
-    return made
+        tensor_sequence = followed(build, tensor_sequence, as_sequence(build, p))
+    return tensor_sequence
 
 
 def as_sequence(build: Builder, x: OutPort) -> TensorSequence:

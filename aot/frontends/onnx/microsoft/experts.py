@@ -139,8 +139,8 @@ def _mixed(
     sent = build.Gather(rows, build.Divide(order, count), node.scalar(0))
 
     def through(layer: Layer, y: OutPort) -> OutPort:
-        made = build.GroupedMatMul(y, layer.matrices, ends)
-        return made if layer.bias is None else build.Add(made, build.Gather(layer.bias, expert, node.scalar(0)))
+        port = build.GroupedMatMul(y, layer.matrices, ends)
+        return port if layer.bias is None else build.Add(port, build.Gather(layer.bias, expert, node.scalar(0)))
 
     inner = _activated(node, through(layers[0], sent), None if gate is None else through(gate, sent))
     back = build.Gather(through(layers[1], inner), _sorted(node, order)[1], node.scalar(0))
@@ -151,7 +151,7 @@ def _mixed(
 
 def _sorted(node: OnnxNode, numbers: OutPort) -> tuple[OutPort, OutPort]:
     """Return the elements of a vector in ascending order, and their places."""
-    made = node.build.TopK(
+    port = node.build.TopK(
         numbers,
         node.size(numbers, 0),
         axis=0,
@@ -161,7 +161,7 @@ def _sorted(node: OnnxNode, numbers: OutPort) -> tuple[OutPort, OutPort]:
         stable=True,
         outputs=2,
     )
-    return made, made.node.out_port(1)
+    return port, port.node.out_port(1)
 
 
 def _activated(node: OnnxNode, y: OutPort, gate: OutPort | None) -> OutPort:

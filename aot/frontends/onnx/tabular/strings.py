@@ -56,5 +56,5 @@ def _without(node: OnnxNode, x: OutPort, stopwords: Sequence[str], sensitive: bo
     stays = build.Equal(place_of(node, compared, words), len(words))
     none = build.LogicalNot(build.ReduceLogicalOr(stays, zero, keep_dims=True))
     places = build.NonZero(build.Concat(stays, none, axis=0))
-    found = build.Gather(build.Concat(flat, texts_of(node, [""]), axis=0), build.Squeeze(places, zero), node.scalar(0))
-    return build.Unsqueeze(found, zero) if rank == 2 else found
+    port = build.Gather(build.Concat(flat, texts_of(node, [""]), axis=0), build.Squeeze(places, zero), node.scalar(0))
+    return build.Unsqueeze(port, zero) if rank == 2 else port

@@ -48,8 +48,8 @@ def split(node: PaddleNode, x: OutPort, sections: Value, axis: OutPort, *, num: 
     lengths = () if sections is None else node.ints(node.vector(sections), "the lengths of parts")
     if not lengths:
         return _equal(node, x, along, num)
-    made = node.build.VariadicSplit(x, node.scalar(along), node.list(lengths), outputs=len(lengths)).node
-    return Outputs([tuple(made.out_ports().values())])
+    new_node = node.build.VariadicSplit(x, node.scalar(along), node.list(lengths), outputs=len(lengths)).node
+    return Outputs([tuple(new_node.out_ports().values())])
 
 
 @paddle("split_with_num")
@@ -60,8 +60,8 @@ def split_with_num(node: PaddleNode, x: OutPort, axis: OutPort, *, num: int) -> 
 def _equal(node: PaddleNode, x: OutPort, axis: int, count: int) -> Outputs:
     if count < 1:
         raise ModelError(f"{node.kind}: there must be parts, got {count}")
-    made = node.build.Split(x, node.scalar(axis), num_splits=count, outputs=count).node
-    return Outputs([tuple(made.out_ports().values())])
+    new_node = node.build.Split(x, node.scalar(axis), num_splits=count, outputs=count).node
+    return Outputs([tuple(new_node.out_ports().values())])
 
 
 @paddle("unbind", "unstack")

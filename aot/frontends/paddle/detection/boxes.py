@@ -57,8 +57,8 @@ def matrix_nms(
     """Choose boxes by scores that decay with the overlap: rows (class, score, box), places, counts."""
     decay = Decay.GAUSSIAN if use_gaussian else Decay.LINEAR
     attrs = _chosen(node, Sorting.SCORE) | {"post_threshold": post_threshold, "gaussian_sigma": gaussian_sigma}
-    found = node.build.MatrixNms(boxes, scores, outputs=3, decay_function=decay, **attrs)
-    return tuple(found.node.out_ports().values())
+    port = node.build.MatrixNms(boxes, scores, outputs=3, decay_function=decay, **attrs)
+    return tuple(port.node.out_ports().values())
 
 
 @paddle("roi_align")
@@ -195,8 +195,8 @@ def box_coder(
     scaled = build.Multiply(x, factors)
 
     def parts(value: OutPort) -> list[OutPort]:
-        made = build.Split(value, node.scalar(2), num_splits=4, outputs=4).node
-        return list(made.out_ports().values())
+        new_node = build.Split(value, node.scalar(2), num_splits=4, outputs=4).node
+        return list(new_node.out_ports().values())
 
     x0, y0, x1, y1 = parts(along)
     tx, ty, tw, th = parts(scaled)

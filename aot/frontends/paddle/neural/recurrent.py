@@ -75,12 +75,12 @@ def _gates(node: PaddleNode, weights: Sequence[OutPort], mode: str) -> list[OutP
     order = GATES[mode]
     if len(order) == 1:
         return list(weights)
-    made: list[OutPort] = []
+    gates: list[OutPort] = []
     for w in weights:
         split = node.build.Split(w, node.scalar(0), num_splits=len(order), outputs=len(order)).node
         parts = list(split.out_ports().values())
-        made.append(node.build.Concat(*(parts[i] for i in order), axis=0))
-    return made
+        gates.append(node.build.Concat(*(parts[i] for i in order), axis=0))
+    return gates
 
 
 def _stacked(node: PaddleNode, parts: Sequence[OutPort]) -> OutPort:

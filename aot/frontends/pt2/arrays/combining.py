@@ -150,8 +150,8 @@ def isin(
     other = node.present(test_elements if test_elements is not None else test_element, "test_elements")
     a, b = node.promoted(x, other)
     same = build.Equal(build.Unsqueeze(a, node.list([x.type.rank])), build.Reshape(b, node.list([-1])))
-    found = build.ReduceLogicalOr(same, node.list([x.type.rank]))
-    return build.LogicalNot(found) if invert else found
+    port = build.ReduceLogicalOr(same, node.list([x.type.rank]))
+    return build.LogicalNot(port) if invert else port
 
 
 @aten("_unique2.default", "_unique.default", "unique_dim.default")
@@ -245,6 +245,6 @@ def one_hot(node: AtenNode, x: OutPort, num_classes: int = -1) -> OutPort:
 def nonzero_static(node: AtenNode, x: OutPort, size: Size, fill_value: int = -1) -> OutPort:
     """The first rows of places, filled up."""
     build = node.build
-    found = nonzero(node, x)
-    more = build.Broadcast(node.scalar(fill_value), build.Concat(node.vector([size]), node.dims(found, [1]), axis=0))
-    return sliced(node, build.Concat(found, more, axis=0), 0, 0, size)
+    port = nonzero(node, x)
+    more = build.Broadcast(node.scalar(fill_value), build.Concat(node.vector([size]), node.dims(port, [1]), axis=0))
+    return sliced(node, build.Concat(port, more, axis=0), 0, 0, size)

@@ -106,8 +106,8 @@ def linspace(
     first, last = node.port(start, wide), node.port(end, wide)
     share = np.arange(steps) / max(steps - 1, 1)
     parts = [build.Multiply(first, build.const(1 - share, wide)), build.Multiply(last, build.const(share, wide))]
-    found = build.Add(*parts)
-    return build.Power(build.const(base, wide), found) if node.kind.startswith("logspace") else found
+    port = build.Add(*parts)
+    return build.Power(build.const(base, wide), port) if node.kind.startswith("logspace") else port
 
 
 @aten("eye.default", "eye.m")
@@ -188,6 +188,6 @@ def diagonal_scatter(
     places = [[i - min(offset, 0), i + max(offset, 0)] for i in range(count)]
     front = build.Transpose(x, node.list([a, b, *rest]))
     updates = build.Transpose(node.cast(src, x.type.dtype), node.list([rank - 2, *range(rank - 2)]))
-    found = build.ScatterNDUpdate(front, build.const(np.array(places).reshape(-1, 2), DType.I64), updates)
-    back = build.Transpose(found, node.list([*range(2, rank), 0, 1]))
+    port = build.ScatterNDUpdate(front, build.const(np.array(places).reshape(-1, 2), DType.I64), updates)
+    back = build.Transpose(port, node.list([*range(2, rank), 0, 1]))
     return build.Transpose(back, node.list([order.index(k) for k in range(rank)]))

@@ -124,14 +124,14 @@ class Places:
 
 def _expanded(node: AtenNode, indices: Sequence[OutPort | None]) -> list[OutPort | None]:
     """Indices with masks replaced by the places where they are true."""
-    found: list[OutPort | None] = []
+    ports: list[OutPort | None] = []
     for index in indices:
         if index is None or index.type.dtype is not DType.BOOL:
-            found.append(index)
+            ports.append(index)
             continue
         places = node.build.NonZero(index, output_type=DType.I64)
-        found += [node.build.Gather(places, node.scalar(k), node.scalar(0)) for k in range(index.type.rank)]
-    return found
+        ports += [node.build.Gather(places, node.scalar(k), node.scalar(0)) for k in range(index.type.rank)]
+    return ports
 
 
 def places_of(node: AtenNode, x: OutPort, indices: Sequence[OutPort | None]) -> Places:
@@ -173,8 +173,8 @@ def index(node: AtenNode, x: OutPort, indices: Sequence[OutPort | None]) -> OutP
         axis, places = given[0]
         return node.build.Gather(x, places, node.scalar(axis))
     at = places_of(node, x, indices)
-    found = node.build.GatherND(transposed(node, x, at.order), at.tuples)
-    return transposed(node, found, _settled(at, x.type.rank - len(at.axes)))
+    port = node.build.GatherND(transposed(node, x, at.order), at.tuples)
+    return transposed(node, port, _settled(at, x.type.rank - len(at.axes)))
 
 
 @aten("index_put.default", "_unsafe_index_put.default")
@@ -232,18 +232,18 @@ def masked_scatter(node: AtenNode, x: OutPort, mask: OutPort, source: OutPort) -
 @aten("nonzero.default")
 def nonzero(node: AtenNode, x: OutPort) -> OutPort:
     """Places as rows."""
-    found = node.build.NonZero(x, output_type=DType.I64)
+    port = node.build.NonZero(x, output_type=DType.I64)
     if not x.type.rank:
-        found = node.build.Slice(found, node.list([0]), node.list([0]), node.list([1]), node.list([0]))
-    return node.build.Transpose(found, node.list([1, 0]))
+        port = node.build.Slice(port, node.list([0]), node.list([0]), node.list([1]), node.list([0]))
+    return node.build.Transpose(port, node.list([1, 0]))
 
 
 @aten("nonzero_numpy.default", "where.default")
 def nonzero_numpy(node: AtenNode, x: OutPort) -> tuple[OutPort, ...]:
     """Places as one vector an axis; a scalar has one axis here."""
     x = x if x.type.rank else node.build.Unsqueeze(x, node.list([0]))
-    found = node.build.NonZero(x, output_type=DType.I64)
-    return tuple(node.build.Gather(found, node.scalar(k), node.scalar(0)) for k in range(x.type.rank))
+    port = node.build.NonZero(x, output_type=DType.I64)
+    return tuple(node.build.Gather(port, node.scalar(k), node.scalar(0)) for k in range(x.type.rank))
 
 
 @aten("bucketize.Tensor", "bucketize.Scalar", "searchsorted.Tensor", "searchsorted.Scalar")

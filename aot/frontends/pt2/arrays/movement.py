@@ -111,8 +111,8 @@ def select_scatter(node: AtenNode, x: OutPort, src: OutPort, dim: int, index: Si
 
 
 def divided(node: AtenNode, x: OutPort, axis: int, lengths: OutPort, count: int) -> tuple[OutPort, ...]:
-    made = node.build.node(VariadicSplit(), x, node.scalar(axis), lengths, outputs=count)
-    return tuple(made.out_ports().values())
+    new_node = node.build.node(VariadicSplit(), x, node.scalar(axis), lengths, outputs=count)
+    return tuple(new_node.out_ports().values())
 
 
 @aten("chunk.default")
@@ -219,8 +219,8 @@ def windows(node: AtenNode, x: OutPort, axis: int, size: int, step: int, gap: in
     count = build.Add(build.Divide(room, node.scalar(step)), node.scalar(1))
     starts = build.Multiply(build.Range(node.scalar(0), count, node.scalar(1)), node.scalar(step))
     places = build.Add(build.Unsqueeze(starts, node.list([1])), node.list([k * gap for k in range(size)]))
-    found = build.Gather(x, places, node.scalar(axis))
-    return transposed(node, found, [k for k in range(rank + 1) if k != axis + 1] + [axis + 1])
+    port = build.Gather(x, places, node.scalar(axis))
+    return transposed(node, port, [k for k in range(rank + 1) if k != axis + 1] + [axis + 1])
 
 
 @aten("unfold.default", "unfold_copy.default")

@@ -12,7 +12,7 @@ from aot.runtime.abi import DType
 def ranked(node: AtenNode, x: OutPort, count: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPort]:
     """Return the best elements along an axis and their places; equal ones keep their order."""
     numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
-    made = node.build.TopK(
+    port = node.build.TopK(
         numbers,
         count,
         axis=axis,
@@ -22,7 +22,7 @@ def ranked(node: AtenNode, x: OutPort, count: OutPort, axis: int, above: bool) -
         stable=True,
         outputs=2,
     )
-    return node.cast(made, x.type.dtype), made.node.out_port(1)
+    return node.cast(port, x.type.dtype), port.node.out_port(1)
 
 
 @aten("topk.default")

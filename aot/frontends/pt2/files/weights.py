@@ -58,13 +58,13 @@ class Weights:
 
 def open_weights(archive: Archive, model: str) -> Weights:
     """Read the archive's tables of the weights and constants of a model."""
-    found = Weights(archive)
+    weights = Weights(archive)
     for folder in FOLDERS:
         name = f"data/{folder}/{model}_{folder}_config.json"
         if name in archive:
             config = Table(archive.json(name), f"{archive.file}: {folder}").table("config")
-            found.stored |= {key: (folder, entry) for key, entry in config.items()}
-    return found
+            weights.stored |= {key: (folder, entry) for key, entry in config.items()}
+    return weights
 
 
 def sizes_of(meta: Table, name: str) -> tuple[int, ...]:

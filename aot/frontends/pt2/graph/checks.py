@@ -25,10 +25,10 @@ def asserted(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
     arguments, ports = importer.arguments(item)
     first, *rest = arguments.values()
     text = next((str(t) for t in rest if isinstance(t, str)), "a condition holds")
-    found = EXPRESSION.fullmatch(text)
+    match = EXPRESSION.fullmatch(text)
     where = f" ({item.trace})" if item.trace else ""
     if isinstance(first, Argument) and not importer.conditional:
-        importer.checks.append(Check(ports[first.index], f"{(found[1] if found else text)[:MAX_RULE]}{where}"))
+        importer.checks.append(Check(ports[first.index], f"{(match[1] if match else text)[:MAX_RULE]}{where}"))
     return []
 
 
@@ -37,8 +37,8 @@ def checked(importer: ProgramImporter, port: OutPort, name: str) -> OutPort:
     if not importer.checks:
         return port
     rules = tuple(check.rule for check in importer.checks)
-    made = Foreign("aten", "assert", cast("tuple[tuple[str, object], ...]", (("rules", rules),)))
+    op = Foreign("aten", "assert", cast("tuple[tuple[str, object], ...]", (("rules", rules),)))
     inputs = [check.port for check in importer.checks]
     return importer.scope.graph.add(
-        made, port, *inputs, name=f"{name}/assert", origin=Origin((name,), importer.file)
+        op, port, *inputs, name=f"{name}/assert", origin=Origin((name,), importer.file)
     ).out_port(0)

@@ -144,15 +144,15 @@ class ProgramImporter:
         dtype = self.type_of(item.outputs[0]) if item.outputs else None
         if not isinstance(dtype, DType) or not dtype.is_float or MIXED.search(item.kind):
             return read.ports
-        found: list[OutPort] = []
+        ports: list[OutPort] = []
         for port, name in zip(read.ports, read.names, strict=True):
             own, meta = self.type_of(name), self._meta(name)
             if isinstance(own, DType) and own.is_float and own is not dtype and meta is not None and meta.list("sizes"):
                 named = {"input": Argument(0), "dtype": dtype}
-                found.append(self.add(item, "to.dtype", named, [port], [dtype]).out_port(0))
+                ports.append(self.add(item, "to.dtype", named, [port], [dtype]).out_port(0))
             else:
-                found.append(port)
-        return found
+                ports.append(port)
+        return ports
 
     def _node(self, item: Item) -> None:
         if item.kind in RULES:
@@ -207,10 +207,10 @@ class ProgramImporter:
         for i, name in enumerate(item.outputs):
 
             def again(base: OutPort, i: int = i) -> OutPort:
-                made = self.scope.graph.add(
+                new_node = self.scope.graph.add(
                     op, base, *rest, name=node.name, origin=node.origin, outputs=len(item.outputs)
                 )
-                return made.out_port(i)
+                return new_node.out_port(i)
 
             view = View(item.kind.partition(".")[0], again, arguments, i, sizes)
             self.values[name] = Tensor(node.out_port(i), owner, view, seen=owner.version)
@@ -243,9 +243,9 @@ class ProgramImporter:
     ) -> Node:
         """Add a foreign node. `types`: element types of its outputs."""
         attrs = {"arguments": tuple(arguments.items()), "given": tuple(types), "trace": item.trace, **more}
-        made = Foreign("aten", kind, tuple(attrs.items()))
+        op = Foreign("aten", kind, tuple(attrs.items()))
         origin = Origin((item.name,), self.file)
-        return self.scope.graph.add(made, *ports, name=item.name, origin=origin, outputs=len(types))
+        return self.scope.graph.add(op, *ports, name=item.name, origin=origin, outputs=len(types))
 
     def _adder(self, item: Item) -> Callable[..., OutPort]:
         """Return a function that adds the operations a write needs."""

@@ -60,23 +60,23 @@ PLAIN = (
 
 def _graph(value: Any, item: Item) -> Table:
     """Return the sub-graph that an argument holds."""
-    found = graph_of(value, item.name) if isinstance(value, dict) else None
-    if found is None:
+    table = graph_of(value, item.name) if isinstance(value, dict) else None
+    if table is None:
         raise CorruptError(f"{item.kind}: {item.name!r} must have a sub-graph, got another argument")
-    return found
+    return table
 
 
 def _operands(importer: ProgramImporter, value: Any, ports: Sequence[OutPort], item: Item) -> list[OutPort]:
     """Return the values in an argument that is a list; numbers become constants."""
-    found: list[OutPort] = []
+    operands: list[OutPort] = []
     for one in cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,)):
         if isinstance(one, Argument):
-            found.append(ports[one.index])
+            operands.append(ports[one.index])
         elif isinstance(one, bool | int | float):
-            found.append(importer.constant(array_of(one), f"{item.name}/number{len(found)}"))
+            operands.append(importer.constant(array_of(one), f"{item.name}/number{len(operands)}"))
         else:
             raise UnsupportedError(f"{item.kind}: operands must be tensors and numbers, got {type(one).__name__}")
-    return found
+    return operands
 
 
 def _arguments(importer: ProgramImporter, item: Item, *counts: int) -> tuple[list[Any], list[OutPort]]:
@@ -194,8 +194,8 @@ def out_dtype(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
     kind, named = kind_of(target), {"input": Argument(0), "dtype": dtype}
     types = [importer.type_of(n) for n in item.outputs]
     wide = [importer.add(item, "to.dtype", named, [port], [dtype]).out_port(0) for port in ports]
-    made = importer.add(item, kind, {f"#{i}": v for i, v in enumerate(values[2:])}, wide, types)
-    return list(made.out_ports().values())
+    node = importer.add(item, kind, {f"#{i}": v for i, v in enumerate(values[2:])}, wide, types)
+    return list(node.out_ports().values())
 
 
 def _region(
@@ -228,9 +228,9 @@ def _node(
     `kind` and `types` are those of the item unless they are given; `more`: further attributes.
     """
     types = [importer.type_of(n) for n in item.outputs] if types is None else types
-    made = importer.add(item, kind or item.kind, {}, sources, types, inputs=own, **more)
-    made.regions = regions
-    return list(made.out_ports().values())
+    node = importer.add(item, kind or item.kind, {}, sources, types, inputs=own, **more)
+    node.regions = regions
+    return list(node.out_ports().values())
 
 
 @rule("cond")

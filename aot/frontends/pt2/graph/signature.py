@@ -157,8 +157,8 @@ class Signature:
             port = self._paired("view_as_real.default", port, name)
         if not self.importer.scope.graph.results:
             port = checked(self.importer, port, name)
-        made = self.importer.scope.graph.add(Result(), port, name=name, origin=Origin((name,), self.importer.file))
-        made.out_port(0).names = tuple(dict.fromkeys((name, value)))
+        node = self.importer.scope.graph.add(Result(), port, name=name, origin=Origin((name,), self.importer.file))
+        node.out_port(0).names = tuple(dict.fromkeys((name, value)))
 
     def _mutated(self, name: str, value: str) -> None:
         """Set a buffer whose last contents are a value of the graph."""
@@ -186,9 +186,9 @@ class Signature:
                 [n for n in call.list("forward_arg_names") if isinstance(n, str)] if "forward_arg_names" in call else []
             )
             spec, where = call.text(which), call.place(which)
-            found = input_paths(spec, names, where) if which == "in_spec" else output_paths(spec, where)
-            if len(found) == count:
-                return found
+            paths = input_paths(spec, names, where) if which == "in_spec" else output_paths(spec, where)
+            if len(paths) == count:
+                return paths
         return ["" if which == "in_spec" else f"output.{i}" for i in range(count)]
 
     def _calls(self) -> Iterator[Table]:

@@ -28,17 +28,17 @@ def _power(base: Dim, exponent: Dim) -> Dim:
 
 
 def _product(*factors: Dim) -> Dim:
-    found: Dim = 1
+    product: Dim = 1
     for factor in factors:
-        found = found * factor
-    return found
+        product = product * factor
+    return product
 
 
 def _sum(*terms: Dim) -> Dim:
-    found: Dim = 0
+    result: Dim = 0
     for term in terms:
-        found = found + term
-    return found
+        result = result + term
+    return result
 
 
 FUNCTIONS: dict[str, Callable[..., Dim]] = {
@@ -104,9 +104,9 @@ class Symbols:
 
 def read_symbols(program: Table, file: str) -> Symbols:
     """Return the symbols of a program with the ranges that it has for them. CorruptError for an empty range."""
-    found = Symbols(file)
+    symbols = Symbols(file)
     if "range_constraints" not in program:
-        return found
+        return symbols
     for name, bounds in program.table("range_constraints").items():
         if not name.isidentifier():
             continue  # the range of an expression, which follows from those of its symbols
@@ -115,5 +115,5 @@ def read_symbols(program: Table, file: str) -> Symbols:
         high = None if high is None or high >= UNBOUNDED else high
         if high is not None and high < max(low, 0):
             raise CorruptError(f"{bounds.where}: a range must have numbers, got {low}..{high}")
-        found.ranges[name] = (max(low, 0), high)
-    return found
+        symbols.ranges[name] = (max(low, 0), high)
+    return symbols

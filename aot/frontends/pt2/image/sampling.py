@@ -43,5 +43,5 @@ def max_unpool(
     blank = build.Broadcast(node.like(0, x), build.Concat(lead, room, axis=0))
     flat = build.Concat(lead, node.list([-1]), axis=0)
     parts = [build.Reshape(p, flat) for p in (indices, x)]
-    found = build.ScatterElementsUpdate(blank, *parts, node.scalar(-1))
-    return build.Reshape(found, build.Concat(lead, sizes, axis=0))
+    port = build.ScatterElementsUpdate(blank, *parts, node.scalar(-1))
+    return build.Reshape(port, build.Concat(lead, sizes, axis=0))

@@ -73,9 +73,9 @@ def floor_quotient(node: AtenNode, a: OutPort, b: OutPort) -> OutPort:
     whole = build.Select(below, build.Subtract(whole, one), whole)
     floor = build.Floor(whole)
     far = build.Greater(build.Subtract(whole, floor), node.like(0.5, a))
-    found = build.Select(far, build.Add(floor, one), floor)
-    found = build.Select(build.Equal(whole, zero), build.Multiply(plain, zero), found)
-    return build.Select(build.Equal(b, zero), plain, found)
+    port = build.Select(far, build.Add(floor, one), floor)
+    port = build.Select(build.Equal(whole, zero), build.Multiply(plain, zero), port)
+    return build.Select(build.Equal(b, zero), plain, port)
 
 
 @aten("floor_divide.default", "floor_divide.Scalar")
@@ -110,10 +110,10 @@ def extreme(node: AtenNode, x: OutPort | Number, other: OutPort) -> OutPort:
 def extreme_number(node: AtenNode, x: OutPort | Number, other: OutPort) -> OutPort:
     """NaN counts for nothing where the other one is a number."""
     a, b = node.promoted(x, other)
-    build, found = node.build, combined(node, "Maximum" if node.kind == "fmax.default" else "Minimum", a, b)
+    build, port = node.build, combined(node, "Maximum" if node.kind == "fmax.default" else "Minimum", a, b)
     if not a.type.dtype.is_float:
-        return found
-    return build.Select(build.IsNaN(a), b, build.Select(build.IsNaN(b), a, found))
+        return port
+    return build.Select(build.IsNaN(a), b, build.Select(build.IsNaN(b), a, port))
 
 
 @aten("atan2.default", "arctan2.default")
@@ -127,9 +127,9 @@ def hypotenuse(node: AtenNode, a: OutPort, b: OutPort) -> OutPort:
     a, b = build.Abs(a), build.Abs(b)
     large, small = build.Maximum(a, b), build.Minimum(a, b)
     part = build.Divide(small, build.Select(build.Equal(large, node.like(0, a)), node.like(1, a), large))
-    found = build.Multiply(large, build.Sqrt(build.Add(build.Multiply(part, part), node.like(1, a))))
+    port = build.Multiply(large, build.Sqrt(build.Add(build.Multiply(part, part), node.like(1, a))))
     infinite = node.like(float("inf"), a)
-    return build.Select(build.LogicalOr(build.Equal(a, infinite), build.Equal(b, infinite)), infinite, found)
+    return build.Select(build.LogicalOr(build.Equal(a, infinite), build.Equal(b, infinite)), infinite, port)
 
 
 @aten("hypot.default")
@@ -191,8 +191,8 @@ def gcd(node: AtenNode, x: OutPort, other: OutPort) -> OutPort:
     build = node.build
     a, b = node.promoted(x, other)
     both = build.ShapeOf(build.Add(a, b))
-    found = build.GreatestDivisor(*(build.Broadcast(v, both) for v in (a, b)))
+    port = build.GreatestDivisor(*(build.Broadcast(v, both) for v in (a, b)))
     if node.kind.startswith("gcd"):
-        return found
-    parts = build.Divide(a, build.Maximum(found, node.like(1, found)), m_pythondiv=False)
+        return port
+    parts = build.Divide(a, build.Maximum(port, node.like(1, port)), m_pythondiv=False)
     return build.Abs(build.Multiply(parts, b))

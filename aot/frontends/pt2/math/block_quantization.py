@@ -95,8 +95,8 @@ def dequantize(
     whole = node.cast(blocks.cut(x), DType.I32)
     if zero_point is not None:
         whole = build.Subtract(whole, blocks.parameter(zero_point, DType.I32))
-    found = build.Multiply(node.cast(whole, output_dtype), blocks.parameter(scale, output_dtype))
-    return blocks.whole(found, x)
+    port = build.Multiply(node.cast(whole, output_dtype), blocks.parameter(scale, output_dtype))
+    return blocks.whole(port, x)
 
 
 @aten(SPACE + "quantize_affine.default")

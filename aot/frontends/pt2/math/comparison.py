@@ -74,5 +74,5 @@ def isclose(
     allowed = build.Add(build.Multiply(build.Abs(b), node.like(rtol, a)), node.like(atol, a))
     finite = build.LogicalAnd(build.IsFinite(a), build.IsFinite(b))
     near = build.LogicalAnd(finite, build.LessEqual(build.Abs(build.Subtract(a, b)), allowed))
-    found = build.LogicalOr(build.Equal(a, b), near)
-    return build.LogicalOr(found, build.LogicalAnd(build.IsNaN(a), build.IsNaN(b))) if equal_nan else found
+    port = build.LogicalOr(build.Equal(a, b), near)
+    return build.LogicalOr(port, build.LogicalAnd(build.IsNaN(a), build.IsNaN(b))) if equal_nan else port

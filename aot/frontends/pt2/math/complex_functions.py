@@ -295,11 +295,11 @@ def isclose(
     limit = build.Add(build.Multiply(_size(node, b), size), node.like(atol, a.real))
     near = build.LogicalAnd(build.LessEqual(gap, limit), build.IsFinite(gap))
     same = build.LogicalAnd(build.Equal(a.real, b.real), build.Equal(a.imag, b.imag))
-    found = build.LogicalOr(near, same)
+    port = build.LogicalOr(near, same)
     if not equal_nan:
-        return found
+        return port
     nans = [build.LogicalOr(build.IsNaN(z.real), build.IsNaN(z.imag)) for z in (a, b)]
-    return build.LogicalOr(found, build.LogicalAnd(*nans))
+    return build.LogicalOr(port, build.LogicalAnd(*nans))
 
 
 @aten_complex(*kinds(NORMS))
@@ -320,10 +320,10 @@ def spread(node: AtenNode, z: Complex, *rest: Any, **named: Any) -> tuple[OutPor
     build = node.build
     (a, *means), (b, *imags) = (on_real(node, [part]) for part in z.ports)
     if node.kind.startswith("var"):
-        found = build.Add(a, b)
+        port = build.Add(a, b)
     else:
-        found = build.Sqrt(build.Add(build.Multiply(a, a), build.Multiply(b, b)))
-    return (found, *(Complex(p, q) for p, q in zip(means, imags, strict=True)))
+        port = build.Sqrt(build.Add(build.Multiply(a, a), build.Multiply(b, b)))
+    return (port, *(Complex(p, q) for p, q in zip(means, imags, strict=True)))
 
 
 @aten_complex("softmax.int", "log_softmax.int")

@@ -230,8 +230,8 @@ def angle(node: AtenNode, x: Complex) -> OutPort:
 def angle_of_real(node: AtenNode, x: OutPort) -> OutPort:
     """0 for positive numbers, pi for negative ones."""
     build, x = node.build, node.real(x)
-    found = build.Select(build.Less(x, node.like(0, x)), node.like(3.141592653589793, x), node.like(0, x))
-    return build.Select(build.IsNaN(x), x, found)
+    port = build.Select(build.Less(x, node.like(0, x)), node.like(3.141592653589793, x), node.like(0, x))
+    return build.Select(build.IsNaN(x), x, port)
 
 
 # ---- arithmetic

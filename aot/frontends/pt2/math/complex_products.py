@@ -46,8 +46,8 @@ def bilinear(node: AtenNode, *arguments: Any, **named: Any) -> Complex:
     without = {n: None for n, v in node.arguments.items() if isinstance(v, Argument) and v.index > 1}
 
     def run(p: OutPort, q: OutPort, *added: OutPort) -> OutPort:
-        (found,) = on_real(node, [p, q, *added], {} if added else without)
-        return found
+        (result,) = on_real(node, [p, q, *added], {} if added else without)
+        return result
 
     build, reals, imags = node.build, [x.real for x in bias], [x.imag for x in bias]
     real = build.Subtract(run(a.real, b.real, *reals), run(a.imag, b.imag))
@@ -59,8 +59,8 @@ def of_conjugate(node: AtenNode, x: Operand, *arguments: Any, **named: Any) -> C
     first, second = (parts_of(node, v) for v in node.inputs)
 
     def run(p: OutPort, q: OutPort) -> OutPort:
-        (found,) = on_real(node, [p, q])
-        return found
+        (result,) = on_real(node, [p, q])
+        return result
 
     return of_parts(node, conj(node, first), second, run)
 

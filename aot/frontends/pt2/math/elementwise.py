@@ -32,10 +32,10 @@ def keeping(node: AtenNode, x: OutPort) -> OutPort:
     """The sign of NaN is 0."""
     if x.type.dtype is DType.BOOL:
         return x
-    found = getattr(node.build, KEEPING[_name(node)])(x)
+    result = getattr(node.build, KEEPING[_name(node)])(x)
     if KEEPING[_name(node)] != "Sign" or not x.type.dtype.is_float:
-        return found
-    return node.build.Select(node.build.IsNaN(x), node.like(0, x), found)
+        return result
+    return node.build.Select(node.build.IsNaN(x), node.like(0, x), result)
 
 
 @aten(*(f"{name}.default" for name in ROUNDING))

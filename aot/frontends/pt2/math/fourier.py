@@ -59,8 +59,8 @@ def c2c(
     whole = parts_of(node, x)
     lengths = _lengths(node, whole.real, axes, sizes)
     run = node.build.IDFT if inverse else node.build.DFT
-    found = run(paired(node, whole), node.list(axes), *([lengths] if sizes else []))
-    return view_as_complex(node, _scaled(node, found, lengths, exponent - inverse))
+    port = run(paired(node, whole), node.list(axes), *([lengths] if sizes else []))
+    return view_as_complex(node, _scaled(node, port, lengths, exponent - inverse))
 
 
 def r2c(
@@ -70,8 +70,8 @@ def r2c(
         raise ModelError(f"{node.kind}: the signal must be real, got a complex one")
     x = node.real(x)
     lengths = _lengths(node, x, axes, sizes)
-    found = node.build.RDFT(x, node.list(axes), *([lengths] if sizes else []))
-    return view_as_complex(node, _scaled(node, found, lengths, exponent))
+    port = node.build.RDFT(x, node.list(axes), *([lengths] if sizes else []))
+    return view_as_complex(node, _scaled(node, port, lengths, exponent))
 
 
 def c2r(
@@ -85,8 +85,8 @@ def c2r(
         ahead = build.Slice(lengths, node.list([0]), node.list([-1]), node.list([1]))
         even = build.Multiply(build.Subtract(node.dims(whole.real, axes[-1:]), node.list([1])), node.list([2]))
         lengths = build.Concat(ahead, even, axis=0)
-    found = build.IRDFT(paired(node, whole), node.list(axes), lengths)
-    return _scaled(node, found, lengths, exponent - 1)
+    port = build.IRDFT(paired(node, whole), node.list(axes), lengths)
+    return _scaled(node, port, lengths, exponent - 1)
 
 
 def both(*kinds: str) -> Callable[[C], C]:
@@ -180,8 +180,8 @@ def fftshift(node: AtenNode, x: OutPort, dim: int | Sequence[int] | None = None)
 
 @aten("fft_fftfreq.default", "fft_rfftfreq.default")
 def fftfreq(node: AtenNode, n: int, d: float = 1.0, dtype: DType | None = None) -> OutPort:
-    made = np.fft.rfftfreq if "rfft" in node.kind else np.fft.fftfreq
-    return node.build.const(made(n, d), node.dtype())
+    overload = np.fft.rfftfreq if "rfft" in node.kind else np.fft.fftfreq
+    return node.build.const(overload(n, d), node.dtype())
 
 
 # ---- transforms of frames

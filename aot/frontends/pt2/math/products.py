@@ -69,8 +69,8 @@ def einsum(node: AtenNode, equation: str, tensors: Sequence[OutPort], path: Sequ
     front, arrow, result = equation.partition("->")
     if not arrow or "..." in result or "..." not in front:
         return build.Einsum(*node.promoted(*tensors), equation=equation)
-    found = build.Einsum(*node.promoted(*tensors), equation=f"{front}->...{result}")
-    return build.ReduceSum(found, node.list(range(found.type.rank - len(result))))
+    port = build.Einsum(*node.promoted(*tensors), equation=f"{front}->...{result}")
+    return build.ReduceSum(port, node.list(range(port.type.rank - len(result))))
 
 
 @aten("bilinear.default")

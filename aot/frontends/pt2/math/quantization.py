@@ -69,10 +69,10 @@ def dequantize(
 
 def _byte_of(p: OutPort | Number) -> OutPort | Number:
     """Return the byte that a zero point was made of: sums of integers take one that is known to fit."""
-    made = p.node if isinstance(p, OutPort) else None
-    if made is None or not isinstance(made.op, Convert) or made.source(0).type.dtype not in BYTES:
+    node = p.node if isinstance(p, OutPort) else None
+    if node is None or not isinstance(node.op, Convert) or node.source(0).type.dtype not in BYTES:
         return p
-    return made.source(0)
+    return node.source(0)
 
 
 # ---- by tokens: a scale for each row of the last axis

@@ -88,11 +88,11 @@ def extreme_along(node: AtenNode, x: OutPort, dim: int, keepdim: bool = False) -
     if not x.type.rank:
         return x, node.scalar(0)
     axis = node.axis(dim, x.type.rank)
-    found = best(node, x, axis, node.kind.startswith("max"))
+    result = best(node, x, axis, node.kind.startswith("max"))
     if keepdim:
-        return found
+        return result
     at = node.list([axis])
-    return node.build.Squeeze(found[0], at), node.build.Squeeze(found[1], at)
+    return node.build.Squeeze(result[0], at), node.build.Squeeze(result[1], at)
 
 
 @aten("argmax.default", "argmin.default")
@@ -138,8 +138,8 @@ def spread(
     total = build.ReduceSum(build.Multiply(gap, gap), at, keep_dims=keepdim)
     count = build.ReduceProd(node.dims(x, axes), node.list([0])) if axes else node.scalar(1)
     rest = build.Subtract(node.cast(count, wide.type.dtype), node.same(1 if correction is None else correction, wide))
-    found = build.Divide(total, build.Maximum(rest, node.like(0, wide)))
-    return found, mean if keepdim else build.Squeeze(mean, at) if axes else mean
+    port = build.Divide(total, build.Maximum(rest, node.like(0, wide)))
+    return port, mean if keepdim else build.Squeeze(mean, at) if axes else mean
 
 
 @aten("var.correction", "std.correction", "var_mean.correction", "std_mean.correction")
@@ -150,9 +150,9 @@ def var_correction(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> tuple[OutPort, ...]:
-    found, mean = spread(node, x, dim, correction, keepdim)
-    found = node.build.Sqrt(found) if node.kind.startswith("std") else found
-    return (found, mean)[: len(node.outputs)]
+    port, mean = spread(node, x, dim, correction, keepdim)
+    port = node.build.Sqrt(port) if node.kind.startswith("std") else port
+    return (port, mean)[: len(node.outputs)]
 
 
 @aten("var.dim", "std.dim", "var_mean.dim", "std_mean.dim")

@@ -49,8 +49,8 @@ def ldexp(node: AtenNode, x: OutPort, other: OutPort) -> OutPort:
 def entr(node: AtenNode, x: OutPort) -> OutPort:
     """-x ln x; minus infinity below 0."""
     build, x = node.build, node.real(x)
-    found = build.Negative(node.tf("Xlogy", x, x))
-    return build.Select(build.Less(x, node.like(0, x)), node.like(-INFINITY, x), found)
+    port = build.Negative(node.tf("Xlogy", x, x))
+    return build.Select(build.Less(x, node.like(0, x)), node.like(-INFINITY, x), port)
 
 
 @aten("special_ndtr.default")
@@ -143,14 +143,14 @@ def matrix_power(node: AtenNode, x: OutPort, n: int) -> OutPort:
         size = node.size(x, x.type.rank - 1)
         eye = node.cast(build.Eye(size, size, node.scalar(0), output_type=DType.I32), x.type.dtype)
         return build.Broadcast(eye, node.dims(x, range(x.type.rank)))
-    found: OutPort | None = None
+    port: OutPort | None = None
     while n:
         if n & 1:
-            found = x if found is None else build.MatMul(found, x)
+            port = x if port is None else build.MatMul(port, x)
         n >>= 1
         x = build.MatMul(x, x) if n else x
-    assert found is not None
-    return found
+    assert port is not None
+    return port
 
 
 @aten("linalg_multi_dot.default", "chain_matmul.default")
@@ -231,7 +231,5 @@ def put(node: AtenNode, x: OutPort, index: OutPort, source: OutPort, accumulate:
     """Elements at places in the flattened tensor."""
     build, flat = node.build, node.list([-1])
     parts = [build.Reshape(p, flat) for p in (x, index, source)]
-    found = scatter(node, parts[0], 0, parts[1], parts[2], None, "sum" if accumulate else None)
-    return (
-        build.Reshape(found, node.dims(x, range(x.type.rank))) if x.type.rank else build.Squeeze(found, node.list([0]))
-    )
+    port = scatter(node, parts[0], 0, parts[1], parts[2], None, "sum" if accumulate else None)
+    return build.Reshape(port, node.dims(x, range(x.type.rank))) if x.type.rank else build.Squeeze(port, node.list([0]))

@@ -88,10 +88,10 @@ def nanmedian(node: AtenNode, x: OutPort, dim: int | None = None, keepdim: bool 
     numbers = build.LogicalNot(build.IsNaN(x)) if x.type.dtype.is_float else build.Equal(x, x)
     count = build.ReduceSum(node.cast(numbers, DType.I64), node.list([axis]), keep_dims=True)
     middle = build.Maximum(build.Divide(build.Subtract(count, node.scalar(1)), node.scalar(2)), node.scalar(0))
-    found = [build.GatherElements(p, middle, axis=axis) for p in (values, places)]
+    ports = [build.GatherElements(p, middle, axis=axis) for p in (values, places)]
     if not keepdim:
-        found = [build.Squeeze(p, node.list([axis])) for p in found]
-    return tuple(found[: len(node.outputs)])
+        ports = [build.Squeeze(p, node.list([axis])) for p in ports]
+    return tuple(ports[: len(node.outputs)])
 
 
 @aten("diff.default")

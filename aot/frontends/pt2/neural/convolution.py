@@ -12,12 +12,12 @@ from aot.runtime.errors import ModelError
 
 def per_axis(node: AtenNode, values: int | Sequence[int], rank: int, name: str) -> tuple[int, ...]:
     """Return one number for each spatial axis; one number alone is that of all."""
-    found = (values,) if isinstance(values, int) else tuple(values)
-    if len(found) == 1:
-        found *= rank
-    if len(found) != rank:
-        raise ModelError(f"{node.kind}: {name} must have {rank} numbers, got {len(found)}")
-    return found
+    result = (values,) if isinstance(values, int) else tuple(values)
+    if len(result) == 1:
+        result *= rank
+    if len(result) != rank:
+        raise ModelError(f"{node.kind}: {name} must have {rank} numbers, got {len(result)}")
+    return result
 
 
 def spatial_rank(node: AtenNode, x: OutPort, w: OutPort) -> int:

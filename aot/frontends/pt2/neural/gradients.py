@@ -57,9 +57,9 @@ def layer_norm_gradient(
 ) -> tuple[OutPort, ...]:
     """Gradients of data, weight and bias; one that is not asked for has no consumers."""
     build, first = node.build, input.type.rank - len(normalized_shape)
-    found, y = _gradients(node, grad, input, mean, rstd, weight, range(first, input.type.rank))
+    port, y = _gradients(node, grad, input, mean, rstd, weight, range(first, input.type.rank))
     outer = node.list(range(first))
-    return found, build.ReduceSum(build.Multiply(grad, y), outer), build.ReduceSum(grad, outer)
+    return port, build.ReduceSum(build.Multiply(grad, y), outer), build.ReduceSum(grad, outer)
 
 
 @aten("native_group_norm_backward.default")

@@ -176,5 +176,5 @@ def cell(
     stack = Stack(node, weights, b_ih is not None, 1, False)
     build, zero = node.build, node.list([0])
     states = (hx,) if isinstance(hx, OutPort) else hx
-    found = stack.run(build.Unsqueeze(x, zero), 1, *(build.Unsqueeze(s, zero) for s in states))
-    return tuple(build.Squeeze(p, zero) for p in found[1:])
+    ports = stack.run(build.Unsqueeze(x, zero), 1, *(build.Unsqueeze(s, zero) for s in states))
+    return tuple(build.Squeeze(p, zero) for p in ports[1:])

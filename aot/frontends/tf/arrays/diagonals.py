@@ -155,8 +155,8 @@ def matrix_diag_part(node: TfNode, x: OutPort, k: OutPort | None = None, default
     i, j = build.Subtract(along, build.Minimum(d, 0)), build.Add(along, build.Maximum(d, 0))
     place = build.Add(build.Multiply(i, columns), j)
     fill = node.like(0, x) if default is None else default
-    found = _elements(node, _flat(node, x, 2), place, inside, fill, rank - 2)
-    return build.Squeeze(found, node.list([rank - 2])) if _is_single(k) else found
+    port = _elements(node, _flat(node, x, 2), place, inside, fill, rank - 2)
+    return build.Squeeze(port, node.list([rank - 2])) if _is_single(k) else port
 
 
 @tf("MatrixSetDiag", "BatchMatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")
@@ -165,8 +165,8 @@ def matrix_set_diag(node: TfNode, x: OutPort, diagonal: OutPort, k: OutPort | No
     rows, columns = (node.size(x, x.type.rank + a) for a in (-2, -1))
     band = _band(node, k, rows, columns)
     values = _flat(node, diagonal, 1 if _is_single(k) else 2)
-    found, inside = _in_matrix(node, band, values, node.like(0, x))
-    return node.build.Select(inside, found, x)
+    port, inside = _in_matrix(node, band, values, node.like(0, x))
+    return node.build.Select(inside, port, x)
 
 
 @tf("Diag")

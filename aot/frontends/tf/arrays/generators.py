@@ -30,9 +30,9 @@ def lin_space(node: TfNode, start: OutPort, stop: OutPort, count: OutPort) -> Ou
     places = build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
     steps = node.cast(build.Maximum(last, 1), start.type.dtype)
     step = build.Divide(build.Subtract(stop, start), steps)
-    found = build.Add(start, build.Multiply(step, node.cast(places, start.type.dtype)))
+    port = build.Add(start, build.Multiply(step, node.cast(places, start.type.dtype)))
     ends = build.LogicalAnd(build.Equal(places, last), build.Greater(last, 0))
-    return build.Select(ends, stop, found)
+    return build.Select(ends, stop, port)
 
 
 def _seeds(node: TfNode) -> tuple[int, int]:

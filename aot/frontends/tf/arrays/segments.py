@@ -19,8 +19,8 @@ def combined(node: TfNode, rows: OutPort, ids: OutPort, count: OutPort, how: Com
     room = build.Add(build.Reshape(count, one), 1)
     inner = node.dims(rows, range(1, rows.type.rank))
     total = build.Broadcast(blank, build.Concat(room, inner, axis=0))
-    found = build.ScatterNDUpdate(total, places, rows, reduction=how)
-    return build.Slice(found, node.list([0]), build.Reshape(count, one), one, node.list([0]))
+    port = build.ScatterNDUpdate(total, places, rows, reduction=how)
+    return build.Slice(port, node.list([0]), build.Reshape(count, one), one, node.list([0]))
 
 
 def flat(node: TfNode, x: OutPort, ids: OutPort) -> tuple[OutPort, OutPort]:
@@ -51,16 +51,16 @@ def _reduced(node: TfNode, rows: OutPort, ids: OutPort, count: OutPort, name: st
     """Sum, Mean, SqrtN, Prod, Max or Min of each segment; 0, or 1 for a product, without rows."""
     build = node.build
     blank = {"Prod": 1, "Max": lowest(rows), "Min": highest(rows)}.get(name, 0)
-    found = combined(node, rows, ids, count, HOW.get(name, Combination.SUM), node.like(blank, rows))
+    port = combined(node, rows, ids, count, HOW.get(name, Combination.SUM), node.like(blank, rows))
     if name in ("Sum", "Prod"):
-        return found
+        return port
     ones = build.Broadcast(node.like(1, rows), node.dims(ids, [0]))
     sizes = combined(node, ones, ids, count, Combination.SUM, node.like(0, rows))
     sizes = build.Unsqueeze(sizes, node.list(range(1, rows.type.rank))) if rows.type.rank > 1 else sizes
     if name in ("Max", "Min"):
-        return build.Select(build.Equal(sizes, node.like(0, rows)), node.like(0, rows), found)
+        return build.Select(build.Equal(sizes, node.like(0, rows)), node.like(0, rows), port)
     sizes = build.Maximum(sizes, node.like(1, rows))
-    return build.Divide(found, build.Sqrt(sizes) if name == "SqrtN" else sizes, m_pythondiv=False)
+    return build.Divide(port, build.Sqrt(sizes) if name == "SqrtN" else sizes, m_pythondiv=False)
 
 
 @tf("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax", "SegmentMin")

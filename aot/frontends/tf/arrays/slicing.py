@@ -74,8 +74,8 @@ def dynamic_partition(node: TfNode, x: OutPort, partitions: OutPort) -> tuple[Ou
     inner = [dims(x, [a]) for a in range(rank, x.type.rank)]
     flat = build.Reshape(x, build.Concat(node.list([-1]), *inner, axis=0)) if rank != 1 else x
     parts = build.Reshape(partitions, node.list([-1]))
-    found: list[OutPort] = []
+    ports: list[OutPort] = []
     for k in range(node.integer("num_partitions")):
         places = build.Squeeze(build.NonZero(build.Equal(parts, node.like(k, parts))), node.list([0]))
-        found.append(build.Gather(flat, places, node.scalar(0)))
-    return tuple(found)
+        ports.append(build.Gather(flat, places, node.scalar(0)))
+    return tuple(ports)

@@ -57,13 +57,13 @@ def sparse_fill_empty_rows(
     """Entries sorted by row with `default` in empty rows; which rows were empty; where each entry has gone."""
     build = node.build
     first = build.SparseFillEmptyRows(values, shape, indices, default, outputs=3)
-    made, found, empty = first.node.out_ports().values()
+    port, found, empty = first.node.out_ports().values()
     rows = build.Gather(indices, node.scalar(0), node.scalar(1))
     before = build.CumSum(node.cast(empty, DType.I64), node.scalar(0), exclusive=True)
     count = node.size(values, 0)
     places = build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
     moved = build.Add(places, build.Gather(before, rows, node.scalar(0)))
-    return made, found, empty, moved
+    return port, found, empty, moved
 
 
 def _rows_of_splits(node: TfNode, splits: OutPort, count: OutPort) -> tuple[OutPort, OutPort]:

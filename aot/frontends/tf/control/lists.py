@@ -151,10 +151,10 @@ def _concatenated(node: TfNode, data: OutPort) -> Outputs:
 
 @tf("TensorListSplit")
 def split(node: TfNode, x: OutPort, shape: OutPort, lengths: OutPort) -> Outputs:
-    found = node.ints(lengths, "lengths")
-    node.refuse(len(set(found)) != 1, "the elements of a list have one shape")
+    ints = node.ints(lengths, "lengths")
+    node.refuse(len(set(ints)) != 1, "the elements of a list have one shape")
     dims = [node.dims(x, [a]) for a in range(1, x.type.rank)]
-    data = node.build.Reshape(x, node.build.Concat(node.list([len(found), found[0]]), *dims, axis=0))
+    data = node.build.Reshape(x, node.build.Concat(node.list([len(ints), ints[0]]), *dims, axis=0))
     return Outputs([TensorList(x.type.dtype, data=data)])
 
 
@@ -238,10 +238,10 @@ def array_scatter(node: TfNode, handle: TensorList, indices: OutPort, x: OutPort
 
 def _is_range(indices: OutPort, x: OutPort) -> bool:
     """True if indices are 0 to the number of rows, which is not known."""
-    found = indices.node
-    if found.type != "Range" or indices.shape != x.shape[:1]:
+    node = indices.node
+    if node.type != "Range" or indices.shape != x.shape[:1]:
         return False
-    start, step = found.constant(0), found.constant(2)
+    start, step = node.constant(0), node.constant(2)
     return start is not None and not start.any() and step is not None and bool((step == 1).all())
 
 

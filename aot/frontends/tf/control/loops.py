@@ -32,8 +32,8 @@ def while_(node: TfNode, going: OutPort, *states: Value) -> Outputs:
     values = [given[i] for i in range(len(body.parameters))]
     carried = {i: 1 + k for k, i in enumerate(free) if not _is_loop_invariant(body, i, k)}
     graph, results = stable_region(node, body, values, [i not in carried for i in range(len(values))], carried)
-    made = _loop(node, going, graph, values, carried, results)
-    ports = iter(made)
+    loop = _loop(node, going, graph, values, carried, results)
+    ports = iter(loop)
     outs = [values[i] if i not in carried else after_loop(results[carried[i]], ports) for i in free]
     return Outputs(outs)
 

@@ -41,13 +41,13 @@ class Columns:
 
 def asset_files(meta: Any, file: str) -> dict[str, str]:
     """Return the names of files by the names of the tensors that hold their paths."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for asset in meta.asset_file_def:
         name = asset.filename
         if not name or PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
             raise CorruptError(f"{file}: an asset must be a file in the folder {FOLDER}, got {name!r}")
-        found[asset.tensor_info.name] = name
-    return found
+        results[asset.tensor_info.name] = name
+    return results
 
 
 def read_lines(folder: Path, name: str) -> list[str]:

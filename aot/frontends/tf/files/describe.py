@@ -44,23 +44,23 @@ def _name(port: OutPort) -> str:
 
 
 def _attribute(value: Any) -> Any:
-    made = AttrValue()
+    attribute = AttrValue()
     if value is None:
-        made.shape.unknown_rank = True
+        attribute.shape.unknown_rank = True
     elif isinstance(value, Sizes):
-        _fill(made.shape, value)
+        _fill(attribute.shape, value)
     elif isinstance(value, tuple):
-        made.list.SetInParent()
+        attribute.list.SetInParent()
         for part in cast("tuple[Any, ...]", value):
-            _add(made.list, part)
+            _add(attribute.list, part)
     elif isinstance(value, np.ndarray):
-        made.tensor.CopyFrom(_tensor(value))
+        attribute.tensor.CopyFrom(_tensor(value))
     elif isinstance(value, FunctionName):
-        made.func.name = value
+        attribute.func.name = value
     else:
         field, held = _plain(value)
-        setattr(made, field, held)
-    return made
+        setattr(attribute, field, held)
+    return attribute
 
 
 def _add(made: Any, part: Any) -> None:
@@ -95,10 +95,10 @@ def _fill(made: Any, sizes: tuple[int, ...]) -> None:
 
 def _tensor(data: Any) -> Any:
     """Return the TensorProto of an array."""
-    made = TensorProto(dtype=code_of(dtype_of(data).value))
-    _fill(made.tensor_shape, data.shape)
+    tensor = TensorProto(dtype=code_of(dtype_of(data).value))
+    _fill(tensor.tensor_shape, data.shape)
     if data.dtype == object:
-        made.string_val.extend(str(text).encode("utf-8", "surrogateescape") for text in data.reshape(-1))
+        tensor.string_val.extend(str(text).encode("utf-8", "surrogateescape") for text in data.reshape(-1))
     else:
-        made.tensor_content = np.ascontiguousarray(data).tobytes()
-    return made
+        tensor.tensor_content = np.ascontiguousarray(data).tobytes()
+    return tensor

@@ -50,11 +50,13 @@ _OURS = {
 
 def _file() -> descriptor_pb2.FileDescriptorProto:
     """Return the definition of our messages; field numbers are those of TensorFlow's."""
-    made = descriptor_pb2.FileDescriptorProto(name="aot/saved_model.proto", package="aot.tensorflow", syntax="proto3")
-    made.dependency.extend((_META, _SHAPE))
+    descriptor = descriptor_pb2.FileDescriptorProto(
+        name="aot/saved_model.proto", package="aot.tensorflow", syntax="proto3"
+    )
+    descriptor.dependency.extend((_META, _SHAPE))
     kinds = descriptor_pb2.FieldDescriptorProto
     for name, fields in _OURS.items():
-        message = made.message_type.add(name=name)
+        message = descriptor.message_type.add(name=name)
         for field, number, kind, type_name in fields:
             message.field.add(
                 name=field.rstrip("*"),
@@ -63,7 +65,7 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
                 type=kinds.Type.Value(f"TYPE_{kind}"),
                 type_name=f".tensorboard.{type_name}" if type_name else None,
             )
-    return made
+    return descriptor
 
 
 def _ours() -> dict[str, Message]:

@@ -96,36 +96,36 @@ def _signature(meta: Any, file: str, name: str | None) -> Any:
 
 def _declared(net: Net, signature: Any, file: str) -> Interface:
     """Return the interface of a signature; names are its keys."""
-    found = Interface()
-    for side, infos in ((found.inputs, signature.inputs), (found.outputs, signature.outputs)):
+    interface = Interface()
+    for side, infos in ((interface.inputs, signature.inputs), (interface.outputs, signature.outputs)):
         for key, info in sorted(infos.items()):
             if info.WhichOneof("encoding") != "name":
                 raise UnsupportedError(
                     f"{file}: {key!r} of the signature must be dense, got a sparse or composite tensor"
                 )
             side[key] = reference(net.items, info.name, f"signature, {key}", file)
-    found.declared = dict(signature.inputs)
-    if not found.outputs:
+    interface.declared = dict(signature.inputs)
+    if not interface.outputs:
         raise UnsupportedError(f"{file}: a signature must have outputs, got none: choose another with --signature")
-    return found
+    return interface
 
 
 def _ends(net: Net, file: str) -> Interface:
     """Return placeholders, and the outputs of nodes that nothing reads or waits for."""
-    found = Interface()
+    interface = Interface()
     consumed = {item for other in net.items.values() for item in other.above()}
     read_loops = {_loop_of(item) for item in consumed if item.kind in EXITS}
     for name, item in net.items.items():
         if item.kind in PLACEHOLDERS:
-            found.inputs[name] = (item, 0)
+            interface.inputs[name] = (item, 0)
         is_unread_state = item.kind in EXITS and _loop_of(item) in read_loops
         if item not in consumed and item.kind not in _NO_OUTPUTS and not (_is_pivot(item) or is_unread_state):
-            found.outputs |= {name if not i else f"{name}:{i}": (item, i) for i in range(output_count(item))}
-    if not found.outputs:
+            interface.outputs |= {name if not i else f"{name}:{i}": (item, i) for i in range(output_count(item))}
+    if not interface.outputs:
         raise UnsupportedError(
             f"{file}: a graph must have outputs, nodes that nothing reads, got none: name one with --cut"
         )
-    return found
+    return interface
 
 
 def _loop_of(exit_item: Item) -> Item | None:
@@ -186,9 +186,9 @@ class _Shapes:
         except UnsupportedError as error:
             op = Foreign("tf", "Placeholder", (("unsupported", str(error)),))
             return graph.add(op, name=name, origin=origin).out_port(0)
-        made = graph.add(Parameter(dtype, self._shape(name, item, declared)), name=name, origin=origin).out_port(0)
-        made.names = tuple(dict.fromkeys((name, f"{item.name}:0")))
-        return made
+        port = graph.add(Parameter(dtype, self._shape(name, item, declared)), name=name, origin=origin).out_port(0)
+        port.names = tuple(dict.fromkeys((name, f"{item.name}:0")))
+        return port
 
     def _shape(self, name: str, item: Item, declared: Any) -> Shape | None:
         what = f"{self.file}: input {name!r}"

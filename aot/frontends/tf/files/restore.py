@@ -117,15 +117,15 @@ def _bound_keys(meta: Any, net: Net, checkpoint: Checkpoint | None) -> dict[str,
     A call of a concrete function ends with the variables that the function is bound to: its list of objects.
     """
     objects = _paired(meta.object_graph_def.nodes, _objects(checkpoint))
-    functions, found = meta.object_graph_def.concrete_functions, dict[str, str]()
+    functions, bound_keys = meta.object_graph_def.concrete_functions, dict[str, str]()
     for item in net.items.values():
         name = item.function("f") if item.kind in CALLS else ""
         bound: Sequence[int] = functions[name].bound_inputs if name in functions else ()
         for (handle, _), number in zip(reversed(item.inputs), reversed(bound), strict=False):
             keys = [a.checkpoint_key for a in objects[number].attributes] if number in objects else []
             if handle.kind == "VarHandleOp" and len(keys) == 1:
-                found[handle.text("shared_name") or handle.name] = keys[0]
-    return found
+                bound_keys[handle.text("shared_name") or handle.name] = keys[0]
+    return bound_keys
 
 
 def _paired(model: Sequence[Any], checkpoint: Sequence[Any]) -> dict[int, Any]:

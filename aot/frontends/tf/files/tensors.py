@@ -133,15 +133,15 @@ def attributes(attrs: Mapping[str, Message], what: str) -> dict[str, Any]:
 
     The one that cannot be read becomes the attribute `unsupported`, with its reason.
     """
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name, value in sorted(attrs.items()):
         if name.startswith("_"):
             continue
         try:
-            found[name] = attribute(value, f"{what}, attribute {name}")
+            results[name] = attribute(value, f"{what}, attribute {name}")
         except UnsupportedError as error:
-            found["unsupported"] = f"attribute {name}: {error}"
-    return found
+            results["unsupported"] = f"attribute {name}: {error}"
+    return results
 
 
 def attribute(value: Message, what: str) -> Any:

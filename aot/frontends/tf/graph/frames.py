@@ -60,15 +60,15 @@ def _without_frames(net: Net, items: Sequence[Item], file: str) -> None:
 
 def _frames(items: Iterable[Item], file: str) -> dict[Item, Frame]:
     """Return the frame of each item: that of its inputs, one more after Enter, one less after Exit."""
-    found: dict[Item, Frame] = {}
+    frames: dict[Item, Frame] = {}
     for item in producers_first(items, _forward, lambda i: i.name):
-        inside = max((_after(i, found[i], file) for i in _forward(item)), key=len, default=())
+        inside = max((_after(i, frames[i], file) for i in _forward(item)), key=len, default=())
         if item.kind in ENTERS:
             inside = (*inside, item.text("frame_name"))
         if len(inside) > MAX_FRAMES:
             raise CorruptError(f"{file}: there can be at most {MAX_FRAMES} loops within loops, got more")
-        found[item] = inside
-    return found
+        frames[item] = inside
+    return frames
 
 
 def _forward(item: Item) -> Iterable[Item]:
@@ -120,17 +120,17 @@ def _loop(frame: Frame, members: Sequence[Item], file: str) -> tuple[Item, dict[
 
 
 def _start(merge: Item, what: str) -> Item:
-    found = [s for s, _ in merge.inputs if s.kind in ENTERS and s.inputs]
-    if len(found) != 1 or len(merge.inputs) != 2:
+    items = [s for s, _ in merge.inputs if s.kind in ENTERS and s.inputs]
+    if len(items) != 1 or len(merge.inputs) != 2:
         raise CorruptError(f"{what}: Merge must join an Enter and a NextIteration, got others in {merge.name!r}")
-    return found[0]
+    return items[0]
 
 
 def _next(merge: Item, what: str) -> Output:
-    found = next(s for s, _ in merge.inputs if s.kind in NEXTS)
-    if len(found.inputs) != 1:
-        raise CorruptError(f"{what}: NextIteration must have one input, got {len(found.inputs)} in {found.name!r}")
-    return found.inputs[0]
+    item = next(s for s, _ in merge.inputs if s.kind in NEXTS)
+    if len(item.inputs) != 1:
+        raise CorruptError(f"{what}: NextIteration must have one input, got {len(item.inputs)} in {item.name!r}")
+    return item.inputs[0]
 
 
 def _decides(switch: Item, condition: Item) -> bool:

@@ -42,11 +42,11 @@ def _count(root: str, functions: Mapping[str, Message], sizes: dict[str, int]) -
 
 def _calls(nodes: Iterable[Message], functions: Mapping[str, Message]) -> list[tuple[str, int]]:
     """Return the functions that nodes call, and how often the walk inlines each."""
-    found: list[tuple[str, int]] = []
+    calls: list[tuple[str, int]] = []
     for node in nodes:
         if node.op in functions:
-            found.append((node.op, 1))
+            calls.append((node.op, 1))
         for name, value in node.attr.items():
             named = [value.func] if value.HasField("func") else value.list.func if value.HasField("list") else ()
-            found += [(f.name, 2 if name == _TWICE else 1) for f in named if f.name in functions]
-    return found
+            calls += [(f.name, 2 if name == _TWICE else 1) for f in named if f.name in functions]
+    return calls

@@ -181,15 +181,15 @@ class Importer:
 
     def _first(self, name: str, scope: Scope) -> OutPort:
         try:
-            found = self.value_of(name)
+            value = self.value_of(name)
             reason = (
                 "it has no value: give the folder of its SavedModel, or its MetaGraph with the checkpoint beside it"
             )
         except UnsupportedError as error:
-            found, reason = None, str(error)
-        if found is None:
+            value, reason = None, str(error)
+        if value is None:
             return foreign(scope, "Variable", name=name, file=self.file, unsupported=reason)
-        return self.constant(scope, found, name)
+        return self.constant(scope, value, name)
 
     def texts(self, value: Value, item: Item) -> list[str]:
         """Return the strings of a constant."""

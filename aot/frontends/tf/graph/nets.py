@@ -122,29 +122,29 @@ def function_net(function: Message, given: Attributes, file: str) -> Net:
 def _items(
     nodes: Iterable[Message], given: Attributes, file: str, where: str, taken: Iterable[str] = ()
 ) -> dict[str, Item]:
-    found: dict[str, Item] = {}
+    items: dict[str, Item] = {}
     reserved = set(taken)
     for node in nodes:
         if not node.name or not node.op:
             raise CorruptError(f"{file}: a node must have a name and an operation, got {node.name!r} and {node.op!r}")
-        if node.name in found or node.name in reserved:
+        if node.name in items or node.name in reserved:
             raise CorruptError(f"{file}: nodes of {where!r} must have different names, got {node.name!r} twice")
-        found[node.name] = Item(node.name, node.op, _resolved(node, given, file))
-    return found
+        items[node.name] = Item(node.name, node.op, _resolved(node, given, file))
+    return items
 
 
 def _resolved(node: Message, given: Attributes, file: str) -> Attributes:
     """Return the attributes of a node, those that a call gives filled in."""
     if not any(v.placeholder for v in node.attr.values()):
         return node.attr
-    found = dict(node.attr)
-    for name, value in found.items():
+    results = dict(node.attr)
+    for name, value in results.items():
         if value.placeholder and value.placeholder not in given:
             rule = f"attribute {name!r} is attribute {value.placeholder!r} of a function's call, which has none"
             raise CorruptError(f"{file}: node {node.name!r}: {rule}")
         if value.placeholder:
-            found[name] = given[value.placeholder]
-    return found
+            results[name] = given[value.placeholder]
+    return results
 
 
 Find = Callable[[str, str], Output]

@@ -45,10 +45,10 @@ def without_switches(net: Net, items: Sequence[Item], file: str) -> None:
 
 def condition_of(switch: Item) -> Output:
     """Return the condition of a Switch, before nodes that hand it on."""
-    found = switch.inputs[1]
-    while found[0].kind == "Identity" and found[0].inputs:
-        found = found[0].inputs[0]
-    return found
+    condition = switch.inputs[1]
+    while condition[0].kind == "Identity" and condition[0].inputs:
+        condition = condition[0].inputs[0]
+    return condition
 
 
 class _States:
@@ -93,12 +93,12 @@ class _States:
         return {**self.known[item], condition: at}
 
     def _joined(self, item: Item, states: Iterable[State]) -> State:
-        found: dict[Output, int] = {}
+        results: dict[Output, int] = {}
         for state in states:
             for condition, branch in state.items():
-                if found.setdefault(condition, branch) != branch:
+                if results.setdefault(condition, branch) != branch:
                     raise CorruptError(f"{self.file}: {item.name!r} needs a condition to hold, and not to hold")
-        return found
+        return results
 
     def _merge(self, item: Item) -> tuple[Output, State, int]:
         """Return the condition that a Merge joins, its own state, and the number of its input for true."""
@@ -127,10 +127,10 @@ def _if(fork: _Fork, states: _States, name: str) -> Item:
         label: Net(f"{name}/{label}", {}, items, values, [])
         for label, values in zip(("else_branch", "then_branch"), results, strict=True)
     }
-    made = Item(name, "If", inputs=[condition_of(states.deciders[condition]), *arguments], nets=nets)
-    made.controls = list(dict.fromkeys(c for m, _ in fork.merges for c in m.controls))
-    states.known[made] = states.known[fork.merges[0][0]]
-    return made
+    item = Item(name, "If", inputs=[condition_of(states.deciders[condition]), *arguments], nets=nets)
+    item.controls = list(dict.fromkeys(c for m, _ in fork.merges for c in m.controls))
+    states.known[item] = states.known[fork.merges[0][0]]
+    return item
 
 
 def _entered(output: Output, condition: Output, states: _States, arguments: dict[Output, Item]) -> Output:

@@ -135,10 +135,10 @@ def strided_slice_assign(self: Importer, item: Item, scope: Scope, inputs: list[
     handle = self.handle(inputs[0], item)
     rest = [self.tensor_of(v, scope, item.kind) for v in inputs[1:5]]
     masks = _attrs(item, "begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-    made = foreign(
+    port = foreign(
         scope, "TensorStridedSliceUpdate", self.read(handle, scope), *rest, name=name, file=self.file, **masks
     )
-    scope.set(handle.name, made)
+    scope.set(handle.name, port)
     return [handle]
 
 

@@ -22,10 +22,10 @@ def _selected(node: TfNode, boxes: OutPort, scores: OutPort, *limits: OutPort | 
     """Indices [count] of the boxes kept of one image and one class, in i32, and their scores."""
     build, front = node.build, node.list([0])
     wide = [node.cast(p, DType.F32) for p in (boxes, scores)]
-    rows, found, _ = _selected_rows(
+    rows, port, _ = _selected_rows(
         node, build.Unsqueeze(wide[0], front), build.Unsqueeze(wide[1], node.list([0, 1])), *limits
     )
-    places, values = (build.Gather(p, node.scalar(2), node.scalar(1)) for p in (rows, found))
+    places, values = (build.Gather(p, node.scalar(2), node.scalar(1)) for p in (rows, port))
     return node.cast(places, DType.I32), node.cast(values, scores.type.dtype)
 
 

@@ -178,8 +178,8 @@ def cast_(node: TfNode, x: Number) -> Number:
     """Floats become integers by truncation; complex numbers keep their real part."""
     to = part_type(node, "DstT")
     if to is not None:
-        found = parts_of(node, x)
-        return Complex(node.cast(found.real, to), node.cast(found.imag, to))
+        parts = parts_of(node, x)
+        return Complex(node.cast(parts.real, to), node.cast(parts.imag, to))
     plain = x.real if isinstance(x, Complex) else x
     wanted = node.dtype("DstT")
     node.refuse(DType.STRING in (plain.type.dtype, wanted), "strings cannot be converted")
@@ -194,5 +194,5 @@ def filled_like(node: TfNode, x: Number) -> Number:
     node.refuse(plain.type.dtype is DType.STRING, "strings have neither zero nor one")
     shape = node.dims(plain, range(plain.type.rank))
     value = np.array(node.kind == "OnesLike")
-    made = node.build.Broadcast(node.like(float(value), plain), shape)
-    return Complex(made, node.build.Broadcast(node.like(0, plain), shape)) if isinstance(x, Complex) else made
+    port = node.build.Broadcast(node.like(float(value), plain), shape)
+    return Complex(port, node.build.Broadcast(node.like(0, plain), shape)) if isinstance(x, Complex) else port

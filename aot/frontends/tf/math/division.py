@@ -47,7 +47,7 @@ def zero_wins(node: TfNode, x: OutPort, y: OutPort) -> OutPort:
     """x / y, x log(y), x log(1 + y); 0 where x is 0."""
     build, zero = node.build, node.like(0, x)
     if node.kind == "Xdivy":
-        found = build.Divide(x, y)
+        port = build.Divide(x, y)
     else:
-        found = build.Multiply(x, build.Log(y) if node.kind == "Xlogy" else log1p(node, y))
-    return build.Select(build.Equal(x, zero), zero, found)
+        port = build.Multiply(x, build.Log(y) if node.kind == "Xlogy" else log1p(node, y))
+    return build.Select(build.Equal(x, zero), zero, port)

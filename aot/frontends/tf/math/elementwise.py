@@ -135,8 +135,8 @@ def atan2(node: TfNode, y: OutPort, x: OutPort) -> OutPort:
 @tf("Angle", takes_complex=True)
 def angle(node: TfNode, x: Number) -> OutPort:
     """The angle of a complex number: 0 or pi for a real one."""
-    found = parts_of(node, x)
-    return atan2(node, found.imag, found.real)
+    parts = parts_of(node, x)
+    return atan2(node, parts.imag, parts.real)
 
 
 @tf("LeftShift", "RightShift")

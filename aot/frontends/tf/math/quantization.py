@@ -32,9 +32,9 @@ def _fake_quant(node: TfNode, x: OutPort, low: OutPort, high: OutPort) -> OutPor
     zero = build.Subtract(node.like(least, low), build.Divide(low, step))
     zero = build.Clamp(build.Floor(build.Add(zero, 0.5)), min=float(least), max=float(most))
     ends = [build.Multiply(build.Subtract(node.like(n, zero), zero), step) for n in (least, most)]
-    found = build.FakeQuantize(x, *ends, *ends, levels=most - least + 1)
+    port = build.FakeQuantize(x, *ends, *ends, levels=most - least + 1)
     same = build.Equal(low, high)
-    return found if same.value is not None and not np.any(same.value) else build.Select(same, node.like(0, x), found)
+    return port if same.value is not None and not np.any(same.value) else build.Select(same, node.like(0, x), port)
 
 
 def _range_of(dtype: DType) -> tuple[int, int]:

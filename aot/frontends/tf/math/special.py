@@ -21,17 +21,17 @@ def psi(node: TfNode, x: OutPort) -> OutPort:
 @tf("Igamma", "Igammac")
 def igamma(node: TfNode, a: OutPort, x: OutPort) -> OutPort:
     """The regularised incomplete gamma function, lower or upper."""
-    found = incomplete_gamma(node, node.cast(a, DType.F64), node.cast(x, DType.F64))
+    port = incomplete_gamma(node, node.cast(a, DType.F64), node.cast(x, DType.F64))
     if node.kind == "Igammac":
-        found = node.build.Subtract(node.like(1, found), found)
-    return node.cast(found, x.type.dtype)
+        port = node.build.Subtract(node.like(1, port), port)
+    return node.cast(port, x.type.dtype)
 
 
 @tf("BesselI0", "BesselI1", "BesselI0e", "BesselI1e")
 def bessel_i(node: TfNode, x: OutPort) -> OutPort:
     """Modified Bessel functions of order 0 and 1; those with e are multiplied by e^-|x|."""
     wide = node.cast(x, DType.F64)
-    found = scaled_bessel_i(node, wide, int(node.kind[len("BesselI")]))
+    port = scaled_bessel_i(node, wide, int(node.kind[len("BesselI")]))
     if not node.kind.endswith("e"):
-        found = node.build.Multiply(found, node.build.Exp(node.build.Abs(wide)))
-    return node.cast(found, x.type.dtype)
+        port = node.build.Multiply(port, node.build.Exp(node.build.Abs(wide)))
+    return node.cast(port, x.type.dtype)

@@ -62,8 +62,8 @@ def changed(node: TfNode, x: OutPort) -> OutPort:
     change = (ASCII_CHANGES if is_ascii else CHANGES)[node.kind]
     if node.kind != "StringStrip" and not _is_known(x):
         return in_letters(node, x, change)
-    found = _texts(node, x)
-    return _constant(node, [change(t) for t in found.flat], found.shape)
+    texts = _texts(node, x)
+    return _constant(node, [change(t) for t in texts.flat], texts.shape)
 
 
 @tf("StringJoin")
@@ -73,8 +73,8 @@ def join(node: TfNode, *xs: OutPort) -> OutPort:
         between = node.text("separator")
         middle = [texts_of(node, [between])] if between else []
         parts = [p for x in xs for p in (*middle, x)][len(middle) :]
-        found = reduce(lambda a, b: joined_texts(node, a, b), parts)
-        return found if any(x.type.rank for x in xs) or not middle else node.single(found)
+        port = reduce(lambda a, b: joined_texts(node, a, b), parts)
+        return port if any(x.type.rank for x in xs) or not middle else node.single(port)
     parts = np.broadcast_arrays(*(_texts(node, x) for x in xs))
     rows = zip(*(p.flat for p in parts), strict=True)
     return _constant(node, [node.text("separator").join(row) for row in rows], parts[0].shape)
@@ -87,9 +87,9 @@ def length(node: TfNode, x: OutPort) -> OutPort:
     if not characters and not _is_known(x):
         begins, ends, _ = parts_of(node, x)
         return node.build.Subtract(ends, begins)
-    found = _texts(node, x)
-    sizes = [len(t) if characters else len(_encoded(t)) for t in found.flat]
-    return node.build.const(np.array(sizes, np.int32).reshape(found.shape), DType.I32)
+    texts = _texts(node, x)
+    sizes = [len(t) if characters else len(_encoded(t)) for t in texts.flat]
+    return node.build.const(np.array(sizes, np.int32).reshape(texts.shape), DType.I32)
 
 
 @tf("StringToNumber")
@@ -140,5 +140,5 @@ def equal(node: TfNode, a: OutPort, b: OutPort) -> OutPort:
     build = node.build
     if DType.STRING not in (a.type.dtype, b.type.dtype):
         return build.Equal(a, b) if node.kind == "Equal" else build.NotEqual(a, b)
-    found = equal_texts(node, a, b)
-    return found if node.kind == "Equal" else build.LogicalNot(found)
+    port = equal_texts(node, a, b)
+    return port if node.kind == "Equal" else build.LogicalNot(port)

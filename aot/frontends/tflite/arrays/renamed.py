@@ -51,9 +51,9 @@ def renamed(row: str) -> Conversion:
 
     The row carries how many inputs there are, all of which must be given, and their names in errors.
     """
-    found = re.fullmatch(r"(build|tf)\.(\w+)\(([\w, ]+)\)", row)
-    assert found is not None, row
-    place, kind, names = found[1], found[2], found[3].split(", ")
+    match = re.fullmatch(r"(build|tf)\.(\w+)\(([\w, ]+)\)", row)
+    assert match is not None, row
+    place, kind, names = match[1], match[2], match[3].split(", ")
 
     def converted(node: TfliteNode, *inputs: Any) -> Any:
         return getattr(node.build, kind)(*inputs) if place == "build" else node.tf(kind, *inputs)

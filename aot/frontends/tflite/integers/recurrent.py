@@ -96,8 +96,8 @@ class IntegerCell:
 
     def array(self, i: int) -> Array:
         """Return the value of a weight or bias."""
-        found = self.node.present(self.port(i), str(i))
-        return self.node.known(found, f"input {i}").astype(np.int64)
+        port = self.node.present(self.port(i), str(i))
+        return self.node.known(port, f"input {i}").astype(np.int64)
 
     @property
     def normed(self) -> bool:
@@ -180,20 +180,20 @@ class IntegerCell:
         """Return the norm over the units, times coefficients, plus the bias, in 2^-12."""
         node, build = self.node, self.node.build
         scale = whole_input(node, NORMS + gate).scales[0]
-        found = build.MVN(node.cast(total, DType.F32), node.list([1]), eps=NORM_EPSILON)
-        found = build.Multiply(found, build.const(self.array(NORMS + gate) * scale, DType.F32))
-        found = build.Add(found, build.const(self.array(BIASES + gate) * (scale / 1024), DType.F32))
-        found = build.Round(build.Multiply(found, build.const(float(1 << GATE_BITS), DType.F32)))
+        port = build.MVN(node.cast(total, DType.F32), node.list([1]), eps=NORM_EPSILON)
+        port = build.Multiply(port, build.const(self.array(NORMS + gate) * scale, DType.F32))
+        port = build.Add(port, build.const(self.array(BIASES + gate) * (scale / 1024), DType.F32))
+        port = build.Round(build.Multiply(port, build.const(float(1 << GATE_BITS), DType.F32)))
         low, high = limits(DType.I16)
-        return node.cast(build.Clamp(found, min=float(low), max=float(high)), DType.I32)
+        return node.cast(build.Clamp(port, min=float(low), max=float(high)), DType.I32)
 
     def _unit(self, function: object, x: OutPort, bits: int) -> OutPort:
         """Return a function of x 2^-bits in 2^-15, within 16 bits."""
         node, build = self.node, self.node.build
         assert callable(function)
         real = build.Multiply(node.cast(x, DType.F32), build.const(2.0**-bits, DType.F32))
-        found = build.Round(build.Multiply(function(real), build.const(float(1 << UNIT_BITS), DType.F32)))
-        return clamped(node, node.cast(found, DType.I32), *limits(DType.I16))
+        port = build.Round(build.Multiply(function(real), build.const(float(1 << UNIT_BITS), DType.F32)))
+        return clamped(node, node.cast(port, DType.I32), *limits(DType.I16))
 
     def _clipped(self, x: OutPort, name: str, place: int) -> OutPort:
         clip, (low, high) = self.node.number(name, 0.0), limits(x.type.dtype)
@@ -206,16 +206,16 @@ class IntegerCell:
         """Return the next h of a product in 2^-30."""
         node, build, hidden, state = self.node, self.node.build, self.hidden, whole_input(self.node, STATE)
         dtype = node.output_type()
-        found = scaled(node, product, [single(2.0 ** (-2 * UNIT_BITS) / hidden.scales[0])])
+        port = scaled(node, product, [single(2.0 ** (-2 * UNIT_BITS) / hidden.scales[0])])
         zero = build.const(hidden.zeros[0], DType.I32)
         if not self.has(PROJECTION):
-            return node.cast(saturated(node, build.Add(found, zero), dtype), dtype)
-        found = build.Add(saturated(node, build.Subtract(found, zero), DType.I8), zero)
+            return node.cast(saturated(node, build.Add(port, zero), dtype), dtype)
+        port = build.Add(saturated(node, build.Subtract(port, zero), DType.I8), zero)
         bias = self.array(PROJECTION_BIAS) if self.has(PROJECTION_BIAS) else None
-        total = summed(node, node.cast(found, DType.I16), Quantization((1.0,), (0,)), self.array(PROJECTION), bias)
+        total = summed(node, node.cast(port, DType.I16), Quantization((1.0,), (0,)), self.array(PROJECTION), bias)
         factor = single(single(whole_input(node, PROJECTION).scales[0] * hidden.scales[0]) / state.scales[0])
-        found = build.Add(scaled(node, total, [factor]), build.const(state.zeros[0], DType.I32))
-        return self._clipped(node.cast(saturated(node, found, dtype), dtype), "proj_clip", STATE)
+        port = build.Add(scaled(node, total, [factor]), build.const(state.zeros[0], DType.I32))
+        return self._clipped(node.cast(saturated(node, port, dtype), dtype), "proj_clip", STATE)
 
 
 def _cell(node: TfliteNode, given: Sequence[OutPort | None]) -> tuple[IntegerCell, OutPort, OutPort, OutPort]:

@@ -23,10 +23,10 @@ def padding(node: TfliteNode) -> AutoPad:
 
 def steps(node: TfliteNode, axes: tuple[str, ...] = PLANE) -> tuple[int, ...]:
     """Strides along the spatial axes."""
-    found = tuple(node.integer(f"stride_{a}", 1) for a in axes)
-    if any(s < 1 for s in found):
-        raise ModelError(f"{node.kind}: strides must be 1 or more, got {found}")
-    return found
+    result = tuple(node.integer(f"stride_{a}", 1) for a in axes)
+    if any(s < 1 for s in result):
+        raise ModelError(f"{node.kind}: strides must be 1 or more, got {result}")
+    return result
 
 
 def windowing(node: TfliteNode, axes: tuple[str, ...] = PLANE) -> dict[str, Any]:

@@ -45,10 +45,10 @@ def max_pool_with_places(node: TfliteNode, x: OutPort) -> tuple[OutPort, OutPort
     build, call = node.build, pooling(node)
     fields = windows(call)
     sizes = [node.extent(node.image(x), axis, "the size of images") for axis in (1, 2)]
-    found = build.MaxPool_8(
+    port = build.MaxPool_8(
         node.to_channels_first(x), axis=2, dilations=(1, 1), index_element_type=DType.I64, outputs=2, **fields
     )
-    best, places = (node.to_channels_last(p) for p in found.node.out_ports().values())
+    best, places = (node.to_channels_last(p) for p in port.node.out_ports().values())
     kernel, strides = fields["kernel"], fields["strides"]
     firsts = [_firsts(*facts, fields["auto_pad"]) for facts in zip(sizes, kernel, strides, strict=True)]
     start = firsts[0][:, None, None] * kernel[1] + firsts[1][None, :, None]  # of the windows, as a place

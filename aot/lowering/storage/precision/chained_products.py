@@ -63,15 +63,15 @@ class ChainedProducts:
         product = self._product(d) if pixels is None else None
         if product is None:
             return pixels
-        made: list[Step] = []
+        steps: list[Step] = []
         for x in self._shared_dimensions(product):
             copy = laid_out(x, product.axis, self.steps.unused(f"{x.buffer.name}.terms"))
-            made.append(self._conversion(copy, step))
+            steps.append(self._conversion(copy, step))
             d, product = product.with_factor(x, Load(copy.out, copy.target), d)
         for x in (product.x, product.w):
-            made += self._copy(x.buffer, step)
+            steps += self._copy(x.buffer, step)
         step.works = (self._summed(d, product),)
-        return made
+        return steps
 
     def _use_pixels(self, d: Definition, step: Step) -> list[Step] | None:
         """Rewrite a convolution of few channels, and return the step that writes the pixels that it reads, if none did.
@@ -86,12 +86,12 @@ class ChainedProducts:
         assert data is not None
         filters = self.steps.constant(f"{found.w.buffer.name}.pixels", found.filters(data))
         name = f"{found.x.buffer.name}.pixels{found.width}"
-        made: list[Step] = []
+        steps: list[Step] = []
         if name not in self._copies:
             self._copies[name] = found.pixels(self.steps.unused(name))
-            made.append(self._conversion(found.copy(self._copies[name]), step))
+            steps.append(self._conversion(found.copy(self._copies[name]), step))
         step.works = (found.product(self._copies[name], filters, self.fn),)
-        return made
+        return steps
 
     def _product(self, d: Definition) -> _Product | None:
         r, factors = d.reduction, self._factors(d)
@@ -146,11 +146,13 @@ class ChainedProducts:
         if b.name in self.types.constants:
             self._copies[b.name] = self.weights.in_short(b, self.kind)
             return []
-        made = self._copies[b.name] = dense(self.steps.unused(f"{b.name}.{self.kind.value}"), *b.shape, dtype=self.kind)
+        buffer = self._copies[b.name] = dense(
+            self.steps.unused(f"{b.name}.{self.kind.value}"), *b.shape, dtype=self.kind
+        )
         axes = tuple(Var(f"d{k}", n) for k, n in enumerate(b.shape) if n != 1)
         left = iter(axes)
         index = tuple(Const(0) if n == 1 else next(left) for n in b.shape)
-        return [self._conversion(Definition(made, axes, Load(b, index), index), step)]
+        return [self._conversion(Definition(buffer, axes, Load(b, index), index), step)]
 
     def _conversion(self, d: Definition, step: Step) -> Step:
         """Return the step that writes a new value by `d` for `step` to read."""

@@ -52,7 +52,7 @@ class FewChannels:
         """Return the picture with its channels innermost."""
         return dense(name, *self._channels_last(self.x.buffer.shape, self.width), dtype=DType.BF16)
 
-    def copy(self, made: Buffer) -> Definition:
+    def copy(self, buffer: Buffer) -> Definition:
         """Return the definition that writes the pixels: their channels, and zeros behind them.
 
         Zeros are chosen, not guarded: loads from known places become shuffles.
@@ -68,7 +68,7 @@ class FewChannels:
         if self.width != channels:
             inside = tuple(prim("min", i, channels - 1) if i == channel else i for i in index)
             value = select(prim("lt", channel, channels), Load(self.x.buffer, inside), 0.0)
-        return Definition(made, axes, value, self._channels_last(index, channel))
+        return Definition(buffer, axes, value, self._channels_last(index, channel))
 
     def filters(self, data: Array) -> Array:
         """Return the weights by the same terms, zero where pixels are."""

@@ -46,8 +46,8 @@ def _is_repeated(x: Load) -> bool:
 def laid_out(x: Load, axis: Var, name: str) -> Definition:
     """Return the copy of a factor in bf16 that has a dimension for each axis, the one of the terms last."""
     axes = (*sorted(variables(*x.index) - {axis}, key=lambda a: a.name), axis)
-    made = dense(name, *(a.extent or 1 for a in axes), dtype=DType.BF16)
-    return Definition(made, axes, x, axes)
+    buffer = dense(name, *(a.extent or 1 for a in axes), dtype=DType.BF16)
+    return Definition(buffer, axes, x, axes)
 
 
 def filled(r: Reduce, axis: Var, longer: Callable[[Buffer, int, int], Buffer | None]) -> Reduce:

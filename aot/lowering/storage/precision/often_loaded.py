@@ -22,15 +22,15 @@ def axes_around(work: Work) -> set[Var]:
 
 def loads_together(steps: Steps) -> dict[str, float]:
     """Return how often a kernel loads an element of each value, in one iteration of a group that is around it."""
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for work in (w for block in steps.blocks() for s in block.steps for w in s.works):
         shared = axes_around(work)
         for d in members(work):
             for x in loads(d.value):
                 again = (a for a in all_axes(d) if a not in shared and a not in variables(*x.index))
                 times = prod(typical(a.extent or 1) for a in again)
-                found[x.buffer.name] = max(found.get(x.buffer.name, 0), times)
-    return found
+                results[x.buffer.name] = max(results.get(x.buffer.name, 0), times)
+    return results
 
 
 def read_by_windows(steps: Steps) -> frozenset[str]:

@@ -56,9 +56,9 @@ def _shortened(
     assert d.reduction is not None
     kept = [k for k, i in enumerate(x.index) if variables(i).isdisjoint(g.axes)]
     name = types.steps.unused(f"{x.buffer.name}.bf16")
-    made = dense(name, *(x.buffer.shape[k] for k in kept), dtype=DType.BF16)
-    types.steps.values[made.name] = Value(made, MemoryRegion.ARENA)
+    buffer = dense(name, *(x.buffer.shape[k] for k in kept), dtype=DType.BF16)
+    types.steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA)
     index = tuple(x.index[k] for k in kept)
     own = (a for a in (*d.axes, *d.reduction.axes) if a in variables(*index) and a not in g.axes)
-    change: dict[Expr, Expr] = {x: Load(made, index), w: Load(weights.in_short(w.buffer, DType.BF16), w.index)}
-    return Definition(made, (*g.axes, *own), x, index), replace(d, value=rewrite(d.value, change))
+    change: dict[Expr, Expr] = {x: Load(buffer, index), w: Load(weights.in_short(w.buffer, DType.BF16), w.index)}
+    return Definition(buffer, (*g.axes, *own), x, index), replace(d, value=rewrite(d.value, change))

@@ -33,8 +33,8 @@ def shorten_functions(work: Work, divides: bool = False) -> Work:
     """Compute the functions of a work whose results are rounded with few digits; `divides`: quotients stay."""
 
     def shorter(e: Expr) -> Expr | None:
-        found = short_form(e, divides)
-        return None if found is None else prim(found.fn, *(rewrite(a, shorter) for a in found.args))
+        value = short_form(e, divides)
+        return None if value is None else prim(value.fn, *(rewrite(a, shorter) for a in value.args))
 
     return rewrite_work(work, shorter)
 

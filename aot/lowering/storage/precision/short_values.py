@@ -30,18 +30,18 @@ def shorten_values(types: ShortTypes) -> None:
     steps, sums = types.steps, types.sums
     kept = {n for block in steps.blocks() for s in block.steps for n in _values_in_f32(types, s)}
     kept |= {n for n in residual_sums(steps) if types.shared_kind(n) is DType.BF16 and types.has_one_producer(n)}
-    made: dict[str, Buffer] = {}
+    buffers: dict[str, Buffer] = {}
     for name in [n for block in steps.blocks() for n in block.touched()]:
         value = steps.values[name]
         kind = types.shared_kind(name)
         often = kind in sums.plain and types.is_loaded_often(name)
         often = often or (kind in sums.fast and name in types.converted)
-        if kind is not None and not often and name not in kept and name not in made and _is_worth_it(value):
-            made[name] = replace(value.buffer, dtype=kind)
-            steps.values[name] = replace(value, buffer=made[name])
-    change = move_loads(made)
+        if kind is not None and not often and name not in kept and name not in buffers and _is_worth_it(value):
+            buffers[name] = replace(value.buffer, dtype=kind)
+            steps.values[name] = replace(value, buffer=buffers[name])
+    change = move_loads(buffers)
     for step in (s for block in steps.blocks() for s in block.steps):
-        step.works = tuple(rewrite_work(w, change, lambda b: made.get(b.name, b)) for w in step.works)
+        step.works = tuple(rewrite_work(w, change, lambda b: buffers.get(b.name, b)) for w in step.works)
 
 
 def _values_in_f32(types: ShortTypes, step: Step) -> Iterator[str]:

@@ -33,9 +33,9 @@ def weights_biases(bias_term: bool, model_layer: Any, start_index: int = 1, prot
 
 def input_as_const(node: Node, attrs: dict[str, Any], port: int, bin: str, value: Any) -> None:
     """Connect a new constant to an input."""
-    made = Const(node.graph, {"value": value, **attrs}).create_node()
+    new_node = Const(node.graph, {"value": value, **attrs}).create_node()
     node.add_input_port(port, skip_if_exist=True)
-    made.out_port(0).connect(node.in_port(port))
+    new_node.out_port(0).connect(node.in_port(port))
     node.in_port(port).bin = bin
 
 

@@ -32,16 +32,16 @@ def load_layers_xml(file_name: str | Path) -> dict[str, dict[str, str]]:
         listed = list(ElementTree.parse(file_name).getroot())
     except (OSError, ElementTree.ParseError, UnicodeError) as error:
         raise Error("-k: {} is a list of CustomLayer in XML, got {}", name, str(error)[:100]) from error
-    found: dict[str, dict[str, str]] = {}
+    results: dict[str, dict[str, str]] = {}
     for child in listed:
         kind, flag = child.get("NativeType"), FLAGS.get(child.get("hasParam", "").lower())
         if child.tag != "CustomLayer" or not kind or flag is None or (flag and not child.get("protoParamName")):
             rule = "a CustomLayer has NativeType, hasParam (true or false) and, if that is true, protoParamName"
             raise Error("-k: {}: {}, got {} {}", name, rule, child.tag, dict(child.attrib))
-        if kind in found:
+        if kind in results:
             raise Error("-k: {}: a type is listed once, got {} again", name, kind)
-        found[kind] = dict(child.attrib)
-    return found
+        results[kind] = dict(child.attrib)
+    return results
 
 
 def proto_extractor(

@@ -38,13 +38,13 @@ def onnx_attr(node: Node, name: str, field: str, default: Any = None, dst_type: 
 
     An attribute that the file leaves out gives `default` as it is. Error for one that the file has twice.
     """
-    found = _attributes_of(node, name)
-    if not found:
+    attributes = _attributes_of(node, name)
+    if not attributes:
         return default
-    if len(found) > 1:
-        shown = node.soft_get("name", node.id), name, len(found)
+    if len(attributes) > 1:
+        shown = node.soft_get("name", node.id), name, len(attributes)
         raise Error("ONNX node {}: an attribute is there once, got {} {} times", *shown)
-    value = getattr(found[0], field)
+    value = getattr(attributes[0], field)
     return value if dst_type is None else dst_type(value)
 
 

@@ -43,9 +43,9 @@ def merge_nodes(
     return merged
 
 
-def _input(made: Node, described: Any, name: str, port: int) -> int:
+def _input(node: Node, described: Any, name: str, port: int) -> int:
     if described is None:
-        return len(made.in_nodes())
+        return len(node.in_nodes())
     for number, consumers in enumerate(described):
         if any(re.search(pattern, name) and port == wanted for pattern, wanted in consumers):
             return number

@@ -38,10 +38,10 @@ def _created(graph: Graph, op: Any, values: Mapping[int, Any], attrs: Any, sourc
         source.out_port(0).connect(node.in_port(0))
     for idx, value in values.items():
         node.add_input_port(idx, skip_if_exist=True)
-        made = Const(graph, {"name": name.format(node.name, idx), "value": value}).create_node()
-        made.out_port(0).connect(node.in_port(idx))
+        new_node = Const(graph, {"name": name.format(node.name, idx), "value": value}).create_node()
+        new_node.out_port(0).connect(node.in_port(idx))
         if graph.stage != "front":
-            made["infer"](made)
+            new_node["infer"](new_node)
     return node
 
 

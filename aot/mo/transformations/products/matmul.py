@@ -99,5 +99,5 @@ class SmartReshape_HC_Reshape_MatMul:  # noqa: N801  (Model Optimizer's name, wh
         rest = constant(node.graph, int64_array([-1]), f"{name}/rest")
         inner_last = bool(node[of_own]) == (side == 1)
         sizes = [rest, inner] if inner_last else [inner, rest]
-        made = new_shape_node_from_shape_nodes(sizes)
-        reshape.in_port(1).get_connection().set_source(made.out_port(0))
+        new_node = new_shape_node_from_shape_nodes(sizes)
+        reshape.in_port(1).get_connection().set_source(new_node.out_port(0))

@@ -76,7 +76,7 @@ class InterpolateWithConcat:
     @staticmethod
     def _other_sources(concat: Any) -> list[Any]:
         """Return the inputs that no Interpolate makes, directly or through identities."""
-        found: list[Any] = []
+        other_sources: list[Any] = []
         for idx in concat.in_ports():
             source = None if concat.has_valid("N") and idx == concat.N else source_of(concat, idx)
             if source is None:
@@ -88,8 +88,8 @@ class InterpolateWithConcat:
                     break
                 node = above[0].get_source().node
             if node.soft_get("type") != "Interpolate":
-                found.append(source)
-        return found
+                other_sources.append(source)
+        return other_sources
 
 
 @transformation("back.InterpolateReshape")

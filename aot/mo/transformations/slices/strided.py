@@ -95,10 +95,10 @@ class StridedSliceNormalizer:
                 source.add_input_port(last)
                 source.in_port(last).connect(blank.out_port(0))
                 continue
-            made = _concat(node, port, 2)
-            node.in_port(port).get_connection().set_destination(made.in_port(0))
-            made.in_port(1).connect(blank.out_port(0))
-            made.out_port(0).connect(node.in_port(port))
+            concat = _concat(node, port, 2)
+            node.in_port(port).get_connection().set_destination(concat.in_port(0))
+            concat.in_port(1).connect(blank.out_port(0))
+            concat.out_port(0).connect(node.in_port(port))
 
     @staticmethod
     def normalize_slices_attr(node: Any) -> None:

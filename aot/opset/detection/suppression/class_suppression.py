@@ -86,9 +86,9 @@ class PaddedMatrixNms(_Decaying, PaddedSelection):
 
     strict = True
 
-    def suppress(self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
+    def suppress(self, x: Candidates, order: Buffer, buffer: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
         held = room_for(5, room, x.images, x.classes, dtype=x.boxes.dtype.compute)
-        return _decay(x, order, found, left, held, room, self)
+        return _decay(x, order, buffer, left, held, room, self)
 
 
 @loops
@@ -175,9 +175,9 @@ class MulticlassNms(_Adaptive, Selecting):
 class PaddedMulticlassNms(_Adaptive, PaddedSelection):
     """MulticlassNms with room for the maximum number of rows; the last output is their actual number."""
 
-    def suppress(self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
+    def suppress(self, x: Candidates, order: Buffer, buffer: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
         held = room_for(4, room, x.images, x.classes, dtype=x.boxes.dtype.compute)
-        return _drop(x, order, found, left, (room, held), self)
+        return _drop(x, order, buffer, left, (room, held), self)
 
 
 @loops

@@ -188,7 +188,7 @@ class PaddedSelection(Selection, LoopOp):
         )
 
     @abstractmethod
-    def suppress(self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
+    def suppress(self, x: Candidates, order: Buffer, buffer: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
         """Fill `left` for each image and class: the surviving boxes, their scores, and their number."""
 
     def reference(self, boxes: Array, scores: Array, numbers: Array | None = None) -> tuple[Array, ...]:

@@ -157,11 +157,11 @@ def _terms(graph: Graph, size: Dim) -> Terms | None:
 
 def _sum(build: Builder, zero: OutPort, terms: Terms) -> OutPort:
     """Return a node for a size [1]."""
-    found = list[OutPort]()
+    ports = list[OutPort]()
     for port, k, count in terms:
         size = build.Gather(build.ShapeOf(port, output_type=DType.I64), build.const([k], DType.I64), zero)
-        found.append(size if count == 1 else build.Multiply(size, count))
-    return reduce(build.Add, found)
+        ports.append(size if count == 1 else build.Multiply(size, count))
+    return reduce(build.Add, ports)
 
 
 def _dimension(graph: Graph, size: Dim) -> tuple[OutPort, int] | None:

@@ -92,4 +92,4 @@ def _exchange(node: Node, op: Iterating | If, outs: Sequence[OutputMap]) -> None
     for port, m in zip(made.out_ports().values(), outs, strict=True):
         node.out_port(m.external).replace_by(port)
     graph.remove(node)
-    made.name = node.name
+    new_node.name = node.name

@@ -32,9 +32,9 @@ def inline_regions(graph: Graph) -> bool:
     changed = False
     while (found := _first(graph)) is not None:
         node, ports = found
-        for port, made in zip(node.out_ports().values(), ports, strict=True):
-            made.add_tensor_names(port.names)
-            port.replace_by(made)
+        for port, new_port in zip(node.out_ports().values(), ports, strict=True):
+            new_port.add_tensor_names(port.names)
+            port.replace_by(new_port)
         sweep(graph, [node])
         if node.id in graph.nodes:
             graph.remove(node)
@@ -47,12 +47,12 @@ def _first(graph: Graph) -> tuple[Node, list[OutPort]] | None:
     for node in graph.order():
         if isinstance(node.op, If | Iterating):
             try:
-                found = _if(node, node.op) if isinstance(node.op, If) else _iterated(node, node.op)
+                ports = _if(node, node.op) if isinstance(node.op, If) else _iterated(node, node.op)
             except UnsupportedError as error:
                 error.add_note(f"in layer {node.name!r}")
                 raise
-            if found is not None:
-                return node, found
+            if ports is not None:
+                return node, ports
     return None
 
 
@@ -73,9 +73,9 @@ def _if(node: Node, op: If) -> list[OutPort] | None:
     name = "then" if known else "else"
     inputs, outputs = op.maps(name)
     build = Builder(node.graph, node.origin)
-    found = copied(node.regions[name], {m.parameter: node.source(m.external) for m in inputs}, build)
+    ports = copied(node.regions[name], {m.parameter: node.source(m.external) for m in inputs}, build)
     scope_region_symbols(node.graph)
-    return [found[m.result] for m in in_order(outputs)]
+    return [ports[m.result] for m in in_order(outputs)]
 
 
 def _iterated(node: Node, op: Iterating) -> list[OutPort] | None:
@@ -114,9 +114,9 @@ class _Unrolled:
         if counter >= 0:
             type = self.body.parameters[counter].out_port(0).type
             self.values[counter] = self.build.const(np.full(type.static_shape, step), type.dtype)
-        found = copied(self.body, self.values, self.build)
-        self.history.append(found)
-        self.values |= {e.parameter: found[e.result] for e in self.op.back_edges}
+        ports = copied(self.body, self.values, self.build)
+        self.history.append(ports)
+        self.values |= {e.parameter: ports[e.result] for e in self.op.back_edges}
 
     def _part(self, m: InputMap, step: int) -> OutPort:
         source, axis = self.node.source(m.external), m.axis or 0

@@ -29,11 +29,11 @@ class LimitContext:
     def __call__(self, graph: Graph) -> bool:
         if not 1 <= self.context <= MAX_CONTEXT:
             raise UsageError(f"--max-context: must be 1 to {MAX_CONTEXT} tokens, got {self.context}")
-        found = [n for n in graph.nodes.values() if isinstance(n.op, CacheSizes | CacheRoom)]
-        if not found:
+        nodes = [n for n in graph.nodes.values() if isinstance(n.op, CacheSizes | CacheRoom)]
+        if not nodes:
             rule = "the model must be a language model, whose variables all grow by the tokens of a call"
             raise UsageError(f"--max-context: {rule}, got a network without them")
-        for node in found:
+        for node in nodes:
             assert isinstance(node.op, CacheSizes | CacheRoom)
             node.op = replace(node.op, context=self.context)
         return True

@@ -71,8 +71,8 @@ class _Linear:
 
 def _linear(port: OutPort) -> _Linear:
     """Return a value as a sum; one that is none is a term by itself."""
-    found = _sum(port)
-    return found if found is not None else _Linear({port: None})
+    linear = _sum(port)
+    return linear if linear is not None else _Linear({port: None})
 
 
 def _sum(port: OutPort) -> _Linear | None:
@@ -97,15 +97,15 @@ def _product(node: Node, op: MatMul) -> _Linear | None:
     w = w.T if op.transpose_b else w
     if not isinstance(x.node.op, Concat) or x.node.op.axis % 2 != 1:
         return _Linear({x: w})
-    found, begin = _Linear(), 0
+    linear, begin = _Linear(), 0
     for source in x.node.sources():
         if source is None or not isinstance(size := source.shape[1], int):
             return None
-        more = found.plus(_Linear({source: w[begin : begin + size]}))
+        more = linear.plus(_Linear({source: w[begin : begin + size]}))
         if more is None:
             return None
-        found, begin = more, begin + size
-    return found
+        linear, begin = more, begin + size
+    return linear
 
 
 def _part(node: Node, port: OutPort) -> _Linear | None:
@@ -192,9 +192,9 @@ class _Step:
         """Return the layer that the step is one of; None if it is none."""
         for h in self.edges:
             if self.port(h).type.rank == 2:
-                found = self._lstm(h) or self._gru(h) or self._rnn(h)
-                if found is not None:
-                    return found
+                result = self._lstm(h) or self._gru(h) or self._rnn(h)
+                if result is not None:
+                    return result
         return None
 
     def _fits(self, gate: _Gate | None, h: int, *more: OutPort) -> bool:

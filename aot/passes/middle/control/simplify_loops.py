@@ -110,9 +110,9 @@ class _Loop:
         if compared is None:
             return None
         low, high = compared
-        found = [c for p, c in self.counters.items() if self.body.results[self.edges[p]].source(0) is low]
+        counters = [c for p, c in self.counters.items() if self.body.results[self.edges[p]].source(0) is low]
         outside = self._around_loop(high)
-        return (found[0], outside) if found and outside is not None else None
+        return (counters[0], outside) if counters and outside is not None else None
 
     def _around_loop(self, port: OutPort) -> OutPort | None:
         """Return a value that stays the same, around the loop; None if iterations may change it."""
@@ -138,12 +138,12 @@ class _Loop:
         op = self.node.op
         assert isinstance(op, Loop)
         self.node.operands()
-        found = op.iterations([self.node.input(i) for i in range(len(self.node.in_ports()))], self.body)
-        return None if found is None else simplify(found)
+        iterations = op.iterations([self.node.input(i) for i in range(len(self.node.in_ports()))], self.body)
+        return None if iterations is None else simplify(iterations)
 
     def slice_inputs(self) -> bool:
         """Let values that are read at the counter come in slice by slice."""
-        made: list[InputMap] = []
+        input_maps: list[InputMap] = []
         count = self._count_of() if self.counters else None
         for port, parameter in list(self.places.items()):
             m = self.inputs.get(parameter)
@@ -153,10 +153,10 @@ class _Loop:
                 axis = self._read_axis(consumer)
                 if axis is None or port.shape[axis] != count:
                     continue
-                made.append(self._slice(consumer, port, m, axis))
-        if made:
-            self._set(input_maps=(*self._op().input_maps, *made))
-        return bool(made)
+                input_maps.append(self._slice(consumer, port, m, axis))
+        if input_maps:
+            self._set(input_maps=(*self._op().input_maps, *input_maps))
+        return bool(input_maps)
 
     def _read_axis(self, consumer: Node) -> int | None:
         """Return the axis along which a node reads an element at the counter of iterations; None for other reads."""

@@ -123,12 +123,12 @@ def _settle(node: Node, size: Dim | None) -> bool:
 
 def _dependents(node: Node) -> list[Node]:
     """Return all nodes that depend on the node, in order."""
-    found, known = list[Node](), {node.id}
+    dependents, known = list[Node](), {node.id}
     for n in node.graph.order():
         if any(p is not None and p.node.id in known for p in n.sources()):
             known.add(n.id)
-            found.append(n)
-    return found
+            dependents.append(n)
+    return dependents
 
 
 @dataclass(slots=True)
@@ -198,16 +198,16 @@ def _replace(node: Node, op: If, behind: list[Node], then: _Branch, other: _Bran
     moved = tuple(replace(m, external=sources.index(other.outer.ports[m.external])) for m in other.inputs)
     needed = _read(behind)
     outs = tuple(OutputMap(k, k) for k in range(len(needed)))
-    made = graph.add(
+    new_node = graph.add(
         If(tuple(then.inputs), outs, moved, outs), *sources.ports, name=node.name, origin=node.origin, outputs=len(outs)
     )
-    made.regions = {"then": then.body, "else": other.body}
-    for old, new in zip(needed, made.out_ports().values(), strict=True):
+    new_node.regions = {"then": then.body, "else": other.body}
+    for old, new in zip(needed, new_node.out_ports().values(), strict=True):
         new.add_tensor_names(old.names)
     for result in [n for n in behind if n.type == "Result"]:
-        result.in_port(0).connect(made.out_port(needed.index(result.source(0))))
+        result.in_port(0).connect(new_node.out_port(needed.index(result.source(0))))
     for n in reversed([node, *behind]):
         if n.type != "Result":
             graph.remove(n)
-    made.name = node.name
+    new_node.name = node.name
     scope_region_symbols(graph)

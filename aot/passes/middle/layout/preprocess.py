@@ -67,13 +67,13 @@ class Preprocess:
 
 def _by_input(graph: Graph, given: Sequence[Numbers], option: str) -> dict[Node, Array]:
     """Return the numbers of each input in the shape that broadcasts to it."""
-    found: dict[Node, Array] = {}
+    results: dict[Node, Array] = {}
     for key, numbers in given:
         for node in _inputs(graph, key, option):
-            if node in found:
+            if node in results:
                 raise UsageError(f"--{option}: numbers for an input must be given once, got {node.name!r} again")
-            found[node] = _fitted(node, numbers, option)
-    return found
+            results[node] = _fitted(node, numbers, option)
+    return results
 
 
 def _by_pixel(graph: Graph, image: MeanImage, is_known: bool) -> dict[Node, Array]:
@@ -165,20 +165,20 @@ def _change(graph: Graph, node: Node, mean: Array | None, scale: Array | None, a
     if not isinstance(node.op, Parameter):
         return
     port, build = node.out_port(0), Builder(graph, node.origin)
-    consumers, dtype, made = port.get_destinations(), port.type.dtype, port
+    consumers, dtype, new_port = port.get_destinations(), port.type.dtype, port
     if axis is not None:
         mean, scale = (_flipped(v, axis) for v in (mean, scale))
     if mean is not None:
-        made = build.Subtract(made, build.const(mean, dtype))
+        new_port = build.Subtract(new_port, build.const(mean, dtype))
     if scale is not None:
-        made = build.Multiply(made, build.const(np.reciprocal(scale), dtype))
+        new_port = build.Multiply(new_port, build.const(np.reciprocal(scale), dtype))
     if axis is not None:
         count = port.shape[axis]
         assert isinstance(count, int)
         order = build.const(np.arange(count)[::-1].copy(), DType.I64)
-        made = build.Gather(made, order, build.const(np.asarray(axis), DType.I64))
+        new_port = build.Gather(new_port, order, build.const(np.asarray(axis), DType.I64))
     for consumer in consumers:
-        consumer.connect(made)
+        consumer.connect(new_port)
 
 
 def _flipped(values: Array | None, axis: int) -> Array | None:

@@ -97,7 +97,7 @@ def _by_rows(f: Function, table: bytes, index: Value, abilities: Abilities) -> V
     """
     lanes = lanes_of(index.type)
     name = abilities.intrinsic("shuffle_bytes", lanes)
-    found: Value | None = None
+    result: Value | None = None
     for half in (0, 128):
         at = f.binary("xor", index, integer(-128, index.type)) if half else index
         before = bytes(16)
@@ -105,11 +105,11 @@ def _by_rows(f: Function, table: bytes, index: Value, abilities: Abilities) -> V
             row = table[start : start + 16]
             added = _constant(bytes(a ^ b for a, b in zip(row, before, strict=True)) * (lanes // 16))
             part = f.call(name, index.type, added, at)
-            found = part if found is None else f.binary("xor", found, part)
+            result = part if result is None else f.binary("xor", result, part)
             at = f.intrinsic("ssub.sat", at, integer(16, index.type))
             before = row
-    assert found is not None
-    return found
+    assert result is not None
+    return result
 
 
 def _constant(data: bytes) -> Value:

@@ -11,15 +11,15 @@ from aot.codegen.llvm.emit.function_text import Function, Value, lanes_of, scala
 def pieces(places: Sequence[int]) -> list[tuple[int, int]]:
     """Return first element and length of loads that cover `places`; none reads beyond the outermost ones."""
     low, high, width = min(places), max(places), len(places)
-    found: list[tuple[int, int]] = []
+    results: list[tuple[int, int]] = []
     for p in sorted(set(places)):
-        if found and p < sum(found[-1]):
+        if results and p < sum(results[-1]):
             continue
         size = 1 << (max(q for q in places if q < p + width) - p).bit_length()
         while size > high - low + 1:
             size //= 2
-        found.append((min(p, high - size + 1), size))
-    return found
+        results.append((min(p, high - size + 1), size))
+    return results
 
 
 def aligned(places: Sequence[int], first: Affine, room: int, size: int) -> int | None:
