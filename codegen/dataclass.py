@@ -89,8 +89,8 @@ class _Later:
             fields |= {n: self._field(n, types[n], default) for n, default in self._defaults.items()}
             self._add_methods(fields)
             like = _Frozen if self._frozen else _Changing
-            made = {_PARAMETERS: getattr(like, _PARAMETERS)} | (_refusals(self.cls, fields) if self._frozen else {})
-            for name, value in {**made, _FIELDS: fields}.items():
+            methods = {_PARAMETERS: getattr(like, _PARAMETERS)} | (_refusals(self.cls, fields) if self._frozen else {})
+            for name, value in {**methods, _FIELDS: fields}.items():
                 setattr(self.cls, name, value)
 
     def _field(self, name: str, type_: object, default: Any) -> dataclasses.Field[Any]:
@@ -107,20 +107,20 @@ class _Later:
 
     def _add_methods(self, fields: Fields) -> None:
         all_ = fields.values()
-        made: dict[str, object] = {
+        methods: dict[str, object] = {
             "__init__": _initializer(fields, self._frozen, hasattr(self.cls, "__post_init__")),
             "__repr__": _text([f.name for f in all_ if f.repr]),
             "__eq__": _equality(_values([f.name for f in all_ if f.compare])),
             "__hash__": _hash(_values([f.name for f in all_ if (f.compare if f.hash is None else f.hash)])),
         }
         for name in self.methods:
-            setattr(self.cls, name, made[name])
+            setattr(self.cls, name, methods[name])
 
 
 def _inherited(cls: type, name: str) -> Any:
     """Return the default that a class has from its base for a field of its own."""
-    found = getattr(cls, name, MISSING)
-    return MISSING if isinstance(found, MemberDescriptorType) else found
+    method = getattr(cls, name, MISSING)
+    return MISSING if isinstance(method, MemberDescriptorType) else method
 
 
 class _Method:

@@ -195,11 +195,11 @@ def targets_by_name() -> dict[str, tuple[Platform, Machine, str]]:
             made_for = machine.architecture
             names = [n for n in made_for.names_of_levels() if platform.has_level(machine, made_for.features_of(n))]
             for name in names:
-                found = platform, machine, made_for.level_of(name)
+                entry = platform, machine, made_for.level_of(name)
                 if name.startswith(platform.prefix):
-                    full[name] = found
+                    full[name] = entry
                 else:
-                    full[platform.prefix + name] = short[platform.prefix + name.removeprefix(made_for.prefix)] = found
+                    full[platform.prefix + name] = short[platform.prefix + name.removeprefix(made_for.prefix)] = entry
     return full | short
 
 

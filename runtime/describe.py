@@ -142,24 +142,24 @@ def costs(manifest: Manifest) -> dict[str, int | None]:
     """
     versions = cast(list[dict[str, int]], manifest.json.get("versions", []))
     calls = cast(list[dict[str, object]], manifest.json["calls"])[versions[-1]["end"] if versions else 0 :]
-    found: dict[str, int | None] = {}
+    sizes: dict[str, int | None] = {}
     for key in ("work", "traffic"):
         values = [call.get(key) for call in calls]
         fixed = [value for value in values if isinstance(value, int)]
-        found[key] = sum(fixed) if len(fixed) == len(values) else None
+        sizes[key] = sum(fixed) if len(fixed) == len(values) else None
     arena, weights = manifest.json.get("arena"), manifest.json["weights"]
-    return found | {"peak": arena + weights if isinstance(arena, int) and isinstance(weights, int) else None}
+    return sizes | {"peak": arena + weights if isinstance(arena, int) and isinstance(weights, int) else None}
 
 
 def cost_lines(manifest: Manifest) -> list[str]:
     """Return lines about work, traffic and memory, as far as they are fixed."""
-    found, lines = costs(manifest), list[str]()
-    if found["work"] is not None and found["traffic"] is not None:
-        lines.append(f"work     {found['work'] / 1e6:.3f} MFLOP, traffic {found['traffic'] / 1e6:.3f} MB an inference")
-    if found["peak"] is not None:
+    sizes, lines = costs(manifest), list[str]()
+    if sizes["work"] is not None and sizes["traffic"] is not None:
+        lines.append(f"work     {sizes['work'] / 1e6:.3f} MFLOP, traffic {sizes['traffic'] / 1e6:.3f} MB an inference")
+    if sizes["peak"] is not None:
         weights, scratch = int(str(manifest.json["weights"])), manifest.json.get("scratch")
         more = f", {size_text(scratch)} for each thread" if isinstance(scratch, int) and scratch else ""
-        lines.append(f"memory   weights {size_text(weights)}, arena {size_text(found['peak'] - weights)}{more}")
+        lines.append(f"memory   weights {size_text(weights)}, arena {size_text(sizes['peak'] - weights)}{more}")
     return lines
 
 
@@ -196,12 +196,12 @@ def _narrowed(manifest: Mapping[str, object]) -> list[str]:
     options = cast("Mapping[str, Any]", manifest.get("options", {}))
     lines: list[str] = []
     for name, least, most in cast("list[tuple[str, int, int | None]]", options.get("dims", [])):
-        found = symbols.get(name)
-        if found is None:
+        symbol = symbols.get(name)
+        if symbol is None:
             continue
-        high = found.get("max")
-        if found["min"] > least > 0 or (high is not None and (most is None or high < most)):
-            kept = range_text(found["min"], high)
+        high = symbol.get("max")
+        if symbol["min"] > least > 0 or (high is not None and (most is None or high < most)):
+            kept = range_text(symbol["min"], high)
             lines.append(f"{name} is {kept}, as the model's file has it, not {range_text(least, most)}")
     return lines
 
@@ -234,14 +234,14 @@ def certificate_lines(manifest: Mapping[str, object]) -> list[str]:
     told = manifest.get("certificate")
     if not isinstance(told, dict):
         return []
-    found = cast(dict[str, Any], told)
-    samples, layers = cast(list[dict[str, object]], found["samples"]), cast(dict[str, Any], found["layers"])
-    sides = cast("list[dict[str, object]]", list(found["outputs"].values()))
+    facts = cast(dict[str, Any], told)
+    samples, layers = cast(list[dict[str, object]], facts["samples"]), cast(dict[str, Any], facts["layers"])
+    sides = cast("list[dict[str, object]]", list(facts["outputs"].values()))
     graph, code = (max((float(str(side[key])) for side in sides), default=0.0) for key in ("graph", "code"))
     inner = f", largest error {float(layers['error']):.1e} in {layers['largest']!r}" if layers["count"] else ""
     beyond = f", {layers['beyond']} beyond their bound" if layers["beyond"] else ""
     return [
-        f"certified {found['verdict']}: {len(samples)} samples, error of the graph {graph:.1e}, of the code {code:.1e}",
+        f"certified {facts['verdict']}: {len(samples)} samples, error of the graph {graph:.1e}, of the code {code:.1e}",
         f"layers   {layers['count']} compared{inner}{beyond}",
     ]
 

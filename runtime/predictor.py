@@ -132,8 +132,8 @@ def predict_batch(path: str | PathLike[str], output: str | None = None, **option
         only = output or (predictor.outputs[0].name if len(predictor.outputs) == 1 else None)
 
         def predict(*columns: Array) -> Array | dict[str, Array]:
-            found = predictor(dict(zip(names, columns, strict=True)))
-            return found if only is None else found[only]
+            outputs = predictor(dict(zip(names, columns, strict=True)))
+            return outputs if only is None else outputs[only]
 
         return predict
 

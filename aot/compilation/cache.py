@@ -130,15 +130,15 @@ def _compile_entry(
 ) -> CompiledModel:
     path = folder / f"{key}.so"
     with TemporaryDirectory(dir=folder, prefix=".aot-") as place:
-        made = Path(place) / path.name
-        make(made, key)
-        parts = [file for file in (beside(made), made) if file.exists()]  # the library last: an entry is whole
+        library = Path(place) / path.name
+        make(library, key)
+        parts = [file for file in (beside(library), library) if file.exists()]  # the library last: an entry is whole
         for file in parts:
             file.chmod(file.stat().st_mode & ~_OTHERS)
         if key_now() != key:
             _LOG.warning("cache: %s is not kept: its files have changed while it was compiled", path)
-            return _loaded(made, made, key, threads)
-        model = _loaded(made, path, key, threads)  # before others can remove it
+            return _loaded(library, library, key, threads)
+        model = _loaded(library, path, key, threads)  # before others can remove it
         for file in parts:
             file.replace(folder / file.name)
     return model

@@ -24,9 +24,9 @@ SMALL = 1_000_000  # numbers that products read and write in an inference that t
 
 def faster_lines(compilation: Compilation, model: Path) -> list[str]:
     """Return a line that names faster options for a compilation; none for small networks or if none is faster."""
-    found = flags(faster(compilation)) if _numbers_of_products(compilation.optimized) >= SMALL else ""
+    options = flags(faster(compilation)) if _numbers_of_products(compilation.optimized) >= SMALL else ""
     how = f"aot bench {model} --precisions measures it"
-    return [f"products may be faster on this target, with larger errors, by {found}: {how}"] if found else []
+    return [f"products may be faster on this target, with larger errors, by {options}: {how}"] if options else []
 
 
 def faster(compilation: Compilation) -> Options:

@@ -23,10 +23,10 @@ def options_of(manifest: Manifest, asked: CompileOptions) -> CompileOptions:
     """Return the options with which a library was compiled; those that its manifest does not have are as `asked`."""
     told = cast("Mapping[str, Any]", manifest.options)
     names = {name for name, row in rows().items() if row.record is not Record.NAMES}
-    found: dict[str, Any] = {name: _frozen(value) for name, value in told.items() if name in names}
+    recorded: dict[str, Any] = {name: _frozen(value) for name, value in told.items() if name in names}
     levels = cast("list[dict[str, str]]", manifest.json.get("levels", []))
-    found |= {"target": ",".join(level["target"] for level in levels)} if levels else {}
-    return replace(asked, **found)
+    recorded |= {"target": ",".join(level["target"] for level in levels)} if levels else {}
+    return replace(asked, **recorded)
 
 
 def with_decided(options: CompileOptions, manifest: Manifest) -> CompileOptions:

@@ -21,24 +21,24 @@ def recorded_options(options: CompileOptions, tuned: int, extensions: Extensions
     Of values that became constants, of extensions and of their configuration, only names and hashes: values may be
     large, and folders lie elsewhere. The hash of `extensions` is one of their configuration, too.
     """
-    plain, found = CompileOptions(), dict[str, object](tuned=tuned)
+    plain, recorded = CompileOptions(), dict[str, object](tuned=tuned)
     for name, row in rows().items():
         value = getattr(options, name)
         is_set = value != getattr(plain, name)
         if row.record is Record.ALWAYS or (row.record is Record.IF_SET and is_set and not row.harmless):
-            found[name] = [list(pair) for pair in value] if name == "layouts" else value
+            recorded[name] = [list(pair) for pair in value] if name == "layouts" else value
         if row.record is Record.NAMES and is_set:
-            found[name] = _names(value)
+            recorded[name] = _names(value)
     contents = contents_of(options, extensions)
-    return found | ({CONTENTS: contents} if contents else {})
+    return recorded | ({CONTENTS: contents} if contents else {})
 
 
 def contents_of(options: CompileOptions, extensions: Extensions | None) -> dict[str, str]:
     """Return hashes, by option, of values that became constants, a file of them, and extensions with configuration."""
-    found = {"values": sha256(repr(options.values).encode()).hexdigest()} if options.values else {}
+    digests = {"values": sha256(repr(options.values).encode()).hexdigest()} if options.values else {}
     if options.mean_file is not None:
-        found["mean_file"] = sha256(read_file(options.mean_file, "mean-file")).hexdigest()
-    return found | ({} if extensions is None else {"extensions": extensions.digest})
+        digests["mean_file"] = sha256(read_file(options.mean_file, "mean-file")).hexdigest()
+    return digests | ({} if extensions is None else {"extensions": extensions.digest})
 
 
 def _names(value: object) -> list[str]:

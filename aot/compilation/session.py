@@ -130,5 +130,5 @@ def _target(options: CompileOptions) -> Target:
     if precision_of(options.precision).computes_in_f32:
         return target
     fast = options.fast_math
-    made = replace(target, keeps_sum_order=not fast, tiles=True, fast_math=fast)
-    return made.without_tiles() if levels == ("native",) and made.abilities.tiles and refused_tiles() else made
+    adapted = replace(target, keeps_sum_order=not fast, tiles=True, fast_math=fast)
+    return adapted.without_tiles() if levels == ("native",) and adapted.abilities.tiles and refused_tiles() else adapted

@@ -147,8 +147,8 @@ class OutPort:
     @property
     def own_symbols(self) -> Array | None:
         """Symbols that are names of this output's elements, if an operation could not do without."""
-        found, own = self.node.asked(self.idx)
-        return found if self._inferred is None and own else None
+        symbols, own = self.node.asked(self.idx)
+        return symbols if self._inferred is None and own else None
 
     @property
     def constant_data(self) -> Array | Deferred | None:

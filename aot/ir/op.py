@@ -94,8 +94,8 @@ class Op:
             if self.moved is not None:  # symbols of one can then be written into another
                 values = [v.astype(object) if v is not None and i in where else v for i, v in enumerate(values)]
             # one number taken from an array of objects comes as Python's; objects get the output's type later
-            found = self.evaluate(*values)
-            return tuple(v.astype(object) if v.dtype.kind in "iu" else v for v in found)
+            results = self.evaluate(*values)
+            return tuple(v.astype(object) if v.dtype.kind in "iu" else v for v in results)
         return self.evaluate(*values)
 
     def conditions(self, *operands: Any, **named: Any) -> Sequence[Condition]:

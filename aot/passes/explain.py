@@ -84,13 +84,13 @@ def explain(rule: Rule, node: Node, build: Builder) -> tuple[Replacement, Attemp
     """Apply a rule at a node; return its result, and the attempt."""
     if isinstance(rule, PatternRule):
         match, stop = rule.attempt(node)
-        found = rule(node, build)
+        result = rule(node, build)
         reason = stop.reason if match is None else "the function returned None"
         reached = stop.matched if match is None else rule.size
-        return found, Attempt(rule.name, layer_of(node), found is not None, reached, rule.size, reason)
-    found, line, reason = _followed(rule, node, build)
+        return result, Attempt(rule.name, layer_of(node), result is not None, reached, rule.size, reason)
+    result, line, reason = _followed(rule, node, build)
     lines = _length(rule.body)
-    return found, Attempt(rule.name, layer_of(node), found is not None, min(line + 1, lines), lines, reason, "lines")
+    return result, Attempt(rule.name, layer_of(node), result is not None, min(line + 1, lines), lines, reason, "lines")
 
 
 def _length(body: Callable[..., Any]) -> int:
@@ -146,19 +146,19 @@ def _values(part: ast.expr, frame: FrameType) -> str:
     while names and len(told) < CHAIN:
         name = names.pop(0)
         value = frame.f_locals[name]
-        made = _assigned(tree, name, frame.f_lineno - before) if value is None else None
-        if made is None:
+        assigned = _assigned(tree, name, frame.f_lineno - before) if value is None else None
+        if assigned is None:
             told.append(f"{name} = {_shown(value)}")
             continue
-        told.append(f"{name} = {ast.unparse(made)}")
-        names = [n for n in _names(made, frame) if f"{n} =" not in " ".join(told)] + names
-        told += _ports(made, frame)
+        told.append(f"{name} = {ast.unparse(assigned)}")
+        names = [n for n in _names(assigned, frame) if f"{n} =" not in " ".join(told)] + names
+        told += _ports(assigned, frame)
     return f": {'; '.join(dict.fromkeys(told))}" if told else ""
 
 
 def _names(part: ast.expr, frame: FrameType) -> list[str]:
-    found = dict.fromkeys(n.id for n in ast.walk(part) if isinstance(n, ast.Name) and n.id in frame.f_locals)
-    return [name for name in found if name not in ARGUMENTS]
+    names = dict.fromkeys(n.id for n in ast.walk(part) if isinstance(n, ast.Name) and n.id in frame.f_locals)
+    return [name for name in names if name not in ARGUMENTS]
 
 
 def _ports(part: ast.expr, frame: FrameType) -> list[str]:

@@ -44,6 +44,6 @@ def _text(part: Any, numbers: dict[Node, int]) -> str:
     if isinstance(part, Node):
         return f"#{numbers[part]}"
     if isinstance(part, tuple):
-        found = cast("tuple[Any, ...]", part)
-        return f"({','.join([_text(one, numbers) for one in found])})"
+        parts = cast("tuple[Any, ...]", part)
+        return f"({','.join([_text(one, numbers) for one in parts])})"
     return str.__repr__(part) if isinstance(part, str) else repr(part)

@@ -144,11 +144,11 @@ def loads(*nodes: Expr) -> tuple[Load, ...]:
 
 
 def _loads(node: Expr) -> tuple[Load, ...]:
-    found: tuple[Load, ...] | None = getattr(node, "known_loads", None)
-    if found is None:
-        found = _joined([inside for child in children(node) if (inside := _loads(child))])
-        node.known_loads = found
-    return (node, *found) if isinstance(node, Load) else found
+    known: tuple[Load, ...] | None = getattr(node, "known_loads", None)
+    if known is None:
+        known = _joined([inside for child in children(node) if (inside := _loads(child))])
+        node.known_loads = known
+    return (node, *known) if isinstance(node, Load) else known
 
 
 def unguarded(node: Expr) -> Iterable[Load]:

@@ -51,10 +51,10 @@ def _changed(part: Any, names: Mapping[Var, Var], known: dict[Node, Node]) -> An
 
 
 def _parts(old: tuple[Any, ...], names: Mapping[Var, Var], known: dict[Node, Node]) -> tuple[Any, ...]:
-    made: list[Any] = []
+    parts: list[Any] = []
     for part in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
-        made.append(_changed(part, names, known))  # noqa: PERF401
-    new = tuple(made)
+        parts.append(_changed(part, names, known))  # noqa: PERF401
+    new = tuple(parts)
     return old if all(map(is_, old, new)) else new
 
 

@@ -258,13 +258,13 @@ def has_prefetch(stmts: tuple[Stmt, ...], matches: Callable[[Prefetch], bool]) -
     for s in stmts:
         match s:
             case Store() | TileOp():
-                found = False
+                has = False
             case Prefetch():
-                found = matches(s)
+                has = matches(s)
             case If(_, body, otherwise):
-                found = has_prefetch((*body, *otherwise), matches)
+                has = has_prefetch((*body, *otherwise), matches)
             case _:
-                found = has_prefetch(s.body, matches)
-        if found:
+                has = has_prefetch(s.body, matches)
+        if has:
             return True
     return False

@@ -105,14 +105,14 @@ class Built:
         chosen = linker if linker is not None else find_linker(self.arch, platform=self.platform)
         with naming(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             folder_path = Path(folder)
-            made = folder_path / f"model{self.platform.library}"
-            link(self._objects(folder_path), made, chosen, self.machine, self.platform)
+            library = folder_path / f"model{self.platform.library}"
+            link(self._objects(folder_path), library, chosen, self.machine, self.platform)
             if self.external is None:
                 parts = parts_of(self.constants, max(1, self.constant_bytes))
-                append(made, abi.WEIGHTS_SECTION, self._page, parts)
-            seal(made)
+                append(library, abi.WEIGHTS_SECTION, self._page, parts)
+            seal(library)
             self._write_external(path)
-            made.replace(path)
+            library.replace(path)
 
     def write_object(self, path: Path) -> None:
         """Write one relocatable object for static linking, without a linker; its only visible symbol is the query.
@@ -120,7 +120,7 @@ class Built:
         UnsupportedError for more weights than an object can hold.
         """
         check_object(self.constant_bytes if self.external is None else 0, self.platform)
-        with replacing(path) as made, made.open("wb") as stream:
+        with replacing(path) as temporary, temporary.open("wb") as stream:
             add_sections(stream, self.code, self.sections())
         self._write_external(path)
 
@@ -240,8 +240,12 @@ def build(
             info = WeightsInfo(program.constant_bytes, layout, weights)
             digest = content_hash(info)
             tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
-            found = manifest | {"tag": tag, "hash": digest, "external" if external else "embedded": info._asdict()}
-            return tag, info, found | (added or {}) | fixed_memory(program)
+            manifest_json = manifest | {
+                "tag": tag,
+                "hash": digest,
+                "external" if external else "embedded": info._asdict(),
+            }
+            return tag, info, manifest_json | (added or {}) | fixed_memory(program)
 
         drivers = module(program, functions, target)
         _, _, draft = sealed(hashlib.sha256().hexdigest())
@@ -262,15 +266,15 @@ def emit_functions(
 
     `place` is told, too, whether all callers flush denormal numbers to zero.
     """
-    made: dict[tuple[Kernel, bool], T] = {}
+    emitted: dict[tuple[Kernel, bool], T] = {}
     functions: dict[str, T] = {}
     keeping = {call.kernel for call in program.calls if not call.flushes}  # denormal numbers
     for done, kernel in enumerate(program.kernels, 1):
         flushes = kernel.name not in keeping
         key = kernel.named(""), flushes and target.abilities.rounds_normal
-        if key not in made:
-            made[key] = place(kernel, key[1])
-        functions[kernel.name] = made[key]
+        if key not in emitted:
+            emitted[key] = place(kernel, key[1])
+        functions[kernel.name] = emitted[key]
         progress("emit", done, len(program.kernels))
     return functions
 
@@ -338,9 +342,9 @@ def _version(version: Version) -> dict[str, object]:
 
 
 def _variable(v: StateVariable) -> dict[str, object]:
-    found: dict[str, object] = {"name": v.name, "dtype": v.dtype.value, "shape": list(v.shape)}
-    found |= {"flag": v.flag, "data": v.data}
-    return found if v.cache is None else found | {"cache": v.cache._asdict()}
+    entry: dict[str, object] = {"name": v.name, "dtype": v.dtype.value, "shape": list(v.shape)}
+    entry |= {"flag": v.flag, "data": v.data}
+    return entry if v.cache is None else entry | {"cache": v.cache._asdict()}
 
 
 def _symbol(symbol: Var) -> dict[str, object]:

@@ -73,7 +73,7 @@ def loader_files(path: Path) -> dict[Path, str]:
     here = Path(__file__).parent
     texts = {file: _without_comments((here / name).read_text(encoding="utf-8")) for file, name in files.items()}
     for file, text in texts.items():
-        texts[file] = re.sub(r'(?<="\./)model(-more)?\.mjs', lambda found: names[found[0]], text)
+        texts[file] = re.sub(r'(?<="\./)model(-more)?\.mjs', lambda match: names[match[0]], text)
     return texts | {path.with_suffix(_TYPES[path.suffix]): (here / "model.d.mts").read_text(encoding="utf-8")}
 
 

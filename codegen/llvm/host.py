@@ -36,5 +36,5 @@ def host() -> Host:
 
 def _caches() -> tuple[int, int, int]:
     """Return the bytes of the first core's data caches; defaults for those that the kernel does not report."""
-    found = {"L1": 32 << 10, "L2": 512 << 10, "L3": 4 << 20} | processor.caches()
-    return found["L1"], found["L2"], found["L3"]
+    sizes = {"L1": 32 << 10, "L2": 512 << 10, "L3": 4 << 20} | processor.caches()
+    return sizes["L1"], sizes["L2"], sizes["L3"]

@@ -81,13 +81,13 @@ class Levels:
         with (
             naming(path),
             tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder,
-            replacing(path) as made,
+            replacing(path) as temporary,
         ):
             page = self.platform.pages[self.machine.name]
             data = seal_section(self.tag), placeholder(), reserved(self._weights(), page)
-            link(self._objects(Path(folder), data), made, chosen, self.machine, self.platform)
-            append(made, abi.WEIGHTS_SECTION, page, self._parts())
-            seal(made)
+            link(self._objects(Path(folder), data), temporary, chosen, self.machine, self.platform)
+            append(temporary, abi.WEIGHTS_SECTION, page, self._parts())
+            seal(temporary)
 
     def write_object(self, path: Path, *, linker: Linker | None = None) -> None:
         """Write one relocatable object; unlike for a single level, PlatformError without a linker.
@@ -100,8 +100,8 @@ class Levels:
             merge(self._objects(Path(folder), (self._weights(),)), path, chosen)
 
     def _write_image(self, path: Path) -> None:
-        code = combine([(made, {}) for made in (*map(_hidden, self.built), _compiled(self))])
-        levels = (made.manifest_section(abi.LEVELS_SECTION) for made in self.built)
+        code = combine([(library, {}) for library in (*map(_hidden, self.built), _compiled(self))])
+        levels = (library.manifest_section(abi.LEVELS_SECTION) for library in self.built)
         sections = self._manifest(), seal_section(self.tag), *levels, self._weights()
         write_library(path, code, sections, self.platform, self.machine)
 
@@ -111,7 +111,7 @@ class Levels:
 
     def _weights(self) -> Data:
         """Return the section of the weights of all levels, with a symbol for each level."""
-        first, *others = (abi.WEIGHTS_PREFIX + made.tag for made in self.built)
+        first, *others = (abi.WEIGHTS_PREFIX + library.tag for library in self.built)
         return weights_section(first, max(1, self.built[0].constant_bytes), _constants(self.built), tuple(others))
 
     def _parts(self) -> Iterator[bytes | memoryview]:
@@ -153,15 +153,15 @@ def names_of(text: str) -> tuple[str, ...]:
 
 def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
     """Join the levels `names`, lowest first, into one model; they share the offsets of weights."""
-    if any(made.external is not None for made in built):
+    if any(library.external is not None for library in built):
         raise InternalError("target: levels have their weights in the library, got external ones")
-    digest = hashlib.sha256(":".join(str(made.manifest["hash"]) for made in built).encode()).hexdigest()
+    digest = hashlib.sha256(":".join(str(library.manifest["hash"]) for library in built).encode()).hexdigest()
     base = built[0]
     tag = f"{base.tag.rpartition('_')[0]}_{digest[:12]}"
     levels = [
-        {"target": name, "features": made.manifest["features"], "calls": len(_list(made.manifest["calls"]))}
-        | ({"tiles": True} if made.uses_tiles else {})
-        for name, made in zip(names, built, strict=True)
+        {"target": name, "features": library.manifest["features"], "calls": len(_list(library.manifest["calls"]))}
+        | ({"tiles": True} if library.uses_tiles else {})
+        for name, library in zip(names, built, strict=True)
     ]
     weights = WeightsInfo(base.constant_bytes, digest, weights_hash(_constants(built), base.constant_bytes))
     whole: Manifest = {"tag": tag, "hash": digest, "levels": levels, "embedded": weights._asdict()}
@@ -214,10 +214,10 @@ def dispatch_text(levels: Levels) -> str:
 
 def _mask(bits: Iterable[int]) -> int:
     """Return the signed number of 32 bits that has all of `bits`."""
-    found = 0
+    mask = 0
     for some in bits:
-        found |= some
-    return found if found < 1 << 31 else found - (1 << 32)
+        mask |= some
+    return mask if mask < 1 << 31 else mask - (1 << 32)
 
 
 def _dispatch(levels: Levels) -> Dispatch:
@@ -226,7 +226,7 @@ def _dispatch(levels: Levels) -> Dispatch:
 
 def _asks(levels: Levels, bits: Mapping[str, int]) -> bool:
     """True if a level needs one of the features in `bits`."""
-    return any(not bits.keys().isdisjoint(_features(made)) for made in levels.built)
+    return any(not bits.keys().isdisjoint(_features(library)) for library in levels.built)
 
 
 def _compiled(levels: Levels) -> bytes:

@@ -76,14 +76,14 @@ def with_halo_fills(stmts: Stmts, fills: tuple[HaloFill, ...]) -> Stmts:
                 added = tuple(p for fill in fills for p in _part(fill, var, extent))
                 if has_parallel(body):
                     added = (For(Var("once", 1), added, LoopKind.PARALLEL),)
-                made = For(var, (*added, *body), LoopKind.PARALLEL)
+                loop = For(var, (*added, *body), LoopKind.PARALLEL)
             case Let(name, value, body) if has_parallel(body):
-                made = Let(name, value, with_halo_fills(body, fills))
+                loop = Let(name, value, with_halo_fills(body, fills))
             case Alloc(buffer, body) if has_parallel(body):
-                made = Alloc(buffer, with_halo_fills(body, fills))
+                loop = Alloc(buffer, with_halo_fills(body, fills))
             case _:
                 continue
-        return (*stmts[:n], made, *stmts[n + 1 :])
+        return (*stmts[:n], loop, *stmts[n + 1 :])
     raise InternalError("fills: a parallel loop takes them, got none")
 
 

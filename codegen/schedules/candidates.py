@@ -27,8 +27,8 @@ def candidates(work: Definition | Group, target: Target, constants: frozenset[st
         return (first,)
     if not all(isinstance(a.extent, int) for a in (*work.axes, *work.reduction.axes)):
         return (first,)
-    found = dict.fromkeys([first, *(s for tiled in _tiled(work, first, target) for s in (tiled, *_swapped(tiled)))])
-    return tuple(s for s in found if s is first or _legal(work, s))
+    schedules = dict.fromkeys([first, *(s for tiled in _tiled(work, first, target) for s in (tiled, *_swapped(tiled)))])
+    return tuple(s for s in schedules if s is first or _legal(work, s))
 
 
 def _tiled(work: Definition, s: Schedule, target: Target) -> Iterator[Schedule]:

@@ -71,9 +71,9 @@ def _definition(request: Request) -> ScheduleChoice:
     if request.work.reduction is None:
         schedule, reasons = pointwise(request)
         return schedule, (lambda: f"{out}: no reduction", *reasons)
-    found, why = product(request)
-    if found is not None:
-        return found, why
+    choice, why = product(request)
+    if choice is not None:
+        return choice, why
     schedule, reasons = rows(request)
     return schedule, (*why, lambda: f"{out}: no output axis serves as lanes", *reasons)
 

@@ -45,8 +45,8 @@ def widest(d: Definition) -> DType:
 
 def texts(reasons: Reasons) -> tuple[str, ...]:
     """Return the texts of reasons; one that repeats the last one is left out."""
-    found: list[str] = []
+    lines: list[str] = []
     for reason in reasons:
-        if (text := reason()) not in found[-1:]:
-            found.append(text)
-    return tuple(found)
+        if (text := reason()) not in lines[-1:]:
+            lines.append(text)
+    return tuple(lines)

@@ -73,6 +73,6 @@ class Batch:
             ROWS: np.arange(len(lengths), dtype=np.int32),
         }
         given = {name: a for name, a in every.items() if name in self._names}
-        found = self._request.infer(given | self._adapter)[self._output]
+        logits = self._request.infer(given | self._adapter)[self._output]
         self._lengths, self._kept = [n + 1 for n in self._lengths], past + 1
-        return found[:, -1]
+        return logits[:, -1]

@@ -97,11 +97,11 @@ def exponentials(x: NDArray[np.float64]) -> NDArray[np.float64]:
     held = np.where(x >= LEAST_EXPONENT, x, LEAST_EXPONENT)
     twos = np.rint(held * LOG2_E)
     rest = (held - twos * LN2_HIGH) - twos * LN2_LOW
-    found = np.full_like(rest, EXP_TERMS[0])
+    sums = np.full_like(rest, EXP_TERMS[0])
     for term in EXP_TERMS[1:]:
-        found *= rest
-        found += term
-    return np.where(x >= LEAST_EXPONENT, np.ldexp(found, twos.astype(np.int32)), 0.0)
+        sums *= rest
+        sums += term
+    return np.where(x >= LEAST_EXPONENT, np.ldexp(sums, twos.astype(np.int32)), 0.0)
 
 
 def greatest(logits: Logits, count: int) -> NDArray[np.intp]:
@@ -109,5 +109,5 @@ def greatest(logits: Logits, count: int) -> NDArray[np.intp]:
     if not 0 < count < len(logits):
         return np.argsort(-logits, kind="stable")
     least = np.partition(logits, -count)[-count]
-    found = np.flatnonzero(logits >= least)
-    return found[np.argsort(-logits[found], kind="stable")[:count]]
+    indices = np.flatnonzero(logits >= least)
+    return indices[np.argsort(-logits[indices], kind="stable")[:count]]

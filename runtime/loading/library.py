@@ -307,8 +307,8 @@ def _read_manifest(stream: BinaryIO, name: str, kinds: Sequence[int] = (SHARED_O
     file = binary_file(stream, name)
     if file.kind not in kinds:
         objects = "an object to link; aot compile MODEL -o m.so makes a library"
-        found = objects if file.kind == RELOCATABLE else f"ELF type {file.kind}"
-        raise CorruptError(f"load: {name}: must be a shared object, got {found}")
+        kind = objects if file.kind == RELOCATABLE else f"ELF type {file.kind}"
+        raise CorruptError(f"load: {name}: must be a shared object, got {kind}")
     manifest = parse(file.section(MANIFEST_SECTION), name)
     if manifest.machine != file.machine:
         raise CorruptError(f"load: {name}: the manifest says machine {manifest.machine}, the file says {file.machine}")

@@ -127,13 +127,13 @@ class _Runner:
         start = Barrier(len(self.requests))
         before, begin = joules(), time.monotonic()
         if len(self.requests) == 1:
-            found = [self._repeat(0, seconds, start.wait)]
+            runs = [self._repeat(0, seconds, start.wait)]
         else:
             with ThreadPoolExecutor(len(self.requests)) as threads:
                 jobs = [threads.submit(self._repeat, n, seconds, start.wait) for n in range(len(self.requests))]
-                found = [job.result() for job in jobs]
+                runs = [job.result() for job in jobs]
         spent, after = time.monotonic() - begin, joules()
-        spans = tuple(span for part in found for span in part)
+        spans = tuple(span for part in runs for span in part)
         times = np.array([span.seconds for span in spans if span.call < 0])
         used = None if before is None or after is None or after < before else after - before  # the counter wraps
         return Load(len(self.requests), times, spent, used, spans if self.traced else ())

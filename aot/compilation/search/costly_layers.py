@@ -123,10 +123,10 @@ def samples_of(what: str, model: CompiledModel, data: Mapping[str, Array] | Arra
 
 def work_of(model: CompiledModel) -> dict[str, int]:
     """Return the arithmetic of the kernels of each layer, in FLOP; none for dynamic sizes."""
-    made: dict[str, int] = {}
+    operations: dict[str, int] = {}
     facts = cast("list[dict[str, object]]", model.manifest.json["calls"])
     for call, fact in zip(model.manifest.calls, facts, strict=True):
         work = fact.get("work")
         for layer in call.layers:
-            made[layer] = made.get(layer, 0) + (work if isinstance(work, int) else 0)
-    return {layer: max(n, 1) for layer, n in made.items()}
+            operations[layer] = operations.get(layer, 0) + (work if isinstance(work, int) else 0)
+    return {layer: max(n, 1) for layer, n in operations.items()}

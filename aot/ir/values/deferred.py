@@ -75,19 +75,19 @@ class Deferred:
     @property
     def is_in_rows(self) -> bool:
         """True if `rows` makes no others."""
-        found = self.op.rows(0, 1, *self.inputs) if isinstance(self.op, InRows) else None
-        if found is None:
+        rows = self.op.rows(0, 1, *self.inputs) if isinstance(self.op, InRows) else None
+        if rows is None:
             return False
-        taken = (x for x, part in zip(self.inputs, found[1], strict=True) if part is not None)
+        taken = (x for x, part in zip(self.inputs, rows[1], strict=True) if part is not None)
         return all(x.is_in_rows for x in taken if isinstance(x, Deferred))
 
     def rows(self, begin: int, end: int) -> Array:
         """Return elements `begin` to `end` of the first dimension."""
-        made = self._made() if self._made is not None else None
-        found = self.op.rows(begin, end, *self.inputs) if made is None and isinstance(self.op, InRows) else None
-        if found is None:
-            return (self.array() if made is None else made)[begin:end]
-        op, parts = found
+        values = self._made() if self._made is not None else None
+        computed = self.op.rows(begin, end, *self.inputs) if values is None and isinstance(self.op, InRows) else None
+        if computed is None:
+            return (self.array() if values is None else values)[begin:end]
+        op, parts = computed
         pairs = zip(self.inputs, parts, strict=True)
         given = [value_of(x) if part is None else rows_of(x, *part) for x, part in pairs]
         return self._computed(op, given).reshape(end - begin, *self.shape[1:])
@@ -95,10 +95,10 @@ class Deferred:
     def _computed(self, op: Op, given: Sequence[Array]) -> Array:
         operands = [Operand(TensorType(t.dtype, x.shape), x) for x, t in zip(given, self.types, strict=True)]
         with np.errstate(all="ignore"):
-            found = op.fold(*operands)
-        if found is None:
+            folded = op.fold(*operands)
+        if folded is None:
             raise InternalError(f"{op.type}: a deferred constant has no value")
-        return np.ascontiguousarray(found[0], numpy_dtype(self.type.dtype))
+        return np.ascontiguousarray(folded[0], numpy_dtype(self.type.dtype))
 
 
 @runtime_checkable

@@ -23,13 +23,13 @@ _DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # 
 
 def weight_bits(graph: Graph) -> int | None:
     """Return the fewest bits in which matrices of constants lie; None if all have more than 8, or are booleans."""
-    found: list[int] = []
+    widths: list[int] = []
     for node in graph.all_nodes():
         if node.constant_data is not None and node.out_ports() and node.out_port().destinations:
             kind = node.out_port().type
             if 0 < kind.dtype.bits <= WIDEST and kind.dtype is not DType.BOOL and len(kind.dims or ()) > 1:
-                found.append(_bits(node.constant_data, kind.dtype, min(found, default=WIDEST)))
-    return min(found, default=None)
+                widths.append(_bits(node.constant_data, kind.dtype, min(widths, default=WIDEST)))
+    return min(widths, default=None)
 
 
 def _bits(held: Array | Deferred, dtype: DType, known: int) -> int:

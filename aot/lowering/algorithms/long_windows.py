@@ -59,10 +59,10 @@ def split_places(e: Expr, splits: tuple[LongTaps, ...]) -> Expr:
 
 def split_weights(weights: Array, shape: tuple[int, ...]) -> Array:
     """Return weights in the shape that `split_load` reads, with zeros after the last taps."""
-    found, rest = weights, list(shape)
+    padded, rest = weights, list(shape)
     for axis, n in enumerate(weights.shape):
         if rest[0] != n:  # there are fewer parts than taps
             zeros = rest.pop(0) * rest[0] - n
-            found = np.pad(found, [(0, zeros if a == axis else 0) for a in range(found.ndim)])
+            padded = np.pad(padded, [(0, zeros if a == axis else 0) for a in range(padded.ndim)])
         rest.pop(0)
-    return found.reshape(shape)
+    return padded.reshape(shape)

@@ -30,14 +30,14 @@ from aot.lowering.ir.steps import Step, Steps
 def separate_functions(steps: Steps, context: Context) -> None:
     """Group sums along memory with the functions of their results; strides are final."""
     constants = steps.constants()
-    found: list[Step] = []
+    new_steps: list[Step] = []
     for step in steps.steps:
         if step.schedule is None and step.repeat is None:
             step.works = tuple(map(partial(_separated, target=context.target, constants=constants), step.works))
-            found += _in_two(step, context.target, constants)
+            new_steps += _in_two(step, context.target, constants)
         else:
-            found.append(step)
-    steps.steps = found
+            new_steps.append(step)
+    steps.steps = new_steps
 
 
 def _separated(work: Work, target: Target, constants: frozenset[str]) -> Work:

@@ -53,13 +53,13 @@ class _Shift:
 
 def unroll_recurrence(steps: Steps, context: Context) -> None:
     """Turn groups that carry values through time into repeated steps, where their weights are worth several threads."""
-    made: list[Step] = []
+    new_steps: list[Step] = []
     for step in steps.steps:
         if len(step.works) > 1 and step.schedule is None and any(isinstance(w, Group) for w in step.works):
-            made += [replace(step, works=(work,)) for work in step.works]
+            new_steps += [replace(step, works=(work,)) for work in step.works]
         else:
-            made.append(step)
-    steps.steps = made
+            new_steps.append(step)
+    steps.steps = new_steps
     for step in steps.steps:
         if len(step.works) == 1 and isinstance(step.works[0], Group):
             _spread(step, step.works[0], steps, context.target)
@@ -130,7 +130,7 @@ def _where_few(step: Step, apart: Group, steps: Steps) -> None:
     """Keep the control flow of a step for few sequences, whose number is dynamic; of many, threads take blocks."""
     other = Step((apart,), step.layers, step.kind)
     few = _is_at_most(apart.axes[0], COSTS.min_sequences - 1)
-    blocks = (replace(steps, steps=[made], inputs=[], outputs=[]) for made in (replace(step), other))
+    blocks = (replace(steps, steps=[branch], inputs=[], outputs=[]) for branch in (replace(step), other))
     step.control = BranchControl(few, *blocks)
 
 
@@ -235,7 +235,7 @@ def _for_step(d: Definition, t: Var, now: Expr, placed: Callable[[Buffer], Buffe
             return Load(placed(e.buffer), tuple(normal(rewrite(i, fixed), {}).expr() for i in e.index))
         return now if e == t else None
 
-    made = rewrite_work(d, change, placed)
-    assert isinstance(made, Definition)
+    rewritten = rewrite_work(d, change, placed)
+    assert isinstance(rewritten, Definition)
     index = tuple(normal(rewrite(i, fixed), {}).expr() for i in d.target)
-    return replace(made, axes=tuple(a for a in d.axes if a != t), index=index)
+    return replace(rewritten, axes=tuple(a for a in d.axes if a != t), index=index)

@@ -60,30 +60,30 @@ def _weights(form: WinogradForm, steps: Steps) -> Array | Deferred:
 
 def _tiled(step: Step, d: Definition, form: WinogradForm, tiling: Tiling, target: Target, steps: Steps) -> list[Step]:
     """Return the steps that make the outputs of one tiling."""
-    made = winograd(d, form, tiling, target, steps.sizes.of)
-    if made.weights.name not in steps.values:
+    planned = winograd(d, form, tiling, target, steps.sizes.of)
+    if planned.weights.name not in steps.values:
         data = _weights(form, steps)
         arrange = partial(transformed, form=form, tiling=tiling)
-        steps.values[made.weights.name] = Value(made.weights, MemoryRegion.CONSTANT, data=data, arrange=arrange)
-    one_picture = len(made.work.axes) == 1 and not varies(made.work.axes)
-    alone = made.blocks < COSTS.min_winograd_blocks and one_picture
-    return _apart(step, made, steps) if alone else [_whole(step, made)]
+        steps.values[planned.weights.name] = Value(planned.weights, MemoryRegion.CONSTANT, data=data, arrange=arrange)
+    one_picture = len(planned.work.axes) == 1 and not varies(planned.work.axes)
+    alone = planned.blocks < COSTS.min_winograd_blocks and one_picture
+    return _apart(step, planned, steps) if alone else [_whole(step, planned)]
 
 
-def _whole(step: Step, made: Winograd) -> Step:
-    return replace(step, works=(made.work,), schedule=made.schedule)
+def _whole(step: Step, planned: Winograd) -> Step:
+    return replace(step, works=(planned.work,), schedule=planned.schedule)
 
 
-def _apart(step: Step, made: Winograd, steps: Steps) -> list[Step]:
+def _apart(step: Step, planned: Winograd, steps: Steps) -> list[Step]:
     """Run transforms and products as separate kernels over all threads: there are too few blocks to share out."""
     moved: dict[str, Buffer] = {}
-    for temp in made.work.temps:
+    for temp in planned.work.temps:
         name = steps.unused(f"{step.writes()[0].name}.{temp.name}")
         shape = [n.extent if isinstance(n, Var) and n.extent is not None else n for n in temp.shape]
         moved[temp.name] = dense(name, *shape, dtype=temp.dtype)
         steps.values[name] = Value(moved[temp.name], MemoryRegion.ARENA)
-    works = [rewrite_work(w, move_loads(moved), lambda b: moved.get(b.name, b)) for w in made.work.members]
-    into, _, back = made.schedule.members
-    (ty,) = made.work.axes
+    works = [rewrite_work(w, move_loads(moved), lambda b: moved.get(b.name, b)) for w in planned.work.members]
+    into, _, back = planned.schedule.members
+    (ty,) = planned.work.axes
     plans = (replace(into, parallel=ty.name), None, replace(back, parallel=ty.name))
     return [replace(step, works=(w,), schedule=plan) for w, plan in zip(works, plans, strict=True)]

@@ -122,12 +122,14 @@ class WinogradForm:
         """Return the factor of transformed weights: 1 for floats; 0 if they are no whole numbers that fit i16."""
         if not self.is_whole:
             return 1
-        found = prod(map(whole_factor, tiling.kinds))
-        if not found:
+        product = prod(map(whole_factor, tiling.kinds))
+        if not product:
             return 0
         data, weights = (prod(each) for each in zip(*map(growth, tiling.kinds), strict=True))
-        fits = data * MAX_BYTE < LIMIT and weights * MAX_WEIGHT < LIMIT and (found & -found) * self.largest < 1 << 31
-        return found if fits else 0
+        fits = (
+            data * MAX_BYTE < LIMIT and weights * MAX_WEIGHT < LIMIT and (product & -product) * self.largest < 1 << 31
+        )
+        return product if fits else 0
 
     @property
     def terms(self) -> int:
@@ -324,17 +326,17 @@ def transformed(weights: NDArray[np.generic], form: WinogradForm, tiling: Tiling
     ic = prod(deep)
     plain = weights.transpose(*rest, *order).reshape(*taps, ic, oc)
     first, *second = map(weight_matrix, tiling.kinds)
-    made = np.empty((*(k.points for k in tiling.kinds), ic, oc), np.float32)
+    products = np.empty((*(k.points for k in tiling.kinds), ic, oc), np.float32)
     for start in range(0, ic, BLOCK):  # f64 takes twice the memory
         part = np.asarray(plain[..., start : start + BLOCK, :], np.float64)
         across = _product(first, part.reshape(taps[0], -1)).reshape(len(first), *taps[1:], -1)
         for matrix in second:
             across = _product(matrix, across)
-        made[..., start : start + BLOCK, :] = across.reshape(*made.shape[:-2], -1, oc)
-    found = np.moveaxis(made.reshape(tiling.points, *deep, oc), 0, len(form.groups))
+        products[..., start : start + BLOCK, :] = across.reshape(*products.shape[:-2], -1, oc)
+    ordered = np.moveaxis(products.reshape(tiling.points, *deep, oc), 0, len(form.groups))
     if form.is_whole:
-        return np.rint(found * np.float32(form.factor(tiling))).astype(np.int16)
-    return found if form.dtype is DType.F32 else found.astype(ml_dtypes.bfloat16)
+        return np.rint(ordered * np.float32(form.factor(tiling))).astype(np.int16)
+    return ordered if form.dtype is DType.F32 else ordered.astype(ml_dtypes.bfloat16)
 
 
 def _product(matrix: NDArray[np.float64], data: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -125,8 +125,8 @@ def weight_matrix(kind: Kind) -> NDArray[np.float64]:
 def growth(kind: Kind) -> tuple[int, int]:
     """Return the factors by which B may enlarge data, and `whole_factor` * G weights."""
     b = np.matmul(np.array(into(kind).combine), np.array(into(kind).split))
-    found = (np.abs(m).sum(axis=1).max() for m in (b, whole_factor(kind) * weight_matrix(kind)))
-    data, weights = (round(float(n)) for n in found)
+    factors = (np.abs(m).sum(axis=1).max() for m in (b, whole_factor(kind) * weight_matrix(kind)))
+    data, weights = (round(float(n)) for n in factors)
     return data, weights
 
 

@@ -279,20 +279,20 @@ class Definer:
         axes, index = indices(out.shape)
         # Operations choose the names of their reduction axes, so output axes have names here that no others have.
         own: dict[Expr, Var] = {a: replace(a, name=f"{a.name}{LOCAL}") for a in axes}
-        made = self.steps.sizes.type(node.out_port(0).type)
-        element = op.compute(made, *(x and self._equated(x, made) for x in self._inputs(node)))
+        dtype = self.steps.sizes.type(node.out_port(0).type)
+        element = op.compute(dtype, *(x and self._equated(x, dtype) for x in self._inputs(node)))
         value = rewrite(rewrite(element(*(rewrite(i, own) for i in index)), self._size), self._unclamped)
         d = tidy(Definition(out, tuple(own.values()), value, index), self.steps.values)
         return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
 
-    def _equated(self, x: Input, made: TensorType) -> Input:
+    def _equated(self, x: Input, output: TensorType) -> Input:
         """Return an input whose sizes are replaced by the result's sizes that a checked rule makes equal to them."""
         if x.type.is_static:
             return x
         alike = self.steps.sizes.alike
-        known = {e: m for m in reversed(made.shape) if isinstance(m, Expr) for e in alike(m)[1:]}
+        known = {e: m for m in reversed(output.shape) if isinstance(m, Expr) for e in alike(m)[1:]}
         written = self.steps.sizes.written_out
-        shape = (n if isinstance(n, int) or n in made.shape else known.get(written(n), n) for n in x.type.shape)
+        shape = (n if isinstance(n, int) or n in output.shape else known.get(written(n), n) for n in x.type.shape)
         return replace(x, type=TensorType(x.type.dtype, tuple(shape)))
 
     def _unclamped(self, e: Expr) -> Expr | None:

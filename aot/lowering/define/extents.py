@@ -30,13 +30,15 @@ def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Va
 
     ShapeError if one does so whatever the run-time sizes are.
     """
-    found: dict[tuple[Size, Size], SizeConstraint] = {}
+    constraints: dict[tuple[Size, Size], SizeConstraint] = {}
     for d in (d for w in works if isinstance(w, Definition | Group) for d in members(w)):
         if any(a.extent == 0 for a in d.axes):
             continue
         for index, dim in _indices(d.value, frozenset(i for i, _ in d.where)):
             if (wide := _stretched_to(index, sizes)) is not None:
-                found.setdefault((wide, dim), _one_or_equal(layer, sizes.written_out(wide), sizes.written_out(dim)))
+                constraints.setdefault(
+                    (wide, dim), _one_or_equal(layer, sizes.written_out(wide), sizes.written_out(dim))
+                )
                 continue
             least = _least_extent(index, dim, sizes, symbols)
             if least is None:
@@ -45,8 +47,8 @@ def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Va
             text = f"{layer}: a dimension of an input must be {dim_text(one)} at least, got {dim_text(other)}"
             if isinstance(least, int) and isinstance(dim, int):
                 raise ShapeError(text)
-            found.setdefault((least, dim), SizeConstraint(prim("max", one - other, 0), 0, text))
-    return list(found.values())
+            constraints.setdefault((least, dim), SizeConstraint(prim("max", one - other, 0), 0, text))
+    return list(constraints.values())
 
 
 def _stretched_to(index: Expr, sizes: Sizes) -> Size | None:
@@ -93,14 +95,14 @@ def _last_of_products(index: Expr, is_size: Callable[[Var], bool]) -> Expr | Non
     None for others.
     """
     total: Expr = Const(0)
-    found = normal(index, {})
-    for atom, c in found.terms.items():
+    affine = normal(index, {})
+    for atom, c in affine.terms.items():
         ends = [_end(part, is_size) for part in factors(atom)]
         known = [e for e in ends if e is not None]
         if c < 0 or len(known) < len(ends):
             return None
         total = total + as_expr(volume(known), DType.I64) * c
-    return total + found.const
+    return total + affine.const
 
 
 def _end(part: Expr, is_size: Callable[[Var], bool]) -> Expr | None:

@@ -37,10 +37,10 @@ def guarded(work: Work, unproven: Sequence[Obligation]) -> Work:
             members = tuple(guarded(m, unproven) for m in work.members)
             return replace(work, members=tuple(m for m in members if isinstance(m, Definition | Group)))
         case _:
-            made = rewrite_work(work, change) if loaded else work
-            assert isinstance(made, tuple)
-            stored = {(name, tuple(rewrite(i, change) for i in at)): found for (name, at), found in stored.items()}
-            return tuple(_tested(s, stored, change) for s in made) if stored else made
+            rewritten = rewrite_work(work, change) if loaded else work
+            assert isinstance(rewritten, tuple)
+            stored = {(name, tuple(rewrite(i, change) for i in at)): value for (name, at), value in stored.items()}
+            return tuple(_tested(s, stored, change) for s in rewritten) if stored else rewritten
 
 
 def _guard(loaded: Loaded, is_nest: bool, e: Expr) -> Expr | None:

@@ -117,8 +117,8 @@ class State:
 
     def _name_address(self, at: Size) -> Size:
         """Name an address as a size, so that kernels that write the variables of equal layers are equal."""
-        found = self.sizes.of(at)
-        return found if isinstance(found, int) else self.sizes.add(found, "at")
+        address = self.sizes.of(at)
+        return address if isinstance(address, int) else self.sizes.add(address, "at")
 
     def write(self, node: Node, places: Mapping[str, Size], source: Buffer, condition: Expr | None) -> tuple[Stmt, ...]:
         """Set a variable and its flag, where the condition holds."""

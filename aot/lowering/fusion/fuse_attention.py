@@ -197,8 +197,8 @@ def _temporary(b: Buffer, axes: tuple[Var, ...], columns: tuple[int, ...], space
 
 def _rows_of(b: Buffer, rows: Group) -> tuple[int, ...] | None:
     """Return the dimensions of `b` that the group's row axis indexes; None unless they are the same at every access."""
-    found = {tuple(k for k, i in enumerate(index) if rows.axes[0] in variables(i)) for index in _sites(b, rows)}
-    return found.pop() if len(found) == 1 else None
+    dimensions = {tuple(k for k, i in enumerate(index) if rows.axes[0] in variables(i)) for index in _sites(b, rows)}
+    return dimensions.pop() if len(dimensions) == 1 else None
 
 
 def _sites(b: Buffer, rows: Group) -> list[tuple[Expr, ...]]:

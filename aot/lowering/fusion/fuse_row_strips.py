@@ -172,8 +172,8 @@ def _size(b: Buffer, k: int) -> int:
 
 def _load(d: Definition, b: Buffer) -> Load | None:
     """Return the only load of the value; None if there are several."""
-    found = [x for x in loads(d.value, *d.target) if x.buffer.name == b.name]
-    return found[0] if len(found) == 1 else None
+    accesses = [x for x in loads(d.value, *d.target) if x.buffer.name == b.name]
+    return accesses[0] if len(accesses) == 1 else None
 
 
 def _axes(d: Definition, index: tuple[Expr, ...], dims: Sequence[int]) -> tuple[Var, ...] | None:

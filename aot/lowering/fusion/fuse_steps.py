@@ -196,10 +196,10 @@ class _Fuser:
         return sites == 1 and not reuses(d, produced.out.name)
 
     def _is_cheap(self, produced: Definition) -> bool:
-        found = self.cheap.get(id(produced))
-        if found is None or found[0] is not produced:
-            found = self.cheap[id(produced)] = produced, is_cheap(produced, self.steps)
-        return found[1]
+        entry = self.cheap.get(id(produced))
+        if entry is None or entry[0] is not produced:
+            entry = self.cheap[id(produced)] = produced, is_cheap(produced, self.steps)
+        return entry[1]
 
     def _append_epilogue(self, step: Step) -> bool:
         """Append `step` to a reduction whose only consumer it is and that it reads whole; True if there was one."""
@@ -330,14 +330,14 @@ def _inverse(d: Definition, load: Load) -> dict[Var, int] | None:
 
     None unless the load reads all of it in some order.
     """
-    found: dict[Var, int] = {}
+    inverse: dict[Var, int] = {}
     for k, (i, n) in enumerate(zip(load.index, load.buffer.shape, strict=True)):
         if i == Const(0) and n == 1:
             continue
-        if not isinstance(i, Var) or i in found or i not in d.axes or i.extent != n:
+        if not isinstance(i, Var) or i in inverse or i not in d.axes or i.extent != n:
             return None
-        found[i] = k
-    return found if set(found) == set(d.axes) else None
+        inverse[i] = k
+    return inverse if set(inverse) == set(d.axes) else None
 
 
 def _append(produced: Definition, d: Definition) -> Definition | None:

@@ -65,7 +65,7 @@ class _Clusters:
         self.made: list[_Cluster] = []
         self.of: dict[int, _Cluster] = {}  # id of a step -> its cluster
         order = Producers(steps)
-        self.producers = {name: made[-1] for name, made in order.of.items()}
+        self.producers = {name: writers[-1] for name, writers in order.of.items()}
         self.components = Components(steps.steps, order)
         self.parts = _counts(steps)
 
@@ -251,13 +251,13 @@ def _lanes_lie(d: Definition, constants: frozenset[str]) -> int | None:
     If neither factor is constant either axis would do, and behind a reshape none is known: then it is the last one,
     if that can be.
     """
-    found = lane_axes(d, constants)
-    lanes = [(packed, a) for packed, count, _, a in found if count >= COSTS.vector_extent]
+    lane_dims = lane_axes(d, constants)
+    lanes = [(packed, a) for packed, count, _, a in lane_dims if count >= COSTS.vector_extent]
     dims = [dim_of(d.target, a, d.axes) for _, a in lanes]
     if lanes and lanes[0][0]:
         return dims[0]
     last = len(d.target) - 1
-    return last if last in dims or (not found and d.target and isinstance(d.target[-1], Var)) else None
+    return last if last in dims or (not lane_dims and d.target and isinstance(d.target[-1], Var)) else None
 
 
 def _counts(steps: Steps) -> dict[str, int]:

@@ -53,8 +53,8 @@ def divides_axis(consumer: Definition, view: Definition) -> bool:
 def _through(body: list[Load], view: Definition) -> list[Load]:
     """Return the loads of the view's source that replace loads of the view in `body`."""
     change = substitution(view)
-    found = (change(x) for x in body if x.buffer.name == view.out.name)
-    return [x for e in found if e is not None for x in loads(e)]
+    changed = (change(x) for x in body if x.buffer.name == view.out.name)
+    return [x for e in changed if e is not None for x in loads(e)]
 
 
 def _has_uniform_strides(x: Load, axes: set[Var]) -> bool:

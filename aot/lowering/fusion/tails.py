@@ -23,8 +23,8 @@ def without_tails(
     members: tuple[Definition, ...], rows: tuple[Var, ...], own: frozenset[str]
 ) -> tuple[Definition, ...]:
     """Shorten the exponentials among the members of a group over `rows`; `own`: values without other consumers."""
-    made = _Members(members, rows, own)
-    shorter = tuple(map(made.shortened, members))
+    shortened = _Members(members, rows, own)
+    shorter = tuple(map(shortened.shortened, members))
     changed = {new.out.name: new for old, new in zip(members, shorter, strict=True) if new is not old}
     if not changed:
         return members

@@ -20,13 +20,13 @@ class Components:
     def __init__(self, steps: list[Step], producers: Producers) -> None:
         self.producers = producers
         above = {id(s): producers.producers(s) for s in steps}
-        found = ordered(steps, lambda s: above[id(s)])
-        self._of = {id(s): n for n, s in enumerate(found)}
-        self._members = [[s] for s in found]
-        self._needs = [{self._of[id(m)] for m in above[id(s)]} for s in found]
-        self._rank = [n * GAP for n in range(len(found))]
+        in_order = ordered(steps, lambda s: above[id(s)])
+        self._of = {id(s): n for n, s in enumerate(in_order)}
+        self._members = [[s] for s in in_order]
+        self._needs = [{self._of[id(m)] for m in above[id(s)]} for s in in_order]
+        self._rank = [n * GAP for n in range(len(in_order))]
         self._ranks = list(self._rank)  # of the components that are left, sorted
-        self._heir = list(range(len(found)))  # component that each one was merged into, or itself
+        self._heir = list(range(len(in_order)))  # component that each one was merged into, or itself
 
     def renew(self, step: Step) -> None:
         """Recompute the dependencies of a step whose works have changed."""
@@ -39,18 +39,18 @@ class Components:
         None if one of them depends on the earlier step: joining the two would make a cycle.
         """
         low, high = self._by_rank(one, other)
-        found: set[int] = set()
+        reached: set[int] = set()
         stack = [n for n in self._needed(high) if n != low]
         while stack:
             n = stack.pop()
-            if n in found or self._rank[n] < self._rank[low]:
+            if n in reached or self._rank[n] < self._rank[low]:
                 continue
             needed = self._needed(n)
             if low in needed:
                 return None
-            found.add(n)
+            reached.add(n)
             stack += needed
-        return sorted(found, key=lambda n: self._rank[n])
+        return sorted(reached, key=lambda n: self._rank[n])
 
     def merge(self, one: Step, other: Step) -> None:
         """Merge two components for which `between` is not None."""

@@ -126,13 +126,13 @@ class PartIndex:
 
 def _box(step: Step, name: str) -> list[tuple[float, float]]:
     """Return the least and the greatest index in each dimension that definitions write; empty if unknown."""
-    found: list[list[tuple[float, float]]] = []
+    ranges: list[list[tuple[float, float]]] = []
     for work in step.works:
         definitions = list(members(work))
         if not definitions:
             return []
-        found += [[bounds(normal(i, {})) for i in d.target] for d in definitions if d.out.name == name]
-    return [(min(low for low, _ in ends), max(high for _, high in ends)) for ends in zip(*found, strict=True)]
+        ranges += [[bounds(normal(i, {})) for i in d.target] for d in definitions if d.out.name == name]
+    return [(min(low for low, _ in ends), max(high for _, high in ends)) for ends in zip(*ranges, strict=True)]
 
 
 def overlaps(load: Load, producer: Step, is_symbol: IsSymbol) -> bool:

@@ -17,7 +17,7 @@ def halos_of(buffer: Buffer, elements: Size) -> list[tuple[int, int]] | None:
     """
     strides = [normal(as_expr(s, DType.I64), {}) for s in buffer.strides]
     left, around = (normal(as_expr(s, DType.I64), {}) for s in (buffer.origin, elements))
-    found = [(0, 0)] * len(strides)
+    halos = [(0, 0)] * len(strides)
     order = [k for k, n in enumerate(buffer.shape) if n != 1]
     for k in sorted(order, key=lambda k: -_number(strides[k])):
         stride = strides[k]
@@ -26,8 +26,8 @@ def halos_of(buffer: Buffer, elements: Size) -> list[tuple[int, int]] | None:
         if not 0 <= before <= room or bounds(rest.plus(stride.times(-room)))[0] < 0:
             return None
         left = left.plus(stride.times(-before))
-        found[k], around = (before, room - before), stride
-    return found if left.is_const and left.const == 0 else None
+        halos[k], around = (before, room - before), stride
+    return halos if left.is_const and left.const == 0 else None
 
 
 def _number(a: Affine) -> float:

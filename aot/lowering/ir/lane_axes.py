@@ -32,19 +32,19 @@ def lane_axes(d: Definition, constants: frozenset[str]) -> list[tuple[bool, int,
 @lru_cache(maxsize=1 << 15)  # layouts ask several times for the same definition
 def _lane_axes(d: Definition, constants: frozenset[str]) -> tuple[tuple[bool, int, int, Var], ...]:
     """`constants`: those that the definition reads."""
-    found: list[tuple[bool, int, int, Var]] = []
+    ranked: list[tuple[bool, int, int, Var]] = []
     for place, a in enumerate(d.axes):
         if dim_of(d.target, a, d.axes) is not None and _lanes_well(d, a, constants):
             packed = all(x.buffer.name in constants for x in memory_of(d) if a in variables(*x.index))
-            found.append((packed, min(typical(a.extent if a.extent is not None else 1), 16), place, a))
-    return tuple(sorted(found, key=lambda f: f[:3], reverse=True))
+            ranked.append((packed, min(typical(a.extent if a.extent is not None else 1), 16), place, a))
+    return tuple(sorted(ranked, key=lambda f: f[:3], reverse=True))
 
 
 def dim_of(index: tuple[Expr, ...], a: Var, beside: tuple[Var, ...] = ()) -> int | None:
     """Return the dimension in which `a` moves by one element; None for several, or with axes not in `beside`."""
-    found = [k for k, i in enumerate(index) if a in variables(i)]
-    terms = normal(index[found[0]], {}).terms if len(found) == 1 else {}
-    return found[0] if terms.get(a) == 1 and all(t == a or t in beside for t in terms) else None
+    dims = [k for k, i in enumerate(index) if a in variables(i)]
+    terms = normal(index[dims[0]], {}).terms if len(dims) == 1 else {}
+    return dims[0] if terms.get(a) == 1 and all(t == a or t in beside for t in terms) else None
 
 
 def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:

@@ -54,17 +54,17 @@ MINUS = -(1 << 62)  # a least value below it is none
 def prove(steps: Steps) -> list[Obligation | Least]:
     """Return the goals of all loads, stores and names of sizes in the steps, and whether each is proven."""
     prover = Prover(steps)
-    found = [*prover.block(Facts(steps.sizes.meaning, shortest=shortest))]
-    accesses = [o for o in found if isinstance(o, Obligation)]
+    left = [*prover.block(Facts(steps.sizes.meaning, shortest=shortest))]
+    accesses = [o for o in left if isinstance(o, Obligation)]
     works = [w for b in steps.blocks() for s in b.steps for w in s.works]
-    return [*prover.trusting(accesses, works), *(o for o in found if isinstance(o, Least))]
+    return [*prover.trusting(accesses, works), *(o for o in left if isinstance(o, Least))]
 
 
-def proof_text(found: Sequence[Obligation | Least]) -> str:
+def proof_text(obligations: Sequence[Obligation | Least]) -> str:
     """Return a line for each obligation, and their numbers by how they are proven."""
-    counts = Counter(o.proof for o in found)
+    counts = Counter(o.proof for o in obligations)
     total = ", ".join(f"{counts[p]} {p.value}" for p in Proof)
-    return "\n".join((*dict.fromkeys(map(str, found)), f"{len(found)} obligations: {total}")) + "\n"
+    return "\n".join((*dict.fromkeys(map(str, obligations)), f"{len(obligations)} obligations: {total}")) + "\n"
 
 
 class Prover:
@@ -369,8 +369,8 @@ class Prover:
 
     def _written_before(self, works: Iterable[Work]) -> set[str]:
         """Return the buffers that works write although a caller or an earlier inference has written them."""
-        found = (self.steps.values.get(b.name) for w in works for b in writes(w))
-        return {v.name for v in found if v is not None and v.region in (MemoryRegion.INPUT, MemoryRegion.STATE)}
+        written = (self.steps.values.get(b.name) for w in works for b in writes(w))
+        return {v.name for v in written if v is not None and v.region in (MemoryRegion.INPUT, MemoryRegion.STATE)}
 
     @property
     def _current_counters(self) -> Counters:

@@ -28,8 +28,8 @@ def after(index: Expr, extent: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> 
     if end is None:
         return None
     forms = [extent] if isinstance(extent, int) else sizes.alike(extent)
-    found = [_quotient_bound(_over_quotients(normal(sizes.written_out(end) - form, {}))) for form in forms]
-    return min((max(0, n + 1) for n in found if n is not None), default=None)
+    ends = [_quotient_bound(_over_quotients(normal(sizes.written_out(end) - form, {}))) for form in forms]
+    return min((max(0, n + 1) for n in ends if n is not None), default=None)
 
 
 def _loose(a: Affine) -> Affine:
@@ -50,9 +50,9 @@ def last(index: Expr, sizes: Sizes, symbols: tuple[Var, ...]) -> Expr | None:
 def _without_rests(a: Affine, top: bool) -> Affine:
     """Replace remainders in `a` by a bound: x - m * (x // m) is m - 1 at most, and at least 0."""
     while (
-        found := next((r for t, c in a.terms.items() if (r := _match_remainder(t, c)) is not None), None)
+        match := next((r for t, c in a.terms.items() if (r := _match_remainder(t, c)) is not None), None)
     ) is not None:
-        whole, x, m, times = found
+        whole, x, m, times = match
         end = normal(m - 1, {}).times(times) if top else Affine({})
         a = a.plus(Affine({whole: a.terms[whole]}), -1).plus(normal(x, {}).times(times), -1).plus(end)
     return a
@@ -126,10 +126,10 @@ def _quotient_bound(a: Affine) -> int | None:
     """Return an upper bound, by c * (x // m) <= c / g * (x // (m / g)) with g = gcd(c, m), for positive c."""
     while True:
         terms = ((t, c) for t, c in a.terms.items() if c > 0 and _divisor(t) > 1)
-        found = next(((t, c) for t, c in terms if gcd(c, _divisor(t)) > 1), None)
-        if found is None:
+        common = next(((t, c) for t, c in terms if gcd(c, _divisor(t)) > 1), None)
+        if common is None:
             break
-        term, c = found
+        term, c = common
         g, m = gcd(c, _divisor(term)), _divisor(term)
         assert isinstance(term, Prim)
         part = normal(term.args[0] // (m // g), {})

@@ -212,8 +212,8 @@ class Steps:
     def touched(self) -> list[str]:
         """Return the values that the steps touch outside of the blocks in them."""
         works = [w for s in self.steps for w in s.works]
-        found = dict.fromkeys(b.name for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
-        return [name for name in found if name in self.values]
+        buffers = dict.fromkeys(b.name for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
+        return [name for name in buffers if name in self.values]
 
     def unused(self, name: str) -> str:
         """Return this name, or a longer one that no value has.

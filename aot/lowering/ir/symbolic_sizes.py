@@ -177,10 +177,10 @@ class Sizes:
     def alike(self, size: Size) -> list[Expr]:
         """Return the size, and the sizes that rules equate it with, over the model's symbols."""
         waiting = [self.written_out(size)]
-        found = dict.fromkeys(waiting)
+        unique = dict.fromkeys(waiting)
         for form in waiting:
-            new = [other for other in self._alike.get(form, ()) if other not in found]
-            found |= dict.fromkeys(new)
+            new = [other for other in self._alike.get(form, ()) if other not in unique]
+            unique |= dict.fromkeys(new)
             waiting += new
         return waiting
 
@@ -191,10 +191,10 @@ class Sizes:
 
     def _spelled(self, size: Size) -> Expr:
         """Write a size over symbols and sizes without late symbols."""
-        found = as_expr(size, DType.I64)
-        while named := {v: self.meaning[v] for v in variables(found) if v in self.meaning and self.is_late(v)}:
-            found = rewrite(found, lambda e: named.get(e) if isinstance(e, Var) else None)
-        return normal(found, {}).expr()
+        expr = as_expr(size, DType.I64)
+        while named := {v: self.meaning[v] for v in variables(expr) if v in self.meaning and self.is_late(v)}:
+            expr = rewrite(expr, lambda e: named.get(e) if isinstance(e, Var) else None)
+        return normal(expr, {}).expr()
 
     def _bounds(self, symbol: Var) -> tuple[Expr | None, Expr | None]:
         low, high = _range(symbol)

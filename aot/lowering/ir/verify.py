@@ -124,9 +124,11 @@ def _free(work: Work) -> frozenset[Var]:
 
 def _work(work: Work, steps: Steps, written: set[str], where: str) -> None:
     alone = isinstance(work, Definition)
-    made = {b.name for b in writes(work)}  # members of a group, and statements, read the results of those before them
+    outputs = {
+        b.name for b in writes(work)
+    }  # members of a group, and statements, read the results of those before them
     for load in reads(work):
-        if alone or load.buffer.name not in made:
+        if alone or load.buffer.name not in outputs:
             _read(load, steps, written, where)
     for b in writes(work):
         value = steps.values.get(b.name)

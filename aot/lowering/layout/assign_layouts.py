@@ -142,16 +142,16 @@ def _uneven_axes(
     strides: tuple[Size, ...], size: int, index: tuple[Expr, ...], axes: tuple[Var, ...], rows: tuple[Var, ...]
 ) -> tuple[int, ...]:
     """Return, for each uneven axis of an access of elements of `size` bytes, the points for which it counts once."""
-    at, found = element_offset(strides, index), list[int]()
+    at, uneven = element_offset(strides, index), list[int]()
     for a in axes:
         step = coefficient(at, a)
         row = a in rows
         if step is None:
             inside = prod(typical(i.extent or 1) for i in axes if row and i not in rows)
-            found.append(max(1, inside))  # a dynamic size may be typically 0: a difference of sizes
+            uneven.append(max(1, inside))  # a dynamic size may be typically 0: a difference of sizes
         elif rows and not row and _collides(step.const * size, typical(a.extent or 1)):
-            found.append(1)
-    return tuple(found)
+            uneven.append(1)
+    return tuple(uneven)
 
 
 def _collides(step: int, count: int) -> bool:

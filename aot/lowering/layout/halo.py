@@ -128,9 +128,9 @@ def _padded(e: Expr) -> _Padded | None:
     fill: float | Expr | None = None
     while isinstance(e, Prim) and e.fn == "within":
         index, bound, inner, *other = e.args
-        found = other[0] if other else Const(0, e.dtype)
-        mine = float(found.value) if isinstance(found, Const) else found
-        if variables(found) or (fill is not None and fill != mine):
+        value = other[0] if other else Const(0, e.dtype)
+        mine = float(value.value) if isinstance(value, Const) else value
+        if variables(value) or (fill is not None and fill != mine):
             return None
         fill = mine
         asked.append((index, bound))

@@ -57,10 +57,10 @@ def _across(d: Definition, constants: frozenset[str]) -> set[str]:
     lane, count = lane_axis(d, constants), typical(points(d))
     if lane is None:
         return set()
-    found = [x for x in memory_of(d) if x.buffer.name not in constants and dim_of(x.index, lane) is not None]
+    strided = [x for x in memory_of(d) if x.buffer.name not in constants and dim_of(x.index, lane) is not None]
     return {
         x.buffer.name
-        for x in found
+        for x in strided
         if offset(x.buffer, x.index).terms.get(lane) != 1
         and count >= COSTS.copy_reads * prod(map(typical, x.buffer.shape))
     }

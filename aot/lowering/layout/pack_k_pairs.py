@@ -66,19 +66,19 @@ def pack_k_pairs(steps: Steps, context: Context) -> None:
     if not (target.abilities.sums_pairs or target.abilities.tiles):
         return
     constants, copies = steps.constants(), dict[Load, Load]()
-    found: list[Step] = []
+    new_steps: list[Step] = []
     for step in steps.steps:
         own = {b.name for b in step.writes()}
         read = [c for c in _read(step, target, constants) if c.load.buffer.name not in own | constants]
         for c in read:
             if c.load not in copies and c.are_many:
                 works, copies[c.load] = _in_words(c, steps)
-                found.append(Step(works, step.layers, "Transpose"))
+                new_steps.append(Step(works, step.layers, "Transpose"))
         step.works = tuple(map(_reading(copies), step.works))
-        found.append(_by_rows(step, [c for c in read if varies(c.rows)], steps))
+        new_steps.append(_by_rows(step, [c for c in read if varies(c.rows)], steps))
         for x in [x for x in copies if x.buffer.name in own]:
             del copies[x]  # written again: the words are of the value before
-    steps.steps = found
+    steps.steps = new_steps
 
 
 def _reading(copies: dict[Load, Load]) -> Callable[[Work], Work]:
@@ -105,12 +105,12 @@ def _columns(d: Definition, plan: Schedule, target: Target) -> Columns | None:
     if d.reduction is None or lane is None or plan.matrix is not None:
         return None
     if is_chain_sum(d.reduction):
-        found = _of_chains(d, lane) if target.abilities.tiles else None
+        columns = _of_chains(d, lane) if target.abilities.tiles else None
     else:
-        found = _of_dots(d, lane, plan.dots)
-    if found is None or loads(*found[0].index):
+        columns = _of_dots(d, lane, plan.dots)
+    if columns is None or loads(*columns[0].index):
         return None
-    load, k_axis, block = found
+    load, k_axis, block = columns
     axes = tuple(a for a in all_axes(d) if a in variables(*load.index))
     return Columns(load, axes, k_axis, lane, tuple(a for a in d.axes if a not in axes), block)
 

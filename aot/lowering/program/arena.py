@@ -161,10 +161,10 @@ class _Timeline:
 
     def alive(self, first: int, last: int) -> list[LiveRange]:
         """Return the values that are alive in one of the steps from `first` to `last`."""
-        found: dict[int, LiveRange] = {}
+        live: dict[int, LiveRange] = {}
         for node, covered in self._nodes(first, last):
-            found |= {id(x): x for x in (self.inside if covered else self.whole).get(node, ())}
-        return list(found.values())
+            live |= {id(x): x for x in (self.inside if covered else self.whole).get(node, ())}
+        return list(live.values())
 
     def _nodes(self, first: int, last: int) -> Iterator[tuple[int, bool]]:
         """Yield the nodes that share steps with a range, and True for those that lie inside it."""

@@ -182,11 +182,11 @@ class ProgramBuilder:
 
     def _in_floats(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Return the layers of all blocks whose products stay f32, by the reason."""
-        found: dict[str, dict[str, None]] = {}
+        buffers: dict[str, dict[str, None]] = {}
         for block in self.steps.blocks():
             for why, layers in block.in_floats.items():
-                found.setdefault(why, {}).update(dict.fromkeys(layers))
-        return tuple((why, tuple(layers)) for why, layers in found.items())
+                buffers.setdefault(why, {}).update(dict.fromkeys(layers))
+        return tuple((why, tuple(layers)) for why, layers in buffers.items())
 
     def _late(self) -> tuple[DataDependentSize, ...]:
         """Return the symbols that the program sets, with the capacities that memory is laid out for."""
@@ -220,9 +220,9 @@ class ProgramBuilder:
                 self.flow.cycle(step, step.control, lambda block: self._block(block, arena))
             case None if step.works:
                 parts = _kernel_works(step.works)
-                made = [self._call(step, part, arena, step.schedule if part is parts[-1] else None) for part in parts]
+                calls = [self._call(step, part, arena, step.schedule if part is parts[-1] else None) for part in parts]
                 if step.repeat is not None:
-                    self._repeat(made, step.repeat)
+                    self._repeat(calls, step.repeat)
             case None:
                 pass
 
@@ -266,10 +266,10 @@ class ProgramBuilder:
         buffer = dense(f"{node.name}.default", *data.shape, dtype=type_.dtype)
         return self.constants.add(Value(buffer, MemoryRegion.CONSTANT, data=data), None)
 
-    def _repeat(self, made: list[tuple[Call, tuple[str, ...]]], repeat: Repeat) -> None:
+    def _repeat(self, calls: list[tuple[Call, tuple[str, ...]]], repeat: Repeat) -> None:
         """Repeat the calls on the elements that follow in their buffers."""
         for n in range(1, repeat.count):
-            for call, names in made:
+            for call, names in calls:
                 sizes = (self.steps.values[name].buffer.dtype.stored_bytes for name in names)
                 moves = (repeat.shifts.get(name, 0) * n * size for name, size in zip(names, sizes, strict=True))
                 args = tuple(replace(a, offset=a.offset + m) for a, m in zip(call.args, moves, strict=True))

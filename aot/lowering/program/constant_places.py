@@ -38,10 +38,10 @@ class Weights:
         """Return the block at its offset, or one of the same bytes."""
         if not self.several:
             return self._append(block)
-        made = hashlib.sha256()
+        sha = hashlib.sha256()
         for piece in block.pieces():
-            made.update(piece.data)
-        digest = made.digest()
+            sha.update(piece.data)
+        digest = sha.digest()
         if digest not in self._known:
             self._known[digest] = self._append(block)
         return self._known[digest]
@@ -92,10 +92,10 @@ def _pieces(value: Value, plan: Pack | None) -> list[Callable[[], Array]]:
 def _piece(value: Value, plan: Pack | None, begin: int, end: int) -> Array:
     data, stored = value.data, numpy_dtype(value.buffer.dtype)
     assert data is not None
-    made = rows_of(data, begin, end) if data.shape else value_of(data)
-    made = made if value.arrange is None else value.arrange(made)
-    made = made.astype(stored, copy=False)
-    packed = made if plan is None else pack_array(made, plan)
+    rows = rows_of(data, begin, end) if data.shape else value_of(data)
+    rows = rows if value.arrange is None else value.arrange(rows)
+    rows = rows.astype(stored, copy=False)
+    packed = rows if plan is None else pack_array(rows, plan)
     release(data)
     return packed
 

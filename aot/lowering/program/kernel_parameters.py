@@ -46,8 +46,8 @@ def separated(
     def split(work: Work, schedule: Schedule) -> tuple[Work, Schedule]:
         if isinstance(work, Group):
             pairs = [split(m, s) for m, s in zip(work.members, schedule.members, strict=True)]
-            made = tuple(m for m, _ in pairs if isinstance(m, Definition | Group))
-            return replace(work, members=made), replace(schedule, members=tuple(s for _, s in pairs))
+            inner = tuple(m for m, _ in pairs if isinstance(m, Definition | Group))
+            return replace(work, members=inner), replace(schedule, members=tuple(s for _, s in pairs))
         plans = {p.operand: p for p in schedule.pack}
         read = {x.buffer for x in reads(work) if x.buffer.name in constants}
         ordered = sorted(read, key=lambda b: b.name)
@@ -94,8 +94,8 @@ def canonical(works: tuple[Work, ...], steps: Steps, *, number_temps: bool) -> t
         roles[b.name] = f"{letter}{counts[letter]}"
         counts[letter] += 1
         renamed[b.name] = replace(b, name=roles[b.name])
-    made = tuple(rewrite_work(w, move_loads(renamed), lambda b: renamed.get(b.name, b)) for w in works)
-    return tuple(map(_plain_temps, made)) if number_temps else made, roles
+    renamed_works = tuple(rewrite_work(w, move_loads(renamed), lambda b: renamed.get(b.name, b)) for w in works)
+    return tuple(map(_plain_temps, renamed_works)) if number_temps else renamed_works, roles
 
 
 def at_origins(
@@ -115,10 +115,10 @@ def at_origins(
             return Load(parts[e.buffer].buffer, parts[e.buffer].index(tuple(rewrite(i, moved) for i in e.index)))
         return None
 
-    made = tuple(_moved(w, parts) for w in works)
+    works_at = tuple(_moved(w, parts) for w in works)
     if not inputs.isdisjoint(b.name for b in parts):
-        made = tuple(rewrite_work(w, moved) for w in made)
-    return made, {b.name: part.elements for b, part in parts.items()}
+        works_at = tuple(rewrite_work(w, moved) for w in works_at)
+    return works_at, {b.name: part.elements for b, part in parts.items()}
 
 
 def reads_later_part(works: tuple[Work, ...]) -> bool:
@@ -214,8 +214,8 @@ def _temps(g: Group) -> list[Buffer]:
 
 def parameters(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
     """Return the buffers that a kernel of these works gets: inputs, constants, outputs."""
-    found = dict.fromkeys(b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
-    given = (b for b in found if b.space is Space.ARG)
+    buffers = dict.fromkeys(b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
+    given = (b for b in buffers if b.space is Space.ARG)
     return tuple(sorted(given, key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
 
 

@@ -18,11 +18,11 @@ from aot.codegen.ir.traverse import Work, members, reads
 
 def gathered_rows(work: Work) -> set[str]:
     """Return the buffers of which a definition gathers rows, and reads nothing else."""
-    found, others = set[str](), set[str]()
+    gathered, others = set[str](), set[str]()
     for d in members(work):
         for x in reads(d):
-            (found if x.index and loads(x.index[0]) else others).add(x.buffer.name)
-    return found - others
+            (gathered if x.index and loads(x.index[0]) else others).add(x.buffer.name)
+    return gathered - others
 
 
 def with_tables(work: Definition | Group, schedule: Schedule, tables: Mapping[str, Pack]) -> Schedule:

@@ -133,11 +133,11 @@ def compress_constants(steps: Steps, context: Context) -> None:
         often = uses.get(name, 0)
         if name in fixed or not (often <= COSTS.memory_bound_loads or (context.small_weights and often < np.inf)):
             continue
-        found = _compressed(steps, value, along.get(name, set()))
+        constant = _compressed(steps, value, along.get(name, set()))
         if value.data is not None:
             release(value.data)
-        if found is not None:
-            compressed[name] = found
+        if constant is not None:
+            compressed[name] = constant
     if not compressed:
         return
 

@@ -89,8 +89,8 @@ class Seen:
 
 def _as_read(numbers: Array | Deferred, dtype: DType) -> Seen:
     """Return integers as they lie in memory."""
-    made = Seen(numbers, dtype, numbers.shape, tuple(prod(numbers.shape[k + 1 :]) for k in range(len(numbers.shape))))
-    return replace(made, strides=numbers.strides) if isinstance(numbers, np.ndarray) and made.is_as_read else made
+    seen = Seen(numbers, dtype, numbers.shape, tuple(prod(numbers.shape[k + 1 :]) for k in range(len(numbers.shape))))
+    return replace(seen, strides=numbers.strides) if isinstance(numbers, np.ndarray) and seen.is_as_read else seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,21 +133,21 @@ class Scaled:
 
     def transposed(self, order: tuple[int, ...]) -> Scaled:
         shape, strides = (tuple(sizes[i] for i in order) for sizes in (self.seen.shape, self.seen.strides))
-        made = replace(self.seen, shape=shape, strides=strides)
+        seen = replace(self.seen, shape=shape, strides=strides)
         zeros, scales = (value_of(a).transpose(order) for a in (self.zeros, self.scales))
-        return Scaled(made, zeros, scales, self.codes)
+        return Scaled(seen, zeros, scales, self.codes)
 
     def with_ones(self, shape: tuple[int, ...]) -> Scaled:
         """Return the same in `shape`, which has other dimensions of 1."""
         kept = [k for k, n in enumerate(self.shape) if n != 1]
 
         def with_ones(sizes: tuple[int, ...]) -> tuple[int, ...]:
-            found = iter([sizes[k] for k in kept])
-            return tuple(1 if n == 1 else next(found) for n in shape)
+            left = iter([sizes[k] for k in kept])
+            return tuple(1 if n == 1 else next(left) for n in shape)
 
-        made = replace(self.seen, shape=shape, strides=with_ones(self.seen.strides))
+        seen = replace(self.seen, shape=shape, strides=with_ones(self.seen.strides))
         zeros, scales = (value_of(a).reshape(with_ones(a.shape)) for a in (self.zeros, self.scales))
-        return Scaled(made, zeros, scales, self.codes)
+        return Scaled(seen, zeros, scales, self.codes)
 
     def with_whole_zeros(self) -> Scaled | None:
         """Return the same with zero points that are integers; None if they are none, or are far from the numbers."""
@@ -171,8 +171,8 @@ def scaled(constant: Deferred, shape: tuple[int, ...], whole: bool = True) -> Sc
     match constant.op:
         case Reshape() if isinstance(first, Deferred):
             if shape == constant.shape != first.shape and _without_ones(first.shape) == _without_ones(shape):
-                found = scaled(first, first.shape, whole)
-                return None if found is None else found.with_ones(shape)
+                match = scaled(first, first.shape, whole)
+                return None if match is None else match.with_ones(shape)
             return scaled(first, shape, whole)
         case Transpose() if isinstance(first, Deferred):
             return _transposed(constant, first, shape, whole)
@@ -189,22 +189,22 @@ def _transposed(constant: Deferred, source: Deferred, shape: tuple[int, ...], wh
         return None
     order = _order(constant)
     back = [order.index(k) for k in range(len(order))]
-    found = scaled(source, tuple(shape[i] for k in back for i in parts[k]), whole)
+    match = scaled(source, tuple(shape[i] for k in back for i in parts[k]), whole)
     places = [i for k in back for i in parts[k]]
-    return None if found is None else found.transposed(tuple(places.index(i) for i in range(len(shape))))
+    return None if match is None else match.transposed(tuple(places.index(i) for i in range(len(shape))))
 
 
 def _divided(shape: tuple[int, ...], parts: tuple[int, ...]) -> list[list[int]] | None:
     """Return which dimensions of `parts` make up each one of `shape`; None if some belong to several."""
-    found, left = list[list[int]](), list(range(len(parts)))
+    groups, left = list[list[int]](), list(range(len(parts)))
     for n in shape:
         own = list[int]()
         while left and (not own or prod(parts[i] for i in own) < n):
             own.append(left.pop(0))
         if prod(parts[i] for i in own) != n:
             return None
-        found.append(own)
-    return None if left else found
+        groups.append(own)
+    return None if left else groups
 
 
 def _converted(constant: Deferred) -> Deferred:
@@ -258,8 +258,8 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
         if not ((factors >= LEAST) & (factors <= MOST)).all():
             return None
     codes = dtype if dtype in LEVELS else None
-    found = Scaled(_as_read(given, dtype), points, factors, codes, (zeros, scales), held)
-    return found.with_whole_zeros() if whole else found
+    constant = Scaled(_as_read(given, dtype), points, factors, codes, (zeros, scales), held)
+    return constant.with_whole_zeros() if whole else constant
 
 
 def _limits(constant: Array | Deferred) -> tuple[int, int] | None:

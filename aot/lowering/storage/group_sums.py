@@ -93,13 +93,13 @@ class Joined(Op):
             return _quarters(numbers.reshape(-1).view(np.uint64)).view(dtype).reshape(shape)
         words = numbers.reshape(-1).view(f"<u{self.together}").reshape(-1, self.fields)
         each = 8 // self.bits  # fields of a byte
-        found = np.empty((len(words), self.together, self.fields // each), np.uint8)
+        fields = np.empty((len(words), self.together, self.fields // each), np.uint8)
         for n in range(self.fields // each):
             joined = words[:, n * each].copy()
             for k in range(1, each):
                 joined |= words[:, n * each + k] << joined.dtype.type(k * self.bits)
-            found[:, :, n] = joined.view(np.uint8).reshape(-1, self.together)
-        return found.view(dtype).reshape(shape)
+            fields[:, :, n] = joined.view(np.uint8).reshape(-1, self.together)
+        return fields.view(dtype).reshape(shape)
 
     def rows(self, begin: int, end: int, given: Array | Deferred) -> tuple[Op, Rows] | None:
         """Return the same for some rows, where these are rows of the numbers, too."""
@@ -116,13 +116,13 @@ class JoinedHalves(Op):
         """Return the elements, as `Joined` makes them of single numbers."""
         rows, runs, size = given.shape
         words = given.reshape(-1, size).view(np.uint64)
-        found = np.empty((len(words), 2, size // 8), np.uint32)
+        fields = np.empty((len(words), 2, size // 8), np.uint32)
         each = WORDS * 8 // size
         for n in range(0, len(words), each):
             joined = _sixteens(words[n : n + each]).view(np.uint32)
             for k in range(2 * size // 8):
-                found[n : n + each, k % 2, k // 2] = joined[:, k]
-        return found.view(np.uint16).reshape(rows, 2 * runs * size // self.length, self.length // 8, 2)
+                fields[n : n + each, k % 2, k // 2] = joined[:, k]
+        return fields.view(np.uint16).reshape(rows, 2 * runs * size // self.length, self.length // 8, 2)
 
     def rows(self, begin: int, end: int, given: Array | Deferred) -> tuple[Op, Rows]:
         """Return the same for some rows."""
@@ -246,12 +246,12 @@ class GroupWeights:
         joined = Joined(self.place, self.length, self.fields, self.together, self.bits)
         if not isinstance(numbers, Deferred):
             return joined.reference(numbers)
-        made = TensorType(joined.dtype, joined.shape_of(numbers.shape))
+        numbers_type = TensorType(joined.dtype, joined.shape_of(numbers.shape))
         in_rows = (self.bits, self.fields, self.together) == (4, 4, 2) and self.place == len(numbers.shape) - 1 == 1
         halves = in_halves(numbers) if in_rows else None
         if halves is not None:
-            return Deferred(JoinedHalves(self.length), (halves,), (halves.type,), made)
-        return Deferred(joined, (numbers,), (numbers.type,), made)
+            return Deferred(JoinedHalves(self.length), (halves,), (halves.type,), numbers_type)
+        return Deferred(joined, (numbers,), (numbers.type,), numbers_type)
 
     def _zeros(self) -> Buffer | float:
         """Return zero points of the factors: one that is the same everywhere, or a constant."""

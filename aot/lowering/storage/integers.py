@@ -179,8 +179,8 @@ def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None
         factors = _largest_factors(some, largest, most)
         if not (factors >= SMALLEST).all():
             return None
-        found.append(factors)
-    return np.concatenate(found).astype(np.float32) if found else np.empty(0, np.float32)
+        candidates.append(factors)
+    return np.concatenate(candidates).astype(np.float32) if candidates else np.empty(0, np.float32)
 
 
 def _largest_factors(rows: NDArray[np.float32], largest: Factors, most: int) -> Factors:
@@ -234,8 +234,8 @@ def sums_over(
     for place, n in zip(places, numbers.shape, strict=True):
         if place is None or np.min(place) < 0 or np.max(place) >= n:
             return None
-    found = np.broadcast_to(numbers[tuple(p for p in places if p is not None)], extents)
-    return found.sum(tuple(range(len(outer), len(axes))), np.int32)
+    spread = np.broadcast_to(numbers[tuple(p for p in places if p is not None)], extents)
+    return spread.sum(tuple(range(len(outer), len(axes))), np.int32)
 
 
 def _evaluated(e: Expr, values: Mapping[Var, NDArray[np.int64]]) -> NDArray[np.int64] | None:

@@ -47,11 +47,11 @@ def narrow_constants(steps: Steps, context: Context) -> None:
         kinds = {DType.F16: few or target.converts_half_aside, DType.BF16: few or context.weights == ROUNDED_TO_BF16}
         dtype = smallest(value, [t for t, pays in kinds.items() if pays]) if name not in fixed else None
         if dtype is not None:
-            made[name] = replace(value, buffer=replace(value.buffer, dtype=dtype))
-    if not made:
+            narrowed[name] = replace(value, buffer=replace(value.buffer, dtype=dtype))
+    if not narrowed:
         return
-    steps.values.update(made)
-    change = move_loads({name: v.buffer for name, v in made.items()})
+    steps.values.update(narrowed)
+    change = move_loads({name: v.buffer for name, v in narrowed.items()})
     for block in steps.blocks():
         for step in block.steps:
             step.works = tuple(rewrite_work(w, change) for w in step.works)

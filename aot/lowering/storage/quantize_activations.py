@@ -199,13 +199,13 @@ class _Rounded:
         sums = tuple(k for k, i in enumerate(w.index) if i in r.axes)
         if not isinstance(data, Deferred):
             return data is not None and data.size < LEAST_ELEMENTS and whole_numbers(data, sums, 255) is not None
-        found = scaled(data, data.shape)
-        if found is None or not found.is_shared(sums):
+        weights = scaled(data, data.shape)
+        if weights is None or not weights.is_shared(sums):
             return False
         pairs = len(sums) == 1 and data.shape[sums[0]] % LENGTHS[-1] == 0
         if not pairs:
             return True
-        return found.seen.dtype is not DType.U4 and int(found.numbers.max()) - int(found.numbers.min()) > NIBBLE
+        return weights.seen.dtype is not DType.U4 and int(weights.numbers.max()) - int(weights.numbers.min()) > NIBBLE
 
     def _in_steps(self, x: Load, w: Load, d: Definition, r: Reduce, step: Step, before: list[Step]) -> Reduce:
         """Return the product of rounded data and weights that have a scale for each output."""

@@ -35,8 +35,8 @@ class Quantized:
     def of(self, byte: Expr) -> Expr:
         """Return the number as an expression of the byte in memory."""
         whole = cast(byte, DType.I32)
-        found = cast(whole if self.zero == NONE else whole - self.zero, self.dtype)
-        return found if self.scale is None else found * self.scale
+        number = cast(whole if self.zero == NONE else whole - self.zero, self.dtype)
+        return number if self.scale is None else number * self.scale
 
     @property
     def unsigned(self) -> Quantized:

@@ -71,17 +71,17 @@ def _form(shape: tuple[int, ...], sums: tuple[int, ...], size: int) -> _Form:
 def _of_file(data: Deferred, forms: list[_Form]) -> Parts | None:
     """Return parts as the file of a constant has them; None where it has others."""
     for form in forms:
-        found = scaled(data, form.split, whole=False)
-        if found is None or not found.is_shared(form.inner):
+        weights = scaled(data, form.split, whole=False)
+        if weights is None or not weights.is_shared(form.inner):
             continue
-        if not found.has_whole_zeros:
-            return form.as_given(found)
-        whole = found.with_whole_zeros()
+        if not weights.has_whole_zeros:
+            return form.as_given(weights)
+        whole = weights.with_whole_zeros()
         if whole is not None and form.pairs and whole.seen.dtype is DType.U4:
             return form.as_given(whole)
         if whole is not None and whole.seen.limits is not None:
             return form.as_limited(whole, *whole.seen.limits)
-        read = value_of(found.seen.origin)  # held while its numbers are looked at
+        read = value_of(weights.seen.origin)  # held while its numbers are looked at
         fewer = None if whole is None else reduced(whole, form.inner, SPAN)
         parts = None if fewer is None else form.of_file(fewer)
         del read
@@ -110,10 +110,10 @@ class _Form:
 
     def is_of_file(self, data: Array | Deferred) -> bool:
         """True if the file of a constant splits it so, or has zero points that are no whole numbers."""
-        found = scaled(data, self.split, whole=False) if isinstance(data, Deferred) else None
-        if found is None or not found.has_whole_zeros:
-            return found is not None
-        return found.is_shared(self.inner) and found.with_whole_zeros() is not None
+        weights = scaled(data, self.split, whole=False) if isinstance(data, Deferred) else None
+        if weights is None or not weights.has_whole_zeros:
+            return weights is not None
+        return weights.is_shared(self.inner) and weights.with_whole_zeros() is not None
 
     def of_whole(self, whole: NDArray[np.int16], factors: NDArray[np.float32]) -> Parts | None:
         """Return parts of whole numbers, with zero points by which they fit their bits."""
@@ -124,42 +124,42 @@ class _Form:
         numbers = (whole + zeros).astype(np.uint8 if small else np.int8).reshape(self.shape)
         return self._parts(numbers, zeros, factors, small)
 
-    def of_file(self, found: Reduced) -> Parts | None:
+    def of_file(self, whole: Reduced) -> Parts | None:
         """Return parts of whole numbers that a file has."""
-        if (found.high - found.low > SPAN).any():
+        if (whole.high - whole.low > SPAN).any():
             return None
-        zeros, small = self._zeros(found.low, found.high)
-        if found.is_plain:
-            numbers = self._shifted(found.parts.seen, zeros - value_of(found.parts.zeros), small)
+        zeros, small = self._zeros(whole.low, whole.high)
+        if whole.is_plain:
+            numbers = self._shifted(whole.parts.seen, zeros - value_of(whole.parts.zeros), small)
         else:
-            numbers = found.plus(zeros, np.uint8 if small else np.int8).reshape(self.shape)
-        return self._parts(numbers, zeros, found.factors, small)
+            numbers = whole.plus(zeros, np.uint8 if small else np.int8).reshape(self.shape)
+        return self._parts(numbers, zeros, whole.factors, small)
 
-    def as_limited(self, found: Scaled, least: int, greatest: int) -> Parts:
+    def as_limited(self, weights: Scaled, least: int, greatest: int) -> Parts:
         """Return parts of whole numbers that the format of a file bounds; none is looked at."""
-        given = value_of(found.zeros).astype(np.int16, copy=False)
+        given = value_of(weights.zeros).astype(np.int16, copy=False)
         zeros, small = self._zeros(least - given, greatest - given)
-        numbers = self._shifted(found.seen, zeros - given, small)
-        kept = self._shared(found.shape)
-        factors = self._kept(found.scales, found.deferred[1] if found.deferred else None, 0, kept)
+        numbers = self._shifted(weights.seen, zeros - given, small)
+        kept = self._shared(weights.shape)
+        factors = self._kept(weights.scales, weights.deferred[1] if weights.deferred else None, 0, kept)
         return Parts(numbers, self._kept(zeros, None, 0, kept), factors, self.size, 4 if small else 8, whole=True)
 
     def _shared(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return a shape with 1 along the dimensions of a part."""
         return tuple(1 if k in self.inner else n for k, n in enumerate(shape))
 
-    def as_given(self, found: Scaled) -> Parts:
+    def as_given(self, weights: Scaled) -> Parts:
         """Return parts of the numbers of a file that are left as they are, but for their signs."""
-        limits = (0, NIBBLE) if found.seen.dtype is DType.U4 else found.seen.limits
-        low, high = limits or (int(found.numbers.min()), int(found.numbers.max()))
+        limits = (0, NIBBLE) if weights.seen.dtype is DType.U4 else weights.seen.limits
+        low, high = limits or (int(weights.numbers.min()), int(weights.numbers.max()))
         small = self.pairs and low >= 0 and high <= NIBBLE
         shift = 128 if not small and high > 127 else 0
-        kept = self._shared(found.shape)
-        numbers = self._shifted(found.seen, np.full((1,) * len(kept), -shift), small)
-        pairs = zip((found.zeros, found.scales), found.deferred or (None, None), (shift, 0), strict=True)
+        kept = self._shared(weights.shape)
+        numbers = self._shifted(weights.seen, np.full((1,) * len(kept), -shift), small)
+        pairs = zip((weights.zeros, weights.scales), weights.deferred or (None, None), (shift, 0), strict=True)
         zeros, factors = (self._kept(values, file, less, kept) for values, file, less in pairs)
-        whole = found.has_whole_zeros
-        return Parts(numbers, zeros, factors, self.size, 4 if small else 8, whole, found.codes, found.held)
+        whole = weights.has_whole_zeros
+        return Parts(numbers, zeros, factors, self.size, 4 if small else 8, whole, weights.codes, weights.held)
 
     def _kept(
         self, values: Array | Deferred, file: Array | Deferred | None, less: int, kept: tuple[int, ...]

@@ -59,19 +59,19 @@ def shorten_levels(steps: Steps, _context: Context) -> None:
 
 def _level(e: Expr) -> Expr | None:
     """Return a level of functions of few digits; None for other expressions."""
-    found = clamp_of(e) if is_byte(e.dtype) else None
-    rounded = rounded_of(found[0]) if found is not None else None
-    if found is None or rounded is None:
+    clamp = clamp_of(e) if is_byte(e.dtype) else None
+    rounded = rounded_of(clamp[0]) if clamp is not None else None
+    if clamp is None or rounded is None:
         return None
     value, line = _line(rounded[0])
-    low, high = (bound - rounded[1] for bound in found[1:])
+    low, high = (bound - rounded[1] for bound in clamp[1:])
     if isinstance(value, Prim) and value.fn == "add":
-        made: Expr | None = prim("add", *(_sigmoid(x) or x for x in value.args))
+        shortened: Expr | None = prim("add", *(_sigmoid(x) or x for x in value.args))
     else:
-        made = _sigmoid(value) or short_form(value)
-    if not isinstance(made, Prim) or made == value or not line.allows(made, low, high):
+        shortened = _sigmoid(value) or short_form(value)
+    if not isinstance(shortened, Prim) or shortened == value or not line.allows(shortened, low, high):
         return None
-    return rewrite(e, {rounded[0]: line.of(made)})
+    return rewrite(e, {rounded[0]: line.of(shortened)})
 
 
 def _sigmoid(e: Expr) -> Prim | None:

@@ -46,15 +46,15 @@ class Shifted(Op):
         given = as_strided(numbers.view(np.uint8), self.seen, self.strides, writeable=False)
         if self.pairs is None and not offsets.any():
             return np.ascontiguousarray(given).reshape(self.shape).view(numpy_dtype(self.dtype))
-        found, each = np.empty(self.stored, np.uint8), 2 * max(PIECE // max(2 * prod(self.seen[1:]), 1), 1)
+        stored, each = np.empty(self.stored, np.uint8), 2 * max(PIECE // max(2 * prod(self.seen[1:]), 1), 1)
         moved = offsets.any()
         rows, lines = max(self.shape[0] // max(self.seen[0], 1), 1), 2 if self.pairs == 0 else 1
         for n in range(0, self.seen[0], each):
             some = given[n : n + each]
             some = some + (offsets if len(offsets) == 1 else offsets[n : n + each]) if moved else some
             part = some.reshape(-1, *self.shape[1:])
-            found[n * rows // lines : n * rows // lines + len(part) // lines] = _paired(part, self.pairs)
-        return found.view(np.int8) if self.signed else found
+            stored[n * rows // lines : n * rows // lines + len(part) // lines] = _paired(part, self.pairs)
+        return stored.view(np.int8) if self.signed else stored
 
     @property
     def is_dense(self) -> bool:
@@ -70,8 +70,8 @@ class Shifted(Op):
         own = begin * lines, end * lines
         if not self.is_dense or not self.shape[0] == self.seen[0] == numbers.shape[0]:
             return None
-        made = replace(self, shape=(own[1] - own[0], *self.shape[1:]), seen=(own[1] - own[0], *self.seen[1:]))
-        return made, (own, None if offsets.shape[0] == 1 else own)
+        part = replace(self, shape=(own[1] - own[0], *self.shape[1:]), seen=(own[1] - own[0], *self.seen[1:]))
+        return part, (own, None if offsets.shape[0] == 1 else own)
 
 
 @runtime_checkable
@@ -94,10 +94,10 @@ def in_halves(numbers: Deferred) -> Deferred | None:
     rows, count = numbers.shape[0], prod(numbers.shape[1:])
     if not isinstance(source, Deferred) or not isinstance(source.op, InHalves) or source.shape[0] != rows:
         return None
-    found = None if isinstance(offsets, Deferred) or offsets.any() else source.op.in_halves(count)
-    if found is None:
+    halves = None if isinstance(offsets, Deferred) or offsets.any() else source.op.in_halves(count)
+    if halves is None:
         return None
-    op, runs = found
+    op, runs = halves
     return Deferred(op, source.inputs, source.types, TensorType(DType.U8, (rows, *runs)))
 
 

@@ -75,10 +75,10 @@ class _Functions:
             case Load(buffer) if is_byte(buffer.dtype) and buffer.space is not Space.TABLE:
                 return e
             case Prim(args=args):
-                found = {self._byte(a) for a in args}
-                varying = {b for b in found if not isinstance(b, Const)}
-                if rule_of(e) is not None and None not in found and len(varying) < 2:
-                    return next(iter(varying or found))
+                inputs = {self._byte(a) for a in args}
+                varying = {b for b in inputs if not isinstance(b, Const)}
+                if rule_of(e) is not None and None not in inputs and len(varying) < 2:
+                    return next(iter(varying or inputs))
                 return e if _is_level(e) else None
             case _:
                 return None

@@ -153,8 +153,8 @@ class _Dots:
         if weights.shift is not None:
             return None
         index = tuple(i for _, i in _divided(w, r))
-        found = sums_over(np.asarray(self.steps.values[weights.whole.name].array), index, outer, r.axes)
-        return None if found is None else Load(self.steps.constant(f"{w.buffer.name}.sums", found), outer)
+        sums = sums_over(np.asarray(self.steps.values[weights.whole.name].array), index, outer, r.axes)
+        return None if sums is None else Load(self.steps.constant(f"{w.buffer.name}.sums", sums), outer)
 
     def _total(self, x: Quantized, step: Step, less: bool) -> tuple[Load, list[Step]]:
         """Return the sum of the data of each point of a product, and the step that computes it if none does yet.
@@ -212,27 +212,27 @@ class _Dots:
         """Return the single step that computes a value from bytes, its definition, and the bytes; None without one."""
         steps = self.producers.get(name, [])
         d = steps[0].definition if len(steps) == 1 else None
-        found = quantized(d.value, self.kept) if d is not None else None
-        return (steps[0], d, found) if d is not None and found is not None else None
+        stored = quantized(d.value, self.kept) if d is not None else None
+        return (steps[0], d, stored) if d is not None and stored is not None else None
 
     def _make_bytes(self, name: str) -> None:
         """Store a value as bytes if one step computes it from bytes; bytes already in memory are read, not copied."""
-        made = self._bytes_of(name)
-        if made is None:
+        source = self._bytes_of(name)
+        if source is None:
             return
-        step, d, found = made
-        found = found.unsigned
-        kept = self._whole_load(found.byte, d)
+        step, d, stored = source
+        stored = stored.unsigned
+        kept = self._whole_load(stored.byte, d)
         if kept is not None:
             self.unread.add(id(step))
         else:
             kept = replace(d.out, name=f"{name}.bytes", dtype=self.dtype)
-            byte = found.byte if found.byte.dtype is self.dtype else cast(found.byte, self.dtype)
+            byte = stored.byte if stored.byte.dtype is self.dtype else cast(stored.byte, self.dtype)
             self.steps.values[kept.name] = Value(kept, MemoryRegion.ARENA, holds_bytes=True)
             self.kept.add(kept.name)
             step.works = (replace(d, out=kept, value=byte),)
             self.producers[kept.name] = [step]
-        self._read_bytes(name, kept, found)
+        self._read_bytes(name, kept, stored)
         del self.steps.values[name]
 
     def _whole_load(self, byte: Expr, d: Definition) -> Buffer | None:
@@ -242,7 +242,7 @@ class _Dots:
         ours = self.steps.values[byte.buffer.name].region is MemoryRegion.ARENA
         return byte.buffer if ours and byte.buffer.shape == d.out.shape else None
 
-    def _read_bytes(self, name: str, kept: Buffer, found: Quantized) -> None:
+    def _read_bytes(self, name: str, kept: Buffer, stored: Quantized) -> None:
         """Make all consumers read the bytes; padding guards go around the byte, so that a halo can replace them."""
 
         def change(e: Expr) -> Expr | None:
@@ -250,9 +250,9 @@ class _Dots:
             if not isinstance(x, Load) or x.buffer.name != name:
                 return None
             byte: Expr = Load(kept, tuple(rewrite(i, change) for i in x.index))
-            if found.fill is None:
-                return _guarded(guards, found.of(byte))
-            return found.of(_guarded(guards, byte, as_byte(found.fill, self.dtype)))
+            if stored.fill is None:
+                return _guarded(guards, stored.of(byte))
+            return stored.of(_guarded(guards, byte, as_byte(stored.fill, self.dtype)))
 
         for step in self.steps.steps:
             if any(x.buffer.name == name for x in step.reads()):
@@ -274,10 +274,10 @@ class _Dots:
         value = self.steps.values[w.name]
         if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
             return None
-        found = whole_numbers(value.data, sums, 255, near=128)
-        if found is None:
+        numbers = whole_numbers(value.data, sums, 255, near=128)
+        if numbers is None:
             return None
-        whole, factors = found
+        whole, factors = numbers
         middle = middle_of(whole, sums, dtype)
         if middle is None:
             return None
@@ -385,11 +385,11 @@ def _groups(r: Reduce) -> tuple[Var, ...]:
 
 def _divided(w: Load, r: Reduce) -> tuple[tuple[int, Expr], ...]:
     """Return dimensions and index of weights, with two dimensions where one runs over groups and their elements."""
-    found: list[tuple[int, Expr]] = []
+    dims: list[tuple[int, Expr]] = []
     for n, i in zip(w.buffer.shape, w.index, strict=True):
         assert isinstance(n, int)
         inside = [a for a in r.axes if a in variables(i)]
         sizes = [a.extent for a in inside if isinstance(a.extent, int)]
         parts = len(sizes) == len(inside) == 2 and prod(sizes) == n and not isinstance(i, Var)
-        found += zip(sizes, inside, strict=True) if parts else [(n, i)]
-    return tuple(found)
+        dims += zip(sizes, inside, strict=True) if parts else [(n, i)]
+    return tuple(dims)

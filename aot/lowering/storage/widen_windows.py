@@ -29,9 +29,9 @@ def widen_windows(steps: Steps) -> None:
     """Add columns to windows of bytes, so that their rows are blocks of tile registers."""
     for step in steps.steps:
         d = step.definition
-        found = _match(d, steps) if d is not None else None
-        if d is not None and found is not None:
-            step.works = (_widened(d, *found, steps),)
+        match = _match(d, steps) if d is not None else None
+        if d is not None and match is not None:
+            step.works = (_widened(d, *match, steps),)
 
 
 def _match(d: Definition, steps: Steps) -> tuple[Load, Load, int, Var] | None:

@@ -48,16 +48,16 @@ class Adapters:
     run_not_recursively: bool = True  # the layers of language models are in no body
 
     def __call__(self, graph: Graph) -> bool:
-        found = list(_products(graph))
-        if not found:
+        products = list(_products(graph))
+        if not products:
             raise UsageError(
                 "--lora-rank: the model must be a language model of GGUF or of a folder, got another network"
             )
         rank = Var("lora_rank", self.rank + 1, 0, self.rank)
-        a = _input(graph, LORA_A, (rank, sum(p.columns for _, p in found)))
-        b = _input(graph, LORA_B, (rank, sum(p.rows for _, p in found)))
+        a = _input(graph, LORA_A, (rank, sum(p.columns for _, p in products)))
+        b = _input(graph, LORA_B, (rank, sum(p.rows for _, p in products)))
         column = row = 0
-        for node, p in found:
+        for node, p in products:
             build = Builder(graph, node.origin)
             users = node.out_port(0).get_destinations()
             low = build.MatMul(node.source(0), _columns(build, a, column, p.columns), transpose_b=True)
@@ -65,7 +65,7 @@ class Adapters:
             for user in users:
                 user.connect(whole)
             column, row = column + p.columns, row + p.rows
-        graph.rt_info[ADAPTER] = [[p.name, p.columns, p.rows, p.heads] for _, p in found]
+        graph.rt_info[ADAPTER] = [[p.name, p.columns, p.rows, p.heads] for _, p in products]
         return True
 
 

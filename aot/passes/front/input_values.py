@@ -42,11 +42,11 @@ class InputValues:
 def _fitting(node: Node, op: Parameter, value: Nested) -> Array:
     """Return the value in the input's type; a number also serves for a tensor of one element."""
     try:
-        found = np.asarray(value)
-        result = found.astype(numpy_dtype(op.element_type))
+        array = np.asarray(value)
+        result = array.astype(numpy_dtype(op.element_type))
     except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"--value: {node.name!r} is {op.element_type.value}, got {str(value)[:80]}") from error
-    if found.dtype.kind == "f" and op.element_type.is_integer and not np.array_equal(result, found):
+    if array.dtype.kind == "f" and op.element_type.is_integer and not np.array_equal(result, array):
         raise UsageError(f"--value: {node.name!r} is {op.element_type.value}, got {str(value)[:80]}")
     if op.shape is None:
         return result

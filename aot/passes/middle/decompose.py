@@ -29,8 +29,8 @@ MAX_LEVEL = 255  # a byte
 def decompose_operation(node: Node, op: DecomposedOp, build: Builder) -> Replacement:
     """f(x, ..) -> f.decompose(x, ..)"""
     try:
-        found: OutPort | tuple[OutPort, ...] = op.decompose(build, *node.sources())
-        ports = [*found] if isinstance(found, tuple) else [found]
+        results: OutPort | tuple[OutPort, ...] = op.decompose(build, *node.sources())
+        ports = [*results] if isinstance(results, tuple) else [results]
         for port in ports:
             _ = port.type  # infers the types of the whole decomposition
     except ModelError as error:
@@ -47,11 +47,11 @@ def compute_in_single(node: Node, op: LoopOp, build: Builder) -> Replacement:
     given = [p and narrowed(build, p, DType.F32 if _double(p) else p.type.dtype) for p in ports]
     outs = [node.out_port(n) for n in range(len(node.out_ports()))]
     new_node = build.node(op, *given, outputs=len(outs))
-    found: tuple[OutPort, ...] = tuple(
+    results: tuple[OutPort, ...] = tuple(
         narrowed(build, new_node.out_port(n), DType.F64) if _double(out) else new_node.out_port(n)
         for n, out in enumerate(outs)
     )
-    return found if len(outs) > 1 else found[0]
+    return results if len(outs) > 1 else results[0]
 
 
 def _double(port: OutPort | None) -> bool:

@@ -174,10 +174,10 @@ def pool_levels(node: Node, op: MaxPool | DilatedMaxPool, build: Builder) -> Out
 def join_levels(node: Node, op: Concat, build: Builder) -> OutPort | None:
     """Concat(view(numbers of p), numbers of q) -> numbers of Concat(view(p), q), with one scale and one zero point"""
     seen = [views_of(x) for x in node.sources() if x is not None]
-    found = [(views, _numbers(x)) for views, x in seen]
-    parts = [(views, numbers) for views, numbers in found if numbers is not None]
+    levels = [(views, _numbers(x)) for views, x in seen]
+    parts = [(views, numbers) for views, numbers in levels if numbers is not None]
     forms = {(numbers.scale, numbers.zero, numbers.x.type.dtype) for _, numbers in parts}
-    if len(parts) < len(found) or len(forms) != 1:
+    if len(parts) < len(levels) or len(forms) != 1:
         return None
     return parts[0][1].of(build, build(op, *(again(build, views, numbers.x) for views, numbers in parts)))
 

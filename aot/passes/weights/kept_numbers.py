@@ -29,11 +29,11 @@ class Kept(Op):
     def reference(self, raw: NDArray[np.uint8]) -> Array:
         if self.dtype is not DType.U4:
             return raw.reshape(self.shape)
-        found = np.empty((raw.size, 2), np.uint8)
+        nibbles = np.empty((raw.size, 2), np.uint8)
         flat = raw.reshape(-1)
-        np.bitwise_and(flat, np.uint8(15), out=found[:, 0])
-        np.right_shift(flat, np.uint8(NIBBLE), out=found[:, 1])
-        return found.reshape(self.shape).view(numpy_dtype(DType.U4))
+        np.bitwise_and(flat, np.uint8(15), out=nibbles[:, 0])
+        np.right_shift(flat, np.uint8(NIBBLE), out=nibbles[:, 1])
+        return nibbles.reshape(self.shape).view(numpy_dtype(DType.U4))
 
     def rows(self, begin: int, end: int, raw: Array | Deferred) -> tuple[Op, Parts]:
         """Return the numbers of some rows."""
@@ -65,5 +65,5 @@ class Numbers:
             stream.flush()
             raw = np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
         lines, dtype = raw.reshape(self.shape[0], -1), DType.U4 if self.is_paired else DType.U8
-        made = Kept(self.shape, dtype)
-        return Deferred(made, (lines,), (TensorType(DType.U8, lines.shape),), TensorType(dtype, self.shape))
+        op = Kept(self.shape, dtype)
+        return Deferred(op, (lines,), (TensorType(DType.U8, lines.shape),), TensorType(dtype, self.shape))

@@ -120,10 +120,10 @@ def _last_products(graph: Graph) -> set[int]:
     return last_products
 
 
-def shared_last(found: Sequence[Matrix]) -> list[Matrix]:
+def shared_last(group: Sequence[Matrix]) -> list[Matrix]:
     """Return the matrices; those that several nodes read have 8 bits if one of them has."""
-    wide = {m.source for m in found if m.bits == WIDE_BITS}
-    return [replace(m, bits=WIDE_BITS) if m.source in wide else m for m in found]
+    wide = {m.source for m in group if m.bits == WIDE_BITS}
+    return [replace(m, bits=WIDE_BITS) if m.source in wide else m for m in group]
 
 
 def small_numbers(port: OutPort, bits: int) -> Node | None:
@@ -183,9 +183,9 @@ def round_matrix(graph: Graph, matrix: Matrix, group: int, rounding: Rounding | 
 
 def _elements(matrix: Matrix) -> Array | Deferred:
     """Return the elements of a matrix, [.., rows, columns]; deferred ones can be made in parts."""
-    found = _deferred(matrix.source)
-    if isinstance(found, Deferred) and not matrix.turned and len(found.shape) == 2:
-        return found if part_of(found, 0, 0, 1) is not None else found.array()
+    elements = _deferred(matrix.source)
+    if isinstance(elements, Deferred) and not matrix.turned and len(elements.shape) == 2:
+        return elements if part_of(elements, 0, 0, 1) is not None else elements.array()
     weights = constant_floats(matrix.source, whole=True)
     assert weights is not None, "matrices have values"
     return np.ascontiguousarray(weights.T if matrix.turned else weights, np.float32)

@@ -42,8 +42,8 @@ def without_inner_bounds(value: Expr, low: float, high: float) -> Expr:
 
     Between them and the outer ones lie operations that keep the order of numbers, one of which rounds.
     """
-    while (found := _inner(value)) is not None:
-        bound, x, level = found
+    while (inner := _inner(value)) is not None:
+        bound, x, level = inner
         if not (level <= low + MARGIN if bound.fn == "max" else level >= high - MARGIN):
             break
         value = rewrite(value, {bound: x})

@@ -80,8 +80,8 @@ def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
 
     Of a sum whose factors are sums, those that the factors begin and end with; of a field, the element.
     """
-    if (found := halved_factors(reduction)) is not None:
-        (x, _), (_, w) = found
+    if (halved := halved_factors(reduction)) is not None:
+        (x, _), (_, w) = halved
         return x, w
     return _factors(reduction.body) if reduction.fn == "add" and reduction.dtype is DType.I32 else None
 
@@ -145,9 +145,9 @@ def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
     Guards of padding around products of bf16 are left out: dots are emitted only where `is_guarded` is false.
     """
     whole = scaled_sum(reduction) or reduction
-    if (found := small_factors(whole)) is not None:
-        one, other = found
-        return (other, one) if _moves(one, lane) and not _moves(other, lane) else found
+    if (small := small_factors(whole)) is not None:
+        one, other = small
+        return (other, one) if _moves(one, lane) and not _moves(other, lane) else small
     factors = chain_factors(reduction) if reduction.fn == "add" and reduction.dtype is DType.F32 else None
     if factors is None or any(x.buffer.dtype is not DType.BF16 for x in factors):
         return None
@@ -174,14 +174,14 @@ def has_k_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) ->
 
 def window_factors(reduction: Reduce | None, lane: str) -> tuple[Load, Load] | None:
     """Return both factors of a sum of products of bytes that move with `lane`, data first, as in windows; else None."""
-    found = small_factors(reduction) if reduction is not None and scaled_sum(reduction) is None else None
+    factors = small_factors(reduction) if reduction is not None and scaled_sum(reduction) is None else None
     if (
-        found is None
+        factors is None
         or packed_field(reduction) is not None
-        or any(elements_per_dot(x.buffer.dtype) != 4 for x in found)
+        or any(elements_per_dot(x.buffer.dtype) != 4 for x in factors)
     ):
         return None
-    return found if all(_moves(x, lane) for x in found) else None
+    return factors if all(_moves(x, lane) for x in factors) else None
 
 
 def takes_columns(d: Definition, k_axis: Var, plan: Pack, lane: str) -> bool:
@@ -277,8 +277,8 @@ def centred(x: Expr) -> Expr:
 def _small(e: Expr) -> Load | None:
     if isinstance(e, Prim) and e.fn == "centred":
         return e.args[0] if isinstance(e.args[0], Load) else None
-    if (found := packed_field_of(e)) is not None:
-        return found.load
+    if (field := packed_field_of(e)) is not None:
+        return field.load
     inner = _narrow(e)
     return inner if isinstance(inner, Load) and inner.dtype in (DType.U8, DType.I8, DType.I16) else None
 

@@ -76,12 +76,12 @@ def _scaled_form(r: Reduce, lane: Var, steps: Var | None) -> MatrixForm | None:
     if few is None:
         return matrix_form(Reduce("add", inner, whole.body), lane, inner[0]) if len(inner) == 1 else None
     element = Var(f"{steps.name}.e", prod(a.extent for a in inner if isinstance(a.extent, int)))
-    found = matrix_form(Reduce("add", (element,), whole.body), lane, element)
-    if found is None:
+    form = matrix_form(Reduce("add", (element,), whole.body), lane, element)
+    if form is None:
         return None
     known = unravel(inner, element)
-    x = Load(found.x.buffer, tuple(rewrite(i, known) for i in found.x.index))
-    return MatrixForm(x, found.w, element, found.terms, found.word, found.kind, few)
+    x = Load(form.x.buffer, tuple(rewrite(i, known) for i in form.x.index))
+    return MatrixForm(x, form.w, element, form.terms, form.word, form.kind, few)
 
 
 def byte_terms(n: int) -> int:

@@ -35,10 +35,12 @@ def _is_quantized(e: Expr, seen: set[int]) -> bool:
     seen.add(id(e))
     match e:
         case Prim("cast", (x,)):
-            found = x.dtype.is_float != e.dtype.is_float and all(t.is_float or _is_level(t) for t in (x.dtype, e.dtype))
+            converts = x.dtype.is_float != e.dtype.is_float and all(
+                t.is_float or _is_level(t) for t in (x.dtype, e.dtype)
+            )
         case _:
-            found = e.fn in ROUNDING_FNS and e.dtype.is_float
-    return found or any(_is_quantized(a, seen) for a in e.args)
+            converts = e.fn in ROUNDING_FNS and e.dtype.is_float
+    return converts or any(_is_quantized(a, seen) for a in e.args)
 
 
 def _is_level(dtype: DType) -> bool:

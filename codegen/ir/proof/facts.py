@@ -245,8 +245,8 @@ class Facts(KnownFacts):
         """Return the facts on one side of a pair, which is not looked at again."""
         place = key, side[0].key
         if place not in self._inner:
-            made = self._inner[place] = type(self)(self.meaning, side, (), (), self, None, place)
-            made._told = self._told | {key}
+            side_facts = self._inner[place] = type(self)(self.meaning, side, (), (), self, None, place)
+            side_facts._told = self._told | {key}
         return self._inner[place]
 
     def _at_ends(self, goal: Affine, v: Var, depth: int) -> list[Affine] | None:

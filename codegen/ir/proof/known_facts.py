@@ -126,11 +126,11 @@ class KnownFacts:
             return a
         e, known = a.expr(), self._search_state.written
         if e not in known:
-            found = e
-            while any(v in self.meaning for v in variables(found)):
-                found = rewrite(found, self._meaning_of)
+            expr = e
+            while any(v in self.meaning for v in variables(expr)):
+                expr = rewrite(expr, self._meaning_of)
             shortest = self._search_state.shortest
-            known[e] = shortest(found) if shortest is not None else found
+            known[e] = shortest(expr) if shortest is not None else expr
         return normal(known[e], {})
 
     def _meaning_of(self, e: Expr) -> Expr | None:

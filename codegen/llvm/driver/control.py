@@ -126,11 +126,11 @@ class _Dependents:
     """Sizes that depend on each late symbol, found once for all settings. `rows`: sizes of the plan, in order."""
 
     def __init__(self, program: Program) -> None:
-        made = depends(program)
+        symbols = depends(program)
         self.computed = program.computed
         self.rows: list[Size] = [size for row in plan_rows(program) for size in row]
-        self._rows = _by_symbol(late_symbols_of(size, made) for size in self.rows)
-        self._computed = _by_symbol(made[size.name] for size, _ in program.computed)
+        self._rows = _by_symbol(late_symbols_of(size, symbols) for size in self.rows)
+        self._computed = _by_symbol(symbols[size.name] for size, _ in program.computed)
 
     def rows_of(self, symbols: Iterable[str]) -> list[tuple[int, Size]]:
         """Return the sizes of the plan that depend on one of these symbols, with their indices."""
@@ -141,9 +141,9 @@ class _Dependents:
         return [self.computed[i] for i in sorted({i for s in symbols for i in self._computed.get(s, ())})]
 
 
-def _by_symbol(made: Iterable[frozenset[str]]) -> dict[str, list[int]]:
+def _by_symbol(read: Iterable[frozenset[str]]) -> dict[str, list[int]]:
     results: dict[str, list[int]] = {}
-    for i, symbols in enumerate(made):
+    for i, symbols in enumerate(read):
         for name in symbols:
             results.setdefault(name, []).append(i)
     return results

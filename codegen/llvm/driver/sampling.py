@@ -49,8 +49,8 @@ def _argument(name: str, size: int, dtype: DType) -> Buffer:
 
 def _multipliers(first: int, factor: int, count: int) -> list[tuple[int, int]]:
     """Return the multipliers of the hashes of SeedSequence: each hash takes the last one and the next one."""
-    found = [first * pow(factor, k, 1 << 32) & LOW for k in range(count + 1)]
-    return list(pairwise(found))
+    powers = [first * pow(factor, k, 1 << 32) & LOW for k in range(count + 1)]
+    return list(pairwise(powers))
 
 
 def _hashed(value: Expr, before: int, after: int) -> Expr:

@@ -21,8 +21,8 @@ from aot.runtime.errors import InternalError, UnsupportedError
 
 def size_functions(program: Program, scratch: Size) -> list[str]:
     """Return all of them, as LLVM text; `scratch`: bytes that each thread needs."""
-    found = {"buffer_bytes": program.arena_bytes, "state_size": program.state_bytes, "scratch_bytes": scratch}
-    bytes = (_bytes(name, program, size) for name, size in found.items())
+    sizes = {"buffer_bytes": program.arena_bytes, "state_size": program.state_bytes, "scratch_bytes": scratch}
+    bytes = (_bytes(name, program, size) for name, size in sizes.items())
     return [*bytes, _symbols_fit(program), _shapes(program, scratch), _sizes(program), _dims(program)]
 
 
@@ -145,10 +145,10 @@ def _bind_symbols(program: Program, dims: Sequence[Size], code: SizeCode) -> Non
     missing = [s for s in program.symbols if s.name not in code.values]
     for symbol in missing * len(missing):  # one may need another
         for i, dim in enumerate(dims):
-            found = _solved(dim, symbol, Var(f"dimension {i}"), code) if isinstance(dim, Prim) else None
-            if found is not None and symbol.name not in code.values:
+            solution = _solved(dim, symbol, Var(f"dimension {i}"), code) if isinstance(dim, Prim) else None
+            if solution is not None and symbol.name not in code.values:
                 code.values[f"dimension {i}"] = f"%d{i}"
-                code.values[symbol.name] = code.operand(found)
+                code.values[symbol.name] = code.operand(solution)
     unbound = [s.name for s in missing if s.name not in code.values]
     if unbound:
         raise UnsupportedError(f"{program.name}: every symbol is a dimension of an input, got {', '.join(unbound)}")

@@ -41,8 +41,8 @@ class DotEmitter:
         match x, w:
             case Load(), Load() if x.buffer.space is Space.REGISTERS:
                 return self._by_lane(total, w.buffer.dtype, self._weights(w), x)
-            case Load(), Prim("and") if x.buffer.space is Space.REGISTERS and (found := packed_field_of(w)) is not None:
-                return self._by_lane(total, DType.U8, self._field(found), x)
+            case Load(), Prim("and") if x.buffer.space is Space.REGISTERS and (field := packed_field_of(w)) is not None:
+                return self._by_lane(total, DType.U8, self._field(field), x)
             case Load(), Prim("centred", (Load() as number,)) if x.buffer.space is Space.REGISTERS:
                 return self._signed(total, self._centred(self._weights(number)), self._lane(x))
             case Prim("centred", (Load() as data,)), Load():
@@ -51,10 +51,10 @@ class DotEmitter:
                 return self._signed(total, self._centred(self._weights(number, rows)), self._data(x, n))
             case Load(), Load():
                 return self._products(x, n, w.buffer.dtype, self._weights(w, rows), total)
-            case Load(), Prim("and") if (found := packed_field_of(w)) is not None:
-                if self.values.abilities.signs_dots and found.mask < FIRST_NEGATIVE and x.buffer.dtype is DType.I8:
-                    return self._signed(total, self._field(found), self._data(x, n))
-                return self._products(x, n, found.load.buffer.dtype, self._field(found), total)
+            case Load(), Prim("and") if (field := packed_field_of(w)) is not None:
+                if self.values.abilities.signs_dots and field.mask < FIRST_NEGATIVE and x.buffer.dtype is DType.I8:
+                    return self._signed(total, self._field(field), self._data(x, n))
+                return self._products(x, n, field.load.buffer.dtype, self._field(field), total)
             case Prim("add", (Load() as x1, Load() as w2)), Prim("add", (Load() as x2, Load() as w1)):
                 f = self.values.f
                 one = _pairs_added(f, self._data(x1, n), self._weights(w2))
@@ -284,14 +284,14 @@ class DotEmitter:
         f, at, lanes = self.values.f, self.values.at, self.values.width
         element = vector(MEMORY[a.buffer.dtype], lanes)
         places = [a, *(at.access(row.buffer, row.index) for row in rows if isinstance(row, Load))]
-        found = [f.load(element, at.pointer(p), at.align(p)) for p in places]
+        loaded = [f.load(element, at.pointer(p), at.align(p)) for p in places]
         whole = vector("i32", lanes)
         if lanes > 1:
-            filler = found[0] if a.buffer.dtype.stored_bytes == 1 else Value(element, "zeroinitializer")
-            found += [filler] * (elements_per_dot(a.buffer.dtype) - len(found))
-            return f.op(whole, f"bitcast {_interleaved(f, found)} to {whole}")
-        words = f.cast("zext", found[0], "i32")
-        for n, row in enumerate(found[1:], 1):
+            filler = loaded[0] if a.buffer.dtype.stored_bytes == 1 else Value(element, "zeroinitializer")
+            loaded += [filler] * (elements_per_dot(a.buffer.dtype) - len(loaded))
+            return f.op(whole, f"bitcast {_interleaved(f, loaded)} to {whole}")
+        words = f.cast("zext", loaded[0], "i32")
+        for n, row in enumerate(loaded[1:], 1):
             shift = integer(8 * a.buffer.dtype.stored_bytes * n, whole)
             words = f.binary("or", words, f.binary("shl", f.cast("zext", row, "i32"), shift))
         return words

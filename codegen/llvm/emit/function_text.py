@@ -228,12 +228,12 @@ class Function:
         """Emit two branches, of which only the chosen one runs; return its value."""
         ways, after = [self.append("yes"), self.append("no")], self.append("after")
         self.branch_if(c, *ways)
-        made: list[tuple[Value, Block]] = []
+        branches: list[tuple[Value, Block]] = []
         for self.block, emit in zip(ways, (yes, no), strict=True):
-            made.append((emit(), self.block))
+            branches.append((emit(), self.block))
             self.branch(after)
         self.block = after
-        (first, one), (second, other) = made
+        (first, one), (second, other) = branches
         value, number = self.phi(after, first.type, first, one)
         self.close(after, number, second, other)
         return value

@@ -25,13 +25,13 @@ _LIMIT = 1 << 31
 @lru_cache(maxsize=1 << 12)  # unrolled loads differ in terms that are equal in all lanes
 def _distances(moving: Expr, lane: Var, width: int) -> tuple[int, ...] | None:
     """Return the distance of each lane from the first one if all are constants, else None."""
-    first, found = normal(moving, {lane: exactly(0)}), [0]
+    first, distances = normal(moving, {lane: exactly(0)}), [0]
     for i in range(1, width):
         step = normal(moving, {lane: exactly(i)}).plus(first, -1)
         if step.terms:
             return None
-        found.append(step.const)
-    return tuple(found)
+        distances.append(step.const)
+    return tuple(distances)
 
 
 class Lanes(ABC):
@@ -114,8 +114,8 @@ class Lanes(ABC):
                 values = [self.numbers(p, inner) for p in parts]
                 unsigned = {NARROW: DType.U32, WIDE: DType.U64}[inner]
                 positive = all(bounds(p)[0] >= 0 for p in parts)
-                found = self.apply(fn, unsigned if positive and fn == "floordiv" else inner, *values)
-                return cast(self.f, inner, dtype, found)
+                number = self.apply(fn, unsigned if positive and fn == "floordiv" else inner, *values)
+                return cast(self.f, inner, dtype, number)
             case _:
                 return self._narrowed(self.expr(atom), dtype)
 

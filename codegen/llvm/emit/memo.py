@@ -33,10 +33,10 @@ class Memo(Generic[T]):
         """Return the value for `env` and `lane`, as far as the expressions read them; `make` computes a new one."""
         state: list[object] = [lane, *map(env.get, self._read)]
         key = tuple(map(id, state))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = make(), state
-        return found[0]
+        value = self._known.get(key)
+        if value is None:
+            value = self._known[key] = make(), state
+        return value[0]
 
 
 def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
@@ -47,10 +47,10 @@ def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
 def _unified(part: Any, known: dict[Node, Node]) -> Any:
     if isinstance(part, tuple):
         old = cast(tuple[object, ...], part)
-        made: list[object] = []
+        parts: list[object] = []
         for one in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
-            made.append(_unified(one, known))  # noqa: PERF401
-        new = tuple(made)
+            parts.append(_unified(one, known))  # noqa: PERF401
+        new = tuple(parts)
         return old if all(map(is_, old, new)) else new
     if not isinstance(part, Node):
         return part

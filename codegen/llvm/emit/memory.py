@@ -144,17 +144,17 @@ class Memory(Lanes):
 
     def known(self, buffer: Buffer, key: object) -> Value | None:
         """Return a value read from a buffer before, under the same guards or fewer; None if there is none."""
-        found = self.loaded.get(buffer.name)
-        return self.behind(key, found) if found else None
+        loads = self.loaded.get(buffer.name)
+        return self.behind(key, loads) if loads else None
 
-    def behind(self, key: K, found: dict[tuple[K, str], Value]) -> Value | None:
+    def behind(self, key: K, loads: dict[tuple[K, str], Value]) -> Value | None:
         """Return the value made for `key` under the guards of the enclosing `within`, or under some of them."""
         name = self.at.guard
         while name:
-            if (key, name) in found:
-                return found[key, name]
+            if (key, name) in loads:
+                return loads[key, name]
             name = self.outer.get(name, "")
-        return found.get((key, ""))
+        return loads.get((key, ""))
 
     def raw(self, a: Access, lanes: int, inside: Value | None) -> Value:
         type_ = vector(MEMORY[a.buffer.dtype], lanes)
@@ -197,14 +197,14 @@ class Memory(Lanes):
             pointer = f.select(self.inside, pointer, self.nothing())
         if n == size * self.width:
             return f.load(vector("i32", self.width), pointer, 1)
-        found = Value(vector("i32", self.width), "zeroinitializer")
+        words = Value(vector("i32", self.width), "zeroinitializer")
         for lane in range(n // size):
-            found = f.insert(found, f.load("i32", f.gep("i8", pointer, integer(4 * lane)), 1), lane)
+            words = f.insert(words, f.load("i32", f.gep("i8", pointer, integer(4 * lane)), 1), lane)
         rest = Value("i32", "0")
         for k in range(n % size):
             one = f.load("i8", f.gep("i8", pointer, integer(n // size * size + k)), 1)
             rest = f.binary("or", rest, f.binary("shl", f.cast("zext", one, "i32"), integer(8 * k, "i32")))
-        return f.insert(found, rest, n // size) if n % size else found
+        return f.insert(words, rest, n // size) if n % size else words
 
     def nothing(self) -> Value:
         """Return the address of 64 zeros of any type, which may always be read."""
@@ -218,8 +218,8 @@ class Memory(Lanes):
         """Return constants of a table; a dynamic index reads them from memory."""
         type_ = REGISTER[a.buffer.dtype]
         if a.offset.is_const:
-            found = [constant(v, a.buffer.dtype) for v in a.buffer.values[a.offset.const : a.offset.const + lanes]]
-            return found[0] if lanes == 1 else constants([v.name for v in found], type_)
+            numbers = [constant(v, a.buffer.dtype) for v in a.buffer.values[a.offset.const : a.offset.const + lanes]]
+            return numbers[0] if lanes == 1 else constants([v.name for v in numbers], type_)
         name = self.table_name(a.buffer)
         self.at.pointers[name] = Value("ptr", name)
         dtype = a.buffer.dtype.compute
@@ -272,10 +272,10 @@ class Memory(Lanes):
     def shared(self, load: Load, a: Access) -> Value | None:
         """Take the lanes from one vector, which other loads share; None if they are not known to be in one."""
         size = self.width
-        found = self.block(load, a, size)
-        if found is None:
+        part = self.block(load, a, size)
+        if part is None:
             return None
-        start, places = found
+        start, places = part
         lane, self.at.lane = self.at.lane, None
         block = self.read(start, size)
         self.at.lane = lane

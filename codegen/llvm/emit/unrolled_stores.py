@@ -199,22 +199,22 @@ class UnrolledStores:
             match stmt:
                 case Let(var, value, inner):
                     at.env = {**env, var: at.normal(value)}
-                    found = self._prepared(inner, ranges)
+                    prepared = self._prepared(inner, ranges)
                 case For(var, inner):
                     at.env, own = {v: a for v, a in env.items() if v != var}, _range(stmt)
                     parts = self._prepared(inner, [*ranges, own])
-                    found = None if parts is None else [Loop(len(ranges), own, tuple(parts))]
+                    prepared = None if parts is None else [Loop(len(ranges), own, tuple(parts))]
                 case Alloc(buffer, inner):
                     written = frozenset(r.var for r in ranges)
                     parts = self._prepared(inner, ranges) if fits_registers(stmt, env, written) else None
-                    found = None if parts is None else [Room(buffer, tuple(parts))]
+                    prepared = None if parts is None else [Room(buffer, tuple(parts))]
                 case Store():
-                    found = self._leaf(stmt, ranges)
+                    prepared = self._leaf(stmt, ranges)
                 case _:
                     return None
-            if found is None:
+            if prepared is None:
                 return None
-            results += found
+            results += prepared
             at.env = env
         return results
 

@@ -66,8 +66,8 @@ class Values(Memory):
                 return self.select(condition, yes, no)
             case "cast", (a,) if self.moves(a) and is_index(a) and fits(self.at.normal(a)):
                 return cast(self.f, NARROW, dtype.compute, self.numbers(self.at.normal(a), NARROW))
-            case "cast", (a,) if (found := clamp_of(expr) or clamp_of(a)) is not None:
-                value, low, high = found
+            case "cast", (a,) if (clamp := clamp_of(expr) or clamp_of(a)) is not None:
+                value, low, high = clamp
                 value = without_inner_bounds(value, low, high)
                 if (whole := rounded_of(value)) is not None and low.is_integer() and high.is_integer():
                     bounds, names = (int(low), int(high)), self.abilities.intrinsics.get("round_i32", NO_NAMES)
@@ -112,9 +112,9 @@ class Values(Memory):
     def to_round(self, expr: Expr) -> Value:
         """Return the value of an expression that is rounded to a whole number: near zero it need not be exact."""
         match expr:
-            case Prim("div", (a, Const(divisor)), DType.F32) if self.f.fused and (found := reciprocal(divisor)):
+            case Prim("div", (a, Const(divisor)), DType.F32) if self.f.fused and (inverse := reciprocal(divisor)):
                 value = self.expr(a)
-                high, low = (number(factor, value.type) for factor in found)
+                high, low = (number(factor, value.type) for factor in inverse)
                 return self.f.intrinsic("fma", value, high, self.f.binary("fmul", value, low))
             case _:
                 return self.expr(expr)
@@ -134,8 +134,11 @@ class Values(Memory):
         factors, self.factors = self.factors, None  # since the lines are written again with other operands
         result = self.expr(body)
         self.memo, self.quantized, self.factors = saved, quantized, factors
-        if self.f.block is block and (made := passage(self.f, first, block.lines[lines:], values, result)) is not None:
-            self.passages[key] = made
+        if (
+            self.f.block is block
+            and (passed := passage(self.f, first, block.lines[lines:], values, result)) is not None
+        ):
+            self.passages[key] = passed
         return result
 
     def called(self, key: tuple[str, ...], params: tuple[Expr, ...], body: Expr, values: list[Value]) -> Value:

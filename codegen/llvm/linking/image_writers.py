@@ -28,8 +28,8 @@ def write_library(path: Path, code: bytes, sections: Sequence[Data], platform: P
     for code that cannot be linked.
     """
     image = _IMAGES[platform.format](code, sections, platform, machine)
-    with replacing(path) as made:
-        with made.open("wb") as stream:
+    with replacing(path) as temporary:
+        with temporary.open("wb") as stream:
             image.write(stream)
-        seal(made)
-        image.sign(made)
+        seal(temporary)
+        image.sign(temporary)

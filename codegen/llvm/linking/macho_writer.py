@@ -98,10 +98,10 @@ class MachImage(Image):
 
     def _binds(self) -> bytes:
         """Return instructions that write the address of each imported function to its slot."""
-        made = bytearray()
+        body = bytearray()
         for i, name in enumerate(self.names):
-            made += b"\x11\x40_" + name.encode() + b"\0\x51\x71" + self._data_offset(self.slots.at + 8 * i) + b"\x90"
-        return bytes(made) + b"\0"
+            body += b"\x11\x40_" + name.encode() + b"\0\x51\x71" + self._data_offset(self.slots.at + 8 * i) + b"\x90"
+        return bytes(body) + b"\0"
 
     def _exports(self) -> bytes:
         """Return the tree of exported symbols: a root with an edge to each."""
@@ -210,8 +210,8 @@ def _library(kind: int, name: bytes) -> bytes:
 
 def _uleb(number: int, least: int = 1) -> bytes:
     """Return a number in groups of seven bits, the lowest first, in at least so many bytes."""
-    made = bytearray()
-    while number >> 7 or len(made) + 1 < least:
-        made.append(number & 0x7F | 0x80)
+    body = bytearray()
+    while number >> 7 or len(body) + 1 < least:
+        body.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes((*made, number))
+    return bytes((*body, number))

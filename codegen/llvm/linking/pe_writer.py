@@ -130,12 +130,12 @@ class PeImage(Image):
         pages: dict[int, list[int]] = {}
         for area, at in self.absolute():
             pages.setdefault((area.at + at) // _PAGE, []).append((area.at + at) % _PAGE)
-        made = bytearray()
+        body = bytearray()
         for page, offsets in sorted(pages.items()):
             entries = [10 << 12 | offset for offset in sorted(offsets)]
             entries += [0] * (len(entries) % 2)
-            made += struct.pack(f"<II{len(entries)}H", page * _PAGE, 8 + 2 * len(entries), *entries)
-        return bytes(made) or struct.pack("<II", 0, 8)
+            body += struct.pack(f"<II{len(entries)}H", page * _PAGE, 8 + 2 * len(entries), *entries)
+        return bytes(body) or struct.pack("<II", 0, 8)
 
     def write(self, stream: BinaryIO) -> None:
         headers, starts = self._headers()

@@ -94,11 +94,11 @@ class Reader:
 
 def number(value: int, least: int = 1) -> bytes:
     """Return a number in at least so many bytes."""
-    made = bytearray()
-    while value >> 7 or len(made) + 1 < least:
-        made.append(value & 0x7F | 0x80)
+    body = bytearray()
+    while value >> 7 or len(body) + 1 < least:
+        body.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes((*made, value))
+    return bytes((*body, value))
 
 
 def signed_number(value: int, size: int) -> bytes:
@@ -108,11 +108,11 @@ def signed_number(value: int, size: int) -> bytes:
 
 def packed(objects: Iterable[tuple[bytes, Mapping[str, str]]]) -> bytes:
     """Return objects as one, each with the new names of its symbols; `unpacked` takes them apart."""
-    made = bytearray()
+    body = bytearray()
     for code, names in objects:
         for part in (json.dumps(names, sort_keys=True).encode(), code):
-            made += len(part).to_bytes(_LENGTH_BYTES, "little") + part
-    return bytes(made)
+            body += len(part).to_bytes(_LENGTH_BYTES, "little") + part
+    return bytes(body)
 
 
 def unpacked(data: bytes) -> list[WasmObject]:
@@ -157,7 +157,7 @@ def _read_section(module: WasmObject, kind: int, reader: Reader) -> None:
             reader.block()
             made.types.append(bytes(reader.data[start : reader.at]))
     elif kind == IMPORTS:
-        module.imported = [found for _ in reader.count() if (found := _import(reader)) is not None]
+        module.imported = [entry for _ in reader.count() if (entry := _import(reader)) is not None]
     elif kind == FUNCTIONS:
         module.defined = [reader.number() for _ in reader.count()]
     elif kind == CODE:

@@ -62,7 +62,7 @@ class WasmModule:
         self.functions = {name: k for k, (_, name, _) in enumerate(self.imports)}
         for i, each in enumerate(self.objects):
             self._define(i, each)
-        self.exports = {name: found for name, found in self.functions.items() if name in self._shown}
+        self.exports = {name: index for name, index in self.functions.items() if name in self._shown}
         self.count = count
         for i, each in enumerate(self.objects):
             self._relocate(i, each, each.code, "reloc.CODE")
@@ -202,19 +202,19 @@ class WasmModule:
 
     def _filling(self) -> bytes:
         """Return the body of a function that fills the memory with the segments of data."""
-        made = b"\0"  # no locals
+        body = b"\0"  # no locals
         rows = [(_STACK, len(self._program())), *((at, data.size) for at, data in self.filled)]
         for k, (at, size) in enumerate(rows):
             numbers = b"".join(_constant(n)[:-1] for n in (at, 0, size))
-            made += numbers + _MEMORY_INIT + number(k) + b"\0"
-        return made + _END
+            body += numbers + _MEMORY_INIT + number(k) + b"\0"
+        return body + _END
 
     def _program(self) -> bytes:
-        made = bytearray()
+        body = bytearray()
         for each, places in zip(self.objects, self.places, strict=True):
             for (begin, end), at in zip(each.segments, places, strict=True):
-                made += bytes(at - _STACK - len(made)) + each.data[begin:end]
-        return bytes(made)
+                body += bytes(at - _STACK - len(body)) + each.data[begin:end]
+        return bytes(body)
 
     def sign(self, path: Path) -> None:
         """Modules have no signature."""

@@ -40,9 +40,9 @@ def _apply(
 ) -> Kernel:
     """Return the kernel of works, from the store or made and kept there: either is equal to others by its digest."""
     key = key_of(made_by, works, schedules, params, sizes)
-    found = store.get(key)
-    if found is not None:
-        facts = json.loads(found)
+    code = store.get(key)
+    if code is not None:
+        facts = json.loads(code)
         known, units = facts.pop("digest"), size_from(facts.pop("units"), sizes)
         buffers, make = _packed(works, schedules, params), partial(apply, name, works, schedules, params, sizes)
         return CachedKernel(name, sizes, buffers, known, KernelFacts(units, **facts), make)

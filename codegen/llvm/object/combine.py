@@ -165,8 +165,8 @@ class _Joined:
         places = {id(s): i for i, s in enumerate(self.symbols, 1)}
         table = len(self.sections) + 1
         for section, base, body, known in self.relocations:
-            made = _relocated(body, base, [(places.get(id(s), 0), behind) for s, behind in known])
-            section.add(made, len(made), 8)
+            text = _relocated(body, base, [(places.get(id(s), 0), behind) for s, behind in known])
+            section.add(text, len(text), 8)
             section.row[6] = table
         strings = _Strings()
         symbols = [bytes(SYMBOL.size), *(s.packed(strings.at(s.name)) for s in self.symbols)]
@@ -232,10 +232,10 @@ def _relocated(body: bytes, base: int, places: list[tuple[int, int]]) -> bytes:
 
     `places`: for each symbol its new number, and the bytes behind that one where the old symbol was.
     """
-    made = bytearray(body)
-    for at in range(0, len(made), RELOCATION.size):
-        offset, info, addend = RELOCATION.unpack_from(made, at)
+    patched = bytearray(body)
+    for at in range(0, len(patched), RELOCATION.size):
+        offset, info, addend = RELOCATION.unpack_from(patched, at)
         symbol: int = info >> 32
         number, behind = places[symbol]
-        RELOCATION.pack_into(made, at, offset + base, number << 32 | info & 0xFFFFFFFF, addend + behind)
-    return bytes(made)
+        RELOCATION.pack_into(patched, at, offset + base, number << 32 | info & 0xFFFFFFFF, addend + behind)
+    return bytes(patched)

@@ -17,8 +17,8 @@ from aot.codegen.machines import Machine
 
 def features_used(text: str, machine: Machine) -> frozenset[str]:
     """Return the features, in LLVM's names, that instructions of a module or function call for."""
-    found = ((_pattern(pattern), features) for pattern, features in machine.uses.items())
-    return frozenset(f for pattern, features in found if pattern.search(text) for f in features)
+    patterns = ((_pattern(pattern), features) for pattern, features in machine.uses.items())
+    return frozenset(f for pattern, features in patterns if pattern.search(text) for f in features)
 
 
 @lru_cache

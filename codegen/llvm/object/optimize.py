@@ -68,10 +68,10 @@ def _with_effort(target: Target, effort: Literal[0, 1, 2, 3]) -> llvm.TargetMach
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     try:
-        found = llvm.Target.from_triple(_triple(target))
+        machine = llvm.Target.from_triple(_triple(target))
     except RuntimeError as error:
         raise InternalError(f"target: unknown triple, got {target.triple}") from error
-    return found.create_target_machine(
+    return machine.create_target_machine(
         cpu=target.llvm_cpu,
         features=",".join(target.llvm_features),
         opt=effort,

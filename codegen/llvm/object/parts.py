@@ -76,9 +76,9 @@ class Parts:
     def place(self, kernel: Kernel, flushes: bool) -> Declared:
         """Add a kernel; return its declaration for the drivers' module. `flushes`: as for `emit`."""
         key = self._key("kernel", _digest(kernel), flushes) if self._store is not None else ""
-        found = self._store.get(key) if self._store is not None else None
-        if found is not None:
-            head, code = _unpacked(found)
+        cached = self._store.get(key) if self._store is not None else None
+        if cached is not None:
+            head, code = _unpacked(cached)
             scratch, features = size_from(head["scratch"], kernel.sizes), cast("list[str]", head["features"])
         else:
             function = emit(kernel.named(ENTRY), target=self._target, flushes=flushes)
@@ -156,8 +156,8 @@ class Objects:
         """SHA-256 of the code of the pool and of the kernels."""
         made = hashlib.sha256()
         for code, names in self._objects[1:]:
-            made.update(f"{len(code)} {names}\n".encode() + code)
-        return made.hexdigest()
+            sha.update(f"{len(code)} {names}\n".encode() + code)
+        return sha.hexdigest()
 
     def joined(self, names: Mapping[str, str]) -> bytes:
         """Return one object, or several as one of WebAssembly; `names`: new names of symbols of the drivers."""

@@ -82,8 +82,8 @@ class Store:
 
     def entries(self) -> list[Stored]:
         """Return all entries, the last used first; none if the folder cannot be read."""
-        found = [entry for place in self._places() for entry in _entries(place)]
-        return sorted(found, key=lambda entry: -entry.used)
+        stored = [entry for place in self._places() for entry in _entries(place)]
+        return sorted(stored, key=lambda entry: -entry.used)
 
     def damaged(self) -> list[str]:
         """Return the keys of the entries that are not whole or not the user's, which are removed."""

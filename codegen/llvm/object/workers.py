@@ -95,13 +95,13 @@ class Workers:
                 place, text, level, result = task
                 result.set_result(self._compiled(place, None, text, level))
                 progress(len(self._done), len(self._results))
-        made: list[bytes] = []
+        objects: list[bytes] = []
         for result in self._results:
             while not result.done():  # a wait without a timeout could not be interrupted
                 wait([result], timeout=POLL)
-            made.append(result.result())
+            objects.append(result.result())
             progress(len(self._done), len(self._results))
-        return made
+        return objects
 
     def _compiled(self, place: int, process: subprocess.Popen[bytes] | None, text: str, level: int | None) -> bytes:
         begin = time.perf_counter()

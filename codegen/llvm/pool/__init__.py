@@ -74,14 +74,14 @@ def system_texts(platform: Platform, machine: Machine, features: Iterable[str] =
     """Return the functions of a platform that templates place, by name, and the rest of its files as `declarations`."""
     numbers = platform.numbers_of(machine)
     text = "".join(template_text(name, **numbers) for name in platform.pool_of(features))
-    found = {name: body for name, body in _functions(text) if name in _ASKED}
-    for body in found.values():
+    texts = {name: body for name, body in _functions(text) if name in _ASKED}
+    for body in texts.values():
         text = text.replace(body, "")
-    return {**found, "declarations": text}
+    return {**texts, "declarations": text}
 
 
 _FUNCTION = re.compile(r"^define [^@]*@(\w+)\(.*?^}$", re.MULTILINE | re.DOTALL)
 
 
 def _functions(text: str) -> Iterator[tuple[str, str]]:
-    return ((found[1], found[0]) for found in _FUNCTION.finditer(text))
+    return ((match[1], match[0]) for match in _FUNCTION.finditer(text))

@@ -196,8 +196,8 @@ def count_register_values(reduction: Reduce, axis: Var, unrolled: tuple[Var, ...
     if scaled_sum(reduction) is not None:
         return 0
     inner = frozenset(reduction.axes) - {axis, *unrolled}
-    found = dict.fromkeys(_equal(shared_factors(reduction, axis)[1], inner))
-    sizes = [[a.extent for a in unrolled if a in variables(v)] for v in found]
+    values = dict.fromkeys(_equal(shared_factors(reduction, axis)[1], inner))
+    sizes = [[a.extent for a in unrolled if a in variables(v)] for v in values]
     return sum(prod(n for n in each if isinstance(n, int)) for each in sizes)
 
 

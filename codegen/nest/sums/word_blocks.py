@@ -109,9 +109,9 @@ class WordRows:
         """Return the statements that load the words of all rows; bits of `change` are changed."""
         word, row = Var("word", LANES), (self.rows,) if self.rows is not None else ()
         own = Points(row, self.points.spans, self.points.lets, self.schedule)
-        found = row_words(self.x, n)
-        found = prim("xor", found, Const(change, DType.I32)) if change else found
-        fill: Stmts = (For(word, (Store(words, (own.cell[0], word), found),), LoopKind.VECTOR, LANES),)
+        row_word = row_words(self.x, n)
+        row_word = prim("xor", row_word, Const(change, DType.I32)) if change else row_word
+        fill: Stmts = (For(word, (Store(words, (own.cell[0], word), row_word),), LoopKind.VECTOR, LANES),)
         return own.each(fill, {**inner, axis: Span(inner[axis].start, 1)})
 
     def _columns(self) -> Points:

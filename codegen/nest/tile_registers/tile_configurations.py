@@ -25,9 +25,9 @@ def with_tiles(stmts: Stmts) -> Stmts:
 
 
 def _configured(stmts: Stmts) -> Stmts:
-    found = dict.fromkeys(_configurations(stmts))
-    if len(found) == 1:
-        return (*found, *_without(stmts))
+    configurations = dict.fromkeys(_configurations(stmts))
+    if len(configurations) == 1:
+        return (*configurations, *_without(stmts))
     statements: Stmts = ()
     for s in stmts:
         mine = dict.fromkeys(_configurations((s,)))

@@ -109,6 +109,6 @@ def _body_at(loop: For, value: Expr) -> Stmts:
 
 def _at(loop: For, axis: Var, value: Expr) -> For:
     """Return the loop for a value of the variable of a loop around it."""
-    made = rewrite_work((loop,), lambda e: value if e == axis else None)
-    assert isinstance(made, tuple) and isinstance(made[0], For)
-    return made[0]
+    rewritten = rewrite_work((loop,), lambda e: value if e == axis else None)
+    assert isinstance(rewritten, tuple) and isinstance(rewritten[0], For)
+    return rewritten[0]

@@ -195,12 +195,12 @@ def _line(d: Definition, shape: MatmulShape, around: list[str]) -> str | None:
     return around[-1]
 
 
-def _skipped(d: Definition, found: MatrixForm, parts: tuple[str | None, ...]) -> tuple[str, ...] | None:
+def _skipped(d: Definition, form: MatrixForm, parts: tuple[str | None, ...]) -> tuple[str, ...] | None:
     """Return the axes whose padding is passed over for a whole tile; None if other padding is asked for."""
     r = d.reduction
     assert r is not None
     moving = {a for a in d.axes if a.name in parts}
-    terms = [b for b in padding_terms(d) if b.axis != found.axis and moving.isdisjoint(variables(b.index))]
+    terms = [b for b in padding_terms(d) if b.axis != form.axis and moving.isdisjoint(variables(b.index))]
     passed = [b for b in terms if _is_passed(b)]
     asked = {e for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"}
     return tuple(b.axis.name for b in passed) if asked <= {b.test for b in passed} else None
@@ -211,27 +211,27 @@ def _is_passed(b: PaddingTerms) -> bool:
     return b.test is not None or b.share >= COSTS.min_skipped_share
 
 
-def _lies_well(d: Definition, shape: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:
+def _lies_well(d: Definition, shape: MatmulShape, form: MatrixForm, plans: tuple[Pack, ...]) -> bool:
     """True if the rows' operand is contiguous within blocks, and columns are packed in words or may be, in panels."""
-    fused = found.axis not in shape.sums  # by `_bytes`, which has looked at it
-    if not fused and not is_contiguous(found.x, found.axis, found.terms):
+    fused = form.axis not in shape.sums  # by `_bytes`, which has looked at it
+    if not fused and not is_contiguous(form.x, form.axis, form.terms):
         return False
     if plans:
-        return all(p.operand == found.w.buffer.name and p.words for p in plans)
+        return all(p.operand == form.w.buffer.name and p.words for p in plans)
     assert d.reduction is not None
-    if is_arranged(found.w, d.reduction.axes) == found.axis:
+    if is_arranged(form.w, d.reduction.axes) == form.axis:
         return len(d.reduction.axes) == 1
-    w = next(x for x in reads(d, body=True) if x.load == found.w)
-    panel = extent(found.axis) * 2 * ROWS * found.w.buffer.dtype.stored_bytes
-    alone = len(d.reduction.axes) == 1 and len(shape.rows) == 1 and not varies((*shape.rows, shape.lane, found.axis))
+    w = next(x for x in reads(d, body=True) if x.load == form.w)
+    panel = extent(form.axis) * 2 * ROWS * form.w.buffer.dtype.stored_bytes
+    alone = len(d.reduction.axes) == 1 and len(shape.rows) == 1 and not varies((*shape.rows, shape.lane, form.axis))
     return alone and w.steps[shape.lane] == 1 and panel <= PANEL_BYTES
 
 
 def _rows(
-    d: Definition, shape: MatmulShape, found: MatrixForm, constants: frozenset[str]
+    d: Definition, shape: MatmulShape, form: MatrixForm, constants: frozenset[str]
 ) -> tuple[str | None, list[str], Fused]:
     """Return the axis of rows, the loops around it, and what is fused: rows at equal distances are one axis."""
-    x = [a for a in reads(d, body=True) if a.load == found.x]
+    x = [a for a in reads(d, body=True) if a.load == form.x]
     if len(shape.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(shape.rows)):
         name = unused_axis("p", d)
         return name, [], ((name, tuple(a.name for a in shape.rows)),)

@@ -83,14 +83,14 @@ def product(request: Request) -> tuple[Schedule | None, Reasons]:
     if shape is None:
         return None, ()
     summary: Reasons = (lambda: _shape_text(d, shape),)
-    found = in_tiles(request, shape)
-    if found is None and is_chain_sum(d.reduction):
-        found = chain_tiles(request, shape)
-    found = found or grouped(request, shape)
-    if found is None and is_thin(d, shape):
+    choice = in_tiles(request, shape)
+    if choice is None and is_chain_sum(d.reduction):
+        choice = chain_tiles(request, shape)
+    choice = choice or grouped(request, shape)
+    if choice is None and is_thin(d, shape):
         thin = f"fewer than {COSTS.min_product_lanes} iterations for lanes, and the sum runs along memory"
         return None, (*summary, lambda: thin)
-    schedule, reasons = found or (window(request, shape) if shape.window else in_register_tiles(request, shape))
+    schedule, reasons = choice or (window(request, shape) if shape.window else in_register_tiles(request, shape))
     return schedule, summary + reasons
 
 

@@ -70,9 +70,9 @@ def tile_text(product: Product, target: Target) -> str:
     """Return the chosen register tile and the cheapest others as text, in half cycles for a step of the whole sum."""
     tried, chosen = list(_costs(product, target)), tile_of(product, target)
     best, others = next(t for t in tried if t[1:] == chosen), sorted(t for t in tried if t[1:] != chosen)[:3]
-    found = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (best, *others)]
+    costs = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (best, *others)]
     sizes = f"{product.rows} rows, {product.columns} columns"
-    return f"register tile of {sizes}: {found[0]}; next {', '.join(found[1:]) or 'none'}"
+    return f"register tile of {sizes}: {costs[0]}; next {', '.join(costs[1:]) or 'none'}"
 
 
 def _costs(p: Product, target: Target) -> Iterator[tuple[float, int, int]]:

@@ -65,8 +65,8 @@ def caches(folder: Path = CACHES) -> dict[str, int]:
     """Return the bytes of the caches that hold data, by level, of the fastest kind of core."""
     del folder
     names = {"L1": "l1dcachesize", "L2": "l2cachesize", "L3": "l3cachesize"}
-    found = {level: _number(f"hw.perflevel0.{name}") for level, name in names.items()}
-    return {level: size for level, size in found.items() if size}
+    sizes = {level: _number(f"hw.perflevel0.{name}") for level, name in names.items()}
+    return {level: size for level, size in sizes.items() if size}
 
 
 @cache

@@ -153,8 +153,8 @@ def move_thread(allowed: Iterable[int]) -> bool:
 @cache
 def memory() -> int:
     """Return the bytes of memory of this machine."""
-    found = _Memory(length=ctypes.sizeof(_Memory))
-    return found.total if KERNEL32.GlobalMemoryStatusEx(ctypes.byref(found)) else 0
+    status = _Memory(length=ctypes.sizeof(_Memory))
+    return status.total if KERNEL32.GlobalMemoryStatusEx(ctypes.byref(status)) else 0
 
 
 __all__ = [

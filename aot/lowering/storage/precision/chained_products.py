@@ -79,18 +79,18 @@ class ChainedProducts:
         None for other steps.
         """
         factors = self._factors(d)
-        found = few_channels(d, *factors) if factors is not None and self.kind is DType.BF16 else None
-        if found is None or found.w.buffer.name not in self.types.constants:
+        pixels = few_channels(d, *factors) if factors is not None and self.kind is DType.BF16 else None
+        if pixels is None or pixels.w.buffer.name not in self.types.constants:
             return None
-        data = self.steps.values[found.w.buffer.name].array
+        data = self.steps.values[pixels.w.buffer.name].array
         assert data is not None
-        filters = self.steps.constant(f"{found.w.buffer.name}.pixels", found.filters(data))
-        name = f"{found.x.buffer.name}.pixels{found.width}"
+        filters = self.steps.constant(f"{pixels.w.buffer.name}.pixels", pixels.filters(data))
+        name = f"{pixels.x.buffer.name}.pixels{pixels.width}"
         steps: list[Step] = []
         if name not in self._copies:
-            self._copies[name] = found.pixels(self.steps.unused(name))
-            steps.append(self._conversion(found.copy(self._copies[name]), step))
-        step.works = (found.product(self._copies[name], filters, self.fn),)
+            self._copies[name] = pixels.pixels(self.steps.unused(name))
+            steps.append(self._conversion(pixels.copy(self._copies[name]), step))
+        step.works = (pixels.product(self._copies[name], filters, self.fn),)
         return steps
 
     def _product(self, d: Definition) -> _Product | None:

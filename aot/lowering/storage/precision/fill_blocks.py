@@ -39,8 +39,8 @@ def dim_along(x: Load, axis: Var) -> int | None:
 
 def _is_repeated(x: Load) -> bool:
     """True if a dimension for each axis would repeat elements, as those of windows."""
-    found = prod(typical(a.extent or 1) for a in variables(*x.index))
-    return bool(loads(*x.index)) or found > prod(map(typical, x.buffer.shape))
+    reads = prod(typical(a.extent or 1) for a in variables(*x.index))
+    return bool(loads(*x.index)) or reads > prod(map(typical, x.buffer.shape))
 
 
 def laid_out(x: Load, axis: Var, name: str) -> Definition:

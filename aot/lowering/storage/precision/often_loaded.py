@@ -40,8 +40,8 @@ def read_by_windows(steps: Steps) -> frozenset[str]:
     for d in (d for block in steps.blocks() for s in block.steps for w in s.works for d in members(w)):
         factors = chain_factors(d.reduction) if d.reduction is not None else None
         if factors is not None:
-            found = windows if _is_window(d, factors) else others
-            found |= {x.buffer.name for x in factors}
+            names = windows if _is_window(d, factors) else others
+            names |= {x.buffer.name for x in factors}
     return frozenset(windows - others)
 
 

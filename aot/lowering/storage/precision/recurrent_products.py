@@ -23,8 +23,8 @@ def shorten_recurrent_products(g: Group, types: ShortTypes, weights: ShortWeight
     """Return the group with its recurrent products in bf16."""
     members: list[Definition | Group] = []
     for d in g.members:
-        found = _recurrent_factors(d, g, types) if isinstance(d, Definition) else None
-        members += [d] if found is None or isinstance(d, Group) else _shortened(d, *found, g, types, weights)
+        factors = _recurrent_factors(d, g, types) if isinstance(d, Definition) else None
+        members += [d] if factors is None or isinstance(d, Group) else _shortened(d, *factors, g, types, weights)
     return replace(g, members=tuple(members))
 
 

@@ -21,13 +21,13 @@ def residual_sums(steps: Steps) -> frozenset[str]:
     """Return the sums of values that norms read, and the values that are added up in them."""
     constants = steps.constants()
     added: dict[str, set[str]] = {}
-    found: set[str] = set()
+    sums: set[str] = set()
     for d in (d for block in steps.blocks() for s in block.steps for w in s.works for d in members(w)):
         added.setdefault(d.out.name, set()).update(_addends(d.value, constants))
         if is_statistic(d) and d.reduction is not None:
-            found |= {x.buffer.name for x in loads(d.reduction.body)}
+            sums |= {x.buffer.name for x in loads(d.reduction.body)}
             added.setdefault(d.out.name, set()).update(_addends(d.reduction.body, constants))
-    stack = [name for name in found if added.get(name)]
+    stack = [name for name in sums if added.get(name)]
     kept: set[str] = set()
     while stack:
         name = stack.pop()

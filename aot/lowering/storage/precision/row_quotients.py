@@ -33,11 +33,13 @@ def invert_divisors(work: Work) -> Work:
 
     if not inverted:
         return work
-    made = rewrite_work(work, product)
-    assert isinstance(made, Group)
+    rewritten = rewrite_work(work, product)
+    assert isinstance(rewritten, Group)
     return replace(
-        made,
-        members=tuple(_inverse(m) if isinstance(m, Definition) and m.out.name in inverted else m for m in made.members),
+        rewritten,
+        members=tuple(
+            _inverse(m) if isinstance(m, Definition) and m.out.name in inverted else m for m in rewritten.members
+        ),
     )
 
 
@@ -52,10 +54,10 @@ def _only_divides(group: Group, name: str) -> bool:
                 return None
 
     every = [e for d in members(group) for e in (d.value, *d.target)]
-    found, elsewhere = (
+    divisors, elsewhere = (
         {x.buffer.name for x in loads(*parts)} for parts in (every, [rewrite(e, dividend) for e in every])
     )
-    return name in found - elsewhere
+    return name in divisors - elsewhere
 
 
 def _inverse(d: Definition) -> Definition:

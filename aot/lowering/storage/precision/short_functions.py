@@ -46,10 +46,10 @@ def short_form(e: Expr, divides: bool = False, sigmoid: str = "sigmoid_short") -
     """
     if not isinstance(e, Prim) or e.dtype is not DType.F32:
         return None
-    found = _operation(e, divides) or (None if divides else _share(e, sigmoid))
-    if found is None and e.fn in SHORT:
-        found = prim(SHORT[e.fn], *e.args)
-    return found if isinstance(found, Prim) else None
+    function = _operation(e, divides) or (None if divides else _share(e, sigmoid))
+    if function is None and e.fn in SHORT:
+        function = prim(SHORT[e.fn], *e.args)
+    return function if isinstance(function, Prim) else None
 
 
 def _operation(e: Prim, divides: bool) -> Expr | None:

@@ -140,7 +140,7 @@ def _new_sizes(graph: Graph, grown: list[_GrowingVariable]) -> OutPort | None:
         return None
     build = Builder(graph, grown[0].read.origin)
     zero = build.const(0, DType.I64)
-    return build.Concat(*(_sum(build, zero, found) for found in filter(None, terms)), axis=0)
+    return build.Concat(*(_sum(build, zero, term) for term in filter(None, terms)), axis=0)
 
 
 def _terms(graph: Graph, size: Dim) -> Terms | None:
@@ -150,9 +150,9 @@ def _terms(graph: Graph, size: Dim) -> Terms | None:
         return [(*place, 1)]
     if isinstance(size, int) or (whole := normal(size, {})).const:
         return None
-    found = [(_dimension(graph, atom), count) for atom, count in whole.terms.items()]
-    terms = [(*place, count) for place, count in found if place is not None]
-    return terms if len(terms) == len(found) else None
+    parts = [(_dimension(graph, atom), count) for atom, count in whole.terms.items()]
+    terms = [(*place, count) for place, count in parts if place is not None]
+    return terms if len(terms) == len(parts) else None
 
 
 def _sum(build: Builder, zero: OutPort, terms: Terms) -> OutPort:

@@ -30,8 +30,8 @@ UNROLLED = 256  # nodes of all iterations, up to which the fusion gained outweig
 def inline_regions(graph: Graph) -> bool:
     """Replace nodes whose branch or iteration count is known at compile time, nested ones too."""
     changed = False
-    while (found := _first(graph)) is not None:
-        node, ports = found
+    while (first := _first(graph)) is not None:
+        node, ports = first
         for port, new_port in zip(node.out_ports().values(), ports, strict=True):
             new_port.add_tensor_names(port.names)
             port.replace_by(new_port)
@@ -132,7 +132,7 @@ class _Unrolled:
                 return self.history[-1][m.result]
             edge = next((e for e in self.op.back_edges if e.result == m.result), None)
             return self._none(m) if edge is None else self.values[edge.parameter]
-        parts = [found[m.result] for found in self.history]
+        parts = [iteration[m.result] for iteration in self.history]
         return self.build.Concat(*(parts if m.stride > 0 else parts[::-1]), axis=m.axis) if parts else self._none(m)
 
     def _none(self, m: OutputMap) -> OutPort:

@@ -213,9 +213,12 @@ class _Step:
                     continue
                 gates = self._cell_gates(c)
                 all_gates = (*gates[:2], *gates[2:], _gate(o)) if gates is not None else ()
-                made = tuple(g for g in all_gates if g is not None and self._fits(g, h))
-                if len(made) == 4 and len({made[0].activation, made[1].activation, made[3].activation}) == 1:
-                    return _Cell("lstm", made, (h, c), (made[0].activation, made[2].activation, name))
+                fitting = tuple(g for g in all_gates if g is not None and self._fits(g, h))
+                if (
+                    len(fitting) == 4
+                    and len({fitting[0].activation, fitting[1].activation, fitting[3].activation}) == 1
+                ):
+                    return _Cell("lstm", fitting, (h, c), (fitting[0].activation, fitting[2].activation, name))
         return None
 
     def _cell_gates(self, c: int) -> tuple[_Gate | None, _Gate | None, _Gate | None] | None:
@@ -325,10 +328,10 @@ def _read_state(step: _Step, cell: _Cell, m: OutputMap) -> tuple[int, list[int]]
     """Return an output of the layer (0: all h, 1: the last h, 2: the last c) and its new axes; None for other reads."""
     port, axes = step.body.results[m.result].source(0), list[int]()
     if isinstance(port.node.op, Unsqueeze):
-        found = constant(port.node.source(1))
-        if found is None or found.size != 1:
+        indices = constant(port.node.source(1))
+        if indices is None or indices.size != 1:
             return None
-        axes = [int(found.reshape(-1)[0]) % port.type.rank]
+        axes = [int(indices.reshape(-1)[0]) % port.type.rank]
         port = port.node.source(0)
     which = next((k for k, p in enumerate(cell.states) if step.after(p) is port), None)
     if which is None:
@@ -371,8 +374,8 @@ def _weights(step: _Step, cell: _Cell) -> list[Array]:
     assert x is not None
 
     def rows(port: OutPort) -> Array:
-        found: Sequence[Array | None] = [g.sum.terms[port] for g in cell.gates]
-        return np.concatenate([m.T for m in found if m is not None])
+        terms: Sequence[Array | None] = [g.sum.terms[port] for g in cell.gates]
+        return np.concatenate([m.T for m in terms if m is not None])
 
     recurrent = rows(h)
 

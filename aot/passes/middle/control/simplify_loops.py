@@ -189,10 +189,10 @@ class _Loop:
         """Let values that the counter fills row by row come out as rows that are collected."""
         changed = False
         for parameter, result in list(self.edges.items()):
-            found = self._filled(parameter, result)
-            if found is None:
+            filled = self._filled(parameter, result)
+            if filled is None:
                 continue
-            rows, axis = found
+            rows, axis = filled
             self.body.results[result].in_port(0).connect(rows)
             op = self._op()
             outs = tuple(replace(m, axis=axis) if m.result == result else m for m in op.output_maps)

@@ -180,10 +180,10 @@ def _rebuild_strided(node: Node, q: Order, inputs: Inputs, build: Builder) -> No
     assert end is not None
     given = begin.size
     masks = [(*(*mask, *[0] * given)[:given], *[1] * (len(q) - given)) for mask in (op.begin_mask, op.end_mask)]
-    made = replace(op, begin_mask=tuple(masks[0][i] for i in q), end_mask=tuple(masks[1][i] for i in q))
+    moved = replace(op, begin_mask=tuple(masks[0][i] for i in q), end_mask=tuple(masks[1][i] for i in q))
     filled = [(begin, 0), (end, 0), (np.ones(given, np.int64) if steps is None else steps, 1)]
     vectors = [_taken(np.pad(v.reshape(-1), (0, len(q) - given), constant_values=f), q) for v, f in filled]
-    return build.node(made, inputs[0], *(build.const(v, DType.I64) for v in vectors))
+    return build.node(moved, inputs[0], *(build.const(v, DType.I64) for v in vectors))
 
 
 def _rebuild_vectors(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:

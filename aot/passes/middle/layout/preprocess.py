@@ -137,17 +137,17 @@ def _shown(port: OutPort) -> str:
 
 def _reversed(graph: Graph, names: Sequence[str]) -> list[tuple[Node, bool]]:
     """Return the inputs that are reversed, and whether they were named."""
-    found: dict[Node, bool] = {}
+    reversals: dict[Node, bool] = {}
     for name in names:
         if name:
-            found[_inputs(graph, name, "reverse-channels")[0]] = True
+            reversals[_inputs(graph, name, "reverse-channels")[0]] = True
             continue
         images = [n for n in graph.parameters if n.out_port(0).type.rank == 4 and _axis(n.out_port(0), COLOURS)]
         if not images:
             shown = ", ".join(f"{n.name} {_shown(n.out_port(0))}" for n in graph.parameters)
             raise UsageError(f"--reverse-channels: needs an input of rank 4 with {COLOURS} channels, got {shown}")
-        found |= {node: False for node in images if node not in found}
-    return list(found.items())
+        reversals |= {node: False for node in images if node not in reversals}
+    return list(reversals.items())
 
 
 def _reversed_axis(node: Node, named: bool) -> int:

@@ -70,17 +70,17 @@ def _saturated(f: Function, src: DType, dst: DType, v: Value) -> Value:
     high = number(most if exact else 2.0**size - 2.0 ** (size - digits), v.type)
     inside = f.select(f.compare("fcmp ogt", v, low), v, low)
     whole = "i64" if dst.bits == 64 else "i32"
-    found = f.cast("fptosi", f.select(f.compare("fcmp olt", inside, high), inside, high), whole)
+    result = f.cast("fptosi", f.select(f.compare("fcmp olt", inside, high), inside, high), whole)
     if not exact:
-        found = f.select(f.compare("fcmp oge", v, number(2.0**size, v.type)), same(found, (1 << size) - 1), found)
-    found = f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
-    return found if dst.bits >= 32 else f.cast("trunc", found, REGISTER[dst])
+        result = f.select(f.compare("fcmp oge", v, number(2.0**size, v.type)), same(result, (1 << size) - 1), result)
+    result = f.select(f.compare("fcmp uno", v, v), same(result, 0), result)
+    return result if dst.bits >= 32 else f.cast("trunc", result, REGISTER[dst])
 
 
 def clamped(f: Function, v: Value, low: float, high: float) -> Value:
     """Clamp a float and convert it to i32; NaN gives 0. Each bound takes one instruction."""
-    found = f.cast("fptosi", _between(f, v, low, high), "i32")
-    return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
+    result = f.cast("fptosi", _between(f, v, low, high), "i32")
+    return result if low == 0 else f.select(f.compare("fcmp uno", v, v), same(result, 0), result)
 
 
 def rounded(
@@ -94,13 +94,13 @@ def rounded(
     type_ = vector("i32", lanes_of(v.type))
     inside = _between(f, v, low - zero, high - zero)
     if (name := names.get(lanes_of(v.type))) is not None:
-        found = f.call(name, type_, inside)
+        result = f.call(name, type_, inside)
     elif in_one:
-        found = f.call(f"llvm.lrint.{suffix(type_)}.{suffix(v.type)}", type_, inside)
+        result = f.call(f"llvm.lrint.{suffix(type_)}.{suffix(v.type)}", type_, inside)
     else:
-        found = f.cast("fptosi", f.intrinsic("rint", inside), "i32")
-    found = f.binary("add", found, same(found, zero)) if zero else found
-    return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
+        result = f.cast("fptosi", f.intrinsic("rint", inside), "i32")
+    result = f.binary("add", result, same(result, zero)) if zero else result
+    return result if low == 0 else f.select(f.compare("fcmp uno", v, v), same(result, 0), result)
 
 
 def rounded_to_pack(f: Function, name: str, v: Value, zero: int, low: int, high: int) -> Value:
@@ -112,9 +112,9 @@ def rounded_to_pack(f: Function, name: str, v: Value, zero: int, low: int, high:
     inside = f.select(f.compare("fcmp ogt", v, most), most, v)
     type_ = vector("i32", lanes_of(v.type))
     rest = (Value(type_, "zeroinitializer"), Value("i16", "-1"), Value("i32", "4"))  # all lanes, in the thread's mode
-    found = f.call(name, type_, inside, *rest)
-    found = f.binary("add", found, same(found, zero)) if zero else found
-    return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
+    result = f.call(name, type_, inside, *rest)
+    result = f.binary("add", result, same(result, zero)) if zero else result
+    return result if low == 0 else f.select(f.compare("fcmp uno", v, v), same(result, 0), result)
 
 
 def _between(f: Function, v: Value, low: float, high: float) -> Value:

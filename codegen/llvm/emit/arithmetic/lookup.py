@@ -35,11 +35,11 @@ def looked_up(f: Function, values: Sequence[float], index: Value, abilities: Abi
     if lanes < LEAST_LANES:
         wide = spread(f, index, [*range(lanes), *[-1] * (LEAST_LANES - lanes)])
         return f.part(looked_up(f, values, wide, abilities), 0, lanes)
-    found = [_permuted(f, values[i : i + lanes], index, abilities) for i in range(0, len(values), lanes)]
-    if len(found) == 1:
-        return found[0]
+    chunks = [_permuted(f, values[i : i + lanes], index, abilities) for i in range(0, len(values), lanes)]
+    if len(chunks) == 1:
+        return chunks[0]
     high = f.binary("shl", index, integer(HALF, index.type))
-    return f.select(f.compare("icmp slt", high, integer(0, index.type)), found[1], found[0])
+    return f.select(f.compare("icmp slt", high, integer(0, index.type)), chunks[1], chunks[0])
 
 
 def looks_up_bytes(lanes: int, abilities: Abilities) -> bool:
@@ -58,8 +58,8 @@ def bytes_looked_up(f: Function, table: bytes, index: Value, abilities: Abilitie
     lanes = lanes_of(index.type)
     if lanes > width:
         return _joined(f, [look(f, table, f.part(index, i, width), abilities) for i in range(0, lanes, width)])
-    found = look(f, table, spread(f, index, [*range(lanes), *[-1] * (width - lanes)]), abilities)
-    return f.part(found, 0, lanes)
+    elements = look(f, table, spread(f, index, [*range(lanes), *[-1] * (width - lanes)]), abilities)
+    return f.part(elements, 0, lanes)
 
 
 def _joined(f: Function, parts: list[Value]) -> Value:

@@ -56,8 +56,8 @@ def halves(f: Function, one: Value, other: Value, high: bool) -> Value:
     count = lanes_of(one.type) // 2
     pairs, first = vector("i64", count), count // 2 if high else 0
     a, b = (f.op(pairs, f"bitcast {v} to {pairs}") for v in (one, other))
-    found = shuffle(f, a, b, [n + first + k for n in (0, count) for k in range(count // 2)])
-    return f.op(one.type, f"bitcast {found} to {one.type}")
+    chosen = shuffle(f, a, b, [n + first + k for n in (0, count) for k in range(count // 2)])
+    return f.op(one.type, f"bitcast {chosen} to {one.type}")
 
 
 def _merged(f: Function, before: Value | None, part: Value, mask: Sequence[int]) -> Value:
