@@ -99,8 +99,8 @@ class _Version:
     def _size(self, size: Size) -> Size:
         return self._expr(size) if isinstance(size, Expr) else size
 
-    def _place(self, place: Address) -> Address:
-        return replace(place, offset=self._size(place.offset))
+    def _place(self, address: Address) -> Address:
+        return replace(address, offset=self._size(address.offset))
 
     def _call(self, call: Call) -> Call:
         args, sizes = tuple(map(self._place, call.args)), tuple(map(self._size, call.sizes))

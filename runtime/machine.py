@@ -57,8 +57,8 @@ def refused_tiles() -> str:
 
 def default_threads() -> int:
     """Return OMP_NUM_THREADS if it is a number, else the processors that affinity and cgroup quota allow."""
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if asked.isdecimal() and int(asked) > 0:
-        return int(asked)
+    requested = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if requested.isdecimal() and int(requested) > 0:
+        return int(requested)
     allowed, quota = len(processor.allowed_processors()), processor.cgroup_quota()
     return max(1, allowed if quota is None else min(allowed, int(quota)))

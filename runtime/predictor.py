@@ -124,10 +124,10 @@ def predict_batch(path: str | PathLike[str], output: str | None = None, **option
 
     `output`: the one to return; None: the only one, or a dictionary of all. `options`: those of Predictor.
     """
-    place = str(Path(path).resolve())
+    file = str(Path(path).resolve())
 
     def make() -> Callable[..., Array | dict[str, Array]]:
-        predictor = Predictor(place, **options)
+        predictor = Predictor(file, **options)
         names = [info.name for info in predictor.model.inputs]
         only = output or (predictor.outputs[0].name if len(predictor.outputs) == 1 else None)
 

@@ -56,11 +56,11 @@ class Model:
         for name, shape in partial_shapes.items():
             self.shapes[name] = [self._size(f"{name}_{k}", size) for k, size in enumerate(shape)]
 
-    def _size(self, place: str, size: Size) -> int | str:
+    def _size(self, name: str, size: Size) -> int | str:
         """Return a size as the compiler takes it: varying ones have a name."""
         if size != -1 and not isinstance(size, tuple):
             return size
-        symbol = re.sub(r"\W", "_", f"d_{place}", flags=re.ASCII)
+        symbol = re.sub(r"\W", "_", f"d_{name}", flags=re.ASCII)
         if isinstance(size, tuple):
             self.dims[symbol] = size
         return symbol

@@ -129,8 +129,8 @@ def _compile_entry(
     folder: Path, key: str, key_now: Callable[[], str], make: Callable[[Path, str], None], threads: int | None
 ) -> CompiledModel:
     path = folder / f"{key}.so"
-    with TemporaryDirectory(dir=folder, prefix=".aot-") as place:
-        library = Path(place) / path.name
+    with TemporaryDirectory(dir=folder, prefix=".aot-") as temporary:
+        library = Path(temporary) / path.name
         make(library, key)
         parts = [file for file in (beside(library), library) if file.exists()]  # the library last: an entry is whole
         for file in parts:

@@ -103,10 +103,10 @@ def _options_for(graph: Graph, options: CompileOptions) -> CompileOptions:
 
 def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     """Return the compiler's passes and anchors."""
-    asked = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
+    requested = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
     convert = front_passes(options.seed)
     cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of the part
-    front: tuple[Pass, ...] = (*cut, *asked, *convert)
+    front: tuple[Pass, ...] = (*cut, *requested, *convert)
     precision = precision_of(options.precision)
     file = options.mean_file
     image = None if file is None else MeanImage(partial(mean_image, file), options.mean_file_offsets)

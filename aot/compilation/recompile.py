@@ -19,14 +19,14 @@ from aot.precision import F32
 from aot.runtime.loading.manifest import Manifest
 
 
-def options_of(manifest: Manifest, asked: CompileOptions) -> CompileOptions:
-    """Return the options with which a library was compiled; those that its manifest does not have are as `asked`."""
+def options_of(manifest: Manifest, requested: CompileOptions) -> CompileOptions:
+    """Return the options with which a library was compiled; those that its manifest lacks are as `requested`."""
     told = cast("Mapping[str, Any]", manifest.options)
     names = {name for name, row in rows().items() if row.record is not Record.NAMES}
     recorded: dict[str, Any] = {name: _frozen(value) for name, value in told.items() if name in names}
     levels = cast("list[dict[str, str]]", manifest.json.get("levels", []))
     recorded |= {"target": ",".join(level["target"] for level in levels)} if levels else {}
-    return replace(asked, **recorded)
+    return replace(requested, **recorded)
 
 
 def with_decided(options: CompileOptions, manifest: Manifest) -> CompileOptions:

@@ -91,8 +91,8 @@ class Session:
     @property
     def versions(self) -> int:
         """Return the number of versions: the general one and those for certain sizes."""
-        asked = [len(sizes) for _, sizes in self.options.specialise]
-        return 1 + prod(asked) if asked else 1
+        requested = [len(sizes) for _, sizes in self.options.specialise]
+        return 1 + prod(requested) if requested else 1
 
     @property
     def recorded(self) -> CompileOptions:

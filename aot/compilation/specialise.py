@@ -20,23 +20,29 @@ MOST = 32  # versions: each is as much code as the model
 Asked = Sequence[tuple[str, tuple[int, ...]]]
 
 
-def combinations(graph: Graph, asked: Asked, fixed: Sequence[tuple[str, int, int | None]] = ()) -> list[SizesByName]:
+def combinations(
+    graph: Graph, requested: Asked, fixed: Sequence[tuple[str, int, int | None]] = ()
+) -> list[SizesByName]:
     """Return every combination of the requested sizes; `fixed`: dims as the user gave them, for messages.
 
     UsageError for names and sizes that inputs of the graph cannot have, twice the same, and too many versions.
     """
     symbols = _symbols(graph)
-    for n, (name, sizes) in enumerate(asked):
-        if any(name == other for other, _ in asked[:n]):
+    for n, (name, sizes) in enumerate(requested):
+        if any(name == other for other, _ in requested[:n]):
             raise UsageError(f"--specialise {name}: all sizes must be in one option, as {name}=1,8, got two options")
         if name not in symbols:
             raise UsageError(_unknown(graph, name, list(symbols), fixed))
         _check(symbols[name], sizes)
-    count = prod(len(sizes) for _, sizes in asked)
+    count = prod(len(sizes) for _, sizes in requested)
     if count > MOST:
         raise UsageError(f"--specialise: there can be at most {MOST} versions, one for each combination, got {count}")
-    names = [name for name, _ in asked]
-    return [tuple(zip(names, sizes, strict=True)) for sizes in product(*(sizes for _, sizes in asked))] if asked else []
+    names = [name for name, _ in requested]
+    return (
+        [tuple(zip(names, sizes, strict=True)) for sizes in product(*(sizes for _, sizes in requested))]
+        if requested
+        else []
+    )
 
 
 def text_of(sizes: SizesByName) -> str:

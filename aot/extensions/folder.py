@@ -101,26 +101,26 @@ def load_extensions(
     `config`: configuration files of transformations (`--transformations-config`); `enable`, `disable`: classes that are
     switched on or off, by `id`, name, or module and name; `keep_layout`: NHWC does not become NCHW.
     """
-    places = folders_of(folders)
-    files = [[p] if p.suffix == ".py" and p.is_file() else _files(p, framework) for p in places]
-    for place, names in zip(places, files, strict=True):
-        if not names and not any(_files(place, other) for other in FRAMEWORKS):
+    paths = folders_of(folders)
+    files = [[p] if p.suffix == ".py" and p.is_file() else _files(p, framework) for p in paths]
+    for path, names in zip(paths, files, strict=True):
+        if not names and not any(_files(path, other) for other in FRAMEWORKS):
             kinds = ", ".join((OPERATIONS, *PHASES))
-            raise UsageError(f"--extensions: must be a folder with .py files in {kinds}, got {place}")
-    key = (framework, *places)
+            raise UsageError(f"--extensions: must be a folder with .py files in {kinds}, got {path}")
+    key = (framework, *paths)
     with _LOADING:
         known = _LOADED.get(key)
         if known is None or known.files != files or any(modules.changed() for modules in known.modules):
-            known = _LOADED[key] = _load(places, files)
+            known = _LOADED[key] = _load(paths, files)
     return _extensions(known, config, (enable, disable), framework, keep_layout)
 
 
 def load_for(options: CompileOptions, framework: str) -> Extensions | None:
     """Load the extensions that options name, for a model of a framework; None without any."""
-    config, asked = options.transformations_config, with_environment(options)
-    if asked.extensions is not None:
-        on, off = asked.enable_transforms or (), asked.disable_transforms or ()
-        return load_extensions(asked.extensions, config, on, off, framework, asked.disable_layout_change)
+    config, requested = options.transformations_config, with_environment(options)
+    if requested.extensions is not None:
+        on, off = requested.enable_transforms or (), requested.disable_transforms or ()
+        return load_extensions(requested.extensions, config, on, off, framework, requested.disable_layout_change)
     if config:
         raise UsageError(f"{_flag(config[0])}: {_READ}, got none for {config[0]}")
     names = sorted({name for given in switches(options).values() for name in given})

@@ -49,9 +49,9 @@ class Modules:
         self._homes: dict[str, str | None] = {}
         self.uses_mo = False  # a module of Model Optimizer's was imported
         self.builtins = {**vars(builtins), "__import__": self._import}
-        for name, place in (("", folder), (".inside", folder), (".beside", folder.parent)):
+        for name, path in (("", folder), (".inside", folder), (".beside", folder.parent)):
             package = ModuleType(self.name + name)
-            package.__path__ = [str(place)]
+            package.__path__ = [str(path)]
             sys.modules[package.__name__] = package
         _FINDER.packages[self.name] = self
 
@@ -120,15 +120,15 @@ class Modules:
         """True if a name that begins with the folder's is of the folder, rather than of a package of that name."""
         top, _, rest = name.partition(".")
         if rest:
-            place = self.folder.joinpath(*rest.split("."))
-            return place.is_dir() or place.with_suffix(".py").is_file()
+            path = self.folder.joinpath(*rest.split("."))
+            return path.is_dir() or path.with_suffix(".py").is_file()
         spec = sys.modules[top].__spec__ if top in sys.modules else PathFinder.find_spec(top)
         return spec is None or str(self.folder) in (spec.submodule_search_locations or ())
 
     def _has(self, name: str) -> bool:
         """True if the folder, or its parent, has a file for a module."""
-        places = [root.joinpath(*name.split(".")) for root in (self.folder, self.folder.parent)]
-        return any(place.with_suffix(".py").is_file() or (place / "__init__.py").is_file() for place in places)
+        paths = [root.joinpath(*name.split(".")) for root in (self.folder, self.folder.parent)]
+        return any(place.with_suffix(".py").is_file() or (place / "__init__.py").is_file() for place in paths)
 
     def _from_mo(self, name: str, wanted: Sequence[str]) -> Any:
         """Return the module or member that an import of Model Optimizer's names; None for another name."""
@@ -155,14 +155,14 @@ class Modules:
             return None
         packages = list(spec.submodule_search_locations or ())
         file = packages[0] if packages else spec.origin
-        place = Path(file).resolve().parent if file is not None else None
-        if place not in (self.folder, self.folder.parent) or place in _INSTALLED:
+        path = Path(file).resolve().parent if file is not None else None
+        if path not in (self.folder, self.folder.parent) or path in _INSTALLED:
             return None
         if loaded is not None:
             if spec.origin is not None and Path(spec.origin).is_file():
                 self.read(Path(spec.origin))
             return None
-        return "inside" if place == self.folder else "beside"
+        return "inside" if path == self.folder else "beside"
 
 
 class _Finder(MetaPathFinder):

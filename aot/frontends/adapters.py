@@ -143,13 +143,13 @@ def _alpha(config: Values, name: str) -> float:
 def _products(module: str) -> Sequence[str]:
     """Return the library's names for the product of a module, or for the halves of it; its own name for others."""
     for names in {id(a.names): a.names for a in ARCHITECTURES.values()}.values():
-        place = re.fullmatch(rf"{re.escape(names.layers)}\.(\d+)\.(.+)", module)
-        if place is None:
+        match = re.fullmatch(rf"{re.escape(names.layers)}\.(\d+)\.(.+)", module)
+        if match is None:
             continue
-        halves = [part for part, (end, _) in names.halves.items() if end == place[2]]
-        parts = halves or [part for part, end in names.parts.items() if end == place[2]]
+        halves = [part for part, (end, _) in names.halves.items() if end == match[2]]
+        parts = halves or [part for part, end in names.parts.items() if end == match[2]]
         if parts and not (names.interleaved and parts == ["attn_qkv"]):
-            return [f"blk.{place[1]}.{part}" for part in parts]
+            return [f"blk.{match[1]}.{part}" for part in parts]
     return [module]
 
 

@@ -96,12 +96,12 @@ def _extracted(node: Node, cls: type[Any], kind: str) -> bool:
     except Exception as error:
         where = raised_in(error)
         what = "" if isinstance(error, AotError) else f"{type(error).__name__}: "
-        place = f" ({where})" if where else ""
+        where_text = f" ({where})" if where else ""
         name = node.soft_get("name", node.id)
-        raise Error(f"extension {cls.__name__}: node {name} ({kind}): {what}{error}{place}") from error
+        raise Error(f"extension {cls.__name__}: node {name} ({kind}): {what}{error}{where_text}") from error
 
 
-def _settle(node: Node, kept: NodeRecord) -> None:
+def _settle(node: Node, record: NodeRecord) -> None:
     """Let the node's attributes define its operation, instead of the file."""
-    if isinstance(kept.node.op, Foreign):
-        node[KEPT] = NodeRecord(kept.node, {**kept.attrs, "op": None}, kept.is_copy)
+    if isinstance(record.node.op, Foreign):
+        node[KEPT] = NodeRecord(record.node, {**record.attrs, "op": None}, record.is_copy)

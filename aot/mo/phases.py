@@ -65,8 +65,8 @@ def phase_passes(
     configured = entries_of(file for file in config if file not in listed)
     check_entries(declared, configured)
     own = {cls.__name__ for cls in declared.transforms}
-    places = [p for p in placeholders(framework) if p.__name__ not in own]
-    order = sort_transforms([*places, *declared.transforms])
+    positions = [p for p in placeholders(framework) if p.__name__ not in own]
+    order = sort_transforms([*positions, *declared.transforms])
     front, later = split(order)
     carried = Carried()
     passes: list[object] = [MoFront(framework, declared, tuple(front), configured, switches, carried, keep_layout)]
@@ -162,9 +162,9 @@ class MoMiddle:
             try:
                 node.operands()
             except AotError as error:
-                place = graph.nodes[id].get(MADE_IN) if id in graph else None
+                position = graph.nodes[id].get(MADE_IN) if id in graph else None
                 names = ", ".join(cls.__name__ for cls in self.transforms if not is_placeholder(cls))
-                where = f" (made in {place})" if place else ""
+                where = f" (made in {position})" if position else ""
                 rule = f"extension {names}: {graph.nodes[id]['name'] if id in graph else node.name}"
                 raise Error(f"{rule}: {type(error).__name__}: {error}{where}") from error
 

@@ -38,8 +38,8 @@ def _inputs(x: Deferred, axis: int, begin: int, end: int, shape: tuple[int, ...]
     first = x.inputs[0]
     match x.op:
         case Convert() | Multiply(auto_broadcast=AutoBroadcast.NUMPY) | Subtract(auto_broadcast=AutoBroadcast.NUMPY):
-            places = [axis - len(shape) + len(i.shape) for i in x.inputs]
-            pairs = zip(x.inputs, places, strict=True)
+            positions = [axis - len(shape) + len(i.shape) for i in x.inputs]
+            pairs = zip(x.inputs, positions, strict=True)
             return [i if k < 0 or i.shape[k] == 1 else part_of(i, k, begin, end) for i, k in pairs]
         case Reshape() if prod(shape[:axis]) == 1:  # elements that lie side by side
             outer = next((k for k, n in enumerate(first.shape) if n != 1), 0)

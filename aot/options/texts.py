@@ -172,7 +172,7 @@ def weights_of(given: str | None) -> tuple[bool, str | None]:
     UsageError for other texts.
     """
     words = [word.strip() for word in (given or "embedded").split(",")]
-    places, kinds = ([w for w in words if w in names] for names in (PLACES, KINDS))
-    if len(places) > 1 or len(kinds) > 1 or len(places) + len(kinds) < len(words):
+    positions, kinds = ([w for w in words if w in names] for names in (PLACES, KINDS))
+    if len(positions) > 1 or len(kinds) > 1 or len(positions) + len(kinds) < len(words):
         raise UsageError(f"weights: {', '.join(PLACES)}, {', '.join(KINDS)}, or external,int4, got {given}")
-    return places == ["external"], kinds[0] if kinds else None
+    return positions == ["external"], kinds[0] if kinds else None

@@ -160,8 +160,8 @@ class _Run:
                 raise BudgetError(f"{item.name}: the pass needs {what} than there is, got {error!r}") from error
             if item.extension:
                 where = raised_in(error)
-                place = f" ({where})" if where else ""
-                raise UsageError(f"extension {item.name}: {type(error).__name__}: {error}{place}") from error
+                where_text = f" ({where})" if where else ""
+                raise UsageError(f"extension {item.name}: {type(error).__name__}: {error}{where_text}") from error
             ran = ", ".join(p.name for p in self.report.passes) or "none"
             last = self.log.last or "none"
             raise PassError(f"{item.name}: {error}; last rewrite: {last}; passes before it: {ran}") from error

@@ -27,8 +27,8 @@ def aot_backend(graph: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]
         key = tuple(_shape_of(torch, v) for i, v in enumerate(inputs) if i not in fixed)
         if key not in models:
             models[key] = _compile(torch, graph, inputs, fixed)
-        model, places = models[key]
-        outputs = model(*(as_array(inputs[i]) for i in places))
+        model, positions = models[key]
+        outputs = model(*(as_array(inputs[i]) for i in positions))
         return tuple(_tensor(torch, outputs[t.name]) for t in model.outputs)
 
     return run
@@ -45,7 +45,7 @@ def _shape_of(torch: Any, value: Any) -> object:
 
 def _compile(torch: Any, graph: Any, inputs: Sequence[Any], fixed: dict[int, Any]) -> tuple[CompiledModel, list[int]]:
     """Return the compiled graph, and which of the inputs it takes."""
-    places = [i for i, v in enumerate(inputs) if i not in fixed and isinstance(v, torch.Tensor)]
+    positions = [i for i, v in enumerate(inputs) if i not in fixed and isinstance(v, torch.Tensor)]
 
     class Bound(torch.nn.Module):  # pyrefly: ignore[unknown-base-class]  PyTorch need not be installed
         """The graph with parameters and numbers in their places."""
@@ -60,13 +60,13 @@ def _compile(torch: Any, graph: Any, inputs: Sequence[Any], fixed: dict[int, Any
             values = list(inputs)
             for i in fixed:
                 values[i] = getattr(self, f"fixed{i}")
-            for i, value in zip(places, given, strict=True):
+            for i, value in zip(positions, given, strict=True):
                 values[i] = value
             return self.graph(*values)
 
     with torch.no_grad():
-        program = torch.export.export(Bound().eval(), tuple(inputs[i] for i in places))
-    return compiled(program, None, None, {})[0], places
+        program = torch.export.export(Bound().eval(), tuple(inputs[i] for i in positions))
+    return compiled(program, None, None, {})[0], positions
 
 
 def _tensor(torch: Any, value: Any) -> Any:

@@ -39,13 +39,15 @@ def parse(served: ServedModel, body: bytes, header: str | None) -> Call:
         inputs[name] = _array(served, name, item, raw)
     if not raw.at_end:
         raise UsageError("request: bytes behind the JSON must belong to an input, got more of them")
-    asked = _objects(root, "outputs") if root.get("outputs") is not None else []
-    outputs = outputs_of(served, [_text("output", item, "name") for item in asked])
-    for item in asked:
+    requested = _objects(root, "outputs") if root.get("outputs") is not None else []
+    outputs = outputs_of(served, [_text("output", item, "name") for item in requested])
+    for item in requested:
         check_parameters("output", _parameters("output", item))
     call = Call(inputs, outputs, checked_id(root.get("id", "")), timeout_of(parameters))
     default = parameters.get("binary_data_output") is True
-    wishes = {_text("output", item, "name"): _parameters("output", item).get("binary_data", default) for item in asked}
+    wishes = {
+        _text("output", item, "name"): _parameters("output", item).get("binary_data", default) for item in requested
+    }
     call.binary = {info.name for info in outputs if wishes.get(info.name, default) is True}
     return call
 

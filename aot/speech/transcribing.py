@@ -99,9 +99,9 @@ def segments_of(tokens: Sequence[int], special: SpecialTokens, duration: float) 
         known = [n for n in tokens if n >= first]
         end = (known[-1] - first) * STEP if known and known[-1] != first else duration
         return [Segment(0.0, end, tuple(tokens))], None
-    places = [0, *ends, *([len(tokens)] if alone else [])]
+    positions = [0, *ends, *([len(tokens)] if alone else [])]
     segments = [
         Segment((tokens[a] - first) * STEP, (tokens[b - 1] - first) * STEP, tuple(tokens[a:b]))
-        for a, b in pairwise(places)
+        for a, b in pairwise(positions)
     ]
-    return segments, None if alone else (tokens[places[-1] - 1] - first) * STEP
+    return segments, None if alone else (tokens[positions[-1] - 1] - first) * STEP

@@ -87,9 +87,9 @@ def resampled(samples: Array, given: int, wanted: int) -> Array:
     near, result = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach), np.empty(count, np.float32)
     band = min(1.0, up / down)
     for first in range(min(up, count)):  # outputs between the same two samples, that lie at the same place there
-        place, phase = divmod(first * down, up)
+        position, phase = divmod(first * down, up)
         distance = taps - phase / up
         shape = band * np.sinc(band * distance) * (0.5 + 0.5 * np.cos(np.pi * distance / (reach + 1)))
-        rows = near[place + 1 :: down][: len(result[first::up])]
+        rows = near[position + 1 :: down][: len(result[first::up])]
         result[first::up] = rows @ (shape / shape.sum()).astype(np.float32)
     return result

@@ -68,8 +68,8 @@ class Chat:
 
         After an error the conversation is as it was before.
         """
-        asked = [*self.messages, {"role": "user", "content": text}]
-        ids = self._tokenizer.begin(self._template.render(asked))
+        requested = [*self.messages, {"role": "user", "content": text}]
+        ids = self._tokenizer.begin(self._template.render(requested))
         if not ids:
             raise UsageError("chat: the template must make a text of the messages, got none")
         ends = frozenset((*stop, *self._tokenizer.stop))
@@ -91,7 +91,7 @@ class Chat:
         if last_text := stream.rest():
             take(last_text)
         answer = "".join(parts)
-        self.messages = [*asked, {"role": "assistant", "content": answer}]
+        self.messages = [*requested, {"role": "assistant", "content": answer}]
         return answer
 
     def _tokens_to_feed(self, ids: Sequence[int]) -> list[int]:

@@ -34,7 +34,7 @@ def followed(tokens: Sequence[int], count: int) -> list[int]:
     for size in SIZES if count > 0 else ():
         if len(text) > size:
             before = np.lib.stride_tricks.sliding_window_view(text[:-1], size)
-            places = np.flatnonzero((before == text[-size:]).all(1))
-            if len(places):
-                return text[places[-1] + size :][:count].tolist()
+            positions = np.flatnonzero((before == text[-size:]).all(1))
+            if len(positions):
+                return text[positions[-1] + size :][:count].tolist()
     return []

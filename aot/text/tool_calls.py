@@ -61,10 +61,10 @@ class Calls:
         if self._holds:
             return ""
         self._holds = not self._began and self._text.lstrip()[:1] in BARE
-        places = [at for form in FORMS if (at := self._text.find(form.begin)) >= 0]
-        if self._holds or places:
+        positions = [at for form in FORMS if (at := self._text.find(form.begin)) >= 0]
+        if self._holds or positions:
             self._holds = True
-            return self._split(0 if not places else min(places))
+            return self._split(0 if not positions else min(positions))
         if not self._text.strip():
             return ""
         self._began = True

@@ -24,8 +24,8 @@ class Finding:
 
     def __str__(self) -> str:
         opset = f" (opset {self.opset})" if self.opset is not None else ""
-        place = f"{self.layer}: {self.operation}{opset}: " if self.layer else ""
-        return f"{place}{self.reason} [{self.advice}]"
+        prefix = f"{self.layer}: {self.operation}{opset}: " if self.layer else ""
+        return f"{prefix}{self.reason} [{self.advice}]"
 
 
 ADVICE = (  # parts of reasons, with the next step

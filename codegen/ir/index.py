@@ -229,15 +229,15 @@ def _quotient(a: Affine, b: Affine) -> Affine:
     n = b.const
     if n <= 0:  # x // 0 = 0, as for sizes
         return _quotient(a.times(-1), Affine({}, -n)) if n else Affine({})
-    whole = Affine({x: c // n for x, c in a.terms.items() if c % n == 0}, a.const // n)
+    affine = Affine({x: c // n for x, c in a.terms.items() if c % n == 0}, a.const // n)
     rest = Affine({x: c for x, c in a.terms.items() if c % n}, a.const % n)
     low, high = bounds(rest)
     if low >= 0 and high < n:
-        return whole
+        return affine
     coarse, step = _coarse(rest, n)
     if step == n:
-        return whole.plus(coarse)
-    return whole.plus(Affine({Prim("floordiv", (coarse.expr(), Const(n // step)), DType.I64): 1}))
+        return affine.plus(coarse)
+    return affine.plus(Affine({Prim("floordiv", (coarse.expr(), Const(n // step)), DType.I64): 1}))
 
 
 def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
@@ -246,7 +246,7 @@ def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
     if scale <= 0 or b.const:
         return Affine({Prim("floordiv", (a.expr(), b.expr()), DType.I64): 1})
     divisors = factors(size)
-    whole, coarse, fine = Affine({}), Affine({}), Affine({}, a.const)
+    affine, coarse, fine = Affine({}), Affine({}), Affine({}, a.const)
     for x, c in a.terms.items():
         mine = list(factors(x))
         if not all(mine.count(f) >= divisors.count(f) for f in divisors):
@@ -258,11 +258,11 @@ def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
         if c % scale:
             coarse = coarse.plus(left, c)
         else:
-            whole = whole.plus(left, c // scale)
+            affine = affine.plus(left, c // scale)
     if _is_below(fine, size):
-        return whole.plus(_quotient(coarse, Affine({}, scale)))
+        return affine.plus(_quotient(coarse, Affine({}, scale)))
     rest = _product(coarse, Affine({size: 1})).plus(fine)
-    return whole.plus(Affine({Prim("floordiv", (rest.expr(), b.expr()), DType.I64): 1}))
+    return affine.plus(Affine({Prim("floordiv", (rest.expr(), b.expr()), DType.I64): 1}))
 
 
 def _is_below(a: Affine, size: Expr) -> bool:

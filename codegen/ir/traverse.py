@@ -175,34 +175,38 @@ def _rewrite_member(work: Definition | Group, change: Change, place: Callable[[B
     return replace(work, members=members, temps=tuple(map(place, work.temps)))
 
 
-def rewrite_definition(d: Definition, change: Change, place: Callable[[Buffer], Buffer] = lambda b: b) -> Definition:
-    """Apply `change` to every expression of a definition, `place` to its outputs."""
+def rewrite_definition(
+    d: Definition, change: Change, change_buffer: Callable[[Buffer], Buffer] = lambda b: b
+) -> Definition:
+    """Apply `change` to every expression of a definition, `change_buffer` to its outputs."""
     return Definition(
-        place(d.out),
+        change_buffer(d.out),
         d.axes,
         rewrite(d.value, change),
         tuple(rewrite(i, change) for i in d.index),
         tuple((rewrite(i, change), n) for i, n in d.where),
-        tuple(_rewrite_result(r, change, place) for r in d.results),
+        tuple(_rewrite_result(r, change, change_buffer) for r in d.results),
     )
 
 
-def _rewrite_result(r: Result, change: Change, place: Callable[[Buffer], Buffer]) -> Result:
-    return Result(place(r.out), tuple(rewrite(i, change) for i in r.index), rewrite(r.value, change))
+def _rewrite_result(r: Result, change: Change, change_buffer: Callable[[Buffer], Buffer]) -> Result:
+    return Result(change_buffer(r.out), tuple(rewrite(i, change) for i in r.index), rewrite(r.value, change))
 
 
-def _rewrite_statement(stmt: Stmt, change: Change, place: Callable[[Buffer], Buffer]) -> Stmt:
+def _rewrite_statement(stmt: Stmt, change: Change, change_buffer: Callable[[Buffer], Buffer]) -> Stmt:
     def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(_rewrite_statement(s, change, place) for s in body)
+        return tuple(_rewrite_statement(s, change, change_buffer) for s in body)
 
     match stmt:
         case Store(buffer, index, value, accumulate):
-            return Store(place(buffer), tuple(rewrite(i, change) for i in index), rewrite(value, change), accumulate)
+            return Store(
+                change_buffer(buffer), tuple(rewrite(i, change) for i in index), rewrite(value, change), accumulate
+            )
         case Prefetch(buffer, index):
-            return replace(stmt, buffer=place(buffer), index=tuple(rewrite(i, change) for i in index))
+            return replace(stmt, buffer=change_buffer(buffer), index=tuple(rewrite(i, change) for i in index))
         case TileOp(_, _, buffer, index):
             index = tuple(rewrite(i, change) for i in index)
-            return replace(stmt, buffer=None if buffer is None else place(buffer), index=index)
+            return replace(stmt, buffer=None if buffer is None else change_buffer(buffer), index=index)
         case For():
             return replace(stmt, body=inside(stmt.body))
         case While(condition, body):
@@ -210,7 +214,7 @@ def _rewrite_statement(stmt: Stmt, change: Change, place: Callable[[Buffer], Buf
         case Let(var, value, body):
             return Let(var, rewrite(value, change), inside(body))
         case Alloc(buffer, body):
-            return Alloc(place(buffer), inside(body))
+            return Alloc(change_buffer(buffer), inside(body))
         case If(condition, body, otherwise):
             return If(rewrite(condition, change), inside(body), inside(otherwise))
 

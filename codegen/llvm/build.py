@@ -260,11 +260,11 @@ def build(
 
 
 def emit_functions(
-    program: Program, target: Target, place: Callable[[Kernel, bool], T], progress: Progress = _silent
+    program: Program, target: Target, emit: Callable[[Kernel, bool], T], progress: Progress = _silent
 ) -> dict[str, T]:
-    """Return the result of `place` for each kernel, by its name. Equal kernels share one.
+    """Return the result of `emit` for each kernel, by its name. Equal kernels share one.
 
-    `place` is told, too, whether all callers flush denormal numbers to zero.
+    `emit` is told, too, whether all callers flush denormal numbers to zero.
     """
     emitted: dict[tuple[Kernel, bool], T] = {}
     functions: dict[str, T] = {}
@@ -273,7 +273,7 @@ def emit_functions(
         flushes = kernel.name not in keeping
         key = kernel.named(""), flushes and target.abilities.rounds_normal
         if key not in emitted:
-            emitted[key] = place(kernel, key[1])
+            emitted[key] = emit(kernel, key[1])
         functions[kernel.name] = emitted[key]
         progress("emit", done, len(program.kernels))
     return functions
@@ -408,8 +408,8 @@ def _check_constants(program: Program, constants: tuple[ConstantBlock, ...]) -> 
 
 def _layout(draft: str, constants: tuple[ConstantBlock, ...], manifest: Manifest) -> str:
     """Return the hash of everything but the values of the weights."""
-    places = ",".join(f"{b.offset}:{b.source.dtype.str}:{b.nbytes}" for b in constants)
-    return hashlib.sha256(draft.encode() + manifest_bytes(manifest) + places.encode()).hexdigest()
+    entries = ",".join(f"{b.offset}:{b.source.dtype.str}:{b.nbytes}" for b in constants)
+    return hashlib.sha256(draft.encode() + manifest_bytes(manifest) + entries.encode()).hexdigest()
 
 
 def _identifier(name: str) -> str:

@@ -98,5 +98,5 @@ def _blocked(load: Load, plan: Pack) -> Expr:
     term, size = as_expr(0, DType.I64), plan.elements(load.buffer.dtype)
     for i in plan.order[-plan.words :]:
         term = term * as_expr(load.buffer.shape[i], DType.I64) + load.index[i]
-    place = *index[: -plan.words], term // size, lane % plan.width, term % size
-    return Load(pack_buffer(load.buffer, plan), place)
+    position = *index[: -plan.words], term // size, lane % plan.width, term % size
+    return Load(pack_buffer(load.buffer, plan), position)

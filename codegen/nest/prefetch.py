@@ -20,10 +20,10 @@ def prefetch_ahead(
 ) -> Stmts:
     """Prefetch the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
-    place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
-    if read is None or points.vector is None or (place is not None and schedule.dots is not None):
+    position = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
+    if read is None or points.vector is None or (position is not None and schedule.dots is not None):
         return ()  # panels of dots: `prefetch_panels`
-    if place is None:
+    if position is None:
         return _across(read, schedule, points, points.vector, inner)
     if schedule.prefetch_within is not None:
         return _further(read, schedule, points, inner)
@@ -39,7 +39,7 @@ def prefetch_ahead(
     at = _linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
     at = at + _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) * each
     lines = (each * volume(s.extent for s in inner.values()) + line - 1) // line
-    index = _following(read, place, points, block_spans, spans)
+    index = _following(read, position, points, block_spans, spans)
     if isinstance(lines, int):
         level = schedule.prefetch_level
         return tuple(Prefetch(read.buffer, (*index, at + line * n), level=level) for n in range(lines))
@@ -116,8 +116,8 @@ def _across(read: Load, schedule: Schedule, points: Points, lane: Var, inner: Sp
     return stmts
 
 
-def _following(read: Load, place: int, points: Points, block_spans: Spans, sums: Spans) -> tuple[Expr, ...]:
-    """Return the index of the start of the next packed block; index number `place` counts blocks.
+def _following(read: Load, position: int, points: Points, block_spans: Spans, sums: Spans) -> tuple[Expr, ...]:
+    """Return the index of the start of the next packed block; index number `position` counts blocks.
 
     If the vector axis is cut into blocks, their last packed block is followed by their first at the next piece of the
     sum.
@@ -129,14 +129,14 @@ def _following(read: Load, place: int, points: Points, block_spans: Spans, sums:
         return [rewrite(i, known) for i in read.index[:-1]]
 
     index = indices({a: s.start for a, s in sums.items()})
-    following = index[place] + 1
+    following = index[position] + 1
     columns, width = block_spans.get(points.vector) if points.vector else None, read.buffer.shape[-1]
     if columns is None:
-        return (*index[:place], following, *index[place + 1 :])
+        return (*index[:position], following, *index[position + 1 :])
     last = prim("eq", following, (columns.start + columns.extent) // width)
     further = indices({a: s.start + s.extent for a, s in sums.items()})
     index = [select(last, after, here) for after, here in zip(further, index, strict=True)]
-    return (*index[:place], select(last, columns.start // width, following), *index[place + 1 :])
+    return (*index[:position], select(last, columns.start // width, following), *index[position + 1 :])
 
 
 def prefetch_epilogue(

@@ -200,14 +200,14 @@ def packs(
     Dimensions that are no plain axis of a loop come after the blocks and before the loops inside.
     """
     by_operand: dict[str, Pack] = {}
-    place: dict[Expr, int] = {a: n - len(outside) - 1 for n, a in enumerate((*outside, axis))}
-    place |= {a: n + 1 for n, a in enumerate(order)}
+    ranks: dict[Expr, int] = {a: n - len(outside) - 1 for n, a in enumerate((*outside, axis))}
+    ranks |= {a: n + 1 for n, a in enumerate(order)}
     for x in accesses:
         if x.load is None or x.buffer.name not in constants or axis not in x.load.index:
             continue
         at = x.load.index.index(axis)
         if not isinstance(x.buffer.shape[at], int) or (x.steps.get(axis) == 1 and not order):
             continue
-        dims = sorted((place.get(i, 0), k) for k, i in enumerate(x.load.index))
+        dims = sorted((ranks.get(i, 0), k) for k, i in enumerate(x.load.index))
         by_operand[x.buffer.name] = Pack(x.buffer.name, tuple(k for _, k in dims), at, lanes)
     return tuple(by_operand.values())

@@ -220,10 +220,10 @@ class _Walk(Evaluator):
                 else:
                     self.bind(target, name, value)
             case ast.Subscript(base, index):
-                place = self.value(base)
-                if not isinstance(place, Buffer):
-                    raise self.error(target, f"only elements of buffers can be assigned, got {type(place).__name__}")
-                self.out.store(place, place[self.index(index)].index, value)
+                position = self.value(base)
+                if not isinstance(position, Buffer):
+                    raise self.error(target, f"only elements of buffers can be assigned, got {type(position).__name__}")
+                self.out.store(position, position[self.index(index)].index, value)
             case ast.Tuple(parts):
                 for part, v in zip(parts, tuple(value), strict=True):
                     self.assign(part, v)

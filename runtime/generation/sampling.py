@@ -83,9 +83,9 @@ def drawn(logits: Logits, how: Sampling, number: float) -> int:
         if how.top_p < 1:
             count = min(int(np.searchsorted(sums, how.top_p * whole, "left")) + 1, most)
             whole = float(sums[:count][-1])
-        place = int(np.searchsorted(sums[:count], number * whole, "right"))
-        if count <= size or (how.top_p == 1 and place < size):
-            return int(order[min(place, count - 1)])
+        position = int(np.searchsorted(sums[:count], number * whole, "right"))
+        if count <= size or (how.top_p == 1 and position < size):
+            return int(order[min(position, count - 1)])
         size = min(16 * size, most)
 
 

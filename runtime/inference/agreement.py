@@ -14,15 +14,15 @@ Shape = tuple[int, ...]
 def disagreement(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], shapes: Sequence[Shape]) -> str:
     """Return the first problem with the shapes of the inputs: the input, the dimension, and both values."""
     values: dict[str, int] = {}
-    places: dict[str, str] = {}
+    first: dict[str, str] = {}
     for info, shape in zip(infos, shapes, strict=True):
         for k, (dim, extent) in enumerate(zip(info.shape, shape, strict=True)):
             if not isinstance(dim, Dim) or not dim.text.replace(".", "_").isidentifier():
                 continue
             here = f"dimension {k} of input '{info.name}'"
             if values.setdefault(dim.text, extent) != extent:
-                return f"{here} must be {values[dim.text]}, as '{dim.text}' is in {places[dim.text]}, got {extent}"
-            places.setdefault(dim.text, here)
+                return f"{here} must be {values[dim.text]}, as '{dim.text}' is in {first[dim.text]}, got {extent}"
+            first.setdefault(dim.text, here)
     wrong = _wrong(rules, values)
     if wrong is not None:
         return wrong

@@ -82,15 +82,15 @@ class _Tasks:
         here = threading.get_ident()
         while True:
             try:
-                place = self.places.popleft()
+                position = self.places.popleft()
             except IndexError:  # more threads were started at once than there are numbers
                 return
             self.crew.add(here)
             if self.begin is not None:
-                self.begin(place)
+                self.begin(position)
             self._serve()
             self.crew.discard(here)
-            self.places.append(place)
+            self.places.append(position)
             if self.closed or not self.unfinished:  # `submit` adds the task first, then looks for a number
                 return
 

@@ -47,7 +47,7 @@ class Streams(Pool):
         for pool in self._others:
             pool.resize(threads)
 
-    def enter(self, place: int) -> None:
+    def enter(self, position: int) -> None:
         """Keep the calling thread on the stream of a place in an executor."""
         self._here.stream = stream = place % self.count
         self._here.stays = processor.move_thread(self._processors[stream])

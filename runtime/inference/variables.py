@@ -60,14 +60,14 @@ class Variables:
 
     def get(self, info: VariableInfo) -> Array:
         """Return a copy of a variable's value; zeros if it is not set."""
-        shape, place = _shape(info), info.data
+        shape, position = _shape(info), info.data
         if info.flag >= self.memory.nbytes:  # before the first inference
             return np.zeros(shape, numpy_dtype(info.tensor))
         if info.cache is not None:
             return self._cached(info, info.cache, self._room(info.cache)).copy()
-        if place is None:
-            place, shape = int(self._entries(info)[1]), self._sizes(info)
-        part = self.memory[place : place + _bytes(info, shape)]
+        if position is None:
+            position, shape = int(self._entries(info)[1]), self._sizes(info)
+        part = self.memory[position : position + _bytes(info, shape)]
         return part.view(numpy_dtype(info.tensor)).reshape(shape).copy()
 
     def set(self, info: VariableInfo, value: object) -> None:
@@ -78,12 +78,12 @@ class Variables:
         if info.cache is not None:
             self._append(info, info.cache, array)
             return
-        place = info.data
-        if place is None:  # behind the allocated part: the next inference moves it to its offset
-            place = _lines(max(self.memory.nbytes, self._fixed))
-        self._grow(place + _lines(array.nbytes))
-        self.memory[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self._entries(info)[:] = (1, place, *(array.shape[k] for k in info.varying))[: info.entries]
+        position = info.data
+        if position is None:  # behind the allocated part: the next inference moves it to its offset
+            position = _lines(max(self.memory.nbytes, self._fixed))
+        self._grow(position + _lines(array.nbytes))
+        self.memory[position : position + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self._entries(info)[:] = (1, position, *(array.shape[k] for k in info.varying))[: info.entries]
 
     def truncate(self, info: VariableInfo, count: int) -> None:
         """Keep the first `count` elements along the last dimension that varies; UsageError if there are fewer."""

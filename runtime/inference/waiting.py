@@ -64,7 +64,7 @@ class Slots:
 
     def give_back(self, token: object) -> None:
         """Free the slots of `token`."""
-        for place, owner in list(self._taken.items()):
+        for position, owner in list(self._taken.items()):
             if owner is token:
-                del self._taken[place]
+                del self._taken[position]
         self.waiters.notify()

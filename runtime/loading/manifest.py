@@ -205,8 +205,8 @@ def _check_ranges(options: _Reader) -> None:
         raise options.wrong("dims", "a list of names, each with the least and the greatest size")
 
 
-def _is_range(asked: object) -> bool:
-    match asked:
+def _is_range(requested: object) -> bool:
+    match requested:
         case [str(), int(), int() | None]:
             return True
         case _:

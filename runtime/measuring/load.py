@@ -94,11 +94,11 @@ def trace(named: Sequence[tuple[str, CompiledModel, Load]]) -> Json:
             named_thread: Json = {"ph": "M", "name": "thread_name", "pid": process, "tid": n}
             events.append(named_thread | {"args": {"name": f"request {n}"}})
         for s in load.spans:
-            place: Json = {"ph": "X", "pid": process, "tid": s.request, "ts": (s.begin - begin) * _US}
+            span: Json = {"ph": "X", "pid": process, "tid": s.request, "ts": (s.begin - begin) * _US}
             what: Json = {"name": model.name, "cat": "inference"}
             if s.call >= 0:
                 what = {"name": calls[s.call].kernel, "cat": "kernel", "args": {"layers": list(calls[s.call].layers)}}
-            events.append(place | {"dur": s.seconds * _US} | what)
+            events.append(span | {"dur": s.seconds * _US} | what)
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 

@@ -131,12 +131,12 @@ class _Nodes:
         for character in few:
             self.free[self.text(character.encode(), at)].append((None, end))
         for more, leads in enumerate(LEADS, 1) if others else ():
-            place = self.add()
-            self.by_bytes[at].append((frozenset(leads), place))
+            position = self.add()
+            self.by_bytes[at].append((frozenset(leads), position))
             for k in range(more):
                 after = end if k == more - 1 else self.add()
-                self.by_bytes[place].append((CONTINUATION, after))
-                place = after
+                self.by_bytes[position].append((CONTINUATION, after))
+                position = after
         return end
 
     def branches(self, each: Sequence[Any], at: int) -> int:

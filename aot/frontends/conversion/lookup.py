@@ -22,26 +22,26 @@ def place_of(node: NodeContext, x: OutPort, keys: Array, equal_nan: bool = False
         return _place_of_text(node, x, keys)
     build = node.build
     sorted_keys, first = np.unique(keys.astype(numpy_dtype(x.type.dtype)), return_index=True)
-    place = build.const(np.full((), len(keys)), DType.I64)
+    position = build.const(np.full((), len(keys)), DType.I64)
     nan = bool(keys.dtype.kind == "f" and len(keys) and np.isnan(sorted_keys[-1]))
     real = len(sorted_keys) - nan
     if real:
         known = build.const(sorted_keys[:real], x.type.dtype)
         at = build.Minimum(build.SearchSorted(known, x), node.scalar(real - 1))
         same = build.Equal(build.Gather(known, at, node.scalar(0)), x)
-        place = build.Select(same, build.Gather(node.list(first.tolist()), at, node.scalar(0)), place)
+        position = build.Select(same, build.Gather(node.list(first.tolist()), at, node.scalar(0)), position)
     if nan and equal_nan:
-        place = build.Select(build.NotEqual(x, x), node.scalar(int(first[-1])), place)
-    return place
+        position = build.Select(build.NotEqual(x, x), node.scalar(int(first[-1])), position)
+    return position
 
 
 def _place_of_text(node: NodeContext, x: OutPort, keys: Array) -> OutPort:
-    places: dict[bytes, int] = {}
+    positions: dict[bytes, int] = {}
     for i, key in enumerate(keys.reshape(-1).tolist()):
-        places.setdefault(str(key).encode(*ENCODING), i)
-    ordered = sorted(places)
+        positions.setdefault(str(key).encode(*ENCODING), i)
+    ordered = sorted(positions)
     begins, ends, symbols = encode(np.array([*ordered, b""], object)[:-1])
     build = node.build
     known = (build.const(begins, DType.I32), build.const(ends, DType.I32), build.const(symbols, DType.U8))
     at = build(StringSearch(), *parts_of(node, x), *known)
-    return build.Gather(node.list([*(places[key] for key in ordered), len(keys)]), at, node.scalar(0))
+    return build.Gather(node.list([*(positions[key] for key in ordered), len(keys)]), at, node.scalar(0))

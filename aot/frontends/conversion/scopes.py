@@ -110,9 +110,9 @@ def carried_variables(inner: Scope, outer: Scope, first: First) -> list[str]:
 def loop_inputs(carried: Sequence[OutPort], variables: Sequence[str], inner: Scope) -> tuple[list[OutPort], Captures]:
     """Return the inputs of a While, the carried ones first, and where its body takes those that stay the same."""
     sources, captures = list(carried), list[tuple[str, int, int]]()
-    places = {inner.entered[v] for v in variables}
+    positions = {inner.entered[v] for v in variables}
     for position, port in inner.captured:
-        if position not in places:
+        if position not in positions:
             captures.append(("body", position, len(sources)))
             sources.append(port)
     return sources, tuple(captures)

@@ -37,12 +37,12 @@ def log_gamma(node: NodeContext, x: OutPort) -> OutPort:
     """Return ln |gamma(x)| by Lanczos; below 1/2 by gamma(x) gamma(1 - x) = pi / sin(pi x)."""
     build = node.build
     small = build.Less(x, 0.5)
-    place = build.Subtract(build.Select(small, build.Subtract(node.like(1, x), x), x), 1.0)
-    total = build.Add(build.Multiply(place, 0.0), LANCZOS[0])
+    position = build.Subtract(build.Select(small, build.Subtract(node.like(1, x), x), x), 1.0)
+    total = build.Add(build.Multiply(position, 0.0), LANCZOS[0])
     for k, c in enumerate(LANCZOS[1:], 1):
-        total = build.Add(total, build.Divide(node.like(c, x), build.Add(place, float(k))))
-    t = build.Add(place, 7.5)
-    port = build.Subtract(build.Multiply(build.Add(place, 0.5), build.Log(t)), t)
+        total = build.Add(total, build.Divide(node.like(c, x), build.Add(position, float(k))))
+    t = build.Add(position, 7.5)
+    port = build.Subtract(build.Multiply(build.Add(position, 0.5), build.Log(t)), t)
     port = build.Add(build.Add(port, build.Log(total)), 0.5 * math.log(2 * math.pi))
     sine = build.Abs(build.Sin(build.Multiply(build.FloorMod(x, node.like(1, x)), math.pi)))
     turned = build.Subtract(build.Subtract(node.like(math.log(math.pi), x), build.Log(sine)), port)
@@ -53,9 +53,9 @@ def digamma(node: NodeContext, x: OutPort) -> OutPort:
     """Return the derivative of ln gamma; below 1/2 by that of 1 - x, less pi / tan(pi x)."""
     build, one = node.build, node.like(1, x)
     small = build.Less(x, 0.5)
-    place = build.Select(small, build.Subtract(one, x), x)
-    steps = [build.Divide(one, build.Add(place, float(k))) for k in range(SHIFTED)]
-    high = build.Add(place, float(SHIFTED))
+    position = build.Select(small, build.Subtract(one, x), x)
+    steps = [build.Divide(one, build.Add(position, float(k))) for k in range(SHIFTED)]
+    high = build.Add(position, float(SHIFTED))
     inverse = build.Divide(one, build.Multiply(high, high))
     series = build.Multiply(inverse, BERNOULLI[-1])
     for c in reversed(BERNOULLI[:-1]):
@@ -98,8 +98,8 @@ def scaled_bessel_i(node: NodeContext, x: OutPort, order: int) -> OutPort:
     low, high = _bessel_polynomials(order)
     below = _polynomial(node, build.Subtract(build.Multiply(size, 2 / BESSEL_SPLIT), 1.0), low)
     held = build.Maximum(size, BESSEL_SPLIT)
-    place = build.Subtract(build.Divide(node.like(2 * BESSEL_SPLIT, x), held), 1.0)
-    above = build.Divide(_polynomial(node, place, high), build.Sqrt(held))
+    position = build.Subtract(build.Divide(node.like(2 * BESSEL_SPLIT, x), held), 1.0)
+    above = build.Divide(_polynomial(node, position, high), build.Sqrt(held))
     port = build.Select(build.LessEqual(size, BESSEL_SPLIT), below, above)
     return build.Multiply(build.Sign(x), port) if order else port
 

@@ -91,6 +91,6 @@ def words_of(node: NodeContext, x: OutPort, separator: str, most_splits: int) ->
     counts = build.node(op, *parts, node.list([0]), mark, outputs=3).out_port(2)
     every = build.Concat(build.Reshape(counts, node.list([-1])), node.list([0]), axis=0)
     width = build.ReduceMax(every, node.list([0]), keep_dims=False)
-    places = build.Range(node.scalar(0), width, node.scalar(1), output_type=DType.I64)
-    found = build.node(op, *parts, places, mark, outputs=3)
+    positions = build.Range(node.scalar(0), width, node.scalar(1), output_type=DType.I64)
+    found = build.node(op, *parts, positions, mark, outputs=3)
     return build(StringTensorPack(), found.out_port(0), found.out_port(1), parts[2]), counts

@@ -185,8 +185,8 @@ def _pairs(raw: Raw, elements: int = 32) -> Raw:
 
 def _parts(raw: Raw, shifts: int, elements: int) -> Raw:
     """Numbers of 8 / `shifts` bits: of each `elements` bytes first the lowest ones of all."""
-    places = np.arange(0, 8, 8 // shifts, dtype=np.uint8)[:, None]
-    return (raw.reshape(len(raw), -1, 1, elements) >> places & np.uint8((1 << 8 // shifts) - 1)).astype(np.uint8)
+    positions = np.arange(0, 8, 8 // shifts, dtype=np.uint8)[:, None]
+    return (raw.reshape(len(raw), -1, 1, elements) >> positions & np.uint8((1 << 8 // shifts) - 1)).astype(np.uint8)
 
 
 def _q2_k(b: Raw) -> Blocks:

@@ -200,10 +200,10 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     config = _latent(v, _config(v, architecture)) if kind == "deepseek_v2" else _config(v, architecture)
     check_heads(config, v.file)
     tied = v.find("tie_word_embeddings", architecture.tied) is True
-    places = v.integer("max_position_embeddings", 2048, most=MAX_TOKENS)
+    positions = v.integer("max_position_embeddings", 2048, most=MAX_TOKENS)
     vocab_size = v.integer("vocab_size", most=1 << 31)
-    most = places if config.family.learned else rotations.most_tokens(v)
-    return Network(config, architecture, tied, vocab_size, min(most or places, places), most, scheme_of(v))
+    most = positions if config.family.learned else rotations.most_tokens(v)
+    return Network(config, architecture, tied, vocab_size, min(most or positions, positions), most, scheme_of(v))
 
 
 def _falcon(v: Values, a: Architecture) -> tuple[Values, Architecture]:

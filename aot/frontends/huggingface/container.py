@@ -94,17 +94,17 @@ def read_tensors(folder: Path) -> dict[str, Stored]:
     entries = read_json(index).get("weight_map")
     if not isinstance(entries, dict):
         raise CorruptError(f"{INDEX}: weight_map must be an object, got {type(entries).__name__}")
-    places = cast("dict[str, object]", entries)
+    positions = cast("dict[str, object]", entries)
     results: dict[str, Stored] = {}
-    for name in dict.fromkeys(map(str, places.values())):
+    for name in dict.fromkeys(map(str, positions.values())):
         if Path(name).name != name or not name.endswith(".safetensors"):
             raise CorruptError(
                 f"{INDEX}: files must be names of the folder that end with .safetensors, got {name[:80]!r}"
             )
         if not (folder / name).is_file():
             raise CorruptError(f"{INDEX}: each file must lie beside it, got {name[:80]!r}")
-        results |= {key: t for key, t in read_file_tensors(folder / name).items() if places.get(key) == name}
-    if missing := places.keys() - results.keys():
+        results |= {key: t for key, t in read_file_tensors(folder / name).items() if positions.get(key) == name}
+    if missing := positions.keys() - results.keys():
         raise CorruptError(f"{INDEX}: each tensor must lie in its file, got {min(missing)[:80]!r}")
     return results
 
@@ -120,7 +120,7 @@ def read_file_tensors(path: Path) -> dict[str, Stored]:
         )
     header = _object(data[8 : 8 + size].tobytes(), path.name)
     body, tensors = data[8 + size :], dict[str, Stored]()
-    places: list[tuple[int, int]] = []
+    positions: list[tuple[int, int]] = []
     for name, entry in header.items():
         if name == "__metadata__":
             continue
@@ -128,10 +128,10 @@ def read_file_tensors(path: Path) -> dict[str, Stored]:
         if end > len(body) or (end - begin) * 8 != prod(shape) * BITS[kind]:
             rule = f"{kind}{list(shape)} fills its bytes in a file of {len(body)}"
             raise CorruptError(f"{path.name}: safetensors: {name[:80]!r}: {rule}, got {begin} to {end}")
-        places.append((begin, end))
+        positions.append((begin, end))
         tensors[name] = Stored(name, path.name, kind, shape, body[begin:end])
-    places.sort()
-    if any(end > begin for (_, end), (begin, _) in pairwise(places)):
+    positions.sort()
+    if any(end > begin for (_, end), (begin, _) in pairwise(positions)):
         raise CorruptError(f"{path.name}: safetensors: tensors must not overlap, got some that do")
     return tensors
 

@@ -269,12 +269,12 @@ def _local(v: Values, layers: int) -> tuple[bool, ...]:
 
 
 def _shape(v: Values, kind: Kind) -> Shape:
-    places = v.integer("max_position_embeddings", 8192 if kind.modern else 512, 4)
-    padding = v.integer("pad_token_id", 1, 0, places - 2) if kind.padding else None
+    positions = v.integer("max_position_embeddings", 8192 if kind.modern else 512, 4)
+    padding = v.integer("pad_token_id", 1, 0, positions - 2) if kind.padding else None
     buckets = v.integer("relative_attention_num_buckets", 32, 8) if "relative_bias" in kind.names.whole else 0
     return Shape(
-        most=places if padding is None else places - padding - 1,
-        places=0 if kind.modern else places,
+        most=positions if padding is None else positions - padding - 1,
+        places=0 if kind.modern else positions,
         padding=padding,
         types=v.integer("type_vocab_size", 2) if kind.types else 0,
         buckets=buckets,
@@ -290,16 +290,16 @@ def _pooling(folder: Path) -> Pooling:
     kinds, normalised = (MEAN,), False
     for number, module in enumerate(read_list(path)):
         facts: Mapping[str, object] = cast("Mapping[str, object]", module) if isinstance(module, dict) else {}
-        kind, place = str(facts.get("type")).rpartition(".")[2], str(facts.get("path"))
-        if number == 0 and kind == "Transformer" and place in ("", "."):
+        kind, module_folder = str(facts.get("type")).rpartition(".")[2], str(facts.get("path"))
+        if number == 0 and kind == "Transformer" and module_folder in ("", "."):
             continue
-        if kind == "Pooling" and number == 1 and Path(place).name == place:
-            kinds = _kinds(Values(f"{place}/{FILE}", read_json(folder / place / FILE)))
+        if kind == "Pooling" and number == 1 and Path(module_folder).name == module_folder:
+            kinds = _kinds(Values(f"{module_folder}/{FILE}", read_json(folder / module_folder / FILE)))
         elif kind == "Normalize":
             normalised = True
         else:
             rule = "modules Transformer (of the folder), Pooling and Normalize can be read"
-            raise UnsupportedError(f"{folder.name}/{MODULES}: {rule}, got {kind[:40]} of {place[:40]!r}")
+            raise UnsupportedError(f"{folder.name}/{MODULES}: {rule}, got {kind[:40]} of {module_folder[:40]!r}")
     return Pooling(kinds, normalised)
 
 

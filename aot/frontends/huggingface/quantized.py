@@ -119,8 +119,8 @@ class SmallMatrices:
         zeros = _unpacked(self._take(f"{base}.qzeros", "I32", groups, rows // per), bits, axis=1)
         size = columns // groups
         if f"{base}.g_idx" in self._tensors:
-            places = self._take(f"{base}.g_idx", "I32", columns)
-            if not np.array_equal(places, np.arange(columns) // size):
+            positions = self._take(f"{base}.g_idx", "I32", columns)
+            if not np.array_equal(positions, np.arange(columns) // size):
                 rule = "columns whose groups lie behind each other (desc_act false) can be read"
                 raise UnsupportedError(f"{self._file}: {base}: {rule}, got others")
         return self._small_matrix(whole.T, scales.T, zeros.T.astype(np.int16) + self._scheme.after, groups)
@@ -148,8 +148,8 @@ class SmallMatrices:
         if f"{base}.weight_zero_point" in self._tensors:
             zeros = self._zeros(f"{base}.weight_zero_point", rows, groups, half)
         if f"{base}.weight_g_idx" in self._tensors:
-            places = self._take(f"{base}.weight_g_idx", "I32", columns)
-            if (places >= 0).all() and not np.array_equal(places, np.arange(columns) // (columns // groups)):
+            positions = self._take(f"{base}.weight_g_idx", "I32", columns)
+            if (positions >= 0).all() and not np.array_equal(positions, np.arange(columns) // (columns // groups)):
                 raise UnsupportedError(
                     f"{self._file}: {base}: groups that lie behind each other can be read, got others"
                 )

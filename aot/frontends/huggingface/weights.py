@@ -40,8 +40,8 @@ class FolderWeights:
         self.head = next((name for name in heads if f"{name}.weight" in tensors), LM_HEAD)
 
     def has(self, name: str) -> bool:
-        place = self._place(name)[0]
-        found = place in self.tensors or (self.small is not None and self.small.has(place))
+        tensor = self._place(name)[0]
+        found = tensor in self.tensors or (self.small is not None and self.small.has(tensor))
         return found and not (name.startswith(f"{HEAD}.") and self.network.tied)
 
     @property
@@ -75,30 +75,30 @@ class FolderWeights:
         if part in self.names.alternating:
             return self._all_experts(name, count, rows, columns)
         form = f"{self.names.layers}.{layer}.{self.names.experts[part]}.{kind}"
-        places = [form.format(n) for n in range(count)]
+        prefixes = [form.format(n) for n in range(count)]
         build = Builder(self.build.graph, Origin((form.format("*").rpartition(".")[0],), self.file))
-        if self.small is not None and self.small.has(places[0]):
-            return decompressed(build, self.small.find_all(places, rows, columns), name)
-        arrays = [self._stored(place, (rows, columns)) for place in places]
-        return as_f32(build, np.stack(arrays), self.tensors[places[0]].dtype, name)
+        if self.small is not None and self.small.has(prefixes[0]):
+            return decompressed(build, self.small.find_all(prefixes, rows, columns), name)
+        arrays = [self._stored(place, (rows, columns)) for place in prefixes]
+        return as_f32(build, np.stack(arrays), self.tensors[prefixes[0]].dtype, name)
 
     def _all_experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
         """Return the matrices of all experts, which are one tensor: of MXFP4, or transposed and of floats."""
-        place, (first, step) = self._place(name)[0], self._alternating(name)
-        if f"{place}_blocks" in self.tensors:
+        prefix, (first, step) = self._place(name)[0], self._alternating(name)
+        if f"{prefix}_blocks" in self.tensors:
             groups = columns // MXFP4_SIZE
-            blocks = self._bytes(f"{place}_blocks", count, rows * step, groups, MXFP4_SIZE // 2)[:, first::step]
-            scales = self._bytes(f"{place}_scales", count, rows * step, groups)[:, first::step]
+            blocks = self._bytes(f"{prefix}_blocks", count, rows * step, groups, MXFP4_SIZE // 2)[:, first::step]
+            scales = self._bytes(f"{prefix}_scales", count, rows * step, groups)[:, first::step]
             return decompressed_mxfp4(self._at(name), blocks, scales, name)
-        found = self._stored(place, (count, columns, rows * step))[..., first::step].swapaxes(1, 2)
-        return as_f32(self._at(name), np.ascontiguousarray(found), self.tensors[place].dtype, name)
+        found = self._stored(prefix, (count, columns, rows * step))[..., first::step].swapaxes(1, 2)
+        return as_f32(self._at(name), np.ascontiguousarray(found), self.tensors[prefix].dtype, name)
 
-    def _bytes(self, place: str, *shape: int) -> Array:
-        stored = self.tensors.get(place)
+    def _bytes(self, name: str, *shape: int) -> Array:
+        stored = self.tensors.get(name)
         if stored is None or stored.kind != "U8" or stored.shape != shape:
             got = "none" if stored is None else f"{stored.kind} {list(stored.shape)}"
-            raise CorruptError(f"{self.file}: tensor {place!r} must be U8 {list(shape)}, got {got}")
-        self.read.add(place)
+            raise CorruptError(f"{self.file}: tensor {name!r} must be U8 {list(shape)}, got {got}")
+        self.read.add(name)
         return stored.raw.reshape(shape)
 
     def _alternating(self, name: str) -> tuple[int, int]:
@@ -120,22 +120,22 @@ class FolderWeights:
 
     def _small(self, name: str, rows: int, columns: int) -> SmallMatrix | None:
         """Return a matrix of small weights, None for floats."""
-        place, half = self._place(name)
-        if self.small is None or not self.small.has(place):
+        prefix, half = self._place(name)
+        if self.small is None or not self.small.has(prefix):
             return None
         if self.names.interleaved or self.names.transposed:
-            raise UnsupportedError(f"{self.file}: small weights of this type of networks can not be read, got {place}")
+            raise UnsupportedError(f"{self.file}: small weights of this type of networks can not be read, got {prefix}")
         if half is None:
-            return self.small.find(place, rows, columns)
-        return self.small.find(place, 2 * rows, columns).rows(half * rows, (half + 1) * rows)
+            return self.small.find(prefix, rows, columns)
+        return self.small.find(prefix, 2 * rows, columns).rows(half * rows, (half + 1) * rows)
 
     def _array(self, name: str, shape: tuple[int, ...]) -> Array:
         """Return a tensor in its own type, with its rows as the decoder wants them."""
-        place, half = self._place(name)
+        tensor, half = self._place(name)
         flip = self.names.transposed and len(shape) == 2 and not name.startswith((TOKENS, POSITIONS, HEAD))
         first, step = self._alternating(name)
         wanted = (*shape[:-1], step * shape[-1]) if half is None else (2 * shape[0], *shape[1:])
-        found = self._stored(place, wanted, flip=flip)[..., first::step]
+        found = self._stored(tensor, wanted, flip=flip)[..., first::step]
         if half is not None:
             found = found[half * shape[0] : (half + 1) * shape[0]]
         if self.names.interleaved and ".attn_qkv." in name:
@@ -145,15 +145,15 @@ class FolderWeights:
             found = np.concatenate([part.reshape(-1, *shape[1:]) for part in split])
         return np.ascontiguousarray(found)
 
-    def _stored(self, place: str, shape: tuple[int, ...], *, flip: bool = False) -> Array:
+    def _stored(self, name: str, shape: tuple[int, ...], *, flip: bool = False) -> Array:
         """Return a tensor of the folder; `flip`: it lies there transposed."""
-        stored = self.tensors.get(place)
+        stored = self.tensors.get(name)
         if stored is None:
-            raise CorruptError(f"{self.file}: the network must have a tensor {place!r}, got {len(self.tensors)} others")
+            raise CorruptError(f"{self.file}: the network must have a tensor {name!r}, got {len(self.tensors)} others")
         found = stored.array  # before the shape is compared: one of packed types has another
         if stored.shape != (shape[::-1] if flip else shape):
-            raise CorruptError(f"{self.file}: tensor {place!r} must be {list(shape)}, got {list(stored.shape)}")
-        self.read.add(place)
+            raise CorruptError(f"{self.file}: tensor {name!r} must be {list(shape)}, got {list(stored.shape)}")
+        self.read.add(name)
         return found.T if flip else found
 
     def _at(self, name: str) -> Builder:

@@ -87,10 +87,10 @@ class Decoder(Layers):
         b, c = self.b, self.config
         rows = b.Reshape(x, self._integers(-1, c.width))
         shares = b.Softmax(self._linear(rows, f"{at}.ffn_gate_inp", e.count, c.width), axis=-1)
-        shares, places = self._ranked(shares, self._integer(e.chosen), Mode.MAX)
+        shares, positions = self._ranked(shares, self._integer(e.chosen), Mode.MAX)
         if e.normalised:
             shares = b.Divide(shares, b.ReduceSum(shares, self._integers(-1), keep_dims=True))
-        flat = b.Reshape(places, self._integers(-1))
+        flat = b.Reshape(positions, self._integers(-1))
         count = b.Squeeze(b.ShapeOf(flat, output_type=DType.I64), self._integers(0))
         experts, order = self._ranked(flat, count, Mode.MIN)
         numbers = b.const(np.arange(e.count)[None], DType.I64)
@@ -241,8 +241,8 @@ class Decoder(Layers):
             hidden = b.Greater(columns, rows)
             hidden = b.Unsqueeze(hidden, self._integers(0, 1))
             if local:
-                places = self._places_of(b.Unsqueeze(rows, self._integers(0, 1)), columns)
-                hidden = b.LogicalOr(hidden, b.LessEqual(columns, b.Subtract(places, self._integer(c.window))))
+                positions = self._places_of(b.Unsqueeze(rows, self._integers(0, 1)), columns)
+                hidden = b.LogicalOr(hidden, b.LessEqual(columns, b.Subtract(positions, self._integer(c.window))))
             hidden = b.LogicalOr(hidden, padding)
             masks[local] = b.Select(hidden, b.const(LOWEST, DType.F32), b.const(0.0, DType.F32))
         return masks

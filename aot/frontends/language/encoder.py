@@ -141,8 +141,8 @@ class Encoder(Layers):
         return b.Add(b.Multiply(b.CumSum(counted, self._integer(1)), counted), padding)
 
     def _rotations(self) -> dict[bool, Rotation]:
-        places, c = self.b.Unsqueeze(self.range, self._integers(0)), self.config
-        return {False: self._rotation(places, c.base, c.stretch), True: self._rotation(places, c.local_base, 1.0)}
+        positions, c = self.b.Unsqueeze(self.range, self._integers(0)), self.config
+        return {False: self._rotation(positions, c.base, c.stretch), True: self._rotation(positions, c.local_base, 1.0)}
 
     def _masks(self) -> dict[bool, OutPort]:
         """Return the bias of scores; for True that of layers that see a window of tokens on both sides."""

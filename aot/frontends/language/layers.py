@@ -52,8 +52,8 @@ class Parts:
     def _integer(self, value: int) -> OutPort:
         return self.b.const(np.int64(value), DType.I64)
 
-    def _rows(self, table: OutPort, places: OutPort) -> OutPort:
-        return self.b.Gather(table, self.b.Convert(places, destination_type=DType.I32), self._integer(0))
+    def _rows(self, table: OutPort, positions: OutPort) -> OutPort:
+        return self.b.Gather(table, self.b.Convert(positions, destination_type=DType.I32), self._integer(0))
 
 
 class Layers(Parts):
@@ -149,8 +149,8 @@ class Layers(Parts):
         rates = base ** -(np.arange(0, rotated, 2, dtype=np.float64) / rotated) / stretch
         if c.divisors:
             rates = rates / np.array(c.divisors)
-        places = b.Convert(b.Unsqueeze(positions, self._integers(1, 3)), destination_type=DType.F32)
-        angles = b.Multiply(places, b.const(rates.reshape(1, 1, 1, -1), DType.F32))
+        indices = b.Convert(b.Unsqueeze(positions, self._integers(1, 3)), destination_type=DType.F32)
+        angles = b.Multiply(indices, b.const(rates.reshape(1, 1, 1, -1), DType.F32))
         both = b.Concat(angles, angles, axis=-1)
         return Rotation(*(x if c.amplitude == 1 else b.Multiply(x, c.amplitude) for x in (b.Cos(both), b.Sin(both))))
 

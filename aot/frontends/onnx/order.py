@@ -30,8 +30,8 @@ def _order(nodes: Any) -> None:
     for node in held:
         for graph in _graphs(node):
             _order(graph.node)
-    places = {name: i for i, node in enumerate(held) for name in node.output if name}
-    reads = {id(node): sorted({places[name] for name in _read(node) if name in places}) for node in held}
+    positions = {name: i for i, node in enumerate(held) for name in node.output if name}
+    reads = {id(node): sorted({positions[name] for name in _read(node) if name in positions}) for node in held}
     if all(max(reads[id(node)], default=-1) < i for i, node in enumerate(held)):
         return
     ordered = list(producers_first(held, lambda n: (held[i] for i in reads[id(n)]), _name))

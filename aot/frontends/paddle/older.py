@@ -165,7 +165,7 @@ def _input(name: str, variable: Message | None, file: str) -> Input:
 
 def _operation(
     kind: str,
-    place: int,
+    position: int,
     inputs: dict[str, Sequence[str]],
     outputs: dict[str, Sequence[str]],
     attributes: Sequence[Message],
@@ -176,18 +176,18 @@ def _operation(
     attrs = {n: v for n, v in attrs.items() if n not in _SILENT}
     if kind in (LOOP, CONDITION):
         condition = _single(inputs.get("Condition" if kind == LOOP else "Cond", ()), kind, file)
-        return Operation(kind, f"{kind}.{place}", condition, [], {"sub_block": attrs.get("sub_block", 0)})
+        return Operation(kind, f"{kind}.{position}", condition, [], {"sub_block": attrs.get("sub_block", 0)})
     row = rows().get(kind)
     if row is None:
         ends = [n for names in outputs.values() for n in names]
         sources = [n for names in inputs.values() for n in names]
-        return Operation(kind, ends[0] if ends else f"{kind}.{place}", sources, ends, attrs)
+        return Operation(kind, ends[0] if ends else f"{kind}.{position}", sources, ends, attrs)
     sources = [_source(choices, inputs, outputs, attrs) for choices in row.inputs]
     results: list[Keys] = []
     for i, name in enumerate(row.outputs):
         names = outputs.get(name.removesuffix("*"), ())
-        results.append(tuple(names) if name.endswith("*") else names[0] if names else f" {place}.{i}")
-    first = next((n for name in row.outputs for n in outputs.get(name.removesuffix("*"), ())), f"{kind}.{place}")
+        results.append(tuple(names) if name.endswith("*") else names[0] if names else f" {position}.{i}")
+    first = next((n for name in row.outputs for n in outputs.get(name.removesuffix("*"), ())), f"{kind}.{position}")
     attrs = {row.renamed.get(n, n): _named_type(row.renamed.get(n, n), v) for n, v in attrs.items()}
     return Operation(row.kind, first, sources, results, attrs)
 

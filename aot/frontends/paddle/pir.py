@@ -86,12 +86,12 @@ class _Walk:
                 self._operation(op, kind, f"{prefix}{i}", depth, operations)
         return Block(operations, [int(a["#"]) for a in block["args"]], results)
 
-    def _operation(self, op: Any, kind: str, place: str, depth: int, operations: list[Operation]) -> None:
+    def _operation(self, op: Any, kind: str, where: str, depth: int, operations: list[Operation]) -> None:
         """Add an operation, an input or an output of the network."""
         number, _, word = kind.partition(".")
         attrs = {str(a["N"]): _value(a["AT"]) for a in op["A"]}
         path = str(attrs.get("struct_name", "")).strip("/")
-        name = f"{path}/{word}.{place}" if path else f"{word}.{place}"
+        name = f"{path}/{word}.{where}" if path else f"{word}.{where}"
         attrs = {n: v for n, v in attrs.items() if n not in _SILENT}
         inputs = [None if v["%"] == 0 else _key(v) for v in op["I"]]
         outputs = [_key(v) for v in op["O"]]
@@ -101,7 +101,7 @@ class _Walk:
             key = _key(op["I"][0])
             self.program.outputs.append((str(attrs["name"]), key))
         else:
-            blocks = [self._read(_block(r), f"{place}.", depth + 1) for r in op.get("regions", ())]
+            blocks = [self._read(_block(r), f"{where}.", depth + 1) for r in op.get("regions", ())]
             own = word if number == "1" else f"{_DIALECTS.get(number, number)}.{word}"
             operations.append(Operation(own, name, inputs, outputs, attrs, blocks))
 

@@ -64,30 +64,32 @@ class _Table:
 
     def number(self, slot: int, kind: str) -> Any:
         flags: Any = getattr(import_module("flatbuffers.number_types"), f"{kind}Flags")
-        place = self.place(slot)
-        return self.made.Get(flags, place) if place else 0
+        position = self.place(slot)
+        return self.made.Get(flags, position) if position else 0
 
     def text(self, slot: int) -> str:
-        place = self.place(slot)
-        raw = bytes(self.made.String(place))[:MAX_TEXT] if place else b""
+        position = self.place(slot)
+        raw = bytes(self.made.String(position))[:MAX_TEXT] if position else b""
         return "".join(c if c.isprintable() else " " for c in raw.decode("utf-8", "replace"))
 
     def table(self, slot: int) -> _Table | None:
-        place = self.place(slot)
-        return self._at(place) if place else None
+        position = self.place(slot)
+        return self._at(position) if position else None
 
     def tables(self, slot: int) -> list[_Table]:
-        place = self.place(slot)
-        if not place:
+        position = self.place(slot)
+        if not position:
             return []
-        count, first = self.made.VectorLen(place - self.made.Pos), self.made.Vector(place - self.made.Pos)
+        count, first = self.made.VectorLen(position - self.made.Pos), self.made.Vector(position - self.made.Pos)
         self.left[0] -= count
         if self.left[0] < 0:
             raise BudgetError(f"a header has at most {MAX_ELEMENTS} elements, got more")
         return [self._at(first + 4 * i) for i in range(count)]
 
-    def _at(self, place: int) -> _Table:
-        return _Table(import_module("flatbuffers.table").Table(self.made.Bytes, self.made.Indirect(place)), self.left)
+    def _at(self, position: int) -> _Table:
+        return _Table(
+            import_module("flatbuffers.table").Table(self.made.Bytes, self.made.Indirect(position)), self.left
+        )
 
 
 def read(data: memoryview, file: str) -> Header:

@@ -54,8 +54,8 @@ def _texts(root: Table) -> Iterator[tuple[str, str]]:
 def _facts(tensor: Table) -> Iterator[str]:
     """Yield lines about a tensor: normalisation, range, description."""
     for unit in _tables(tensor, _UNITS):
-        place = unit.Offset(_slot(_KIND))
-        kind = unit.Bytes[unit.Pos + place] if place else 0
+        position = unit.Offset(_slot(_KIND))
+        kind = unit.Bytes[unit.Pos + position] if position else 0
         options = _table(unit, _OPTIONS)
         if kind == _NORMALIZATION and options is not None:
             yield f"(x - mean) / std with mean {_shown(options, _MEAN)}, std {_shown(options, _STD)}"
@@ -66,8 +66,8 @@ def _facts(tensor: Table) -> Iterator[str]:
         yield description
 
 
-def _at(data: bytes, place: int) -> Table:
-    return import_module("flatbuffers.table").Table(data, place)  # the package is optional
+def _at(data: bytes, position: int) -> Table:
+    return import_module("flatbuffers.table").Table(data, position)  # the package is optional
 
 
 def _slot(field: int) -> int:
@@ -75,29 +75,29 @@ def _slot(field: int) -> int:
 
 
 def _text(table: Table, field: int) -> str:
-    place = table.Offset(_slot(field))
-    return bytes(table.String(table.Pos + place)).decode("utf-8", "replace")[:MAX_TEXT] if place else ""
+    position = table.Offset(_slot(field))
+    return bytes(table.String(table.Pos + position)).decode("utf-8", "replace")[:MAX_TEXT] if position else ""
 
 
 def _table(table: Table, field: int) -> Table | None:
-    place = table.Offset(_slot(field))
-    return _at(table.Bytes, table.Indirect(table.Pos + place)) if place else None
+    position = table.Offset(_slot(field))
+    return _at(table.Bytes, table.Indirect(table.Pos + position)) if position else None
 
 
 def _tables(table: Table, field: int) -> list[Table]:
-    place = table.Offset(_slot(field))
-    if not place:
+    position = table.Offset(_slot(field))
+    if not position:
         return []
-    start, count = table.Vector(place), min(table.VectorLen(place), MAX_SHOWN)
+    start, count = table.Vector(position), min(table.VectorLen(position), MAX_SHOWN)
     return [_at(table.Bytes, table.Indirect(start + 4 * i)) for i in range(count)]
 
 
 def _numbers(table: Table, field: int) -> list[float]:
-    place = table.Offset(_slot(field))
-    if not place:
+    position = table.Offset(_slot(field))
+    if not position:
         return []
-    count = min(table.VectorLen(place), MAX_SHOWN)
-    found: Any = np.frombuffer(table.Bytes, "<f4", count, table.Vector(place))
+    count = min(table.VectorLen(position), MAX_SHOWN)
+    found: Any = np.frombuffer(table.Bytes, "<f4", count, table.Vector(position))
     return [float(v) for v in found]
 
 

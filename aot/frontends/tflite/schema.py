@@ -69,9 +69,9 @@ class Table:
         `kind`: its type by flatbuffers' name; `default`: the value of a field that is absent.
         """
         held: Any = self.made._tab
-        place = held.Offset(FIRST_SLOT + SLOT * slot)
+        position = held.Offset(FIRST_SLOT + SLOT * slot)
         flags: Any = getattr(import_module("flatbuffers.number_types"), f"{kind}Flags")
-        return int(held.Get(flags, held.Pos + place)) if place else default
+        return int(held.Get(flags, held.Pos + position)) if position else default
 
     def text(self, field: str) -> str:
         """Return a string, empty if it is absent."""

@@ -27,7 +27,7 @@ def dense(sparsity: Table, raw: Array, dtype: np.dtype[np.generic], shape: tuple
     if dtype.itemsize < 1 or dtype.kind == "O":
         raise UnsupportedError(f"sparse data of type {dtype} is not supported")
     check_table(name, *shape, itemsize=dtype.itemsize)
-    sizes, places, values = _walked(metadata, order, raw.size // dtype.itemsize, name)
+    sizes, positions, values = _walked(metadata, order, raw.size // dtype.itemsize, name)
     extents = list(shape)
     for k, axis in enumerate(blocks):
         inner = sizes[rank + k]
@@ -36,9 +36,9 @@ def dense(sparsity: Table, raw: Array, dtype: np.dtype[np.generic], shape: tuple
         extents[axis] //= inner
     if any(size and size != extents[a] for a, size in enumerate(sizes[:rank])):
         raise CorruptError(f"{name}: sparse data must have the shape of its tensor, got sizes {sizes}")
-    index = [places[a] for a in range(rank)]
+    index = [positions[a] for a in range(rank)]
     for k, axis in enumerate(blocks):
-        index[axis] = index[axis] * sizes[rank + k] + places[rank + k]
+        index[axis] = index[axis] * sizes[rank + k] + positions[rank + k]
     if any(((i < 0) | (i >= n)).any() for i, n in zip(index, shape, strict=True)):
         raise CorruptError(f"{name}: indices of sparse data must lie in {shape}, got others")
     out = np.zeros(shape, dtype)
@@ -51,7 +51,7 @@ def _walked(
     metadata: list[Table], order: tuple[int, ...], stored: int, name: str
 ) -> tuple[list[int], list[Array], int]:
     """Return the size of each axis (0: unknown), the place of each element along it, and the number of elements."""
-    sizes, places = [0] * len(order), [np.zeros(1, np.int64) for _ in order]
+    sizes, positions = [0] * len(order), [np.zeros(1, np.int64) for _ in order]
     count, walked = 1, list[int]()
     for axis, table in zip(order, metadata, strict=True):
         if table.number("Format") == DENSE:
@@ -67,12 +67,12 @@ def _walked(
             if not fits or (repeats < 0).any():
                 raise CorruptError(f"{name}: segments of sparse data must be {count + 1} rising numbers, got others")
         for other in walked:
-            places[other] = np.repeat(places[other], repeats)
-        places[axis], count = own.astype(np.int64), own.size
+            positions[other] = np.repeat(positions[other], repeats)
+        positions[axis], count = own.astype(np.int64), own.size
         walked.append(axis)
     if count != stored:
         raise CorruptError(f"{name}: sparse data must have {count} elements, got {stored}")
-    return sizes, places, count
+    return sizes, positions, count
 
 
 def _vector(table: Table, field: str) -> Array:

@@ -117,11 +117,11 @@ def strings(raw: Array, shape: tuple[int, ...], name: str) -> Array:
     words = raw[: raw.size // 4 * 4].view(np.dtype("<i4"))
     if words.size < 1 or words[0] != count or words.size < count + 2:
         raise CorruptError(f"{name}: a tensor of {count} strings must have their places in front, got {raw.size} bytes")
-    places = words[1 : count + 2].tolist()
-    if places != sorted(places) or places[0] < 0 or places[-1] > raw.size:
+    positions = words[1 : count + 2].tolist()
+    if positions != sorted(positions) or positions[0] < 0 or positions[-1] > raw.size:
         raise CorruptError(f"{name}: strings must lie in the buffer one after the other, got other places")
     data = raw.tobytes()
-    found = [data[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(places)]
+    found = [data[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(positions)]
     return np.array(found, dtype=object).reshape(shape)
 
 

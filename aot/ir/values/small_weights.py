@@ -75,8 +75,8 @@ def _is_rounding(node: Node) -> bool:
 def _plain_products(graph: Graph, least: int) -> int:
     plain_products = 0
     for node in graph.all_nodes():
-        places, sources = _PRODUCTS.get(node.type) or RECURRENT.get(node.type, ()), node.sources()
-        ports = [p for p in (sources[k] for k in places if k < len(sources)) if p is not None]
+        positions, sources = _PRODUCTS.get(node.type) or RECURRENT.get(node.type, ()), node.sources()
+        ports = [p for p in (sources[k] for k in positions if k < len(sources)) if p is not None]
         held = [_integers(p) for p in ports] if all(p.type.dtype.is_float for p in ports) else []
         apart = [p.shape[0] if node.type.endswith("Sequence") else 1 for p in ports]  # directions, which are split
         large = sum(n is not None and isinstance(d, int) and n > least * d for n, d in zip(held, apart, strict=False))

@@ -106,9 +106,11 @@ def _with(d: Definition, b: Var) -> tuple[Size, ...]:
 
 def _is_independent(members: list[Definition], b: Var) -> bool:
     """True if no point of an axis reads what another point writes."""
-    places = {m.out.name: [k for k, i in enumerate(m.target) if i == b] for m in members}
-    moved = [(places[m.out.name], m.target) for m in members]
-    moved += [(places[x.buffer.name], x.index) for m in members for x in loads(m.value) if x.buffer.name in places]
+    positions = {m.out.name: [k for k, i in enumerate(m.target) if i == b] for m in members}
+    moved = [(positions[m.out.name], m.target) for m in members]
+    moved += [
+        (positions[x.buffer.name], x.index) for m in members for x in loads(m.value) if x.buffer.name in positions
+    ]
     return all(len(dims) == 1 and index[dims[0]] == b for dims, index in moved)
 
 

@@ -70,7 +70,7 @@ def winograd(
     u = dense(name, *groups, count, *terms, outs, dtype=form.dtype)
     v = dense(f"v{LOCAL}", count, *tiles.shape, *terms, space=Space.ARENA, dtype=form.dtype)
     mm = dense(f"m{LOCAL}", count, *tiles.shape, outs, space=Space.ARENA, dtype=form.sum_type)
-    axes, place = (*tiles.shared, *tiles.inside), tiles.place
+    axes, position = (*tiles.shared, *tiles.inside), tiles.place
     spans = tuple(m * step for m, step in zip(tiling.sides, form.steps, strict=True))
     tiled = zip(form.outs, spans, strict=True)
     ragged = [(a, span) for a, span in tiled if not tiling.phases and _ragged(a, span)]
@@ -82,25 +82,25 @@ def winograd(
         return cast(x, form.dtype) if form.is_whole else x
 
     def write(at: tuple[Var, ...], total: Expr) -> Definition:
-        places = {**_places(form, tiles, at), form.oc: oc}
+        positions = {**_places(form, tiles, at), form.oc: oc}
         assert d.reduction is not None
-        value = rewrite(d.value, {**places, d.reduction: _divided(total, form.factor(tiling))})
-        index = tuple(rewrite(i, places) for i in d.target)
-        where = tuple((places[a], a.extent) for a, _ in ragged if a.extent)
+        value = rewrite(d.value, {**positions, d.reduction: _divided(total, form.factor(tiling))})
+        index = tuple(rewrite(i, positions) for i in d.target)
+        where = tuple((positions[a], a.extent) for a, _ in ragged if a.extent)
         return Definition(d.out, (*axes, oc, *reversed(at)), value, index, where)
 
     xn = Var("xn", count)
     outer = tiles.shared if vary else form.groups
-    total = Reduce("add", sums, form.number(v[xn, *place, *sums]) * form.number(u[*form.groups, xn, *sums, oc]))
-    products = Definition(mm, (*outer, xn, *place, oc), total, (xn, *place, oc))
+    total = Reduce("add", sums, form.number(v[xn, *position, *sums]) * form.number(u[*form.groups, xn, *sums, oc]))
+    products = Definition(mm, (*outer, xn, *position, oc), total, (xn, *position, oc))
 
     def fill(at: tuple[Var, ...], e: Expr) -> Definition:
-        return Definition(v, (*axes, *sums, *reversed(at)), e, (_point(at, tiling), *place, *sums))
+        return Definition(v, (*axes, *sums, *reversed(at)), e, (_point(at, tiling), *position, *sums))
 
     starts, ends = (tuple(map(make, tiling.kinds)) for make in (into, back))
     forward = _transform("input", (*axes, *sums), starts, v.dtype.compute, read, fill)
     backward = _transform(
-        "output", (*axes, oc), ends, form.sum_type, lambda at: mm[_point(at, tiling), *place, oc], write
+        "output", (*axes, oc), ends, form.sum_type, lambda at: mm[_point(at, tiling), *position, oc], write
     )
     group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
     if vary:
@@ -231,16 +231,16 @@ def _ragged(a: Var, span: int) -> bool:
 
 def _inside(form: WinogradForm, reaching: Sequence[Var]) -> Expr:
     """Guard the load: 0 where a tile reaches over the edge, since values there would not cancel out exactly."""
-    asked: set[object] = set()
+    requested: set[object] = set()
     e = form.guarded
     while isinstance(e, Prim):
-        asked.add(normal(e.args[0], {}).key)
+        requested.add(normal(e.args[0], {}).key)
         e = e.args[2]
     result = form.guarded
     for axis in dict.fromkeys(reaching):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         index, size = form.x.index[k], form.x.buffer.shape[k]
-        if normal(index, {}).key not in asked:
+        if normal(index, {}).key not in requested:
             result = prim("within", index, size, result)
     return result
 

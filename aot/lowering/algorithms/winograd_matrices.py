@@ -114,8 +114,8 @@ def weight_matrix(kind: Kind) -> NDArray[np.float64]:
     """
     b, a = (np.array(t.combine) @ np.array(t.split) for t in (into(kind), back(kind)))
     system: NDArray[np.float64] = np.einsum("kx,xi->kix", a, b).reshape(-1, kind.points)
-    places = [(k, i + kind.finite) for k in range(kind.sums) for i in range(b.shape[1])]
-    wanted = np.array([[float(i == k * kind.stride + j) for j in range(kind.taps)] for k, i in places])
+    positions = [(k, i + kind.finite) for k in range(kind.sums) for i in range(b.shape[1])]
+    wanted = np.array([[float(i == k * kind.stride + j) for j in range(kind.taps)] for k, i in positions])
     solved: NDArray[np.float64] = np.matmul(np.linalg.pinv(system), wanted)
     near = [Fraction(v).limit_denominator(_DENOMINATORS) for v in solved.flat]
     return np.array([float(f) for f in near]).reshape(solved.shape)

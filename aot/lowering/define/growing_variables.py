@@ -171,8 +171,8 @@ class Caches:
 
     def value(self, node: Node, name: str, sizes: Sizes) -> Value:
         """Return the value of an Append, as a view of the state."""
-        op, kept = node.op, self.variable_of(node)
-        assert isinstance(op, Append) and kept.cache is not None
+        op, variable = node.op, self.variable_of(node)
+        assert isinstance(op, Append) and variable.cache is not None
         shape, k = sizes.shape(node.out_port(0).shape), op.axis
         room = sizes.of(node.input(3).dims("Append: room")[0])
         strides: list[Size] = [0] * len(shape)
@@ -184,10 +184,10 @@ class Caches:
         for d in range(k - 1, 0, -1):
             strides[d], step = step, step * shape[d]
         strides[0] = self.row * room
-        at = sizes.of(self.data + kept.cache.before * kept.dtype.stored_bytes * room)
-        place = at if isinstance(at, int) else sizes.add(at, "at")
-        buffer = Buffer(name, shape, tuple(sizes.of(s) for s in strides), dtype=kept.dtype)
-        return Value(buffer, MemoryRegion.STATE, at=place)
+        at = sizes.of(self.data + variable.cache.before * variable.dtype.stored_bytes * room)
+        position = at if isinstance(at, int) else sizes.add(at, "at")
+        buffer = Buffer(name, shape, tuple(sizes.of(s) for s in strides), dtype=variable.dtype)
+        return Value(buffer, MemoryRegion.STATE, at=position)
 
     def append(
         self, node: Node, out: Buffer, inputs: Sequence[Input | None], moves: bool

@@ -50,14 +50,14 @@ def _guard(loaded: Loaded, is_nest: bool, e: Expr) -> Expr | None:
     index = [rewrite(i, partial(_guard, loaded, is_nest)) for i in e.index]
     tests: list[tuple[Expr, Expr]] = []
     for o in loaded.get(e, ()):
-        place, extent = cast(index[o.dimension], DType.I64), as_expr(o.extent, DType.I64)
+        position, extent = cast(index[o.dimension], DType.I64), as_expr(o.extent, DType.I64)
         if is_nest:
-            index[o.dimension] = prim("max", prim("min", place, extent - 1), 0)
+            index[o.dimension] = prim("max", prim("min", position, extent - 1), 0)
         if not (is_nest and o.has_elements):
-            tests.append((Const(0) if is_nest else place, extent))
+            tests.append((Const(0) if is_nest else position, extent))
     guard: Expr = Load(e.buffer, tuple(index))
-    for place, extent in tests:
-        guard = prim("within", place, extent, guard, 0)
+    for position, extent in tests:
+        guard = prim("within", position, extent, guard, 0)
     return guard
 
 
@@ -70,11 +70,11 @@ def _tested(s: Stmt, stored: Stored, change: Change) -> Stmt:
     match s:
         case Store(buffer, index):
             tests: list[Expr] = []
-            places = list(index)
+            positions = list(index)
             for o in stored.get((buffer.name, index), ()):
-                place = places[o.dimension] = cast(rewrite(o.index, change), DType.I64)
-                tests += [prim("ge", place, 0), prim("lt", place, as_expr(o.extent, DType.I64))]
-            store = replace(s, index=tuple(places))
+                position = positions[o.dimension] = cast(rewrite(o.index, change), DType.I64)
+                tests += [prim("ge", position, 0), prim("lt", position, as_expr(o.extent, DType.I64))]
+            store = replace(s, index=tuple(positions))
             return If(reduce(lambda a, b: prim("and", a, b), tests), (store,)) if tests else s
         case For() | While() | Let() | Alloc():
             return replace(s, body=inside(s.body))

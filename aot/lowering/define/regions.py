@@ -90,8 +90,8 @@ def _write(block: Definer, source: OutPort, out: Value, at: Sequence[Size] = ())
     axes, index = indices(read.shape)
     buffer = out.buffer if at else dense(out.name, *read.shape, dtype=read.dtype)
     target = (*(Const(0) for _ in at[len(index) :]), *index)  # a stack has one dimension more
-    place = tuple(i + s for i, s in zip(target, at, strict=True)) if at else index
-    _step(block, tidy(Definition(buffer, axes, read(*index), place), block.steps.values), source.node, "Result")
+    position = tuple(i + s for i, s in zip(target, at, strict=True)) if at else index
+    _step(block, tidy(Definition(buffer, axes, read(*index), position), block.steps.values), source.node, "Result")
 
 
 def _step(block: Definer, work: Definition, node: Node, kind: str) -> None:
@@ -203,9 +203,9 @@ class _Loop:
 
     def _count(self) -> None:
         """Store the iteration counter as a value in memory if a step reads it from memory."""
-        place = self.op.current_iteration if isinstance(self.op, Loop) else -1
-        if place >= 0:
-            out = self.inner.value(self.body.parameters[place].out_port(0), MemoryRegion.ARENA).buffer
+        position = self.op.current_iteration if isinstance(self.op, Loop) else -1
+        if position >= 0:
+            out = self.inner.value(self.body.parameters[position].out_port(0), MemoryRegion.ARENA).buffer
             axes, at = indices(out.shape)
             _step(self.inner, Definition(out, axes, cast(self.counter, out.dtype), at), self.node, "Loop")
 

@@ -91,8 +91,8 @@ class State:
             case KeptSizes():
                 value = Load(self.part(node, variable.flag + ENTRY, out.shape, DType.I64), at)
             case KeptValue():
-                place = variable.data if variable.data is not None else node.input().dims("KeptValue: sizes")[0]
-                value = Load(self.part(node, place, out.shape, variable.dtype), at)
+                position = variable.data if variable.data is not None else node.input().dims("KeptValue: sizes")[0]
+                value = Load(self.part(node, position, out.shape, variable.dtype), at)
             case _:
                 assert variable.data is not None
                 kept = Load(self.part(node, variable.data, out.shape, variable.dtype), at)
@@ -120,17 +120,19 @@ class State:
         address = self.sizes.of(at)
         return address if isinstance(address, int) else self.sizes.add(address, "at")
 
-    def write(self, node: Node, places: Mapping[str, Size], source: Buffer, condition: Expr | None) -> tuple[Stmt, ...]:
+    def write(
+        self, node: Node, positions: Mapping[str, Size], source: Buffer, condition: Expr | None
+    ) -> tuple[Stmt, ...]:
         """Set a variable and its flag, where the condition holds."""
         variable = self.variables.of(node)
-        place = variable.data if variable.data is not None else places[variable.name]
+        position = variable.data if variable.data is not None else positions[variable.name]
         axes, at = indices(source.shape)
-        body: tuple[Stmt, ...] = (Store(self.part(node, place, source.shape, source.dtype), at, Load(source, at)),)
+        body: tuple[Stmt, ...] = (Store(self.part(node, position, source.shape, source.dtype), at, Load(source, at)),)
         for axis in reversed(axes):
             body = (For(axis, body),)
         entries: list[Size] = [1]
         if variable.data is None:
-            entries += [place, *(n for n, kept in zip(source.shape, variable.shape, strict=True) if kept == DYNAMIC)]
+            entries += [position, *(n for n, kept in zip(source.shape, variable.shape, strict=True) if kept == DYNAMIC)]
         head = self.part(node, variable.flag, (len(entries),), DType.I64)
         body += tuple(Store(head, (Const(k),), as_expr(n, DType.I64)) for k, n in enumerate(entries))
         return body if condition is None else (If(condition, body),)

@@ -120,8 +120,8 @@ def _with_powers(group: Group, softmax: _Softmax, scale: Load) -> Group:
     powers, shares = softmax.powers, softmax.shares
     own = next(x for x in loads(shares.value) if x.buffer.name == powers.out.name)
     stored = replace(shares, value=substitution(powers)(own) or own)
-    place: dict[Expr, Expr] = {i: a for i, a in zip(own.index, powers.target, strict=True) if isinstance(i, Var)}
-    at = tuple(rewrite(i, place) for i in shares.target)
+    change: dict[Expr, Expr] = {i: a for i, a in zip(own.index, powers.target, strict=True) if isinstance(i, Var)}
+    at = tuple(rewrite(i, change) for i in shares.target)
 
     def from_memory(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or e.buffer.name != powers.out.name:

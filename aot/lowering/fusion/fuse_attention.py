@@ -35,7 +35,7 @@ Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # temporary for a value, and
 
 def fuse_attention(steps: Steps, context: Context) -> None:
     """Fuse two products and the group of rows between them into one step, wherever it pays."""
-    links, places = _Links(steps), dict[int, Step | None]()
+    links, positions = _Links(steps), dict[int, Step | None]()
     constants = steps.constants()
     for step in steps.steps:
         neighbours = _neighbours(step, steps, links, context.target)
@@ -45,13 +45,13 @@ def fuse_attention(steps: Steps, context: Context) -> None:
         first, _, last = neighbours
         layers = tuple(dict.fromkeys(n for s in neighbours for n in s.layers))
         fused = Step((group,), layers, "+".join(dict.fromkeys(s.kind for s in neighbours)))
-        places |= {id(first): None, id(step): None, id(last): fused}
+        positions |= {id(first): None, id(step): None, id(last): fused}
         for s in neighbours:
             links.remove(s)
         links.add(fused)
         for b in (*first.writes(), *step.writes()):
             del steps.values[b.name]
-    now = (places.get(id(s), s) for s in steps.steps)
+    now = (positions.get(id(s), s) for s in steps.steps)
     steps.steps = [s for s in now if s is not None]
     sort(steps)
 
@@ -135,26 +135,26 @@ def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> G
     if theirs or axes is None or others is None or [a.extent for a in axes] != [a.extent for a in others]:
         return None
     flat = ravel(axes, [a.extent or 1 for a in axes])
-    places: Places = {}
+    positions: Places = {}
     for b in (before, *every):
         mine = dims[b.name] or ()
         if not _walks(rows, b, mine, flat, axes):
             return None
         columns = tuple(k for k, n in enumerate(b.shape) if k not in mine and n != 1)
-        places[b.name] = _temporary(b, axes, columns, Space.ARENA), columns
+        positions[b.name] = _temporary(b, axes, columns, Space.ARENA), columns
     zeros: tuple[Definition, ...] = ()
     for (x,) in read.values():
-        if (filled := _filled(tail, x, *places[x.buffer.name])) is not None:
+        if (filled := _filled(tail, x, *positions[x.buffer.name])) is not None:
             longer, zero, tail = filled
-            places[x.buffer.name], zeros = (longer, places[x.buffer.name][1]), (zero,)
-    scores, shares = (places[b.name][0] for b in (before, every[0]))
-    inner = _unflattened(rows, flat, axes, places)
+            positions[x.buffer.name], zeros = (longer, positions[x.buffer.name][1]), (zero,)
+    scores, shares = (positions[b.name][0] for b in (before, every[0]))
+    inner = _unflattened(rows, flat, axes, positions)
     if _follows(inner, scores, shares):
-        places = {name: (scores if b == shares else b, columns) for name, (b, columns) in places.items()}
-        inner = _unflattened(rows, flat, axes, places)
-    temps = tuple(dict.fromkeys(b for b, _ in places.values()))
-    begin = _moved(head, {}, axes, places)
-    end = _moved(_called_apart(tail, others, axes), dict(zip(others, axes, strict=True)), axes, places)
+        positions = {name: (scores if b == shares else b, columns) for name, (b, columns) in positions.items()}
+        inner = _unflattened(rows, flat, axes, positions)
+    temps = tuple(dict.fromkeys(b for b, _ in positions.values()))
+    begin = _moved(head, {}, axes, positions)
+    end = _moved(_called_apart(tail, others, axes), dict(zip(others, axes, strict=True)), axes, positions)
     return Group("chain", axes, temps, (begin, inner, *zeros, end))
 
 
@@ -227,14 +227,14 @@ def _walks(rows: Group, b: Buffer, dims: tuple[int, ...], flat: Expr, axes: tupl
     )
 
 
-def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], places: Places) -> Group:
+def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], positions: Places) -> Group:
     """Rewrite the group of rows over the shared axes instead of its single row axis."""
     mine: Places = {}
     for t in rows.temps:
         inner = tuple(range(1, len(t.shape)))
         mine[t.name] = _temporary(t, axes, inner, t.space), inner
     change: dict[Expr, Expr] = {rows.axes[0]: flat}
-    definitions = tuple(_moved(d, change, axes, places | mine) for d in members(rows))
+    definitions = tuple(_moved(d, change, axes, positions | mine) for d in members(rows))
     return Group(rows.name, axes, tuple(b for b, _ in mine.values()), definitions)
 
 
@@ -261,18 +261,18 @@ def _called_apart(d: Definition, walked: tuple[Var, ...], shared: tuple[Var, ...
     return replace(d, axes=renamed(d.axes), value=rewrite(value, change), index=target)
 
 
-def _moved(d: Definition, change: dict[Expr, Expr], axes: tuple[Var, ...], places: Places) -> Definition:
-    """Rewrite a definition over the shared axes, with temporaries for the values in `places`."""
+def _moved(d: Definition, change: dict[Expr, Expr], axes: tuple[Var, ...], positions: Places) -> Definition:
+    """Rewrite a definition over the shared axes, with temporaries for the values in `positions`."""
 
     def local(e: Expr) -> Expr | None:
-        if not isinstance(e, Load) or e.buffer.name not in places:
+        if not isinstance(e, Load) or e.buffer.name not in positions:
             return None
-        temp, inner = places[e.buffer.name]
+        temp, inner = positions[e.buffer.name]
         return Load(temp, (*axes, *(rewrite(e.index[k], local) for k in inner)))
 
     own = tuple(a for a in d.axes if a not in axes and a not in change)
     value = simplified(rewrite(rewrite(d.value, change), local))
-    if d.out.name in places:
-        temp, inner = places[d.out.name]
+    if d.out.name in positions:
+        temp, inner = positions[d.out.name]
         return Definition(temp, (*axes, *own), value, (*axes, *(rewrite(d.target[k], change) for k in inner)))
     return Definition(d.out, (*axes, *own), value, tuple(normal(rewrite(i, change), {}).expr() for i in d.target))

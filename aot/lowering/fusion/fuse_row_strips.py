@@ -136,15 +136,15 @@ def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -
     inside = replace(down, axis=Var(f"row{LOCAL}", rows), within=(0, rows))
     beyond = tuple(replace(down, axis=v, within=(v.low, end)) for v, end in _beyond(rows, *sides[n]))
     read = _place("read", x.buffer, (*shared[:-1], down.axis), dims, sides)
-    places = {x.buffer.name: read}
+    positions = {x.buffer.name: read}
     tail: list[tuple[Definition, tuple[Var, ...]]] = [(b, walks)]
     if c is not None and (between := _between(b, walks, shared, c)) is not None:
-        places[b.out.name], axes = between
+        positions[b.out.name], axes = between
         tail.append((c, axes))
     edges = (*_columns(read, n + 1, x.buffer), *(_row(read.temp, n, w.axis, x.buffer) for w in beyond))
-    head = Group("rows", (inside.axis,), (), (_over_shared_axes(a, makes, (*shared[:-1], inside.axis), places),))
-    members = (*edges, head, *(_over_shared_axes(d, axes, shared, places) for d, axes in tail))
-    return Group("strips", shared, tuple(p.temp for p in places.values()), members, (down, inside, *beyond))
+    head = Group("rows", (inside.axis,), (), (_over_shared_axes(a, makes, (*shared[:-1], inside.axis), positions),))
+    members = (*edges, head, *(_over_shared_axes(d, axes, shared, positions) for d, axes in tail))
+    return Group("strips", shared, tuple(p.temp for p in positions.values()), members, (down, inside, *beyond))
 
 
 def _between(
@@ -227,11 +227,11 @@ def _row(temp: Buffer, n: int, row: Var, of: Buffer) -> Group:
     return Group("rows", (row,), (), (Definition(temp, axes, _fill(of), axes),))
 
 
-def _columns(place: _Place, n: int, of: Buffer) -> Iterator[Definition]:
+def _columns(position: _Place, n: int, of: Buffer) -> Iterator[Definition]:
     """Fill the columns beside the picture, in the rows that windows read; `n` dimensions come before its columns."""
-    temp = place.temp
+    temp = position.temp
     for k in range(n, len(temp.shape)):
-        whole, before, size = temp.shape[k], place.before[k], _size(of, place.dims[k])
+        whole, before, size = temp.shape[k], position.before[k], _size(of, position.dims[k])
         assert isinstance(whole, int)
         for start, count in ((0, before), (before + size, whole - before - size)):
             if count:
@@ -250,18 +250,18 @@ def _fill(b: Buffer) -> Const:
     return Const(b.halo or 0.0 if b.dtype.is_float else int(b.halo or 0), b.dtype.compute)
 
 
-def _over_shared_axes(d: Definition, old: tuple[Var, ...], new: tuple[Var, ...], places: Places) -> Definition:
+def _over_shared_axes(d: Definition, old: tuple[Var, ...], new: tuple[Var, ...], positions: Places) -> Definition:
     """Rewrite the definition to the shared axes, with intermediate values in the temporaries."""
     axes: dict[Expr, Expr] = dict(zip(old, new, strict=True))
 
     def move(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and e.buffer.name in places:
-            place = places[e.buffer.name]
-            return Load(place.temp, place.at(tuple(rewrite(i, axes) for i in e.index)))
+        if isinstance(e, Load) and e.buffer.name in positions:
+            position = positions[e.buffer.name]
+            return Load(position.temp, position.at(tuple(rewrite(i, axes) for i in e.index)))
         return axes.get(e)
 
-    place = places.get(d.out.name)
+    position = positions.get(d.out.name)
     target = tuple(rewrite(i, axes) for i in d.target)
     walked = tuple(new[old.index(a)] if a in old else a for a in d.axes)
-    out, index = (place.temp, place.at(target)) if place is not None else (d.out, target)
+    out, index = (position.temp, position.at(target)) if position is not None else (d.out, target)
     return Definition(out, walked, rewrite(d.value, move), index)

@@ -312,11 +312,11 @@ class _Former:
         for s in cluster.steps:
             for x in s.reads():
                 self.consumers[x.buffer.name].discard(id(s))
-        places = [self.places.pop(id(s)) for s in cluster.steps]
-        for n in places:
+        positions = [self.places.pop(id(s)) for s in cluster.steps]
+        for n in positions:
             self.slots[n] = None
-        self.slots[max(places)] = step
-        self.places[id(step)] = max(places)
+        self.slots[max(positions)] = step
+        self.places[id(step)] = max(positions)
         self._read(step)
 
 

@@ -91,8 +91,8 @@ class Components:
             insort(self._ranks, self._rank[n])
 
     def _rank_below(self, n: int) -> int:
-        place = bisect_left(self._ranks, self._rank[n])
-        return self._ranks[place - 1] if place else self._rank[n] - GAP
+        position = bisect_left(self._ranks, self._rank[n])
+        return self._ranks[position - 1] if position else self._rank[n] - GAP
 
     def _spread(self) -> None:
         """Assign ranks anew, `GAP` apart and in the same order."""

@@ -118,8 +118,8 @@ class PartIndex:
         n = bisect_left(self.highs, _box(old, self.name)[self.dim][0])
         if not all(self.lows[n] <= box[self.dim][0] and box[self.dim][1] <= self.highs[n] for box in boxes):
             return False
-        place = self.places.pop(id(old))
-        self.places |= {id(s): (*place, k) for k, s in enumerate(new)}
+        position = self.places.pop(id(old))
+        self.places |= {id(s): (*position, k) for k, s in enumerate(new)}
         self.parts[n] = [s for s in self.parts[n] if s is not old] + new
         return True
 
@@ -214,12 +214,12 @@ def _with_remainders(a: Affine) -> dict[Expr, int]:
             continue
         rest.remove(quotient)
         x, size = quotient.args
-        product, whole = _product(size), normal(x, {})
-        if product is None or Counter(product[1]) != Counter(rest) or c % product[0] or whole.const:
+        product, affine = _product(size), normal(x, {})
+        if product is None or Counter(product[1]) != Counter(rest) or c % product[0] or affine.const:
             continue
         times = -c // product[0]
-        if all(terms.get(t) == n * times for t, n in whole.terms.items()):
-            for t in (atom, *whole.terms):
+        if all(terms.get(t) == n * times for t, n in affine.terms.items()):
+            for t in (atom, *affine.terms):
                 del terms[t]
             terms[Var(f"remainder{len(terms)}", product[0] if not product[1] else size)] = times
     return terms

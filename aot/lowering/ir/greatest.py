@@ -45,22 +45,22 @@ def greatest(index: Expr) -> int | None:
     extents = [v.extent - v.low for v in axes if isinstance(v.extent, int)]
     if len(extents) < len(axes) or not 0 < prod(extents) <= MOST:
         return None
-    places = {
+    positions = {
         v: np.arange(n, dtype=np.int64).reshape([n if k == j else 1 for j in range(len(axes))]) + v.low
         for k, (v, n) in enumerate(zip(axes, extents, strict=True))
     }
-    values = _values(index, places)
+    values = _values(index, positions)
     return None if values is None else int(values.max())
 
 
-def _values(e: Expr, places: Mapping[Var, Array]) -> Array | None:
+def _values(e: Expr, positions: Mapping[Var, Array]) -> Array | None:
     match e:
         case Var():
-            return places[e]
+            return positions[e]
         case Const(value):
             return np.array(int(value), np.int64)
         case Prim(fn, args) if fn in _CALLS:
-            parts = [p for a in args if (p := _values(a, places)) is not None]
+            parts = [p for a in args if (p := _values(a, positions)) is not None]
             return _CALLS[fn](*parts) if len(parts) == len(args) else None
         case _:
             return None

@@ -33,10 +33,10 @@ def lane_axes(d: Definition, constants: frozenset[str]) -> list[tuple[bool, int,
 def _lane_axes(d: Definition, constants: frozenset[str]) -> tuple[tuple[bool, int, int, Var], ...]:
     """`constants`: those that the definition reads."""
     ranked: list[tuple[bool, int, int, Var]] = []
-    for place, a in enumerate(d.axes):
+    for position, a in enumerate(d.axes):
         if dim_of(d.target, a, d.axes) is not None and _lanes_well(d, a, constants):
             packed = all(x.buffer.name in constants for x in memory_of(d) if a in variables(*x.index))
-            ranked.append((packed, min(typical(a.extent if a.extent is not None else 1), 16), place, a))
+            ranked.append((packed, min(typical(a.extent if a.extent is not None else 1), 16), position, a))
     return tuple(sorted(ranked, key=lambda f: f[:3], reverse=True))
 
 

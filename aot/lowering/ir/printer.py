@@ -37,9 +37,9 @@ def _value(value: Value, layouts: Layouts) -> str:
         MemoryRegion.OUTPUT: f"output {value.index}",
         MemoryRegion.CONSTANT: "constant",
     }
-    place = where.get(value.region, value.region.value)
+    region = where.get(value.region, value.region.value)
     shape = ", ".join(map(size_text, b.shape))
-    parts = [f"{b.name}: {b.dtype.value}[{shape}] {place}", "bytes" if value.holds_bytes else ""]
+    parts = [f"{b.name}: {b.dtype.value}[{shape}] {region}", "bytes" if value.holds_bytes else ""]
     if layouts is Layouts.FINAL:
         parts += _strides(b)
     if value.half is not None:

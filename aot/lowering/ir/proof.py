@@ -254,8 +254,8 @@ class Prover:
             return
         match e:
             case Prim("within", (index, extent, value, *other)):
-                place = normal(index, scope.env)
-                guards = [place, normal(extent, scope.env).plus(exactly(-1)).plus(place, -1)]
+                position = normal(index, scope.env)
+                guards = [position, normal(extent, scope.env).plus(exactly(-1)).plus(position, -1)]
                 inside = scope.guarded(guards).under(_test_of(index, extent), True, ())
                 yield from self.value(value, inside)
                 for part in (index, extent, *other):
@@ -302,15 +302,15 @@ class Prover:
         wanted = [k for k, (i, n) in enumerate(zip(index, buffer.shape, strict=True)) if not _is_plain(i, n, buffer)]
         if not wanted and not self._lists_all:
             return
-        places, halos = [normal(i, scope.env) for i in index], self._halos(buffer)
+        positions, halos = [normal(i, scope.env) for i in index], self._halos(buffer)
         obligations: list[Obligation] = []
-        for k, (place, n) in enumerate(zip(places, buffer.shape, strict=True)):
+        for k, (position, n) in enumerate(zip(positions, buffer.shape, strict=True)):
             if k not in wanted:
                 obligations.append(Obligation(self.layers, what, buffer, index, k, Proof.PROVED))
                 continue
             extent = n.extent if isinstance(n, Var) and n in scope.axes else n  # a temporary has all of an axis
             end = normal(as_expr(1 if extent is None else extent, DType.I64), scope.env).plus(exactly(-1))
-            first = place.plus(normal(buffer.start[k], scope.env), -1) if buffer.start else place
+            first = position.plus(normal(buffer.start[k], scope.env), -1) if buffer.start else position
             before, behind = halos[k] if halos else (0, 0)
             goals = first.plus(exactly(before)), end.plus(first, -1).plus(exactly(behind))
             proof = Proof.UNKNOWN if grows else self._proof(goals, index[k], scope)
@@ -329,7 +329,7 @@ class Prover:
                 Obligation(self.layers, what, buffer, index, k, proof, residue, loops, has_loads, has_elements)
             )
         if not grows and any(o.proof is Proof.UNKNOWN for o in obligations):
-            proof = self._in_memory(buffer, places, scope)
+            proof = self._in_memory(buffer, positions, scope)
             obligations = [replace(o, proof=proof) if o.proof is Proof.UNKNOWN else o for o in obligations]
         yield from obligations if self._lists_all else (o for o in obligations if o.proof is Proof.UNKNOWN)
 
@@ -342,14 +342,14 @@ class Prover:
             self._around[buffer] = halos_of(buffer, value.elements) or []
         return self._around[buffer]
 
-    def _in_memory(self, buffer: Buffer, places: list[Affine], scope: ProofScope) -> Proof:
+    def _in_memory(self, buffer: Buffer, positions: list[Affine], scope: ProofScope) -> Proof:
         """Prove that an element of a halo is in the memory of its value, by its address."""
         value = self.steps.values.get(buffer.name)
         if value is None or value.elements == 0:
             return Proof.UNKNOWN
         address = normal(as_expr(buffer.origin, DType.I64), {})
-        for place, stride in zip(places, buffer.strides, strict=True):
-            address = address.plus(normal(place.expr() * stride, {}))
+        for position, stride in zip(positions, buffer.strides, strict=True):
+            address = address.plus(normal(position.expr() * stride, {}))
         return self._proof((address, before_end(address.expr(), value.elements)), address.expr(), scope)
 
     def _proof(self, goals: tuple[Affine, ...], index: Expr, scope: ProofScope) -> Proof:
@@ -418,18 +418,18 @@ def _test_of(index: Expr, extent: Expr) -> Expr:
             return Const(1, DType.BOOL)
 
 
-def _has_loads(place: Expr) -> bool:
+def _has_loads(position: Expr) -> bool:
     """True if memory is read by an expression, or by the end of a loop that decides it."""
-    return bool(_loads_of(place))
+    return bool(_loads_of(position))
 
 
-def _loads_of(place: Expr) -> tuple[Load, ...]:
+def _loads_of(position: Expr) -> tuple[Load, ...]:
     """Return the loads in an expression and in the ends of loops that decide it."""
-    axes = variables(place)
+    axes = variables(position)
     while not (more := variables(*(v.extent for v in axes if isinstance(v.extent, Expr)))) <= axes:
         axes |= more
     ends = sorted(axes, key=lambda v: v.name)
-    return loads(place, *(v.extent for v in ends if isinstance(v.extent, Expr)))
+    return loads(position, *(v.extent for v in ends if isinstance(v.extent, Expr)))
 
 
 def least_in_loops(least: Affine, loops: Iterable[Expr]) -> Expr:

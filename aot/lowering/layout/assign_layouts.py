@@ -164,12 +164,12 @@ def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -
     strides: list[Size] = [0] * len(b.shape)
     step: Size = 1
     origin: Size = 0
-    for place, k in enumerate(reversed(order)):
+    for position, k in enumerate(reversed(order)):
         before, after = halo.sides[k] if halo else (0, 0)
         strides[k] = step
         origin = origin + before * step
         step = step * (b.shape[k] + (before + after))
-        if place == 0:
+        if position == 0:
             step = step + pitch
     return replace(
         b, strides=tuple(strides), origin=origin, halo=halo.fill if halo and not isinstance(halo.fill, Expr) else None

@@ -124,7 +124,7 @@ def _is_low(b: Buffer, k: int, sides: tuple[int, int]) -> bool:
 
 def _padded(e: Expr) -> _Padded | None:
     """Match a load inside nothing but `within` with equal fills; None for others."""
-    asked: list[tuple[Expr, Expr]] = []
+    requested: list[tuple[Expr, Expr]] = []
     fill: float | Expr | None = None
     while isinstance(e, Prim) and e.fn == "within":
         index, bound, inner, *other = e.args
@@ -133,9 +133,9 @@ def _padded(e: Expr) -> _Padded | None:
         if variables(value) or (fill is not None and fill != mine):
             return None
         fill = mine
-        asked.append((index, bound))
+        requested.append((index, bound))
         e = inner
-    return _Padded(e, tuple(asked), fill) if isinstance(e, Load) and fill is not None else None
+    return _Padded(e, tuple(requested), fill) if isinstance(e, Load) and fill is not None else None
 
 
 def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:

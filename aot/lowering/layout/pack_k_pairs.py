@@ -175,13 +175,13 @@ def _in_words(c: Columns, steps: Steps) -> tuple[tuple[Definition, ...], Load]:
     behind = pairs - whole
     for e in range(size if behind else 0):
         last = Var(f"{k_axis.name}.z", behind)
-        place = last + whole if behind != 1 else as_expr(whole, DType.I64)
-        k = normal(place * size + e, {}).expr()
+        position = last + whole if behind != 1 else as_expr(whole, DType.I64)
+        k = normal(position * size + e, {}).expr()
         value = prim("within", k, n, term(k), 0.0)
         if isinstance(k, Const) and isinstance(n, int):
             value = term(k) if k.value < n else Const(0.0, x.dtype)
         axes = (*outer, last, lane) if behind != 1 else (*outer, lane)
-        works += (Definition(words, axes, value, (*outer, place, lane, Const(e))),)
+        works += (Definition(words, axes, value, (*outer, position, lane, Const(e))),)
     at = normal(k_axis // size, {}).expr(), lane, normal(k_axis % size, {}).expr()
     return works, Load(words, (*outer, *at))
 

@@ -206,9 +206,9 @@ class ProgramBuilder:
             at: Size = b.origin
             for i, stride in zip(load.index, b.strides, strict=True):
                 at = at + i * stride
-            place = self._place(b.name, None, arena)
-            offset = self.steps.sizes.of(place.offset + at * b.dtype.stored_bytes)
-            self.flow.bind(symbol, replace(place, offset=offset), b.dtype)
+            address = self._place(b.name, None, arena)
+            offset = self.steps.sizes.of(address.offset + at * b.dtype.stored_bytes)
+            self.flow.bind(symbol, replace(address, offset=offset), b.dtype)
 
     def _step(self, step: Step, arena: Plan) -> None:
         self._bind(step, arena)
@@ -290,11 +290,11 @@ class ProgramBuilder:
         values = {role: name for name, role in roles.items()}
         values |= {fresh: values[role] for fresh, role in source.stands_for.items()}
         name = self.kernels.get(source.kernel) or self._name(step, source.kernel)
-        places = [self._place(values[b.name], source.packs.get(b.name), arena) for b in source.kernel.buffers]
+        addresses = [self._place(values[b.name], source.packs.get(b.name), arena) for b in source.kernel.buffers]
         elements = [moved.get(b.name, 0) for b in source.kernel.buffers]
         args = tuple(
             replace(place, offset=place.offset + n * b.dtype.stored_bytes) if n else place
-            for place, n, b in zip(places, elements, source.kernel.buffers, strict=True)
+            for place, n, b in zip(addresses, elements, source.kernel.buffers, strict=True)
         )
         unit, flops, moved = (n if isinstance(n, int) else rewrite(n, {**back}) for n in source.figures)
         flush = source.flushes and not self._has_tiny_scalars(source.works, values)

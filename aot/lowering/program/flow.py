@@ -36,10 +36,10 @@ class Flow:
     labels: int = 0
     turns: int = 1  # product of the limits of enclosing loops, where static
 
-    def bind(self, symbol: Var, place: Address, dtype: DType) -> None:
+    def bind(self, symbol: Var, address: Address, dtype: DType) -> None:
         """Read a symbol from memory."""
-        self.control.append(Bind(len(self.calls), symbol, place, dtype))
-        at = f"%{place.region}{place.index or ''}+{dim_text(place.offset)}"
+        self.control.append(Bind(len(self.calls), symbol, address, dtype))
+        at = f"%{address.region}{address.index or ''}+{dim_text(address.offset)}"
         self.text.append(f"bind {symbol.name} = {dtype.value} at {at}")
 
     def check(self, rules: Sequence[SizeConstraint]) -> None:

@@ -46,8 +46,8 @@ def write_in_place(steps: Steps, context: Context) -> None:
             value = steps.values.get(d.out.name)  # None: a temporary of a group
             if value is None or value.region is not MemoryRegion.ARENA:
                 continue
-            place = _Place(step, definitions, n, at, names)
-            over = next((x for x in loads(d.value) if place.fits(x, steps, ranges)), None)
+            position = _Place(step, definitions, n, at, names)
+            over = next((x for x in loads(d.value) if position.fits(x, steps, ranges)), None)
             if over is not None:
                 old, new = d.out.name, names.of(over.buffer)
                 names.new[old] = replace(d.out, name=new)

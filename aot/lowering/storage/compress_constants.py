@@ -70,13 +70,13 @@ class _Compressed:
         part = index // self.part if self.part else Const(0)
         return _Place(part, index // 2, index % 2) if self.pairs else _Place(part, index)
 
-    def factors(self, places: tuple[_Place, ...]) -> tuple[Expr, ...]:
-        return tuple(p.part for p in places)
+    def factors(self, positions: tuple[_Place, ...]) -> tuple[Expr, ...]:
+        return tuple(p.part for p in positions)
 
-    def number(self, places: tuple[_Place, ...]) -> Expr:
-        byte: Expr = Load(self.bytes, tuple(p.byte for p in places))
-        zero = cast(Load(self.zero, self.factors(places)), DType.F32) if isinstance(self.zero, Buffer) else self.zero
-        element = next((p.element for p in places if p.element is not None), None)
+    def number(self, positions: tuple[_Place, ...]) -> Expr:
+        byte: Expr = Load(self.bytes, tuple(p.byte for p in positions))
+        zero = cast(Load(self.zero, self.factors(positions)), DType.F32) if isinstance(self.zero, Buffer) else self.zero
+        element = next((p.element for p in positions if p.element is not None), None)
         if element is not None and self.whole:
             return _nibble(byte, element, zero)
         if self.codes is not None:
@@ -85,8 +85,8 @@ class _Compressed:
             number = cast(byte, DType.F32) if element is None else _nibble(byte, element, 0.0)
         return number - zero if isinstance(zero, Expr) or zero else number
 
-    def scale(self, places: tuple[_Place, ...]) -> Expr:
-        return Load(self.factor, self.factors(places))
+    def scale(self, positions: tuple[_Place, ...]) -> Expr:
+        return Load(self.factor, self.factors(positions))
 
     def divided(self, axis: Var) -> tuple[tuple[Var, ...], Expr, _Place]:
         """Divide the axis of a sum: return its axes, the index that they make, and its place."""
@@ -98,9 +98,9 @@ class _Compressed:
         )
         group: Expr = part if self.part else Const(0)
         at = group * count + byte if self.part else byte
-        place = _Place(group, at, half if self.pairs else None)
+        position = _Place(group, at, half if self.pairs else None)
         axes = (*((part,) if self.part else ()), byte, *((half,) if self.pairs else ()))
-        return axes, at * 2 + half if self.pairs else at, place
+        return axes, at * 2 + half if self.pairs else at, position
 
 
 def _nibble(byte: Expr, element: Expr, zero: Expr | float) -> Expr:
@@ -166,8 +166,8 @@ def _read(compressed: dict[str, _Compressed], e: Expr) -> Expr | None:
             return total if init is None or total is None else total + rewrite(init, change)
         case Load(buffer, index) if buffer.name in compressed:
             c, index = compressed[buffer.name], tuple(rewrite(i, change) for i in index)
-            places = c.places(index)
-            return c.number(places) * c.scale(places)
+            positions = c.places(index)
+            return c.number(positions) * c.scale(positions)
         case _:
             return None
 
@@ -176,16 +176,16 @@ def _product(c: _Compressed, axes: tuple[Var, ...], x: Expr, index: tuple[Expr, 
     """Return the sum over `axes` of `x` times a compressed constant; None where neither factor nor axis allows one."""
     along = next((i for k, i in enumerate(index) if k in c.sums and i in axes), None)
     if isinstance(along, Var) and (c.part or c.pairs) and sum(along in variables(i) for i in index) == 1:
-        inside, whole, place = c.divided(along)
+        inside, whole, position = c.divided(along)
         axes = tuple(a for axis in axes for a in (inside if axis == along else (axis,)))
-        places = tuple(place if i == along else p for i, p in zip(index, c.places(index), strict=True))
+        positions = tuple(position if i == along else p for i, p in zip(index, c.places(index), strict=True))
         x = rewrite(x, {along: whole})
     else:
-        places = c.places(index)
-    scale = c.scale(places)
+        positions = c.places(index)
+    scale = c.scale(positions)
     if variables(scale).isdisjoint(axes):
-        return Reduce("add", axes, x * c.number(places)) * scale
-    return Reduce("add", axes, x * c.number(places) * scale) if along is not None else None
+        return Reduce("add", axes, x * c.number(positions)) * scale
+    return Reduce("add", axes, x * c.number(positions) * scale) if along is not None else None
 
 
 def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:

@@ -139,10 +139,10 @@ class Scaled:
 
     def with_ones(self, shape: tuple[int, ...]) -> Scaled:
         """Return the same in `shape`, which has other dimensions of 1."""
-        kept = [k for k, n in enumerate(self.shape) if n != 1]
+        results = [k for k, n in enumerate(self.shape) if n != 1]
 
         def with_ones(sizes: tuple[int, ...]) -> tuple[int, ...]:
-            left = iter([sizes[k] for k in kept])
+            left = iter([sizes[k] for k in results])
             return tuple(1 if n == 1 else next(left) for n in shape)
 
         seen = replace(self.seen, shape=shape, strides=with_ones(self.seen.strides))
@@ -190,8 +190,8 @@ def _transposed(constant: Deferred, source: Deferred, shape: tuple[int, ...], wh
     order = _order(constant)
     back = [order.index(k) for k in range(len(order))]
     match = scaled(source, tuple(shape[i] for k in back for i in parts[k]), whole)
-    places = [i for k in back for i in parts[k]]
-    return None if match is None else match.transposed(tuple(places.index(i) for i in range(len(shape))))
+    positions = [i for k in back for i in parts[k]]
+    return None if match is None else match.transposed(tuple(positions.index(i) for i in range(len(shape))))
 
 
 def _divided(shape: tuple[int, ...], parts: tuple[int, ...]) -> list[list[int]] | None:

@@ -230,11 +230,11 @@ def sums_over(
     if len(extents) < len(axes) or prod(extents) != numbers.size:
         return None
     grid = dict(zip(axes, np.indices(extents, sparse=True), strict=True))
-    places = [_evaluated(normal(i, {}).expr(), grid) for i in index]
-    for place, n in zip(places, numbers.shape, strict=True):
-        if place is None or np.min(place) < 0 or np.max(place) >= n:
+    positions = [_evaluated(normal(i, {}).expr(), grid) for i in index]
+    for position, n in zip(positions, numbers.shape, strict=True):
+        if position is None or np.min(position) < 0 or np.max(position) >= n:
             return None
-    spread = np.broadcast_to(numbers[tuple(p for p in places if p is not None)], extents)
+    spread = np.broadcast_to(numbers[tuple(p for p in positions if p is not None)], extents)
     return spread.sum(tuple(range(len(outer), len(axes))), np.int32)
 
 

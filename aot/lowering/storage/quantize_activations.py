@@ -146,12 +146,12 @@ class _Rounded:
         return *before, replace(d, value=rewrite(d.value, {r: rescaled if r.init is None else rescaled + r.init}))
 
     def _of_step(
-        self, name: str, axes: tuple[Var, ...], value: Expr, dtype: DType, places: list[tuple[Expr, Size]]
+        self, name: str, axes: tuple[Var, ...], value: Expr, dtype: DType, indexed: list[tuple[Expr, Size]]
     ) -> tuple[Load, Definition]:
         """Return the memory of a value that each step of a recurrence computes anew, and its definition."""
-        buffer = dense(self.steps.unused(name), *(n for _, n in places), dtype=dtype)
+        buffer = dense(self.steps.unused(name), *(n for _, n in indexed), dtype=dtype)
         self.steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA)
-        index = tuple(i for i, _ in places)
+        index = tuple(i for i, _ in indexed)
         return Load(buffer, index), Definition(buffer, axes, value, index)
 
     def _changed(self, d: Work, step: Step, before: list[Step]) -> Work:

@@ -55,29 +55,29 @@ class Quantized:
         return as_byte(self.zero, self.byte.dtype)
 
 
-def quantized(e: Expr, kept: Container[str] = (), rows: frozenset[Var] = NO_AXES) -> Quantized | None:
+def quantized(e: Expr, names: Container[str] = (), rows: frozenset[Var] = NO_AXES) -> Quantized | None:
     """Match `(byte - zero) scale`.
 
-    `kept`: i16 values whose elements are known to fit a byte; `rows`: axes along which scales may differ.
+    `names`: i16 values whose elements are known to fit a byte; `rows`: axes along which scales may differ.
     """
-    if e.dtype in BYTES or (e.dtype is DType.I16 and _reads(e, kept)):
+    if e.dtype in BYTES or (e.dtype is DType.I16 and _reads(e, names)):
         return Quantized(e, NONE, None, e.dtype)
     match e:
         case Prim("cast", (inner,), dtype) if dtype in (DType.F32, DType.I32):
-            inside = quantized(inner, kept)
+            inside = quantized(inner, names)
             exact = inside is not None and inside.scale is None and (dtype is DType.F32 or not inside.dtype.is_float)
             return replace(inside, dtype=dtype) if inside is not None and exact else None
         case Prim("min", (Prim("max", (Prim("round_even"), Const())), Const()), DType.F32):
             byte = cast(e, DType.U8)
             return Quantized(byte, NONE, None, DType.F32) if clamp_of(byte) is not None else None
         case Prim("add", (inner, Const(value))):
-            return _with_offset(quantized(inner, kept), _whole_number(Const(-value, e.dtype)))
+            return _with_offset(quantized(inner, names), _whole_number(Const(-value, e.dtype)))
         case Prim("sub", (inner, other)):
-            return _with_offset(quantized(inner, kept), _whole_number(other))
+            return _with_offset(quantized(inner, names), _whole_number(other))
         case Prim("within", (index, bound, inner, *other)) if all(is_zero(x) for x in other):
-            return _padded(quantized(inner, kept), index, bound)
+            return _padded(quantized(inner, names), index, bound)
         case Prim("mul", (inner, factor), DType.F32) if variables(factor) <= rows:
-            inside = quantized(inner, kept)
+            inside = quantized(inner, names)
             if inside is None or inside.dtype is not DType.F32:
                 return None
             return replace(inside, scale=factor if inside.scale is None else inside.scale * factor)
@@ -85,11 +85,11 @@ def quantized(e: Expr, kept: Container[str] = (), rows: frozenset[Var] = NO_AXES
             return None
 
 
-def _reads(e: Expr, kept: Container[str]) -> bool:
+def _reads(e: Expr, names: Container[str]) -> bool:
     """True if the expression loads one of these values, with bounds around it or without."""
     while isinstance(e, Prim) and e.fn == "within":
         e = e.args[2]
-    return isinstance(e, Load) and e.buffer.name in kept
+    return isinstance(e, Load) and e.buffer.name in names
 
 
 def _with_offset(x: Quantized | None, by: Expr | None) -> Quantized | None:

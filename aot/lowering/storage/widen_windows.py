@@ -88,8 +88,8 @@ def _widened(d: Definition, x: Load, w: Load, across: int, wide: Var, steps: Ste
     assert r is not None
     axis = next(a for a in r.axes if a.name == wide.name)
     change: dict[Expr, Expr] = {w: Load(_filters(w, axis, wide, steps), w.index)}
-    asked = [normal(e.args[0], {}).key for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"]
-    if normal(x.index[across], {}).key not in asked:
+    requested = [normal(e.args[0], {}).key for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"]
+    if normal(x.index[across], {}).key not in requested:
         change[x] = prim("within", x.index[across], x.buffer.shape[across], x, Const(0, x.dtype))
     body = rewrite(rewrite(r.body, change), {axis: wide})
     wider = replace(r, axes=tuple(wide if a == axis else a for a in r.axes), body=body)

@@ -60,8 +60,8 @@ class Carried:
 
 def _own(node: Node) -> dict[str, Any]:
     """Return the attributes of a node that are neither of its operation nor of its file."""
-    kept = record_of(node)
-    known = set(_NOT_CARRIED if kept is None else _NOT_CARRIED | kept.attrs.keys())
+    record = record_of(node)
+    known = set(_NOT_CARRIED if record is None else _NOT_CARRIED | record.attrs.keys())
     for name, _ in file_attributes(node.soft_get("type", None), node.soft_get("version", None)):
         plain = name.replace("-", "_")
         known |= {name, plain, OTHER_NAMES.get(name, name), WINDOWS.get(plain, plain)}

@@ -187,11 +187,11 @@ class _Change:
         self._replace(node, new_node)
         return True
 
-    def _input(self, source: OutPort | None, known: Any, asked: Any) -> OutPort | None:
+    def _input(self, source: OutPort | None, known: Any, requested: Any) -> OutPort | None:
         """Return an input that names axes or sizes of another tensor, for the new order of that tensor."""
-        if asked is None or source is None:
+        if requested is None or source is None:
             return source
-        rule, port, check = _RULES[asked[0]], asked[1], asked[2]
+        rule, port, check = _RULES[requested[0]], requested[1], requested[2]
         side, _, number = port.partition(":")
         data = known.in_node(int(number)) if side == "input" else known.out_node(int(number))
         checked = known.in_port(int(number)) if side == "input" else known.out_port(int(number))

@@ -109,19 +109,19 @@ class _Import:
     def _wiring(self, node: Node) -> _Wiring:
         numbers = [i for i in node.in_ports() if is_a(i, int)]
         sources = [node.in_port(i).get_source() for i in numbers]
-        kept = record_of(node)
-        least = 0 if kept is None or kept.is_copy else len(kept.node.in_ports())
+        record = record_of(node)
+        least = 0 if record is None or record.is_copy else len(record.node.in_ports())
         while len(sources) > least and sources[-1] is None:
             sources.pop()
         return _Wiring(node, sources, [int(i) for i in node.out_ports() if is_a(i, int)])
 
     def _old(self, node: Node, taken: set[int]) -> IrNode | None:
         """Return the node that this one was made from, if it is still of that operation and no other one is it."""
-        kept: NodeRecord | None = record_of(node)
-        if kept is None or kept.is_copy or kept.node.id in taken or kept.node.graph is not self.graph:
+        record: NodeRecord | None = record_of(node)
+        if record is None or record.is_copy or record.node.id in taken or record.node.graph is not self.graph:
             return None
-        taken.add(kept.node.id)
-        return kept.node
+        taken.add(record.node.id)
+        return record.node
 
     def _is_whole(self, wiring: _Wiring, old: IrNode | None) -> bool:
         """True if a node that nothing needs is as it was, and nothing needed it before."""
@@ -229,8 +229,8 @@ class _Import:
         return port
 
     def _operation(self, node: Node, wiring: _Wiring) -> tuple[Definition, Any]:
-        kept = record_of(node)
-        grown = kept is not None and len(wiring.sources) > len(kept.node.in_ports())
+        record = record_of(node)
+        grown = record is not None and len(wiring.sources) > len(record.node.in_ports())
         op = operation_or_none(node, by_type=grown)
         if op is None and node.has_valid("infer"):
             attrs = {k: v for k, v in node.attrs().items() if k not in ("_in_ports", "_out_ports", KEPT)}
@@ -240,13 +240,13 @@ class _Import:
             op = operation_of(node)  # which raises the error
         if not isinstance(op, Constant):
             return op, None
-        if kept is not None and op is kept.node.op:
-            return op, kept.node.data
+        if record is not None and op is record.node.op:
+            return op, record.node.data
         op, value = _constant(node)
-        if kept is None or kept.node.data is None:
+        if record is None or record.node.data is None:
             return op, value
-        if value.shape == kept.attrs["value"].shape != kept.node.data.shape:
-            value = value.reshape(kept.node.data.shape)  # a blob, which was shown as a vector
+        if value.shape == record.attrs["value"].shape != record.node.data.shape:
+            value = value.reshape(record.node.data.shape)  # a blob, which was shown as a vector
         return op, value
 
     def _update(self, old: IrNode, op: Definition, data: Any, sources: list[OutPort | None], outputs: int) -> None:
@@ -284,7 +284,7 @@ class _Import:
             ).out_port(0)
         return constants
 
-    def _bodies(self, node: Node, new_node: IrNode, kept: NodeRecord | None) -> None:
+    def _bodies(self, node: Node, new_node: IrNode, record: NodeRecord | None) -> None:
         """Bring the bodies of a node back: into those it had, or into new ones of a node that an extension has made."""
         names: list[str] = node.soft_get("sub_graphs", [])
         if not names:
@@ -297,8 +297,8 @@ class _Import:
             label = f"{new_node.name}.{region}"
             body = own.get(region) or IrGraph(name=label, file=self.graph.file, scope=f"{label}.")
             owners[region] = imported(node[name], body)
-            if kept is not None and region not in own:
-                _sort_ends(body, kept.node.regions[region], node[name], owners[region])
+            if record is not None and region not in own:
+                _sort_ends(body, record.node.regions[region], node[name], owners[region])
             new_node.regions[region] = body
         op = with_records(new_node.op, node, new_node.regions, owners)
         if op != new_node.op:
@@ -358,9 +358,9 @@ def _sort_ends(body: IrGraph, original: IrGraph, graph: Graph, owners: dict[str,
     """Give parameters and results of a body that was copied the order of the original's."""
     order = {node.id: i for i, node in enumerate((*original.parameters, *original.results))}
     kept = {owner: record_of(Node(graph, id)) for id, owner in owners.items() if id in graph}
-    place = {owner: order.get(found.node.id, len(order)) for owner, found in kept.items() if found is not None}
+    position = {owner: order.get(found.node.id, len(order)) for owner, found in kept.items() if found is not None}
     for ends in (body.parameters, body.results):
-        ends.sort(key=lambda node: place.get(node, len(order)))
+        ends.sort(key=lambda node: position.get(node, len(order)))
 
 
 def _unneeded(graph: IrGraph) -> set[IrNode]:

@@ -33,8 +33,8 @@ def operation_of(node: Any, otherwise: tuple[str | None, str | None] = (None, No
 
 def is_new(node: Any) -> bool:
     """True if an extension has made a node, or has made it one of another operation."""
-    kept = record_of(node)
-    return kept is None or any(key in kept.changed(node.attrs()) for key in IDENTITY)
+    record = record_of(node)
+    return record is None or any(key in record.changed(node.attrs()) for key in IDENTITY)
 
 
 def operation_or_none(node: Any, by_type: bool = False) -> Definition | None:
@@ -42,15 +42,15 @@ def operation_or_none(node: Any, by_type: bool = False) -> Definition | None:
 
     `by_type`: a node of a file is of its type in the operation set, for it has inputs that the file's operation lacks.
     """
-    kept = record_of(node)
-    if by_type and kept is not None and isinstance(kept.node.op, Foreign) and (op := _built(node)) is not None:
+    record = record_of(node)
+    if by_type and record is not None and isinstance(record.node.op, Foreign) and (op := _built(node)) is not None:
         return op
-    if kept is None or is_new(node):
-        known = None if kept is None or kept.hidden is None else kept.hidden.type_of(node)
+    if record is None or is_new(node):
+        known = None if record is None or record.hidden is None else record.hidden.type_of(node)
         return _built(node, known)
-    if kept.hidden is not None:
-        return _of_other_names(kept.node.op, node, kept.hidden.other_values(node))
-    return _changed(kept.node.op, kept.changed(node.attrs()), node)
+    if record.hidden is not None:
+        return _of_other_names(record.node.op, node, record.hidden.other_values(node))
+    return _changed(record.node.op, record.changed(node.attrs()), node)
 
 
 def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:

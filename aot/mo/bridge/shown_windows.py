@@ -91,9 +91,9 @@ def show_windows(graph: Graph) -> None:
     """Make one node of each convolution and pool; with channels last, of those between Transposes from and to it."""
     show = _show_channels_last if graph.graph["layout"] == "NHWC" else _show_channels_first
     found = [(node, record_of(node)) for node in graph.get_op_nodes()]
-    for node, kept in found:
-        if kept is not None and type(kept.node.op) in KINDS:
-            show(node, kept)
+    for node, record in found:
+        if record is not None and type(record.node.op) in KINDS:
+            show(node, record)
 
 
 def hide_windows(graph: Graph) -> None:
@@ -101,27 +101,27 @@ def hide_windows(graph: Graph) -> None:
     for node in graph.get_op_nodes():
         for name in node.soft_get("sub_graphs", []):
             hide_windows(node[name])
-        kept = record_of(node)
-        if kept is None or kept.hidden is None:
+        record = record_of(node)
+        if record is None or record.hidden is None:
             continue
-        if kept.is_copy or is_new(node) or _has_other_layout(node, kept.hidden):
-            node["type"] = kept.hidden.type_of(node)
-            for key, value in kept.hidden.other_values(node).items():
+        if record.is_copy or is_new(node) or _has_other_layout(node, record.hidden):
+            node["type"] = record.hidden.type_of(node)
+            for key, value in record.hidden.other_values(node).items():
                 if key in node:
                     node[key] = value
             del node[KEPT]
         else:
-            _hide(node, kept, kept.hidden)
+            _hide(node, record, record.hidden)
 
 
-def _show_channels_first(node: Any, kept: NodeRecord) -> None:
-    op: Any = kept.node.op
+def _show_channels_first(node: Any, record: NodeRecord) -> None:
+    op: Any = record.node.op
     if not op.strides or not len(op.strides) == len(op.pads_begin) == len(op.pads_end):
         return  # a file of the operation sets may leave them out
     weights = _before(node, 1, ("Reshape",)) if type(op) is GroupConvolution else []
     if weights is None or (weights and not _joins_groups(node, weights[0])):
         return
-    _replace(node, kept, {1: weights} if weights else {}, None)
+    _replace(node, record, {1: weights} if weights else {}, None)
 
 
 def _joins_groups(node: Any, reshape: Any) -> bool:
@@ -132,9 +132,9 @@ def _joins_groups(node: Any, reshape: Any) -> bool:
     return [int(d) for d in whole] == [int(split[0] * split[1]), *(int(d) for d in split[2:])]
 
 
-def _show_channels_last(node: Any, kept: NodeRecord) -> None:
-    op: Any = kept.node.op
-    kind: type[Definition] = type(kept.node.op)
+def _show_channels_last(node: Any, record: NodeRecord) -> None:
+    op: Any = record.node.op
+    kind: type[Definition] = type(record.node.op)
     rank = len(op.strides) + 2
     before, behind = _before(node, 0, ("Transpose",)), _behind(node)
     if before is None or behind is None or rank not in (4, 5):
@@ -147,24 +147,24 @@ def _show_channels_last(node: Any, kept: NodeRecord) -> None:
     weights = next((run for run in nodes if run is not None and _order(run[0]) is not None), None)
     if weights is None and kind is GroupConvolution:
         return
-    _replace(node, kept, {0: before} if weights is None else {0: before, 1: weights}, behind)
+    _replace(node, record, {0: before} if weights is None else {0: before, 1: weights}, behind)
 
 
-def _replace(node: Any, kept: NodeRecord, runs: dict[int, list[Node]], behind: Node | None) -> None:
+def _replace(node: Any, record: NodeRecord, runs: dict[int, list[Node]], behind: Node | None) -> None:
     """Take the operations around a node out of the graph, and give it attributes in their place."""
-    graph, own, name = node.graph, kept.attrs, node.name
+    graph, own, name = node.graph, record.attrs, node.name
     sources = {idx: run[0].in_node(0) for idx, run in runs.items()}
     data = sources.get(0, node.in_node(0))
-    kept.attrs = shown_attributes(node, kept, data, runs.get(1, []), is_last=behind is not None)
+    record.attrs = shown_attributes(node, record, data, runs.get(1, []), is_last=behind is not None)
     order = _order(runs[1][0]) if 1 in runs and behind is not None else None
     held = {idx: _shape_and_value(data) for idx, data in sources.items()}
     inputs = {idx: _without_inputs(node, idx, run) for idx, run in runs.items()}
     output = None if behind is None else _without_output(node, behind)
-    layout = {key: kept.attrs[key] for key in LAYOUT if key in kept.attrs}
-    kept.hidden = Hidden(inputs, output, own, kept.attrs, name, layout, order, held)
+    layout = {key: record.attrs[key] for key in LAYOUT if key in record.attrs}
+    record.hidden = Hidden(inputs, output, own, record.attrs, name, layout, order, held)
     for key in own.keys() & REPLACED:
         del node[key]
-    for key, value in kept.attrs.items():
+    for key, value in record.attrs.items():
         node[key] = value
     if order is not None:
         node["get_weights_permute"] = Permutation(order, np.argsort(order))
@@ -202,7 +202,7 @@ def _without_output(node: Any, behind: Any) -> Run:
     return taken
 
 
-def _hide(node: Any, kept: NodeRecord, hidden: Hidden) -> None:
+def _hide(node: Any, record: NodeRecord, hidden: Hidden) -> None:
     op = operation_or_none(node)
     assert op is not None, "a shown node that is not new has its operation"
     for idx, run in hidden.inputs.items():
@@ -212,11 +212,11 @@ def _hide(node: Any, kept: NodeRecord, hidden: Hidden) -> None:
         if 0 in node.out_nodes():
             _put_behind(node, hidden.output)
         node["name"] = hidden.name
-    for key in {*kept.attrs, "get_weights_permute"} & node.attrs().keys():
+    for key in {*record.attrs, "get_weights_permute"} & node.attrs().keys():
         del node[key]
     for key, value in {**hidden.own, **attributes_of(op)}.items():
         node[key] = value
-    kept.attrs, kept.hidden = hidden.own, None
+    record.attrs, record.hidden = hidden.own, None
 
 
 def _put_before(node: Any, idx: int, run: Run, held: dict[str, Any]) -> None:

@@ -32,16 +32,16 @@ METHODS: dict[type[Definition], str] = {MaxPool: "max", MaxPool_8: "max", AvgPoo
 REPLACED = {*WINDOWS, "pads_begin", "pads_end"}  # attributes of operations that these nodes have under other names
 
 
-def shown_attributes(node: Any, kept: NodeRecord, data: Any, weights: list[Any], is_last: bool) -> dict[str, Any]:
+def shown_attributes(node: Any, record: NodeRecord, data: Any, weights: list[Any], is_last: bool) -> dict[str, Any]:
     """Return the attributes.
 
     `data`: data node in the layout of the graph, `weights`: operations between them and the node, `is_last`: whether
     channels are last, as TensorFlow has them.
     """
-    op: Any = kept.node.op
+    op: Any = record.node.op
     rank = len(op.strides) + 2
     ends = (1, 1) if is_last else (2, 0)  # dimensions before and behind the spatial ones
-    found = {k: v for k, v in kept.attrs.items() if k not in REPLACED}
+    found = {k: v for k, v in record.attrs.items() if k not in REPLACED}
     found["spatial_dims"] = np.arange(ends[0], rank - ends[1])
     found |= {new: _padded(getattr(op, old), ends, 1) for old, new in WINDOWS.items() if getattr(op, old, ())}
     found |= _of_last(op, rank) if is_last else _of_first(op, rank, found)

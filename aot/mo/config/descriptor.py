@@ -168,10 +168,10 @@ def generate_pattern_for_node(graph: Graph, sub_graph_pattern: str, node_name: s
         return node_name
     parts = node_name.split("/")
     compiled = re.compile(sub_graph_pattern)
-    places: Iterable[int] = range(1, len(parts) + 1)
-    place = next((i for i in places if compiled.match("/".join(parts[:i]) + "/")), None)
+    positions: Iterable[int] = range(1, len(parts) + 1)
+    position = next((i for i in positions if compiled.match("/".join(parts[:i]) + "/")), None)
     scope = f"{sub_graph_pattern.removesuffix('/')}/"
-    suffix = "" if place is None else f"{re.escape('/'.join(parts[place:]))}$"
-    if place is None or len([id for id in graph.nodes() if re.match(scope + suffix, id)]) != 1:
+    suffix = "" if position is None else f"{re.escape('/'.join(parts[position:]))}$"
+    if position is None or len([id for id in graph.nodes() if re.match(scope + suffix, id)]) != 1:
         raise Error("scope {}: an expression fits node {} alone, got none", sub_graph_pattern, node_name)
     return suffix

@@ -82,24 +82,24 @@ def input_user_data_repack(
     own = {name for name, (id, _, port) in values.items() if port is None and id in known}
     frozen: dict[str, Any] = {values[n][0]: v for n, v in (freeze_placeholder or {}).items() if n in own}
     shapes, types = input_user_shapes, input_user_data_types or {}
-    places: dict[str, list[Place]] = defaultdict(list)
+    positions: dict[str, list[Place]] = defaultdict(list)
     if isinstance(shapes, np.ndarray):
         left = known if len(known) == 1 else [id for id in known if id not in frozen]
         if len(left) != 1:
             raise Error("a shape without a name is that of the only input, got inputs {}", ", ".join(left))
-        places[left[0]].append({"shape": shapes, "port": None})
+        positions[left[0]].append({"shape": shapes, "port": None})
     for name in () if shapes is None or isinstance(shapes, np.ndarray) else shapes:
         id, side, port = get_node_id_with_ports(graph, name)
         type_ = {"data_type": types[name]} if types.get(name) is not None else {}
-        places[id].append({"shape": shapes[name] if isinstance(shapes, dict) else None, side: port, **type_})
+        positions[id].append({"shape": shapes[name] if isinstance(shapes, dict) else None, side: port, **type_})
     for id in frozen if shapes is not None else ():
-        places[id] = places[id] or [{"shape": None, "port": None}]
+        positions[id] = positions[id] or [{"shape": None, "port": None}]
     for name in values.keys() - own:
         id, side, port = values[name]
-        if not any(p["shape"] is not None and p.get(side, name) == port for p in places.get(id, ())):
+        if not any(p["shape"] is not None and p.get(side, name) == port for p in positions.get(id, ())):
             raise Error("a value at a new input has a shape, got none for {}", name)
         frozen[get_new_placeholder_name(id, side == "out", port)] = (freeze_placeholder or {})[name]
-    return None if shapes is None else places, None if freeze_placeholder is None else frozen
+    return None if shapes is None else positions, None if freeze_placeholder is None else frozen
 
 
 def output_user_data_repack(graph: Graph, outputs: Iterable[str] | None) -> dict[str, list[Place]] | None:
@@ -124,11 +124,11 @@ def add_output_ops(
     if user_defined_outputs is None:
         return _results_of_ends(graph, graph.get_nodes_with_attributes(op="Parameter") if inputs is None else inputs)
     sinks: list[str] = []
-    for id, places in user_defined_outputs.items():
+    for id, positions in user_defined_outputs.items():
         if id not in graph:
             raise Error("Node {!r} does not exist in the graph", id)
-        for place in places:
-            sinks += [add_opoutput(graph, *source, user_defined_name=id) for source in _sources(graph, id, place)]
+        for position in positions:
+            sinks += [add_opoutput(graph, *source, user_defined_name=id) for source in _sources(graph, id, position)]
     return sinks
 
 
@@ -141,16 +141,16 @@ def _results_of_ends(graph: Graph, inputs: Iterable[str]) -> list[str]:
     return [add_opoutput(graph, id, port, False) for id in ends for port in range(counts[id])]
 
 
-def _sources(graph: Graph, id: str, place: Place) -> list[tuple[str, int]]:
+def _sources(graph: Graph, id: str, position: Place) -> list[tuple[str, int]]:
     """Return the node and the output that an output of the network reads."""
-    side = next((side for side in ("in", "out") if side in place), None)
+    side = next((side for side in ("in", "out") if side in position), None)
     if side is None:
         return [(id, 0)]
     edges: list[Any] = list((graph.in_edges if side == "in" else graph.out_edges)(id, data=True))
-    found = [(source, int(edge["out"])) for source, _, edge in edges if edge.get(side) == place[side]]
+    found = [(source, int(edge["out"])) for source, _, edge in edges if edge.get(side) == position[side]]
     if not found:
         what = "input" if side == "in" else "output"
-        raise Error("Port index {} is out of number of available {} ports for node {!r}", place[side], what, id)
+        raise Error("Port index {} is out of number of available {} ports for node {!r}", position[side], what, id)
     return list(dict.fromkeys(found))
 
 
@@ -202,13 +202,15 @@ def add_input_ops(graph: Graph, user_defined_inputs: dict[str, list[Place]] | No
     _set_is_input(graph, graph.get_nodes_with_attributes(op="Parameter"), False)
     inputs: list[str] = list(graph.get_nodes_with_attributes(op="Parameter")) if user_defined_inputs is None else []
     cut: list[tuple[str, str]] = []
-    for id, places in (user_defined_inputs or {}).items():
+    for id, positions in (user_defined_inputs or {}).items():
         is_parameter = Node(graph, id).op == "Parameter"
-        for place in places:
-            if place.get("added") or (before_infer and not is_parameter and place.get("shape") is None):
+        for position in positions:
+            if position.get("added") or (before_infer and not is_parameter and position.get("shape") is None):
                 continue
-            inputs.append(_declared(graph, id, place) if is_parameter else _cut(graph, id, place, before_infer, cut))
-            place["added"] = True
+            inputs.append(
+                _declared(graph, id, position) if is_parameter else _cut(graph, id, position, before_infer, cut)
+            )
+            position["added"] = True
     graph.remove_edges_from(cut)
     if inputs:
         _set_is_input(graph, inputs, True)
@@ -231,15 +233,15 @@ def _set_is_input(graph: Graph, ids: Iterable[str], is_input: bool) -> None:
         graph.nodes[id]["is_input"] = is_input
 
 
-def _declared(graph: Graph, id: str, place: Place) -> str:
+def _declared(graph: Graph, id: str, position: Place) -> str:
     """Give a Parameter the shape and the element type that the user wants; return its id."""
     node = Node(graph, id)
-    if place.get("in") is not None:
-        raise Error("Parameter node {!r} doesn't have input port, but input port {} was provided", id, place["in"])
-    if place.get("shape") is not None:
-        node["shape"], node["user_shape"] = _shape(place["shape"]), place["shape"]
-    if place.get("data_type") is not None:
-        node["data_type"] = place["data_type"]
+    if position.get("in") is not None:
+        raise Error("Parameter node {!r} doesn't have input port, but input port {} was provided", id, position["in"])
+    if position.get("shape") is not None:
+        node["shape"], node["user_shape"] = _shape(position["shape"]), position["shape"]
+    if position.get("data_type") is not None:
+        node["data_type"] = position["data_type"]
     name = str(node.soft_get("name"))
     if not graph.has_tensor_name(name):
         for _, _, edge in graph.out_edges(id, data=True):
@@ -247,11 +249,11 @@ def _declared(graph: Graph, id: str, place: Place) -> str:
     return id
 
 
-def _cut(graph: Graph, id: str, place: Place, before_infer: bool, cut: list[tuple[str, str]]) -> str:
+def _cut(graph: Graph, id: str, position: Place, before_infer: bool, cut: list[tuple[str, str]]) -> str:
     """Add a Parameter at a port of a node, and the edges that it replaces to `cut`; return its id."""
     node: Any = Node(graph, id)
-    side = "out" if "out" in place else "in"
-    ports, port = (node.out_nodes() if side == "out" else node.in_nodes()), place.get(side)
+    side = "out" if "out" in position else "in"
+    ports, port = (node.out_nodes() if side == "out" else node.in_nodes()), position.get(side)
     if port is None and (side == "out" or (before_infer and len(ports) > 1)):
         raise Error("{}: an input of the network names a port of a node with several, got none", id)
     port = 0 if port is None else port
@@ -262,8 +264,8 @@ def _cut(graph: Graph, id: str, place: Place, before_infer: bool, cut: list[tupl
     cut += [(source, target) for source, target, edge in edges if edge.get(side) == port]
     is_out = side == "out"
     if before_infer:
-        shape, given = _shape(place["shape"]), place["shape"]
-        return add_input_op(graph, id, port, False, shape, given, place.get("data_type"), is_out)
+        shape, given = _shape(position["shape"]), position["shape"]
+        return add_input_op(graph, id, port, False, shape, given, position.get("data_type"), is_out)
     data = ports[port]
     if data.soft_get("shape", None) is None:
         raise Error("Shape for tensor {!r} is not defined. Can not proceed.", data.soft_get("name"))

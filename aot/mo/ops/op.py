@@ -143,8 +143,8 @@ class Op:
 
     def _completed(self, attrs: Attrs) -> Attrs:
         results = with_properties(attrs)
-        if place := called_from():
-            results[MADE_IN] = place
+        if where_text := called_from():
+            results[MADE_IN] = where_text
         self.substitute_ie_attrs(results)
         return results
 

@@ -20,10 +20,10 @@ from aot.mo.utils.error import InferenceError
 def gather_reverse_infer(node: Any) -> None:
     """Set the data's shape from those of the output and the indices, or the indices' from the other two."""
     output, data, indices = node.out_port(0).data.get_shape(), *(node.in_port(i).data.get_shape() for i in (0, 1))
-    place = node.in_port(2).data.get_value()
-    if place is None:
+    position = node.in_port(2).data.get_value()
+    if position is None:
         raise InferenceError("{}: the axis must be known", node.soft_get("name", node.id))
-    axis = int(np.asarray(place).reshape(-1)[0])
+    axis = int(np.asarray(position).reshape(-1)[0])
     if output is not None and data is None and indices is not None:
         kept = [*output[:axis], dynamic_dimension, *output[axis + len(indices) :]]
         node.in_port(0).data.set_shape(shape_array(kept))
@@ -61,10 +61,10 @@ def split_reverse_infer(node: Any) -> None:
     """Set the input's shape from those of the parts: sizes along the axis are added, others agree."""
     if node.in_port(0).data.get_shape() is not None:
         return
-    place = node.in_port(1).data.get_value() if 1 in node.in_nodes() else node.soft_get("axis", None)
-    if place is None:
+    position = node.in_port(1).data.get_value() if 1 in node.in_nodes() else node.soft_get("axis", None)
+    if position is None:
         raise InferenceError("{}: the axis must be known", node.soft_get("name", node.id))
-    axis = int(np.asarray(place).reshape(-1)[0])
+    axis = int(np.asarray(position).reshape(-1)[0])
     held = [None if p.disconnected() else p.data.get_shape() for p in node.out_ports().values()]
     shapes = [shape_array(shape) for shape in held if shape is not None]
     if not shapes:

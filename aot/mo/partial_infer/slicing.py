@@ -32,10 +32,10 @@ def given(node: Any, idx: int = 0) -> Any:
 
 def canonical(rank: int, axis: Any) -> int:
     """Return an axis that is counted from the front."""
-    place = int(np.asarray(axis).reshape(-1)[0])
-    if not -rank <= place < rank:
-        raise InferenceError("an axis lies in [-{}, {}), got {}", rank, rank, place)
-    return place % rank
+    position = int(np.asarray(axis).reshape(-1)[0])
+    if not -rank <= position < rank:
+        raise InferenceError("an axis lies in [-{}, {}), got {}", rank, rank, position)
+    return position % rank
 
 
 def set_output(node: Any, idx: int, shape: Any, value: Any) -> None:
@@ -59,13 +59,13 @@ def slice_infer(node: Any, steps_idx: int, axes_idx: int) -> None:
         return
     count = len(starts)
     steps = steps or (1,) * count
-    places = [slice(0, size, 1) for size in shape]
+    positions = [slice(0, size, 1) for size in shape]
     for i, axis in enumerate(axes or range(count)):
-        places[axis] = slice(starts[i], ends[i], steps[i])
-    if value is None or any(is_dynamic_slice(place) for place in places):
-        node.out_port(0).data.set_shape(get_shape_from_slice(shape, places))
+        positions[axis] = slice(starts[i], ends[i], steps[i])
+    if value is None or any(is_dynamic_slice(position) for position in positions):
+        node.out_port(0).data.set_shape(get_shape_from_slice(shape, positions))
     else:
-        node.out_port(0).data.set_value(value[tuple(places)])
+        node.out_port(0).data.set_value(value[tuple(positions)])
 
 
 def _optional(node: Any, idx: int) -> tuple[Any, ...] | None:
@@ -173,10 +173,10 @@ def tile_infer(node: Any) -> None:
 def split_infer(node: Any) -> None:
     """Infer `num_splits` equal parts along `axis`, an attribute or input 1."""
     shape, name = given(node), node.soft_get("name", node.id)
-    place = node.in_port(1).data.get_value() if 1 in node.in_nodes() else node.soft_get("axis", None)
-    if place is None or np.ndim(place) or not node.has_valid("num_splits"):
-        raise InferenceError("{}: the axis must be a known number and num_splits given, got {}", name, place)
-    axis, count = canonical(len(shape), place), int(node.num_splits)
+    position = node.in_port(1).data.get_value() if 1 in node.in_nodes() else node.soft_get("axis", None)
+    if position is None or np.ndim(position) or not node.has_valid("num_splits"):
+        raise InferenceError("{}: the axis must be a known number and num_splits given, got {}", name, position)
+    axis, count = canonical(len(shape), position), int(node.num_splits)
     if shape[axis] is not dynamic_dimension and shape[axis] % count:
         raise InferenceError("{}: size {} does not divide by num_splits, got {}", name, shape[axis], count)
     found, value = shape_array(shape), node.in_port(0).data.get_value()
@@ -194,11 +194,11 @@ def variadic_split_infer(node: Any) -> None:
     listed = 1 not in node.in_nodes()
     if not listed and 2 not in node.in_nodes():
         raise InferenceError("{}: has one input, or three, got {}", name, len(node.in_nodes()))
-    place = node.soft_get("axis", None) if listed else node.in_port(1).data.get_value()
+    position = node.soft_get("axis", None) if listed else node.in_port(1).data.get_value()
     lengths = node.soft_get("split_lengths", None) if listed else node.in_port(2).data.get_value()
-    if place is None or lengths is None:
+    if position is None or lengths is None:
         raise InferenceError("{}: axis and split_lengths must be known", name)
-    axis, lengths = canonical(len(shape), place), np.asarray(lengths)
+    axis, lengths = canonical(len(shape), position), np.asarray(lengths)
     _check_lengths(lengths, shape[axis], name)
     filled = _without_empty_parts(node, lengths)
     if len(filled) != len(lengths) and listed:

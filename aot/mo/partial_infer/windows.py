@@ -106,8 +106,8 @@ def upsample_infer(node: Any) -> None:
         node.out_port(0).data.set_shape(shape_array(found))
         return
     found = shape_array(shape)
-    for place, scale in ((get_height_dim, node.height_scale), (get_width_dim, node.width_scale)):
-        dim = place(layout, 4)
+    for dim_of, scale in ((get_height_dim, node.height_scale), (get_width_dim, node.width_scale)):
+        dim = dim_of(layout, 4)
         found[dim] = dynamic_dimension if shape[dim] is dynamic_dimension else int(np.floor(shape[dim] * scale))
     node.out_port(0).data.set_shape(found)
 
@@ -137,8 +137,8 @@ def patches_infer(node: Any) -> None:
         raise InferenceError("{}: an image of rank 4, got {}", node.soft_get("name", node.id), shape)
     dims = node.spatial_dims
     sizes, strides, rates = (int64_array(node[name])[dims] for name in ("sizes", "strides", "rates"))
-    _, places = tf_window_op_pad_infer(shape[dims], rates * (sizes - 1) + 1, strides, node.auto_pad, False)
-    found = {"height": places[0], "width": places[1], "batch": shape[get_batch_dim(layout, 4)]}
+    _, positions = tf_window_op_pad_infer(shape[dims], rates * (sizes - 1) + 1, strides, node.auto_pad, False)
+    found = {"height": positions[0], "width": positions[1], "batch": shape[get_batch_dim(layout, 4)]}
     found["features"] = shape[get_features_dim(layout, 4)] * np.prod(sizes)
     node.out_port(0).data.set_shape(shape_for_layout(layout, **found))
 
@@ -202,8 +202,8 @@ def _set_boxes(node: Any, layout: str, count: int) -> None:
         node.out_port(0).data.set_shape([2, np.prod(held) * count * 4])
         return
     shape = node.in_node(0).shape
-    places = shape[get_height_dim(layout, 4)] * shape[get_width_dim(layout, 4)]
-    node.out_port(0).data.set_shape(shape_array([1, 2, places * count * 4]))
+    positions = shape[get_height_dim(layout, 4)] * shape[get_width_dim(layout, 4)]
+    node.out_port(0).data.set_shape(shape_array([1, 2, positions * count * 4]))
 
 
 def interpolated_axes(node: Any) -> Any:

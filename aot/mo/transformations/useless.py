@@ -32,10 +32,10 @@ class ConcatOdInputEraserAndPortsReconnect:
                 if source is None or empty:
                     node.delete_input_port(idx)
             assert kept, f"{name_of(node)}: Concat has an input with elements, got none"
-            for place, idx in enumerate(kept):
-                if place != idx:
-                    node.add_input_port(place, skip_if_exist=True)
-                    node.in_port(idx).get_connection().set_destination(node.in_port(place))
+            for position, idx in enumerate(kept):
+                if position != idx:
+                    node.add_input_port(position, skip_if_exist=True)
+                    node.in_port(idx).get_connection().set_destination(node.in_port(position))
                     node.delete_input_port(idx)
 
 
@@ -57,8 +57,8 @@ class CutInputHavingZeroDimFromConcat:
                 continue
             attrs = {"axis": node.axis, "in_ports_count": len(kept), "name": f"{name_of(node)}/kept"}
             made = add(graph, "concat.Concat", **attrs)
-            for place, idx in enumerate(kept):
-                node.in_port(idx).get_connection().set_destination(made.in_port(place))
+            for position, idx in enumerate(kept):
+                node.in_port(idx).get_connection().set_destination(made.in_port(position))
             for idx in empty:
                 node.in_port(idx).disconnect()
             node.out_port(0).get_connection().set_source(made.out_port(0))

@@ -81,11 +81,11 @@ def shape_delete(shape: Shape, obj: Any) -> Shape:
     if not is_a(obj, (list, tuple)):
         raise Error("shape_delete: an index, a list or an array, got {}", _type(obj))
     count = len(shape)
-    places: list[int] = [int(i) if i >= 0 else count + int(i) for i in obj]
-    for place in places:
-        assert 0 <= place < count, f"shape_delete: an index into {shape}, got {place}"
-    kept = [i for i in range(count) if i not in places]
-    return shape[kept] if is_a(shape, np.ndarray) else shape_array([shape[i] for i in kept])
+    positions: list[int] = [int(i) if i >= 0 else count + int(i) for i in obj]
+    for position in positions:
+        assert 0 <= position < count, f"shape_delete: an index into {shape}, got {position}"
+    results = [i for i in range(count) if i not in positions]
+    return shape[results] if is_a(shape, np.ndarray) else shape_array([shape[i] for i in results])
 
 
 def shape_insert(shape: Any, pos: int, obj: Any) -> Shape:

@@ -45,8 +45,8 @@ class StringTensorUnpack(Op):
     def infer(self, x: Operand) -> tuple[TensorType, ...]:
         if x.dtype is not DType.STRING:
             raise ModelError(f"StringTensorUnpack: elements must be of type string, got {x.dtype.value}")
-        places = TensorType(DType.I32, x.shape)
-        return places, places, TensorType(DType.U8, (late_symbol(self, "bytes", None, x),))
+        positions = TensorType(DType.I32, x.shape)
+        return positions, positions, TensorType(DType.U8, (late_symbol(self, "bytes", None, x),))
 
     def reference(self, x: Array) -> tuple[Array, ...]:
         return encode(x)
@@ -57,8 +57,8 @@ class StringPlaces(LoopOp):
     """Begins and ends of strings stored contiguously; the number of their bytes, and of strings with invalid places."""
 
     def infer(self, begins: Operand, ends: Operand, symbols: Operand) -> tuple[TensorType, ...]:
-        places = TensorType(DType.I32, places_shape("StringPlaces", begins, ends, symbols))
-        return places, places, TensorType(DType.I64, (2,))
+        positions = TensorType(DType.I32, places_shape("StringPlaces", begins, ends, symbols))
+        return positions, positions, TensorType(DType.I64, (2,))
 
     def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
         begins, ends = operands[:2]
@@ -118,9 +118,9 @@ class StringSearch(LoopOp):
 
     def reference(self, begins: Array, ends: Array, symbols: Array, firsts: Array, lasts: Array, keys: Array) -> Array:
         text, key = symbols.tobytes(), keys.tobytes()
-        places = {key[a:b]: k for k, (a, b) in enumerate(zip(firsts.tolist(), lasts.tolist(), strict=True))}
+        positions = {key[a:b]: k for k, (a, b) in enumerate(zip(firsts.tolist(), lasts.tolist(), strict=True))}
         pairs = zip(begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), strict=True)
-        found = [places.get(text[a:b], len(places)) for a, b in pairs]
+        found = [positions.get(text[a:b], len(positions)) for a, b in pairs]
         return np.array(found, np.int64).reshape(begins.shape)
 
 

@@ -68,12 +68,12 @@ class StringWords(LoopOp):
     most_splits: int = -1
 
     def infer(
-        self, begins: Operand, ends: Operand, symbols: Operand, places: Operand, separator: Operand
+        self, begins: Operand, ends: Operand, symbols: Operand, positions: Operand, separator: Operand
     ) -> tuple[TensorType, ...]:
         shape = places_shape("StringWords", begins, ends, symbols)
         if not separator.type.is_static:
             raise ShapeError(f"StringWords: the size of the separator must be known, got {separator.type}")
-        words = TensorType(DType.I64, (*shape, places.shape[0]))
+        words = TensorType(DType.I64, (*shape, positions.shape[0]))
         return words, words, TensorType(DType.I64, shape)
 
     def nest(self, outs: tuple[Buffer, ...], *inputs: Input) -> tuple[Work, ...]:
@@ -84,18 +84,18 @@ class StringWords(LoopOp):
         return (_separated(outs, strings, separator, sizes, self.most_splits),)
 
     def reference(
-        self, begins: Array, ends: Array, symbols: Array, places: Array, separator: Array
+        self, begins: Array, ends: Array, symbols: Array, positions: Array, separator: Array
     ) -> tuple[Array, ...]:
         counts: Array = np.zeros(begins.shape, np.int64)
-        first, last = (np.repeat(begins[..., None], len(places), -1).astype(np.int64) for _ in range(2))
+        first, last = (np.repeat(begins[..., None], len(positions), -1).astype(np.int64) for _ in range(2))
         for at, begin in np.ndenumerate(begins):
-            text, place = symbols[int(begin) : int(ends[at])].tobytes(), 0
+            text, position = symbols[int(begin) : int(ends[at])].tobytes(), 0
             words = text.split(separator.tobytes() or None, self.most_splits)
             counts[at] = len(words)
-            for k, word in enumerate(words[: len(places)]):
-                place = text.index(word, place)
-                first[(*at, k)], last[(*at, k)] = begin + place, begin + place + len(word)
-                place += len(word) + len(separator)
+            for k, word in enumerate(words[: len(positions)]):
+                position = text.index(word, position)
+                first[(*at, k)], last[(*at, k)] = begin + position, begin + position + len(word)
+                position += len(word) + len(separator)
         return first, last, counts
 
 

@@ -280,11 +280,11 @@ def greedy(
     boxes: Array, order: Array, threshold: float, most: int = -1, offset: float = 0.0, eta: float = 1.0
 ) -> list[int]:
     """Return the boxes of `order` that overlap no kept one by more than the threshold, for references."""
-    kept: list[int] = []
+    results: list[int] = []
     for i in order:
-        if len(kept) == most:
+        if len(results) == most:
             break
-        if not kept or not (overlaps(boxes[i], boxes[kept], offset) > threshold).any():
-            kept.append(int(i))
+        if not results or not (overlaps(boxes[i], boxes[results], offset) > threshold).any():
+            results.append(int(i))
             threshold *= eta if threshold > 0.5 else 1.0
-    return kept
+    return results

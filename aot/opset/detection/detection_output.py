@@ -87,9 +87,9 @@ class Detection(LoopOp):
     ) -> Sequence[Condition]:
         first_confidences, first_locations = (*firsts, None, None)[:2]
         count, classes = self.sizes(confidences.shape, priors.shape)
-        places, (images, rows) = 1 if self.share_location else classes, (locations.shape[0], priors.shape[1])
-        wanted = [(locations, count * places * 4, "locations"), (confidences, count * classes, "scores")]
-        wanted += [] if first_locations is None else [(first_locations, count * places * 4, "first locations")]
+        positions, (images, rows) = 1 if self.share_location else classes, (locations.shape[0], priors.shape[1])
+        wanted = [(locations, count * positions * 4, "locations"), (confidences, count * classes, "scores")]
+        wanted += [] if first_locations is None else [(first_locations, count * positions * 4, "first locations")]
         wanted += [] if first_confidences is None else [(first_confidences, count * 2, "first scores")]
         fits = [c for x, n, what in wanted for c in alike(f"{what} must fit the priors", x.shape, (images, n))]
         fits.append(at_least("rows of priors and variances", rows, 1 if self.variance_encoded_in_target else 2))
@@ -128,7 +128,7 @@ class Detection(LoopOp):
         first_locations: Array | None = None,
     ) -> Array:
         count, classes = self.sizes(confidences.shape, priors.shape)
-        places = 1 if self.share_location else classes
+        positions = 1 if self.share_location else classes
         most = self.keep if self.keep > 0 else (self.top_k if self.top_k > 0 else count) * classes
         out = np.zeros((1, 1, len(locations) * most, 7))
         at = 0
@@ -137,10 +137,10 @@ class Detection(LoopOp):
             start = prior[0].reshape(count, -1)[:, -4:]
             start = start if self.normalized else start / np.array([self.input_width, self.input_height] * 2)
             spread = np.ones((count, 4)) if self.variance_encoded_in_target else prior[1][: count * 4].reshape(count, 4)
-            boxes = np.broadcast_to(start[:, None], (count, places, 4))
+            boxes = np.broadcast_to(start[:, None], (count, positions, 4))
             for moved in (first_locations, locations):
                 if moved is not None:
-                    moves = moved[n].astype(np.float64).reshape(count, places, 4)
+                    moves = moved[n].astype(np.float64).reshape(count, positions, 4)
                     boxes = self._decoded(boxes, moves * spread[:, None])
             scores: Array = confidences[n].astype(np.float64).reshape(count, classes)
             if first_confidences is not None:
@@ -266,8 +266,8 @@ def _consider(boxes: Scripted, kept: Scripted, counts: Scripted, where: Scripted
         counts[n, c] += 1
 
 
-def _corners(boxes: Buffer, n: Expr, place: Expr, p: Expr) -> tuple[Expr, ...]:
-    return tuple(boxes[n, place, p, k] for k in (1, 0, 3, 2))
+def _corners(boxes: Buffer, n: Expr, position: Expr, p: Expr) -> tuple[Expr, ...]:
+    return tuple(boxes[n, position, p, k] for k in (1, 0, 3, 2))
 
 
 @loops

@@ -193,8 +193,10 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
             valid = (start[:, 2:] > start[:, :2]).all(1)
             own = np.where(valid, scores[:, c].astype(np.float64), 0)
             order = np.argsort(-own, kind="stable")
-            kept = greedy(boxes, order[own[order] > self.score_threshold], self.nms_threshold, self.post_nms_count, 1.0)
-            detections += [(float(own[r]), c, boxes[r]) for r in kept]
+            results = greedy(
+                boxes, order[own[order] > self.score_threshold], self.nms_threshold, self.post_nms_count, 1.0
+            )
+            detections += [(float(own[r]), c, boxes[r]) for r in results]
         if len(detections) > self.max_detections_per_image:
             detections = sorted(detections, key=lambda f: -f[0])[: self.max_detections_per_image]
         out = np.zeros((self.max_detections_per_image, 6))
@@ -270,8 +272,8 @@ def _suppress(
         kept[c] = stay
 
 
-def _corners(boxes: Buffer, place: Expr) -> tuple[Expr, ...]:
-    return tuple(boxes[place, k] for k in (1, 0, 3, 2))
+def _corners(boxes: Buffer, position: Expr) -> tuple[Expr, ...]:
+    return tuple(boxes[position, k] for k in (1, 0, 3, 2))
 
 
 @loops

@@ -158,9 +158,9 @@ class Priors(GridOfPriors):
         shift, half = int(size / density), int(size)
         ratios = list(self.fixed_ratio) or ([1.0] if self.density else []) + (self.ratios if self.density else [])
         marks = [n * shift + shift / 2 - half // 2 for n in range(density)]
-        places = [(x, y) for y in marks for x in marks]
+        positions = [(x, y) for y in marks for x in marks]
         halves = [(size * 0.5 * sqrt(r), size * 0.5 / sqrt(r)) for r in ratios]
-        return [Prior(w, h, x, y, clip=True) for w, h in halves for x, y in places]
+        return [Prior(w, h, x, y, clip=True) for w, h in halves for x, y in positions]
 
     def _around(self, k: int, size: float) -> list[Prior]:
         scaled = not self.scale_all_sizes

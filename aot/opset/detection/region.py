@@ -61,9 +61,9 @@ class RegionYolo(DecomposedOp):
         split = build.VariadicSplit(x, axis, build.const(used, DType.I64), outputs=len(used)).node
         ports = iter(split.out_ports().values())
         regions: list[OutPort] = []
-        for place, n in enumerate(parts):
+        for position, n in enumerate(parts):
             if n:
-                port, kind = next(ports), place % 4
+                port, kind = next(ports), position % 4
                 plain, soft = kind == 1, kind == 3 and self.do_softmax
                 regions.append(port if plain else build.Softmax(port, axis=1) if soft else build.Sigmoid(port))
         joined = build.Concat(*regions, axis=1)

@@ -274,8 +274,8 @@ class PRelu(Elementwise):
             if count == channels:
                 return self.scalar(x(*index), slope(index[1]))
             last = prim("min", index[-1], count - 1)  # 0 if the slope has one element
-            place = select(prim("eq", count, channels), index[1], last) if x.rank > 2 else last
-            return self.scalar(x(*index), slope(place))
+            position = select(prim("eq", count, channels), index[1], last) if x.rank > 2 else last
+            return self.scalar(x(*index), slope(position))
 
         return element
 

@@ -66,11 +66,15 @@ class Broadcast(ViewOp):
         """Return the input's shape, extended by ones to the output's rank."""
         if self.mode in (BroadcastMode.EXPLICIT, BroadcastMode.NONE):
             assert mapping is not None
-            places = mapping.ints("Broadcast: axes_mapping")
-            if len(places) != len(shape) or len(set(places)) < len(places) or not set(places) <= {*range(len(wanted))}:
+            positions = mapping.ints("Broadcast: axes_mapping")
+            if (
+                len(positions) != len(shape)
+                or len(set(positions)) < len(positions)
+                or not set(positions) <= {*range(len(wanted))}
+            ):
                 rule = f"axes_mapping has a dimension of the output, {len(wanted)} in all, for each of {len(shape)}"
-                raise ShapeError(f"Broadcast: {rule}, got {list(places)}")
-            return tuple(shape[places.index(k)] if k in places else 1 for k in range(len(wanted)))
+                raise ShapeError(f"Broadcast: {rule}, got {list(positions)}")
+            return tuple(shape[positions.index(k)] if k in positions else 1 for k in range(len(wanted)))
         if self.mode is BroadcastMode.PDPD:
             return pdpd_shape(wanted, shape, self.start_axis)
         if len(shape) > len(wanted):
@@ -81,10 +85,10 @@ class Broadcast(ViewOp):
         self, outs: tuple[TensorType, ...], x: Operand, target: Operand, mapping: Operand | None = None
     ) -> tuple[Piece, ...]:
         rank = outs[0].rank
-        places = self._places(x.rank, rank, mapping)
+        positions = self._places(x.rank, rank, mapping)
 
         def index(*at: Expr) -> tuple[Expr, ...]:
-            dims = zip(places, x.shape, strict=True)
+            dims = zip(positions, x.shape, strict=True)
             return tuple(self._place(at[place], n, outs[0].shape[place]) for place, n in dims)
 
         return (whole(outs[0], index),)

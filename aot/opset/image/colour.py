@@ -103,8 +103,8 @@ class FromPlanes(ComputeOp):
                 return plane(n, i, j, 0)
             if self.planes == 2:
                 return y(n, height + i, j * 2 + part, 0)
-            place = i * (width // 2) + j + (height * width // 4 if part else 0)
-            return y(n, height + place // width, place % width, 0)
+            position = i * (width // 2) + j + (height * width // 4 if part else 0)
+            return y(n, height + position // width, position % width, 0)
 
         def element(n: Expr, h: Expr, w: Expr, c: Expr) -> Expr:
             light = cast(y(n, h, w, 0), DType.F32) - 16.0

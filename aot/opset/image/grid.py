@@ -87,8 +87,8 @@ class GridSample(LoopOp):
         """True if channels fill vectors, and enough pixels are read that a copy with channels last pays."""
         _, channels, height, width = image
         taps = {SampleMode.NEAREST: 1, SampleMode.BILINEAR: 4, SampleMode.BICUBIC: 16}[self.mode]
-        size, places = height * width, grid[1] * grid[2] * taps
-        small = not (isinstance(size, int) and isinstance(places, int)) or size <= places
+        size, positions = height * width, grid[1] * grid[2] * taps
+        small = not (isinstance(size, int) and isinstance(positions, int)) or size <= positions
         return isinstance(channels, int) and channels >= MIN_VECTOR_CHANNELS and small
 
     def _place(self, coordinate: Expr, extent: Dim) -> Expr:
@@ -125,8 +125,8 @@ class GridSample(LoopOp):
 
     def reference(self, image: Array, grid: Array) -> Array:
         height, width = image.shape[2:]
-        place = grid.astype(np.float64 if grid.dtype == np.float64 else np.float32)
-        x, y = self._pixels(place[..., 0], width), self._pixels(place[..., 1], height)
+        position = grid.astype(np.float64 if grid.dtype == np.float64 else np.float32)
+        x, y = self._pixels(position[..., 0], width), self._pixels(position[..., 1], height)
         if self.mode is SampleMode.NEAREST:
             return self._read(image, np.rint(y), np.rint(x))
         taps, weights = (range(-1, 3), _keys) if self.mode is SampleMode.BICUBIC else (range(2), _linear)
@@ -146,7 +146,7 @@ class GridSample(LoopOp):
     def _read(self, image: Array, row: Array, column: Array) -> Array:
         """Return image[n, :, row[n], column[n]], by `padding_mode` outside of the image."""
         valid = np.ones(row.shape, np.bool_)
-        places: list[Array] = []
+        positions: list[Array] = []
         for i, n in ((row.astype(np.int64), image.shape[2]), (column.astype(np.int64), image.shape[3])):
             if self.padding_mode is Outside.BORDER:
                 i = np.clip(i, 0, n - 1)
@@ -154,15 +154,15 @@ class GridSample(LoopOp):
                 bounce = [*range(n), *(range(n - 2, 0, -1) if self.align_corners else range(n - 1, -1, -1))]
                 i = np.array(bounce)[i % len(bounce)]
             valid &= (i >= 0) & (i < n)
-            places.append(np.clip(i, 0, n - 1))
+            positions.append(np.clip(i, 0, n - 1))
         batch = np.expand_dims(np.arange(image.shape[0], dtype=np.int64), (1, 2))
-        pixels = np.moveaxis(image[batch, :, places[0], places[1]], -1, 1)
+        pixels = np.moveaxis(image[batch, :, positions[0], positions[1]], -1, 1)
         return np.where(valid[:, None], pixels, np.zeros((), image.dtype))
 
 
-def _index(place: Expr) -> Expr:
+def _index(position: Expr) -> Expr:
     """Convert a whole number within `MAX_POSITION` by way of 32 bits, which every target can convert in vectors."""
-    return cast(cast(place, DType.I32), DType.I64)
+    return cast(cast(position, DType.I32), DType.I64)
 
 
 def _weighted(y: Expr, x: Expr, cubic: bool, pixel: Pixel) -> Expr:

@@ -148,33 +148,37 @@ class NearestResize(Resampling, ViewOp):
     nearest_mode: Rounding = Rounding.ROUND_PREFER_FLOOR
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, sizes: Operand | None = None) -> tuple[Piece, ...]:
-        places = dict(zip(self.axes, self.places(x.type, outs[0]), strict=True))
+        positions = dict(zip(self.axes, self.places(x.type, outs[0]), strict=True))
         ratios = {a: self.ratio(k) or (outs[0].shape[a], x.shape[a]) for k, a in enumerate(self.axes)}
 
         def index(*at: Expr) -> tuple[Expr, ...]:
-            return tuple(self._index(places[k], *ratios[k], i) if k in places else i for k, i in enumerate(at))
+            return tuple(self._index(positions[k], *ratios[k], i) if k in positions else i for k, i in enumerate(at))
 
         return (whole(outs[0], index),)
 
-    def _index(self, place: Place, up: Dim, down: Dim, i: Expr) -> Expr:
+    def _index(self, position: Place, up: Dim, down: Dim, i: Expr) -> Expr:
         def near(j: Expr) -> Expr:
             match self.nearest_mode:
                 case Rounding.ROUND_PREFER_FLOOR:
-                    return place.floor(j, place.r - 1, 2)
+                    return position.floor(j, position.r - 1, 2)
                 case Rounding.ROUND_PREFER_CEIL:
-                    return place.floor(j, place.r, 2)
+                    return position.floor(j, position.r, 2)
                 case Rounding.FLOOR:
-                    return place.floor(j)
+                    return position.floor(j)
                 case Rounding.CEIL:
-                    return place.floor(j, place.r - 1)
+                    return position.floor(j, position.r - 1)
                 case Rounding.SIMPLE if isinstance(up, int) and isinstance(down, int):
-                    return place.floor(j, place.r - 1 if up < down else 0)  # negative coordinates become 0 in any case
+                    return position.floor(
+                        j, position.r - 1 if up < down else 0
+                    )  # negative coordinates become 0 in any case
                 case Rounding.SIMPLE:
-                    return select(prim("lt", as_expr(up, DType.I64), down), place.floor(j, place.r - 1), place.floor(j))
+                    return select(
+                        prim("lt", as_expr(up, DType.I64), down), position.floor(j, position.r - 1), position.floor(j)
+                    )
 
-        ends = [simplify(near(Const(v))) if isinstance(v, int) else None for v in (0, simplify(place.m - 1))]
+        ends = [simplify(near(Const(v))) if isinstance(v, int) else None for v in (0, simplify(position.m - 1))]
         low, high = (e if isinstance(e, int) else None for e in ends)
-        return place.clamped(near(i), low, high)
+        return position.clamped(near(i), low, high)
 
     def reference(self, x: Array, sizes: Array | None = None) -> Array:
         chosen = self.matrices(x, sizes, lambda at, n, smaller: nearest(at, self.nearest_mode, n, smaller))
@@ -192,10 +196,10 @@ class WeightedResize(Resampling, ComputeOp):
 
     def compute(self, out: TensorType, x: Input, sizes: Input | None = None) -> Element:
         wide = x.dtype.compute if x.dtype.is_float else DType.F32
-        places = self.places(x.type, out)
+        positions = self.places(x.type, out)
 
         def element(*index: Expr) -> Expr:
-            taps = [self._taps(p, index[a], wide) for a, p in zip(self.axes, places, strict=True)]
+            taps = [self._taps(p, index[a], wide) for a, p in zip(self.axes, positions, strict=True)]
             total = self._sum(x, list(index), list(zip(self.axes, taps, strict=True)), wide)
             return total if x.dtype.is_float else cast(prim("round_even", total), x.dtype)
 
@@ -206,37 +210,37 @@ class WeightedResize(Resampling, ComputeOp):
             return cast(x(*index), wide)
         (axis, taps), *others = rest
         total: Expr | None = None
-        for place, weight in taps:
-            index[axis] = place
+        for position, weight in taps:
+            index[axis] = position
             term = self._sum(x, index, others, wide)
             term = term if weight is None else term * weight
             total = term if total is None else total + term
         assert total is not None
         return total
 
-    def _taps(self, place: Place, i: Expr, wide: DType) -> Taps:
-        return self._cubic(place, i, wide) if self.mode is Mode.CUBIC else self._linear(place, i, wide)
+    def _taps(self, position: Place, i: Expr, wide: DType) -> Taps:
+        return self._cubic(position, i, wide) if self.mode is Mode.CUBIC else self._linear(position, i, wide)
 
     @staticmethod
-    def _linear(place: Place, i: Expr, wide: DType) -> Taps:
-        ends, last = place.ends(), simplify((place.n - 1) * place.r)
-        numerator = i * place.p + place.q
+    def _linear(position: Place, i: Expr, wide: DType) -> Taps:
+        ends, last = position.ends(), simplify((position.n - 1) * position.r)
+        numerator = i * position.p + position.q
         if ends is None or ends[0] < 0:
             numerator = prim("max", numerator, 0)
         if ends is None or not isinstance(last, int) or ends[1] > last:
             numerator = prim("min", numerator, last)
-        if place.r == 1:
+        if position.r == 1:
             return [(numerator, None)]
-        first = numerator // place.r
-        share = cast(numerator - first * place.r, wide) / cast(place.r, wide)
-        return [(first, 1.0 - share), (prim("min", first + 1, simplify(place.n - 1)), share)]
+        first = numerator // position.r
+        share = cast(numerator - first * position.r, wide) / cast(position.r, wide)
+        return [(first, 1.0 - share), (prim("min", first + 1, simplify(position.n - 1)), share)]
 
-    def _cubic(self, place: Place, i: Expr, wide: DType) -> Taps:
-        if place.r == 1:
-            return self._linear(place, i, wide)
-        numerator = i * place.p + place.q
-        first, a = numerator // place.r, self.cube_coeff
-        t = cast(numerator - first * place.r, wide) / cast(place.r, wide)
+    def _cubic(self, position: Place, i: Expr, wide: DType) -> Taps:
+        if position.r == 1:
+            return self._linear(position, i, wide)
+        numerator = i * position.p + position.q
+        first, a = numerator // position.r, self.cube_coeff
+        t = cast(numerator - first * position.r, wide) / cast(position.r, wide)
         u = 1.0 - t
         weights = [
             t * u * u * a,
@@ -244,7 +248,7 @@ class WeightedResize(Resampling, ComputeOp):
             ((a + 2.0) * u - (a + 3.0)) * u * u + 1.0,
             t * t * u * a,
         ]
-        return [(place.clamped(first + k, None, None), w) for k, w in zip(range(-1, 3), weights, strict=True)]
+        return [(position.clamped(first + k, None, None), w) for k, w in zip(range(-1, 3), weights, strict=True)]
 
     def reference(self, x: Array, sizes: Array | None = None) -> Array:
         def weights(at: Array, n: int, smaller: bool) -> Array:

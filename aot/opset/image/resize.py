@@ -171,16 +171,24 @@ class Interpolation(DecomposedOp, ABC):
             )
         axes = axes_of(build, x, plan.axes, wanted, sized, None, single=True)
         kind, rounding, coefficient = self.kind()
-        place, mode, steep = kind.value, "cubic" if self.mode in CUBIC_MODES else "linear", None
+        coordinate_mode, mode, steep = kind.value, "cubic" if self.mode in CUBIC_MODES else "linear", None
         if self.mode in PILLOW_MODES:
-            place = Coordinates.HALF_PIXEL.value
+            coordinate_mode = Coordinates.HALF_PIXEL.value
             axes = [replace(a, scale=build.Divide(a.made, a.extent)) for a in axes]
         elif self._has_many_taps:
             smaller = reduce(build.LogicalOr, (build.Less(a.scale, 1.0) for a in axes))
             steep = partial(_steepness, build, smaller)
         mode = "nearest" if self.mode is Mode.NEAREST else mode
         how = Sampling(
-            mode, place, rounding.value, coefficient, self._has_many_taps, False, 0.0, inside=True, steep=steep
+            mode,
+            coordinate_mode,
+            rounding.value,
+            coefficient,
+            self._has_many_taps,
+            False,
+            0.0,
+            inside=True,
+            steep=steep,
         )
         rounds = [[a] for a in reversed(axes)] if self.mode in PILLOW_MODES and dtype in BYTE_TYPES else [axes]
         total = x
@@ -244,8 +252,8 @@ class Interpolation(DecomposedOp, ABC):
             shape[a] = n
         matrices = zip(plan.axes, self._matrices(plan, tuple(shape)), strict=True)
         for a, matrix in sorted(matrices, key=lambda pair: -pair[0]):
-            places, shares = taps(matrix)
-            near = build.Gather(total, build.const(places, DType.I64), numbers(build, [a]))
+            positions, shares = taps(matrix)
+            near = build.Gather(total, build.const(positions, DType.I64), numbers(build, [a]))
             weights = build.const(shares.reshape(*shares.shape, *[1] * (len(shape) - a - 1)), wide)
             total = build.ReduceSum(build.Multiply(near, weights), numbers(build, [a + 1]))
             if self.mode in PILLOW_MODES and dtype in BYTE_TYPES:

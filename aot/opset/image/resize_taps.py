@@ -111,8 +111,8 @@ def resampled(build: Builder, x: OutPort, axes: Sequence[Axis], how: Sampling) -
             y = _by_matrix(build, y, a, where, how)
             continue
         total: OutPort | None = None
-        for place, weight in _taps(build, a, where, how):
-            part = build.Gather(y, place, build.const(a.axis, DType.I64))
+        for position, weight in _taps(build, a, where, how):
+            part = build.Gather(y, position, build.const(a.axis, DType.I64))
             if weight is not None:
                 part = build.Multiply(part, build.Unsqueeze(narrowed(build, weight, y.type.dtype), behind))
             total = part if total is None else build.Add(total, part)
@@ -157,8 +157,8 @@ def _taps(build: Builder, a: Axis, where: OutPort, how: Sampling) -> Iterator[tu
     """Yield positions inside of the input, and weights whose sum is 1 (None: 1)."""
     last = build.Subtract(a.extent, 1.0)
 
-    def inside(place: OutPort) -> OutPort:
-        return narrowed(build, build.Minimum(build.Maximum(place, 0.0), last), DType.I64)
+    def inside(position: OutPort) -> OutPort:
+        return narrowed(build, build.Minimum(build.Maximum(position, 0.0), last), DType.I64)
 
     if how.mode == "nearest":
         yield inside(_nearest(build, where, how.nearest, a.scale)), None
@@ -174,16 +174,16 @@ def _taps(build: Builder, a: Axis, where: OutPort, how: Sampling) -> Iterator[tu
     for step in range(first, 2 - first):
         distance = build.Multiply(build.Abs(build.Subtract(fraction, float(step))), scale)
         weight = _weight(build, distance, how)
-        place = build.Add(floor, float(step))
+        position = build.Add(floor, float(step))
         if how.exclude_outside:
-            is_inside = build.LogicalAnd(build.GreaterEqual(place, 0.0), build.LessEqual(place, last))
+            is_inside = build.LogicalAnd(build.GreaterEqual(position, 0.0), build.LessEqual(position, last))
             weight = build.Select(is_inside, weight, _like(build, 0, weight))
-        neighbours.append((place, weight))
+        neighbours.append((position, weight))
     total = neighbours[0][1]
     for _, weight in neighbours[1:]:
         total = build.Add(total, weight)
-    for place, weight in neighbours:
-        yield inside(place), build.Divide(weight, total)
+    for position, weight in neighbours:
+        yield inside(position), build.Divide(weight, total)
 
 
 def _by_matrix(build: Builder, x: OutPort, a: Axis, where: OutPort, how: Sampling) -> OutPort:
@@ -192,13 +192,13 @@ def _by_matrix(build: Builder, x: OutPort, a: Axis, where: OutPort, how: Samplin
     scale = build.Minimum(a.scale, 1.0)
     far = build.Ceiling(build.Divide(_like(build, reach, scale), scale))
     ends = [narrowed(build, p, DType.I64) for p in (build.Negative(far), build.Add(a.extent, far))]
-    places = narrowed(build, build.Range(*ends, build.const(1, DType.I64), output_type=DType.I64), DType.F64)
+    positions = narrowed(build, build.Range(*ends, build.const(1, DType.I64), output_type=DType.I64), DType.F64)
     last = build.Subtract(a.extent, 1.0)
-    inside = build.Minimum(build.Maximum(places, 0.0), last)
-    distance = build.Abs(build.Subtract(places, build.Unsqueeze(where, numbers(build, [1]))))
+    inside = build.Minimum(build.Maximum(positions, 0.0), last)
+    distance = build.Abs(build.Subtract(positions, build.Unsqueeze(where, numbers(build, [1]))))
     weight = _weight(build, build.Multiply(distance, scale), how)
     if how.exclude_outside:
-        weight = build.Select(build.Equal(places, inside), weight, _like(build, 0, weight))
+        weight = build.Select(build.Equal(positions, inside), weight, _like(build, 0, weight))
     weight = build.Divide(weight, build.ReduceSum(weight, numbers(build, [1]), keep_dims=True))
     x = build.Gather(x, narrowed(build, inside, DType.I64), build.const(a.axis, DType.I64))
     return _product(build, x, a, weight)
@@ -207,11 +207,11 @@ def _by_matrix(build: Builder, x: OutPort, a: Axis, where: OutPort, how: Samplin
 def _by_inner(build: Builder, x: OutPort, a: Axis, where: OutPort, how: Sampling) -> OutPort:
     """Weight all elements of the input, and no positions outside."""
     steep = build.Minimum(a.scale, 1.0) if how.steep is None else how.steep(a.scale)
-    places = narrowed(build, _indices(build, narrowed(build, a.extent, DType.I64)), DType.F64)
+    positions = narrowed(build, _indices(build, narrowed(build, a.extent, DType.I64)), DType.F64)
     if how.steep is not None:  # triangles one element wide are cut off at the border
         held = build.Minimum(build.Maximum(where, 0.0), build.Subtract(a.extent, 1.0))
         where = build.Select(build.Equal(steep, 1.0), held, where)
-    distance = build.Abs(build.Subtract(places, build.Unsqueeze(where, numbers(build, [1]))))
+    distance = build.Abs(build.Subtract(positions, build.Unsqueeze(where, numbers(build, [1]))))
     weight = _weight(build, build.Multiply(distance, steep), how)
     total = build.ReduceSum(weight, numbers(build, [1]), keep_dims=True)
     weight = build.Divide(weight, build.Select(build.Equal(total, 0.0), _like(build, 1, total), total))

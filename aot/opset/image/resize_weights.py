@@ -83,8 +83,8 @@ def nearest(x: Weights, rounding: Rounding, n: int, smaller: bool) -> NDArray[np
 
 def linear(x: Weights, n: int, steepness: float = 1.0) -> Weights:
     """Return triangle weights; a steepness below 1 blends more elements. Rows that reach no element are 0."""
-    place = np.clip(x, 0, n - 1) if steepness == 1.0 else x
-    shares = np.maximum(0.0, 1 - np.abs(steepness * (place[:, None] - np.arange(n))))
+    position = np.clip(x, 0, n - 1) if steepness == 1.0 else x
+    shares = np.maximum(0.0, 1 - np.abs(steepness * (position[:, None] - np.arange(n))))
     total = shares.sum(1, keepdims=True)
     return np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
 
@@ -94,8 +94,8 @@ def cubic(x: Weights, n: int, a: float) -> Weights:
     first = np.floor(x)
     weights = np.zeros((len(x), n))
     for k in range(-1, 3):
-        place = np.clip(first + k, 0, n - 1).astype(np.int64)
-        np.add.at(weights, (np.arange(len(x)), place), _cubic_kernel(x - first - k, a))
+        position = np.clip(first + k, 0, n - 1).astype(np.int64)
+        np.add.at(weights, (np.arange(len(x)), position), _cubic_kernel(x - first - k, a))
     return weights
 
 
@@ -125,12 +125,12 @@ def taps(matrix: Weights) -> tuple[NDArray[np.int64], Weights]:
     """Return indices [m, t] and shares [m, t] of the elements with weight; t is the largest number of any row."""
     m = len(matrix)
     count = max(int((matrix != 0).sum(1).max(initial=0)), 1)
-    places, shares = np.zeros((m, count), np.int64), np.zeros((m, count))
+    positions, shares = np.zeros((m, count), np.int64), np.zeros((m, count))
     for i, row in enumerate(matrix):
         used = np.flatnonzero(row)
-        places[i, : len(used)], shares[i, : len(used)] = used, row[used]
-        places[i, len(used) :] = used[-1] if len(used) else 0
-    return places, shares
+        positions[i, : len(used)], shares[i, : len(used)] = used, row[used]
+        positions[i, len(used) :] = used[-1] if len(used) else 0
+    return positions, shares
 
 
 def applied(x: Array, axes: Sequence[int], matrices: Sequence[Weights]) -> Array:

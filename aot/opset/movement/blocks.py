@@ -142,9 +142,9 @@ class BatchToSpace(ViewOp):
         batches = outs[0].shape[0]
 
         def index(n: Expr, *at: Expr) -> tuple[Expr, ...]:
-            places = [i + c for i, c in zip(at, low[1:], strict=True)]
-            inner = ravel([i % b for i, b in zip(places, sizes[1:], strict=True)], sizes[1:])
-            return (inner * batches + n, *(i // b for i, b in zip(places, sizes[1:], strict=True)))
+            positions = [i + c for i, c in zip(at, low[1:], strict=True)]
+            inner = ravel([i % b for i, b in zip(positions, sizes[1:], strict=True)], sizes[1:])
+            return (inner * batches + n, *(i // b for i, b in zip(positions, sizes[1:], strict=True)))
 
         return (whole(outs[0], index),)
 
@@ -177,8 +177,8 @@ class SpaceToBatch(ComputeOp):
 
         def element(n: Expr, *at: Expr) -> Expr:
             inner = unravel(n // batches, sizes[1:])
-            places = [i * b + o - a for i, b, o, a in zip(at, sizes[1:], inner, low[1:], strict=True)]
-            return x.padded(n % batches, *places)
+            positions = [i * b + o - a for i, b, o, a in zip(at, sizes[1:], inner, low[1:], strict=True)]
+            return x.padded(n % batches, *positions)
 
         return element
 
@@ -271,8 +271,8 @@ class ExtractImagePatches(ComputeOp):
         def element(n: Expr, deep: Expr, *at: Expr) -> Expr:
             inner = unravel(deep // channels, self.sizes)
             window = zip(at, self.strides, inner, self.rates, before, strict=True)
-            places = [i * s + k * r - p for i, s, k, r, p in window]
-            return x.padded(n, deep % channels, *places)
+            positions = [i * s + k * r - p for i, s, k, r, p in window]
+            return x.padded(n, deep % channels, *positions)
 
         return element
 

@@ -99,10 +99,10 @@ class Col2Im(ComputeOp):
         image = np.zeros((*parts.shape[:2], height + top + bottom, width + left + right), wide.dtype)
         for h, w in np.ndindex(*taps):
             y, z = h * self.dilations[0], w * self.dilations[1]
-            places = (
+            positions = (
                 slice(y, y + (rows - 1) * self.strides[0] + 1, self.strides[0]),
                 slice(z, z + (columns - 1) * self.strides[1] + 1, self.strides[1]),
             )
-            image[(..., *places)] += parts[:, :, h, w]
+            image[(..., *positions)] += parts[:, :, h, w]
         cropped = image[:, :, top : top + height, left : left + width].astype(x.dtype)
         return cropped if x.ndim == 3 else cropped[0]

@@ -25,14 +25,14 @@ from aot.runtime.errors import ShapeError, UnsupportedError
 
 def wrapped(index: Expr, extent: Dim) -> Expr:
     """Return the place of an index; a negative one counts from the end."""
-    place = cast(index, DType.I64)
-    return select(prim("lt", place, 0), place + extent, place)
+    position = cast(index, DType.I64)
+    return select(prim("lt", position, 0), position + extent, position)
 
 
-def guarded(value: Expr, places: list[tuple[Expr, Dim]]) -> Expr:
+def guarded(value: Expr, positions: list[tuple[Expr, Dim]]) -> Expr:
     """Return `value`, or 0 if a place is outside of its extent; then `value` is not evaluated."""
-    for place, extent in places:
-        value = prim("within", place, as_expr(extent, DType.I64), value, 0)
+    for position, extent in positions:
+        value = prim("within", position, as_expr(extent, DType.I64), value, 0)
     return value
 
 
@@ -46,18 +46,18 @@ def is_inside(indices: Input, extent: Dim) -> bool:
 
 def inside(indices: Array, extent: int) -> tuple[Array, Array]:
     """Return places that can be read, and a mask of the indices in range, for references."""
-    places = indices.astype(np.int64)
-    places = np.where(places < 0, places + extent, places)
-    valid = (places >= 0) & (places < extent)
-    return np.where(valid, places, 0), valid
+    positions = indices.astype(np.int64)
+    positions = np.where(positions < 0, positions + extent, positions)
+    valid = (positions >= 0) & (positions < extent)
+    return np.where(valid, positions, 0), valid
 
 
 def _picked(data: Array, indices: Array, along: int) -> Array:
     """Return np.take, with 0 for indices out of range."""
-    places, valid = inside(indices, data.shape[along])
+    positions, valid = inside(indices, data.shape[along])
     if not data.shape[along]:
         return np.zeros((*data.shape[:along], *indices.shape, *data.shape[along + 1 :]), data.dtype)
-    values = np.take(data, places, along)
+    values = np.take(data, positions, along)
     if valid.all():
         return values
     keep = valid.reshape(*[1] * along, *valid.shape, *[1] * (data.ndim - along - 1))
@@ -104,8 +104,8 @@ class Gathering(ComputeOp):
             before, after = index[:along], index[along + width :]
             if is_inside(indices, extent):
                 return data(*before, cast(raw, DType.I64), *after)
-            place = wrapped(raw, extent)
-            return guarded(data(*before, place, *after), [(place, extent)])
+            position = wrapped(raw, extent)
+            return guarded(data(*before, position, *after), [(position, extent)])
 
         return element
 
@@ -164,14 +164,14 @@ class GatherElements(ComputeOp):
         along = axis_of(self.axis, data.rank, "GatherElements")
 
         def element(*index: Expr) -> Expr:
-            place = wrapped(indices(*index), data.shape[along])
-            return guarded(data(*index[:along], place, *index[along + 1 :]), [(place, data.shape[along])])
+            position = wrapped(indices(*index), data.shape[along])
+            return guarded(data(*index[:along], position, *index[along + 1 :]), [(position, data.shape[along])])
 
         return element
 
     def reference(self, data: Array, indices: Array) -> Array:
-        places, valid = inside(indices, data.shape[self.axis])
-        return np.where(valid, np.take_along_axis(data, places, self.axis), np.zeros((), data.dtype))
+        positions, valid = inside(indices, data.shape[self.axis])
+        return np.where(valid, np.take_along_axis(data, positions, self.axis), np.zeros((), data.dtype))
 
 
 @dataclass(frozen=True)
@@ -208,19 +208,19 @@ class GatheringND(ComputeOp):
         shared, depth = self.batch_dims, self._depth(indices.shape)
         row, rest = index[: indices.rank - 1], index[indices.rank - 1 :]
         extents = data.shape[shared : shared + depth]
-        places = [wrapped(indices(*row, k), n) for k, n in enumerate(extents)]
-        value = data(*index[:shared], *places, *rest)
-        return guarded(value, list(zip(places, extents, strict=True)))
+        positions = [wrapped(indices(*row, k), n) for k, n in enumerate(extents)]
+        value = data(*index[:shared], *positions, *rest)
+        return guarded(value, list(zip(positions, extents, strict=True)))
 
     def gathered(self, data: Array, indices: Array) -> Array:
         """Gather for references, with all batch dimensions."""
         shared, depth = self.batch_dims, indices.shape[-1]
         out = np.zeros((*indices.shape[:-1], *data.shape[shared + depth :]), data.dtype)
         for row in np.ndindex(indices.shape[:-1]):
-            places = [int(i) for i in indices[row]]
+            positions = [int(i) for i in indices[row]]
             extents = data.shape[shared : shared + depth]
-            if all(-n <= i < n for i, n in zip(places, extents, strict=True)):
-                out[row] = data[(*row[:shared], *places)]
+            if all(-n <= i < n for i, n in zip(positions, extents, strict=True)):
+                out[row] = data[(*row[:shared], *positions)]
         return out
 
 
@@ -363,8 +363,8 @@ class Marking(ComputeOp):
 
         def element(*index: Expr) -> Expr:
             wanted = cast(indices(*index[:along], *index[along + 1 :]), DType.I64)
-            place = wrapped(wanted, out.shape[along]) if self.normalizes else wanted
-            return select(prim("eq", place, index[along]), yes, no)
+            position = wrapped(wanted, out.shape[along]) if self.normalizes else wanted
+            return select(prim("eq", position, index[along]), yes, no)
 
         return element
 

@@ -23,9 +23,9 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
 
-def _equals(k: Dim, place: int) -> Expr:
-    """Return 1 if k is `place`, else 0."""
-    return select(prim("eq", as_expr(k, DType.I64), place), 1, 0)
+def _equals(k: Dim, position: int) -> Expr:
+    """Return 1 if k is `position`, else 0."""
+    return select(prim("eq", as_expr(k, DType.I64), position), 1, 0)
 
 
 def _chosen(shape: Shape, k: Dim) -> Dim:
@@ -56,22 +56,22 @@ class Transpose(ViewOp):
 
     def conditions(self, x: Operand, order: Operand) -> Sequence[Condition]:
         """Return the conditions that a data-dependent order is a permutation, which keeps the number of elements."""
-        places = self._order(x, order)
-        if all(isinstance(k, int) for k in places):
+        positions = self._order(x, order)
+        if all(isinstance(k, int) for k in positions):
             return ()
-        named = [sum((_equals(k, d) for k in places), start=Const(0)) for d in range(x.rank)]
+        named = [sum((_equals(k, d) for k in positions), start=Const(0)) for d in range(x.rank)]
         rule = f"order must be a permutation of {x.rank} dimensions"
         return [*((n, 1, rule) for n in named), (volume(self.infer(x, order).shape), volume(x.shape), rule)]
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, order: Operand) -> tuple[Piece, ...]:
-        places = self._order(x, order)
-        known = [k for k in places if isinstance(k, int)]
-        if len(known) == len(places):
+        positions = self._order(x, order)
+        known = [k for k in positions if isinstance(k, int)]
+        if len(known) == len(positions):
             return (whole(outs[0], permuted(known)),)
 
         def index(*at: Expr) -> tuple[Expr, ...]:
             turns = range(x.rank)
-            return tuple(sum((_equals(places[k], d) * at[k] for k in turns), start=Const(0)) for d in turns)
+            return tuple(sum((_equals(positions[k], d) * at[k] for k in turns), start=Const(0)) for d in turns)
 
         return (whole(outs[0], index),)
 
@@ -109,12 +109,12 @@ class Concat(ViewOp):
     def pieces(self, outs: tuple[TensorType, ...], *xs: Operand) -> tuple[Piece, ...]:
         axis = axis_of(self.axis, xs[0].rank, "Concat")
         pieces: list[Piece] = []
-        place: Dim = 0
+        position: Dim = 0
         for n, x in enumerate(xs):
             start: list[Dim] = [0] * x.rank
-            start[axis] = place
+            start[axis] = position
             pieces.append(Piece(n, tuple(start), x.shape, same))
-            place = place + x.shape[axis]
+            position = position + x.shape[axis]
         return tuple(pieces)
 
     def reference(self, *xs: Array) -> Array:
@@ -266,8 +266,8 @@ class ReverseSequence(ComputeOp):
 
         def element(*at: Expr) -> Expr:
             length = prim("min", cast(lengths(at[batch]), DType.I64), x.shape[seq])
-            place = select(prim("lt", at[seq], length), length - 1 - at[seq], at[seq])
-            return x(*(place if k == seq else i for k, i in enumerate(at)))
+            position = select(prim("lt", at[seq], length), length - 1 - at[seq], at[seq])
+            return x(*(position if k == seq else i for k, i in enumerate(at)))
 
         return element
 

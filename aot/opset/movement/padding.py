@@ -54,13 +54,13 @@ class Pad(ComputeOp):
         fill = self._fill(x, value)
 
         def element(*at: Expr) -> Expr:
-            places = [i - a for i, a in zip(at, low, strict=True)]
+            positions = [i - a for i, a in zip(at, low, strict=True)]
             if self.pad_mode is not PadMode.CONSTANT:
-                return x(*(self._mirrored(i, n) for i, n in zip(places, x.shape, strict=True)))
+                return x(*(self._mirrored(i, n) for i, n in zip(positions, x.shape, strict=True)))
             if isinstance(fill, int | float):
-                return x.padded(*places, fill=fill)
-            inside = x.padded(*places)
-            for i, n in zip(places, x.shape, strict=True):
+                return x.padded(*positions, fill=fill)
+            inside = x.padded(*positions)
+            for i, n in zip(positions, x.shape, strict=True):
                 within = prim("and", prim("ge", i, 0), prim("lt", i, n))
                 inside = select(within, inside, fill)
             return inside

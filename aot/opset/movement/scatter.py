@@ -62,13 +62,13 @@ def copied(out: Buffer, x: Input) -> Definition:
     return Definition(out, tuple(i for i in index if isinstance(i, Var)), x(*index), index)
 
 
-def inside(place: Expr, extent: Dim) -> Expr:
-    return prim("and", prim("ge", place, 0), prim("lt", place, extent))
+def inside(position: Expr, extent: Dim) -> Expr:
+    return prim("and", prim("ge", position, 0), prim("lt", position, extent))
 
 
-def all_inside(places: Sequence[Expr], extents: Sequence[Dim]) -> Expr:
+def all_inside(positions: Sequence[Expr], extents: Sequence[Dim]) -> Expr:
     """Return whether each place is inside of its dimension; there may be more dimensions."""
-    return reduce(partial(prim, "and"), (inside(i, n) for i, n in zip(places, extents, strict=False)))
+    return reduce(partial(prim, "and"), (inside(i, n) for i, n in zip(positions, extents, strict=False)))
 
 
 def put(out: Array, at: tuple[int | slice, ...], update: Array, how: str) -> None:

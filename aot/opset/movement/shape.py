@@ -148,11 +148,11 @@ class Unsqueeze(Renaming):
     @staticmethod
     def _shape(shape: tuple[D, ...], axes: tuple[int, ...]) -> list[D | int]:
         rank = len(shape) + len(set(axes))
-        places = {axis_of(a, rank, "Unsqueeze") for a in axes}
-        if len(shape) + len(places) < rank:
+        positions = {axis_of(a, rank, "Unsqueeze") for a in axes}
+        if len(shape) + len(positions) < rank:
             raise ShapeError(f"Unsqueeze: axes must be different ones of {rank} dimensions, got {list(axes)}")
         rest = iter(shape)
-        return [1 if k in places else next(rest) for k in range(rank)]
+        return [1 if k in positions else next(rest) for k in range(rank)]
 
     def reference(self, x: Array, axes: Array) -> Array:
         return x.reshape(self._shape(x.shape, tuple(int(a) for a in np.reshape(axes, -1))))

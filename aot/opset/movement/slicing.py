@@ -332,9 +332,9 @@ class StridedSlice(ViewOp):
         firsts, steps, _, axes = self._plan(x, begin, end, strides)
 
         def index(*at: Expr) -> tuple[Expr, ...]:
-            places = {d: i for d, i in zip(axes, at, strict=True) if d is not None}
+            positions = {d: i for d, i in zip(axes, at, strict=True) if d is not None}
             terms = enumerate(zip(firsts, steps, strict=True))
-            return tuple(places[k] * s + f if k in places else as_expr(f, DType.I64) for k, (f, s) in terms)
+            return tuple(positions[k] * s + f if k in positions else as_expr(f, DType.I64) for k, (f, s) in terms)
 
         return (whole(outs[0], index),)
 

@@ -30,20 +30,20 @@ class SparseFillEmptyRows(DecomposedOp):
     elements = Elements.NUMBER
 
     def infer(self, values: Operand, shape: Operand, indices: Operand, default: Operand) -> tuple[TensorType, ...]:
-        places, filled, empty, _ = PaddedSparseFill().infer(values, shape, indices, default)
+        positions, filled, empty, _ = PaddedSparseFill().infer(values, shape, indices, default)
         count = late_symbol(self, "count", None, values, shape, indices)
-        return TensorType(places.dtype, (count, 2)), TensorType(filled.dtype, (count,)), empty
+        return TensorType(positions.dtype, (count, 2)), TensorType(filled.dtype, (count,)), empty
 
     def decompose(
         self, build: Builder, values: OutPort, shape: OutPort, indices: OutPort, default: OutPort
     ) -> tuple[OutPort, ...]:
         padded = build.node(PaddedSparseFill(), values, shape, indices, default, outputs=4)
-        places, filled, empty, count = padded.out_ports().values()
-        return build(Prefix(0), places, count), build(Prefix(0), filled, count), empty
+        positions, filled, empty, count = padded.out_ports().values()
+        return build(Prefix(0), positions, count), build(Prefix(0), filled, count), empty
 
     def reference(self, values: Array, shape: Array, indices: Array, default: Array) -> tuple[Array, ...]:
-        places, filled, empty, count = PaddedSparseFill().reference(values, shape, indices, default)
-        return places[: int(count)], filled[: int(count)], empty
+        positions, filled, empty, count = PaddedSparseFill().reference(values, shape, indices, default)
+        return positions[: int(count)], filled[: int(count)], empty
 
 
 @op()
@@ -79,10 +79,10 @@ class PaddedSparseFill(LoopOp):
         empty = np.array([all(r != row for r, _, _ in entries) for row in range(rows)], np.bool_)
         entries += [(row, 0, number) for row in np.flatnonzero(empty)]
         entries.sort(key=lambda e: e[0])
-        places, filled = np.zeros((len(values) + rows, 2), indices.dtype), np.zeros(len(values) + rows, values.dtype)
+        positions, filled = np.zeros((len(values) + rows, 2), indices.dtype), np.zeros(len(values) + rows, values.dtype)
         for k, (r, c, v) in enumerate(entries):
-            places[k], filled[k] = (r, c), v
-        return places, filled, empty, np.array(len(entries), np.int64)
+            positions[k], filled[k] = (r, c), v
+        return positions, filled, empty, np.array(len(entries), np.int64)
 
 
 @loops

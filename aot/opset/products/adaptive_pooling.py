@@ -123,14 +123,14 @@ class AdaptiveMaxPool(Adaptive, LoopOp):
     def reference(self, x: Array, shape: Array) -> tuple[Array, Array]:
         counts = [int(n) for n in shape.reshape(-1)]
         flat = np.broadcast_to(np.arange(int(np.prod(x.shape[2:]))).reshape(x.shape[2:]), x.shape)
-        values, places = np.zeros((*x.shape[:2], *counts), x.dtype), np.zeros((*x.shape[:2], *counts), np.int64)
+        values, positions = np.zeros((*x.shape[:2], *counts), x.dtype), np.zeros((*x.shape[:2], *counts), np.int64)
         for i in np.ndindex(*counts):
             at = (..., *_slices(x.shape, counts, i))
             window, index = x[at].reshape(*x.shape[:2], -1), flat[at].reshape(*x.shape[:2], -1)
             best = window.argmax(-1)[..., None]
             values[(..., *i)] = np.take_along_axis(window, best, -1)[..., 0]
-            places[(..., *i)] = np.take_along_axis(index, best, -1)[..., 0]
-        return values, places.astype(numpy_dtype(self.index_element_type))
+            positions[(..., *i)] = np.take_along_axis(index, best, -1)[..., 0]
+        return values, positions.astype(numpy_dtype(self.index_element_type))
 
 
 def shared(shape: Shape, out: Sequence[Dim]) -> tuple[list[Share], tuple[Var | int, ...]]:

@@ -69,8 +69,8 @@ class Convolution(Windowed, ComputeOp):
         ic, ks = reduction_axis("ic", w.shape[1]), kernel_axes(w.shape[2:])
 
         def element(n: Expr, o: Expr, *at: Expr) -> Expr:
-            places = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
-            return reduce_over("add", (ic, *ks), geometry.read(x, (n, ic), places) * w(o, ic, *ks))
+            positions = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
+            return reduce_over("add", (ic, *ks), geometry.read(x, (n, ic), positions) * w(o, ic, *ks))
 
         return element
 
@@ -98,8 +98,8 @@ class GroupConvolution(Windowed, ComputeOp):
 
         def element(n: Expr, c: Expr, *at: Expr) -> Expr:
             group = c // oc
-            places = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
-            value = geometry.read(x, (n, group * icg + ic), places)
+            positions = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
+            value = geometry.read(x, (n, group * icg + ic), positions)
             return reduce_over("add", (ic, *ks), value * w(group, c % oc, ic, *ks))
 
         return element

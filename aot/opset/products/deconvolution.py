@@ -51,23 +51,23 @@ class Spread:
     def sources(self, i: Expr, q: Var | int) -> tuple[Expr, Expr]:
         """Return kernel and input element that reach output element `i` in phase `q`; either may be out of range."""
         step, dilation = self.stride // self.common, self.dilation // self.common
-        place = (i + self.before) // self.common
+        position = (i + self.before) // self.common
         inverse = pow(dilation, -1, step) if step > 1 else 0
-        k = (place * inverse) % step + q * step
-        return as_expr(k, DType.I64), as_expr(simplify((place - k * dilation) // step), DType.I64)
+        k = (position * inverse) % step + q * step
+        return as_expr(k, DType.I64), as_expr(simplify((position - k * dilation) // step), DType.I64)
 
     def weight(self, value: Expr, k: Expr) -> Expr:
         """Return the weight `value`, 0 if `k` is beyond the kernel's end."""
         whole = isinstance(self.kernel, int) and self.kernel % (self.stride // self.common) == 0
         return value if whole else prim("within", k, as_expr(self.kernel, DType.I64), value, 0)
 
-    def data(self, value: Expr, place: Expr) -> Expr:
-        """Return the input element `value`, 0 if `place` is outside of the input."""
-        low, high = bounds(normal(place, {}))
+    def data(self, value: Expr, position: Expr) -> Expr:
+        """Return the input element `value`, 0 if `position` is outside of the input."""
+        low, high = bounds(normal(position, {}))
         inside = low >= 0 and isinstance(self.extent, int) and high < self.extent
         whole = self.before == 0 and self.count == simplify(self.extent * self.stride)
         tiled = whole and self.phases == 1 and self.common == 1
-        return value if inside or tiled else prim("within", place, as_expr(self.extent, DType.I64), value, 0)
+        return value if inside or tiled else prim("within", position, as_expr(self.extent, DType.I64), value, 0)
 
     def reached(self, i: Expr) -> Expr | None:
         """Return the condition that any input reaches output element `i`; None: always."""
@@ -133,8 +133,8 @@ class ConvolutionBackpropData(Transposed, ComputeOp):
         ic, phases = reduction_axis("ic", w.shape[0]), phase_axes(spreads)
 
         def element(n: Expr, o: Expr, *at: Expr) -> Expr:
-            ks, places, reached = gather(spreads, at, phases)
-            product = guarded(spreads, x(n, ic, *places), w(ic, o, *ks), ks, places)
+            ks, positions, reached = gather(spreads, at, phases)
+            product = guarded(spreads, x(n, ic, *positions), w(ic, o, *ks), ks, positions)
             return where_reached(reached, reduce_over("add", (ic, *phases), product))
 
         return element
@@ -160,10 +160,10 @@ class GroupConvolutionBackpropData(Transposed, ComputeOp):
         ic, phases = reduction_axis("ic", icg), phase_axes(spreads)
 
         def element(n: Expr, c: Expr, *at: Expr) -> Expr:
-            ks, places, reached = gather(spreads, at, phases)
+            ks, positions, reached = gather(spreads, at, phases)
             group = c // oc
-            value = x(n, group * icg + ic, *places)
-            product = guarded(spreads, value, w(group, ic, c % oc, *ks), ks, places)
+            value = x(n, group * icg + ic, *positions)
+            product = guarded(spreads, value, w(group, ic, c % oc, *ks), ks, positions)
             return where_reached(reached, reduce_over("add", (ic, *phases), product))
 
         return element
@@ -187,10 +187,10 @@ def gather(
     return [k for k, _ in pairs], [j for _, j in pairs], conditions
 
 
-def guarded(spreads: tuple[Spread, ...], value: Expr, weight: Expr, ks: list[Expr], places: list[Expr]) -> Expr:
+def guarded(spreads: tuple[Spread, ...], value: Expr, weight: Expr, ks: list[Expr], positions: list[Expr]) -> Expr:
     """Return input element times weight, each 0 if it is out of range."""
-    for s, k, place in zip(spreads, ks, places, strict=True):
-        value, weight = s.data(value, place), s.weight(weight, k)
+    for s, k, position in zip(spreads, ks, positions, strict=True):
+        value, weight = s.data(value, position), s.weight(weight, k)
     return value * weight
 
 
@@ -211,8 +211,8 @@ def scatter(spreads: tuple[Spread, ...], x: Array, w: Array) -> Array:
     for k in np.ndindex(*w.shape[3:]):
         starts = [e * s.dilation for e, s in zip(k, spreads, strict=True)]
         counts = zip(starts, x.shape[2:], spreads, strict=True)
-        places = [slice(b, b + (n - 1) * s.stride + 1, s.stride) for b, n, s in counts]
-        total[(..., *places)] += np.einsum("ngi...,gio->ngo...", data, w[(slice(None),) * 3 + k].astype(wide))
+        positions = [slice(b, b + (n - 1) * s.stride + 1, s.stride) for b, n, s in counts]
+        total[(..., *positions)] += np.einsum("ngi...,gio->ngo...", data, w[(slice(None),) * 3 + k].astype(wide))
     cropped = total[(..., *(slice(int(s.before), e) for s, e in zip(spreads, ends, strict=True)))]  # type: ignore[arg-type]
     return cropped.reshape(x.shape[0], groups * oc, *cropped.shape[3:]).astype(x.dtype)
 

@@ -75,15 +75,15 @@ class Deformable(LoopOp):
         batch, channels, *sizes = x.shape
         points = w.shape[2] * w.shape[3] * self.deformable_group
         kernels = self.windows(tuple(sizes), w.shape[2:])
-        places = kernels.counts
+        positions = kernels.counts
         rules = kernels.fitting()
         rules += [
             (simplify(n % parts), 0, f"{parts} groups must divide the channels") for n, parts in self._parted(x, w)
         ]
         rules += [(channels, simplify(w.shape[1] * self.group), "channels of data and weights must be equal")]
-        rules += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *places))
+        rules += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *positions))
         if mask is not None:
-            rules += alike("the mask must fit data and weights", mask.shape, (batch, simplify(points), *places))
+            rules += alike("the mask must fit data and weights", mask.shape, (batch, simplify(points), *positions))
         return rules
 
     def loops(self, out: Buffer, x: Input, offsets: Input, w: Input, mask: Input | None) -> tuple[Work, ...]:
@@ -92,12 +92,12 @@ class Deformable(LoopOp):
         columns = dense("columns", *shape, space=Space.ARENA, dtype=out.dtype.compute)
         axes = n, c, kh, kw, oh, ow = tuple(Var(name, e) for name, e in zip("nckljm", columns.shape, strict=True))
         point = c // (x.shape[1] // self.deformable_group) * (w.shape[2] * w.shape[3]) + kh * w.shape[3] + kw
-        place = [
+        position = [
             cast(geometry.position(a, i, k), DType.F32) + cast(offsets(n, point * 2 + a, oh, ow), DType.F32)
             for a, (i, k) in enumerate(((oh, kh), (ow, kw)))
         ]
         pixels, copied = channels_last(x, "pixels", x.dtype.compute)
-        value = self._sampled(pixels, n, c, place[0], place[1])
+        value = self._sampled(pixels, n, c, position[0], position[1])
         weight = value if mask is None else value * mask(n, point, oh, ow)
         return copied, Definition(columns, axes, weight), self._product(out, columns, w)
 

@@ -94,14 +94,14 @@ class Windows:
         inside = all(isinstance(p, int) and p <= 0 for p in (*self.before, *self.after))
         return not inside or self.rounding is not Rounding.FLOOR
 
-    def read(self, x: Input, outer: Sequence[Expr | int], places: Sequence[Expr], fill: float = 0.0) -> Expr:
+    def read(self, x: Input, outer: Sequence[Expr | int], positions: Sequence[Expr], fill: float = 0.0) -> Expr:
         """Return x[outer, places], or `fill` in the padding."""
-        return self.guard(x(*outer, *places), places, fill)
+        return self.guard(x(*outer, *positions), positions, fill)
 
-    def guard(self, value: Expr, places: Sequence[Expr], fill: float) -> Expr:
+    def guard(self, value: Expr, positions: Sequence[Expr], fill: float) -> Expr:
         """Return `value` for an element, `fill` for padding."""
         if self.is_padded:
-            for i, n in zip(places, self.extents, strict=True):
+            for i, n in zip(positions, self.extents, strict=True):
                 low, high = bounds(normal(i, {}))
                 if low < 0 or not isinstance(n, int) or high >= n:
                     value = prim("within", i, as_expr(n, DType.I64), value, fill)

@@ -80,8 +80,8 @@ class Average(Pool, ComputeOp):
         wide = mean_type(x.dtype)
 
         def element(n: Expr, c: Expr, *at: Expr) -> Expr:
-            places = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
-            total = reduce_over("add", ks, cast(geometry.read(x, (n, c), places), wide))
+            positions = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
+            total = reduce_over("add", ks, cast(geometry.read(x, (n, c), positions), wide))
             return rounded(total / self._count(geometry, at, wide), out.dtype)
 
         return element
@@ -210,12 +210,12 @@ class MaxPool_8(Pool, LoopOp):
         pads = geometry.padding(counts)
         index = pad_spatial(np.broadcast_to(flat, x.shape), pads, 0)
         valid, data = pad_spatial(np.ones(x.shape, np.bool_), pads, 0), pad_spatial(x, pads, 0)
-        places, open_ = np.zeros(values.shape, np.int64), np.ones(values.shape, np.bool_)
+        positions, open_ = np.zeros(values.shape, np.int64), np.ones(values.shape, np.bool_)
         for k in np.ndindex(*self.kernel):
             at = (..., *geometry.slices(counts, k))
             hit = open_ & valid[at] & (data[at] == values)
-            places[hit], open_ = index[at][hit], open_ & ~hit
-        return values, places.astype(numpy_dtype(self.index_element_type))
+            positions[hit], open_ = index[at][hit], open_ & ~hit
+        return values, positions.astype(numpy_dtype(self.index_element_type))
 
 
 @op()
@@ -239,8 +239,8 @@ def maximum(geometry: Windows, x: Input) -> Element:
     ks = kernel_axes(geometry.kernel)
 
     def element(n: Expr, c: Expr, *at: Expr) -> Expr:
-        places = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
-        return reduce_over("max", ks, geometry.read(x, (n, c), places, lowest(x.dtype, geometry)))
+        positions = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
+        return reduce_over("max", ks, geometry.read(x, (n, c), positions, lowest(x.dtype, geometry)))
 
     return element
 

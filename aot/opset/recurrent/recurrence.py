@@ -94,9 +94,9 @@ class Recurrence(Recurrent):
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         """Require that states and lengths have the batch size of the data."""
-        place = 4 if isinstance(self, LSTM) else 4 - isinstance(self, RNN)
+        position = 4 if isinstance(self, LSTM) else 4 - isinstance(self, RNN)
         data, *first = operands[: 1 + self.state_count]
-        lengths = operands[place] if place < len(operands) else None
+        lengths = operands[position] if position < len(operands) else None
         assert data is not None
         rule = "the batch of a state must be that of the data"
         rules = [c for s in first if s is not None for c in alike(rule, s.shape[:1], data.shape[:1])]
@@ -132,11 +132,11 @@ def recur(
     states = [wide(s) for s in states]
     for s in range(steps):
         alive = s < ends
-        place = np.where(alive, ends - 1 - s if reverse else s, 0)
+        position = np.where(alive, ends - 1 - s if reverse else s, 0)
         shown = [np.where((s <= ends)[:, None], v, 0) for v in states]  # sequences that ended before have no state
-        new = layer.step(wide(a[rows, place]), shown, r, rb)
+        new = layer.step(wide(a[rows, position]), shown, r, rb)
         states = [np.where(alive[:, None], n, old) for n, old in zip(new, states, strict=True)]
-        y[rows[alive], place[alive]] = states[0][alive]
+        y[rows[alive], position[alive]] = states[0][alive]
     return [y, *states]
 
 

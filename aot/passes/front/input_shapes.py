@@ -73,8 +73,8 @@ class InputShapes:
             for least, most in ranges:
                 low, high = max(low, least), most if high is None else high if most is None else min(high, most)
             if high is not None and high < low:
-                asked = " and ".join(range_text(*pair) for pair in ranges)
-                raise UsageError(f"--dim {dim.name}: the file allows {allowed}, got {asked}")
+                requested = " and ".join(range_text(*pair) for pair in ranges)
+                raise UsageError(f"--dim {dim.name}: the file allows {allowed}, got {requested}")
             typical = BATCH if k == 0 and rank > 1 else PIXELS if rank > 3 and k > 1 else ELEMENTS
             symbols[dim.name] = Var(dim.name, None if high is None else high + 1, low, typical)
         symbol = symbols[dim.name]
@@ -118,10 +118,10 @@ def _one(node: Node, given: int | str, old: Dim | None) -> Dim:
 def _advice(graph: Graph, name: str) -> str:
     """Return how a dimension gets a new name, by the example of the first one that varies, or else the first one."""
     shapes = [(n.name, n.op.shape) for n in graph.parameters if isinstance(n.op, Parameter) and n.op.shape]
-    places = [(not isinstance(d, Var), i, k) for i, (_, shape) in enumerate(shapes) for k, d in enumerate(shape)]
-    if not places:
+    positions = [(not isinstance(d, Var), i, k) for i, (_, shape) in enumerate(shapes) for k, d in enumerate(shape)]
+    if not positions:
         return f"--shape gives names to dimensions: --shape INPUT={name},3,480,640"
-    _, i, k = min(places)
+    _, i, k = min(positions)
     node, shape = shapes[i]
     parts = [name if n == k else "?" for n in range(len(shape))]
     return f"--shape gives new names to dimensions, for example --shape {node}={','.join(parts)}"

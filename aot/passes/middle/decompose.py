@@ -74,8 +74,8 @@ def count_range(node: Node, op: Sequence, build: Builder) -> Replacement:
     count = build.Convert(steps, destination_type=DType.I64)
     demand = InRange(operation=node.type, rule="start, stop and step must be finite, and step not 0")
     count = build(demand, build.Convert(sound, destination_type=DType.I64), one, one, count)
-    places = build.Range(zero, count, one, output_type=DType.I64)
-    port = build.Add(first, build.Multiply(build.Convert(places, destination_type=out.compute), by))
+    positions = build.Range(zero, count, one, output_type=DType.I64)
+    port = build.Add(first, build.Multiply(build.Convert(positions, destination_type=out.compute), by))
     return port if out.compute is out else build.Convert(port, destination_type=out)
 
 

@@ -115,8 +115,8 @@ class _Run:
         port, names = node.out_port(0), node.out_port(0).names
         begins, ends, symbols = PARTS
         text = TensorType(DType.U8, (self._size(node),))
-        places = TensorType(DType.I32, port.shape)
-        parameter = Spelled(part(begins, places), part(ends, places), part(symbols, text))
+        positions = TensorType(DType.I32, port.shape)
+        parameter = Spelled(part(begins, positions), part(ends, positions), part(symbols, text))
         self.ends[node.id] = [p.node for p in parameter]
         return parameter
 
@@ -178,5 +178,5 @@ def _joined(build: Builder, used: list[Spelled]) -> list[Spelled]:
     return [Spelled(_moved(build, one.begins, at), _moved(build, one.ends, at), symbols) for one, at in pairs]
 
 
-def _moved(build: Builder, places: OutPort, start: OutPort) -> OutPort:
-    return build.Add(build.Convert(places, destination_type=DType.I64), start)
+def _moved(build: Builder, positions: OutPort, start: OutPort) -> OutPort:
+    return build.Add(build.Convert(positions, destination_type=DType.I64), start)

@@ -35,9 +35,9 @@ def reduce_one_by_one(node: Node, op: Reduction, build: Builder) -> Replacement:
         x = build.Slice(both, stays, end, _numbers(build, 1), _numbers(build, d))
     if op.keep_dims:
         return x
-    places = build.node(PaddedNonZero(), build.Concat(*left, axis=0), outputs=2).out_port(0)
+    positions = build.node(PaddedNonZero(), build.Concat(*left, axis=0), outputs=2).out_port(0)
     count = node.out_port(0).type.rank
-    remaining = build.Slice(places, _numbers(build, 0, 0), _numbers(build, 1, count), _numbers(build, 1, 1))
+    remaining = build.Slice(positions, _numbers(build, 0, 0), _numbers(build, 1, count), _numbers(build, 1, 1))
     remaining = build.Reshape(remaining, _numbers(build, count))
     return build.Reshape(x, build.Gather(build.ShapeOf(x), remaining, build.const(0, DType.I64)))
 
@@ -52,9 +52,9 @@ def cumulate_in_the_middle(node: Node, op: Cumulation, build: Builder) -> Replac
     given = build.Convert(build.Reshape(node.source(1), _numbers(build, 1)), destination_type=DType.I64)
     given = _checked(build, given, rank, node.type)
     axis = build.Select(build.Less(given, 0), build.Add(given, rank), given)
-    places, one = _numbers(build, *range(rank)), _numbers(build, 1)
+    positions, one = _numbers(build, *range(rank)), _numbers(build, 1)
     parts = [
-        build.ReduceProd(build.Select(side(places, axis), sizes, one), _numbers(build, 0), keep_dims=True)
+        build.ReduceProd(build.Select(side(positions, axis), sizes, one), _numbers(build, 0), keep_dims=True)
         for side in (build.Less, build.Equal, build.Greater)
     ]
     return build.Reshape(build(op, build.Reshape(x, build.Concat(*parts, axis=0)), one), sizes)

@@ -305,12 +305,12 @@ def channel_order_into_weights(node: Node, op: Convolution, build: Builder) -> O
     order, axis = (constant(moved.source(i)) for i in (1, 2))
     if order is None or axis is None or int(axis.reshape(-1)[0]) % x.type.rank != 1:
         return None
-    places = np.where(order < 0, order + weights.shape[1], order).reshape(-1)
+    positions = np.where(order < 0, order + weights.shape[1], order).reshape(-1)
     count = weights.shape[1]
-    if order.ndim != 1 or moved.source(0).shape[1] != count or sorted(places) != list(range(count)):
+    if order.ndim != 1 or moved.source(0).shape[1] != count or sorted(positions) != list(range(count)):
         return None
     inputs = node.sources()
-    inputs[0], inputs[1] = moved.source(0), build.const(weights[:, np.argsort(places)], x.type.dtype)
+    inputs[0], inputs[1] = moved.source(0), build.const(weights[:, np.argsort(positions)], x.type.dtype)
     return build(op, *inputs)
 
 

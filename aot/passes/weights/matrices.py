@@ -93,8 +93,8 @@ def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
     """Yield the matrices of a graph that constants alone determine, whatever they are stored as."""
     last = _last_products(graph)
     for node in graph.order():
-        places = {"MatMul": (1,), "Gather": (0,), **RECURRENT}.get(node.type, ())
-        for at in places if node.out_port().type.dtype.is_float else ():
+        positions = {"MatMul": (1,), "Gather": (0,), **RECURRENT}.get(node.type, ())
+        for at in positions if node.out_port().type.dtype.is_float else ():
             port = node.source(at)
             fits = port.type.rank == 2 or node.type in RECURRENT
             if not fits or not port.type.is_static or min(port.type.static_shape[-2:]) < LEAST_ROWS:

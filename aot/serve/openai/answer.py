@@ -225,10 +225,10 @@ class StopTextFilter:
     def _taken(self) -> tuple[str, bool]:
         self._text += "".join(self._deltas)
         self._deltas.clear()
-        places = [at for s in self._stop if (at := self._text.find(s)) >= 0]
-        if places:
+        positions = [at for s in self._stop if (at := self._text.find(s)) >= 0]
+        if positions:
             self._ended = True
-            found, self._text = self._text[: min(places)], ""
+            found, self._text = self._text[: min(positions)], ""
             return found, True
         kept = max((_begun(self._text, s) for s in self._stop), default=0)
         found, self._text = self._text[: len(self._text) - kept], self._text[len(self._text) - kept :]

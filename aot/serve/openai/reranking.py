@@ -72,15 +72,15 @@ class Reranker:
 
     async def answer(self, wanted: RerankRequest, times: Times) -> bytes:
         """Return the answer as JSON; `times` gets begin and end of the inferences."""
-        asked = [(wanted.query, text) for text in wanted.texts]
-        pairs = await asyncio.to_thread(pairs_of, self.tokenizer, asked)
+        requested = [(wanted.query, text) for text in wanted.texts]
+        pairs = await asyncio.to_thread(pairs_of, self.tokenizer, requested)
         times.begin(time.monotonic())
         found: dict[int, Array] = {}
         for numbers in pairs.batches:
             results, _ = await self.served.infer(pairs.inputs(numbers, self.served.model.manifest))
             found |= zip(numbers, results[PAIR_SCORES], strict=True)
         times.end(time.monotonic())
-        best = ranked([found[n] for n in range(len(asked))])[: wanted.top]
+        best = ranked([found[n] for n in range(len(requested))])[: wanted.top]
         results_told = [
             {"index": n, "relevance_score": score, **({"document": {"text": wanted.texts[n]}} if wanted.shown else {})}
             for n, score in best

@@ -136,13 +136,13 @@ class ResponsesFormat(CompletionFormat):
 
     def _of_call(self, n: int, call: dict[str, object]) -> list[bytes]:
         """Return the events of a call, item `n` of the answer."""
-        text, place = call["arguments"], {"output_index": n}
-        inner = {**place, "item_id": call["id"]}
+        text, output = call["arguments"], {"output_index": n}
+        inner = {**output, "item_id": call["id"]}
         return [
-            self._event("output_item.added", **place, item={**call, "status": RUNS, "arguments": ""}),
+            self._event("output_item.added", **output, item={**call, "status": RUNS, "arguments": ""}),
             self._event("function_call_arguments.delta", **inner, delta=text),
             self._event("function_call_arguments.done", **inner, name=call["name"], arguments=text),
-            self._event("output_item.done", **place, item=call),
+            self._event("output_item.done", **output, item=call),
         ]
 
     def _of_text(self, kind: str, **fields: object) -> bytes:

@@ -240,11 +240,11 @@ def recheck(manifest: Manifest, model: Path, options: CompileOptions) -> list[st
         raise CorruptError(
             f"verify: the certificate must have version {CERTIFICATE}, got {str(certificate.get('version'))[:20]}"
         )
-    asked = options_of(manifest, options)
-    built = alone(model, asked).built
+    requested = options_of(manifest, options)
+    built = alone(model, requested).built
     if built.manifest["hash"] != manifest.json["hash"]:
         raise CorruptError(f"verify: compiling {model} must give the library's hash, got another: it is of other files")
-    fresh = certify(model, asked, built, min(int(certificate["noise"]), MAX_NOISE))
+    fresh = certify(model, requested, built, min(int(certificate["noise"]), MAX_NOISE))
     return list(_changes(certificate, fresh.json, ""))
 
 

@@ -105,17 +105,17 @@ def compare(
     Raises UsageError for a layer that does not exist and for inputs that do not fit, and the errors of compiling.
     """
     path, second = Path(model), Path(model if other is None else other)
-    asked = with_keywords(options, keywords)
+    requested = with_keywords(options, keywords)
     if is_compiled(path):
         raise UsageError(f"compare: the first file is a model, the second one may be compiled, got {path}")
     library = load(second, threads, strict=True) if is_compiled(second) else None
     manifest = library.manifest if library is not None else None
-    asked = options_of(manifest, asked) if manifest is not None else asked
-    subject = library if library is not None else Compiled(second, asked, threads).made
-    told, asked = asked, with_decided(asked, subject.manifest)
-    side, compiled = side_of(against, path, asked), Compiled(second, asked, threads)
+    requested = options_of(manifest, requested) if manifest is not None else requested
+    subject = library if library is not None else Compiled(second, requested, threads).made
+    told, requested = requested, with_decided(requested, subject.manifest)
+    side, compiled = side_of(against, path, requested), Compiled(second, requested, threads)
     inputs, references = _inputs_and_outputs(subject, data)
-    judge = Judge(bound, asked, _fewer_bits(subject, path, asked))
+    judge = Judge(bound, requested, _fewer_bits(subject, path, requested))
     library = subject = None  # its weights need not be in memory from here on
     outputs = tuple(_judged(judge, references, side.outputs(inputs)))
     comparison = Comparison(f"{side.title} of {path.name}", second.name, outputs)
@@ -123,8 +123,8 @@ def compare(
     if not (differ or layers or keep):
         return comparison
     same = None if manifest is None else is_same(manifest, path, told)
-    search = Search(side, compiled if manifest is None else Compiled(path, asked, threads), judge, inputs)
-    rows, first, alone = search.run(_chosen(layers_of(path, asked, inputs), keep), differ and not keep)
+    search = Search(side, compiled if manifest is None else Compiled(path, requested, threads), judge, inputs)
+    rows, first, alone = search.run(_chosen(layers_of(path, requested, inputs), keep), differ and not keep)
     if differ or keep:
         first = first or next((row.name for row in outputs if not row.agrees), None)
         return replace(comparison, layers=rows, first=first, alone=alone, same_code=same)

@@ -54,8 +54,8 @@ class Judge:
     """
 
     def __init__(self, bound: float | None, options: CompileOptions, bits: int | None = None) -> None:
-        asked = precision_of(options.precision)
-        types = [dtype for dtype in (DType.BF16, DType.F16) if asked.has(dtype.value)]
+        requested = precision_of(options.precision)
+        types = [dtype for dtype in (DType.BF16, DType.F16) if requested.has(dtype.value)]
         types += [DType.I8] if options.activations == ROUNDED or bits is not None else []
         types += [DType.I4] if bits is not None and bits <= DType.I4.bits else []
         self.bound, self.precision = bound, max(types, key=lambda dtype: BOUNDS[dtype], default=DType.F32)

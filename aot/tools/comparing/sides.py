@@ -173,15 +173,15 @@ class OpenVino:
         ports = {op.get_friendly_name(): op.output(0) for op in inner}
         ports |= {name: out for op in inner for out in op.outputs() for name in out.get_names()}
         known = [(one, next((n for n in (one.name, *one.tensors) if n in ports), None)) for one in layers]
-        places = {_place(result.input_value(0)): i for i, result in enumerate(model.results)}
+        positions = {_place(result.input_value(0)): i for i, result in enumerate(model.results)}
         for _, name in known:
-            if name is not None and (place := _place(ports[name])) not in places:
-                places[place] = len(model.results)
+            if name is not None and (position := _place(ports[name])) not in positions:
+                positions[position] = len(model.results)
                 model.add_results([import_module("openvino.opset13").result(ports[name])])
         outputs = self._run(model, inputs)
         for layer, name in known:
             if name is not None:
-                take(layer.name, outputs[places[_place(ports[name])]])
+                take(layer.name, outputs[positions[_place(ports[name])]])
 
     def _read(self) -> Any:  # the package is optional, so are its types
         with _peer_errors(self.title):
@@ -246,6 +246,6 @@ def side_of(name: str, model: Path, options: CompileOptions) -> Side:
     if name == "reference":
         return Reference(model, options)
     changed = ("layouts", "mean", "scale", "reverse_channels", "values", "cut")
-    if asked := [field for field in changed if getattr(options, field)]:
-        raise UnsupportedError(f"--against {name}: a model as its file has it, got {', '.join(asked)}")
+    if requested := [field for field in changed if getattr(options, field)]:
+        raise UnsupportedError(f"--against {name}: a model as its file has it, got {', '.join(requested)}")
     return OnnxRuntime(model) if name == "onnxruntime" else OpenVino(model)

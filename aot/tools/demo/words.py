@@ -164,11 +164,11 @@ def turns_of(template: ChatTemplate) -> Facts:
     parts = re.split("|".join(SAID), written(5))
     if len(parts) != len(SAID) + 1:
         parts = [""] * (len(SAID) + 1)
-    begin, answered, asked, *_, last = parts
-    between = ("", answered, asked, answered, asked)
+    begin, answered, requested, *_, last = parts
+    between = ("", answered, requested, answered, requested)
     for count in (1, 3, 5):
         said = "".join(before + text for before, text in zip(between[:count], SAID, strict=False))
         if written(count) != begin + said + last:
             rule = "the chat template must write messages one behind another, each as it is"
             raise UsageError(f"demo: {rule}, got one that writes {count} otherwise")
-    return {"begin": begin, "answered": answered, "asked": asked, "last": last}
+    return {"begin": begin, "answered": answered, "asked": requested, "last": last}

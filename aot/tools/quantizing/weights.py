@@ -49,8 +49,8 @@ def quantize_weights(
         raise UsageError(f"quantize: a group must be an even number of weights, or 0 for a row, got {group}")
     path, source = Path(output), Path(model)
     check_xml(path, source)
-    asked = with_keywords(options, keywords)
-    local_path = here(asked)
+    requested = with_keywords(options, keywords)
+    local_path = here(requested)
     graph = stages(source, local_path).converted
     wanted, rows = sorted_matrices(graph, bits)
     if not wanted:
@@ -59,10 +59,12 @@ def quantize_weights(
     gathered = {m.name for m in rounded if not isinstance(m.node.op, MatMul)}  # Gather's: the file has them once
     measured = [m for m in rounded if m.name not in gathered] if data else []
     rows |= {m: round_matrix(graph, m, group) for m in rounded if m not in measured}
-    for matrix, row in _replace_by_data(graph, measured, group, without_interface(local_path), data, asked.on_event):
+    for matrix, row in _replace_by_data(
+        graph, measured, group, without_interface(local_path), data, requested.on_event
+    ):
         rows[matrix] = row
-        if asked.on_event is not None:
-            asked.on_event("round", len(rows), len(wanted))
+        if requested.on_event is not None:
+            requested.on_event("round", len(rows), len(wanted))
     graph.rt_info |= {"quantised": {"input_model": source.name, "bits": str(bits), "group": str(group)}}
     convert_model(graph, path)
     return [rows[m] for m in wanted]

@@ -34,8 +34,8 @@ def drawing(graph: Graph, calls: Sequence[Iterable[str]]) -> Facts:
             call_of.setdefault(name, index)
     nodes = [node for node in graph.order() if node.data is None]
     edges = [(port.node.id, node.id) for node in nodes for port in node.sources() if port and port.node.data is None]
-    places, lines = placed([node.id for node in nodes], list(dict.fromkeys(edges)))
-    return {"nodes": [_box(node, call_of) | places[node.id] for node in nodes], "edges": lines}
+    positions, lines = placed([node.id for node in nodes], list(dict.fromkeys(edges)))
+    return {"nodes": [_box(node, call_of) | positions[node.id] for node in nodes], "edges": lines}
 
 
 def chain(calls: Sequence[Mapping[str, Any]]) -> Facts:

@@ -44,7 +44,7 @@ class Asked:
     inputs: Arrays | None = None
 
 
-def facts(file: Path, options: CompileOptions, asked: Asked) -> Facts:
+def facts(file: Path, options: CompileOptions, requested: Asked) -> Facts:
     """Return the facts of a library or a model, as JSON has them. The model is run on inputs, or on noise.
 
     `asked.model`: the file from which a library was compiled, for graph, loop nests and memory; `against`: a library to
@@ -52,21 +52,23 @@ def facts(file: Path, options: CompileOptions, asked: Asked) -> Facts:
     """
     compilation: Compilation | None = None
     if is_compiled(file):
-        model = load(file, asked.threads)
-        if asked.model is not None:
-            compilation = stages(asked.model, options_of(model.manifest, options))
-    elif asked.model is not None:
+        model = load(file, requested.threads)
+        if requested.model is not None:
+            compilation = stages(requested.model, options_of(model.manifest, options))
+    elif requested.model is not None:
         raise UsageError(f"--model: needs a compiled model, got {file}")
     else:
         compilation = stages(file, options)
-        model = in_memory(compilation.built, asked.threads)
-    inputs = asked.inputs or example_inputs(model.inputs, model.manifest.rules)
+        model = in_memory(compilation.built, requested.threads)
+    inputs = requested.inputs or example_inputs(model.inputs, model.manifest.rules)
     roofline = roofline_here(model.threads)
-    gathered = _described(model, file) | _measured(model, inputs, asked.seconds, roofline)
+    gathered = _described(model, file) | _measured(model, inputs, requested.seconds, roofline)
     gathered |= _inside(compilation, model) if compilation is not None else {"graph": chain(gathered["calls"])}
-    if asked.against is not None:
-        other = load(asked.against, asked.threads)
-        gathered["against"] = _described(other, asked.against) | _measured(other, inputs, asked.seconds, roofline)
+    if requested.against is not None:
+        other = load(requested.against, requested.threads)
+        gathered["against"] = _described(other, requested.against) | _measured(
+            other, inputs, requested.seconds, roofline
+        )
     return gathered
 
 

@@ -30,11 +30,11 @@ def provenance(library: Path, model: Path, options: CompileOptions) -> Json:
     `options`: those that the library's manifest does not tell. CorruptError if the hash is another.
     """
     manifest = verify(library)
-    asked = options_of(manifest, options)
-    if others := to_give_again(manifest, model, asked):
+    requested = options_of(manifest, options)
+    if others := to_give_again(manifest, model, requested):
         rule = f"{' and '.join(others)} must be those that the library was compiled with"
         raise CorruptError(f"provenance: {library}: {rule}, got others or none", advice=_AGAIN)
-    if not is_same(manifest, model, asked):
+    if not is_same(manifest, model, requested):
         rule = f"compiling {model} again must give the hash {str(manifest.json['hash'])[:16]}..."
         raise CorruptError(f"provenance: {library}: {rule}, got another", advice=_FILES)
     own = material(library)

@@ -73,8 +73,8 @@ def _bom(manifest: Manifest, own: Material, sources: Sequence[Material]) -> Any:
     ]
     weights = cast("dict[str, object]", manifest.json.get("embedded") or manifest.json.get("external") or {})
     if weights:
-        place = "embedded" if "embedded" in manifest.json else "external"
-        facts = {"bom_ref": "weights", "properties": properties([("bytes", weights["bytes"]), ("place", place)])}
+        storage = "embedded" if "embedded" in manifest.json else "external"
+        facts = {"bom_ref": "weights", "properties": properties([("bytes", weights["bytes"]), ("place", storage)])}
         parts.append(component(name="weights", type=kind.DATA, hashes=hashes(str(weights["sha256"])), **facts))
     tools = cast("dict[str, str]", manifest.json["toolchain"])
     bom = import_module("cyclonedx.model.bom").Bom(serial_number=uuid5(NAMESPACE_URL, own.sha256), components=parts)

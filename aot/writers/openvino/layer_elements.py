@@ -157,8 +157,8 @@ class Layers:
     ) -> None:
         """Add a constant, and its data to the `.bin` file."""
         offset, size = self.weights.add(op.element_type, values, lowest_first)
-        place = {"shape": shape_text(values.shape), "offset": str(offset), "size": str(size)}
-        element = network.layer(name, op, texts(op, "opset1") | place, info)
+        stored_at = {"shape": shape_text(values.shape), "offset": str(offset), "size": str(size)}
+        element = network.layer(name, op, texts(op, "opset1") | stored_at, info)
         _add_ports(element, "output", 0, [(TensorType(op.element_type, values.shape), names)], info)
 
 

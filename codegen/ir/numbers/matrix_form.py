@@ -69,14 +69,14 @@ def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixF
 
 def _scaled_form(r: Reduce, lane: Var, steps: Var | None) -> MatrixForm | None:
     """Return the form of the integers of a step of a scaled sum. Axes of fields become one, in the order of `r`."""
-    whole, inner = scaled_sum(r), tuple(a for a in r.axes if a != steps)
-    if whole is None or steps is None or steps not in r.axes or not inner:
+    reduction, inner = scaled_sum(r), tuple(a for a in r.axes if a != steps)
+    if reduction is None or steps is None or steps not in r.axes or not inner:
         return None
     few = packed_field(r)
     if few is None:
-        return matrix_form(Reduce("add", inner, whole.body), lane, inner[0]) if len(inner) == 1 else None
+        return matrix_form(Reduce("add", inner, reduction.body), lane, inner[0]) if len(inner) == 1 else None
     element = Var(f"{steps.name}.e", prod(a.extent for a in inner if isinstance(a.extent, int)))
-    form = matrix_form(Reduce("add", (element,), whole.body), lane, element)
+    form = matrix_form(Reduce("add", (element,), reduction.body), lane, element)
     if form is None:
         return None
     known = unravel(inner, element)

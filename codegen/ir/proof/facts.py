@@ -210,9 +210,9 @@ class Facts(KnownFacts):
         `inside`: the size may be inside of a minimum or a quotient.
         """
         names, parts = None, {*goal.terms, *(variables(*goal.terms) if inside else ())}
-        for place in self._around:
-            for key in [k for atom in place._cases_about.keys() & parts for k in place._cases_about[atom]]:
-                equal, one = place._either[key]
+        for position in self._around:
+            for key in [k for atom in position._cases_about.keys() & parts for k in position._cases_about[atom]]:
+                equal, one = position._either[key]
                 if key in self._told or not one[0].terms.keys() <= parts:
                     continue
                 names = self._names(goal) if names is None else names
@@ -243,11 +243,11 @@ class Facts(KnownFacts):
 
     def _on(self, key: Keys, side: tuple[Affine, ...]) -> Facts:
         """Return the facts on one side of a pair, which is not looked at again."""
-        place = key, side[0].key
-        if place not in self._inner:
-            side_facts = self._inner[place] = type(self)(self.meaning, side, (), (), self, None, place)
+        position = key, side[0].key
+        if position not in self._inner:
+            side_facts = self._inner[position] = type(self)(self.meaning, side, (), (), self, None, position)
             side_facts._told = self._told | {key}
-        return self._inner[place]
+        return self._inner[position]
 
     def _at_ends(self, goal: Affine, v: Var, depth: int) -> list[Affine] | None:
         """Return the goal with `v` at the end of its range where it is least, or at both; None if that is not known."""
@@ -269,10 +269,10 @@ class Facts(KnownFacts):
         elif self._holds(factor.times(-1), depth - 4):
             way = -1
         low, top = self._low(v), self._top(v)
-        places = [end for end, sides in ((low, (1, 0)), (top, (-1, 0))) if way in sides]
-        if any(e is None for e in places):
+        positions = [end for end, sides in ((low, (1, 0)), (top, (-1, 0))) if way in sides]
+        if any(e is None for e in positions):
             return None
-        return [replaced(goal, v, e) for e in places if e is not None]
+        return [replaced(goal, v, e) for e in positions if e is not None]
 
     def _low(self, v: Var) -> Expr | None:
         low = max(v.low, *(f._lows.get(v, -inf) for f in self._around))

@@ -33,9 +33,9 @@ def function_text(head: str, lines: Sequence[str], end: str) -> str:
 def symbol_code(program: Program, used: Iterable[Size], code: SizeCode | None = None) -> SizeCode:
     """Append to `code`, or to new code, loads from %symbols of the symbols that `used` depend on."""
     code = SizeCode({}) if code is None else code
-    places = program.places
+    positions = program.places
     read = {v.name for v in variables(*(size for size in used if isinstance(size, Expr)))}
-    for i, name in sorted((places[name], name) for name in read if name in places):
+    for i, name in sorted((positions[name], name) for name in read if name in positions):
         code.values[name] = f"%y{i}"
         code.lines.append(f"%y{i}.at = getelementptr i64, ptr %symbols, i64 {i}")
         code.lines.append(f"%y{i} = load i64, ptr %y{i}.at, align 8")
@@ -156,11 +156,11 @@ def _bind_symbols(program: Program, dims: Sequence[Size], code: SizeCode) -> Non
 
 def _solved(dim: Expr, symbol: Var, value: Var, code: SizeCode) -> Expr | None:
     """Return `symbol` for a `dim` of size `value`; None if it is not n times the symbol and what `code` has."""
-    whole = normal(dim, {})
-    factor, nested = coefficient(whole, symbol)
+    affine = normal(dim, {})
+    factor, nested = coefficient(affine, symbol)
     if factor is None or factor.terms or nested or not factor.const:
         return None
-    rest = whole.plus(normal(symbol, {}), -factor.const).expr()
+    rest = affine.plus(normal(symbol, {}), -factor.const).expr()
     known = all(v.name in code.values for v in variables(rest))
     return prim("floordiv", value - rest, factor.const) if known else None
 

@@ -24,8 +24,8 @@ def thunks(program: Program, functions: Mapping[str, str], tag: str, flush: Flus
     """
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(program.calls):
-        places = tuple((p.region, p.index, _form(p.offset)) for p in call.args)
-        groups.setdefault((functions[call.kernel], call.sizes, call.flushes, places), []).append(i)
+        positions = tuple((p.region, p.index, _form(p.offset)) for p in call.args)
+        groups.setdefault((functions[call.kernel], call.sizes, call.flushes, positions), []).append(i)
     thunk_of, row_of = dict[int, int](), dict[int, int]()
     texts: list[str] = []
     for number, members in enumerate(groups.values()):
@@ -63,13 +63,13 @@ def _thunk(
         "%symbols.at = getelementptr %request, ptr %request, i64 0, i32 2",
         "%symbols = load ptr, ptr %symbols.at, align 8",
     ]
-    places, table = list(first.args), list[str]()
+    addresses, table = list(first.args), list[str]()
     if varying:
         words = [_word(c.args[k].offset, program) for c in calls for k in varying]
         table = [f"@words_{number} = internal constant [{len(words)} x i64] [{', '.join(f'i64 {w}' for w in words)}]"]
         for k, place in _read_places(number, first.args, varying, code).items():
-            places[k] = place
-    args = [f"ptr {address(f'a{k}', place, code, tag)}" for k, place in enumerate(places)]
+            addresses[k] = place
+    args = [f"ptr {address(f'a{k}', place, code, tag)}" for k, place in enumerate(addresses)]
     args += [f"i64 {code.operand(size)}" for size in first.sizes]
     args += ["i64 %begin", "i64 %end", "ptr %scratch"]
     # a kernel is large and takes long to optimise: inlined, it would be optimised once for each thunk

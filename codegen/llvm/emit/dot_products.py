@@ -69,11 +69,11 @@ class DotEmitter:
         if lanes_of(total.type) != BLOCK_COLUMNS or each.step != BLOCK_BYTES or values.mixed:
             raise InternalError(f"dot: columns of blocks lie side by side, got {w.buffer.name} by {each.step}")
         data = values.registers[x.buffer.name].read(values.f, block.offset.const, BLOCK_COLUMNS)
-        place = moved(each, half * 2 * BLOCK_BYTES)
-        key = ("block", place.offset.key)
+        access = moved(each, half * 2 * BLOCK_BYTES)
+        key = ("block", access.offset.key)
         weights = values.known(w.buffer, key)
         if weights is None:
-            weights = values.f.load(total.type, at.pointer(place), 1)
+            weights = values.f.load(total.type, at.pointer(access), 1)
             values.loaded.setdefault(w.buffer.name, {})[key, at.guard] = weights
         type_ = vector("i8", 2 * BLOCK_BYTES)
         factors = [values.f.op(type_, f"bitcast {v} to {type_}") for v in (data, weights)]
@@ -146,8 +146,8 @@ class DotEmitter:
 
     def _lane(self, x: Load) -> Value:
         """Return one of four words that lie in a vector register, in every lane."""
-        values, place = self.values, self.values.at.access(x.buffer, x.index).offset.const
-        first, lane = place // SHORTEST * SHORTEST, place % SHORTEST
+        values, position = self.values, self.values.at.access(x.buffer, x.index).offset.const
+        first, lane = position // SHORTEST * SHORTEST, position % SHORTEST
         words = values.registers[x.buffer.name].read(values.f, first, SHORTEST)
         key = ("lane", words.name, lane, values.width)
         if key not in values.splats:
@@ -211,20 +211,20 @@ class DotEmitter:
     def _spread(self, x: Load, a: Access) -> Value:
         """Return a word for each lane, where several lanes have one: words that other loads share, chosen by lane."""
         values, at, size = self.values, self.values.at, elements_per_dot(x.buffer.dtype)
-        places = values.places(a.whole)
-        if places is None or values.mixed or any(p % size for p in places):
-            raise InternalError(f"dot: lanes have whole words of data, got {x.buffer.name} by {places}")
+        positions = values.places(a.whole)
+        if positions is None or values.mixed or any(p % size for p in positions):
+            raise InternalError(f"dot: lanes have whole words of data, got {x.buffer.name} by {positions}")
         key = ("spread", a.whole.key, at.lane)
         result = values.known(x.buffer, key)
         if result is not None:
             return result
-        span = 1 << (max(places) // size).bit_length()
+        span = 1 << (max(positions) // size).bit_length()
         block = values.block(x, a, span * size)
         first, lane, at.lane = at.in_lane(a, 0), at.lane, None
         if block is not None and not any(p % size for p in block[1]):
             result = spread(values.f, self._row(block[0], span), [p // size for p in block[1]])
         else:
-            chosen = [p // size for p in places]
+            chosen = [p // size for p in positions]
             result = shuffled(values.f, chosen, lambda start, n: self._row(moved(first, start * size), n))
         at.lane = lane
         values.loaded.setdefault(x.buffer.name, {})[key, at.guard] = result
@@ -283,8 +283,8 @@ class DotEmitter:
         """
         f, at, lanes = self.values.f, self.values.at, self.values.width
         element = vector(MEMORY[a.buffer.dtype], lanes)
-        places = [a, *(at.access(row.buffer, row.index) for row in rows if isinstance(row, Load))]
-        loaded = [f.load(element, at.pointer(p), at.align(p)) for p in places]
+        accesses = [a, *(at.access(row.buffer, row.index) for row in rows if isinstance(row, Load))]
+        loaded = [f.load(element, at.pointer(p), at.align(p)) for p in accesses]
         whole = vector("i32", lanes)
         if lanes > 1:
             filler = loaded[0] if a.buffer.dtype.stored_bytes == 1 else Value(element, "zeroinitializer")
@@ -299,12 +299,12 @@ class DotEmitter:
 
 def _interleaved(f: Function, rows: Sequence[Value]) -> Value:
     """Return the first elements of two or four rows, then their second ones, and so on."""
-    lanes, places = lanes_of(rows[0].type), [rows.index(row) for row in rows]
-    order = [place * lanes + lane for lane in range(lanes) for place in places]
+    lanes, positions = lanes_of(rows[0].type), [rows.index(row) for row in rows]
+    order = [place * lanes + lane for lane in range(lanes) for place in positions]
     if len(rows) == 2:
         return shuffle(f, rows[0], rows[1], order)
     # One vector, into which rows are inserted, since a permutation of two takes longer.
-    rows = [row if places[n] == n else Value(row.type, "poison") for n, row in enumerate(rows)]
+    rows = [row if positions[n] == n else Value(row.type, "poison") for n, row in enumerate(rows)]
     halves = [shuffle(f, rows[n], rows[n + 1], range(2 * lanes)) for n in (0, 2)]
     whole = shuffle(f, halves[0], halves[1], range(4 * lanes))
     return shuffle(f, whole, Value(whole.type, "poison"), order)

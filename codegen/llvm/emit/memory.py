@@ -245,8 +245,8 @@ class Memory(Lanes):
         base = Value("ptr", self.constant_bytes(data))
         byte = Value(vector("i8", lanes), "poison")
         for i in range(lanes):
-            place = self.f.cast("zext", self.f.extract(index, i), "i64")
-            one = self.f.load("i8", self.f.gep("i8", base, place), 1)
+            position = self.f.cast("zext", self.f.extract(index, i), "i64")
+            one = self.f.load("i8", self.f.gep("i8", base, position), 1)
             byte = one if lanes == 1 else self.f.insert(byte, one, i)
         return byte
 
@@ -275,11 +275,11 @@ class Memory(Lanes):
         part = self.block(load, a, size)
         if part is None:
             return None
-        start, places = part
+        start, positions = part
         lane, self.at.lane = self.at.lane, None
         block = self.read(start, size)
         self.at.lane = lane
-        return spread(self.f, block, places)
+        return spread(self.f, block, positions)
 
     def block(self, load: Load, a: Access, size: int) -> tuple[Access, list[int]] | None:
         """Return a block of `size` elements that holds those of all lanes, and their places in it.
@@ -292,13 +292,13 @@ class Memory(Lanes):
         if len(moving) != 1 or load.buffer.strides[moving[0]] != 1 or self.mixed or a.buffer.space is not Space.ARG:
             return None
         (k,), room = moving, load.buffer.shape[moving[0]]
-        places = self.places(index[k])
-        if places is None or lane is None or not isinstance(room, int):
+        positions = self.places(index[k])
+        if positions is None or lane is None or not isinstance(room, int):
             return None
-        before = aligned(places, normal(index[k].expr(), {lane: exactly(0)}), room, size)
+        before = aligned(positions, normal(index[k].expr(), {lane: exactly(0)}), room, size)
         if before is None:
             return None
-        return moved(self.at.in_lane(a, 0), -before), [p + before for p in places]
+        return moved(self.at.in_lane(a, 0), -before), [p + before for p in positions]
 
     def gather(self, a: Access) -> Value:
         """Load a number for each lane, from any address."""
@@ -323,8 +323,8 @@ class Memory(Lanes):
     def elements(self, a: Access) -> Value:
         """Load elements as they are stored, one for each lane."""
         scalar, lane, inside = MEMORY[a.buffer.dtype], self.at.lane, self.inside
-        places = self.places(a.whole)
-        if places is not None and not self.mixed and near(places):
+        positions = self.places(a.whole)
+        if positions is not None and not self.mixed and near(positions):
             first = self.at.in_lane(a, 0)
 
             def row(start: int, lanes: int) -> Value:
@@ -333,13 +333,13 @@ class Memory(Lanes):
                 self.at.lane = lane
                 return raw
 
-            return shuffled(self.f, places, row)
+            return shuffled(self.f, positions, row)
         if inside is None and (moves := self.at.optional_step(a)) is not None:
             return self.row_or_one(a, moves)
-        if self.mixed and self.abilities.masks and places == list(range(self.width)) and scalar in MASKED:
+        if self.mixed and self.abilities.masks and positions == list(range(self.width)) and scalar in MASKED:
             return self.masked(a)
         value = Value(vector(scalar, self.width), "poison")
-        for i, pointer in enumerate(self.each_pointer(a, places)):
+        for i, pointer in enumerate(self.each_pointer(a, positions)):
             one = self.f.load(scalar, pointer, a.buffer.dtype.stored_bytes)
             value = self.f.insert(value, one, i)
         return value
@@ -367,10 +367,10 @@ class Memory(Lanes):
         pointer, self.at.lane, self.inside = self.at.pointer(first), lane, inside
         return pointer
 
-    def each_pointer(self, a: Access, places: list[int] | None) -> Iterator[Value]:
+    def each_pointer(self, a: Access, positions: list[int] | None) -> Iterator[Value]:
         """Yield the address of each lane; the address of zeros if the lane may not be read."""
         lane = self.at.lane
-        if places is not None and self.inside is None:
+        if positions is not None and self.inside is None:
             parts = [self.at.in_lane(a, i) for i in range(self.width)]
             self.at.lane = None
             pointers = [self.at.pointer(part) for part in parts]

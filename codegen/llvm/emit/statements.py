@@ -142,8 +142,8 @@ class StatementEmitter:
             yield
             del self.values.registers[b.name]
         else:
-            with self.stacks.room(b) as place:
-                self.at.pointers[b.name] = place
+            with self.stacks.room(b) as address:
+                self.at.pointers[b.name] = address
                 yield
             self.at.pointers.pop(b.name)
         self.values.loaded.pop(b.name, None)
@@ -204,15 +204,15 @@ class StatementEmitter:
         self.store(leaf.store)
         at.places = None
 
-    def added(self, places: tuple[Steps, Steps, Steps], indices: list[int]) -> bool:
+    def added(self, parts: tuple[Steps, Steps, Steps], indices: list[int]) -> bool:
         """Add a product of two floats to a target as `store` does; False, without any line, for what only that can."""
-        x = places[1].at(indices)
+        x = parts[1].at(indices)
         if x.buffer.space is Space.TABLE:
             if x.step or x.offset.terms:
                 return False
             if is_positive_zero(x.buffer.values[x.offset.const]):
                 return True
-        target, w, values = places[0].at(indices), places[2].at(indices), self.values
+        target, w, values = parts[0].at(indices), parts[2].at(indices), self.values
         if x.step not in (0, 1) or w.step not in (0, 1) or (target.step != 1 and self.at.lane is not None):
             return False
         width = values.width

@@ -49,18 +49,18 @@ class Steps:
     Those in quotients and the like (`folded`) give the sum a form of its own for each value; others add a constant.
     """
 
-    def __init__(self, buffer: Buffer, whole: Affine, ranges: list[Range]) -> None:
-        inner = variables(*(x for x in whole.terms if not isinstance(x, Var)))
+    def __init__(self, buffer: Buffer, affine: Affine, ranges: list[Range]) -> None:
+        inner = variables(*(x for x in affine.terms if not isinstance(x, Var)))
         self._buffer, self._ranges = buffer, ranges
         self._folded = [slot for slot, r in enumerate(ranges) if r.var in inner]
-        linear = {r.var: slot for slot, r in enumerate(ranges) if r.var in whole.terms and r.var not in inner}
+        linear = {r.var: slot for slot, r in enumerate(ranges) if r.var in affine.terms and r.var not in inner}
         self._key = _chosen([*self._folded, *linear.values()])
         self._added = [
-            (slot, [whole.terms[var] * value.const for value in ranges[slot].values]) for var, slot in linear.items()
+            (slot, [affine.terms[var] * value.const for value in ranges[slot].values]) for var, slot in linear.items()
         ]
         # the slot of the vector loop if it is linear, and what a lane adds
-        self._vector = next(((slot, whole.terms[v]) for v, slot in linear.items() if ranges[slot].lanes), None)
-        self._rest = Affine({x: c for x, c in whole.terms.items() if x not in linear}, whole.const)
+        self._vector = next(((slot, affine.terms[v]) for v, slot in linear.items() if ranges[slot].lanes), None)
+        self._rest = Affine({x: c for x, c in affine.terms.items() if x not in linear}, affine.const)
         self._forms: dict[tuple[int | Var | None, ...], Form] = {}
         shaping = self._folded if self._vector is None else [*self._folded, self._vector[0]]
         self._shape, self._formed = _chosen(shaping), dict[object, Form]()  # forms by numbers of values
@@ -93,8 +93,8 @@ class Steps:
             for slot, added in self._added:
                 const += added[indices[slot]]
             offset = form.offset.after(const)
-            whole = offset if not form.step else form.whole.after(const)
-            access = self._known[key] = Access(self._buffer, offset, form.step, whole)
+            affine = offset if not form.step else form.whole.after(const)
+            access = self._known[key] = Access(self._buffer, offset, form.step, affine)
         return access
 
     def _form(self, indices: list[int]) -> Form:
@@ -220,20 +220,20 @@ class UnrolledStores:
 
     def _leaf(self, stmt: Store, ranges: list[Range]) -> list[Part] | None:
         target = (stmt.buffer, stmt.index)
-        places: dict[tuple[int, int], Steps] = {}
+        leaves: dict[tuple[int, int], Steps] = {}
         for buffer, index in (target, *((x.buffer, x.index) for x in loads(stmt.value))):
-            steps = places[id(buffer), id(index)] = Steps(buffer, self._at.access(buffer, index).offset, ranges)
+            steps = leaves[id(buffer), id(index)] = Steps(buffer, self._at.access(buffer, index).offset, ranges)
             if not steps.are_near((buffer, index) is target):
                 return None
         added = None
         match stmt:
             case Store(buffer, _, Prim("mul", (Load() as a, Load() as b), dtype), "add"):
                 if dtype.is_float and dtype is buffer.dtype.compute:
-                    x, w = (places[id(one.buffer), id(one.index)] for one in (a, b))
-                    added = places[id(buffer), id(stmt.index)], x, w
+                    x, w = (leaves[id(one.buffer), id(one.index)] for one in (a, b))
+                    added = leaves[id(buffer), id(stmt.index)], x, w
             case _:
                 pass
-        return [Leaf(stmt, places, added)]
+        return [Leaf(stmt, leaves, added)]
 
 
 def _range(loop: For) -> Range:

@@ -159,13 +159,13 @@ class Values(Memory):
         a, lane = self.at.normal(expr), self.at.lane
         if lane is None:
             return self.at.linear(a)
-        places = None if any(map(reads_memory, a.terms)) else self.places(a)
-        if places is None:
+        positions = None if any(map(reads_memory, a.terms)) else self.places(a)
+        if positions is None:
             return self.numbers(a)
         first = normal(a.expr(), {lane: Affine({})})
-        if not any(places):
+        if not any(positions):
             return self.at.linear(first)
-        ramp = constants([str(first.const + p) for p in places], "i64")
+        ramp = constants([str(first.const + p) for p in positions], "i64")
         rest = self.at.linear(Affine(first.terms))
         return self.f.binary("add", self.wide(rest, self.width), ramp) if first.terms else ramp
 

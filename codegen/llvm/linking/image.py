@@ -112,28 +112,28 @@ class Image(ABC):
         library = {name: file for file, names in self.platform.imports.items() for name in names}
         code = self.platform.code_of(self.machine)
         added: dict[str, int] = {}
-        places: list[tuple[Area, int] | None] = []
+        positions: list[tuple[Area, int] | None] = []
         for name, (_, info, visibility, section, value, _) in self.parts.symbol_rows():
             if section in self.moved:
                 area, start = self.moved[section]
-                place = area, start + value
-                places.append(place)
+                position = area, start + value
+                positions.append(position)
                 if info >> 4 and visibility != HIDDEN:
-                    self.exports[name] = place
+                    self.exports[name] = position
             elif name in own:
-                places.append((own[name], 0))
+                positions.append((own[name], 0))
             elif name in code or name in library:
                 if name not in added:
                     added[name] = self.text.add(code.get(name, self.relocations.jump))
                 if name in library:
                     self.imports.setdefault(library[name], []).append(name)
                     self.jumps[name] = added[name]
-                places.append((self.text, added[name]))
+                positions.append((self.text, added[name]))
             elif name and info >> 4:
                 raise InternalError(f"link: code calls functions that {self.platform.name} has, got {name}")
             else:
-                places.append(None)
-        return places
+                positions.append(None)
+        return positions
 
     @abstractmethod
     def write(self, stream: BinaryIO) -> None:
@@ -161,10 +161,10 @@ class Image(ABC):
     def relocate(self, base: int) -> None:
         """Complete code and data, whose areas have their addresses, for an image at `base`."""
         for area, at, number, kind, addend in self._rows():
-            place = self.places[number]
-            if place is None:
+            position = self.places[number]
+            if position is None:
                 raise InternalError(f"link: a relocation refers to a symbol that has a place, got number {number}")
-            target = place[0].at + place[1] + addend
+            target = position[0].at + position[1] + addend
             if kind == self.relocations.absolute:
                 struct.pack_into("<Q", area.data, at, base + target)
             else:

@@ -81,20 +81,20 @@ class MachImage(Image):
 
     def _table_places(self) -> list[tuple[int, int]]:
         """Return where each table begins in the file, and its bytes."""
-        places: list[tuple[int, int]] = []
+        positions: list[tuple[int, int]] = []
         at = self.linkedit
         for table in self.tables:
-            places.append((at, len(table)))
+            positions.append((at, len(table)))
             at = aligned(at + len(table), 8)
-        return places
+        return positions
 
     def _data_offset(self, address: int) -> bytes:
         return _uleb(address - self.starts[1])
 
     def _rebases(self) -> bytes:
         """Return instructions that add the image's address to each whole address."""
-        places = sorted(area.at + at for area, at in self.absolute())
-        return b"\x11" + b"".join(b"\x21" + self._data_offset(at) + b"\x51" for at in places) + b"\0"
+        positions = sorted(area.at + at for area, at in self.absolute())
+        return b"\x11" + b"".join(b"\x21" + self._data_offset(at) + b"\x51" for at in positions) + b"\0"
 
     def _binds(self) -> bytes:
         """Return instructions that write the address of each imported function to its slot."""

@@ -47,9 +47,9 @@ class Object:
         """Return the name and the fields of SYMBOL, for each symbol."""
         return list(zip(self.names(), (SYMBOL.unpack_from(self.data, at) for at in self._places()), strict=True))
 
-    def _texts(self, table: int, places: list[int]) -> list[str]:
+    def _texts(self, table: int, positions: list[int]) -> list[str]:
         text = self.contents(self.rows[table])
-        return [text[p : text.index(b"\0", p)].decode() for p in places]
+        return [text[p : text.index(b"\0", p)].decode() for p in positions]
 
     def _places(self) -> range:
         row = self.rows[self.table]

@@ -70,12 +70,12 @@ class WasmModule:
 
     def _place_segments(self) -> list[list[int]]:
         """Place data in memory; set `at`, of `own`, and `end`."""
-        at, places = _STACK, list[list[int]]()
+        at, positions = _STACK, list[list[int]]()
         for each in self.objects:
-            places.append([])
+            positions.append([])
             for (begin, end), align in zip(each.segments, each.aligns, strict=True):
                 at = aligned(at, align)
-                places[-1].append(at)
+                positions[-1].append(at)
                 at += end - begin
         self.at: list[int] = []
         for data in self.own:
@@ -87,7 +87,7 @@ class WasmModule:
             raise UnsupportedError(f"write: a module has at most {_MOST_BYTES} bytes, got {held}")
         if self.end > _MOST_MEMORY:
             raise UnsupportedError(f"write: a module has at most {_MOST_MEMORY} bytes of data, got {self.end}")
-        return places
+        return positions
 
     @property
     def filled(self) -> list[tuple[int, Data]]:
@@ -140,8 +140,8 @@ class WasmModule:
         if row.kind == _CALL:
             return number(self._function(i, symbol), _PADDED)
         if row.kind in (_TABLE_CODE, _TABLE_DATA):
-            place = self.table.setdefault(self._function(i, symbol), len(self.table) + 1)
-            return signed_number(place, _PADDED) if row.kind == _TABLE_CODE else place.to_bytes(4, "little")
+            position = self.table.setdefault(self._function(i, symbol), len(self.table) + 1)
+            return signed_number(position, _PADDED) if row.kind == _TABLE_CODE else position.to_bytes(4, "little")
         if row.kind in (_GLOBAL, _TABLE):  # there is one of each
             return number(0, _PADDED)
         if row.kind not in (_LEB, _SLEB, _I32_DATA):
@@ -184,8 +184,8 @@ class WasmModule:
             (CODE, vector(bodies)),
         ):
             out.write(bytes((kind,)) + _sized(body))
-        places = (_STACK, *(at for at, _ in self.filled))
-        starts = [b"\1" if self.imports else b"\0" + _constant(at) for at in places]
+        positions = (_STACK, *(at for at, _ in self.filled))
+        starts = [b"\1" if self.imports else b"\0" + _constant(at) for at in positions]
         heads = [start + number(data.size) for start, (_, data) in zip(starts[1:], self.filled, strict=True)]
         first = number(len(starts)) + starts[0] + _sized(self._program())
         whole = len(first) + sum(len(head) + data.size for head, (_, data) in zip(heads, self.filled, strict=True))
@@ -211,8 +211,8 @@ class WasmModule:
 
     def _program(self) -> bytes:
         body = bytearray()
-        for each, places in zip(self.objects, self.places, strict=True):
-            for (begin, end), at in zip(each.segments, places, strict=True):
+        for each, positions in zip(self.objects, self.places, strict=True):
+            for (begin, end), at in zip(each.segments, positions, strict=True):
                 body += bytes(at - _STACK - len(body)) + each.data[begin:end]
         return bytes(body)
 

@@ -79,9 +79,9 @@ def exp(x: Expr) -> Expr:
     lost, x = prim("lt", x, low), clamp(x, low, high)
     t, r = _reduced(x, 2)
     p = poly(r, EXP32 if single else EXP64)
-    place = 23 if single else 52
+    shift = 23 if single else 52
     half = prim("shr", t, 1)
-    first, second = (float_of(prim("shl", e, place)) for e in (half, prim("sub", t, half)))
+    first, second = (float_of(prim("shl", e, shift)) for e in (half, prim("sub", t, half)))
     return prim("exact_mul", prim("exact_mul", p, first), select(lost, 0.0, second))
 
 
@@ -108,11 +108,11 @@ def log(x: Expr) -> Expr:
     """ln x = e ln 2 + ln m, x = 2^e m, 2/3 <= m < 4/3."""
     single = x.dtype is F32
     least, up = (ldexp(1.0, -126), 23) if single else (ldexp(1.0, -1022), 52)
-    place, base, ints = (23, 0x3F2AAAAB, I32) if single else (52, 0x3FE5555555555555, I64)
+    shift, base, ints = (23, 0x3F2AAAAB, I32) if single else (52, 0x3FE5555555555555, I64)
     small = prim("lt", x, least)
     normal = bits_of(select(small, prim("exact_mul", x, ldexp(1.0, up)), x))
-    steps = prim("shr", prim("sub", normal, base), place)
-    m = float_of(prim("sub", normal, prim("shl", steps, place)))
+    steps = prim("shr", prim("sub", normal, base), shift)
+    m = float_of(prim("sub", normal, prim("shl", steps, shift)))
     e = cast(prim("sub", steps, select(small, Const(up, ints), Const(0, ints))), x.dtype)
     r = prim("exact_sub", m, 1.0)
     high, low = (0.693359375, -2.12194440e-4) if single else (0.6931471803691238, 1.9082149292705877e-10)

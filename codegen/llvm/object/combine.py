@@ -162,10 +162,10 @@ class _Joined:
 
     def write(self, header: list[object]) -> bytes:
         self.symbols.sort(key=lambda s: not s.local)
-        places = {id(s): i for i, s in enumerate(self.symbols, 1)}
+        positions = {id(s): i for i, s in enumerate(self.symbols, 1)}
         table = len(self.sections) + 1
         for section, base, body, known in self.relocations:
-            text = _relocated(body, base, [(places.get(id(s), 0), behind) for s, behind in known])
+            text = _relocated(body, base, [(positions.get(id(s), 0), behind) for s, behind in known])
             section.add(text, len(text), 8)
             section.row[6] = table
         strings = _Strings()
@@ -227,15 +227,15 @@ def combine(objects: Iterable[tuple[bytes, Mapping[str, str]]]) -> bytes:
     return joined.write(taken[0][0].header)
 
 
-def _relocated(body: bytes, base: int, places: list[tuple[int, int]]) -> bytes:
+def _relocated(body: bytes, base: int, positions: list[tuple[int, int]]) -> bytes:
     """Rewrite relocations for a section that begins at `base` of another one.
 
-    `places`: for each symbol its new number, and the bytes behind that one where the old symbol was.
+    `positions`: for each symbol its new number, and the bytes behind that one where the old symbol was.
     """
     patched = bytearray(body)
     for at in range(0, len(patched), RELOCATION.size):
         offset, info, addend = RELOCATION.unpack_from(patched, at)
         symbol: int = info >> 32
-        number, behind = places[symbol]
+        number, behind = positions[symbol]
         RELOCATION.pack_into(patched, at, offset + base, number << 32 | info & 0xFFFFFFFF, addend + behind)
     return bytes(patched)

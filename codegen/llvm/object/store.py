@@ -59,8 +59,8 @@ class Store:
     def get(self, key: str) -> bytes | None:
         """Return the content of an entry; None if there is none. A damaged one is removed."""
         try:
-            with _opened(self.folder) as root, _opened(key[:2], root) as place:
-                return _content(key, place)
+            with _opened(self.folder) as root, _opened(key[:2], root) as position:
+                return _content(key, position)
         except (OSError, _ForeignError):
             return None
 
@@ -73,10 +73,10 @@ class Store:
             with _opened(self.folder) as root:
                 with suppress(FileExistsError):
                     os.mkdir(key[:2], 0o700, dir_fd=root)
-                with _opened(key[:2], root) as place:
-                    _write(key, content, place)
+                with _opened(key[:2], root) as position:
+                    _write(key, content, position)
                     if int(key[2:4], 16) % _SWEPT == 0:
-                        _sweep(place, self._share)
+                        _sweep(position, self._share)
         except (OSError, _ForeignError):
             self._writes = False
 
@@ -88,8 +88,8 @@ class Store:
     def damaged(self) -> list[str]:
         """Return the keys of the entries that are not whole or not the user's, which are removed."""
         results: list[str] = []
-        for place in self._places():
-            results += [entry.key for entry in _entries(place) if _content(entry.key, place) is None]
+        for position in self._places():
+            results += [entry.key for entry in _entries(position) if _content(entry.key, position) is None]
         return results
 
     def shrink(self, most_bytes: int | None = None, most_days: float | None = None) -> list[Stored]:
@@ -101,20 +101,20 @@ class Store:
             old = most_days is not None and time.time() - entry.used > most_days * 86400
             if old or (left is not None and left < 0):
                 gone.append(entry)
-        for place in self._places():
-            names = set(os.listdir(place))
+        for position in self._places():
+            names = set(os.listdir(position))
             for entry in gone:
                 if entry.key in names:
-                    _remove(entry.key, place)
-            _sweep(place, self._share)
+                    _remove(entry.key, position)
+            _sweep(position, self._share)
         return gone
 
     def _places(self) -> Iterator[int]:
         """Yield the opened folders of entries."""
         with suppress(OSError, _ForeignError), _opened(self.folder) as root:
             for name in sorted(os.listdir(root)):
-                with suppress(OSError, _ForeignError), _opened(name, root) as place:
-                    yield place
+                with suppress(OSError, _ForeignError), _opened(name, root) as position:
+                    yield position
 
 
 class _ForeignError(Exception):
@@ -142,14 +142,14 @@ def _check(descriptor: int) -> os.stat_result:
     raise _ForeignError
 
 
-def _content(key: str, place: int) -> bytes | None:
+def _content(key: str, position: int) -> bytes | None:
     """Return the content of an entry; None if there is none, or if it is damaged and therefore removed."""
     try:
-        descriptor = os.open(key, _READ, dir_fd=place)
+        descriptor = os.open(key, _READ, dir_fd=position)
     except FileNotFoundError:
         return None
     except OSError:  # a link
-        _remove(key, place)
+        _remove(key, position)
         return None
     with os.fdopen(descriptor, "rb") as stream:
         try:
@@ -159,7 +159,7 @@ def _content(key: str, place: int) -> bytes | None:
             data, facts = b"", None
         content = data[_HASH_BYTES:]
         if facts is None or data[:_HASH_BYTES] != _hash(key, content):
-            _remove(key, place)
+            _remove(key, position)
             return None
         if time.time() - facts.st_mtime > _USED:
             with suppress(OSError):
@@ -171,24 +171,24 @@ def _hash(key: str, content: bytes) -> bytes:
     return hashlib.sha256(key.encode() + b"\n" + content).digest()
 
 
-def _write(key: str, content: bytes, place: int) -> None:
+def _write(key: str, content: bytes, position: int) -> None:
     temporary = f".{os.urandom(8).hex()}"
     try:
-        with os.fdopen(os.open(temporary, _WRITE, 0o600, dir_fd=place), "wb") as stream:
+        with os.fdopen(os.open(temporary, _WRITE, 0o600, dir_fd=position), "wb") as stream:
             stream.write(_hash(key, content) + content)
-        os.replace(temporary, key, src_dir_fd=place, dst_dir_fd=place)
+        os.replace(temporary, key, src_dir_fd=position, dst_dir_fd=position)
     except OSError:
-        _remove(temporary, place)
+        _remove(temporary, position)
         raise
 
 
-def _remove(name: str, place: int) -> None:
+def _remove(name: str, position: int) -> None:
     with suppress(OSError):  # another process has removed it
-        os.unlink(name, dir_fd=place)
+        os.unlink(name, dir_fd=position)
 
 
-def _entries(place: int) -> Iterator[Stored]:
-    with os.scandir(place) as scandir_iterator:
+def _entries(position: int) -> Iterator[Stored]:
+    with os.scandir(position) as scandir_iterator:
         for file in scandir_iterator:
             if not file.name.startswith("."):
                 with suppress(FileNotFoundError):
@@ -196,17 +196,17 @@ def _entries(place: int) -> Iterator[Stored]:
                     yield Stored(file.name, facts.st_size, facts.st_mtime)
 
 
-def _sweep(place: int, share: int) -> None:
+def _sweep(position: int, share: int) -> None:
     """Remove the entries of a folder that were not used for longest, beyond its share, and files of dead processes."""
-    for entry in sorted(_entries(place), key=lambda entry: -entry.used):
+    for entry in sorted(_entries(position), key=lambda entry: -entry.used):
         share -= entry.bytes
         if share < 0:
-            _remove(entry.key, place)
-    for name in os.listdir(place):
+            _remove(entry.key, position)
+    for name in os.listdir(position):
         if name.startswith("."):
             with suppress(OSError):
-                if time.time() - os.stat(name, dir_fd=place, follow_symlinks=False).st_mtime > _ABANDONED:
-                    _remove(name, place)
+                if time.time() - os.stat(name, dir_fd=position, follow_symlinks=False).st_mtime > _ABANDONED:
+                    _remove(name, position)
 
 
 @lru_cache(maxsize=1)

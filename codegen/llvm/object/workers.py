@@ -92,8 +92,8 @@ class Workers:
             except Empty:
                 break
             if task is not None:
-                place, text, level, result = task
-                result.set_result(self._compiled(place, None, text, level))
+                position, text, level, result = task
+                result.set_result(self._compiled(position, None, text, level))
                 progress(len(self._done), len(self._results))
         objects: list[bytes] = []
         for result in self._results:
@@ -103,10 +103,10 @@ class Workers:
             progress(len(self._done), len(self._results))
         return objects
 
-    def _compiled(self, place: int, process: subprocess.Popen[bytes] | None, text: str, level: int | None) -> bytes:
+    def _compiled(self, position: int, process: subprocess.Popen[bytes] | None, text: str, level: int | None) -> bytes:
         begin = time.perf_counter()
         code = _object_bytes(process, text, self._target, level)
-        self.seconds[place] = time.perf_counter() - begin
+        self.seconds[position] = time.perf_counter() - begin
         return code
 
     def _drain(self) -> None:
@@ -122,9 +122,9 @@ class Workers:
         if process is not None:
             self.running.append(process)
         while (task := self._tasks.get()) is not None:
-            place, text, level, result = task
+            position, text, level, result = task
             try:
-                result.set_result(self._compiled(place, process, text, level))
+                result.set_result(self._compiled(position, process, text, level))
             except Exception as error:
                 result.set_exception(error)
         if process is not None:

@@ -58,12 +58,14 @@ def chain_loops(
 
 def _part(reduction: Reduce, axis: Var, part: int) -> Expr:
     """Return the term of a word: 0 is the first, 1 the second one. Terms that are asked for are loaded alone."""
-    asked = any(isinstance(e, Prim) and e.fn == "within" and axis in variables(e.args[0]) for e in walk(reduction.body))
+    requested = any(
+        isinstance(e, Prim) and e.fn == "within" and axis in variables(e.args[0]) for e in walk(reduction.body)
+    )
 
     def change(e: Expr) -> Expr | None:
         if e == axis:
             return axis + part
-        if isinstance(e, Load) and e.buffer.dtype is DType.BF16 and not asked and is_contiguous(e, axis, 2):
+        if isinstance(e, Load) and e.buffer.dtype is DType.BF16 and not requested and is_contiguous(e, axis, 2):
             return Prim("odd" if part else "even", (e,), DType.F32)
         return None
 

@@ -169,8 +169,8 @@ def _outer_blocks(
     body: Callable[[Spans], Stmts],
 ) -> Stmts:
     """Build loops over the outer axes of a long sum; `steps`: terms of each iteration, one behind the other."""
-    place, size = block_of(outer, steps)
-    axis, rest = outer[place], outer[place:]
+    position, size = block_of(outer, steps)
+    axis, rest = outer[position], outer[position:]
 
     def blocks(before: Spans) -> Stmts:
         return in_blocks(
@@ -179,12 +179,12 @@ def _outer_blocks(
             size,
             far.flush,
             lambda start, n: tiles(rest, schedule, {axis: Span(start, n)}, lambda inner: body(before | inner)),
-            again=place > 0,
+            again=position > 0,
         )
 
-    loops = ((size_of(axis.extent), 0 if place else size), (steps, FEW))
+    loops = ((size_of(axis.extent), 0 if position else size), (steps, FEW))
     begin, end = (if_any_blocks(loops, stmts) for stmts in (far.begin, far.end))
-    return (*begin, *tiles(outer[:place], schedule, {}, blocks), *end)
+    return (*begin, *tiles(outer[:position], schedule, {}, blocks), *end)
 
 
 @dataclass(frozen=True, slots=True)

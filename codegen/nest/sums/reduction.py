@@ -115,7 +115,7 @@ def in_tiles(
             here = None if scaled_step is None or axis != scaled_step.axis else scaled_step
             return stmts if here is None else here.around(stmts, inner | span, acc, cell)
 
-        if far is not None and axis is sums[place]:
+        if far is not None and axis is sums[position]:
             flush = points.each(far.flush)
             return in_blocks(
                 axis.name,
@@ -123,7 +123,7 @@ def in_tiles(
                 block,
                 flush,
                 lambda start, n: tiles((axis,), schedule, mine | {axis: Span(start, n)}, step),
-                again=place > 0,
+                again=position > 0,
             )
         if axis.name != schedule.dots or panels is None:
             return tiles((axis,), schedule, mine, step)
@@ -132,7 +132,7 @@ def in_tiles(
         return tiles((axis,), parts, mine, lambda s: (*ahead(inner | s), *tiles((axis,), schedule, mine | s, step)))
 
     far = None if scaled_step is not None or mine else _long_chain(definition, schedule, points, acc, sums)
-    place, block = block_of(sums, 1)
+    position, block = block_of(sums, 1)
     panels = _prefetched(reduction, schedule)
     first, last = _between_blocks(definition, reduction, points, block_spans, acc)
     begin = points.each((Store(acc, cell, first),))

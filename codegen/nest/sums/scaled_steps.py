@@ -151,15 +151,15 @@ class ScaledStep:
         return with_register_values(self.kept, spans, (Alloc(self.total, (*zero, *stmts, *add)),))
 
 
-def in_step(e: Expr, whole: Reduce, sums: tuple[Var, ...]) -> Expr:
-    """Sum `e` over `sums`, along which only the terms of `whole` move, a sum of integers.
+def in_step(e: Expr, reduction: Reduce, sums: tuple[Var, ...]) -> Expr:
+    """Sum `e` over `sums`, along which only the terms of `reduction` move, a sum of integers.
 
-    In the result, the body of `whole` stands for its sum.
+    In the result, the body of `reduction` stands for its sum.
     """
-    if whole.body == e or not isinstance(e, Prim):
+    if reduction.body == e or not isinstance(e, Prim):
         return e
     count = prod(a.extent for a in sums if isinstance(a.extent, int)) if e.fn == "add" else 1
-    parts = (in_step(x, whole, sums) if whole.body in walk(x) else _times(x, count) for x in e.args)
+    parts = (in_step(x, reduction, sums) if reduction.body in walk(x) else _times(x, count) for x in e.args)
     return Prim(e.fn, tuple(parts), e.dtype)
 
 

@@ -80,17 +80,17 @@ def scaled_tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Po
     words = None if form.field is None else _words(form, tiles, unused_name("words", d))
     unpacked = () if words is None else _unpacked(form, words, points, reduction, here)
     form = form if words is None else replace(form, w=Load(words, column_place(form, points)), field=None)
-    shape, place = (sum(tiles.heights), tiles.columns * ROWS), cell(points, tiles)
+    shape, position = (sum(tiles.heights), tiles.columns * ROWS), cell(points, tiles)
     total = dense(unused_name("c", d), *shape, space=Space.STACK, dtype=reduction.dtype)
     part = dense(unused_name("part", d), *shape, space=Space.STACK, dtype=DType.I32)
     scaled_step = ScaledStep(reduction, steps, schedule, points, unused_name("", d))
     hoisted, scaled = register_operands(
         scaled_step.scaled(scaled_step.terms), tiles.row, schedule, points, unused_name("", d)
     )
-    add = Store(total, place, rewrite(scaled, {scaled_step.terms: Load(part, place)}), "add")
+    add = Store(total, position, rewrite(scaled, {scaled_step.terms: Load(part, position)}), "add")
     added = with_register_values(hoisted, here, each_row(add, points, tiles, here))
     each = *unpacked, *zeroed(tiles), *_blocks(form, tiles, points, here), *stored(tiles, part), *added
-    begin = each_row(Store(total, place, as_expr(0, total.dtype)), points, tiles)
+    begin = each_row(Store(total, position, as_expr(0, total.dtype)), points, tiles)
     stmts: Stmts = (*begin, For(step, each), *epilogue(d, reduction, points, tiles, total))
     for buffer in (words, part, total):
         stmts = stmts if buffer is None else (Alloc(buffer, stmts),)

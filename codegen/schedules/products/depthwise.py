@@ -111,8 +111,8 @@ def _packs(
 def _skipped(d: Definition, shape: MatmulShape, tile: list[Tile]) -> tuple[str, ...]:
     """Return the axes of the window along which one test for padding serves all points of a tile."""
     across = {shape.lane, *shape.rows[-1:]}
-    asked = [b for b in padding_terms(d) if b.test is not None and variables(b.index).isdisjoint(across)]
-    return tuple(dict.fromkeys(b.axis.name for b in asked if all(t.axis != b.axis.name for t in tile)))
+    requested = [b for b in padding_terms(d) if b.test is not None and variables(b.index).isdisjoint(across)]
+    return tuple(dict.fromkeys(b.axis.name for b in requested if all(t.axis != b.axis.name for t in tile)))
 
 
 def _channels(d: Definition, shape: MatmulShape, width: int, target: Target, constants: frozenset[str]) -> int:

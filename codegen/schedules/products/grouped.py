@@ -113,9 +113,9 @@ def _slides(shape: MatmulShape, body: tuple[Access, ...]) -> Var | None:
 def _plan(w: Access, shape: MatmulShape, group: Var, sums: list[Var], lanes: int) -> Pack:
     """Return the packing of weights: blocks of channels of several groups, and inside of them the axes `sums`."""
     assert w.load is not None
-    place = {a: n for n, a in enumerate((shape.lane, *sums))}
+    ranks = {a: n for n, a in enumerate((shape.lane, *sums))}
     dims = [
-        (place[i] if isinstance(i, Var) and i in place else -1, k) for k, i in enumerate(w.load.index) if i != group
+        (ranks[i] if isinstance(i, Var) and i in ranks else -1, k) for k, i in enumerate(w.load.index) if i != group
     ]
     order, at = tuple(k for _, k in sorted(dims)), w.load.index.index
     return Pack(w.buffer.name, order, at(shape.lane), lanes, fused=at(group))

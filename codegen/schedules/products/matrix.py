@@ -202,8 +202,8 @@ def _skipped(d: Definition, form: MatrixForm, parts: tuple[str | None, ...]) -> 
     moving = {a for a in d.axes if a.name in parts}
     terms = [b for b in padding_terms(d) if b.axis != form.axis and moving.isdisjoint(variables(b.index))]
     passed = [b for b in terms if _is_passed(b)]
-    asked = {e for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"}
-    return tuple(b.axis.name for b in passed) if asked <= {b.test for b in passed} else None
+    requested = {e for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"}
+    return tuple(b.axis.name for b in passed) if requested <= {b.test for b in passed} else None
 
 
 def _is_passed(b: PaddingTerms) -> bool:

@@ -255,10 +255,10 @@ def _run_axis(d: Definition, shape: MatmulShape, terms: int, target: Target) -> 
     if not terms or d.reduction is None or scaled_sum(d.reduction) is None or not target.abilities.multiplies_lanes:
         return None
     few = field_axes(d, shape)
-    place = shape.sums.index(few[0]) - 1 if few else len(shape.sums) - 1
-    if place < 0 or shape.sums[place] is step_axis(d, shape):
+    position = shape.sums.index(few[0]) - 1 if few else len(shape.sums) - 1
+    if position < 0 or shape.sums[position] is step_axis(d, shape):
         return None
-    axis = shape.sums[place]
+    axis = shape.sums[position]
     steps = _run_steps(d, shape, axis)
     return axis if steps and extent(axis) % steps == 0 else None
 

@@ -57,8 +57,8 @@ class MachFile(BinaryFile):
             if command == LOAD_SEGMENT and length >= SEGMENT.size:
                 sections += self._segment(commands[at : at + length], HEADER.size + at, changing)
             if command == SIGNATURE and length >= 16:
-                place = struct.unpack_from("<I", commands, at + 8)[0]
-                changing += [(HEADER.size + at + 8, HEADER.size + at + 16), (place, self._size)]
+                position = struct.unpack_from("<I", commands, at + 8)[0]
+                changing += [(HEADER.size + at + 8, HEADER.size + at + 16), (position, self._size)]
             at += length
         self.sections, self._changing = tuple(sections), tuple(changing)
 

@@ -52,8 +52,8 @@ def _told(cpuinfo: Path, *keys: str) -> str:
 
 def refused_tiles(machine: str) -> str:
     """Ask the system for tile registers (AMX) for this process; return why it refuses, or an empty text."""
-    asked = _ASK_FOR_TILES.get(machine)
-    code = -1 if asked is None else ctypes.CDLL(None, use_errno=True).syscall(*asked)
+    requested = _ASK_FOR_TILES.get(machine)
+    code = -1 if requested is None else ctypes.CDLL(None, use_errno=True).syscall(*requested)
     return "" if code == 0 else errno.errorcode.get(ctypes.get_errno(), "no such registers")
 
 

@@ -99,8 +99,8 @@ def reverse(node: CaffeNode, x: OutPort, *, axis: int) -> OutPort:
 
 
 @caffe("BatchReindex")
-def batch_reindex(node: CaffeNode, x: OutPort, places: OutPort) -> OutPort:
-    return node.build.Gather(x, node.cast(places, DType.I64), node.scalar(0))
+def batch_reindex(node: CaffeNode, x: OutPort, positions: OutPort) -> OutPort:
+    return node.build.Gather(x, node.cast(positions, DType.I64), node.scalar(0))
 
 
 @caffe("ShuffleChannel", param="shuffle_channel_param")

@@ -89,5 +89,5 @@ def arg_max(node: CaffeNode, x: OutPort, *, out_max_val: bool, top_k: int, axis:
     if out_max_val and axis is not None:
         return port
     last = build.Subtract(node.size(data, along), 1)
-    places = node.cast(build.Subtract(last, node.cast(port.node.out_port(1), DType.I64)), DType.F32)
-    return build.Concat(places, port, axis=1) if out_max_val else places
+    positions = node.cast(build.Subtract(last, node.cast(port.node.out_port(1), DType.I64)), DType.F32)
+    return build.Concat(positions, port, axis=1) if out_max_val else positions

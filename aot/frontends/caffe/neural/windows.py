@@ -66,11 +66,11 @@ def _pooled(node: CaffeNode, x: OutPort, kind: str, attrs: dict[str, Any]) -> Ou
             node.refuse(beyond, f"windows begin in the data, got {k} at distances of {s} in {n}")
     if kind == "AveragePool":
         return node.onnx(kind, x, **attrs, ceil_mode=up, count_include_pad=1)
-    values, *places = node.onnx(kind, x, **attrs, ceil_mode=up)
-    if not places:
+    values, *positions = node.onnx(kind, x, **attrs, ceil_mode=up)
+    if not positions:
         return values
     plane = node.build.ReduceProd(node.dims(x, range(2, x.type.rank)), node.list([0]))
-    return values, node.cast(node.build.FloorMod(places[0], plane), DType.F32)
+    return values, node.cast(node.build.FloorMod(positions[0], plane), DType.F32)
 
 
 @caffe("SPP", param="spp_param")

@@ -78,11 +78,11 @@ class Durations(VitsLayers):
         (left, wide), (low, high) = self._bins(widths), self._bins(heights)
         # the bin of y is the last one that begins at it or below
         begun = b.Convert(b.GreaterEqual(y, low), destination_type=DType.I64)
-        place = b.Subtract(b.ReduceSum(begun, self._integers(2), keep_dims=True), self._integer(1))
-        place = b.Maximum(b.Minimum(place, self._integer(bins - 1)), self._integer(0))
+        position = b.Subtract(b.ReduceSum(begun, self._integers(2), keep_dims=True), self._integer(1))
+        position = b.Maximum(b.Minimum(position, self._integer(bins - 1)), self._integer(0))
 
         def at(x: OutPort, further: int = 0) -> OutPort:
-            return b.GatherElements(x, b.Add(place, self._integer(further)) if further else place, axis=2)
+            return b.GatherElements(x, b.Add(position, self._integer(further)) if further else position, axis=2)
 
         left, wide, low, high, begin, end = at(left), at(wide), at(low), at(high), at(slopes), at(slopes, 1)
         rise, above = b.Divide(high, wide), b.Subtract(y, low)

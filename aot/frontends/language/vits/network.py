@@ -92,10 +92,10 @@ class Vits(VitsLayers):
         rows, columns = (b.Unsqueeze(self._range(length), self._integers(n)) for n in (1, 0))
         distances = b.Subtract(columns, rows)
         bounded = b.Maximum(b.Minimum(distances, self._integer(window + 1)), self._integer(-window - 1))
-        places = b.Broadcast(b.Add(bounded, self._integer(window + 1)), b.Concat(heads, length, length, axis=0))
+        positions = b.Broadcast(b.Add(bounded, self._integer(window + 1)), b.Concat(heads, length, length, axis=0))
         tokens = b.Add(rows, b.const(np.arange(2 * window + 1)[None], DType.I64))
         shape = b.Concat(heads, length, self._integers(2 * window + 1), axis=0)
-        return places, b.Broadcast(tokens, shape)
+        return positions, b.Broadcast(tokens, shape)
 
     def _attended(self, x: OutPort, at: str, near: tuple[OutPort, OutPort]) -> OutPort:
         """Attention whose scores and values have parts for the distances of near tokens."""

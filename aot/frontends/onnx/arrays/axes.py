@@ -27,8 +27,8 @@ def _chosen(node: NodeContext, axes: OutPort, rank: int) -> OutPort:
     """Return a mask [rank] of booleans: true for each of the axes."""
     build = node.build
     axes = node.axes_within(axes, rank)
-    places = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), node.list([-1, 1])), rank)
-    return build.ReduceLogicalOr(build.Equal(places, node.list(range(rank))), node.list([0]))
+    positions = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), node.list([-1, 1])), rank)
+    return build.ReduceLogicalOr(build.Equal(positions, node.list(range(rank))), node.list([0]))
 
 
 def spread(node: NodeContext, values: OutPort, axes: OutPort, rest: OutPort, rank: int) -> OutPort:
@@ -36,11 +36,13 @@ def spread(node: NodeContext, values: OutPort, axes: OutPort, rest: OutPort, ran
     build = node.build
     if axes.value is not None:  # sizes stay symbolic expressions
         known = [node.axis(a, rank) for a in node.ints(axes, "axes")]
-        places = [known.index(a) if a in known else len(known) + a for a in range(rank)]
-        return build.Gather(build.Concat(node.cast(values, DType.I64), rest, axis=0), node.list(places), node.scalar(0))
+        positions = [known.index(a) if a in known else len(known) + a for a in range(rank)]
+        return build.Gather(
+            build.Concat(node.cast(values, DType.I64), rest, axis=0), node.list(positions), node.scalar(0)
+        )
     column, axes = node.list([-1, 1]), node.axes_within(axes, rank)
-    places = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), column), rank)
-    here = build.Equal(places, node.list(range(rank)))
+    positions = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), column), rank)
+    here = build.Equal(positions, node.list(range(rank)))
     numbers = build.Select(here, build.Reshape(node.cast(values, DType.I64), column), node.scalar(0))
     chosen = build.ReduceLogicalOr(here, node.list([0]))
     return build.Select(chosen, build.ReduceSum(numbers, node.list([0])), rest)
@@ -92,6 +94,6 @@ def unsqueezed_at(node: NodeContext, x: OutPort, axes: OutPort) -> OutPort:
     if rank == 0:
         return build.Reshape(x, build.Select(chosen, node.list([1]), node.list([0])))
     before = build.CumSum(build.Select(chosen, node.list([0]), node.list([1])), node.scalar(0))
-    places = build.Clamp(build.Subtract(before, 1), min=0, max=rank - 1)
-    sizes = build.Gather(node.dims(x, range(rank)), places, node.scalar(0))
+    positions = build.Clamp(build.Subtract(before, 1), min=0, max=rank - 1)
+    sizes = build.Gather(node.dims(x, range(rank)), positions, node.scalar(0))
     return build.Reshape(x, bounded(node, x, build.Select(chosen, node.list([1]), sizes)))

@@ -42,8 +42,8 @@ def one_hot(node: OnnxNode, indices: OutPort, depth: OutPort, values: OutPort, *
     build = node.build
     off, on = (build.Gather(values, node.scalar(i), node.scalar(0)) for i in (0, 1))
     size = node.cast(node.single(depth), DType.I64)
-    places = node.cast(indices, DType.I64)
-    return build.OneHot(places, size, on, off, axis=axis, negative_indices_mode=NegativeIndices.NORMALIZE)
+    positions = node.cast(indices, DType.I64)
+    return build.OneHot(positions, size, on, off, axis=axis, negative_indices_mode=NegativeIndices.NORMALIZE)
 
 
 @onnx("TopK")
@@ -72,10 +72,12 @@ def compress(node: OnnxNode, x: OutPort, condition: OutPort) -> OutPort:
     """Convert to Gather; the condition may be shorter than the axis, but not longer."""
     axis = node.axis(node.integer("axis"), x.type.rank) if node.has("axis") else 0
     x = x if node.has("axis") else node.reshape(x, (-1,))
-    places = node.build.Squeeze(_places(node, condition), node.list([0]))
+    positions = node.build.Squeeze(_places(node, condition), node.list([0]))
     most = node.dims(x, [axis])
-    places = node.within(node.dims(condition, [0]), 0, most, "the condition is at most as long as the axis", places)
-    return node.build.Gather(x, places, node.scalar(axis))
+    positions = node.within(
+        node.dims(condition, [0]), 0, most, "the condition is at most as long as the axis", positions
+    )
+    return node.build.Gather(x, positions, node.scalar(axis))
 
 
 @onnx("NonZero")
@@ -86,8 +88,8 @@ def non_zero(node: OnnxNode, x: OutPort) -> OutPort:
 def _places(node: OnnxNode, x: OutPort) -> OutPort:
     """Return the indices [rank, count] of the elements that are not zero; a constant if `x` is known."""
     if x.value is not None and x.value.dtype != object:
-        places = np.array(np.nonzero(np.atleast_1d(x.value)))  # a scalar has one dimension here
-        return node.build.const(places.reshape(max(x.type.rank, 1), -1), DType.I64)
+        positions = np.array(np.nonzero(np.atleast_1d(x.value)))  # a scalar has one dimension here
+        return node.build.const(positions.reshape(max(x.type.rank, 1), -1), DType.I64)
     return node.build.NonZero(x)
 
 
@@ -131,11 +133,11 @@ def cumulate(node: OnnxNode, x: OutPort, axis: OutPort) -> OutPort:
     if along.value is not None:
         return run(x, along, **flags)
     rank, sizes = x.type.rank, node.dims(x, range(x.type.rank))
-    place = node.axes_within(node.cast(along, DType.I64), rank)
-    place = build.Select(build.Less(place, 0), build.Add(place, rank), place)
+    position = node.axes_within(node.cast(along, DType.I64), rank)
+    position = build.Select(build.Less(position, 0), build.Add(position, rank), position)
     order, one, first = node.list(range(rank)), node.scalar(1), node.list([0])
-    before = build.ReduceProd(build.Select(build.Less(order, place), sizes, one), first, keep_dims=True)
-    behind = build.ReduceProd(build.Select(build.Greater(order, place), sizes, one), first, keep_dims=True)
-    size = build.Gather(sizes, build.Unsqueeze(place, first), node.scalar(0))
+    before = build.ReduceProd(build.Select(build.Less(order, position), sizes, one), first, keep_dims=True)
+    behind = build.ReduceProd(build.Select(build.Greater(order, position), sizes, one), first, keep_dims=True)
+    size = build.Gather(sizes, build.Unsqueeze(position, first), node.scalar(0))
     flat = build.Reshape(x, bounded(node, x, build.Concat(before, size, behind, axis=0)))
     return build.Reshape(run(flat, one, **flags), sizes)

@@ -76,8 +76,8 @@ def mel_weight_matrix(
     mels = build.Add(build.Multiply(counted(node, steps), width), first)
     powers = build.Power(build.const(10.0, DType.F64), build.Divide(mels, 2595.0))
     whole = node.cast(build.Add(size, 1), DType.F64)
-    places = build.Multiply(build.Multiply(build.Subtract(powers, 1.0), 700.0), whole)
-    edges = build.Floor(build.Divide(places, node.cast(hertz, DType.F64)))
+    positions = build.Multiply(build.Multiply(build.Subtract(powers, 1.0), 700.0), whole)
+    edges = build.Floor(build.Divide(positions, node.cast(hertz, DType.F64)))
     ends = build.Subtract(steps, 2)
     left, centre, right = (
         build.Slice(edges, node.list([k]), build.Unsqueeze(build.Add(ends, k), node.list([0])), node.list([1]))
@@ -99,9 +99,9 @@ def _mel(node: OnnxNode, hertz: OutPort) -> OutPort:
     return build.Multiply(build.Log(build.Add(build.Divide(wide, 700.0), 1.0)), 2595 / np.log(10))
 
 
-def _share(node: OnnxNode, end: OutPort, place: OutPort, top: OutPort) -> OutPort:
+def _share(node: OnnxNode, end: OutPort, position: OutPort, top: OutPort) -> OutPort:
     """Return a ramp from 0 at the end to 1 at the top; 1 if both are the same position."""
     build = node.build
     span = build.Subtract(top, end)
-    share = build.Divide(build.Subtract(place, end), span)
+    share = build.Divide(build.Subtract(position, end), span)
     return build.Select(build.Equal(span, 0.0), build.const(1.0, DType.F64), share)

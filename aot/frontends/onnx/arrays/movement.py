@@ -121,13 +121,15 @@ def _wrapped(node: OnnxNode, x: OutPort, pads: OutPort | None, axes: OutPort | N
         cut = build.Subtract(before, low)
         extent = build.Add(build.Add(size, build.Minimum(low, 0)), build.Minimum(high, 0))
         extent = node.within(extent, 1, OPEN_END, "an axis that is repeated has elements")
-        places = build.Range(build.Negative(before), build.Add(extent, behind), node.scalar(1), output_type=DType.I64)
-        x = build.Gather(x, build.Add(build.FloorMod(places, extent), cut), node.scalar(a))
+        positions = build.Range(
+            build.Negative(before), build.Add(extent, behind), node.scalar(1), output_type=DType.I64
+        )
+        x = build.Gather(x, build.Add(build.FloorMod(positions, extent), cut), node.scalar(a))
     return x
 
 
-def _element(node: OnnxNode, values: OutPort, place: int) -> OutPort:
-    return node.build.Gather(values, node.scalar(place), node.scalar(0))
+def _element(node: OnnxNode, values: OutPort, position: int) -> OutPort:
+    return node.build.Gather(values, node.scalar(position), node.scalar(0))
 
 
 @onnx("Tile")

@@ -37,10 +37,10 @@ def tensor_scatter(
     circular = node.choice("mode", {"linear": False, "circular": True}, "linear")
     size = build.Squeeze(node.dims(update, [axis]), node.list([0]))
     steps = build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
-    places = build.Unsqueeze(steps, node.list([a for a in range(rank) if a != axis]))
+    positions = build.Unsqueeze(steps, node.list([a for a in range(rank) if a != axis]))
     if starts is not None:
-        places = build.Add(places, build.Unsqueeze(starts, node.list(range(1, rank))))
+        positions = build.Add(positions, build.Unsqueeze(starts, node.list(range(1, rank))))
     if circular:
-        places = build.FloorMod(places, build.Squeeze(node.dims(x, [axis]), node.list([0])))
-    whole = build.Broadcast(places, node.dims(update, range(rank)))
+        positions = build.FloorMod(positions, build.Squeeze(node.dims(x, [axis]), node.list([0])))
+    whole = build.Broadcast(positions, node.dims(update, range(rank)))
     return build.ScatterElementsUpdate(x, whole, update, node.scalar(axis))

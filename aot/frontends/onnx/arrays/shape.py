@@ -78,14 +78,14 @@ def _without_ones(node: OnnxNode, x: OutPort) -> Value:
         ones = [k for k, n in enumerate(x.shape) if n == 1]
         return node.build.Squeeze(x) if not known else node.build.Squeeze(x, node.list(ones)) if ones else x
     node.refuse(len(may_be) > MAX_FORKED_DIMS, which_are_one(x.type))
-    place, build = may_be[0], node.build
-    is_one = build.Equal(node.size(x, place), node.scalar(1))
+    position, build = may_be[0], node.build
+    is_one = build.Equal(node.size(x, position), node.scalar(1))
     fork = build.node(If((InputMap(1, 0),), (), (InputMap(1, 0),), ()), is_one, x, outputs=0)
     gone, stays = Graph(f"{fork.name}.then"), Graph(f"{fork.name}.else")
-    one = _foreign(gone, node, gone.add(Parameter(x.type.dtype, None)).out_port(0), axes=(place,))
-    _result(gone, _foreign(gone, node, one, kept=tuple(k - (k > place) for k in known)))
-    _result(stays, _foreign(stays, node, stays.add(Parameter(x.type.dtype, None)).out_port(0), kept=(*known, place)))
-    return node.bodies.branch_outputs(node, fork, [(gone, [x]), (stays, [x])], x.shape[place])[0]
+    one = _foreign(gone, node, gone.add(Parameter(x.type.dtype, None)).out_port(0), axes=(position,))
+    _result(gone, _foreign(gone, node, one, kept=tuple(k - (k > position) for k in known)))
+    _result(stays, _foreign(stays, node, stays.add(Parameter(x.type.dtype, None)).out_port(0), kept=(*known, position)))
+    return node.bodies.branch_outputs(node, fork, [(gone, [x]), (stays, [x])], x.shape[position])[0]
 
 
 def _foreign(graph: Graph, node: OnnxNode, x: OutPort, **attrs: tuple[int, ...]) -> OutPort:

@@ -89,12 +89,12 @@ def _at_run_time(
     captured = dict(node.captures["body"])
     first = [node.scalar(0), start, *(_in_one(node, s) for s in states)]
     outer = iter(first)
-    places = range(len(body.parameters))
-    free = [i for i in places if i not in captured]
+    positions = range(len(body.parameters))
+    free = [i for i in positions if i not in captured]
     node.refuse(len(free) != len(first), f"body has {len(free)} inputs, got {len(first)}")
-    values: list[PresentValue] = [_captured(node, captured[i]) if i in captured else next(outer) for i in places]
+    values: list[PresentValue] = [_captured(node, captured[i]) if i in captured else next(outer) for i in positions]
     carried = {i: r for r, i in enumerate(free[2:], 1)}
-    graph, results = stable_region(node, body, values, [i in captured for i in places], carried)
+    graph, results = stable_region(node, body, values, [i in captured for i in positions], carried)
     sources = [port for value in values for port in ports_of(value)]
     back_edges = (BackEdge(result=0, parameter=1), *_back_edges(values, results, carried))
     outside = frozenset(variables(*(d for port in sources for d in port.shape if isinstance(d, Expr))))
@@ -194,11 +194,11 @@ def _each_row(node: OnnxNode, lengths: OutPort | None, *inputs: OutPort | None) 
     node.refuse(lengths is not None, "sequence_lens of opset 8 are not supported: convert the model to opset 9")
     given = [node.present(x, "of a state or of a scan") for x in inputs]
     node.refuse(not given, "a state or a scan must be given")
-    place, rows = node.scalar(0), node.extent(given[0], 0, "the batch")
+    position, rows = node.scalar(0), node.extent(given[0], 0, "the batch")
     node.refuse(not rows, "a batch of no rows is not supported")
     parts: list[list[OutPort]] = []
     for row in range(rows):
-        outputs = _scan(node, [node.build.Gather(x, node.scalar(row), place) for x in given])
+        outputs = _scan(node, [node.build.Gather(x, node.scalar(row), position) for x in given])
         parts.append([tensor(value) for value in outputs.values])
     return Outputs([_stacked(node, column) for column in zip(*parts, strict=True)])
 
@@ -221,8 +221,8 @@ def _scan(node: OnnxNode, inputs: Sequence[OutPort]) -> Outputs:
     backwards = _input_directions(node, count)
     collected: list[list[OutPort]] = [[] for _ in range(len(body.results) - len(states))]
     for step in range(steps):
-        places = [node.scalar(steps - 1 - step if b else step) for b in backwards]
-        parts = [node.build.Gather(p, i, node.scalar(a)) for p, i, a in zip(scanned, places, axes, strict=True)]
+        positions = [node.scalar(steps - 1 - step if b else step) for b in backwards]
+        parts = [node.build.Gather(p, i, node.scalar(a)) for p, i, a in zip(scanned, positions, axes, strict=True)]
         results = inlined(node, "body", (*states, *parts))
         states = results[: len(states)]
         for row, value in zip(collected, results[len(states) :], strict=True):
@@ -243,17 +243,17 @@ def _scanned(node: OnnxNode, body: Graph, states: Sequence[OutPort], scanned: Se
     build, captured = node.build, dict(node.captures["body"])
     first = [build.Gather(p, node.scalar(0), node.scalar(a)) for p, a in scanned]
     arguments, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
-    places = range(len(body.parameters))
-    ports = [tensor(captured[i] if i in captured else next(arguments)) for i in places]
-    inputs = [tensor(captured[i] if i in captured else next(outer)) for i in places]
-    free = [i for i in places if i not in captured]
+    positions = range(len(body.parameters))
+    ports = [tensor(captured[i] if i in captured else next(arguments)) for i in positions]
+    inputs = [tensor(captured[i] if i in captured else next(outer)) for i in positions]
+    free = [i for i in positions if i not in captured]
     carried = {i: r for r, i in enumerate(free[: len(states)])}
-    graph, results = stable_region(node, body, list(ports), [i in captured for i in places], carried)
+    graph, results = stable_region(node, body, list(ports), [i in captured for i in positions], carried)
     for result, value in zip(body.results, results, strict=True):
         graph.add(Result(), tensor(value), name=result.name)
     inner = Builder(graph)
     backwards = _input_directions(node, len(scanned))
-    maps = {i: InputMap(i, i) for i in places}
+    maps = {i: InputMap(i, i) for i in positions}
     for i, (port, axis), back in zip(free[len(states) :], scanned, backwards, strict=True):
         _keep_axis(inner, graph.parameters[i], port, axis)
         maps[i] = InputMap(i, i, axis, -1, 0, -1) if back else InputMap(i, i, axis)

@@ -27,14 +27,14 @@ def col2im(node: OnnxNode, x: OutPort, size: OutPort, block: OutPort) -> OutPort
 def _added(node: OnnxNode, x: OutPort, size: OutPort, block: OutPort, windows: Windowing) -> OutPort:
     """Sum over any number of axes, whose sizes may be dynamic. The last element collects cut off elements."""
     build, rank, zero, first = node.build, len(windows.strides), node.scalar(0), node.list([0])
-    places, inside = _places(node, size, block, windows)
+    positions, inside = _places(node, size, block, windows)
     room = build.ReduceProd(size, first, keep_dims=True)
-    places = build.Reshape(build.Select(inside, places, room), node.list([-1]))
+    positions = build.Reshape(build.Select(inside, positions, room), node.list([-1]))
     channels = build.Divide(node.dims(x, [1]), build.ReduceProd(block, first, keep_dims=True))
     lead = build.Concat(node.dims(x, [0]), channels, axis=0)
-    parts = build.Reshape(x, build.Concat(lead, build.ShapeOf(places), axis=0))
+    parts = build.Reshape(x, build.Concat(lead, build.ShapeOf(positions), axis=0))
     blank = build.Broadcast(node.like(0, x), build.Concat(lead, build.Add(room, 1), axis=0))
-    where = build.Broadcast(places, build.ShapeOf(parts))
+    where = build.Broadcast(positions, build.ShapeOf(parts))
     total = build.ScatterElementsUpdate(blank, where, parts, node.scalar(2), reduction=Combination.SUM)
     whole = build.Slice(total, first, room, node.list([1]), node.list([2]))
     sizes = [build.Gather(size, node.list([a]), zero) for a in range(rank)]
@@ -44,7 +44,7 @@ def _added(node: OnnxNode, x: OutPort, size: OutPort, block: OutPort, windows: W
 def _places(node: OnnxNode, size: OutPort, block: OutPort, windows: Windowing) -> tuple[OutPort, OutPort]:
     """Return the flat indices of [*block, *patches] in the image, and the mask of those inside of it."""
     build, rank = node.build, len(windows.strides)
-    places: OutPort | None = None
+    positions: OutPort | None = None
     inside: OutPort | None = None
     for a in range(rank):
         extent, kernel = (build.Gather(p, node.scalar(a), node.scalar(0)) for p in (size, block))
@@ -56,7 +56,7 @@ def _places(node: OnnxNode, size: OutPort, block: OutPort, windows: Windowing) -
         at = build.Subtract(at, windows.begins[a])
         at = build.Unsqueeze(at, node.list([i for i in range(2 * rank) if i not in (a, rank + a)]))
         here = build.LogicalAnd(build.GreaterEqual(at, node.scalar(0)), build.Less(at, extent))
-        places = at if places is None else build.Add(build.Multiply(places, extent), at)
+        positions = at if positions is None else build.Add(build.Multiply(positions, extent), at)
         inside = here if inside is None else build.LogicalAnd(inside, here)
-    assert places is not None and inside is not None
-    return places, inside
+    assert positions is not None and inside is not None
+    return positions, inside

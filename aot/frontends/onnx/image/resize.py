@@ -73,9 +73,9 @@ def _needs_taps(node: OnnxNode, wanted: OutPort) -> bool:
     """True for weights that Interpolate does not have, for invalid sizes, and for dynamic scales."""
     if wanted.value is None or wanted.value.dtype == object:
         return True
-    places = node.text("coordinate_transformation_mode", "half_pixel")
+    mode = node.text("coordinate_transformation_mode", "half_pixel")
     smooth = node.text("mode", "nearest") != "nearest"
-    return places not in COORDINATE_MODES or (smooth and (node.flag("exclude_outside") or node.flag("antialias")))
+    return mode not in COORDINATE_MODES or (smooth and (node.flag("exclude_outside") or node.flag("antialias")))
 
 
 def _sampling(node: OnnxNode) -> Sampling:

@@ -184,8 +184,8 @@ def stft(
     count = build.Add(build.Divide(build.Subtract(extent, frame), hop), 1)
     zero, one = node.scalar(0), node.scalar(1)
     firsts = build.Multiply(build.Range(zero, count, one, output_type=DType.I64), hop)
-    places = build.Add(build.Unsqueeze(firsts, node.list([1])), build.Range(zero, frame, one, output_type=DType.I64))
-    frames = build.Gather(parts, places, one)  # [batch, frames, frame, parts]
+    positions = build.Add(build.Unsqueeze(firsts, node.list([1])), build.Range(zero, frame, one, output_type=DType.I64))
+    frames = build.Gather(parts, positions, one)  # [batch, frames, frame, parts]
     if window is not None:
         frames = build.Multiply(frames, build.Unsqueeze(window, node.list([1])))
     turned = build.Transpose(frames, node.list([0, 2, 1, 3]))

@@ -73,8 +73,8 @@ def dequantize_linear(node: OnnxNode, x: OutPort, scale: OutPort, zero: OutPort 
     shape = x.type.static_shape if x.type.is_static else ()
     if block and shape and scale.type.rank == len(shape) and shape[axis] == scale.shape[axis] * block:
         parts = node.reshape(x, (*shape[:axis], shape[axis] // block, block, *shape[axis + 1 :]))
-        places = node.list([axis + 1])
-        value = _dequantized(node, parts, scale, zero, lambda p: node.build.Unsqueeze(p, places))
+        positions = node.list([axis + 1])
+        value = _dequantized(node, parts, scale, zero, lambda p: node.build.Unsqueeze(p, positions))
         return node.cast(node.reshape(value, shape), result_type)
     value = _dequantized(node, x, scale, zero, lambda p: fitted(node, p, x, axis, block))
     return node.cast(value, result_type)

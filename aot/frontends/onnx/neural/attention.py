@@ -42,8 +42,8 @@ def repeated(node: OnnxNode, x: OutPort, q: OutPort) -> OutPort:
     count, mine = node.size(q, 1), node.size(x, 1)
     times = build.Maximum(build.Divide(count, build.Maximum(mine, 1)), 1)
     rule = "heads must be a multiple of those of keys"
-    places = node.within(build.Multiply(times, mine), count, count, rule, indices(node, count))
-    return build.Gather(x, build.Divide(places, times), node.scalar(1))
+    positions = node.within(build.Multiply(times, mine), count, count, rule, indices(node, count))
+    return build.Gather(x, build.Divide(positions, times), node.scalar(1))
 
 
 @onnx("Attention")

@@ -25,13 +25,13 @@ def _loss(node: OnnxNode, logs: OutPort, target: OutPort, weight: OutPort | None
     """Return -logs[target] weight[target]; the mean is over the weights."""
     build, one, dtype = node.build, node.list([1]), logs.type.dtype
     ignored = node.has("ignore_index")
-    place = node.cast(target, DType.I64)
+    position = node.cast(target, DType.I64)
     counted: OutPort | None = None
     if ignored:
-        counted = build.NotEqual(place, node.scalar(node.integer("ignore_index")))
-        place = build.Select(counted, place, node.scalar(0))
-    picked = build.Negative(build.Squeeze(build.GatherElements(logs, build.Unsqueeze(place, one), axis=1), one))
-    factor = None if weight is None else build.Gather(weight, place, node.scalar(0))
+        counted = build.NotEqual(position, node.scalar(node.integer("ignore_index")))
+        position = build.Select(counted, position, node.scalar(0))
+    picked = build.Negative(build.Squeeze(build.GatherElements(logs, build.Unsqueeze(position, one), axis=1), one))
+    factor = None if weight is None else build.Gather(weight, position, node.scalar(0))
     if counted is not None:
         mask = node.cast(counted, dtype)
         factor = mask if factor is None else build.Multiply(factor, mask)

@@ -28,15 +28,15 @@ def max_pool(node: OnnxNode, x: OutPort) -> tuple[OutPort, ...]:
     pool = node.build.MaxPool_8(x, kernel=kernel, rounding_type=rounding, **fields, outputs=2)
     if not indexed:
         return (pool,)
-    places = pool.node.out_port(1)
-    return pool, _columns_first(node, places, x) if node.flag("storage_order") else places
+    positions = pool.node.out_port(1)
+    return pool, _columns_first(node, positions, x) if node.flag("storage_order") else positions
 
 
-def _columns_first(node: OnnxNode, places: OutPort, x: OutPort) -> OutPort:
+def _columns_first(node: OnnxNode, positions: OutPort, x: OutPort) -> OutPort:
     """Transpose flat indices to a tensor whose last axes are stored in reverse order."""
     build, sizes = node.build, x.type.static_shape[2:]
-    outside = build.Multiply(build.Divide(places, prod(sizes)), prod(sizes))
-    rest, total, step = places, outside, prod(sizes)
+    outside = build.Multiply(build.Divide(positions, prod(sizes)), prod(sizes))
+    rest, total, step = positions, outside, prod(sizes)
     for n in reversed(sizes):
         step //= n
         total = build.Add(total, build.Multiply(build.FloorMod(rest, n), step))

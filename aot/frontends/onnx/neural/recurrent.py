@@ -42,8 +42,8 @@ class RecurrentLayer:
 
     def sorted(self, p: OutPort, order: str) -> OutPort:
         """Reorder gates along axis 1; `order`: the index of each gate in ONNX."""
-        places = [int(c) * self.hidden + i for c in order for i in range(self.hidden)]
-        return self.build.Gather(p, self.node.list(places), self.node.scalar(1))
+        positions = [int(c) * self.hidden + i for c in order for i in range(self.hidden)]
+        return self.build.Gather(p, self.node.list(positions), self.node.scalar(1))
 
     def state(self, p: OutPort | None) -> OutPort:
         """Transpose an initial state to [batch, directions, hidden]; zeros if it is absent."""
@@ -95,10 +95,10 @@ class RecurrentLayer:
         return first, *(p if self.batch_first else self._swapped(p) for p in ports[1:])
 
 
-def _consumed(names: Sequence[str], values: Sequence[float], takers: Sequence[str], place: int) -> tuple[float, ...]:
+def _consumed(names: Sequence[str], values: Sequence[float], takers: Sequence[str], position: int) -> tuple[float, ...]:
     """Return a parameter for each activation: those that have one take `values` in order, then their defaults."""
     left = iter(values)
-    return tuple(next(left, usual_parameters(n)[place]) if n in takers else 0.0 for n in names)
+    return tuple(next(left, usual_parameters(n)[position]) if n in takers else 0.0 for n in names)
 
 
 def ports_of(first: OutPort) -> list[OutPort]:

@@ -36,9 +36,9 @@ def _soft(node: OnnxNode, x: OutPort, axis: int) -> OutPort:
     if node.kind == "LogSoftmax":
         return build.LogSoftmax(x, axis=axis)
     best = build.TopK(x, node.scalar(1), axis=axis, mode=Mode.MAX, stable=True, index_element_type=DType.I64, outputs=2)
-    place = build.Squeeze(best.node.out_port(1), node.list([axis]))
+    position = build.Squeeze(best.node.out_port(1), node.list([axis]))
     depth = build.Squeeze(node.dims(x, [axis]), node.list([0]))
-    return build.OneHot(place, depth, node.like(1, x), node.like(0, x), axis=axis)
+    return build.OneHot(position, depth, node.like(1, x), node.like(0, x), axis=axis)
 
 
 def weights(node: OnnxNode, x: OutPort, axis: int) -> OutPort:

@@ -163,12 +163,12 @@ def _probabilities(
     value = build.Multiply(scores, build.const(slopes[:count], DType.F32))
     logistic = build.Sigmoid(build.Negative(build.Add(value, build.const(shifts[:count], DType.F32))))
     first = build.Clamp(logistic, min=MIN_PROBABILITY, max=float(np.float32(1) - np.float32(MIN_PROBABILITY)))
-    places = np.full((classes, classes), 2 * count)
+    positions = np.full((classes, classes), 2 * count)
     for k, (i, j) in enumerate(pairs):
-        places[i, j], places[j, i] = k, count + k
+        positions[i, j], positions[j, i] = k, count + k
     whole = build.Concat(first, build.Subtract(node.like(1, first), first), axis=1)
     padded = build.Pad(whole, node.list([0, 0]), node.list([0, 1]), node.like(0, whole))
-    return build.PairwiseCoupling(build.Gather(padded, build.const(places, DType.I64), node.scalar(1)))
+    return build.PairwiseCoupling(build.Gather(padded, build.const(positions, DType.I64), node.scalar(1)))
 
 
 def _linear_svm(
@@ -177,12 +177,12 @@ def _linear_svm(
     """Return labels and scores without support vectors, by a row of coefficients for each class."""
     build, rho = node.build, node.numbers("rho")[:1]
     scores = _linear(node, rows, "coefficients", len(names), rho)
-    place = first_largest(node, scores)
+    position = first_largest(node, scores)
     if len(names) == 2 and not node.numbers("prob_a", ()):
         best = build.ReduceMax(scores, node.list([1]))
         positive = min(node.numbers("coefficients")) >= 0
         high = (build.GreaterEqual if positive else build.Greater)(best, node.like(0.5 if positive else 0, best))
-        place = build.Select(high, node.scalar(1), place)
+        position = build.Select(high, node.scalar(1), position)
     if len(names) > 1 or transform == "PROBIT":
         scores = transformed(node, scores, transform)
-    return labels(node, names, place), scores
+    return labels(node, names, position), scores

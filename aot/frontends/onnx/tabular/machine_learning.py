@@ -23,9 +23,9 @@ def binarizer(node: OnnxNode, x: OutPort, *, threshold: float = 0.0) -> OutPort:
 
 
 @onnx("ArrayFeatureExtractor", domain=ML)
-def array_feature_extractor(node: OnnxNode, x: OutPort, places: OutPort) -> OutPort:
+def array_feature_extractor(node: OnnxNode, x: OutPort, positions: OutPort) -> OutPort:
     """Gather elements of the last axis."""
-    elements = node.build.Gather(x, node.reshape(places, (-1,)), node.scalar(x.type.rank - 1))
+    elements = node.build.Gather(x, node.reshape(positions, (-1,)), node.scalar(x.type.rank - 1))
     return node.build.Unsqueeze(elements, node.list([0])) if x.type.rank == 1 else elements
 
 
@@ -73,10 +73,10 @@ def tf_idf_vectorizer(node: OnnxNode, x: OutPort) -> OutPort:
         if not node.integer("min_gram_length") <= n <= node.integer("max_gram_length") or not len(grams.columns):
             continue
         skips = range(1 if n == 1 else min(node.integer("max_skip_count"), length) + 1)
-        places = [i + (s + 1) * np.arange(n) for s in skips for i in range(length - (n - 1) * (s + 1))]
-        if not places:
+        positions = [i + (s + 1) * np.arange(n) for s in skips for i in range(length - (n - 1) * (s + 1))]
+        if not positions:
             continue
-        count = _counted(node, wide, np.stack(places), grams)
+        count = _counted(node, wide, np.stack(positions), grams)
         if mode != "TF":
             count = build.Minimum(count, 1.0) if mode == "IDF" else count
             count = build.Multiply(count, build.const(mine, DType.F32))
@@ -87,11 +87,11 @@ def tf_idf_vectorizer(node: OnnxNode, x: OutPort) -> OutPort:
 
 
 def _counted(
-    node: OnnxNode, x: OutPort, places: np.ndarray[tuple[int, int], np.dtype[np.int64]], grams: _Grams
+    node: OnnxNode, x: OutPort, positions: np.ndarray[tuple[int, int], np.dtype[np.int64]], grams: _Grams
 ) -> OutPort:
     """Count the windows that equal each n-gram: [.., grams]."""
     build, rank = node.build, x.type.rank
-    windows = build.Gather(x, build.const(places, DType.I64), node.scalar(rank - 1))
+    windows = build.Gather(x, build.const(positions, DType.I64), node.scalar(rank - 1))
     same = build.Equal(build.Unsqueeze(windows, node.list([rank])), build.const(grams.elements, DType.I64))
     whole = build.ReduceLogicalAnd(same, node.list([rank + 1]))
     return build.ReduceSum(node.cast(whole, DType.F32), node.list([rank - 1]))

@@ -144,8 +144,8 @@ def _mapped(
     given = np.array(keys, object) if isinstance(keys, tuple) else keys
     if (x.type.dtype is DType.STRING) is not (given.dtype == object):
         raise ModelError(f"{node.kind}: keys must have the type of the data, got {x.type}")
-    place = place_of(node, x, given, equal_nan=node.opset >= 4)
-    return node.build.Gather(_table(node, values, default), place, node.scalar(0))
+    position = place_of(node, x, given, equal_nan=node.opset >= 4)
+    return node.build.Gather(_table(node, values, default), position, node.scalar(0))
 
 
 def _table(node: OnnxNode, values: Array | tuple[str, ...], default: str | float) -> OutPort:

@@ -90,10 +90,10 @@ def label_names(node: OnnxNode, texts: str, integers: str) -> tuple[str, ...] | 
     return names
 
 
-def labels(node: OnnxNode, names: Sequence[str] | Sequence[int], place: OutPort) -> OutPort:
+def labels(node: OnnxNode, names: Sequence[str] | Sequence[int], position: OutPort) -> OutPort:
     """Return the labels at indices [rows]: texts or i64."""
     table = named(node, names)
-    return node.build.Gather(table, place, node.scalar(0))
+    return node.build.Gather(table, position, node.scalar(0))
 
 
 def named(node: OnnxNode, names: Sequence[str] | Sequence[int]) -> OutPort:

@@ -55,6 +55,8 @@ def _without(node: OnnxNode, x: OutPort, stopwords: Sequence[str], sensitive: bo
     words = np.array([w if sensitive else w.lower() for w in stopwords], object)
     stays = build.Equal(place_of(node, compared, words), len(words))
     none = build.LogicalNot(build.ReduceLogicalOr(stays, zero, keep_dims=True))
-    places = build.NonZero(build.Concat(stays, none, axis=0))
-    port = build.Gather(build.Concat(flat, texts_of(node, [""]), axis=0), build.Squeeze(places, zero), node.scalar(0))
+    positions = build.NonZero(build.Concat(stays, none, axis=0))
+    port = build.Gather(
+        build.Concat(flat, texts_of(node, [""]), axis=0), build.Squeeze(positions, zero), node.scalar(0)
+    )
     return build.Unsqueeze(port, zero) if rank == 2 else port

@@ -211,12 +211,12 @@ def _listed(node: OnnxNode, prefix: str, dtype: DType) -> tuple[Branches, Weight
     trees, names, modes = nodes["nodes_treeids"], nodes["nodes_nodeids"], nodes["nodes_modes"]
     if not len(trees):
         raise ModelError(f"{node.kind}: there must be at least one node, got none")
-    places = {pair: i for i, pair in enumerate(zip(trees.tolist(), names.tolist(), strict=True))}
-    if len(places) < len(trees):
-        raise ModelError(f"{node.kind}: nodes must have different numbers, got {len(trees) - len(places)} twice")
+    positions = {pair: i for i, pair in enumerate(zip(trees.tolist(), names.tolist(), strict=True))}
+    if len(positions) < len(trees):
+        raise ModelError(f"{node.kind}: nodes must have different numbers, got {len(trees) - len(positions)} twice")
     inner = modes != LEAF
     numbers = np.where(inner, np.cumsum(inner) - 1, ~(np.cumsum(~inner) - 1))
-    children = np.stack([_node_indices(node, places, trees[inner], c[inner]) for c in (true, false)], 1)
+    children = np.stack([_node_indices(node, positions, trees[inner], c[inner]) for c in (true, false)], 1)
     order, first = np.unique(trees, return_index=True)
     roots = np.sort(first)
     branches = Branches(
@@ -228,11 +228,11 @@ def _listed(node: OnnxNode, prefix: str, dtype: DType) -> tuple[Branches, Weight
         numbers[roots],
     )
     rank = np.argsort(np.argsort(first))[np.searchsorted(order, trees)]
-    return branches, _leaves(node, prefix, dtype, places, numbers, rank[~inner])
+    return branches, _leaves(node, prefix, dtype, positions, numbers, rank[~inner])
 
 
 def _leaves(
-    node: OnnxNode, prefix: str, dtype: DType, places: dict[tuple[int, int], int], numbers: Array, trees: Array
+    node: OnnxNode, prefix: str, dtype: DType, positions: dict[tuple[int, int], int], numbers: Array, trees: Array
 ) -> Weights:
     """Return the weights of leaves; those of inner nodes have no effect."""
     names = [f"{prefix}_{name}" for name in ("treeids", "nodeids", "ids")]
@@ -240,15 +240,15 @@ def _leaves(
     tables[f"{prefix}_weights"] = _attribute(node, f"{prefix}_weights", dtype)
     _equally_long(node, tables)
     tree, name, target, value = tables.values()
-    at = numbers[_node_indices(node, places, tree, name)]
+    at = numbers[_node_indices(node, positions, tree, name)]
     leaf = at < 0
     return Weights(~at[leaf], target[leaf], value[leaf], len(trees), trees)
 
 
-def _node_indices(node: OnnxNode, places: dict[tuple[int, int], int], trees: Array, names: Array) -> Array:
+def _node_indices(node: OnnxNode, positions: dict[tuple[int, int], int], trees: Array, names: Array) -> Array:
     """Return the indices of nodes in the list."""
     pairs = list(zip(trees.tolist(), names.tolist(), strict=True))
-    indices = [places.get(pair, -1) for pair in pairs]
+    indices = [positions.get(pair, -1) for pair in pairs]
     if -1 in indices:
         tree, name = pairs[indices.index(-1)]
         raise ModelError(f"{node.kind}: nodes that are referred to must exist, got node {name} of tree {tree}")

@@ -54,37 +54,37 @@ def _is_last(node: PaddleNode, starts: OutPort, over: Sequence[int], axis: int) 
 
 
 @paddle("gather")
-def gather(node: PaddleNode, x: OutPort, places: OutPort, axis: OutPort | None = None) -> OutPort:
+def gather(node: PaddleNode, x: OutPort, positions: OutPort, axis: OutPort | None = None) -> OutPort:
     along = 0 if axis is None else node.axis(int(node.one(axis, "axis")), x.type.rank)
-    flat = node.reshape(places, (-1,)) if places.type.rank > 1 else places
+    flat = node.reshape(positions, (-1,)) if positions.type.rank > 1 else positions
     return node.build.Gather(x, flat, node.scalar(along))
 
 
 @paddle("index_select")
-def index_select(node: PaddleNode, x: OutPort, places: OutPort, *, axis: int = 0) -> OutPort:
-    return node.build.Gather(x, places, node.scalar(node.axis(axis, x.type.rank)))
+def index_select(node: PaddleNode, x: OutPort, positions: OutPort, *, axis: int = 0) -> OutPort:
+    return node.build.Gather(x, positions, node.scalar(node.axis(axis, x.type.rank)))
 
 
 @paddle("gather_nd")
-def gather_nd(node: PaddleNode, x: OutPort, places: OutPort) -> OutPort:
-    return node.build.GatherND(x, places)
+def gather_nd(node: PaddleNode, x: OutPort, positions: OutPort) -> OutPort:
+    return node.build.GatherND(x, positions)
 
 
 @paddle("index_sample")
-def index_sample(node: PaddleNode, x: OutPort, places: OutPort) -> OutPort:
-    return node.build.GatherElements(x, places, axis=1)
+def index_sample(node: PaddleNode, x: OutPort, positions: OutPort) -> OutPort:
+    return node.build.GatherElements(x, positions, axis=1)
 
 
 @paddle("take_along_axis")
-def take_along_axis(node: PaddleNode, x: OutPort, places: OutPort, *, axis: int) -> OutPort:
-    return node.build.GatherElements(x, places, axis=node.axis(axis, x.type.rank))
+def take_along_axis(node: PaddleNode, x: OutPort, positions: OutPort, *, axis: int) -> OutPort:
+    return node.build.GatherElements(x, positions, axis=node.axis(axis, x.type.rank))
 
 
 @paddle("put_along_axis")
 def put_along_axis(
     node: PaddleNode,
     x: OutPort,
-    places: OutPort,
+    positions: OutPort,
     values: OutPort,
     *,
     axis: int,
@@ -95,27 +95,27 @@ def put_along_axis(
     kinds = {"assign": "none", "add": "add", "multiply": "mul", "mul": "mul", "amax": "max", "amin": "min"}
     kind = node.choice("reduce", kinds, reduce)
     node.refuse(not include_self and kind != "none", "elements that are there take part, got include_self False")
-    values = node.build.Broadcast(values, node.build.ShapeOf(places)) if values.shape != places.shape else values
-    return node.onnx("ScatterElements", x, places, values, axis=axis, reduction=kind)
+    values = node.build.Broadcast(values, node.build.ShapeOf(positions)) if values.shape != positions.shape else values
+    return node.onnx("ScatterElements", x, positions, values, axis=axis, reduction=kind)
 
 
 @paddle("embedding")
-def embedding(node: PaddleNode, places: OutPort, table: OutPort, *, padding_idx: int = -1) -> OutPort:
+def embedding(node: PaddleNode, positions: OutPort, table: OutPort, *, padding_idx: int = -1) -> OutPort:
     """Take rows of a table; that of the padding is zeros."""
     build = node.build
-    y = build.Gather(table, places, node.scalar(0))
+    y = build.Gather(table, positions, node.scalar(0))
     if padding_idx == -1:
         return y
     index = padding_idx if padding_idx >= 0 else padding_idx + node.extent(table, 0, "the number of rows")
-    is_padding = build.Unsqueeze(build.Equal(places, node.like(index, places)), node.list([places.type.rank]))
+    is_padding = build.Unsqueeze(build.Equal(positions, node.like(index, positions)), node.list([positions.type.rank]))
     return build.Select(is_padding, node.like(0, y), y)
 
 
 @paddle("scatter")
-def scatter(node: PaddleNode, x: OutPort, places: OutPort, updates: OutPort, *, overwrite: bool = True) -> OutPort:
+def scatter(node: PaddleNode, x: OutPort, positions: OutPort, updates: OutPort, *, overwrite: bool = True) -> OutPort:
     """Write rows, or add them up on zeros where they replace what is there."""
     build = node.build
-    rows = build.Reshape(node.cast(places, DType.I64), node.list([-1, 1]))
+    rows = build.Reshape(node.cast(positions, DType.I64), node.list([-1, 1]))
     if overwrite:
         return node.onnx("ScatterND", x, rows, updates)
     cleared = node.onnx("ScatterND", x, rows, build.Broadcast(node.like(0, x), build.ShapeOf(updates)))
@@ -123,8 +123,8 @@ def scatter(node: PaddleNode, x: OutPort, places: OutPort, updates: OutPort, *, 
 
 
 @paddle("scatter_nd_add")
-def scatter_nd_add(node: PaddleNode, x: OutPort, places: OutPort, updates: OutPort) -> OutPort:
-    return node.onnx("ScatterND", x, places, updates, reduction="add")
+def scatter_nd_add(node: PaddleNode, x: OutPort, positions: OutPort, updates: OutPort) -> OutPort:
+    return node.onnx("ScatterND", x, positions, updates, reduction="add")
 
 
 @paddle("nonzero")
@@ -161,9 +161,9 @@ def set_value(node: PaddleNode, x: OutPort, *inputs: OutPort | StaticSequence, a
     if node.integers("shape", ()) and values.value is not None:
         values = node.reshape(values, node.integers("shape"))
     count = build.ReduceProd(shape, node.list([0]))
-    places = build.Reshape(build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64), shape)
+    positions = build.Reshape(build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64), shape)
     over = node.list([node.axis(a, x.type.rank) for a in axes])
-    part = build.Slice(places, *(node.vector(v) for v in (starts, ends, steps)), over)
+    part = build.Slice(positions, *(node.vector(v) for v in (starts, ends, steps)), over)
     for axis in sorted(node.axis(a, x.type.rank) for a in node.integers("decrease_axes", ())):
         if values.type.rank and values.type.rank >= x.type.rank - axis:
             values = build.Unsqueeze(values, node.list([values.type.rank - (x.type.rank - axis) + 1]))
@@ -175,8 +175,8 @@ def set_value(node: PaddleNode, x: OutPort, *inputs: OutPort | StaticSequence, a
 @paddle("masked_select")
 def masked_select(node: PaddleNode, x: OutPort, mask: OutPort) -> OutPort:
     """Take the elements that a mask marks, in a vector."""
-    places = node.build.Transpose(node.build.NonZero(mask), node.list([1, 0]))
-    return node.build.GatherND(x, places)
+    positions = node.build.Transpose(node.build.NonZero(mask), node.list([1, 0]))
+    return node.build.GatherND(x, positions)
 
 
 @paddle("repeat_interleave")
@@ -184,5 +184,5 @@ def repeat_interleave(node: PaddleNode, x: OutPort, *, repeats: int, axis: int) 
     """Repeat each slice of an axis, one copy behind the other."""
     along = node.axis(axis, x.type.rank)
     count = node.build.Multiply(node.size(x, along), node.scalar(repeats))
-    places = node.build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
-    return node.build.Gather(x, node.build.Divide(places, node.scalar(repeats)), node.scalar(along))
+    positions = node.build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
+    return node.build.Gather(x, node.build.Divide(positions, node.scalar(repeats)), node.scalar(along))

@@ -187,11 +187,11 @@ def box_coder(
     """Return boxes of distances [N, M, 4] from prior boxes, which go along axis 1, or along axis 0 for `axis` 1."""
     node.refuse(code_type != "decode_center_size", "boxes are decoded, got encode_center_size")
     build, one = node.build, 0.0 if box_normalized else 1.0
-    place = node.list([axis])
-    along = build.Unsqueeze(priors, place)
+    position = node.list([axis])
+    along = build.Unsqueeze(priors, position)
     factors = build.const(list(variance) or [1.0] * 4, DType.F32)
     if variances is not None:
-        factors = build.Unsqueeze(variances, place)
+        factors = build.Unsqueeze(variances, position)
     scaled = build.Multiply(x, factors)
 
     def parts(value: OutPort) -> list[OutPort]:

@@ -86,11 +86,11 @@ def max_pool_with_index(
         values = node.build.AdaptiveMaxPool(x, sizes, outputs=2)
         return values, node.cast(values.node.out_port(1), DType.I32)
     fields: dict[str, Any] = {"kernel_shape": kernel, "ceil_mode": int(ceil_mode), **node.pads(2)}
-    values, *places = node.onnx("MaxPool", x, strides=node.paired("strides", 2, (1, 1)), **fields)
-    if not places:
+    values, *positions = node.onnx("MaxPool", x, strides=node.paired("strides", 2, (1, 1)), **fields)
+    if not positions:
         return (values,)
     plane = node.build.ReduceProd(node.dims(x, (2, 3)), node.list([0]))
-    return values, node.cast(node.build.FloorMod(places[0], plane), DType.I32)
+    return values, node.cast(node.build.FloorMod(positions[0], plane), DType.I32)
 
 
 @paddle("deformable_conv")

@@ -123,8 +123,8 @@ def combinations(node: AtenNode, x: OutPort, r: int = 2, with_replacement: bool 
     n = node.extent(x, 0, "the number of elements")
     check_table(node.kind, *[n] * r)
     found = list((combinations_with_replacement if with_replacement else subsets)(range(n), r))
-    places = node.build.const(np.array(found, np.int64).reshape(-1, r), DType.I64)
-    return node.build.Gather(x, places, node.scalar(0))
+    positions = node.build.const(np.array(found, np.int64).reshape(-1, r), DType.I64)
+    return node.build.Gather(x, positions, node.scalar(0))
 
 
 @aten("sum_to_size.default")
@@ -178,9 +178,9 @@ def _unique_floats(node: AtenNode, x: OutPort) -> tuple[OutPort, ...]:
     """Return the runs of the sorted elements: each NaN is a run of its own."""
     build, first = node.build, node.list([-1])
     flat = build.Reshape(x, first)
-    order, places = ranked(node, flat, node.size(flat, 0), 0, False)
+    order, positions = ranked(node, flat, node.size(flat, 0), 0, False)
     values, number, counts = _runs(node, order, 0)
-    inverse = build.ScatterElementsUpdate(places, places, number, node.scalar(0))
+    inverse = build.ScatterElementsUpdate(positions, positions, number, node.scalar(0))
     return (values, build.Reshape(inverse, node.dims(x, range(x.type.rank))), counts)[: len(node.outputs)]
 
 
@@ -198,12 +198,12 @@ def unique_consecutive(
 def _runs(node: AtenNode, rows: OutPort, axis: int) -> tuple[OutPort, OutPort, OutPort]:
     """Return the first slices of runs of equal ones along an axis, the number of the run of each, and lengths."""
     build, along, one = node.build, node.scalar(axis), node.scalar(1)
-    place = build.Range(node.scalar(0), node.size(rows, axis), one)
-    before = build.Gather(rows, build.Maximum(build.Subtract(place, one), node.scalar(0)), along)
+    position = build.Range(node.scalar(0), node.size(rows, axis), one)
+    before = build.Gather(rows, build.Maximum(build.Subtract(position, one), node.scalar(0)), along)
     differ = build.NotEqual(rows, before)
     others = node.list([k for k in range(rows.type.rank) if k != axis])
     differ = build.ReduceLogicalOr(differ, others) if rows.type.rank > 1 else differ
-    begins = build.LogicalOr(differ, build.Equal(place, node.scalar(0)))
+    begins = build.LogicalOr(differ, build.Equal(position, node.scalar(0)))
     starts = build.Reshape(build.NonZero(begins, output_type=DType.I64), node.list([-1]))
     number = build.Subtract(build.CumSum(node.cast(begins, DType.I64), node.scalar(0)), one)
     ends = build.Concat(sliced(node, starts, 0, 1, LAST), node.dims(rows, [axis]), axis=0)

@@ -149,9 +149,9 @@ def diagonal(node: AtenNode, x: OutPort, offset: int = 0, dim1: int = 0, dim2: i
     rows, columns = node.extent(x, a, "the size of a diagonal"), node.extent(x, b, "the size of a diagonal")
     count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     first = max(offset, 0) - min(offset, 0) * columns
-    places = node.list([first + i * (columns + 1) for i in range(count)])
+    positions = node.list([first + i * (columns + 1) for i in range(count)])
     flat = build.Reshape(whole, build.Concat(node.dims(whole, range(rank - 2)), node.list([-1]), axis=0))
-    return build.Gather(flat, places, node.scalar(rank - 2))
+    return build.Gather(flat, positions, node.scalar(rank - 2))
 
 
 @aten("diag_embed.default")
@@ -185,9 +185,9 @@ def diagonal_scatter(
     order = [*rest, a, b]
     rows, columns = (node.extent(x, k, "the size of a diagonal") for k in (a, b))
     count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    places = [[i - min(offset, 0), i + max(offset, 0)] for i in range(count)]
+    positions = [[i - min(offset, 0), i + max(offset, 0)] for i in range(count)]
     front = build.Transpose(x, node.list([a, b, *rest]))
     updates = build.Transpose(node.cast(src, x.type.dtype), node.list([rank - 2, *range(rank - 2)]))
-    port = build.ScatterNDUpdate(front, build.const(np.array(places).reshape(-1, 2), DType.I64), updates)
+    port = build.ScatterNDUpdate(front, build.const(np.array(positions).reshape(-1, 2), DType.I64), updates)
     back = build.Transpose(port, node.list([*range(2, rank), 0, 1]))
     return build.Transpose(back, node.list([order.index(k) for k in range(rank)]))

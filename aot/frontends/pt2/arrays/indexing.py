@@ -129,8 +129,8 @@ def _expanded(node: AtenNode, indices: Sequence[OutPort | None]) -> list[OutPort
         if index is None or index.type.dtype is not DType.BOOL:
             ports.append(index)
             continue
-        places = node.build.NonZero(index, output_type=DType.I64)
-        ports += [node.build.Gather(places, node.scalar(k), node.scalar(0)) for k in range(index.type.rank)]
+        positions = node.build.NonZero(index, output_type=DType.I64)
+        ports += [node.build.Gather(positions, node.scalar(k), node.scalar(0)) for k in range(index.type.rank)]
     return ports
 
 
@@ -160,18 +160,18 @@ def places_of(node: AtenNode, x: OutPort, indices: Sequence[OutPort | None]) -> 
     return Places(axes, order, tuples, axes[0] if adjacent else 0)
 
 
-def _settled(places: Places, rest: int) -> list[int]:
+def _settled(positions: Places, rest: int) -> list[int]:
     """Return the axes of a result with the indices' axes first, in the order that it has for users."""
-    front, behind = list(range(places.rank)), list(range(places.rank, places.rank + rest))
-    return [*behind[: places.at], *front, *behind[places.at :]]
+    front, behind = list(range(positions.rank)), list(range(positions.rank, positions.rank + rest))
+    return [*behind[: positions.at], *front, *behind[positions.at :]]
 
 
 @aten("index.Tensor", "_unsafe_index.Tensor")
 def index(node: AtenNode, x: OutPort, indices: Sequence[OutPort | None]) -> OutPort:
     given = [(k, i) for k, i in enumerate(indices) if i is not None]
     if len(given) == 1 and given[0][1].type.dtype is not DType.BOOL:
-        axis, places = given[0]
-        return node.build.Gather(x, places, node.scalar(axis))
+        axis, positions = given[0]
+        return node.build.Gather(x, positions, node.scalar(axis))
     at = places_of(node, x, indices)
     port = node.build.GatherND(transposed(node, x, at.order), at.tuples)
     return transposed(node, port, _settled(at, x.type.rank - len(at.axes)))
@@ -212,8 +212,8 @@ def masked_select(node: AtenNode, x: OutPort, mask: OutPort) -> OutPort:
     whole = build.Select(mask, x, x)
     shape = node.dims(whole, range(whole.type.rank))
     wide = build.Reshape(build.Broadcast(mask, shape), node.list([-1]))
-    places = build.Reshape(build.NonZero(wide, output_type=DType.I64), node.list([-1]))
-    return build.Gather(build.Reshape(whole, node.list([-1])), places, node.scalar(0))
+    positions = build.Reshape(build.NonZero(wide, output_type=DType.I64), node.list([-1]))
+    return build.Gather(build.Reshape(whole, node.list([-1])), positions, node.scalar(0))
 
 
 @aten("masked_scatter.default")

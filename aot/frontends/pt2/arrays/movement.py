@@ -50,9 +50,9 @@ def t(node: AtenNode, x: OutPort) -> OutPort:
 @aten("movedim.int", "movedim.intlist", "moveaxis.int", "moveaxis.intlist")
 def movedim(node: AtenNode, x: OutPort, source: int | Sequence[int], destination: int | Sequence[int]) -> OutPort:
     rank = x.type.rank
-    places = dict(zip(node.axes(destination, rank), node.axes(source, rank), strict=True))
-    rest = iter([k for k in range(rank) if k not in places.values()])
-    return transposed(node, x, [places[k] if k in places else next(rest) for k in range(rank)])
+    positions = dict(zip(node.axes(destination, rank), node.axes(source, rank), strict=True))
+    rest = iter([k for k in range(rank) if k not in positions.values()])
+    return transposed(node, x, [positions[k] if k in positions else next(rest) for k in range(rank)])
 
 
 @aten("select.int", "select_copy.int")
@@ -218,8 +218,8 @@ def windows(node: AtenNode, x: OutPort, axis: int, size: int, step: int, gap: in
     room = build.Subtract(node.size(x, axis), node.scalar(gap * (size - 1) + 1))
     count = build.Add(build.Divide(room, node.scalar(step)), node.scalar(1))
     starts = build.Multiply(build.Range(node.scalar(0), count, node.scalar(1)), node.scalar(step))
-    places = build.Add(build.Unsqueeze(starts, node.list([1])), node.list([k * gap for k in range(size)]))
-    port = build.Gather(x, places, node.scalar(axis))
+    positions = build.Add(build.Unsqueeze(starts, node.list([1])), node.list([k * gap for k in range(size)]))
+    port = build.Gather(x, positions, node.scalar(axis))
     return transposed(node, port, [k for k in range(rank + 1) if k != axis + 1] + [axis + 1])
 
 
@@ -254,9 +254,9 @@ def index_update(node: AtenNode, x: OutPort, dim: int, index: OutPort, source: O
     if node.kind.startswith("index_copy"):
         return build.ScatterUpdate(x, index, source, node.scalar(axis))
     source = source if alpha == 1 else build.Multiply(source, node.same(alpha, source))
-    places = build.Reshape(index, node.list([-1, *[1] * (x.type.rank - 1 - axis)]))
-    places = build.Broadcast(places, node.dims(source, range(source.type.rank)))
-    return build.ScatterElementsUpdate(x, places, source, node.scalar(axis), reduction=SUM)
+    positions = build.Reshape(index, node.list([-1, *[1] * (x.type.rank - 1 - axis)]))
+    positions = build.Broadcast(positions, node.dims(source, range(source.type.rank)))
+    return build.ScatterElementsUpdate(x, positions, source, node.scalar(axis), reduction=SUM)
 
 
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")

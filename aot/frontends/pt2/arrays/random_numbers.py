@@ -115,5 +115,7 @@ def multinomial(node: AtenNode, x: OutPort, num_samples: int, replacement: bool 
     ends = build.CumSum(node.cast(rows, DType.F32), node.scalar(1))
     total = build.ReduceMax(ends, node.list([1]), keep_dims=True)
     sizes = build.Concat(node.dims(rows, [0]), node.list([num_samples]), axis=0)
-    places = build.SearchSorted(build.Divide(ends, total), drawn(node, sizes), right_mode=True, output_type=DType.I64)
-    return build.Squeeze(places, node.list([0])) if x.type.rank == 1 else places
+    positions = build.SearchSorted(
+        build.Divide(ends, total), drawn(node, sizes), right_mode=True, output_type=DType.I64
+    )
+    return build.Squeeze(positions, node.list([0])) if x.type.rank == 1 else positions

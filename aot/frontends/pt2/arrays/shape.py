@@ -184,11 +184,11 @@ def as_strided(
 ) -> OutPort:
     """Elements by their places in the storage of a tensor without gaps."""
     build = node.build
-    place = node.scalar(storage_offset or 0)
+    position = node.scalar(storage_offset or 0)
     for i, (n, step) in enumerate(zip(size, stride, strict=True)):
         steps = build.Multiply(build.Range(node.scalar(0), node.scalar(n), node.scalar(1)), node.scalar(step))
-        place = build.Add(place, build.Reshape(steps, node.list([-1, *[1] * (len(size) - 1 - i)])))
-    return build.Gather(build.Reshape(x, node.list([-1])), place, node.scalar(0))
+        position = build.Add(position, build.Reshape(steps, node.list([-1, *[1] * (len(size) - 1 - i)])))
+    return build.Gather(build.Reshape(x, node.list([-1])), position, node.scalar(0))
 
 
 @aten("pixel_shuffle.default", "pixel_unshuffle.default")

@@ -56,8 +56,8 @@ def kthvalue(node: AtenNode, x: OutPort, k: int, dim: int = -1, keepdim: bool = 
         return x, node.scalar(0)
     axis = node.axis(dim, x.type.rank)
     at = node.list([k - 1]) if keepdim else node.scalar(k - 1)
-    values, places = ranked(node, x, node.scalar(k), axis, False)
-    return node.build.Gather(values, at, node.scalar(axis)), node.build.Gather(places, at, node.scalar(axis))
+    values, positions = ranked(node, x, node.scalar(k), axis, False)
+    return node.build.Gather(values, at, node.scalar(axis)), node.build.Gather(positions, at, node.scalar(axis))
 
 
 @aten("median.dim", "median.default")

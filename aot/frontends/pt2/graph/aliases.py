@@ -123,8 +123,8 @@ def _narrowed(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:
     given = view.arguments
     if not isinstance(given["start"], int) or not isinstance(given["length"], int):
         raise UnsupportedError("narrow: a write into a part at a place that is known at run time only")
-    place = {"start": given["start"], "end": given["start"] + given["length"]}
-    return add("slice_scatter.default", base, value, dim=given["dim"], **place)
+    attrs = {"start": given["start"], "end": given["start"] + given["length"]}
+    return add("slice_scatter.default", base, value, dim=given["dim"], **attrs)
 
 
 def _unbound(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:
@@ -135,8 +135,8 @@ def _part(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:
     if len(view.sizes) <= view.output:
         raise UnsupportedError("a write into a part of a tensor whose size is known at run time only")
     start = sum(view.sizes[: view.output])
-    place = {"start": start, "end": start + view.sizes[view.output]}
-    return add("slice_scatter.default", base, value, dim=view.arguments.get("dim", 0), **place)
+    attrs = {"start": start, "end": start + view.sizes[view.output]}
+    return add("slice_scatter.default", base, value, dim=view.arguments.get("dim", 0), **attrs)
 
 
 def _refused(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:

@@ -146,10 +146,10 @@ def _inlined(importer: ProgramImporter, item: Item, **more: Any) -> Sequence[Ten
     tags = [union(table.value("arg"), table.where)[0] for table in tables]
     if GRAPH not in tags:
         raise CorruptError(f"{item.kind}: {item.name!r} must have a sub-graph, got none")
-    place = tags.index(GRAPH)
-    graph = _graph(tables[place].value("arg"), item)
+    position = tags.index(GRAPH)
+    graph = _graph(tables[position].value("arg"), item)
     reader = Arguments(importer.read)
-    for table, tag in zip(tables[place + 1 :], tags[place + 1 :], strict=True):
+    for table, tag in zip(tables[position + 1 :], tags[position + 1 :], strict=True):
         if tag == GRAPH:
             raise UnsupportedError(f"{item.kind}: one sub-graph, got several")
         for value in _flat(() if tag == OPTIONS else reader.read(table.value("arg"), table.where)):

@@ -42,8 +42,8 @@ def resized(
     build, rank = node.build, x.type.rank
     axes = list(range(2, rank))
     known = [s for s in scales or () if s is not None]
-    place = how.get("coordinate_transformation_mode")
-    if len(known) < len(axes) or (sizes and place is Coordinates.ALIGN_CORNERS):
+    position = how.get("coordinate_transformation_mode")
+    if len(known) < len(axes) or (sizes and position is Coordinates.ALIGN_CORNERS):
         node.refuse(not sizes, "sizes or scales must be given")
         wanted = node.vector(list(sizes or ()))
         kind = ShapeFrom.SIZES

@@ -66,8 +66,8 @@ def best(node: AtenNode, x: OutPort, axis: int, above: bool) -> tuple[OutPort, O
     The first NaN is both: it is the largest one in TopK, so the smallest number is the largest one of the opposites.
     """
     if x.type.dtype.is_float and not above:
-        value, place = best(node, node.build.Negative(x), axis, True)
-        return node.build.Negative(value), place
+        value, position = best(node, node.build.Negative(x), axis, True)
+        return node.build.Negative(value), position
     mode = Mode.MAX if above else Mode.MIN
     numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     largest = node.build.TopK(
@@ -103,11 +103,11 @@ def arg_extreme(node: AtenNode, x: OutPort, dim: int | None = None, keepdim: boo
         return node.scalar(0)
     above = node.kind.startswith("argmax")
     if dim is None:
-        place = best(node, build.Reshape(x, node.list([-1])), 0, above)[1]
-        return build.Reshape(place, node.list([1] * rank if keepdim else []))
+        position = best(node, build.Reshape(x, node.list([-1])), 0, above)[1]
+        return build.Reshape(position, node.list([1] * rank if keepdim else []))
     axis = node.axis(dim, rank)
-    place = best(node, x, axis, above)[1]
-    return place if keepdim else build.Squeeze(place, node.list([axis]))
+    position = best(node, x, axis, above)[1]
+    return position if keepdim else build.Squeeze(position, node.list([axis]))
 
 
 @aten("any.default", "any.dim", "any.dims", "_is_any_true.default")

@@ -221,9 +221,9 @@ def index_reduce(
         index, source = (build.Reshape(p, node.list([])) for p in (index, source))
         return scatter(node, x, 0, index, source, None, reduce, include_self)
     axis = node.axis(dim, x.type.rank)
-    places = build.Reshape(index, node.list([-1, *[1] * (x.type.rank - 1 - axis)]))
-    places = build.Broadcast(places, node.dims(source, range(source.type.rank)))
-    return scatter(node, x, axis, places, source, None, reduce, include_self)
+    positions = build.Reshape(index, node.list([-1, *[1] * (x.type.rank - 1 - axis)]))
+    positions = build.Broadcast(positions, node.dims(source, range(source.type.rank)))
+    return scatter(node, x, axis, positions, source, None, reduce, include_self)
 
 
 @aten("put.default")

@@ -42,11 +42,11 @@ def quantile(
             build.ReduceLogicalOr(absent, last, keep_dims=True),
         )
     share = node.port(q, x.type.dtype)
-    place = build.Multiply(
+    position = build.Multiply(
         build.Reshape(share, last), build.Subtract(build.Select(bad, node.like(1, x), count), node.like(1, x))
     )
     sorted_rows = ranked(node, rows, node.size(rows, len(order) - 1), len(order) - 1, False)[0]
-    values = build.Select(bad, node.like(float("nan"), x), _between(node, sorted_rows, place, interpolation))
+    values = build.Select(bad, node.like(float("nan"), x), _between(node, sorted_rows, position, interpolation))
     if share.type.rank:
         values = transposed(node, values, [len(order) - 1, *range(len(order) - 1)])
     else:
@@ -58,20 +58,20 @@ def quantile(
     return build.Unsqueeze(values, node.list(axes))
 
 
-def _between(node: AtenNode, order: OutPort, place: OutPort, how: str) -> OutPort:
+def _between(node: AtenNode, order: OutPort, position: OutPort, how: str) -> OutPort:
     """Return elements of the sorted last axis at places between them."""
     build = node.build
-    low, high = build.Floor(place), build.Ceiling(place)
+    low, high = build.Floor(position), build.Ceiling(position)
 
     def at(where: OutPort) -> OutPort:
         return build.GatherElements(order, node.cast(where, DType.I64), axis=-1)
 
     if how == "nearest":
-        return at(build.Round(place, mode=Rounding.HALF_TO_EVEN))
+        return at(build.Round(position, mode=Rounding.HALF_TO_EVEN))
     if how in ("lower", "higher"):
         return at(low if how == "lower" else high)
     a, b = at(low), at(high)
-    weight = node.like(0.5, place) if how == "midpoint" else build.Subtract(place, low)
+    weight = node.like(0.5, position) if how == "midpoint" else build.Subtract(position, low)
     return build.Add(a, build.Multiply(build.Subtract(b, a), weight))
 
 
@@ -84,11 +84,11 @@ def nanmedian(node: AtenNode, x: OutPort, dim: int | None = None, keepdim: bool 
     if dim is None:
         x, dim = build.Reshape(x, node.list([-1])), 0
     axis = node.axis(dim, x.type.rank)
-    values, places = ranked(node, x, node.size(x, axis), axis, False)
+    values, positions = ranked(node, x, node.size(x, axis), axis, False)
     numbers = build.LogicalNot(build.IsNaN(x)) if x.type.dtype.is_float else build.Equal(x, x)
     count = build.ReduceSum(node.cast(numbers, DType.I64), node.list([axis]), keep_dims=True)
     middle = build.Maximum(build.Divide(build.Subtract(count, node.scalar(1)), node.scalar(2)), node.scalar(0))
-    ports = [build.GatherElements(p, middle, axis=axis) for p in (values, places)]
+    ports = [build.GatherElements(p, middle, axis=axis) for p in (values, positions)]
     if not keepdim:
         ports = [build.Squeeze(p, node.list([axis])) for p in ports]
     return tuple(ports[: len(node.outputs)])
@@ -133,10 +133,10 @@ def running_extreme(node: AtenNode, x: OutPort, dim: int) -> tuple[OutPort, OutP
         return x, node.scalar(0)
     axis = node.axis(dim, rank)
     numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
-    places = build.Range(node.scalar(0), node.size(x, axis), node.scalar(1))
-    earlier = build.LessEqual(build.Unsqueeze(places, node.list([0])), build.Unsqueeze(places, node.list([1])))
+    positions = build.Range(node.scalar(0), node.size(x, axis), node.scalar(1))
+    earlier = build.LessEqual(build.Unsqueeze(positions, node.list([0])), build.Unsqueeze(positions, node.list([1])))
     shape = [1] * (rank + 1)
-    column = build.Reshape(places, node.list([*shape[: axis + 1], -1, *shape[axis + 2 :]]))
+    column = build.Reshape(positions, node.list([*shape[: axis + 1], -1, *shape[axis + 2 :]]))
     mask = build.Unsqueeze(earlier, node.list(range(2, rank - axis + 1)))
     wide = build.Unsqueeze(numbers, node.list([axis]))
     first = build.Unsqueeze(sliced(node, numbers, axis, 0, 1), node.list([axis]))
@@ -170,7 +170,7 @@ def mode(node: AtenNode, x: OutPort, dim: int = -1, keepdim: bool = False) -> tu
     axis = node.axis(dim, rank)
     at, line = node.list([axis]), node.list([-1, *[1] * (rank - 1 - axis)])
     numbers = node.cast(x, DType.U8) if dtype is DType.BOOL else x
-    places = build.Reshape(build.Range(node.scalar(0), node.size(x, axis), node.scalar(1)), line)
+    positions = build.Reshape(build.Range(node.scalar(0), node.size(x, axis), node.scalar(1)), line)
     absent = build.IsNaN(x) if dtype.is_float else build.NotEqual(x, x)
     part = _parts_of_order(node, numbers, absent, axis) if dtype.is_float else node.scalar(0)
 
@@ -189,7 +189,7 @@ def mode(node: AtenNode, x: OutPort, dim: int = -1, keepdim: bool = False) -> tu
     worst = node.like(INFINITY, x) if dtype.is_float else build.ReduceMax(numbers, at, keep_dims=True)
     value = build.ReduceMin(build.Select(chosen, numbers, worst), at, keep_dims=True)
     hits = build.LogicalAnd(chosen, build.LogicalOr(absent, build.Equal(numbers, value)))
-    index = build.ReduceMax(build.Select(hits, places, node.scalar(0)), at, keep_dims=True)
+    index = build.ReduceMax(build.Select(hits, positions, node.scalar(0)), at, keep_dims=True)
     results = [node.cast(value, dtype), index]
     a, b = results if keepdim else [build.Squeeze(p, at) for p in results]
     return a, b
@@ -204,8 +204,8 @@ def _parts_of_order(node: AtenNode, x: OutPort, absent: OutPort, axis: int) -> O
     build, rank = node.build, x.type.rank
     marks = node.cast(absent, DType.I64)
     part = build.Subtract(build.Multiply(build.CumSum(marks, node.scalar(axis)), node.scalar(2)), marks)
-    places = build.Range(node.scalar(0), node.size(x, axis), node.scalar(1))
-    earlier = build.Less(build.Unsqueeze(places, node.list([0])), build.Unsqueeze(places, node.list([1])))
+    positions = build.Range(node.scalar(0), node.size(x, axis), node.scalar(1))
+    earlier = build.Less(build.Unsqueeze(positions, node.list([0])), build.Unsqueeze(positions, node.list([1])))
     earlier = build.Unsqueeze(earlier, node.list(range(2, rank - axis + 1)))  # [.., of this one, that one, ..]
     less = build.Less(build.Unsqueeze(x, node.list([axis + 1])), build.Unsqueeze(x, node.list([axis])))
     start = build.Unsqueeze(sliced(node, absent, axis, 0, 1), node.list([axis]))
@@ -235,11 +235,11 @@ def histc(node: AtenNode, x: OutPort, bins: int = 100, min: Number = 0, max: Num
         low, high = (getattr(build, r)(flat, node.list([0])) for r in ("ReduceMin", "ReduceMax"))
         alike = build.Equal(low, high)
         low, high = (build.Select(alike, build.Add(v, node.like(d, v)), v) for v, d in ((low, -1), (high, 1)))
-    place = build.Multiply(build.Subtract(flat, low), node.like(bins, flat))
-    place = build.Floor(build.Divide(place, build.Subtract(high, low)))
-    place = build.Minimum(place, node.like(bins - 1, flat))
+    position = build.Multiply(build.Subtract(flat, low), node.like(bins, flat))
+    position = build.Floor(build.Divide(position, build.Subtract(high, low)))
+    position = build.Minimum(position, node.like(bins - 1, flat))
     inside = build.LogicalAnd(build.GreaterEqual(flat, low), build.LessEqual(flat, high))
-    each = build.Unsqueeze(build.Select(inside, place, node.like(-1, flat)), node.list([0]))
+    each = build.Unsqueeze(build.Select(inside, position, node.like(-1, flat)), node.list([0]))
     numbers = node.cast(node.list(range(bins)), flat.type.dtype)
     hits = build.Equal(build.Unsqueeze(numbers, node.list([1])), each)
     return build.ReduceSum(node.cast(hits, dtype), node.list([1]))

@@ -57,6 +57,6 @@ def _maxima(node: AtenNode, weight: OutPort, indices: OutPort, offsets: OutPort)
     """Return the maxima of the rows of bags, which begin at offsets; 0 of an empty one."""
     build = node.build
     rows = build.Gather(weight, indices, node.scalar(0))
-    places = build.Range(node.scalar(0), node.size(indices, 0), node.scalar(1))
-    bags = build.Subtract(build.SearchSorted(offsets, places, right_mode=True), node.scalar(1))
+    positions = build.Range(node.scalar(0), node.size(indices, 0), node.scalar(1))
+    bags = build.Subtract(build.SearchSorted(offsets, positions, right_mode=True), node.scalar(1))
     return build.SegmentMax(rows, bags, node.size(offsets, 0))

@@ -20,9 +20,9 @@ def embedding_gradient(
     zeros = build.Broadcast(
         node.like(0, grad), build.Concat(node.vector([num_weights]), node.dims(grad, [last]), axis=0)
     )
-    places = build.Unsqueeze(indices, node.list([last]))
-    kept = build.NotEqual(places, node.same(node.port(padding_idx), places))
-    return node.onnx("ScatterND", zeros, places, build.Select(kept, grad, node.like(0, grad)), reduction="add")
+    positions = build.Unsqueeze(indices, node.list([last]))
+    kept = build.NotEqual(positions, node.same(node.port(padding_idx), positions))
+    return node.onnx("ScatterND", zeros, positions, build.Select(kept, grad, node.like(0, grad)), reduction="add")
 
 
 def _gradients(
@@ -117,7 +117,7 @@ def max_pool_gradient(
     """Gradients, added at the places of the maxima in their image."""
     build, outer = node.build, node.dims(self, range(self.type.rank - 2))
     flat = build.Concat(outer, node.list([-1]), axis=0)
-    zeros, rows, places = (build.Reshape(v, flat) for v in (self, grad, indices))
+    zeros, rows, positions = (build.Reshape(v, flat) for v in (self, grad, indices))
     zeros = build.Broadcast(node.like(0, zeros), build.ShapeOf(zeros))
-    found = node.onnx("ScatterElements", zeros, places, rows, axis=self.type.rank - 2, reduction="add")
+    found = node.onnx("ScatterElements", zeros, positions, rows, axis=self.type.rank - 2, reduction="add")
     return build.Reshape(found, build.ShapeOf(self))

@@ -65,13 +65,13 @@ def max_pool(
 
 def with_nan(node: AtenNode, x: OutPort, pool: Callable[[OutPort], tuple[OutPort, OutPort]]) -> tuple[OutPort, OutPort]:
     """Return maxima and their places: that of the last NaN in windows that have one."""
-    y, place = pool(x)
+    y, position = pool(x)
     if not x.type.dtype.is_float:
-        return y, place
+        return y, position
     build, dims = node.build, node.dims(x, range(2, x.type.rank))
     every = build.Range(node.scalar(0), build.ReduceProd(dims, node.list([0])), node.scalar(1))
     absent = build.Select(build.IsNaN(x), build.Reshape(every, dims), node.scalar(-1))
-    return y, build.Select(build.IsNaN(y), pool(absent)[0], place)
+    return y, build.Select(build.IsNaN(y), pool(absent)[0], position)
 
 
 @aten("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")

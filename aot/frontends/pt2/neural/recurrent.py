@@ -54,8 +54,8 @@ class Stack:
     def _rows(self, state: OutPort, first: int) -> OutPort:
         """Return the states of a layer as [batch, directions, hidden]."""
         build, node = self.node.build, self.node
-        places = node.list(range(first, first + self.directions))
-        return build.Transpose(build.Gather(state, places, node.scalar(0)), node.list([1, 0, 2]))
+        positions = node.list(range(first, first + self.directions))
+        return build.Transpose(build.Gather(state, positions, node.scalar(0)), node.list([1, 0, 2]))
 
     def _layer(self, x: OutPort, states: Sequence[OutPort], parts: Sequence[Sequence[OutPort]]) -> list[OutPort]:
         node, build = self.node, self.node.build
@@ -109,8 +109,8 @@ class Stack:
             raise ModelError(f"{self.node.kind}: weights of {len(order)} gates, {hidden} units each, got {p.type}")
         if order == "0":
             return p
-        places = [int(c) * hidden + i for c in order for i in range(hidden)]
-        return self.node.build.Gather(p, self.node.list(places), self.node.scalar(0))
+        positions = [int(c) * hidden + i for c in order for i in range(hidden)]
+        return self.node.build.Gather(p, self.node.list(positions), self.node.scalar(0))
 
     def bias(self, parts: Sequence[OutPort], hidden: int, x: OutPort) -> OutPort:
         """Return the sum of both biases; those of GRU's last gate stay apart."""

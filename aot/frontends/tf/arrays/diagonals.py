@@ -84,10 +84,10 @@ def _offset(node: TfNode, band: _Band, d: OutPort) -> OutPort:
     return build.Select(build.Greater(d, 0), up, down)
 
 
-def _elements(node: TfNode, x: OutPort, places: OutPort, inside: OutPort, default: OutPort, batch: int) -> OutPort:
-    """Return elements of the flattened last axis of `x` at `places`; `default` where these are not inside."""
+def _elements(node: TfNode, x: OutPort, positions: OutPort, inside: OutPort, default: OutPort, batch: int) -> OutPort:
+    """Return elements of the flattened last axis of `x` at `positions`; `default` where these are not inside."""
     build = node.build
-    held = build.Select(inside, places, node.scalar(0))
+    held = build.Select(inside, positions, node.scalar(0))
     return build.Select(inside, build.Gather(x, held, node.scalar(batch)), default)
 
 
@@ -98,9 +98,9 @@ def _in_matrix(node: TfNode, band: _Band, values: OutPort, default: OutPort) -> 
     d = build.Subtract(columns, rows)
     inside = build.LogicalAnd(build.GreaterEqual(d, band.low), build.LessEqual(d, band.high))
     along = build.Subtract(columns, build.Maximum(d, 0))
-    place = build.Add(along, _offset(node, band, d))
-    place = build.Add(build.Multiply(build.Subtract(band.high, d), band.longest), place)
-    return _elements(node, values, place, inside, default, batch), inside
+    position = build.Add(along, _offset(node, band, d))
+    position = build.Add(build.Multiply(build.Subtract(band.high, d), band.longest), position)
+    return _elements(node, values, position, inside, default, batch), inside
 
 
 def _flat(node: TfNode, x: OutPort, behind: int) -> OutPort:
@@ -153,9 +153,9 @@ def matrix_diag_part(node: TfNode, x: OutPort, k: OutPort | None = None, default
     along = build.Subtract(_count(node, band.longest), _offset(node, band, d))
     inside = build.LogicalAnd(build.GreaterEqual(along, 0), build.Less(along, _length(node, d, rows, columns)))
     i, j = build.Subtract(along, build.Minimum(d, 0)), build.Add(along, build.Maximum(d, 0))
-    place = build.Add(build.Multiply(i, columns), j)
+    position = build.Add(build.Multiply(i, columns), j)
     fill = node.like(0, x) if default is None else default
-    port = _elements(node, _flat(node, x, 2), place, inside, fill, rank - 2)
+    port = _elements(node, _flat(node, x, 2), position, inside, fill, rank - 2)
     return build.Squeeze(port, node.list([rank - 2])) if _is_single(k) else port
 
 
@@ -186,5 +186,5 @@ def diag_part(node: TfNode, x: OutPort) -> OutPort:
     build, half = node.build, x.type.rank // 2
     sizes = node.dims(x, range(half))
     count = build.ReduceProd(sizes, node.list([0]))
-    places = build.Multiply(_count(node, count), build.Add(count, 1))
-    return build.Reshape(build.Gather(build.Reshape(x, node.list([-1])), places, node.scalar(0)), sizes)
+    positions = build.Multiply(_count(node, count), build.Add(count, 1))
+    return build.Reshape(build.Gather(build.Reshape(x, node.list([-1])), positions, node.scalar(0)), sizes)

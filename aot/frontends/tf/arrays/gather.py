@@ -34,9 +34,9 @@ def gather_nd(node: TfNode, x: OutPort, indices: OutPort) -> OutPort:
 @tf("OneHot")
 def one_hot(node: TfNode, indices: OutPort, depth: OutPort, on: OutPort, off: OutPort) -> OutPort:
     """An index that is negative or too large names no place."""
-    places, size = node.cast(indices, DType.I64), node.cast(depth, DType.I64)
+    positions, size = node.cast(indices, DType.I64), node.cast(depth, DType.I64)
     mode = NegativeIndices.IGNORE_NEGATIVE
-    return node.build.OneHot(places, size, on, off, axis=node.integer("axis"), negative_indices_mode=mode)
+    return node.build.OneHot(positions, size, on, off, axis=node.integer("axis"), negative_indices_mode=mode)
 
 
 @tf("TopK", "TopKV2")
@@ -96,8 +96,8 @@ def unique(node: TfNode, x: OutPort, axis: OutPort | None = None) -> tuple[OutPo
     along = (node.list(chosen),) if chosen and x.type.rank > 1 else ()
     types = {"index_element_type": dtype, "count_element_type": dtype}
     first = build.Unique(x, *along, sorted=False, **types, outputs=4)
-    values, _, places, counts = first.node.out_ports().values()
-    return (values, places, counts) if "Counts" in node.kind else (values, places)
+    values, _, positions, counts = first.node.out_ports().values()
+    return (values, positions, counts) if "Counts" in node.kind else (values, positions)
 
 
 @tf("ListDiff")
@@ -105,8 +105,8 @@ def list_diff(node: TfNode, x: OutPort, y: OutPort) -> tuple[OutPort, OutPort]:
     """The elements of x that y does not have, and their places."""
     build, one = node.build, node.list([1])
     held = build.ReduceLogicalOr(build.Equal(build.Unsqueeze(x, one), build.Unsqueeze(y, node.list([0]))), one)
-    places = build.Squeeze(build.NonZero(build.LogicalNot(held)), node.list([0]))
-    return build.Gather(x, places, node.scalar(0)), node.cast(places, node.dtype("out_idx"))
+    positions = build.Squeeze(build.NonZero(build.LogicalNot(held)), node.list([0]))
+    return build.Gather(x, positions, node.scalar(0)), node.cast(positions, node.dtype("out_idx"))
 
 
 @tf("Bucketize")
@@ -127,10 +127,10 @@ def search_sorted(node: TfNode, rows: OutPort, values: OutPort) -> OutPort:
 @tf("InvertPermutation")
 def invert_permutation(node: TfNode, x: OutPort) -> OutPort:
     build = node.build
-    places = build.Range(
+    positions = build.Range(
         node.like(0, x), node.cast(node.size(x, 0), x.type.dtype), node.like(1, x), output_type=x.type.dtype
     )
-    return build.ScatterElementsUpdate(x, x, places, node.scalar(0))
+    return build.ScatterElementsUpdate(x, x, positions, node.scalar(0))
 
 
 @tf("UnravelIndex")

@@ -27,11 +27,11 @@ def lin_space(node: TfNode, start: OutPort, stop: OutPort, count: OutPort) -> Ou
     """`count` numbers, equally far apart; the last one is `stop`, unless there is one only."""
     build, size = node.build, node.cast(node.single(count), DType.I64)
     last = build.Subtract(size, 1)
-    places = build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
+    positions = build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
     steps = node.cast(build.Maximum(last, 1), start.type.dtype)
     step = build.Divide(build.Subtract(stop, start), steps)
-    port = build.Add(start, build.Multiply(step, node.cast(places, start.type.dtype)))
-    ends = build.LogicalAnd(build.Equal(places, last), build.Greater(last, 0))
+    port = build.Add(start, build.Multiply(step, node.cast(positions, start.type.dtype)))
+    ends = build.LogicalAnd(build.Equal(positions, last), build.Greater(last, 0))
     return build.Select(ends, stop, port)
 
 

@@ -125,8 +125,8 @@ def data_format(node: TfNode, x: OutPort) -> OutPort:
     order = [source.index(c) for c in target]
     build = node.build
     if node.kind == "DataFormatDimMap":
-        places = build.FloorMod(x, node.like(len(order), x))
-        return build.Gather(build.const([target.index(c) for c in source], x.type.dtype), places, node.scalar(0))
+        positions = build.FloorMod(x, node.like(len(order), x))
+        return build.Gather(build.const([target.index(c) for c in source], x.type.dtype), positions, node.scalar(0))
     if x.shape[0] == len(order) - 2:
         spatial = [c for c in source if c not in "NC"]
         order = [spatial.index(c) for c in target if c not in "NC"]

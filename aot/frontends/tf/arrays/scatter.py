@@ -41,7 +41,7 @@ def dynamic_update_slice(node: TfNode, x: OutPort, part: OutPort, begins: OutPor
     build, rank = node.build, x.type.rank
     extents, sizes = node.dims(x, range(rank)), node.dims(part, range(rank))
     clamped = build.Maximum(build.Minimum(node.cast(begins, DType.I64), build.Subtract(extents, sizes)), 0)
-    places: OutPort | None = None
+    positions: OutPort | None = None
     for axis in range(rank):
         count = node.size(part, axis)
         start = build.Gather(clamped, node.scalar(axis), node.scalar(0))
@@ -49,11 +49,11 @@ def dynamic_update_slice(node: TfNode, x: OutPort, part: OutPort, begins: OutPor
         along = build.Unsqueeze(along, node.list([a for a in range(rank) if a != axis]))
         step = build.ReduceProd(node.dims(x, range(axis + 1, rank)), node.list([0])) if axis + 1 < rank else None
         along = along if step is None else build.Multiply(along, step)
-        places = along if places is None else build.Add(places, along)
-    if places is None:
+        positions = along if positions is None else build.Add(positions, along)
+    if positions is None:
         return part
     flat = node.list([-1])
-    spread = build.Broadcast(places, sizes)
+    spread = build.Broadcast(positions, sizes)
     updated = build.ScatterElementsUpdate(
         build.Reshape(x, flat), build.Reshape(spread, flat), build.Reshape(part, flat), node.scalar(0)
     )
@@ -66,12 +66,12 @@ def dynamic_stitch(node: TfNode, *inputs: OutPort) -> OutPort:
     """Rows put where indices say; the later of two for one place stays. There are as many as the largest index says."""
     build, count = node.build, len(inputs) // 2
     column, zero = node.list([-1]), node.scalar(0)
-    places, rows = list[OutPort](), list[OutPort]()
+    positions, rows = list[OutPort](), list[OutPort]()
     for index, data in zip(inputs[:count], inputs[count:], strict=True):
         inner = node.dims(data, range(index.type.rank, data.type.rank))
-        places.append(node.cast(build.Reshape(index, column), DType.I64))
+        positions.append(node.cast(build.Reshape(index, column), DType.I64))
         rows.append(build.Reshape(data, build.Concat(column, inner, axis=0)))
-    where = places[0] if count == 1 else build.Concat(*places, axis=0)
+    where = positions[0] if count == 1 else build.Concat(*positions, axis=0)
     what = rows[0] if count == 1 else build.Concat(*rows, axis=0)
     size = build.Add(build.ReduceMax(where, node.list([0]), keep_dims=True), 1)
     if where.shape[0] == 0:

@@ -15,11 +15,11 @@ def combined(node: TfNode, rows: OutPort, ids: OutPort, count: OutPort, how: Com
     """[count, ..] from rows [n, ..] and their segments [n]; rows of negative or too large segments are left out."""
     build, zero, one = node.build, node.scalar(0), node.list([1])
     inside = build.LogicalAnd(build.GreaterEqual(ids, zero), build.Less(ids, count))
-    places = build.Unsqueeze(build.Select(inside, ids, count), one)  # others go to one more row
+    positions = build.Unsqueeze(build.Select(inside, ids, count), one)  # others go to one more row
     room = build.Add(build.Reshape(count, one), 1)
     inner = node.dims(rows, range(1, rows.type.rank))
     total = build.Broadcast(blank, build.Concat(room, inner, axis=0))
-    port = build.ScatterNDUpdate(total, places, rows, reduction=how)
+    port = build.ScatterNDUpdate(total, positions, rows, reduction=how)
     return build.Slice(port, node.list([0]), build.Reshape(count, one), one, node.list([0]))
 
 
@@ -36,8 +36,8 @@ def unsorted_segments(node: TfNode, x: OutPort, ids: OutPort, count: OutPort) ->
     """Segments without rows are 0, 1, or the lowest or highest number."""
     name = node.kind.removeprefix("UnsortedSegment")
     blank = {"Sum": 0, "Prod": 1, "Max": lowest(x), "Min": highest(x)}[name]
-    rows, places = flat(node, x, ids)
-    return combined(node, rows, places, node.cast(node.single(count), DType.I64), HOW[name], node.like(blank, x))
+    rows, positions = flat(node, x, ids)
+    return combined(node, rows, positions, node.cast(node.single(count), DType.I64), HOW[name], node.like(blank, x))
 
 
 def count_of(node: TfNode, ids: OutPort) -> OutPort:
@@ -66,18 +66,20 @@ def _reduced(node: TfNode, rows: OutPort, ids: OutPort, count: OutPort, name: st
 @tf("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax", "SegmentMin")
 def segments(node: TfNode, x: OutPort, ids: OutPort) -> OutPort:
     """There are as many segments as the last id says."""
-    places = node.cast(ids, DType.I64)
-    return _reduced(node, x, places, count_of(node, places), node.kind.removeprefix("Segment"))
+    positions = node.cast(ids, DType.I64)
+    return _reduced(node, x, positions, count_of(node, positions), node.kind.removeprefix("Segment"))
 
 
 @tf("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
 @tf("SparseSegmentSumWithNumSegments", "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments")
 def sparse_segments(node: TfNode, x: OutPort, indices: OutPort, ids: OutPort, count: OutPort | None = None) -> OutPort:
     """Segments of the rows that indices pick."""
-    places = node.cast(ids, DType.I64)
-    total = count_of(node, places) if count is None else node.cast(node.single(count), DType.I64)
+    positions = node.cast(ids, DType.I64)
+    total = count_of(node, positions) if count is None else node.cast(node.single(count), DType.I64)
     rows = node.build.Gather(x, indices, node.scalar(0))
-    return _reduced(node, rows, places, total, node.kind.removeprefix("SparseSegment").removesuffix("WithNumSegments"))
+    return _reduced(
+        node, rows, positions, total, node.kind.removeprefix("SparseSegment").removesuffix("WithNumSegments")
+    )
 
 
 @tf("Bincount", "DenseBincount")
@@ -113,9 +115,9 @@ def histogram(node: TfNode, x: OutPort, limits: OutPort, bins: OutPort) -> OutPo
     count, dtype = node.cast(node.single(bins), DType.I64), node.dtype("dtype")
     low, high = (build.Gather(limits, node.scalar(k), node.scalar(0)) for k in range(2))
     share = build.Divide(build.Subtract(x, low), build.Subtract(high, low))
-    places = build.Floor(build.Multiply(share, node.cast(count, x.type.dtype)))
+    positions = build.Floor(build.Multiply(share, node.cast(count, x.type.dtype)))
     last = build.Subtract(node.cast(count, x.type.dtype), 1.0)
-    held = build.Minimum(build.Maximum(places, node.like(0, x)), last)
+    held = build.Minimum(build.Maximum(positions, node.like(0, x)), last)
     ids = node.cast(build.Reshape(held, node.list([-1])), DType.I64)
     ones = build.Broadcast(build.const(1, dtype), node.dims(ids, [0]))
     return combined(node, ones, ids, count, Combination.SUM, build.const(0, dtype))

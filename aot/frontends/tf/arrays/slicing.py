@@ -76,6 +76,6 @@ def dynamic_partition(node: TfNode, x: OutPort, partitions: OutPort) -> tuple[Ou
     parts = build.Reshape(partitions, node.list([-1]))
     ports: list[OutPort] = []
     for k in range(node.integer("num_partitions")):
-        places = build.Squeeze(build.NonZero(build.Equal(parts, node.like(k, parts))), node.list([0]))
-        ports.append(build.Gather(flat, places, node.scalar(0)))
+        positions = build.Squeeze(build.NonZero(build.Equal(parts, node.like(k, parts))), node.list([0]))
+        ports.append(build.Gather(flat, positions, node.scalar(0)))
     return tuple(ports)

@@ -33,20 +33,20 @@ def sparse_reshape(node: TfNode, indices: OutPort, shape: OutPort, target: OutPo
     total = build.ReduceProd(shape, node.list([0]))
     known = build.ReduceProd(build.Select(build.Less(target, 0), one, target), node.list([0]))
     sizes = build.Select(build.Less(target, 0), build.Divide(total, build.Maximum(known, 1)), target)
-    place: OutPort | None = None
+    position: OutPort | None = None
     for k in range(rank):
         n, index = (
             build.Gather(shape, node.scalar(k), node.scalar(0)),
             build.Gather(indices, node.scalar(k), node.scalar(1)),
         )
-        place = index if place is None else build.Add(build.Multiply(place, n), index)
-    node.refuse(place is None, "the shape must have an axis, got a scalar")
-    assert place is not None
+        position = index if position is None else build.Add(build.Multiply(position, n), index)
+    node.refuse(position is None, "the shape must have an axis, got a scalar")
+    assert position is not None
     parts: list[OutPort] = []
     for k in reversed(range(count)):
         n = build.Gather(sizes, node.scalar(k), node.scalar(0))
-        parts.append(build.Unsqueeze(build.FloorMod(place, n), one))
-        place = build.Divide(place, n)
+        parts.append(build.Unsqueeze(build.FloorMod(position, n), one))
+        position = build.Divide(position, n)
     return build.Concat(*reversed(parts), axis=1), sizes
 
 
@@ -61,8 +61,8 @@ def sparse_fill_empty_rows(
     rows = build.Gather(indices, node.scalar(0), node.scalar(1))
     before = build.CumSum(node.cast(empty, DType.I64), node.scalar(0), exclusive=True)
     count = node.size(values, 0)
-    places = build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
-    moved = build.Add(places, build.Gather(before, rows, node.scalar(0)))
+    positions = build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
+    moved = build.Add(positions, build.Gather(before, rows, node.scalar(0)))
     return port, found, empty, moved
 
 
@@ -70,11 +70,11 @@ def _rows_of_splits(node: TfNode, splits: OutPort, count: OutPort) -> tuple[OutP
     """Return the row of each of `count` values, and its place in it; row k has values splits[k]..splits[k + 1] - 1."""
     build = node.build
     splits = node.cast(splits, DType.I64)
-    places = build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
+    positions = build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
     ends = build.Slice(splits, *(node.list([v]) for v in (1, (1 << 62), 1, 0)))
-    behind = build.GreaterEqual(build.Unsqueeze(places, node.list([1])), ends)
+    behind = build.GreaterEqual(build.Unsqueeze(positions, node.list([1])), ends)
     rows = build.ReduceSum(node.cast(behind, DType.I64), node.list([1]))
-    return rows, build.Subtract(places, build.Gather(splits, rows, node.scalar(0)))
+    return rows, build.Subtract(positions, build.Gather(splits, rows, node.scalar(0)))
 
 
 @tf("RaggedTensorToSparse")
@@ -103,9 +103,9 @@ def ragged_to_tensor(node: TfNode, shape: OutPort, values: OutPort, default: Out
         rows, columns = _rows_of_splits(node, partitions[0], node.size(values, 0))
     elif kinds == ("FIRST_DIM_SIZE", "VALUE_ROWIDS"):
         count, rows = (node.cast(p, DType.I64) for p in partitions)
-        places = build.Range(node.scalar(0), node.size(values, 0), node.scalar(1), output_type=DType.I64)
+        positions = build.Range(node.scalar(0), node.size(values, 0), node.scalar(1), output_type=DType.I64)
         earlier = build.Less(rows, build.Unsqueeze(rows, node.list([1])))
-        columns = build.Subtract(places, build.ReduceSum(node.cast(earlier, DType.I64), node.list([1])))
+        columns = build.Subtract(positions, build.ReduceSum(node.cast(earlier, DType.I64), node.list([1])))
     else:
         node.refuse(True, f"one ragged axis is supported, got row_partition_types {', '.join(kinds)}")
         raise AssertionError

@@ -20,13 +20,13 @@ def strided_slice_update(
     sizes = node.dims(x, range(x.type.rank))
     count = build.ReduceProd(sizes, node.list([0]))
     row = build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
-    places = slice_of(node, build.Reshape(row, sizes), begin, end, strides)
-    if not isinstance(places, OutPort):
+    positions = slice_of(node, build.Reshape(row, sizes), begin, end, strides)
+    if not isinstance(positions, OutPort):
         raise UnsupportedError(f"{node.kind}: only a part of a tensor can be set, got another value")
-    shape = build.ShapeOf(places)
+    shape = build.ShapeOf(positions)
     values = build.Reshape(build.Broadcast(value, shape), node.list([-1]))
     flat = build.ScatterUpdate(
-        build.Reshape(x, node.list([-1])), build.Reshape(places, node.list([-1])), values, node.scalar(0)
+        build.Reshape(x, node.list([-1])), build.Reshape(positions, node.list([-1])), values, node.scalar(0)
     )
     return build.Reshape(flat, sizes)
 

@@ -20,7 +20,9 @@ def _sizes(node: TfNode, size: OutPort) -> OutPort:
     return node.cast(size, DType.I64)
 
 
-def _resized(node: TfNode, x: OutPort, size: OutPort, mode: Mode, places: Coordinates, rounding: Rounding) -> OutPort:
+def _resized(
+    node: TfNode, x: OutPort, size: OutPort, mode: Mode, coordinates: Coordinates, rounding: Rounding
+) -> OutPort:
     """Interpolated by one operation where the sizes are known, else by weighted neighbours."""
     plain, wanted = to_channels_first(node, x, True), _sizes(node, size)
     if wanted.value is not None and wanted.value.dtype != object:
@@ -30,12 +32,12 @@ def _resized(node: TfNode, x: OutPort, size: OutPort, mode: Mode, places: Coordi
             node.list(SPATIAL),
             mode=mode,
             shape_calculation_mode=ShapeFrom.SIZES,
-            coordinate_transformation_mode=places,
+            coordinate_transformation_mode=coordinates,
             nearest_mode=rounding,
         )
     else:
         how = Sampling(
-            "linear" if mode is Mode.LINEAR else "nearest", places.value, rounding.value, 0.0, False, False, 0.0
+            "linear" if mode is Mode.LINEAR else "nearest", coordinates.value, rounding.value, 0.0, False, False, 0.0
         )
         y = resampled(node.build, plain, axes_of(node.build, plain, SPATIAL, wanted, True, None), how)
     return to_channels_last(node, y, True)
@@ -44,23 +46,23 @@ def _resized(node: TfNode, x: OutPort, size: OutPort, mode: Mode, places: Coordi
 @tf("ResizeBilinear")
 def resize_bilinear(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
     """The result is f32; without flags, element i lies at i * (input / output)."""
-    places = Coordinates.ASYMMETRIC
+    positions = Coordinates.ASYMMETRIC
     if node.flag("align_corners"):
-        places = Coordinates.ALIGN_CORNERS
+        positions = Coordinates.ALIGN_CORNERS
     elif node.flag("half_pixel_centers"):
-        places = Coordinates.HALF_PIXEL
+        positions = Coordinates.HALF_PIXEL
     wide = node.cast(image(node, x, 4), DType.F32)
-    return _resized(node, wide, size, Mode.LINEAR, places, Rounding.FLOOR)
+    return _resized(node, wide, size, Mode.LINEAR, positions, Rounding.FLOOR)
 
 
 @tf("ResizeNearestNeighbor")
 def resize_nearest(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
-    places, rounding = Coordinates.ASYMMETRIC, Rounding.FLOOR
+    positions, rounding = Coordinates.ASYMMETRIC, Rounding.FLOOR
     if node.flag("align_corners"):
-        places, rounding = Coordinates.ALIGN_CORNERS, Rounding.ROUND_PREFER_CEIL
+        positions, rounding = Coordinates.ALIGN_CORNERS, Rounding.ROUND_PREFER_CEIL
     elif node.flag("half_pixel_centers"):
-        places = Coordinates.TF_HALF_PIXEL_FOR_NN
-    return _resized(node, image(node, x, 4), size, Mode.NEAREST, places, rounding)
+        positions = Coordinates.TF_HALF_PIXEL_FOR_NN
+    return _resized(node, image(node, x, 4), size, Mode.NEAREST, positions, rounding)
 
 
 def _places(node: TfNode, x: OutPort, axis: int, size: OutPort) -> tuple[OutPort, OutPort, OutPort]:
@@ -106,18 +108,18 @@ def _cubic(node: TfNode, x: OutPort, axis: int, where: OutPort, last: OutPort) -
         d = build.Abs(build.Subtract(share, float(step)))
         near = step in (0, 1)
         weight = polynomial(d, a + 2, -(a + 3), 0.0, 1.0) if near else polynomial(d, a, -5 * a, 8 * a, -4 * a)
-        place = build.Add(low, float(step))
-        clamped = build.Minimum(build.Maximum(place, 0.0), last)
+        position = build.Add(low, float(step))
+        clamped = build.Minimum(build.Maximum(position, 0.0), last)
         if half:
-            weight = build.Select(build.Equal(place, clamped), weight, node.like(0, weight))
+            weight = build.Select(build.Equal(position, clamped), weight, node.like(0, weight))
         taps.append((node.cast(clamped, DType.I64), weight))
     total = taps[0][1]
     for _, weight in taps[1:]:
         total = build.Add(total, weight)
     y: OutPort | None = None
-    for place, weight in taps:
+    for position, weight in taps:
         weight = build.Divide(weight, total) if half else weight
-        part = build.Gather(x, place, node.scalar(axis))
+        part = build.Gather(x, position, node.scalar(axis))
         part = build.Multiply(part, build.Unsqueeze(weight, node.list(range(1, 4 - axis))))
         y = part if y is None else build.Add(y, part)
     assert y is not None
@@ -170,8 +172,8 @@ def crop_and_resize(node: TfNode, x: OutPort, boxes: OutPort, images: OutPort, s
 
     def pixels(rows: OutPort, columns: OutPort) -> OutPort:
         at = build.Multiply(build.Add(first, node.cast(rows, DType.I64)), width)
-        places = build.Add(build.Unsqueeze(at, node.list([2])), build.Unsqueeze(node.cast(columns, DType.I64), one))
-        return build.Gather(flat, places, node.scalar(0))
+        positions = build.Add(build.Unsqueeze(at, node.list([2])), build.Unsqueeze(node.cast(columns, DType.I64), one))
+        return build.Gather(flat, positions, node.scalar(0))
 
     clamped = [build.Minimum(build.Maximum(at, 0.0), last) for at, last in axes]
     y = pixels(*(build.Round(p) for p in clamped)) if method == "nearest" else _blended(node, clamped, pixels)

@@ -25,8 +25,8 @@ def _selected(node: TfNode, boxes: OutPort, scores: OutPort, *limits: OutPort | 
     rows, port, _ = _selected_rows(
         node, build.Unsqueeze(wide[0], front), build.Unsqueeze(wide[1], node.list([0, 1])), *limits
     )
-    places, values = (build.Gather(p, node.scalar(2), node.scalar(1)) for p in (rows, port))
-    return node.cast(places, DType.I32), node.cast(values, scores.type.dtype)
+    positions, values = (build.Gather(p, node.scalar(2), node.scalar(1)) for p in (rows, port))
+    return node.cast(positions, DType.I32), node.cast(values, scores.type.dtype)
 
 
 @tf("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5")
@@ -45,13 +45,13 @@ def non_max_suppression(
     share = build.const(node.number("iou_threshold"), DType.F32) if overlap is None else node.cast(overlap, DType.F32)
     floor = build.const(float("-inf"), DType.F32) if least is None else node.cast(least, DType.F32)
     more = () if sigma is None else (node.cast(sigma, DType.F32),)
-    places, values = _selected(node, boxes, scores, limit, share, floor, *more)
-    count = node.cast(node.size(places, 0), DType.I32)
+    positions, values = _selected(node, boxes, scores, limit, share, floor, *more)
+    count = node.cast(node.size(positions, 0), DType.I32)
     if node.flag("pad_to_max_output_size"):
-        places, values = (_filled(node, p, limit) for p in (places, values))
+        positions, values = (_filled(node, p, limit) for p in (positions, values))
     if node.kind.endswith("V5"):
-        return places, values, count
-    return (places, count) if node.kind.endswith("V4") else (places,)
+        return positions, values, count
+    return (positions, count) if node.kind.endswith("V4") else (positions,)
 
 
 def _filled(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
@@ -59,8 +59,8 @@ def _filled(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
     build, one = node.build, node.list([1])
     size = build.Reshape(size, one)
     blank = build.Broadcast(node.like(0, x), size)
-    places = build.Range(node.scalar(0), node.size(x, 0), node.scalar(1), output_type=DType.I64)
-    return build.ScatterElementsUpdate(blank, places, x, node.scalar(0))
+    positions = build.Range(node.scalar(0), node.size(x, 0), node.scalar(1), output_type=DType.I64)
+    return build.ScatterElementsUpdate(blank, positions, x, node.scalar(0))
 
 
 @tf("CombinedNonMaxSuppression")
@@ -100,15 +100,15 @@ def combined_non_max_suppression(
 
 
 def _described(
-    node: TfNode, boxes: OutPort, best: OutPort, places: OutPort, own: int, zero: OutPort
+    node: TfNode, boxes: OutPort, best: OutPort, positions: OutPort, own: int, zero: OutPort
 ) -> tuple[OutPort, ...]:
     """Boxes, scores, classes and number of the kept boxes; the rest is 0."""
     build = node.build
     count = node.size(boxes, 1)
     valid = build.Greater(best, float("-inf"))
     kept = build.Select(valid, best, node.like(0, best))
-    label = build.Select(valid, build.Divide(places, count), zero)
-    index = build.Select(valid, build.FloorMod(places, count), zero)
+    label = build.Select(valid, build.Divide(positions, count), zero)
+    index = build.Select(valid, build.FloorMod(positions, count), zero)
     if own > 1:
         index = build.Add(build.Multiply(index, own), label)
     lines = build.Reshape(boxes, build.Concat(node.dims(boxes, [0]), node.list([-1, 4]), axis=0))

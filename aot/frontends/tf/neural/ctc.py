@@ -21,15 +21,15 @@ def ctc_greedy_decoder(node: TfNode, scores: OutPort, lengths: OutPort) -> tuple
         turned, ends, blank, merge_repeated=node.flag("merge_repeated"), classes_index_type=DType.I64, outputs=2
     )
     decoded, counts = first.node.out_ports().values()
-    places = build.Transpose(build.NonZero(build.GreaterEqual(decoded, 0)), node.list([1, 0]))
-    values = build.GatherND(decoded, places)
+    positions = build.Transpose(build.NonZero(build.GreaterEqual(decoded, 0)), node.list([1, 0]))
+    values = build.GatherND(decoded, positions)
     longest = build.ReduceMax(node.cast(counts, DType.I64), node.list([0]), keep_dims=True)
     shape = build.Concat(node.dims(scores, [1]), longest, axis=0)
     steps = build.Range(node.scalar(0), node.size(scores, 0), node.scalar(1), output_type=DType.I64)
     inside = build.Less(build.Unsqueeze(steps, node.list([1])), node.cast(lengths, DType.I64))
     best = build.ReduceMax(scores, node.list([2]))
     total = build.ReduceSum(build.Select(inside, best, node.like(0, best)), node.list([0]))
-    return places, values, shape, build.Negative(build.Unsqueeze(total, node.list([1])))
+    return positions, values, shape, build.Negative(build.Unsqueeze(total, node.list([1])))
 
 
 @tf("CTCLoss")

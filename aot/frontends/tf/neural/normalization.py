@@ -88,8 +88,8 @@ def sparse_cross_entropy(node: TfNode, logits: OutPort, labels: OutPort) -> tupl
     build = node.build
     column = build.Unsqueeze(labels, node.list([1]))
     logs = build.Gather(build.LogSoftmax(logits, axis=1), column, node.scalar(1), batch_dims=1)
-    places = build.Range(node.scalar(0), node.size(logits, 1), node.scalar(1), output_type=DType.I64)
-    here = build.Equal(node.cast(column, DType.I64), places)
+    positions = build.Range(node.scalar(0), node.size(logits, 1), node.scalar(1), output_type=DType.I64)
+    here = build.Equal(node.cast(column, DType.I64), positions)
     one, zero = node.like(1, logits), node.like(0, logits)
     gradient = build.Subtract(build.Softmax(logits, axis=1), build.Select(here, one, zero))
     return build.Negative(build.Squeeze(logs, node.list([1]))), gradient

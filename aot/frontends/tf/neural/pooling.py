@@ -49,15 +49,15 @@ def max_pool_with_argmax(node: TfNode, x: OutPort) -> tuple[OutPort, OutPort]:
     first = build.MaxPool_8(
         to_channels_first(node, x, True), kernel=kernel, axis=2, index_element_type=DType.I64, outputs=2, **fields
     )
-    best, places = (to_channels_last(node, p, True) for p in first.node.out_ports().values())
+    best, positions = (to_channels_last(node, p, True) for p in first.node.out_ports().values())
     channels = node.size(x, 3)
     steps = build.Range(node.scalar(0), channels, node.scalar(1), output_type=DType.I64)
-    places = build.Add(build.Multiply(places, channels), steps)
+    positions = build.Add(build.Multiply(positions, channels), steps)
     if node.flag("include_batch_in_index"):
         images = build.Range(node.scalar(0), node.size(x, 0), node.scalar(1), output_type=DType.I64)
         whole = build.Multiply(images, build.ReduceProd(node.dims(x, [1, 2, 3]), node.list([0])))
-        places = build.Add(places, build.Unsqueeze(whole, node.list([1, 2, 3])))
-    return best, node.cast(places, dtype)
+        positions = build.Add(positions, build.Unsqueeze(whole, node.list([1, 2, 3])))
+    return best, node.cast(positions, dtype)
 
 
 @tf("BiasAdd", "BiasAddV1")

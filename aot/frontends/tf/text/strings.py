@@ -108,10 +108,10 @@ def split(node: TfNode, x: OutPort, separator: OutPort) -> tuple[OutPort, ...]:
         return _split(node, x, between, most)
     cut = [_encoded(t).split(_encoded(between) or None, most) for t in _texts(node, x).reshape(-1)]  # at ASCII's space
     rows = [[word.decode(*ENCODING) for word in row] for row in cut]
-    places = np.array([(i, k) for i, row in enumerate(rows) for k in range(len(row))], np.int64).reshape(-1, 2)
+    positions = np.array([(i, k) for i, row in enumerate(rows) for k in range(len(row))], np.int64).reshape(-1, 2)
     words = [w for row in rows for w in row]
     shape = node.list([len(rows), max(map(len, rows), default=0)])
-    return node.build.const(places, DType.I64), _constant(node, words, (len(words),)), shape
+    return node.build.const(positions, DType.I64), _constant(node, words, (len(words),)), shape
 
 
 def _split(node: TfNode, x: OutPort, separator: str, most: int) -> tuple[OutPort, ...]:
@@ -119,8 +119,8 @@ def _split(node: TfNode, x: OutPort, separator: str, most: int) -> tuple[OutPort
     build, zero = node.build, node.scalar(0)
     words, counts = words_of(node, x, separator, most)
     width = node.dims(words, [1])
-    places = build.Range(zero, build.Squeeze(width, node.list([0])), node.scalar(1), output_type=DType.I64)
-    inside = build.Less(places, build.Unsqueeze(counts, node.list([1])))
+    positions = build.Range(zero, build.Squeeze(width, node.list([0])), node.scalar(1), output_type=DType.I64)
+    inside = build.Less(positions, build.Unsqueeze(counts, node.list([1])))
     at = build.Transpose(build.NonZero(inside, output_type=DType.I64), node.list([1, 0]))
     return at, build.GatherND(words, at), build.Concat(node.dims(x, [0]), width, axis=0)
 

@@ -53,10 +53,10 @@ def renamed(row: str) -> Conversion:
     """
     match = re.fullmatch(r"(build|tf)\.(\w+)\(([\w, ]+)\)", row)
     assert match is not None, row
-    place, kind, names = match[1], match[2], match[3].split(", ")
+    way, kind, names = match[1], match[2], match[3].split(", ")
 
     def converted(node: TfliteNode, *inputs: Any) -> Any:
-        return getattr(node.build, kind)(*inputs) if place == "build" else node.tf(kind, *inputs)
+        return getattr(node.build, kind)(*inputs) if way == "build" else node.tf(kind, *inputs)
 
     parameters = [Parameter(name, Parameter.POSITIONAL_ONLY, annotation="OutPort") for name in ("node", *names)]
     setattr(converted, "__signature__", Signature(parameters))  # noqa: B010  (the check of inputs reads it)

@@ -137,9 +137,9 @@ def iota(node: TfliteNode) -> OutPort:
 @by_parts
 def broadcast_in_dim(node: TfliteNode, x: OutPort, axes: OutPort) -> OutPort:
     """Axes of `x` become those axes of the output that `axes` names."""
-    sizes, places = node.output_tensors[0].shape, node.ints(axes, "axes")
-    if len(places) != x.type.rank or any(not 0 <= p < len(sizes) for p in places):
-        raise ModelError(f"{node.kind}: an axis of the output for each axis, got {places}")
-    others = [a for a in range(len(sizes)) if a not in places]
+    sizes, positions = node.output_tensors[0].shape, node.ints(axes, "axes")
+    if len(positions) != x.type.rank or any(not 0 <= p < len(sizes) for p in positions):
+        raise ModelError(f"{node.kind}: an axis of the output for each axis, got {positions}")
+    others = [a for a in range(len(sizes)) if a not in positions]
     wide = node.build.Unsqueeze(x, node.list(others)) if others else x
     return node.build.Broadcast(wide, node.list(sizes))

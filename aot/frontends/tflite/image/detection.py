@@ -61,14 +61,18 @@ def _suppressed_together(
         build.Squeeze(scores, first), node.scalar(1), axis=1, stable=True, index_element_type=DType.I64, outputs=2
     )
     top, label = (build.Squeeze(p, node.list([1])) for p in best.node.out_ports().values())
-    places, number = node.tf("NonMaxSuppressionV4", lines, top, node.scalar(most), *limits, pad_to_max_output_size=True)
+    positions, number = node.tf(
+        "NonMaxSuppressionV4", lines, top, node.scalar(most), *limits, pad_to_max_output_size=True
+    )
     steps = build.Range(node.scalar(0), node.scalar(most), node.scalar(1), output_type=DType.I64)
     valid = node.cast(build.Less(steps, node.cast(number, DType.I64)), DType.F32)
 
     def picked(x: OutPort) -> OutPort:
-        return build.Multiply(build.Gather(x, places, node.scalar(0)), valid)
+        return build.Multiply(build.Gather(x, positions, node.scalar(0)), valid)
 
-    boxes_selected = build.Multiply(build.Gather(lines, places, node.scalar(0)), build.Unsqueeze(valid, node.list([1])))
+    boxes_selected = build.Multiply(
+        build.Gather(lines, positions, node.scalar(0)), build.Unsqueeze(valid, node.list([1]))
+    )
     parts = (boxes_selected, picked(node.cast(label, DType.F32)), picked(top))
     total = build.Reshape(node.cast(number, DType.F32), node.list([1]))
     return (*(build.Unsqueeze(p, first) for p in parts), total)

@@ -33,7 +33,7 @@ def suppression_v5(
     """Places and scores, as many as may be, filled with 0, and their number."""
     value = sigma.value
     node.refuse(value is None or bool(value.any()), "scores that overlaps lower (soft_nms_sigma) are not supported")
-    places, values, count = node.tf(
+    positions, values, count = node.tf(
         "NonMaxSuppressionV5", boxes, scores, most, overlap, least, sigma, pad_to_max_output_size=True
     )
-    return places, values, count
+    return positions, values, count

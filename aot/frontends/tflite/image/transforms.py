@@ -84,10 +84,10 @@ def _second_crop(node: TfliteNode, facts: dict[str, Any], points: OutPort, last:
     )
 
 
-def _columns(node: TfliteNode, points: OutPort, places: list[int]) -> tuple[OutPort, OutPort]:
+def _columns(node: TfliteNode, points: OutPort, positions: list[int]) -> tuple[OutPort, OutPort]:
     """Return x and y of these landmarks, [1, count, 1] each."""
     build = node.build
-    picked = build.Gather(points, node.list(places), node.scalar(1))
+    picked = build.Gather(points, node.list(positions), node.scalar(1))
     across, down = (build.Gather(picked, node.list([axis]), node.scalar(2)) for axis in (0, 1))
     return across, down
 
@@ -125,10 +125,10 @@ def _matrix(node: TfliteNode, points: OutPort, crop: _Crop) -> OutPort:
     ]
     one, zero = (build.const([[[value]]], DType.F32) for value in (1.0, 0.0))
     cells: list[OutPort] = []
-    for row, outer, place, factor in zip(rows, crop.outer, centre, crop.factor, strict=True):
+    for row, outer, position, factor in zip(rows, crop.outer, centre, crop.factor, strict=True):
         first, second = (build.Multiply(cell, outer) for cell in row)
         moved = build.Add(build.Multiply(first, crop.half[0]), build.Multiply(second, crop.half[1]))
-        cells += [first, second, zero, build.Subtract(build.Multiply(place, factor), moved)]
+        cells += [first, second, zero, build.Subtract(build.Multiply(position, factor), moved)]
     cells += [zero, zero, one, zero, zero, zero, zero, one]
     return build.Reshape(build.Concat(*cells, axis=2), node.list(MATRIX))
 
@@ -162,8 +162,8 @@ def _sampled(node: TfliteNode, x: OutPort, matrix: OutPort, sizes: list[int], ce
     across, down = (build.Subtract(p, centre) for p in (across, down))
     inside = build.LogicalAnd(_is_within(node, across, width - 1), _is_within(node, down, height - 1))
     corners: list[tuple[OutPort, OutPort, OutPort]] = []  # the pixel before, the one after, how far between them
-    for place, size in ((across, width), (down, height)):
-        safe = build.Select(inside, place, node.like(0, place))  # NaN is outside, too
+    for position, size in ((across, width), (down, height)):
+        safe = build.Select(inside, position, node.like(0, position))  # NaN is outside, too
         first = build.Floor(safe)
         number = node.cast(first, DType.I64)
         after = build.Minimum(build.Add(number, 1), size - 1)  # with weight 0 at the border
@@ -182,9 +182,9 @@ def _sampled(node: TfliteNode, x: OutPort, matrix: OutPort, sizes: list[int], ce
     return build.Reshape(sampled, node.list([1, *sizes, channels]))
 
 
-def _is_within(node: TfliteNode, place: OutPort, most: int) -> OutPort:
+def _is_within(node: TfliteNode, position: OutPort, most: int) -> OutPort:
     build = node.build
-    return build.LogicalAnd(build.GreaterEqual(place, 0.0), build.LessEqual(place, float(most)))
+    return build.LogicalAnd(build.GreaterEqual(position, 0.0), build.LessEqual(position, float(most)))
 
 
 def _grid(node: TfliteNode, sizes: list[int], centre: float) -> tuple[OutPort, OutPort]:

@@ -130,9 +130,9 @@ class IntegerCell:
         self.node.refuse(not known, "the scale of the cell state is a power of two, 1 to 2^-30")
         return bits
 
-    def sums(self, x: OutPort, place: int, first: int, biased: bool) -> OutPort:
-        """Return products of all gates, joined on the last axis, in their units. `place`: of the scale of `x`."""
-        node, q = self.node, whole_input(self.node, place)
+    def sums(self, x: OutPort, position: int, first: int, biased: bool) -> OutPort:
+        """Return products of all gates, joined on the last axis, in their units. `position`: of the scale of `x`."""
+        node, q = self.node, whole_input(self.node, position)
         weights = [self.array(first + k) for k in self.gates]
         bias = np.concatenate([self.array(BIASES + k) for k in self.gates]) if biased else None
         total = summed(node, x, q, np.concatenate(weights), bias)
@@ -168,10 +168,10 @@ class IntegerCell:
     def _activated(self, gate: int, total: OutPort, c: OutPort) -> OutPort:
         """Return a gate behind its peephole, its norm and its activation."""
         node, build = self.node, self.node.build
-        place = PEEPHOLES + PEEPHOLE_OF.get(gate, 0)
-        if gate in PEEPHOLE_OF and self.has(place):
-            factor = single(2.0**-self.cell_bits * whole_input(node, place).scales[0] / self.unit(gate))
-            product = build.Multiply(c, build.const(self.array(place), DType.I32))
+        position = PEEPHOLES + PEEPHOLE_OF.get(gate, 0)
+        if gate in PEEPHOLE_OF and self.has(position):
+            factor = single(2.0**-self.cell_bits * whole_input(node, position).scales[0] / self.unit(gate))
+            product = build.Multiply(c, build.const(self.array(position), DType.I32))
             total = saturated(node, build.Add(total, scaled(node, product, [factor])), DType.I16)
         total = self._normed(gate, total) if self.normed else total
         return self._unit(build.Tanh if gate == FRESH else build.Sigmoid, total, GATE_BITS)
@@ -195,11 +195,11 @@ class IntegerCell:
         port = build.Round(build.Multiply(function(real), build.const(float(1 << UNIT_BITS), DType.F32)))
         return clamped(node, node.cast(port, DType.I32), *limits(DType.I16))
 
-    def _clipped(self, x: OutPort, name: str, place: int) -> OutPort:
+    def _clipped(self, x: OutPort, name: str, position: int) -> OutPort:
         clip, (low, high) = self.node.number(name, 0.0), limits(x.type.dtype)
         if clip <= 0:
             return x
-        most = int(min(max(single(clip / whole_input(self.node, place).scales[0]), low), high))
+        most = int(min(max(single(clip / whole_input(self.node, position).scales[0]), low), high))
         return clamped(self.node, x, -most, most)
 
     def _output(self, product: OutPort) -> OutPort:

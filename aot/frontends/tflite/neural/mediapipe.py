@@ -48,11 +48,11 @@ def max_pool_with_places(node: TfliteNode, x: OutPort) -> tuple[OutPort, OutPort
     port = build.MaxPool_8(
         node.to_channels_first(x), axis=2, dilations=(1, 1), index_element_type=DType.I64, outputs=2, **fields
     )
-    best, places = (node.to_channels_last(p) for p in port.node.out_ports().values())
+    best, positions = (node.to_channels_last(p) for p in port.node.out_ports().values())
     kernel, strides = fields["kernel"], fields["strides"]
     firsts = [_firsts(*facts, fields["auto_pad"]) for facts in zip(sizes, kernel, strides, strict=True)]
     start = firsts[0][:, None, None] * kernel[1] + firsts[1][None, :, None]  # of the windows, as a place
-    row, column = build.Divide(places, sizes[1]), build.FloorMod(places, sizes[1])
+    row, column = build.Divide(positions, sizes[1]), build.FloorMod(positions, sizes[1])
     within = build.Subtract(build.Add(build.Multiply(row, kernel[1]), column), build.const(start, DType.I64))
     return call.activated(best), build.Add(node.cast(within, DType.F32), 0.1)
 
@@ -66,14 +66,14 @@ def _firsts(size: int, kernel: int, stride: int, pad: AutoPad) -> np.ndarray:
 
 
 @tflite("CUSTOM.MaxUnpooling2D")
-def max_unpool(node: TfliteNode, x: OutPort, places: OutPort) -> OutPort:
+def max_unpool(node: TfliteNode, x: OutPort, positions: OutPort) -> OutPort:
     """Windows of 0 with each number at its place, as MaxPoolingWithArgmax2D gives it; windows do not overlap."""
     build, fields = node.build, windows(pooling(node))
     down, across = fields["kernel"]
     node.refuse(fields["strides"] != (down, across), "strides other than the size of windows are not supported")
     axes = node.list([2, 4])
     wide = build.Unsqueeze(node.image(x), axes)
-    own = build.Unsqueeze(node.cast(node.image(places), DType.I32), axes)
+    own = build.Unsqueeze(node.cast(node.image(positions), DType.I32), axes)
     every = build.const(np.arange(down * across, dtype=np.int32).reshape(down, 1, across, 1), DType.I32)
     spread = build.Select(build.Equal(own, every), wide, node.like(0, x))
     rows = build.Multiply(node.dims(x, [1, 2]), node.list([down, across]))

@@ -79,11 +79,11 @@ def get_dim_from_layout(node: Node, dim: str) -> tuple[int | None, bool]:
     if not layout:
         return None, False
     letters = layout.strip("[]").replace(",", "").upper()
-    place = letters.find(dim.upper())
-    return (place if place >= 0 else None), True
+    position = letters.find(dim.upper())
+    return (position if position >= 0 else None), True
 
 
 def layout_attrs() -> dict[str, Any]:
     """Return the places of the dimensions of an image in the order NCHW."""
-    places = {"spatial_dims": int64_array([2, 3]), "channel_dims": int64_array([1]), "batch_dims": int64_array([0])}
-    return {**places, "layout": "NCHW"}
+    positions = {"spatial_dims": int64_array([2, 3]), "channel_dims": int64_array([1]), "batch_dims": int64_array([0])}
+    return {**positions, "layout": "NCHW"}

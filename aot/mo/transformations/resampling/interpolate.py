@@ -129,9 +129,13 @@ class SplitConcatPairToInterpolate:
         if len(split.in_port(0).data.get_shape()) not in (4, 5):
             return None
         groups = [port.get_destinations() for port in split.out_ports().values()]
-        places = [port.idx for group in groups for port in group]
+        positions = [port.idx for group in groups for port in group]
         consumers = {port.node.id: port.node for group in groups for port in group}
-        if len(consumers) != 1 or len({len(group) for group in groups}) != 1 or places != list(range(len(places))):
+        if (
+            len(consumers) != 1
+            or len({len(group) for group in groups}) != 1
+            or positions != list(range(len(positions)))
+        ):
             return None
         (consumer,) = consumers.values()
         sources = {source.node.id for i in consumer.in_ports() if (source := source_of(consumer, i)) is not None}

@@ -67,10 +67,10 @@ class ConvertSlice:
         limits = MARGIN.min, MARGIN.max
         near = add(graph, "clamp.Clamp", node.in_port(idx).get_source(), *limits, name=f"{name}/clamp")
         whole = add(graph, "Cast.Cast", near, dst_type=np.int64, name=f"{name}/integers")
-        place = {axis: i for i, axis in enumerate(axes)}
+        position = {axis: i for i, axis in enumerate(axes)}
         parts = [
-            add(graph, "gather.Gather", whole, int64_array([place[i]]), int64_array(0), name=f"{name}/{i}")
-            if i in place
+            add(graph, "gather.Gather", whole, int64_array([position[i]]), int64_array(0), name=f"{name}/{i}")
+            if i in position
             else int64_array([0])
             for i in range(rank)
         ]

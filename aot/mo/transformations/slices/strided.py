@@ -52,17 +52,17 @@ class StridedSliceNormalizer:
         assert missing >= 0, f"StridedSlice: bounds of at most {rank} dimensions, got {rank - missing}"
         ellipses = np.flatnonzero(node.ellipsis_mask)
         assert len(ellipses) < 2, f"StridedSlice: one ellipsis at most, got {len(ellipses)}"
-        place = count
+        position = count
         if len(ellipses):
             first = int(ellipses[0])
             for mask in ("begin_mask", "end_mask", "ellipsis_mask"):
                 node[mask][first] = 0  # a full range, as the ones that are put in behind it
             StridedSliceNormalizer.unroll_ellipsis_for_inputs(graph, node, first, missing)
-            place = first + 1
+            position = first + 1
         elif missing:
             StridedSliceNormalizer.extend_inputs(node, missing)
         for mask in MASKS if missing else ():
-            node[mask] = np.insert(node[mask], place, [0] * missing).astype(int)
+            node[mask] = np.insert(node[mask], position, [0] * missing).astype(int)
 
     @staticmethod
     def unroll_ellipsis_for_inputs(graph: Graph, node: Any, ellipsis_start: int, num_insertions: int) -> None:

@@ -121,8 +121,8 @@ class Proposals(LoopOp):
         limits = np.array([numbers[0], numbers[1]] * 2 if self.is_tensorflow else [numbers[1], numbers[0]] * 2)
         least = self.min_size * np.array([numbers[3] if len(numbers) > 3 else numbers[2], numbers[2]])
         i, j = np.meshgrid(np.arange(h), np.arange(w), indexing="ij")
-        places = np.stack([i, j] if self.is_tensorflow else [j, i], -1).reshape(-1, 1, 2) * self.feat_stride
-        start = (anchors[None] + np.tile(places, 2)).reshape(-1, 4)
+        positions = np.stack([i, j] if self.is_tensorflow else [j, i], -1).reshape(-1, 1, 2) * self.feat_stride
+        start = (anchors[None] + np.tile(positions, 2)).reshape(-1, 4)
         start = np.clip(start, 0, limits) if self.is_tensorflow else start
         out = np.zeros((x.shape[0], self.post_nms_topn, 5))
         probabilities = np.zeros((x.shape[0], self.post_nms_topn))

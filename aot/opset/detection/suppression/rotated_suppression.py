@@ -61,11 +61,11 @@ class PaddedNMSRotated(NonMaxSuppressionBase):
         return partial(_numbers, 1.0 if self.clockwise else -1.0), _overlapping, held
 
     def chosen(self, boxes: Array, scores: Array, most: int, *limits: float) -> list[tuple[int, float]]:
-        kept = list[int]()
+        results = list[int]()
         for i in (int(i) for i in np.argsort(-scores, kind="stable") if scores[i] > limits[1]):
-            if len(kept) < most and all(_iou(boxes[i], boxes[j], self.clockwise) <= limits[0] for j in kept):
-                kept.append(i)
-        return [(i, scores[i]) for i in kept]
+            if len(results) < most and all(_iou(boxes[i], boxes[j], self.clockwise) <= limits[0] for j in results):
+                results.append(i)
+        return [(i, scores[i]) for i in results]
 
 
 def _rotated(x: Scripted, y: Scripted, angle: tuple[Scripted, Scripted]) -> tuple[Scripted, Scripted]:

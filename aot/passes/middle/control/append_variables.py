@@ -145,13 +145,13 @@ def _new_sizes(graph: Graph, grown: list[_GrowingVariable]) -> OutPort | None:
 
 def _terms(graph: Graph, size: Dim) -> Terms | None:
     """Return the dimensions of inputs that add up to a size; None if there are none."""
-    place = _dimension(graph, size)
-    if place is not None:
-        return [(*place, 1)]
-    if isinstance(size, int) or (whole := normal(size, {})).const:
+    dim = _dimension(graph, size)
+    if dim is not None:
+        return [(*dim, 1)]
+    if isinstance(size, int) or (affine := normal(size, {})).const:
         return None
-    parts = [(_dimension(graph, atom), count) for atom, count in whole.terms.items()]
-    terms = [(*place, count) for place, count in parts if place is not None]
+    parts = [(_dimension(graph, atom), count) for atom, count in affine.terms.items()]
+    terms = [(*dim, count) for dim, count in parts if dim is not None]
     return terms if len(terms) == len(parts) else None
 
 

@@ -37,14 +37,16 @@ def _trim_loop(node: Node, op: Iterating) -> bool:
     if not outs or (len(outs) == len(op.output_maps) and not fixed):
         return False  # without any output it is dead code
     going = op.execution_condition if isinstance(op, Loop) else -1
-    places = _drop_other_results(
+    positions = _drop_other_results(
         body, [*(m.result for m in outs), *(e.result for e in edges), *([going] if going >= 0 else [])]
     )
     trimmed: Iterating = replace(
-        op, output_maps=_renumbered(outs, places), back_edges=tuple(replace(e, result=places[e.result]) for e in edges)
+        op,
+        output_maps=_renumbered(outs, positions),
+        back_edges=tuple(replace(e, result=positions[e.result]) for e in edges),
     )
     if isinstance(trimmed, Loop) and going >= 0:
-        trimmed = replace(trimmed, execution_condition=places[going])
+        trimmed = replace(trimmed, execution_condition=positions[going])
     _exchange(node, trimmed, outs)
     return True
 
@@ -79,8 +81,8 @@ def _drop_other_results(body: Graph, results: Iterable[int]) -> dict[int, int]:
     return {old: new for new, old in enumerate(wanted)}
 
 
-def _renumbered(maps: Sequence[OutputMap], places: dict[int, int]) -> tuple[OutputMap, ...]:
-    return tuple(replace(m, external=k, result=places[m.result]) for k, m in enumerate(maps))
+def _renumbered(maps: Sequence[OutputMap], positions: dict[int, int]) -> tuple[OutputMap, ...]:
+    return tuple(replace(m, external=k, result=positions[m.result]) for k, m in enumerate(maps))
 
 
 def _exchange(node: Node, op: Iterating | If, outs: Sequence[OutputMap]) -> None:

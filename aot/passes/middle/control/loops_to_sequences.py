@@ -306,11 +306,11 @@ def _replaced(node: Node, op: Loop) -> bool:
     if cell is None:
         return False
     wanted = [m for m in op.output_maps if _is_wanted(node.out_port(m.external))]
-    asked = [_read_state(step, cell, m) for m in wanted]
-    if any(a is None for a in asked):
+    requested = [_read_state(step, cell, m) for m in wanted]
+    if any(a is None for a in requested):
         return False
     outputs = _layer(node, step, cell, axis)
-    for m, (what, axes) in zip(wanted, [a for a in asked if a is not None], strict=True):
+    for m, (what, axes) in zip(wanted, [a for a in requested if a is not None], strict=True):
         port, build = outputs[what], Builder(node.graph, node.origin)
         if what == 0:
             port = build.Transpose(port, build.const([1, 0, 2], DType.I64)) if m.axis == 0 else port

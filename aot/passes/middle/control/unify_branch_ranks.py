@@ -63,16 +63,16 @@ def _fork(node: Node) -> dict[int, Dim]:
     UnsupportedError if several sizes may be 1.
     """
     graph, x = node.graph, node.source(0)
-    places = [k for k, n in enumerate(x.shape) if can_be_one(n)]
-    if not places:
+    positions = [k for k, n in enumerate(x.shape) if can_be_one(n)]
+    if not positions:
         return {}
-    if len(places) > 1:
+    if len(positions) > 1:
         raise UnsupportedError(f"Squeeze {_layer(node)!r}: {which_are_one(x.type)}")
     build, ones = Builder(graph, node.origin), [k for k, n in enumerate(x.shape) if n == 1]
-    size = build.Gather(build.ShapeOf(x), build.const(places[0], DType.I64), build.const(0, DType.I64))
+    size = build.Gather(build.ShapeOf(x), build.const(positions[0], DType.I64), build.const(0, DType.I64))
     maps = ((InputMap(1, 0),), (OutputMap(0, 0),))
     conditional = build.node(If(*maps, *maps), build.Equal(size, build.const(1, DType.I64)), x)
-    for name, axes in (("then", sorted([*ones, *places])), ("else", ones)):
+    for name, axes in (("then", sorted([*ones, *positions])), ("else", ones)):
         body = Graph(f"{conditional.name}.{name}")
         port = body.add(Parameter(x.type.dtype, None), name=x.node.name).out_port(0)
         inner = Builder(body, node.origin)
@@ -83,7 +83,7 @@ def _fork(node: Node) -> dict[int, Dim]:
     conditional.name = node.name
     scope_region_symbols(graph)
     conditional.operands()  # infers the types of the bodies' parameters
-    return {conditional.id: x.shape[places[0]]}
+    return {conditional.id: x.shape[positions[0]]}
 
 
 def _layer(node: Node) -> str:

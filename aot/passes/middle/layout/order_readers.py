@@ -31,17 +31,17 @@ def reads_any_order(port: InPort, q: Order) -> bool:
     dropped = _dropped(node, len(q))
     if dropped is None:
         return False
-    kept = [d for d in q if d not in dropped]
-    return kept == sorted(kept)
+    results = [d for d in q if d not in dropped]
+    return results == sorted(results)
 
 
 def _dropped(node: Node, rank: int) -> set[int] | None:
     """Return the dimensions that `node` removes from its input; None if they are unknown or it removes none."""
     op: Any = node.op
-    place = 1 if isinstance(op, Reduction) and not op.keep_dims else 2
-    if place == 2 and not (isinstance(op, Gather) and not op.batch_dims and node.source(1).type.rank == 0):
+    input_index = 1 if isinstance(op, Reduction) and not op.keep_dims else 2
+    if input_index == 2 and not (isinstance(op, Gather) and not op.batch_dims and node.source(1).type.rank == 0):
         return None
-    axes = node.constant(place)
+    axes = node.constant(input_index)
     return None if axes is None else {axis_of(int(a), rank, op.type) for a in axes.reshape(-1)}
 
 
@@ -55,9 +55,9 @@ def read_in_order(port: InPort, x: OutPort, q: Order) -> None:
         node.out_port(0).replace_by(build.Gather(sizes, build.const(inverse(q), DType.I64), axis))
         node.graph.remove(node)
         return
-    place = 1 if isinstance(node.op, Reduction) else 2
-    axes = node.constant(place)
+    input_index = 1 if isinstance(node.op, Reduction) else 2
+    axes = node.constant(input_index)
     assert axes is not None
     turned = np.array([axis_after(int(a), q) for a in axes.reshape(-1)], np.int64).reshape(axes.shape)
     port.connect(x)
-    node.in_port(place).connect(build.const(turned, DType.I64))
+    node.in_port(input_index).connect(build.const(turned, DType.I64))

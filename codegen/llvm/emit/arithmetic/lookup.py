@@ -72,13 +72,13 @@ def _joined(f: Function, parts: list[Value]) -> Value:
 
 def _by_words(f: Function, table: bytes, index: Value, abilities: Abilities) -> Value:
     """Permute words of four bytes: the highest bit of an index chooses one of two, the lowest two a byte of it."""
-    place = f.cast("zext", index, "i32")
+    lane_number = f.cast("zext", index, "i32")
     rows = [constants([str(w) for w in row], "i32") for row in np.frombuffer(table, "<i4").reshape(4, WORDS).tolist()]
-    at = f.binary("lshr", place, integer(2, place.type))
+    at = f.binary("lshr", lane_number, integer(2, lane_number.type))
     name = abilities.intrinsic("permute_two_words", WORDS)
     low, high = (f.call(name, at.type, rows[i], at, rows[i + 1]) for i in (0, 2))
     word = f.select(f.compare("icmp slt", index, integer(0, index.type)), high, low)
-    shift = f.binary("shl", f.binary("and", place, integer(3, place.type)), integer(3, place.type))
+    shift = f.binary("shl", f.binary("and", lane_number, integer(3, lane_number.type)), integer(3, lane_number.type))
     return f.cast("trunc", f.binary("lshr", word, shift), "i8")
 
 

@@ -8,43 +8,43 @@ from aot.codegen.ir.index import Affine, bounds
 from aot.codegen.llvm.emit.function_text import Function, Value, lanes_of, scalar_of, vector
 
 
-def pieces(places: Sequence[int]) -> list[tuple[int, int]]:
-    """Return first element and length of loads that cover `places`; none reads beyond the outermost ones."""
-    low, high, width = min(places), max(places), len(places)
+def pieces(positions: Sequence[int]) -> list[tuple[int, int]]:
+    """Return first element and length of loads that cover `positions`; none reads beyond the outermost ones."""
+    low, high, width = min(positions), max(positions), len(positions)
     results: list[tuple[int, int]] = []
-    for p in sorted(set(places)):
+    for p in sorted(set(positions)):
         if results and p < sum(results[-1]):
             continue
-        size = 1 << (max(q for q in places if q < p + width) - p).bit_length()
+        size = 1 << (max(q for q in positions if q < p + width) - p).bit_length()
         while size > high - low + 1:
             size //= 2
         results.append((min(p, high - size + 1), size))
     return results
 
 
-def aligned(places: Sequence[int], first: Affine, room: int, size: int) -> int | None:
-    """Find one vector that holds the elements at `first` + `places`, for any `first` in a dimension of `room` elements.
+def aligned(positions: Sequence[int], first: Affine, room: int, size: int) -> int | None:
+    """Find one vector of the elements at `first` + `positions`, for any `first` in a dimension of `room` elements.
 
     Return the number of its elements before `first`: it begins at multiples of its length `size`. None if the elements
     are not known to be in one vector.
     """
     before = first.const % size
     low, high = bounds(first)
-    lies = min(places) >= 0 and before + max(places) < size and not any(c % size for c in first.terms.values())
+    lies = min(positions) >= 0 and before + max(positions) < size and not any(c % size for c in first.terms.values())
     return before if lies and low >= before and high - before + size <= room else None
 
 
-def near(places: Sequence[int]) -> bool:
+def near(positions: Sequence[int]) -> bool:
     """True if the elements are in so few vectors that loading these costs less than loading each lane."""
-    return len(pieces(places)) <= len(places) // 2
+    return len(pieces(positions)) <= len(positions) // 2
 
 
-def shuffled(f: Function, places: Sequence[int], load: Callable[[int, int], Value]) -> Value:
-    """Return the elements at `places`; `load(first, lanes)` loads consecutive ones."""
+def shuffled(f: Function, positions: Sequence[int], load: Callable[[int, int], Value]) -> Value:
+    """Return the elements at `positions`; `load(first, lanes)` loads consecutive ones."""
     result: Value | None = None
-    covered = min(places)
-    for start, size in pieces(places):
-        mask = [p - start if covered <= p < start + size else -1 for p in places]
+    covered = min(positions)
+    for start, size in pieces(positions):
+        mask = [p - start if covered <= p < start + size else -1 for p in positions]
         result = _merged(f, result, load(start, size), mask)
         covered = start + size
     assert result is not None
