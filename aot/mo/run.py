@@ -70,12 +70,12 @@ def _run(graph: Graph, cls: type[Any], switched: bool | None) -> None:
 
 def results(graph: Graph) -> dict[str, str]:
     """Return the names of the network's outputs by the ids of their Results."""
-    result: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     for node in graph.get_op_nodes(op="Result"):
         source = node.in_port(0).get_source() if node.has_port("in", 0) else None
         names: list[str] = [] if source is None else source.get_tensor_names()
-        found[node.id] = str(names[0] if names else node.name if source is None else source.node.name)
-    return found
+        outputs[node.id] = str(names[0] if names else node.name if source is None else source.node.name)
+    return outputs
 
 
 def _wires(graph: Graph) -> list[Any]:

@@ -95,8 +95,8 @@ class Maker:
 def classes_of(type: str) -> tuple[type[Op], ...]:
     """Return all definitions of an operation; UsageError for an unknown one."""
     known = {**all_operations(), **current().operations}
-    found = tuple(cls for name, cls in known.items() if type in (cls.type, name))
-    if not found:
+    classes = tuple(cls for name, cls in known.items() if type in (cls.type, name))
+    if not classes:
         near: list[str] = get_close_matches(type, {cls.type for cls in known.values()}, 1)
         raise UsageError(
             f"rewrite: a pattern must have operations, got {type}{f'; did you mean {near[0]}' if near else ''}"

@@ -48,8 +48,8 @@ class Streams(Pool):
             pool.resize(threads)
 
     def enter(self, position: int) -> None:
-        """Keep the calling thread on the stream of a place in an executor."""
-        self._here.stream = stream = place % self.count
+        """Keep the calling thread on the stream of a position in an executor."""
+        self._here.stream = stream = position % self.count
         self._here.stays = processor.move_thread(self._processors[stream])
 
     def infer(self, function: Callable[[int], int], request: Request, pointer: int) -> int:

@@ -317,7 +317,7 @@ class Prover:
             if proof is not Proof.UNKNOWN:
                 obligations.append(Obligation(self.layers, what, buffer, index, k, proof))
                 continue
-            has_loads = grows or _has_loads(place.expr())
+            has_loads = grows or _has_loads(position.expr())
             failing = [g for g in goals if not has_loads and not scope.checked.proves(g)]
             if not has_loads and not failing:  # parts of the first proof were in the way of the last one
                 obligations.append(Obligation(self.layers, what, buffer, index, k, Proof.CHECKED))

@@ -169,7 +169,7 @@ def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None
     """
     step = max(PAIRS // most, 1)
     begins = [0, *range(1, len(rows), step)]  # the first row of other weights has no factor: it is tried alone
-    found: list[Factors] = []
+    candidates: list[Factors] = []
     for begin, end in pairwise([*begins, len(rows)] if len(rows) else begins[:0]):
         some = rows[begin:end]
         with np.errstate(invalid="ignore"):  # signalling NaNs of damaged weights

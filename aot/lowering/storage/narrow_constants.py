@@ -41,7 +41,7 @@ def narrow_constants(steps: Steps, context: Context) -> None:
     if not target.abilities.converts_half:
         return
     uses, fixed = dict[str, int]() if context.small_weights else uses_of(steps), moving(steps)
-    made: dict[str, Value] = {}
+    narrowed: dict[str, Value] = {}
     for name, value in steps.values.items():
         few = uses.get(name, 0) <= COSTS.memory_bound_loads
         kinds = {DType.F16: few or target.converts_half_aside, DType.BF16: few or context.weights == ROUNDED_TO_BF16}

@@ -136,7 +136,7 @@ class _Dots:
         if less:
             zero = simplified(zero - 128)
         zeros = zero * sums if sums is not None and zero != NONE else None
-        total, before = (None, []) if weights.shift is None else self._total(data, step, less)
+        total, before = (None, list[Step]()) if weights.shift is None else self._total(data, step, less)
         step.works = (_summed(step.definition, data, product.w, weights, zeros, total, less),)
         return before
 

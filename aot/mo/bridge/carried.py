@@ -34,10 +34,10 @@ class Carried:
 
     def take(self, graph: Graph) -> None:
         """Remember the attributes of a graph at the end of the front phase, instead of those of another one."""
-        self.graph = dict(made.graph)
+        self.graph = dict(graph.graph)
         self.nodes = {}
         self.bodies = {}
-        for node in made.get_op_nodes():
+        for node in graph.get_op_nodes():
             name = str(node.soft_get("name", node.id))
             self.nodes[name] = _own(node)
             for attr in node.soft_get("sub_graphs", []):

@@ -289,8 +289,12 @@ class _Import:
         names: list[str] = node.soft_get("sub_graphs", [])
         if not names:
             return
-        own = dict[str, IrGraph]() if kept is None or kept.is_copy or kept.node is not made else kept.node.regions
-        known = list(kept.node.regions) if kept is not None else []
+        own = (
+            dict[str, IrGraph]()
+            if record is None or record.is_copy or record.node is not new_node
+            else record.node.regions
+        )
+        known = list(record.node.regions) if record is not None else []
         regions = REGIONS.get(type(new_node.op)) or dict(zip(names, known, strict=False))
         owners: dict[str, dict[str, IrNode]] = {}
         for name, region in regions.items():

@@ -155,7 +155,7 @@ def _read_section(module: WasmObject, kind: int, reader: Reader) -> None:
             reader.byte()
             reader.block()
             reader.block()
-            made.types.append(bytes(reader.data[start : reader.at]))
+            module.types.append(bytes(reader.data[start : reader.at]))
     elif kind == IMPORTS:
         module.imported = [entry for _ in reader.count() if (entry := _import(reader)) is not None]
     elif kind == FUNCTIONS:
@@ -212,7 +212,7 @@ def _read_linking(module: WasmObject, reader: Reader) -> None:
         if kind == _SEGMENTS:
             for _ in body.count():
                 body.block()
-                made.aligns.append(1 << body.number())
+                module.aligns.append(1 << body.number())
                 body.number()
         elif kind == _SYMBOLS:
             module.symbols = [_symbol(body, module) for _ in body.count()]

@@ -154,7 +154,7 @@ class Objects:
     @property
     def digest(self) -> str:
         """SHA-256 of the code of the pool and of the kernels."""
-        made = hashlib.sha256()
+        sha = hashlib.sha256()
         for code, names in self._objects[1:]:
             sha.update(f"{len(code)} {names}\n".encode() + code)
         return sha.hexdigest()

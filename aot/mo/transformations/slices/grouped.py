@@ -40,7 +40,7 @@ class ConvertGroupedStridedSlice:
         consumers = [n for n in data.out_nodes() if n.op == "StridedSlice" and n.in_node(0).id == data.id]
         if not all(is_a(s, slice) for node in consumers for s in node.slices):
             return  # sizes are not known
-        nodes = unique_by(sorted(readers, key=_bounds), _are_equal)
+        nodes = unique_by(sorted(consumers, key=_bounds), _are_equal)
         found = _parts(nodes, shape_array(data.shape)) if len(nodes) > 1 else None
         if found is None:
             return

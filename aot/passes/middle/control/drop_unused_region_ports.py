@@ -88,10 +88,10 @@ def _renumbered(maps: Sequence[OutputMap], positions: dict[int, int]) -> tuple[O
 def _exchange(node: Node, op: Iterating | If, outs: Sequence[OutputMap]) -> None:
     """Replace the node by `op`; `outs`: maps of the outputs that remain."""
     graph = node.graph
-    made = graph.add(op, *node.sources(), name=node.name, origin=node.origin, outputs=len(outs))
-    made.regions = node.regions
+    new_node = graph.add(op, *node.sources(), name=node.name, origin=node.origin, outputs=len(outs))
+    new_node.regions = node.regions
     node.regions = {}
-    for port, m in zip(made.out_ports().values(), outs, strict=True):
+    for port, m in zip(new_node.out_ports().values(), outs, strict=True):
         node.out_port(m.external).replace_by(port)
     graph.remove(node)
     new_node.name = node.name
