@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-import aot
 from aot.runtime import Generator, Sampling, load
 from aot.runtime.arrays.tensors import Array
 from aot.serve.openai.admission_queue import AdmissionQueue
 from aot.text.tokenizers.tokenizer import read_tokenizer
+from tests import libraries
 from tests.serve.conftest import DIGITS, listening
 from tests.text import talking
 
@@ -391,7 +391,7 @@ def test_an_answer_has_a_time(library: Path) -> None:
 
 
 def test_other_models_are_no_language_models(tmp_path: Path) -> None:
-    aot.compile_model(DIGITS).export_model(tmp_path / "digits.so")
+    libraries.library(DIGITS, tmp_path / "digits.so")
     with listening(tmp_path / "digits.so", grpc_port=None) as server:
         url = f"http://127.0.0.1:{server.port}/v1"
         assert httpx.get(f"{url}/models").json()["data"] == []

@@ -37,6 +37,7 @@ from aot.serve.repository import scan
 from aot.serve.server import Server
 from aot.serve.settings import Settings
 from aot.tools.supply import signature
+from tests import libraries
 from tests.serve.conftest import listening
 
 # Making a client takes longer than most tests.
@@ -298,7 +299,7 @@ def test_a_server_is_ready_when_all_its_files_are_loaded(factors: dict[int, Path
 
 def test_weights_are_checked_by_strict(tmp_path: Path) -> None:
     path = tmp_path / "m.so"
-    aot.compile_model(ROOT / "examples" / "digits" / "model.xml").export_model(path)
+    libraries.library(ROOT / "examples" / "digits" / "model.xml", path)
     data = bytearray(path.read_bytes())
     with path.open("rb") as stream:
         data[ElfFile(stream, "m.so").find(WEIGHTS_SECTION).offset] ^= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from aot import compile_model
+from tests import libraries
 from tests.frontends.gguf.networks import WORDS, Network
 from tests.text.test_tokenizer import letters
 
@@ -53,6 +53,6 @@ def library(folder: Path, name: str = "talk", **options: Any) -> Path:
 
 def compiled(network: Network, folder: Path, name: str, **options: Any) -> Path:
     """Compile a network into a library in `folder`, which keeps its words."""
-    compile_model(network.write(folder / f"{name}.gguf"), **options).export_model(folder / f"{name}.so")
+    made = libraries.library(network.write(folder / f"{name}.gguf"), folder / f"{name}.so", **options)
     (folder / f"{name}.gguf").unlink()
-    return folder / f"{name}.so"
+    return made

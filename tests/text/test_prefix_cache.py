@@ -14,7 +14,7 @@ from aot.text.prefix_cache import BLOCK, PrefixCache
 from tests.frontends.gguf.networks import WORDS, Network
 
 IDS = np.random.default_rng(2).integers(0, WORDS, 3 * BLOCK + 5).tolist()
-NETWORK = Network("gemma3", "Q8_0", window=16, layers=2)  # its windows are shorter than a block
+NETWORK = Network("gemma3", "Q8_0", window=16)  # its windows are shorter than a block
 
 
 @pytest.fixture(scope="module", params=["f32", "bf16"])

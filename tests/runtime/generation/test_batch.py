@@ -12,19 +12,21 @@ from aot.frontends.language.decoder import Decoder
 from aot.runtime import Batch, CompiledModel, Generator, load
 from aot.runtime.errors import UsageError
 from tests.frontends.gguf.networks import WORDS, Network
+from tests.libraries import library
 
 NETWORKS = [
     Network("llama", "Q4_0"),
     Network("qwen3", "F32", kept=1),
-    Network("gemma3", "Q8_0", window=16, layers=2),
+    Network("gemma3", "Q8_0", window=16),
 ]
 
 
 @pytest.fixture(scope="module", params=NETWORKS, ids=lambda n: n.architecture)
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CompiledModel:
-    path = request.param.write(tmp_path_factory.mktemp("batch") / "m.gguf")
-    context = 700 if request.param.architecture == "qwen3" else None
-    return compile_model(path, threads=2, row_lengths=True, max_context=context)
+    folder = tmp_path_factory.mktemp("batch")
+    path = request.param.write(folder / "m.gguf")
+    context = {"max_context": 700} if request.param.architecture == "qwen3" else {}
+    return load(library(path, folder / "m.so", row_lengths=True, **context), threads=2)
 
 
 def fed(model: CompiledModel, count: int) -> Generator:
@@ -66,7 +68,8 @@ def test_a_batch_that_was_empty_begins_anew(model: CompiledModel) -> None:
 
 def test_all_rows_alike_are_as_without_the_option(tmp_path: Path) -> None:
     path = Network("llama", "Q4_0").write(tmp_path / "m.gguf")
-    plain, own = (compile_model(path, threads=1, row_lengths=on) for on in (False, True))
+    plain = load(library(path, tmp_path / "m.so"), threads=1)
+    own = load(library(path, tmp_path / "own.so", row_lengths=True), threads=1)
     one, other, past = plain.create_infer_request(), own.create_infer_request(), 0
     for rows, count in ((2, 5), (2, 1), (3, 1), (2, 4)):
         feed = {
@@ -82,11 +85,10 @@ def test_all_rows_alike_are_as_without_the_option(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", NETWORKS[:1], indirect=True, ids=lambda n: n.architecture)
 def test_what_is_refused(model: CompiledModel, tmp_path: Path) -> None:
-    plain = compile_model(Network("llama", "Q4_0").write(tmp_path / "m.gguf"))
-    compile_model("examples/digits/model.xml").export_model(tmp_path / "digits.so")
-    for other in (plain, load(tmp_path / "digits.so")):
+    plain = library(Network("llama", "Q4_0").write(tmp_path / "m.gguf"), tmp_path / "m.so")
+    for path in (plain, library("examples/digits/model.xml", tmp_path / "digits.so")):
         with pytest.raises(UsageError, match="must be compiled with --row-lengths"):
-            Batch(other)
+            Batch(load(path))
     with pytest.raises(UsageError, match="--row-lengths: the model must be a language model with attention_mask"):
         compile_model("examples/digits/model.xml", row_lengths=True)
     batch = Batch(model)

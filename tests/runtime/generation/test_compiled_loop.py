@@ -30,6 +30,7 @@ from aot.runtime.errors import UsageError
 from aot.runtime.generation.compiled_loop import CompiledLoop, loop_of
 from tests.compilers import compiler
 from tests.frontends.gguf.networks import WORDS, Network
+from tests.libraries import library
 
 EXAMPLE = Path("examples/c/story.c")
 IDS = [5, 1, 40, 7, 7, 63, 2]
@@ -160,7 +161,7 @@ def test_logits_that_are_no_numbers_end_it(tmp_path: Path) -> None:
 
 
 def test_other_models_have_no_loop(tmp_path: Path) -> None:
-    compile_model("examples/digits/model.xml").export_model(tmp_path / "m.so")
+    library("examples/digits/model.xml", tmp_path / "m.so")
     table = Loop(tmp_path / "m.so").table
     assert (table.generate, table.forget) == (None, None)
 

@@ -7,19 +7,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aot import compile_model
 from aot.runtime import CompiledModel, Generator, Sampling, load
 from aot.runtime.errors import UsageError
+from tests import libraries
 from tests.frontends.gguf.networks import WORDS, Network
 
 IDS = [5, 1, 40, 7, 7, 63, 2]
+NETWORKS = [
+    Network("llama", "Q4_0", layers=2),
+    Network("llama", "F32", kept=1),
+    Network("qwen2", "F16", head=80),
+    Network("qwen3", "Q4_K"),
+    Network("gemma3", "Q8_0", window=16),
+]
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("text")
-    compile_model(Network("llama", "Q4_0", layers=2).write(folder / "m.gguf")).export_model(folder / "m.so")
-    return folder / "m.so"
+    return libraries.library(NETWORKS[0].write(folder / "m.gguf"), folder / "m.so")
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +34,8 @@ def model(library: Path) -> CompiledModel:
 
 
 def test_greedy_tokens_are_those_of_the_whole_sequence(model: CompiledModel) -> None:
-    network, ids = Network("llama", "Q4_0", layers=2), list(IDS)
-    for _ in range(6):
-        ids.append(int(network.logits(ids)[-1].argmax()))
-    assert Generator(model).generate(IDS, 6) == ids[len(IDS) :]
+    found = Generator(model).generate(IDS, 6)
+    assert NETWORKS[0].logits([*IDS, *found])[len(IDS) - 1 : -1].argmax(-1).tolist() == found
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.8, top_k=20, top_p=0.9, seed=3)])
@@ -40,18 +44,9 @@ def test_tokens_are_equal_for_any_number_of_threads(library: Path, sampling: Sam
     assert all(tokens == found[0] for tokens in found)
 
 
-NETWORKS = [
-    Network("llama", "Q4_0", layers=2),
-    Network("llama", "F32", kept=1, layers=1),
-    Network("qwen2", "F16", head=80, layers=1),
-    Network("qwen3", "Q4_K", layers=1),
-    Network("gemma3", "Q8_0", window=16, layers=2),
-]
-
-
 @pytest.mark.parametrize("network", NETWORKS, ids=[f"{n.architecture}-{n.kind}" for n in NETWORKS])
 def test_chunks_and_threads_give_the_bits_of_single_tokens(network: Network, tmp_path: Path) -> None:
-    compile_model(network.write(tmp_path / "m.gguf")).export_model(tmp_path / "m.so")
+    libraries.library(network.write(tmp_path / "m.gguf"), tmp_path / "m.so")
     ids = np.random.default_rng(0).integers(0, WORDS, 150).tolist()
     generator = Generator(load(tmp_path / "m.so", threads=1))
     wanted = [generator.feed([n]).tobytes() for n in ids]
@@ -115,7 +110,7 @@ def test_it_keeps_no_more_tokens_than_there_are(model: CompiledModel, count: int
         generator.truncate(count)
 
 
-def test_models_of_another_kind_and_no_tokens_are_refused(model: CompiledModel) -> None:
+def test_models_of_another_kind_and_no_tokens_are_refused(model: CompiledModel, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="feed: needs one token or more, got none"):
         Generator(model).feed([])
     for token in (-1, WORDS):
@@ -124,7 +119,7 @@ def test_models_of_another_kind_and_no_tokens_are_refused(model: CompiledModel) 
     with pytest.raises(UsageError, match="chunk: must be 0 or more tokens, got -1"):
         Generator(model).feed([1], chunk=-1)
     with pytest.raises(UsageError, match=r"a language model must have input_ids, .* got image"):
-        Generator(compile_model("examples/digits/model.xml"))
+        Generator(load(libraries.library("examples/digits/model.xml", tmp_path / "digits.so")))
     assert np.isfinite(Generator(model).feed([1])).all()
 
 

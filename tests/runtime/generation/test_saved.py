@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from aot import compile_model
-from aot.runtime import CompiledModel, Generator
+from aot.runtime import CompiledModel, Generator, load
 from aot.runtime.errors import UsageError
 from tests.frontends.gguf.networks import WORDS, Network
+from tests.libraries import library
 
 IDS = [5, 1, 40, 7, 7, 63, 2]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> CompiledModel:
-    return compile_model(Network("llama", "Q4_0").write(tmp_path_factory.mktemp("saved") / "m.gguf"), threads=1)
+    folder = tmp_path_factory.mktemp("saved")
+    return load(library(Network("llama", "Q4_0").write(folder / "m.gguf"), folder / "m.so"), threads=1)
 
 
 def test_an_empty_sequence_is_restored(model: CompiledModel) -> None:
