@@ -39,8 +39,7 @@ def test_taps_are_split_where_products_are_fewest(taps: int, parts: int, short: 
     assert (found[..., :taps] == w).all() and not found[..., taps:].any()
 
 
-@pytest.mark.parametrize("pad", [0, 3, 8])
-@pytest.mark.parametrize("taps", [7, 9, 16])
+@pytest.mark.parametrize(("taps", "pad"), [(7, 0), (7, 8), (9, 3), (16, 8), (16, 0)])
 def test_one_direction(taps: int, pad: int) -> None:
     """Zeros behind the taps meet elements behind the last window, or nothing at all."""
 

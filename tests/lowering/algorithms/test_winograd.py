@@ -64,7 +64,6 @@ def same(b: Builder, x: OutPort, window: tuple[int, int], channels: int = 64) ->
         ((3, 3), (9, 9), 5, 25),
         ((5, 5), (28, 28), 6, 36),
         ((4, 4), (29, 29), 6, 36),
-        ((3, 5), (28, 28), 6, 36),
         ((1, 3), (16, 28), 6, 6),
         ((5, 1), (28, 16), 6, 6),
         ((3, 7), (28, 28), 6, 6),
@@ -85,8 +84,7 @@ def test_error_is_near_that_of_a_plain_convolution(
     assert np.abs(error).max() < MOST[points]
 
 
-@pytest.mark.parametrize("length", [4, 5, 27, 64, 509])
-@pytest.mark.parametrize("taps", [3, 4, 5])
+@pytest.mark.parametrize(("taps", "length"), [(3, 4), (4, 5), (5, 27), (4, 64), (3, 509)])
 def test_one_direction(taps: int, length: int) -> None:
     """Over time: a few blocks of tiles, for each core alike."""
 
@@ -98,7 +96,7 @@ def test_one_direction(taps: int, length: int) -> None:
     assert points_of(compiled(make, (2, 32, length))) in ((5, 6) if length >= 27 else (0, 4, 5, 6))
 
 
-@pytest.mark.parametrize("side", [(4, 4), (5, 7), (6, 13), (9, 8), (14, 14), (15, 17), (21, 4)])
+@pytest.mark.parametrize("side", [(4, 4), (5, 7), (9, 8), (21, 4)])
 def test_ragged_sizes(side: tuple[int, int]) -> None:
     made = compiled(lambda b, x: b.Relu(conv(b, x, 24)), (1, 16, *side))
     assert points_of(made) in (0, 16, 25, 36)
@@ -141,7 +139,7 @@ def test_epilogue_and_halo_around() -> None:
     compiled(make, (1, 16, 18, 15))
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+@pytest.mark.parametrize("depth", [2, 3])
 def test_deep_windows_are_sums_of_flat_ones(depth: int) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         pads = (depth // 2, 1, 1)
@@ -195,9 +193,7 @@ def test_weights_from_memory_are_not_made_more(
 @pytest.mark.parametrize(
     ("groups", "channels", "window", "size", "stride"),
     [
-        (4, 16, (3, 3), (28, 28), 1),
         (3, 24, (3, 3), (14, 17), 1),
-        (2, 32, (5, 5), (20, 20), 1),
         (2, 96, (3, 3), (33, 28), 2),
         (4, 16, (1, 3), (1, 120), 1),
         (2, 16, (3, 3), ("h=21", "w=14"), 1),

@@ -48,13 +48,14 @@ def convolution(
     return make
 
 
-def both(make: Make, target: str, x: Array) -> tuple[Compilation, Array, Array]:
-    """Return how `make` is compiled, its result, and that of plain products."""
-    made = stages(graph_of(make, x.shape), CompileOptions(level=None, target=target))
-    plain = stages(graph_of(make, x.shape), CompileOptions(level=None, target=target, plain_products=True))
-    found = [np.asarray(in_memory(c.built, threads=1)(x)[0]) for c in (made, plain)]
+def both(make: Make, target: str, *inputs: Array) -> tuple[Compilation, *tuple[tuple[Array, Array], ...]]:
+    """Return how `make` is compiled, and for each input its result and that of plain products."""
+    shape = inputs[0].shape
+    made = stages(graph_of(make, shape), CompileOptions(level=None, target=target))
+    plain = stages(graph_of(make, shape), CompileOptions(level=None, target=target, plain_products=True))
     assert points_of(plain) == 0
-    return made, found[0], found[1]
+    first, second = (in_memory(c.built, threads=1) for c in (made, plain))
+    return made, *((np.array(first(x)[0]), np.array(second(x)[0])) for x in inputs)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +74,8 @@ def test_results_are_those_of_plain_products(
     window: tuple[int, ...], stride: int, size: tuple[int, int], channels: tuple[int, int], points: int
 ) -> None:
     """Each on one of the targets: how tiles are made does not depend on these."""
-    make, x = convolution(window, stride, channels), data(2, channels[0], *size)
-    made, found, plain = both(make, TARGETS[points % len(TARGETS)], x)
+    make, x = convolution(window, stride, channels), data(1 if stride > 1 else 2, channels[0], *size)
+    made, (found, plain) = both(make, TARGETS[points % len(TARGETS)], x)
     assert points_of(made) == points
     np.testing.assert_array_equal(found, plain)
     (expected,) = interpret(graph_of(make, x.shape), [x])
@@ -96,14 +97,13 @@ def test_largest_bytes_times_largest_weights_do_not_overflow(
     channels: int, levels: tuple[int, ...], points: int, target: str
 ) -> None:
     make = convolution((3, 3), 1, (channels, 16), zero=0, levels=levels)
-    for x in (
-        np.full((1, channels, 12, 12), 100.0),
-        np.random.default_rng(0).choice((0, 100.0), (1, channels, 12, 12)),
-    ):
-        made, found, plain = both(make, target, x.astype(np.float32))
-        assert points_of(made) == points
-        np.testing.assert_array_equal(found, plain)
-        assert np.abs(found).max() > 0
+    whole = np.full((1, channels, 12, 12), 100.0, np.float32)
+    drawn = np.random.default_rng(0).choice((0, 100), whole.shape).astype(np.float32)
+    made, *found = both(make, target, whole, drawn)
+    assert points_of(made) == points
+    for y, plain in found:
+        np.testing.assert_array_equal(y, plain)
+        assert np.abs(y).max() > 0
 
 
 @pytest.mark.parametrize("target", TARGETS[:1])
@@ -135,7 +135,7 @@ def test_where_bytes_have_dot_instructions(
 ) -> None:
     """Dots of i16 sum half as many products as those of bytes."""
     make, x = convolution(window, 1, channels), data(2, channels[0], *size)
-    made, found, plain = both(make, "x86-64-v4-bf16", x)
+    made, (found, plain) = both(make, "x86-64-v4-bf16", x)
     assert points_of(made) == points
     np.testing.assert_array_equal(found, plain)
 
@@ -168,7 +168,7 @@ def test_growth_is_reached(points: int, data: int, weights: int) -> None:
     assert (max(reached), np.abs(g).sum(axis=1).max()) == growth(kind) == (data, weights)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", TARGETS[-1:])
 def test_groups_of_channels_are_exact(target: str) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         kernel = np.random.default_rng(0).integers(-127, 128, (2, 32, 32, 3, 3))
@@ -177,7 +177,7 @@ def test_groups_of_channels_are_exact(target: str) -> None:
         y = numbers_of(b, bytes_of(b, x, ZERO), ZERO)
         return b.GroupConvolution(y, w, strides=ones, dilations=ones, pads_begin=ones, pads_end=ones)
 
-    made, found, plain = both(make, target, data(1, 64, 14, 14))
+    made, (found, plain) = both(make, target, data(1, 64, 14, 14))
     assert any(v.buffer.shape == (2, 25, 32, 32) for name, v in made.steps.values.items() if ".winograd" in name)
     np.testing.assert_array_equal(found, plain)
 
@@ -191,7 +191,7 @@ def test_levels_of_sums_of_floats_are_stored_as_bytes() -> None:
         w = b.Multiply(b.Convert(b.const(whole(16, 64, 1, 1), DType.I8), destination_type=DType.F32), 0.01)
         return b.Convolution(levels, w, strides=(1, 1), dilations=(1, 1), pads_begin=(0, 0), pads_end=(0, 0))
 
-    made, found, plain = both(make, "x86-64-v3", data(1, 64, 28, 28))
+    made, (found, plain) = both(make, "x86-64-v3", data(1, 64, 28, 28))
     assert points_of(made) == 36
     assert any(v.holds_bytes for v in made.steps.values.values())
     assert np.mean(found != plain) < 0.01  # sums that lie between two levels

@@ -20,14 +20,10 @@ from tests.passes.check import graph_of
 @pytest.mark.parametrize(
     ("taps", "steps", "size"),
     [
-        ((3, 3), (2, 2), (28, 28)),
         ((3, 3), (2, 2), (27, 30)),
-        ((3, 3), (4, 4), (40, 41)),
         ((3, 3), (1, 2), (20, 26)),
         ((5, 5), (2, 1), (30, 21)),
         ((3, 3), (3, 2), (9, 50)),
-        ((3, 3), (2, 2), (18, 18)),
-        ((3, 3), (2, 2), (17, 34)),
     ],
 )
 def test_taps_that_lie_apart(taps: tuple[int, int], steps: tuple[int, int], size: tuple[int, int]) -> None:
@@ -54,12 +50,9 @@ def dilated(b: Builder, x: OutPort, steps: tuple[int, ...], pads: tuple[int, ...
     ("steps", "size", "points"),
     [
         ((12, 12), (28, 28), {25, 15, 9}),  # phases of 3 and of 2 elements
-        ((18, 18), (28, 28), {9, 3, 1}),
         ((24, 36), (16, 16), {1}),  # all taps but one see padding alone
-        ((7, 12), (28, 28), {30, 18}),
         ((12, 18), (25, 30), {15, 5, 9, 3}),
         ((60,), (200,), {6, 5}),
-        ((100,), (150,), {3, 1}),
     ],
 )
 def test_phases_of_a_few_elements_are_tiles(steps: tuple[int, ...], size: tuple[int, ...], points: set[int]) -> None:
@@ -80,7 +73,13 @@ def test_phases_of_a_few_elements_are_tiles(steps: tuple[int, ...], size: tuple[
 def test_other_phases_are_tiled(
     steps: tuple[int, int], pads: tuple[int, int], size: tuple[int | str, int | str]
 ) -> None:
-    assert not short_phases(compiled(lambda b, x: dilated(b, x, steps, pads), (1, 128, *size)))
+    graph = graph_of(lambda b, x: dilated(b, x, steps, pads), (1, 128, *size))
+    made = stages(graph, CompileOptions(level=None))
+    assert not short_phases(made)
+
+
+def test_phases_of_run_time_have_the_results_of_plain_products() -> None:
+    compiled(lambda b, x: dilated(b, x, (12, 12), (12, 12)), (1, 128, "h=28", 28))
 
 
 def test_error_of_short_phases_is_near_that_of_a_plain_convolution() -> None:
@@ -96,7 +95,7 @@ def test_error_of_short_phases_is_near_that_of_a_plain_convolution() -> None:
     assert np.abs(error).max() < MOST[5]
 
 
-@pytest.mark.parametrize(("step", "length"), [(2, 100), (3, 64), (8, 257), (32, 500)])
+@pytest.mark.parametrize(("step", "length"), [(2, 100), (8, 257)])
 def test_taps_that_lie_apart_in_time(step: int, length: int) -> None:
     """Padding lies in front of a causal convolution alone."""
 
@@ -110,11 +109,9 @@ def test_taps_that_lie_apart_in_time(step: int, length: int) -> None:
 @pytest.mark.parametrize(
     ("taps", "strides", "size"),
     [
-        ((3, 3), (2, 2), (28, 28)),
         ((3, 3), (2, 2), (27, 31)),
         ((3, 3), (2, 1), (20, 21)),
         ((4, 4), (2, 2), (32, 30)),
-        ((3, 5), (2, 2), (34, 50)),
         ((1, 3), (1, 2), (4, 400)),
     ],
 )
@@ -127,7 +124,7 @@ def test_every_other_output(taps: tuple[int, int], strides: tuple[int, int], siz
     assert points_of(compiled(make, (2, 96, *size)))
 
 
-@pytest.mark.parametrize("pads", [((0, 0), (0, 0)), ((0, 1), (1, 0)), ((2, 2), (0, 0))])
+@pytest.mark.parametrize("pads", [((0, 1), (1, 0)), ((2, 2), (0, 0))])
 def test_every_other_output_of_unequal_padding(pads: tuple[tuple[int, int], tuple[int, int]]) -> None:
     made = compiled(lambda b, x: conv(b, x, 96, stride=2, begin=pads[0], end=pads[1]), (1, 96, 28, 29))
     assert points_of(made) in (25, 49)

@@ -17,8 +17,7 @@ def shared(made: Compilation) -> bool:
     return any(isinstance(w, Group) and w.name == "shared" for w in works)
 
 
-@pytest.mark.parametrize("mode", SampleMode)
-@pytest.mark.parametrize("outside", Outside)
+@pytest.mark.parametrize(("mode", "outside"), [*zip(SampleMode, Outside, strict=True)])
 def test_places_in_a_picture(mode: SampleMode, outside: Outside) -> None:
     def make(b: Builder, x: OutPort, grid: OutPort) -> OutPort:
         return b.GridSample(x, b.Multiply(grid, 0.4), mode=mode, padding_mode=outside)

@@ -42,9 +42,8 @@ MASKS = list(itertools.product([False, True], repeat=4))[1:]
 @pytest.mark.parametrize(
     ("stride", "shape", "varying"),
     [
-        *((2, (2, 4, 6, 4), mask) for mask in MASKS),
-        *((2, (1, 12, 6, 2), mask) for mask in MASKS if sum(mask) in (1, 4)),
-        *((3, (2, 9, 6, 3), mask) for mask in MASKS if sum(mask) in (1, 4)),
+        *((2, (2, 4, 6, 4), mask) for mask in MASKS if sum(mask) != 2),
+        *((stride, shape, MASKS[-1]) for stride, shape in ((2, (1, 12, 6, 2)), (3, (2, 9, 6, 3)))),
     ],
 )
 def test_reorg_takes_each_dimension_varying(stride: int, shape: tuple[int, ...], varying: tuple[bool, ...]) -> None:

@@ -77,7 +77,7 @@ def test_values_whose_size_is_estimated_as_negative_lie_apart() -> None:
     """h - 2 (k - 1), where nothing is known of both, is taken for less than nothing."""
     graph, rng = Graph("dilated"), np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 9, 9), (2, 2, 3, 3), (2, 2, 2, 2))]
-    shapes = [tuple(Var(f"n{k}_{d}") for d in range(4)) for k in range(3)]
+    shapes = [(*x.shape[:2], Var(f"h{k}"), Var(f"w{k}")) for k, x in enumerate(arrays)]
     x, *kernels = (graph.add(Parameter(DType.F32, s), name=f"x{k}").out_port(0) for k, s in enumerate(shapes))
     for w in kernels:
         x = graph.add(Convolution((1, 1), (0, 0), (0, 0), (2, 2)), x, w).out_port(0)

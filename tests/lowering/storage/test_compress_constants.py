@@ -67,8 +67,7 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("kind", WEIGHTS)
+@pytest.mark.parametrize(("kind", "transposed"), [(kind, n % 2 == 1) for n, kind in enumerate(WEIGHTS)])
 def test_weights_of_quantized_networks(kind: str, transposed: bool) -> None:
     w = WEIGHTS[kind].astype(np.float32).reshape(DEEP, WIDE)
     made = product(w, FEW, transposed=transposed)
@@ -136,8 +135,7 @@ NIBBLES = {
 }
 
 
-@pytest.mark.parametrize("rows", [1, 2, "n=1"])
-@pytest.mark.parametrize("kind", NIBBLES)
+@pytest.mark.parametrize(("kind", "rows"), [*((kind, "n=1") for kind in NIBBLES), ("symmetric", 1), ("parts of 32", 2)])
 def test_numbers_of_four_bits_take_half_a_byte(kind: str, rows: int | str) -> None:
     w = NIBBLES[kind].astype(np.float32).reshape(DEEP, WIDE)
     made = product(w, rows)
@@ -181,8 +179,7 @@ def test_rows_of_a_table_of_four_bits() -> None:
     assert np.allclose(in_memory(made.built)(x)[0], table[x.astype(int)], rtol=1e-6, atol=0)
 
 
-@pytest.mark.parametrize("part", [32, 64])
-@pytest.mark.parametrize("most", [15, 31, 255])
+@pytest.mark.parametrize(("most", "part"), [(15, 32), (31, 64), (255, 32)])
 def test_zero_points_between_whole_numbers(most: int, part: int) -> None:
     """GGUF's Q4_1 and Q4_K store the least element of each block, which is no multiple of the scale."""
     deep, wide = 256, 288  # enough elements that the constant is deferred
@@ -220,8 +217,7 @@ def some_codes(*shape: int) -> tuple[Array, Array]:
     return rng.integers(0, 16, shape).astype(np.uint8), 2.0 ** rng.integers(-4, 5, (*shape[:-1], 1))
 
 
-@pytest.mark.parametrize(("turned", "wide"), [(False, DType.F32), (True, DType.F16)])
-@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize(("dtype", "turned", "wide"), [(DType.NF4, False, DType.F32), (DType.F4E2M1, True, DType.F16)])
 def test_codes_of_four_bits_take_half_a_byte(dtype: DType, turned: bool, wide: DType) -> None:
     rows, columns = 298, 256  # vectors of all lengths; enough elements that the constant is deferred
     codes, scales = some_codes(rows, columns // 64, 64)

@@ -91,7 +91,7 @@ def test_groups_have_steps_of_their_own(dtype: DType, target: str) -> None:
         assert (np.abs(y - wanted).max(1) <= CLOSE * np.abs(wanted).max(1)).all()
 
 
-@pytest.mark.parametrize("rows", [1, 33, "n=7"])
+@pytest.mark.parametrize("rows", [1, "n=7"])
 def test_data_may_be_an_input(rows: int | str) -> None:
     """Two products read it."""
 
@@ -106,8 +106,7 @@ def test_data_may_be_an_input(rows: int | str) -> None:
     assert np.abs(in_memory(made.built)(x)[0] - wanted).max() <= CLOSE * np.abs(wanted).max()
 
 
-@pytest.mark.parametrize("rows", [1, 5, 128])
-@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize(("length", "rows"), [(96, 1), (96, 128), (128, 5), (200, 1), (200, 128)])
 def test_rows_of_any_length(length: int, rows: int) -> None:
     made, x = made_of(product(DType.U8), rows, length), data(rows, length)
     assert made.groups.count("dots=") == HAS
@@ -175,8 +174,10 @@ def layer(b: Builder, x: OutPort, kind: str, size: int = 160) -> tuple[OutPort, 
     return tuple(made.node.out_ports().values())
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", ["LSTM", "GRU", "GRU of reset states", "RNN"])
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [(kind, TARGETS[n % len(TARGETS)]) for n, kind in enumerate(("LSTM", "GRU", "GRU of reset states", "RNN"))],
+)
 def test_states_of_recurrences_are_rounded(kind: str, target: str) -> None:
     graph, x = graph_of(lambda b, x: layer(b, x, kind), (3, 5, 32)), data(3, 5, 32)
     assert rounded_products(graph) == (kind != "RNN")  # whose weights are few

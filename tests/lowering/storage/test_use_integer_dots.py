@@ -49,7 +49,7 @@ WINDOWS = [(1, 1), (3, 2), (1, 2), (5, 1)]  # taps, stride
 
 @pytest.mark.parametrize(
     ("taps", "stride", "dtype", "zero"),
-    [*((3, 1, *z) for z in ZEROS), *((*WINDOWS[n % 4], *z) for n, z in enumerate(ZEROS[:4] + ZEROS[:3:-1]))],
+    [*((3, 1, *z) for z in ZEROS), *((*WINDOWS[n], *z) for n, z in enumerate(ZEROS[::2]))],
 )
 def test_convolutions_of_bytes_use_dots(taps: int, stride: int, dtype: DType, zero: int) -> None:
     """What lies outside of the picture is zero, whatever byte that is."""
@@ -70,8 +70,7 @@ def test_convolutions_in_groups_use_dots(zero: int) -> None:
     check(make, (1, 6, 5, 32), dots=1)
 
 
-@pytest.mark.parametrize("taps", [2, 3, 4, 6])
-@pytest.mark.parametrize("zero", [0, 77])
+@pytest.mark.parametrize(("taps", "zero"), [(2, 77), (3, 0), (4, 0), (4, 77), (6, 77)])
 def test_transposed_convolutions_sum_integers(zero: int, taps: int) -> None:
     """Each output reads every other tap in each direction: a zero point is times the sum of these.
 
@@ -120,8 +119,7 @@ def test_windows_over_channels(taps: int, stride: int, channels: int, dtype: DTy
     assert made.groups.count("dots=") == NATIVE.abilities.joins_bytes
 
 
-@pytest.mark.parametrize("transpose", [False, True])
-@pytest.mark.parametrize("rows", [1, 5, 33])
+@pytest.mark.parametrize(("rows", "transpose"), [(1, True), (5, False), (33, True)])
 def test_products_of_matrices_use_dots(rows: int, transpose: bool) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w = weights(b, 40, 50)

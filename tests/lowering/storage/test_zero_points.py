@@ -78,11 +78,10 @@ def dynamic(b: Builder, x: OutPort, scale: OutPort, at: OutPort, dtype: DType = 
     return b.Subtract(b.Convert(q, destination_type=I32), b.Convert(z, destination_type=I32))
 
 
-@pytest.mark.parametrize(("dtype", "zero"), [(U8, 0.0), (U8, 77.0), (U8, 255.0), (I8, -128.0), (I8, 5.0)])
-@pytest.mark.parametrize(("taps", "stride", "channels"), [(3, 1, 16), (5, 2, 16), (3, 1, 3)])
-def test_padded_windows_with_a_zero_point_of_run_time(
-    taps: int, stride: int, channels: int, dtype: DType, zero: float
-) -> None:
+@pytest.mark.parametrize(
+    ("taps", "stride", "channels", "dtype"), [(3, 1, 16, U8), (3, 1, 16, I8), (5, 2, 16, U8), (3, 1, 3, I8)]
+)
+def test_padded_windows_with_a_zero_point_of_run_time(taps: int, stride: int, channels: int, dtype: DType) -> None:
     """ConvInteger as it is read: the padding is the zero point, and sums are exact."""
 
     def make(b: Builder, x: OutPort, scale: OutPort, at: OutPort) -> OutPort:
@@ -93,10 +92,12 @@ def test_padded_windows_with_a_zero_point_of_run_time(
         )
 
     shape = (1, channels, 7, 9)
-    inputs = [data(*shape, scale=0.25), np.array(0.25, np.float32), np.array(zero, np.float32)]
-    made = check(make, shape, (), (), dots=1, inputs=inputs, spread=True)
-    expected = interpret(graph_of(make, shape, (), ()), inputs)[0]
-    np.testing.assert_array_equal(in_memory(made.built)(*inputs)[0], expected)
+    inputs = [data(*shape, scale=0.25), np.array(0.25, np.float32), np.array(5, np.float32)]
+    model = in_memory(check(make, shape, (), (), dots=1, inputs=inputs, spread=True).built)
+    for zero in (5, 0, 77, 255) if dtype is U8 else (5, -128):
+        inputs[2] = np.array(zero, np.float32)
+        expected = interpret(graph_of(make, shape, (), ()), inputs)[0]
+        np.testing.assert_array_equal(model(*inputs)[0], expected, err_msg=str(zero))
 
 
 @pytest.mark.parametrize("size", [3, 40])
