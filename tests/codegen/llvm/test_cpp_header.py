@@ -83,8 +83,7 @@ def built(folder: Path, program: str, *options: str) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("external", [False, True])
-@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize(("loaded", "external"), [(False, False), (True, True)])
 def test_the_example_in_cpp_reads_the_digit(tmp_path: Path, loaded: bool, external: bool) -> None:
     library = tmp_path / ("digits.so" if loaded else "digits.o")
     compiled(MODEL, library, *(["--weights", "external"] if external else []))

@@ -112,23 +112,20 @@ def test_nests_mean_the_same(terms: int) -> None:
 
 
 @all_kinds
-@pytest.mark.parametrize("terms", [*range(1, 10), 16, 27, 64])
-@pytest.mark.parametrize("depth", [4, 16])
+@pytest.mark.parametrize(("terms", "depth"), [(n, (4, 16)[n % 2]) for n in (*range(1, 10), 16, 27, 64)] + [(27, 4)])
 def test_sums_of_any_length(terms: int, depth: int, kind: Kind) -> None:
     plan = replace(PLAN, tile=(*PLAN.tile[:2], Tile("k", depth, Tail.CUT)))
-    check(5, terms, 24, plan, kind=kind)
-    check(5, terms, 24, plan, start=True, kind=kind)
+    check(5, terms, 24, plan, start=terms % 3 == 1, kind=kind)
 
 
 @all_kinds
-@pytest.mark.parametrize("columns", [*range(1, 18), 23, 24, 25, 31, 32, 33, 39, 40])  # around whole vectors
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 33])  # around whole vectors
 def test_any_number_of_columns(columns: int, kind: Kind) -> None:
     check(3, 7, columns, PLAN, kind=kind)
 
 
 @all_kinds
-@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
-@pytest.mark.parametrize("rows", [1, 2, 15])
+@pytest.mark.parametrize(("rows", "lanes"), [(1, 1), (15, 1), (2, 2), (15, 4), (1, 8), (2, 16), (15, 16)])
 def test_vectors_of_any_length(rows: int, lanes: int, kind: Kind) -> None:
     check(rows, 18, 39, replace(PLAN, tile=(Tile("i", 4), *PLAN.tile[1:]), lanes=("j", lanes)), kind=kind)
 

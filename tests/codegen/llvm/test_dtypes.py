@@ -68,8 +68,7 @@ def saturated(x: Array, t: DType) -> Array:
     )
 
 
-@pytest.mark.parametrize("lanes", [1, 8])
-@pytest.mark.parametrize("src", NUMPY)
+@pytest.mark.parametrize(("src", "lanes"), [(t, (8, 1)[n % 2]) for n, t in enumerate(NUMPY)] + [(DType.F32, 1)])
 def test_conversions_are_those_of_numpy_and_saturate(src: DType, lanes: int) -> None:
     x = edges(src)
     for dst in (t for t in NUMPY if t.compute is t):
@@ -98,8 +97,7 @@ def test_short_floats(dtype: DType, target: str) -> None:
     np.testing.assert_array_equal(run(lambda a: a, DType.F32, (dtype, every), target=target), every.astype("f4"))
 
 
-@pytest.mark.parametrize("lanes", [1, 4])
-@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize(("dtype", "lanes"), [(t, (4, 1)[n % 2]) for n, t in enumerate(INTEGERS)] + [(DType.I32, 1)])
 def test_primitives_of_integers_are_exact(dtype: DType, lanes: int) -> None:
     """Division never traps; comparisons, shifts and minima follow the sign of the type."""
     line = np.concatenate([edges(dtype), ~np.zeros(1, NUMPY[dtype])])
@@ -189,8 +187,14 @@ def test_booleans_and_choices() -> None:
     np.testing.assert_array_equal(chosen, np.where(x, -np.arange(12.0), np.arange(12.0)))
 
 
-@pytest.mark.parametrize("lanes", [None, ("k", 4), ("i", 4)])
-@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, DType.F16, DType.BF16, DType.BOOL])
+@pytest.mark.parametrize(
+    ("dtype", "lanes"),
+    [
+        (t, (None, ("k", 4), ("i", 4))[n % 3])
+        for n, t in enumerate((*INTEGERS, *FLOATS, DType.F16, DType.BF16, DType.BOOL))
+    ]
+    + [(t, lanes) for t in (DType.F32, DType.I32) for lanes in (None, ("k", 4), ("i", 4))],
+)
 def test_reductions_of_each_type_are_those_of_numpy(dtype: DType, lanes: tuple[str, int] | None) -> None:
     data = np.random.default_rng(1).integers(0, 2 if dtype is DType.BOOL else 4, (6, 11)).astype(NUMPY[dtype])
     i, k, x = Var("i", 6), Var("k", 11), dense("x", 6, 11, dtype=dtype)

@@ -93,7 +93,7 @@ def test_what_follows_in_a_panel_is_fetched_by_calls_of_enough_units() -> None:
         np.testing.assert_array_equal(c[:, begin * 32 : end * 32], np.maximum(a @ b, 0)[:, begin * 32 : end * 32])
 
 
-@pytest.mark.parametrize("m", [1, 3, 5, 21, 130])
+@pytest.mark.parametrize("m", [1, 3, 21])
 def test_it_is_fetched_as_a_whole_whatever_run_time_says_about_the_rows(m: int) -> None:
     rows, k = Var("m"), 64
     plan = replace(PLAN, order=("j", "i"), parallel="j", prefetch="b")

@@ -109,7 +109,7 @@ def numbers(r: random.Random, shape: tuple[int, ...], dtype: DType) -> np.ndarra
     return np.random.default_rng(r.randint(0, 9999)).integers(low, 4, shape).astype(NUMPY[dtype])
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(48))
 def test_products_compute_the_same_by_any_schedule(seed: int) -> None:
     r = random.Random(seed)
     m, n, k, l_ = r.randint(1, 20), r.randint(1, 40), r.randint(1, 9), r.randint(1, 19)
@@ -155,7 +155,7 @@ def test_products_compute_the_same_by_any_schedule(seed: int) -> None:
 
 
 @runs_dots
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_products_of_bytes(seed: int) -> None:
     r = random.Random(3000 + seed)
     m, n, k, l_ = r.randint(1, 20), r.randint(1, 40), r.randint(1, 9), r.randint(1, 5)
@@ -186,7 +186,7 @@ def test_products_of_bytes(seed: int) -> None:
     check(r, work, plan, (a, b, bias, c), data)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_windows_and_gathers(seed: int) -> None:
     r = random.Random(1000 + seed)
     h, w, c = r.randint(1, 9), r.randint(1, 9), r.randint(1, 20)
@@ -220,7 +220,7 @@ def test_windows_and_gathers(seed: int) -> None:
     check(r, work, plan, (source, table, out), data, origins=origins)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_groups_compute_the_same_by_any_schedule(seed: int) -> None:
     r = random.Random(2000 + seed)
     n, rows = r.randint(1, 40), r.randint(1, 12)

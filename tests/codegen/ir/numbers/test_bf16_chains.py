@@ -119,10 +119,19 @@ def test_terms_behind_a_row_are_zero_whatever_lies_there(target: Target) -> None
 
 @on_targets
 @pytest.mark.parametrize(
-    ("rows", "terms", "columns"),
-    [(5, 32, 16), (33, 48, 40), (64, 64, 32), (16, 80, 17), (7, 16, 100), (50, 320, 48), (33, 48, 12), (20, 32, 8)],
+    ("rows", "terms", "columns", "out"),
+    [
+        (5, 32, 16, DType.F32),
+        (33, 48, 40, DType.BF16),
+        (33, 48, 40, DType.F32),
+        (64, 64, 32, DType.BF16),
+        (16, 80, 17, DType.F32),
+        (7, 16, 100, DType.BF16),
+        (50, 320, 48, DType.F32),
+        (33, 48, 12, DType.BF16),
+        (20, 32, 8, DType.F32),
+    ],
 )
-@pytest.mark.parametrize("out", [DType.F32, DType.BF16])
 def test_all_targets_compute_the_same_bits(target: Target, rows: int, terms: int, columns: int, out: DType) -> None:
     work, params = product(rows, terms, columns, out)
     plan = choose(work, target, W)
