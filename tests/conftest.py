@@ -36,7 +36,13 @@ settings.load_profile("aot")
 providers._get_local_constants = Constants
 
 TOUR = "tests/project/test_docs.py::test_snippets_run[docs/develop/tour.md]"  # shows machine code
-DEFAULT_CODE = ("tests/codegen/", "tests/whole/", TOUR)
+DEFAULT_CODE = (
+    "tests/codegen/ir/",
+    "tests/codegen/llvm/",
+    "tests/whole/test_end_to_end.py",
+    "tests/whole/test_openvino.py",
+    TOUR,
+)
 SAMPLE = 32
 _STORES: list[Path] = []  # of kernels, that this process has made
 _COMPILE_MODULE = optimize.compile_module

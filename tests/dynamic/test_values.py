@@ -199,8 +199,8 @@ def test_reductions_along_axes_of_run_time(name: str, kept: bool) -> None:
 
 @pytest.mark.slow
 def test_reductions_of_many_axes_that_are_all_open() -> None:
-    x = np.arange(720, dtype=np.float32).reshape(2, 3, 4, 5, 6) - 70
-    shape = tuple(Var(f"n{k}", None) for k in range(5))
+    x = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5) - 70
+    shape = tuple(Var(f"n{k}", None) for k in range(4))
     check([(F32, shape), (I64, (2,))], lambda b, x, a: b.ReduceSum(x, a, keep_dims=True), (x, ints(1, -1)))
 
 

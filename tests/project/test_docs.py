@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -92,6 +93,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def help_of(module: str) -> str:
+    """Return what `python -m MODULE -h` prints, run in this process."""
+    with redirect_stdout(io.StringIO()) as output, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [module, "-h"])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+    assert not ended.value.code
+    return output.getvalue()
+
+
 def run_shell(text: str) -> str:
     """The output of a block of commands. Those of `aot` run in this process, which spares the time of importing."""
     output = ""
@@ -102,6 +113,8 @@ def run_shell(text: str) -> str:
             done = CliRunner().invoke(cli.app, words[1:])
             assert done.exit_code == 0, f"{line}\n{done.output}"
             output += done.stdout
+        elif words[:2] == ["python", "-m"] and words[3:] == ["-h"]:
+            output += help_of(words[2])
         elif words:
             shell = subprocess.run(["sh", "-ec", line], capture_output=True, text=True, timeout=600, check=False)
             assert shell.returncode == 0, f"{line}\n{shell.stdout}{shell.stderr}"

@@ -19,7 +19,7 @@ from tests.cases import LOOSE, Tolerance
 from tests.passes.check import Make, Size, graph_of
 from tests.rules.symbolic import Meaning, Term
 
-FIRST_STEPS, STEPS = 8_000_000, 100_000_000  # of z3, for a claim on all elements, on one: four million a second
+FIRST_STEPS, STEPS = 2_000_000, 100_000_000  # of z3, for a claim on all elements, on one: four million a second
 MAX_PLACES = 200  # elements of an output that are claims of their own
 
 

@@ -67,7 +67,7 @@ def test_other_requests_are_refused(url: str, body: dict[str, object], field: st
     assert answer.status_code == 400 and field in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(("seed", "count"), [(0, 60), pytest.param(1, 1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seed", "count"), [(0, 60), pytest.param(1, 300, marks=pytest.mark.slow)])
 def test_changed_bodies(url: str, caplog: pytest.LogCaptureFixture, seed: int, count: int) -> None:
     """Any body gets vectors, or an error in the form of the endpoint."""
     codes = Counter[int]()
