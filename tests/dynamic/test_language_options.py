@@ -34,6 +34,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompiledModel, Com
     return load(folder / "plain.so", threads=1), load(folder / "m.so", threads=2)
 
 
+@pytest.mark.slow
 def test_small_pages_become_large_ones_at_half_of_the_context(
     models: tuple[CompiledModel, CompiledModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +58,7 @@ def feeds(rows: int, count: int, seed: int) -> dict[str, Array]:
     }
 
 
+@pytest.mark.slow
 def test_a_sequence_fills_its_context_with_the_same_bits(models: tuple[CompiledModel, CompiledModel]) -> None:
     plain, limited = map(Generator, models)
     rng = np.random.default_rng(0)
@@ -75,6 +77,7 @@ def test_a_sequence_fills_its_context_with_the_same_bits(models: tuple[CompiledM
     limited.feed([1] * CONTEXT)
 
 
+@pytest.mark.slow
 def test_a_prompt_beyond_the_context_leaves_the_sequence_as_it_was(
     models: tuple[CompiledModel, CompiledModel],
 ) -> None:
@@ -87,6 +90,7 @@ def test_a_prompt_beyond_the_context_leaves_the_sequence_as_it_was(
     assert plain.feed([3]).tobytes() == limited.feed([3]).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 20])
 def test_only_the_last_logits_are_given(models: tuple[CompiledModel, CompiledModel], count: int) -> None:
     plain, last = (m.create_infer_request() for m in models)

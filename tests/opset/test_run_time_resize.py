@@ -110,6 +110,7 @@ def test_resize_to_computed_sizes() -> None:
     check(*(Resize(Interpolate_4(mode), SIZES, varies) for mode in (Mode.NEAREST, *SMOOTH) for varies in (False, True)))
 
 
+@pytest.mark.slow
 def test_many_neighbours() -> None:
     """By sizes and by scales, a mode each of ours and of Pillow."""
     sizes = [Resize(Interpolate_11(mode, True), SIZES, True) for mode in (Mode.LINEAR, Mode.BICUBIC_PILLOW)]

@@ -35,6 +35,7 @@ def large(folder: Path) -> CompiledModel:
     return load(folder / "large.so", threads=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", WAYS, ids=str)
 @pytest.mark.parametrize("name", ["large", "part"])
 @pytest.mark.parametrize("ahead", [1, 4])
@@ -51,6 +52,7 @@ def test_its_tokens_are_those_of_the_large_model(
         assert drafting.proposed > 0 and (drafting.accepted == drafting.proposed) == (name == "large")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", WAYS, ids=str)
 def test_the_text_itself_proposes_tokens(large: CompiledModel, how: Sampling) -> None:
     assert followed([1, 2, 3, 9, 1, 2, 3], 2) == [9, 1]
@@ -63,6 +65,7 @@ def test_the_text_itself_proposes_tokens(large: CompiledModel, how: Sampling) ->
     assert how.temperature > 0 or 0 < looking.accepted <= looking.proposed
 
 
+@pytest.mark.slow
 def test_it_ends_where_the_large_model_would(large: CompiledModel) -> None:
     whole = Generator(large).generate(IDS, 12)
     drafting = Drafting(Generator(large), Generator(large))
@@ -96,6 +99,7 @@ def test_what_is_refused(folder: Path, large: CompiledModel, tmp_path: Path) -> 
         Drafting(Generator(large), Generator(half))
 
 
+@pytest.mark.slow
 def test_the_command(folder: Path) -> None:
     given = ["generate", str(folder / "large.so"), "5,1,40", "--ids", "--tokens", "12"]
     drafted = [*given, "--draft", str(folder / "part.so"), "--ahead", "2"]
