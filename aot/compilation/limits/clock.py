@@ -38,7 +38,7 @@ def processor_seconds() -> float | None:
     times = os.times()
     seconds = times.user + times.system + times.children_user + times.children_system
     try:
-        children = {child for task in Path("/proc/self/task").iterdir() for child in _children(task)}
+        children = {child for task in os.listdir("/proc/self/task") for child in _children(task)}
     except OSError:
         return None
     for child in children:
@@ -48,7 +48,8 @@ def processor_seconds() -> float | None:
     return seconds
 
 
-def _children(task: Path) -> list[str]:
-    with suppress(OSError):  # the thread has ended
-        return (task / "children").read_text().split()
+def _children(task: str) -> list[str]:
+    """Return the processes that a thread of this one has started."""
+    with suppress(OSError), open(f"/proc/self/task/{task}/children", encoding="ascii") as stream:  # it may have ended
+        return stream.read().split()
     return []

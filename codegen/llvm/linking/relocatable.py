@@ -45,7 +45,9 @@ class Object:
 
     def symbol_rows(self) -> list[tuple[str, tuple[int, ...]]]:
         """Return the name and the fields of SYMBOL, for each symbol."""
-        return list(zip(self.names(), (SYMBOL.unpack_from(self.data, at) for at in self._places()), strict=True))
+        row = self.rows[self.table]
+        fields: list[tuple[int, ...]] = list(SYMBOL.iter_unpack(self.contents(row)))
+        return list(zip(self._texts(row[6], [name for name, *_ in fields]), fields, strict=True))
 
     def _texts(self, table: int, positions: list[int]) -> list[str]:
         text = self.contents(self.rows[table])

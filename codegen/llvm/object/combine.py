@@ -67,9 +67,9 @@ class _Symbol:
         defined = self.home is not None and (self.shared or self.fields[1] == HIDDEN)
         return defined or self.fields[0] >> 4 == 0
 
-    def packed(self, name: int) -> bytes:
+    def packed(self, name: int, local: bool) -> bytes:
         info, *rest = self.fields
-        return SYMBOL.pack(name, info & 0xF, 0, *rest[1:]) if self.local else SYMBOL.pack(name, info, *rest)
+        return SYMBOL.pack(name, info & 0xF, 0, *rest[1:]) if local else SYMBOL.pack(name, info, *rest)
 
 
 _Place = tuple[_Symbol, int]  # a symbol, and the bytes behind it where the old symbol was
@@ -161,16 +161,20 @@ class _Joined:
         return result
 
     def write(self, header: list[object]) -> bytes:
-        self.symbols.sort(key=lambda s: not s.local)
-        positions = {id(s): i for i, s in enumerate(self.symbols, 1)}
+        own: list[_Symbol] = []
+        shown: list[_Symbol] = []
+        for symbol in self.symbols:
+            (own if symbol.local else shown).append(symbol)
+        positions = {id(s): i for i, s in enumerate([*own, *shown], 1)}
         table = len(self.sections) + 1
         for section, base, body, known in self.relocations:
             text = _relocated(body, base, [(positions.get(id(s), 0), behind) for s, behind in known])
             section.add(text, len(text), 8)
             section.row[6] = table
         strings = _Strings()
-        symbols = [bytes(SYMBOL.size), *(s.packed(strings.at(s.name)) for s in self.symbols)]
-        first = 1 + sum(s.local for s in self.symbols)
+        symbols = [bytes(SYMBOL.size), *(s.packed(strings.at(s.name), True) for s in own)]
+        symbols += [s.packed(strings.at(s.name), False) for s in shown]
+        first = 1 + len(own)
         self._append(".symtab", SYMTAB, b"".join(symbols), [table + 1, first, 8, SYMBOL.size])
         for section in self.sections.values():
             strings.at(section.name)
@@ -209,10 +213,11 @@ class _Strings:
         self._known = {"": 0}
 
     def at(self, text: str) -> int:
-        if text not in self._known:
-            self._known[text] = len(self.data)
+        place = self._known.get(text)
+        if place is None:
+            place = self._known[text] = len(self.data)
             self.data += text.encode() + b"\0"
-        return self._known[text]
+        return place
 
 
 def combine(objects: Iterable[tuple[bytes, Mapping[str, str]]]) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib.resources import files
 from string import Template
 
@@ -66,8 +67,12 @@ _NAMES: dict[str, int] = {
 
 def template_text(name: str, **values: object) -> str:
     """Return the template `name` with names of fields, of bits and of `values` replaced; KeyError if one is missing."""
-    text = (files(__name__) / name).read_text(encoding="utf-8")
-    return Template(text).substitute(_NAMES, **values)
+    return Template(_template(name)).substitute(_NAMES, **values)
+
+
+@cache
+def _template(name: str) -> str:
+    return (files(__name__) / name).read_text(encoding="utf-8")
 
 
 def system_texts(platform: Platform, machine: Machine, features: Iterable[str] = ()) -> dict[str, str]:
