@@ -1,4 +1,4 @@
-"""What the fuzzers have found stays mended; and a few cases of each of them are right."""
+"""What the fuzzers have found stays mended; and a case of each of them is right."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ def test_found_cases_have_their_outcomes(case: Kept, clean: Executor) -> None:
 
 @pytest.mark.parametrize("name", sorted(FUZZERS))
 def test_cases_of_each_fuzzer_are_right(name: str, clean: Executor) -> None:
-    for seed in range(2):
-        found = clean.submit(drawn, name, seed).result()
-        assert not found.finding, f"seed {seed}: {found}"
+    found = clean.submit(drawn, name, 0).result()
+    assert not found.finding, found
 
 
 def test_the_same_seed_gives_the_same_case() -> None:

@@ -135,13 +135,13 @@ def random_model(seed: int, steps: list[Step], shape: list[int], length: int) ->
     return ov.Model([ops.result(y)], [x], f"random{seed}"), [rng.normal(size=shape).astype(np.float32)]
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_picture_networks(seed: int, tmp_path: Path) -> None:
     model, inputs = random_model(seed, PICTURE, [1 + seed % 2, 3, 17 + seed % 5, 16], 6)
     check(model, inputs, tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_random_networks_of_rows(seed: int, tmp_path: Path) -> None:
     model, inputs = random_model(seed, ROWS, [1 + seed % 2, 9, 16], 5)
     check(model, inputs, tmp_path)
