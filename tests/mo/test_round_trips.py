@@ -19,9 +19,8 @@ from aot.mo.bridge.from_mo import imported
 from aot.mo.bridge.node_records import KEPT
 from aot.mo.bridge.to_mo import exported
 from aot.opset.control.infrastructure import Constant, Parameter, Result
-from tests.cases import Case, tables
-
-FAMILIES = sorted(tables())
+from tests.cases import Case
+from tests.writers.case_models import MODULES, cases
 
 
 def add(graph: IrGraph, case: Case, at: int) -> None:
@@ -42,7 +41,7 @@ def add(graph: IrGraph, case: Case, at: int) -> None:
 
 def family(module: str) -> IrGraph:
     graph = IrGraph(module)
-    for at, case in enumerate(tables()[module]):
+    for at, (_, case) in enumerate(cases(module)):
         add(graph, case, at)
     return graph
 
@@ -54,12 +53,12 @@ def unchanged(graph: IrGraph, stage: str) -> None:
 
 
 @pytest.mark.parametrize("stage", ["front", "middle"])
-@pytest.mark.parametrize("module", FAMILIES)
+@pytest.mark.parametrize("module", MODULES)
 def test_a_round_trip_of_each_operation_changes_nothing(module: str, stage: str) -> None:
     unchanged(family(module), stage)
 
 
-@pytest.mark.parametrize("module", FAMILIES)
+@pytest.mark.parametrize("module", MODULES)
 def test_operations_made_of_attribute_texts_are_the_same(module: str) -> None:
     graph = family(module)
     text, made = print_graph(graph), exported(graph)

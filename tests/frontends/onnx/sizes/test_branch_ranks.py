@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -250,10 +251,12 @@ def test_what_follows_equals_onnx_runtime_in_either_branch(tmp_path: Path, head:
         nodes += renamed(CHAINS[name], f"{k}.")
         nodes += [node("Cast", f"{k}.z", f"cast{k}", to=TensorProto.FLOAT), node("Reshape", f"cast{k} [-1]", f"y{k}")]
     path = built(tmp_path, nodes, [f"y{k}" for k in range(len(names))])
-    made = None if head == "swapped" else aot.compile_model(path)  # which differs before compilation alone
-    optimized = aot.stages(path).optimized
+    if head == "swapped":  # which differs before compilation alone
+        call: Any = partial(interpret, aot.stages(path).optimized)
+    else:
+        call = aot.compile_model(path)
     for x in inputs():
-        found = interpret(optimized, [x]) if made is None else made(x)
+        found = call([x])
         for k, want in enumerate(expected(path, x)):
             np.testing.assert_allclose(np.array(found[k]), want, atol=2e-6, err_msg=f"{names[k]} of {x.shape}")
 
