@@ -118,7 +118,7 @@ class _Later:
 
 
 def _inherited(cls: type, name: str) -> Any:
-    """Return the default that a class has from its base for a field of its own."""
+    """Return the default that a class inherits for a field."""
     method = getattr(cls, name, MISSING)
     return MISSING if isinstance(method, MemberDescriptorType) else method
 
@@ -151,7 +151,7 @@ def _initializer(fields: Fields, frozen: bool, post: bool) -> FunctionType:
 
 
 def _sort(field: dataclasses.Field[Any]) -> str:
-    """Return v for a field with a parameter, d for one with a default, f for one that a function makes otherwise.
+    """Return the kind of a field: v without a default, d with a default, f with a default factory.
 
     i and n have no parameter, and are made by a function or by nobody.
     """

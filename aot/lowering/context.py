@@ -13,7 +13,7 @@ from aot.precision import Precision, precision_of
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The target of a compilation, and its options that lowering passes depend on; `CompileOptions` explains these."""
+    """The target of a compilation and those options on which lowering passes depend; see `CompileOptions`."""
 
     target: Target
     precision: Precision = field(default_factory=Precision)

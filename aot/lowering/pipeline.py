@@ -1,4 +1,4 @@
-"""The order of lowering. Each line says why it stands where it stands.
+"""The order of the lowering passes, with the reason for each position.
 
 A pass changes one block of steps at a time: the model's own, then each body of control flow. Those that are `whole` see
 all blocks together. Passes below `assign_layouts` rely on final strides; `aot.lowering.ir.verify` says what holds

@@ -137,7 +137,7 @@ def reads(d: Definition, *, body: bool = False) -> tuple[Access, ...]:
 
 @lru_cache(maxsize=1 << 15)
 def points(d: Definition) -> Size:
-    """Return how many times the innermost value is computed."""
+    """Return the number of points at which the innermost value is computed."""
     return volume(_extents(all_axes(d)))
 
 

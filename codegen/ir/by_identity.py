@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class _Same(Generic[A]):
-    """A key that equals those of the same object."""
+    """A cache key that compares objects by identity."""
 
     __slots__ = ("argument",)
 

@@ -126,7 +126,7 @@ def identity(fn: str, dtype: DType) -> Const:
 
 
 def unused_axis(name: str, d: Definition) -> str:
-    """Return `name`, with underscores behind it if `d` has axes of that name."""
+    """Return `name`, extended by underscores until no axis of `d` has that name."""
     taken = {a.name for a in d.axes} | {a.name for a in (d.reduction.axes if d.reduction is not None else ())}
     while name in taken:
         name += "_"

@@ -374,7 +374,7 @@ def is_index(expr: Expr) -> bool:
 
 
 def decide(condition: Expr, env: Env) -> bool | None:
-    """Return the truth of a condition that the ranges of its variables decide; None for others."""
+    """Evaluate a condition by the ranges of its variables; None if these do not decide it."""
     match condition:
         case Const(value):
             return bool(value)

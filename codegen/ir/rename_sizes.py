@@ -1,4 +1,4 @@
-"""Rename the sizes that works read: kernels that differ only in these names are shared.
+"""Renames the sizes that works read, so that kernels that differ in these names alone are shared.
 
 y0[i, j] = x0[i, j] for i in s9, j in s48        becomes        y0[i, j] = x0[i, j] for i in size0, j in size1
 """

@@ -367,7 +367,7 @@ def _align(program: Program, region: MemoryRegion, index: int) -> int:
 
 
 def _rules(program: Program) -> list[SizeConstraint]:
-    """Return the rules of the input shapes, then those that are checked while an inference runs."""
+    """Return the rules of the input shapes, then the rules checked at run time."""
     return [*program.rules, *(c.rule for c in program.control if isinstance(c, Check))]
 
 

@@ -135,7 +135,7 @@ def _is_far(x: Access, a: Var) -> bool:
 
 
 def _power(n: int) -> int:
-    """Return the largest power of two up to `n`."""
+    """Return the largest power of two that is at most `n`."""
     return 1 << max(n, 1).bit_length() - 1
 
 

@@ -1,4 +1,4 @@
-"""Arguments and results of makers of schedules: a definition with its surroundings; a schedule with reasons.
+"""The input and the result of schedule selection: a definition with its context; a schedule with reasons.
 
 Makers are functions `Request -> ScheduleChoice`. Reasons are functions whose texts are made when `explain` reads them.
 """

@@ -1,4 +1,4 @@
-"""Windows of more taps than a transform has, as sums of short ones that lie behind each other.
+"""Windows that are longer than any Winograd transform, computed as sums of consecutive short windows.
 
 y[i] = add[k in 11](x[i + k] w[k]) = add[part in 3, tap in 4](x[i + 4 part + tap] w[4 part + tap]),  w[11] = 0
 """

@@ -1,4 +1,4 @@
-"""Functions of sums along memory, as vectors of neighbours: a sum whose lanes fold to one number has scalars behind it.
+"""Functions of sums along memory, for vectors of outputs: folding the lanes of a sum leaves scalar code behind it.
 
 y[h, w] = 1 / (exp(-add[c](x[h, w, c] * f[c])) + 1)           each exponential alone
 t[w] = add[c](x[h, w, c] * f[c])                              a group over h

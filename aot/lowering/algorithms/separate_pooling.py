@@ -102,7 +102,7 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
 
 
 def _slide(x: Load, tap: Var, axes: tuple[Var, ...]) -> _Slide | None:
-    """Return the window of `tap` if one axis alone moves forwards with it, both in one dimension only; else None."""
+    """Return the window over which `tap` slides with a single other axis in a single dimension; None without one."""
     dims = [k for k, i in enumerate(x.index) if tap in variables(i)]
     if len(dims) != 1 or not isinstance(tap.extent, int):  # a sum over a repeated dimension reads no index at all
         return None

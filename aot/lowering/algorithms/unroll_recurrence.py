@@ -52,7 +52,7 @@ class _Shift:
 
 
 def unroll_recurrence(steps: Steps, context: Context) -> None:
-    """Turn groups that carry values through time into repeated steps, where their weights are worth several threads."""
+    """Turn groups that carry values through time into repeated steps if their weights are worth several threads."""
     new_steps: list[Step] = []
     for step in steps.steps:
         if len(step.works) > 1 and step.schedule is None and any(isinstance(w, Group) for w in step.works):
@@ -100,7 +100,7 @@ def _by_sequences(g: Group, members: list[Definition], weights: int, target: Tar
 
 
 def _with(d: Definition, b: Var) -> tuple[Size, ...]:
-    """Return the shape of an output whose dimension of an axis is the axis itself: a tile of it is stored."""
+    """Return the shape of an output with `axis` as a dimension: only a tile of it is stored."""
     return tuple(b if i == b else n for i, n in zip(d.target, d.out.shape, strict=True))
 
 

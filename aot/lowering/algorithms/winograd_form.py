@@ -51,7 +51,7 @@ class Tiling:
 
     @property
     def sides(self) -> tuple[int, ...]:
-        """Return the outputs in each direction; 0 where no transform has so many products."""
+        """Return the outputs of a tile in each direction; 0 where no transform has that number of products."""
         return tuple(k.sums for k in self.kinds)
 
     @property
@@ -87,7 +87,7 @@ class WinogradForm:
 
     @property
     def reaching(self) -> tuple[Var, ...]:
-        """Return the axes along which zeros, added to the taps of long windows, meet elements behind the windows."""
+        """Return the axes along which the zeros that pad a long window read elements behind it."""
         beyond = {s.short for s in self.long if s.room > typical(s.taps.extent or 1)}
         return tuple(a for a, k in self.window if k in beyond)
 
@@ -148,12 +148,12 @@ class WinogradForm:
         return "_".join(map(str, (*self.strides, *self.order, *kind)))
 
     def tiling(self, points: int) -> Tiling:
-        """Return the tiles of so many products in each direction."""
+        """Return the tiling with these numbers of products in each direction."""
         pairs = zip(self.window_taps, self.strides, strict=True)
         return Tiling(tuple(Kind(points, r, stride, whole=self.is_whole) for r, stride in pairs))
 
     def with_largest(self, weights: NDArray[np.generic]) -> WinogradForm:
-        """Return the form with `largest`, by its weights; none of its transforms is exact if these are no bytes."""
+        """Return the form with `largest` set, a bound of its sums, by which a transform is known to be exact."""
         sizes = np.abs(weights.astype(np.int64))
         if sizes.max(initial=0) > MAX_WEIGHT:
             return replace(self, largest=1 << 31)

@@ -31,7 +31,7 @@ from aot.runtime.abi import DType
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Tiles of outputs as a group walks them: `shared` axes of its blocks, `inside` all others.
+    """The axes of a group over tiles of outputs: `shared` ones step through blocks, `inside` ones through a block.
 
     `place`: indices of the temps; `at`: of the picture, row and column of tiles, by what the form calls its axes;
     `phase`: where outputs that lie several steps apart begin.
@@ -309,7 +309,7 @@ def _plan(
     ragged: bool,
     target: Target,
 ) -> Schedule:
-    """Plan blocks of `rows` tile rows, transforms unrolled. `ragged`: the last tiles stand apart, for their bounds."""
+    """Plan blocks of `rows` tile rows, transforms unrolled. `ragged`: the last tiles are peeled, to check bounds."""
     axes = group.axes
     forward, products, backward = group.members
     assert isinstance(products, Definition)

@@ -81,7 +81,7 @@ FEW = {  # B and A of finite signals of one element and of two
 
 
 def sums(points: int, taps: int, stride: int) -> int:
-    """Return the number of outputs for so many products; 0 if there is no transform."""
+    """Return the outputs of a transform with that number of products; 0 if there is none."""
     m, rest = divmod(points - taps + stride, stride)
     known = all(r == 1 or m + r - 1 in TABLES for r in _phases(taps, stride))
     return m if m > 0 and not rest and known else 0

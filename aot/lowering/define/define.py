@@ -204,7 +204,7 @@ class Definer:
                 return self._shared(op, self._cache().append(node, out, inputs, moves), [out])
 
     def _others_are_late(self, node: Node) -> bool:
-        """True if nodes other than the cache have late sizes: inferences may then begin again after these nodes."""
+        """True if nodes other than the cache have late sizes, so that an inference may be restarted behind them."""
         own = {s for k in (2, 3) for s in _symbols(node.source(k))}
         return any(s not in own for s in self.steps.sizes.late)
 
@@ -218,7 +218,7 @@ class Definer:
         self._demand(node, constraints)
 
     def _demand(self, node: Node, wanted: list[SizeConstraint]) -> None:
-        """Add rules to the shape function, or as Check steps: those on late sizes, and of bodies, which may not run."""
+        """Add rules to the shape function; rules on late sizes, and of bodies that may not run, become Check steps."""
         constraints = {True: list[SizeConstraint](), False: list[SizeConstraint]()}
         for rule in wanted:
             constraints[self.inner or any(map(self.steps.sizes.is_late, (rule.one, rule.other)))].append(rule)
@@ -309,7 +309,7 @@ class Definer:
         return None
 
     def _size(self, e: Expr) -> Expr | None:
-        """Name an expression that is computed from sizes alone; None for others."""
+        """Return a name for an expression of sizes alone; None for other expressions."""
         if not isinstance(e, Prim) or e.dtype is not DType.I64 or e.fn in PLAIN:
             return None
         read = variables(e)

@@ -62,7 +62,7 @@ def _guard(loaded: Loaded, is_nest: bool, e: Expr) -> Expr | None:
 
 
 def _tested(s: Stmt, stored: Stored, change: Change) -> Stmt:
-    """Return a statement in which stores with unproven indices are behind a test."""
+    """Return the statement with a bounds test around each store whose index is unproven."""
 
     def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return tuple(_tested(b, stored, change) for b in body)

@@ -82,7 +82,7 @@ def _softmax(g: Group) -> _Softmax | None:
 
 
 def _defer(step: Step, group: Group, softmax: _Softmax, product: Step, steps: Steps) -> None:
-    """Rewrite the group and the product, if it is a sum of products with the probabilities along their row."""
+    """Rewrite a softmax and the product that sums along its rows, so that the division follows the product."""
     d, shares = product.definition, softmax.shares
     r = d.reduction if d is not None else None
     if d is None or r is None or r.fn not in ("add", CHAINS) or r.init is not None or d.where:

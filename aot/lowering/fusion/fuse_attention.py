@@ -170,7 +170,7 @@ def _follows(rows: Group, old: Buffer, new: Buffer) -> bool:
 def _filled(
     d: Definition, x: Load, temp: Buffer, columns: tuple[int, ...]
 ) -> tuple[Buffer, Definition, Definition] | None:
-    """Return the temporary with zeros behind its columns, the definitions that write them, and `d` without tests.
+    """Return the temporary with zeros behind its columns, definitions that write these, and `d` without bounds checks.
 
     None unless `d` sums over more columns than `x` has: `within(k, 197, x[i, k], 0)`.
     """

@@ -206,7 +206,7 @@ def _sides(x: Load, k: int) -> tuple[int, int]:
 def _place(
     name: str, b: Buffer, lead: tuple[Var, ...], dims: tuple[int, ...], sides: Sequence[tuple[int, int]]
 ) -> _Place:
-    """Return a temporary over the `lead` axes and the dimensions after those, with their halo."""
+    """Return a temporary over the `lead` axes and all inner dimensions, with their halo."""
     n = len(lead)
     sizes = (_size(b, k) + sum(s) for k, s in zip(dims[n:], sides[n:], strict=True))
     temp = dense(f"{name}{LOCAL}", *lead, *sizes, space=Space.ARENA, dtype=b.dtype)

@@ -127,7 +127,7 @@ class _Clusters:
         return True
 
     def _absorb(self, cluster: _Cluster, d: Definition) -> None:
-        """Add elementwise producers of the first reduction's operands; those that fusion left are read repeatedly."""
+        """Add elementwise producers of the first reduction's operands: fusion leaves those that are read repeatedly."""
         rows = cluster.rows[id(cluster.steps[0])]
         for x in loads(d.value):
             producer = self.producers.get(x.buffer.name)

@@ -107,7 +107,7 @@ def _drop_copy(producer: Step, source: str, steps: Steps) -> None:
 
 
 def _lies_alone(value: Value) -> bool:
-    """True if no other value has the memory, and nothing outside of the call sees when it is written."""
+    """True if no other value shares the memory, and nothing outside of the call observes when it is written."""
     return value.region in (MemoryRegion.ARENA, MemoryRegion.OUTPUT) and value.half is None
 
 

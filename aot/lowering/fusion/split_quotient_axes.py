@@ -71,7 +71,7 @@ def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
 
 
 def _step(sites: Sequence[Load], a: Var) -> Size:
-    """Return the one divisor of `a` in all these accesses; 0 if there are several."""
+    """Return the common divisor of `a` in all these accesses; 0 if they differ."""
     values = {
         q.args[1]
         for x in sites

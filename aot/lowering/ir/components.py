@@ -15,7 +15,7 @@ GAP = 1 << 32  # between ranks at first; moved components take ranks in between 
 
 
 class Components:
-    """Steps of a block; each is a component of its own at first."""
+    """Union-find over the steps of a block: each step begins as its own component."""
 
     def __init__(self, steps: list[Step], producers: Producers) -> None:
         self.producers = producers

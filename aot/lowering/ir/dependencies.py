@@ -226,7 +226,7 @@ def _with_remainders(a: Affine) -> dict[Expr, int]:
 
 
 def _product(size: Expr) -> Product | None:
-    """Split a size into a number and the symbols it is multiplied by; None for sums."""
+    """Split a size into a constant factor and its symbols; None for sums."""
     a = normal(size, {})
     if a.is_const:
         return (a.const, ()) if a.const > 0 else None

@@ -1,4 +1,4 @@
-"""Obligations: that an index is inside of its dimension, and that the name of a size stands for enough."""
+"""Obligations of the prover: each index is inside its dimension, and each named size is large enough."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Prover:
         self._facts.begin(PRINTED_WORK if self._lists_all else MAX_WORK)
 
     def trusting(self, obligations: Iterable[Obligation], works: Iterable[Work]) -> list[Obligation]:
-        """Return obligations with those marked that are trusted where no proof was found.
+        """Return the obligations, with unproven ones that are trusted marked as such.
 
         Counters of the works alone decide their places; or the places are in a state, in its sizes and data between two
         counters. The extents of a state that grows are its sizes once it has grown, while its memory is room for more:

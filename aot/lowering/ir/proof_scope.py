@@ -72,7 +72,7 @@ class ProofScope:
         return normal(e, self.env).expr()
 
     def guarded(self, facts: list[Affine]) -> ProofScope:
-        """Return the scope behind a test."""
+        """Return the scope in which a test holds."""
         return replace(self, around=(*self.around, ((), tuple(facts))), known=None, has_guards=True) if facts else self
 
     def under(self, condition: Expr, holds: bool, stored: tuple[Buffer, ...]) -> ProofScope:

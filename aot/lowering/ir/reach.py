@@ -20,7 +20,7 @@ def before(index: Expr) -> int | None:
 
 
 def after(index: Expr, extent: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> int | None:
-    """Return the most points that `index` can lie behind the last element of a dimension; None if there is no limit."""
+    """Return by how many elements `index` can exceed its dimension; None if there is no bound."""
     high = bounds(normal(index, {}))[1]
     if isinstance(extent, int) and high < inf:
         return max(0, int(high) - extent + 1)

@@ -102,7 +102,7 @@ def _control(control: BranchControl | LoopControl, steps: Steps, written: set[st
 
 
 def _check_symbols(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
-    """Raise unless all symbols of a step are known, those of its named sizes too."""
+    """Raise an error for a symbol of a step, or of one of its named sizes, that is not known."""
     missing = sorted(v.name for v in free if v not in known or steps.sizes.late_of(v) - known)
     _require(not missing, where, f"uses {', '.join(missing)}, which nothing sets before it")
 

@@ -155,12 +155,12 @@ def _uneven_axes(
 
 
 def _collides(step: int, count: int) -> bool:
-    """True if so many elements, `step` bytes apart, are more than a set of the nearest cache holds."""
+    """True if `count` elements that are `step` bytes apart exceed the ways of an L1 cache set."""
     return step != 0 and step % COSTS.page_bytes == 0 and count > COSTS.cache_ways
 
 
 def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -> tuple[Buffer, Size]:
-    """Return `b` with strides, and its elements in all. `order`: dimensions, outermost first; others take no room."""
+    """Return `b` with strides, and its elements in all. `order`: dimensions, outermost first; others have stride 0."""
     strides: list[Size] = [0] * len(b.shape)
     step: Size = 1
     origin: Size = 0

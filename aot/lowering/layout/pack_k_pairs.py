@@ -82,7 +82,7 @@ def pack_k_pairs(steps: Steps, context: Context) -> None:
 
 
 def _reading(copies: dict[Load, Load]) -> Callable[[Work], Work]:
-    """Return the function that replaces loads in a work by those of their copies."""
+    """Return a rewriting that replaces loads by loads of their copies."""
     return lambda work: rewrite_work(work, lambda e: copies.get(e) if isinstance(e, Load) else None)
 
 

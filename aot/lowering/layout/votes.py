@@ -53,7 +53,7 @@ def votes_of(steps: Steps) -> Votes:
 
 
 def lane_candidates(d: Definition, steps: Steps, constants: frozenset[str]) -> list[Var]:
-    """Return the candidates for the lane axis, best first; the innermost one alone where others lie in a temporary.
+    """Return candidates for the vector axis, best first; in temporaries the innermost axis alone.
 
     Temporaries of a group lie as they are indexed: rows of scores, along which a softmax runs.
     """

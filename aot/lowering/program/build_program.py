@@ -196,7 +196,7 @@ class ProgramBuilder:
         return tuple(DataDependentSize(s, c, 0 if c is None else first) for s, c in late.items())
 
     def _computed(self, late: tuple[DataDependentSize, ...]) -> tuple[tuple[Var, Expr], ...]:
-        """Return the named sizes, without those of symbols that nothing needs."""
+        """Return the named sizes, with their expressions, whose late symbols are all in `late`."""
         sizes, symbols = self.steps.sizes, {x.symbol for x in late}
         return tuple((s, m) for s, m in sizes.meaning.items() if sizes.late_of(m) <= symbols)
 
@@ -462,7 +462,7 @@ def _inputs_at_origins(
 
 
 def _kernel_works(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
-    """Return works that run as one kernel: definitions of halos with those of their values; statements alone."""
+    """Return the works of each kernel: halo fills run with the definition of their value, statements alone."""
     kernel_works: list[tuple[Work, ...]] = []
     for work in works:
         if (

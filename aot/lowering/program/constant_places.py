@@ -85,7 +85,7 @@ def _block(value: Value, plan: Pack | None) -> ConstantBlock:
 
 
 def _pieces(value: Value, plan: Pack | None) -> list[Callable[[], Array]]:
-    """Return functions that make the elements in memory order: some rows each, where these are contiguous there."""
+    """Return functions that compute the elements in memory order, a run of contiguous rows each."""
     return [partial(_piece, value, plan, begin, end) for begin, end in _cuts(value, plan)]
 
 

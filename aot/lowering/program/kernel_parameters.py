@@ -142,7 +142,7 @@ class _Part:
 
 
 def _parts(works: tuple[Work, ...], inputs: frozenset[str]) -> dict[Buffer, _Part]:
-    """Return the parts of outputs that the works write, and of `inputs` that they read, where these are not all."""
+    """Return the parts of outputs and `inputs` that the works access, of buffers that they do not access as a whole."""
     if any(isinstance(w, tuple) for w in works):
         return {}
     written: dict[Buffer, list[tuple[Expr, ...]]] = {}

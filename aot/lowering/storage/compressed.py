@@ -41,7 +41,7 @@ class Moderate(Protocol):
 
     @property
     def is_moderate(self) -> bool:
-        """True if all are within `LEAST` and `MOST`, but for those of a damaged file, which are no finite numbers."""
+        """True if all finite numbers are within `LEAST` and `MOST`; damaged files have others."""
         ...
 
 
@@ -162,7 +162,7 @@ class Scaled:
 
 
 def scaled(constant: Deferred, shape: tuple[int, ...], whole: bool = True) -> Scaled | None:
-    """Split a constant, whose elements are seen in `shape`; None if it is made in another way.
+    """Split a constant, viewed in `shape`, into numbers and scales; None if it is computed in another way.
 
     `whole`: of integers, with zero points that are integers; else codes and any zero points are split, too.
     """

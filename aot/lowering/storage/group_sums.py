@@ -102,7 +102,7 @@ class Joined(Op):
         return fields.view(dtype).reshape(shape)
 
     def rows(self, begin: int, end: int, given: Array | Deferred) -> tuple[Op, Rows] | None:
-        """Return the same for some rows, where these are rows of the numbers, too."""
+        """Return some rows of this constant if they are rows of its numbers, too."""
         return None if self.place == 0 or given.shape[0] == 1 else (self, ((begin, end),))
 
 

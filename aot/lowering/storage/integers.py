@@ -239,7 +239,7 @@ def sums_over(
 
 
 def _evaluated(e: Expr, values: Mapping[Var, NDArray[np.int64]]) -> NDArray[np.int64] | None:
-    """Return an index for all values of its variables; None if it is no sum of products and quotients of these."""
+    """Evaluate an index for all values of its variables; None unless it is made of sums, products and quotients."""
     match e:
         case Var() if e in values:
             return values[e]

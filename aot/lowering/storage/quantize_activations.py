@@ -1,4 +1,4 @@
-"""Data of products with weights of 8 bits and less, rounded to 8 bits as they are computed: `--activations int8`.
+"""Rounds the data of products with weights of at most 8 bits to 8 bits where they are computed: `--activations int8`.
 
     add[k](x[i, k] w[k, j])     w: bytes times scales      k = 64 g + e
 

@@ -69,7 +69,7 @@ def _form(shape: tuple[int, ...], sums: tuple[int, ...], size: int) -> _Form:
 
 
 def _of_file(data: Deferred, forms: list[_Form]) -> Parts | None:
-    """Return parts as the file of a constant has them; None where it has others."""
+    """Return the parts in which the file stores a constant; None if it stores other parts."""
     for form in forms:
         weights = scaled(data, form.split, whole=False)
         if weights is None or not weights.is_shared(form.inner):
@@ -136,7 +136,7 @@ class _Form:
         return self._parts(numbers, zeros, whole.factors, small)
 
     def as_limited(self, weights: Scaled, least: int, greatest: int) -> Parts:
-        """Return parts of whole numbers that the format of a file bounds; none is looked at."""
+        """Return parts whose numbers are bounded by the file format; no number is read."""
         given = value_of(weights.zeros).astype(np.int16, copy=False)
         zeros, small = self._zeros(least - given, greatest - given)
         numbers = self._shifted(weights.seen, zeros - given, small)
@@ -149,7 +149,7 @@ class _Form:
         return tuple(1 if k in self.inner else n for k, n in enumerate(shape))
 
     def as_given(self, weights: Scaled) -> Parts:
-        """Return parts of the numbers of a file that are left as they are, but for their signs."""
+        """Return parts with the numbers of a file, unchanged but for their signedness."""
         limits = (0, NIBBLE) if weights.seen.dtype is DType.U4 else weights.seen.limits
         low, high = limits or (int(weights.numbers.min()), int(weights.numbers.max()))
         small = self.pairs and low >= 0 and high <= NIBBLE

@@ -36,7 +36,7 @@ class _Line:
     offset: float = 0.0
 
     def behind(self, factor: float = 1.0, offset: float = 0.0) -> _Line:
-        """Return the composition of this line after another one."""
+        """Return this line as a function of x, applied to `factor` * x + `offset`."""
         return _Line(self.factor * factor, self.factor * offset + self.offset)
 
     def of(self, x: Expr) -> Expr:
@@ -83,7 +83,7 @@ def _sigmoid(e: Expr) -> Prim | None:
 
 
 def _line(e: Expr) -> tuple[Expr, _Line]:
-    """Return the operand of the operations with numbers that lead to `e`, and these as a line that rises."""
+    """Match `e` as an increasing linear function: return its operand and the line."""
     line = _Line()
     while True:
         match e:

@@ -379,7 +379,7 @@ def _is_apart(x: Quantized, r: Reduce) -> bool:
 
 
 def _groups(r: Reduce) -> tuple[Var, ...]:
-    """Return the outer one of two axes of a sum, if the inner one is worth sums of its own."""
+    """Return the outer of a sum's two axes if the inner one is long enough for separate sums."""
     return r.axes[:1] if len(r.axes) == 2 and typical(r.axes[1].extent or 1) >= COSTS.min_scaled_terms else ()
 
 

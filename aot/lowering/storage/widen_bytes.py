@@ -22,7 +22,7 @@ from aot.runtime.abi import DType
 
 
 def widen_bytes(steps: Steps) -> None:
-    """Store bytes that groups multiply by constant bytes as i16, and these constants, too."""
+    """Widen the bytes that groups multiply by constant bytes to i16, with the constants."""
     wide: dict[str, Buffer] = {}
     for d in [d for step in steps.steps for w in step.works if isinstance(w, Group) for d in members(w)]:
         factors = small_factors(d.reduction) if d.reduction is not None else None

@@ -119,7 +119,7 @@ _UNNAMED = re.compile(r" %[\w.]+(?=[,)])")  # names of parameters
 
 
 def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
-    """Return the bytes of scratch memory that a thread needs: those of the call that needs most.
+    """Return the scratch bytes of a thread: the maximum over all calls.
 
     They are reserved before an inference, so they must not depend on a size that it computes.
     """

@@ -128,7 +128,7 @@ def _stores(body: tuple[Stmt, ...]) -> tuple[Store, ...]:
 
 
 def _side_by_side(kept: list[tuple[Access, Value]], count: int) -> bool:
-    """True if there are `count` vectors, each of which lies behind the one before."""
+    """True if there are `count` vectors that are contiguous in memory."""
     first = kept[0][0].offset
     ahead = (a.offset.plus(first, -1) for a, _ in kept)
     return len(kept) == count and all(not d.terms and d.const == n * LANES for n, d in enumerate(ahead))

@@ -1,4 +1,4 @@
-"""Cells of register buffers where blocks meet: phis for those that a loop changes, or one of two branches."""
+"""Values of register buffers at the joins of basic blocks: phi nodes after loops and branches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CarriedCells:
         return {n: dict(self.registers[n].values) for n in sorted(stored(stmts) & self.registers.keys())}
 
     def restore(self, cells: Snapshot) -> None:
-        """Make the cells of a snapshot those that are alive."""
+        """Restore the cells of a snapshot."""
         for name, values in cells.items():
             self.registers[name].values = dict(values)
 

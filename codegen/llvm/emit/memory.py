@@ -89,7 +89,7 @@ class Memory(Lanes):
         self.outer: dict[str, str] = {}  # guard of each `within` -> the guard that encloses it
 
     def forget(self) -> None:
-        """Forget computed values: a block begins in which those of the last one may not be used."""
+        """Forget the values of the last basic block, which do not dominate the next one."""
         self.loaded = {}
         self.splats = {}
         self.memo = {}
@@ -148,7 +148,7 @@ class Memory(Lanes):
         return self.behind(key, loads) if loads else None
 
     def behind(self, key: K, loads: dict[tuple[K, str], Value]) -> Value | None:
-        """Return the value made for `key` under the guards of the enclosing `within`, or under some of them."""
+        """Return the value computed for `key` under the enclosing guards, or under a prefix of them."""
         name = self.at.guard
         while name:
             if (key, name) in loads:

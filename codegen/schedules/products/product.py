@@ -197,7 +197,7 @@ def _are_streamed(d: Definition, shape: MatmulShape, loops: ProductLoops, target
 def _order(
     d: Definition, shape: MatmulShape, loops: ProductLoops, height: int, columns: int, target: Target
 ) -> tuple[bool, tuple[str, ...]]:
-    """Return True if the loop over panels encloses those over rows, and the order of all loops.
+    """Return the loop order, and True if the panel loop is outside of the row loops.
 
     Both give way to threads: the outermost loop shall have two units a core at least, if either has.
     """
@@ -219,7 +219,7 @@ def _order(
 
 
 def _has_many_rows(shape: MatmulShape) -> bool:
-    """True if a panel is used for so many rows that the next one can be fetched meanwhile."""
+    """True if a panel serves enough rows to hide the prefetch of the next one."""
     return not varies(shape.sums) and prod(map(extent, shape.rows)) >= COSTS.fetch_rows
 
 
@@ -264,7 +264,7 @@ def _run_axis(d: Definition, shape: MatmulShape, terms: int, target: Target) -> 
 
 
 def _run_steps(d: Definition, shape: MatmulShape, axis: Var) -> int:
-    """Return the steps of an axis that 16 bytes of data hold; 0 if these lie apart."""
+    """Return the steps of an axis whose data fill 16 contiguous bytes; 0 if they are not contiguous."""
     factors = dot_factors(d.reduction, shape.lane.name) if d.reduction is not None else None
     data = None if factors is None else next((x for x in reads(d, body=True) if x.load == factors[0]), None)
     step = 0 if data is None else data.steps.get(axis) or 0
@@ -272,7 +272,7 @@ def _run_steps(d: Definition, shape: MatmulShape, axis: Var) -> int:
 
 
 def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
-    """True if so few iterations surround the tile that one more on some cores takes much longer."""
+    """True if few iterations surround the tile, so that cores get unequal shares of work."""
     count = extent(loops[0])
     return not varies(loops) and len(loops) == 1 and count < 2 * target.cores and count % target.cores > 0
 

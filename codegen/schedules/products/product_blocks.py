@@ -32,7 +32,7 @@ def cache_blocks(
 
 
 def near_rows(d: Definition, shape: MatmulShape, loops: ProductLoops, outside: bool, target: Target) -> Blocks:
-    """Return blocks of rows that take turns on a panel, where each tile of rows would read all panels from L2.
+    """Return blocks of rows that reuse a panel, where each row tile would otherwise read all panels from L2.
 
     Products by half of the multiplications read two words of weights for one, faster than L2 brings them.
     """
@@ -108,7 +108,7 @@ def _tap_blocks(d: Definition, shape: MatmulShape, taps: tuple[str, ...], width:
 
 
 def _can_wait_in_output(d: Definition) -> bool:
-    """True if partial sums can wait in the output, which the value must not read."""
+    """True if partial sums can be accumulated in the output, which the value must not read."""
     own = not d.where and not d.overwrites
     return own and d.reduction is not None and d.reduction.dtype is d.out.dtype
 

@@ -62,7 +62,7 @@ def matmul_shape(
 
 
 def is_thin(d: Definition, shape: MatmulShape) -> bool:
-    """True if lanes are better along the sum, because the axis of the lanes is short."""
+    """True if the output axis is too short for lanes, which then run along the reduction."""
     along = (a for a in shape.sums if any(x.steps.get(a) == 1 for x in reads(d, body=True)))
     return extent(shape.lane) < COSTS.min_product_lanes and any(extent(a) >= 2 * COSTS.min_product_lanes for a in along)
 
@@ -74,7 +74,7 @@ def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozense
 
 
 def _has_words(x: Access, a: Var, d: Definition) -> bool:
-    """True if words of terms of the sum lie side by side along `a`."""
+    """True if the words of the sum's terms are contiguous along `a`."""
     assert d.reduction is not None
     if x.load is None or x.steps[a] != elements_per_dot(DType.BF16):
         return False
@@ -82,7 +82,7 @@ def _has_words(x: Access, a: Var, d: Definition) -> bool:
 
 
 def _close(x: Access, a: Var) -> bool:
-    """True if the elements of all lanes lie in a few vectors, out of which they are shuffled."""
+    """True if the elements of all lanes fit few vectors, from which shuffles take them."""
     step = x.steps[a]
     return step is not None and 0 < step < COSTS.gather_distance
 

@@ -54,7 +54,7 @@ def prefetch_level(shape: MatmulShape, target: Target) -> int:
 
 
 def has_time_for_epilogue(shape: MatmulShape, target: Target) -> bool:
-    """True if there is time to fetch while a tile is summed.
+    """True if summing a tile takes long enough to hide prefetches.
 
     There is none where the strides of the rows would take registers that the tile needs. Little code does without.
     """

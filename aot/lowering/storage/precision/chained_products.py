@@ -128,7 +128,7 @@ class ChainedProducts:
         return self.types.can_copy(b, self.kind) and (data is None or bool(np.abs(data).max(initial=0.0) <= MAX_F16))
 
     def _fills_words(self, terms: Size) -> bool:
-        """True if so many terms are summed by dots of two, in f16, or in blocks of chains."""
+        """True if `terms` products fill pairs of dots, f16 sums or blocks of chains."""
         if not isinstance(terms, int):
             return self.kind is DType.BF16
         return block_terms(terms) > 0 if self.chains else terms >= MIN_DOT_TERMS

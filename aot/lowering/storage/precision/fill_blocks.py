@@ -1,4 +1,4 @@
-"""Sums whose length has no blocks of chains: zeros behind both factors fill the last block.
+"""Pads sums for bf16 chains: zeros behind both factors fill the last block.
 
     add[k in 197](x[i, k] * w[k, j])
     chains[k in 210](within(k, 197, x[i, k], 0) * within(k, 197, w[k, j], 0))          7 blocks of 30 terms
@@ -38,7 +38,7 @@ def dim_along(x: Load, axis: Var) -> int | None:
 
 
 def _is_repeated(x: Load) -> bool:
-    """True if a dimension for each axis would repeat elements, as those of windows."""
+    """True if giving each axis its own dimension would repeat elements, as for overlapping windows."""
     reads = prod(typical(a.extent or 1) for a in variables(*x.index))
     return bool(loads(*x.index)) or reads > prod(map(typical, x.buffer.shape))
 

@@ -34,7 +34,7 @@ def loads_together(steps: Steps) -> dict[str, float]:
 
 
 def read_by_windows(steps: Steps) -> frozenset[str]:
-    """Return the values that windows over channels read, and no other products: dots of these read bf16 as it is."""
+    """Return the values that only depthwise windows read: their dots read bf16 in place."""
     windows: set[str] = set()
     others: set[str] = set()
     for d in (d for block in steps.blocks() for s in block.steps for w in s.works for d in members(w)):

@@ -40,7 +40,7 @@ def shorten_functions(work: Work, divides: bool = False) -> Work:
 
 
 def short_form(e: Expr, divides: bool = False, sigmoid: str = "sigmoid_short") -> Prim | None:
-    """Return a function of f32 with few digits, its operands as they are; None for other expressions.
+    """Return the short form of a function of f32; None for expressions without one.
 
     `divides`: quotients stay; `sigmoid`: the form of 1 / (1 + e^-x).
     """
@@ -53,7 +53,7 @@ def short_form(e: Expr, divides: bool = False, sigmoid: str = "sigmoid_short") -
 
 
 def _operation(e: Prim, divides: bool) -> Expr | None:
-    """Return Gelu or Mish of x if it is written out as the operation writes it."""
+    """Return Gelu or Mish of x if the expression is their expansion."""
     match e:
         case Prim("mul", (Prim("mul", (x, Const(0.5))), Prim("add"))):
             pass

@@ -1,4 +1,4 @@
-"""Values between kernels in 16 bits: those that all their steps may read and write so."""
+"""Stores values between kernels in 16 bits where all their producers and consumers allow it."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class ShortWeights:
         return self._made[name]
 
     def round_for(self, step: Step, kind: DType) -> None:
-        """Round the weights of a step's products so that 16 bits hold them: for bf16, those of products of few rows.
+        """Round the weights of a step's products to 16 bits; to bf16 only in products of few rows.
 
         Weights that bytes hold, those that a layer of another type reads, too, and those beyond f16 stay what they are.
         """
@@ -88,7 +88,7 @@ class ShortWeights:
 
 
 def rounded(data: Array, kind: DType) -> Array | None:
-    """Return f32 numbers rounded to those of a short type; None if it holds smaller ones only."""
+    """Round f32 numbers to a 16-bit type; None if some exceed its range."""
     if kind is DType.F16 and np.abs(data).max(initial=0.0) > MAX_F16:
         return None
     return data.astype(_NUMPY[kind]).astype(np.float32)
