@@ -85,10 +85,10 @@ def rewrite(
     """Say where a rule of the optimiser fires. Elsewhere: the part that fits, and the first difference."""
     from aot.tools.why_not import attempts
 
-    found = attempts(model, explain, options)
-    echo("\n".join(map(str, found[:limit])) or f"{explain}: no operation that it is for")
-    if len(found) > limit:
-        echo(f"and {len(found) - limit} more (--limit)")
+    tried = attempts(model, explain, options)
+    echo("\n".join(map(str, tried[:limit])) or f"{explain}: no operation that it is for")
+    if len(tried) > limit:
+        echo(f"and {len(tried) - limit} more (--limit)")
 
 
 def convert(

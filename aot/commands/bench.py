@@ -96,7 +96,9 @@ def _precisions(
 
     if is_compiled(model):
         raise UsageError(f"bench: --precisions needs a model to compile, got the library {model}")
-    rows = measured(model, options, threads, seconds, lambda found: loading.inputs(model, found, inputs, options))
+    rows = measured(
+        model, options, threads, seconds, lambda precision: loading.inputs(model, precision, inputs, options)
+    )
     if as_json:
         echo_json({"precisions": [asdict(row) for row in rows]})
         return

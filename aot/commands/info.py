@@ -46,13 +46,13 @@ def _targets() -> list[dict[str, Any]]:
     """Return the targets, each once, with the short names that it has, too."""
     from aot.codegen.target import targets_by_name
 
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    targets: dict[tuple[str, str], dict[str, Any]] = {}
     for name, (platform, machine, level) in targets_by_name().items():
         entry = {"name": name, "system": platform.name, "machine": machine.name, "short": list[str]()}
-        first = found.setdefault((platform.name, level), entry)
+        first = targets.setdefault((platform.name, level), entry)
         if first is not entry:
             first["short"].append(name)
-    return list(found.values())
+    return list(targets.values())
 
 
 def _also(names: list[str]) -> str:
@@ -103,8 +103,8 @@ def _container_facts(file: Path, options: CompileOptions) -> tuple[dict[str, obj
     from aot.tools import overview
 
     container = containers.open_container(file)
-    found, text = containers.facts(container), containers.text(container)
+    facts, text = containers.facts(container), containers.text(container)
     if options.signature is None and len(container.networks) != 1:
-        return found, text
+        return facts, text
     graph, counts = overview.read(file, options.extensions, options.signature)
-    return found | {"network": overview.facts(graph, counts)}, f"{text}\n{overview.text(graph, counts)}"
+    return facts | {"network": overview.facts(graph, counts)}, f"{text}\n{overview.text(graph, counts)}"

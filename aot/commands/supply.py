@@ -73,9 +73,9 @@ def _repeat_certificate(library: Path, model: Path, options: CompileOptions) -> 
 
     manifest = check_contents(library)
     with Watch(sys.stderr) as watch:
-        found = recheck(manifest, model, replace(options, on_event=watch))
-    if found:
-        echo("\n".join([f"{library}: the certificate is another one here", *(f"  {line}" for line in found)]))
+        differences = recheck(manifest, model, replace(options, on_event=watch))
+    if differences:
+        echo("\n".join([f"{library}: the certificate is another one here", *(f"  {line}" for line in differences)]))
         raise Exit(DIFFERENT)
     echo(f"{library}: whole, and compiling {model} gives its code and its certificate")
 

@@ -24,18 +24,18 @@ def passes_in(module: ModuleType, name: str, phase: str, own: Iterable[type[Any]
     `own`: its classes that something else runs. Base classes, and classes that are made with arguments, are no passes.
     """
     taken = set(own)
-    found: list[object] = []
+    passes: list[object] = []
     for value in vars(module).values():
         if isinstance(value, type) and value.__module__ == module.__name__ and value not in taken and is_pass(value):
             if not hasattr(value, "phase"):
                 cast(Any, value).phase = phase
-            found.append(value)
+            passes.append(value)
     rules = [v for v in vars(module).values() if isinstance(v, Rule) and v.body.__module__ == module.__name__]
     if phase == "front":  # patterns are of operations of the opset, whose types are known
         later = tuple(v for v in rules if isinstance(v, PatternRule))
         rules = [v for v in rules if not isinstance(v, PatternRule)]
-        found += [RuleSet(f"{name}_rewrites" if rules else name, later, phase="middle")] if later else []
-    return [*found, RuleSet(name, tuple(rules), phase=phase)] if rules else found
+        passes += [RuleSet(f"{name}_rewrites" if rules else name, later, phase="middle")] if later else []
+    return [*passes, RuleSet(name, tuple(rules), phase=phase)] if rules else passes
 
 
 def is_pass(cls: type[Any]) -> bool:

@@ -65,8 +65,8 @@ class Extensions:
     def digest(self) -> str:
         """SHA-256 of the source of all modules that have been loaded, and of `inputs`, hexadecimal."""
         digest = hashlib.sha256()
-        found = [(label, data) for modules in self.modules for label, data in sorted(modules.sources().items())]
-        for label, data in (*found, *self.inputs):
+        sources = [(label, data) for modules in self.modules for label, data in sorted(modules.sources().items())]
+        for label, data in (*sources, *self.inputs):
             digest.update(f"{label} {len(data)}\n".encode() + data)
         return digest.hexdigest()
 
@@ -149,7 +149,7 @@ def _extensions(
     keep_layout: bool,
 ) -> Extensions:
     own = tuple(p for p in loaded.passes if not {name_of(p), getattr(p, "id", None)} & set(switched[1]))
-    classes = [cls for found in loaded.for_mo for cls in found]
+    classes = [cls for group in loaded.for_mo for cls in group]
     if not classes and config:
         raise UsageError(f"{_flag(config[0])}: {_READ}, got none for {config[0]}")
     if not classes:
@@ -198,8 +198,8 @@ def _load(places: tuple[Path, ...], files: list[list[Path]]) -> _Loaded:
     try:
         with within(scope):
             for own, paths in zip(modules, files, strict=True):
-                found, classes = _folder(own, paths, scope)
-                passes += found
+                folders, classes = _folder(own, paths, scope)
+                passes += folders
                 for_mo.append(classes)
     except BaseException:
         for own in modules:

@@ -64,10 +64,10 @@ def _sizes(name: str, value: Any) -> tuple[str, tuple[int, ...]]:
 
 
 def _channels(name: str, value: Any) -> tuple[str, tuple[float, ...]]:
-    found = np.asarray(value, np.float64)
-    if found.ndim > 1 or not found.size:
+    channels = np.asarray(value, np.float64)
+    if channels.ndim > 1 or not channels.size:
         raise ValueError
-    return name, tuple(found.reshape(-1).tolist())
+    return name, tuple(channels.reshape(-1).tolist())
 
 
 def _sequence(value: Any) -> tuple[Any, ...]:

@@ -23,15 +23,15 @@ def shapes_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int | str, 
 
     The only input's name is empty. UsageError for other texts.
     """
-    found: list[tuple[str, tuple[int | str, ...]]] = []
+    shapes: list[tuple[str, tuple[int | str, ...]]] = []
     for text in (part for whole in given or () for part in _bracketed(whole)):
         name, _, shape = text.rpartition("=")
         parts = shape.split(",") if "," in shape else re.split(r"(?<=[\d?])x(?=[\d?])", shape)
         wrong = [p for p in parts if shape and not re.fullmatch(r"\d{1,15}|\?|-1|[A-Za-z_][\w.]*", p)]
         if wrong or ("=" not in text and not re.search(r"[\d?,]", shape)):
             raise UsageError(f"shape: must be INPUT=SHAPE, for example x=1x3x640x640 or x=batch,3,?,?, got {text}")
-        found.append((name, tuple(int(p) if p.isdigit() else "?" if p == "-1" else p for p in parts if p)))
-    return tuple(found)
+        shapes.append((name, tuple(int(p) if p.isdigit() else "?" if p == "-1" else p for p in parts if p)))
+    return tuple(shapes)
 
 
 def _bracketed(text: str) -> list[str]:
@@ -56,25 +56,25 @@ def cut_of(given: str | None) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
 
 def dims_of(given: Iterable[str] | None) -> tuple[tuple[str, int, int | None], ...]:
     """`batch`, `batch=1..64`, `batch=1..` or `batch=8`. UsageError for other texts."""
-    found: list[tuple[str, int, int | None]] = []
+    dims: list[tuple[str, int, int | None]] = []
     for text in given or ():
         match = re.fullmatch(r"([A-Za-z_][\w.]*)(?:=(\d{1,15})(?:(\.\.)(\d{1,15})?)?)?", text)
         if match is None or (match[4] is not None and int(match[4]) < int(match[2])):
             raise UsageError(f"dim: must be NAME=LEAST..GREATEST, for example batch=1..64, got {text}")
         low = int(match[2] or 0)
-        found.append((match[1], low, int(match[4]) if match[4] else low if match[2] and not match[3] else None))
-    return tuple(found)
+        dims.append((match[1], low, int(match[4]) if match[4] else low if match[2] and not match[3] else None))
+    return tuple(dims)
 
 
 def specialise_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """`batch=1,8`: a dimension's name and sizes. UsageError for other texts."""
-    found: list[tuple[str, tuple[int, ...]]] = []
+    versions: list[tuple[str, tuple[int, ...]]] = []
     for text in given or ():
         match = re.fullmatch(r"([A-Za-z_][\w.]*)=(\d{1,15}(?:,\d{1,15})*)", text)
         if match is None:
             raise UsageError(f"specialise: must be NAME=SIZE,SIZE, for example batch=1,8, got {text}")
-        found.append((match[1], tuple(map(int, match[2].split(",")))))
-    return tuple(found)
+        versions.append((match[1], tuple(map(int, match[2].split(",")))))
+    return tuple(versions)
 
 
 def names_of(given: str | None) -> tuple[str, ...]:
@@ -97,17 +97,17 @@ def offsets_of(given: str) -> tuple[int, ...]:
 
 def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
     """`k=3`, `flag=true`, `shape=[1,-1,64]` or `table=x.npy`. UsageError for other texts and unreadable files."""
-    found: list[tuple[str, Nested]] = []
+    values: list[tuple[str, Nested]] = []
     for text in given or ():
         name, _, value = text.rpartition("=")
         try:
-            found.append((name, _nested(_array(Path(value)) if value.endswith(".npy") else json.loads(value))))
+            values.append((name, _nested(_array(Path(value)) if value.endswith(".npy") else json.loads(value))))
         except UsageError:  # of a file, which it names
             raise
         except (ValueError, TypeError, RecursionError) as error:
             rule = "INPUT=VALUE, for example k=3, shape=[1,-1,64] or t=x.npy"
             raise UsageError(f"value: {rule}, got {text[:80]}") from error
-    return tuple(found)
+    return tuple(values)
 
 
 def bytes_of(given: str | None, option: str = "max-memory") -> int | None:
@@ -125,8 +125,8 @@ def bytes_of(given: str | None, option: str = "max-memory") -> int | None:
 
 
 def _array(path: Path) -> object:
-    found = read_arrays(path)
-    return found.tolist() if isinstance(found, np.ndarray) else found
+    arrays = read_arrays(path)
+    return arrays.tolist() if isinstance(arrays, np.ndarray) else arrays
 
 
 def _nested(value: object) -> Nested:

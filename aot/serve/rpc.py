@@ -98,8 +98,8 @@ class Service:
             try:
                 if name not in _OPEN:
                     self._check(context)
-                found = await method(self._read(f"{name}Request", data))
-                return self._filled(found, answer_type()) if isinstance(found, dict) else found
+                reply = await method(self._read(f"{name}Request", data))
+                return self._filled(reply, answer_type()) if isinstance(reply, dict) else reply
             except (AotError, OSError) as error:
                 _LOG.info("refused", extra={"facts": {"method": name, "error": str(error)[:500]}})
                 await context.abort(getattr(self._grpc.StatusCode, _code(error)), str(error))

@@ -47,10 +47,10 @@ class Voice:
         text = (self._lowered(text) if self.lower else text).translate(VARIANTS.get(self.language, {}))
         if self.lower and not self.needs:
             text = "".join(c for c in text if c in self.tokens).strip()
-        found = [n for c in text if (n := self.tokens.get(c, self.unknown)) is not None]
-        if not found:
+        numbers = [n for c in text if (n := self.tokens.get(c, self.unknown)) is not None]
+        if not numbers:
             raise UsageError(f"text: must have characters that the model knows, got {text[:60]!r}")
-        return [n for token in found for n in (BLANK, token)] + [BLANK] if self.blank else found
+        return [n for token in numbers for n in (BLANK, token)] + [BLANK] if self.blank else numbers
 
     def _lowered(self, text: str) -> str:
         return "".join(c if c in self.tokens else c.lower() for c in text)

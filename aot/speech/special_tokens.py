@@ -98,33 +98,33 @@ def allowed_logits(special: SpecialTokens, tokens: Sequence[int], logits: Array,
     return result
 
 
-def _suppress_times(special: SpecialTokens, tokens: Sequence[int], found: Array, first: int) -> None:
+def _suppress_times(special: SpecialTokens, tokens: Sequence[int], logits: Array, first: int) -> None:
     """Hide timestamps that cannot follow: they come in pairs, but at begin and end, and never decrease."""
     times = [n for n in tokens if n >= first]
     last, before = bool(tokens) and tokens[-1] >= first, len(tokens) < 2 or tokens[-2] >= first
     if last and before:
-        found[first:] = -np.inf
+        logits[first:] = -np.inf
     elif last:
-        found[: special.end] = -np.inf
+        logits[: special.end] = -np.inf
     if times:
-        found[first : times[-1] + (0 if last and not before else 1)] = -np.inf
+        logits[first : times[-1] + (0 if last and not before else 1)] = -np.inf
     if not tokens:
-        found[:first] = -np.inf
+        logits[:first] = -np.inf
         if special.max_initial is not None:
-            found[first + special.max_initial + 1 :] = -np.inf
+            logits[first + special.max_initial + 1 :] = -np.inf
 
 
 def _numbered(v: Values, key: str) -> Mapping[str, int]:
     given = v.find(key, {})
     if not isinstance(given, dict):
         raise v.wrong(key, "an object", given)
-    found = cast("dict[str, object]", given)
-    return {name: Values(v.file, found).integer(name, least=0, most=MAX_WORDS) for name in found}
+    entries = cast("dict[str, object]", given)
+    return {name: Values(v.file, entries).integer(name, least=0, most=MAX_WORDS) for name in entries}
 
 
 def _listed(v: Values, key: str) -> tuple[int, ...]:
     given = v.find(key, [])
-    found = cast("list[object]", given) if isinstance(given, list) else [given]
-    if any(type(n) is not int for n in found):
-        raise v.wrong(key, "a list of tokens", found)
-    return tuple(n for n in cast("list[int]", found) if n >= 0)  # -1 stands for a list that the library chooses
+    entries = cast("list[object]", given) if isinstance(given, list) else [given]
+    if any(type(n) is not int for n in entries):
+        raise v.wrong(key, "a list of tokens", entries)
+    return tuple(n for n in cast("list[int]", entries) if n >= 0)  # -1 stands for a list that the library chooses

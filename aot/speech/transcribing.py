@@ -59,10 +59,10 @@ class Transcriber:
         while at < len(audio):
             part = audio[at : at + WINDOW]
             tokens = self.tokens(np.pad(part, (0, WINDOW - len(part))), timestamps=timestamps)
-            found, used = segments_of(tokens, self._special, len(part) / RATE) if timestamps else ([], None)
+            segments_found, used = segments_of(tokens, self._special, len(part) / RATE) if timestamps else ([], None)
             if not timestamps:
-                found = [Segment(0.0, len(part) / RATE, tuple(tokens))]
-            for segment in found:
+                segments_found = [Segment(0.0, len(part) / RATE, tuple(tokens))]
+            for segment in segments_found:
                 yield Segment(at / RATE + segment.start, at / RATE + segment.end, segment.tokens)
             at += len(part) if used is None else max(round(used * RATE), 1)
 
@@ -81,8 +81,8 @@ class Transcriber:
             prompt += [self._language, *(n for name, n in special.tasks.items() if name == TRANSCRIBE)]
         if not timestamps and special.no_timestamps is not None:
             prompt.append(special.no_timestamps)
-        found = loop.generate(prompt[len(loop.tokens) :], self._context - len(prompt), stop=(special.end,))
-        return found[:-1] if found[-1:] == [special.end] else found
+        generated = loop.generate(prompt[len(loop.tokens) :], self._context - len(prompt), stop=(special.end,))
+        return generated[:-1] if generated[-1:] == [special.end] else generated
 
 
 def segments_of(tokens: Sequence[int], special: SpecialTokens, duration: float) -> tuple[list[Segment], float | None]:

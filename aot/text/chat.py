@@ -49,10 +49,10 @@ class Chat:
     def load(self, path: Path) -> None:
         """Replace all messages by those that `save` wrote; UsageError for another file."""
         try:
-            found: object = json.loads(read_file(path, "chat"))
+            template: object = json.loads(read_file(path, "chat"))
         except (ValueError, RecursionError):
-            found = None
-        messages = cast("list[object]", found) if isinstance(found, list) else [None]
+            template = None
+        messages = cast("list[object]", template) if isinstance(template, list) else [None]
         for one in messages:
             entries = cast("dict[object, object]", one).values() if isinstance(one, dict) else [None]
             if not (

@@ -92,7 +92,7 @@ def inputs_of(tokens: Sequence[Sequence[int]]) -> dict[str, Array]:
 def vectors_of(model: CompiledModel, tokenizer: Tokenizer, texts: Sequence[str]) -> list[Array]:
     """Return the vector of each text."""
     tokens = tokens_of(tokenizer, texts)
-    found: dict[int, Array] = {}
+    vectors: dict[int, Array] = {}
     for numbers in batches_of(tokens):
-        found |= zip(numbers, model(inputs_of([tokens[n] for n in numbers]))[EMBEDDING], strict=True)
-    return [found[n] for n in range(len(texts))]
+        vectors |= zip(numbers, model(inputs_of([tokens[n] for n in numbers]))[EMBEDDING], strict=True)
+    return [vectors[n] for n in range(len(texts))]

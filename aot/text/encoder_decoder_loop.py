@@ -31,13 +31,13 @@ def is_text_to_text(manifest: Manifest) -> bool:
 
 def start_of(manifest: Manifest) -> list[int]:
     """Return the tokens that begin each text of a library's decoder; UsageError for one that tells none."""
-    found = manifest.json.get(START)
-    if found is None:
+    start = manifest.json.get(START)
+    if start is None:
         raise UsageError(f"{manifest.name}: must tell the tokens that begin a text ({START}), got none")
-    tree = json_of(found)
+    tree = json_of(start)
     tokens = cast("list[object]", tree) if isinstance(tree, list) else []
     if not tokens or any(type(n) is not int or n < 0 for n in tokens):
-        raise CorruptError(f"{manifest.name}: {START} is a list of tokens, got {str(found)[:60]}")
+        raise CorruptError(f"{manifest.name}: {START} is a list of tokens, got {str(start)[:60]}")
     return cast("list[int]", tokens)
 
 
@@ -76,9 +76,9 @@ class EncoderDecoderLoop(TokenLoop):
     def feed(self, ids: Sequence[int]) -> Array:
         """Append tokens and return the logits [vocabulary] after the last one; UsageError for others."""
         self._check("feed", ids)
-        found = self._fed(np.array([ids], np.int64))
+        logits = self._fed(np.array([ids], np.int64))
         self._tokens += ids
-        return found[0, -1]
+        return logits[0, -1]
 
     def _fed(self, ids: Array) -> Array:
         """Append tokens [rows, length] and return logits [rows, length or 1, vocabulary]."""

@@ -146,10 +146,10 @@ def _referred(option: object, root: object) -> object:
     path = _object(option).get("$ref")
     if not isinstance(path, str) or not path.startswith("#/") or len(_object(option)) > 1:
         return option
-    found = root
+    schema = root
     for name in path[2:].split("/"):
-        found = _object(found).get(name.replace("~1", "/").replace("~0", "~"))
-    return option if found is None else found
+        schema = _object(schema).get(name.replace("~1", "/").replace("~0", "~"))
+    return option if schema is None else schema
 
 
 def _object(value: object) -> Mapping[str, object]:

@@ -62,10 +62,12 @@ def manifest_texts(rt_info: Mapping[str, object]) -> dict[str, str]:
         return started
     given = rt_info.get(SOURCE)
     texts: Mapping[str, object] = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
-    found = {k: v for k, v in texts.items() if isinstance(v, str) and (k.startswith(PREFIX) or k.endswith(CONTEXT))}
-    if WORDS not in found or not {MERGES, SCORES} & found.keys():
+    kept_texts = {
+        k: v for k, v in texts.items() if isinstance(v, str) and (k.startswith(PREFIX) or k.endswith(CONTEXT))
+    }
+    if WORDS not in kept_texts or not {MERGES, SCORES} & kept_texts.keys():
         return {}
-    values = {k: v if k in TEXTS else _joined(_value(v)) for k, v in found.items()}
+    values = {k: v if k in TEXTS else _joined(_value(v)) for k, v in kept_texts.items()}
     return {ENTRY: _packed(values)}
 
 
@@ -93,15 +95,15 @@ def metadata_in(manifest: Mapping[str, object], file: str) -> dict[str, object] 
         raise CorruptError(f"{file}: tokenizer: the manifest's entry must be JSON, got {str(error)[:80]}") from None
     if not isinstance(tree, dict):
         raise CorruptError(f"{file}: tokenizer: the manifest's entry must be an object, got {type(tree).__name__}")
-    found = cast("dict[str, object]", tree)
-    lists: dict[str, object] = {k: v.split(BETWEEN) for k in LISTS if isinstance(v := found.get(k), str)}
-    return found | lists
+    metadata = cast("dict[str, object]", tree)
+    lists: dict[str, object] = {k: v.split(BETWEEN) for k in LISTS if isinstance(v := metadata.get(k), str)}
+    return metadata | lists
 
 
 def folder_texts(manifest: Mapping[str, object], name: str) -> Mapping[str, object]:
     """Return the texts of the folder that a library was compiled from, by their names; none for other libraries."""
-    found = (metadata_in(manifest, name) or {}).get(FOLDER)
-    return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}
+    texts = (metadata_in(manifest, name) or {}).get(FOLDER)
+    return cast("Mapping[str, object]", texts) if isinstance(texts, dict) else {}
 
 
 def folder_object(manifest: Mapping[str, object], name: str, key: str) -> dict[str, object] | None:
@@ -131,5 +133,5 @@ def _value(text: str) -> object:
     """Return the number or the list that a text says in JSON, or the text where it is none."""
     if text[:1] not in "[-0123456789tf":
         return text
-    found = json_of(text)
-    return text if found is None else found
+    value = json_of(text)
+    return text if value is None else value

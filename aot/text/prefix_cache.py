@@ -64,11 +64,11 @@ class PrefixCache:
         self._remember(keys)
         with self._lock:
             known = list(takewhile(self._blocks.__contains__, keys))
-            found = [self._blocks[key] for key in known]
+            blocks = [self._blocks[key] for key in known]
             self._touch(known)
         count = len(known) * BLOCK
-        if found:
-            parts = zip(zip(*found, strict=True), self._axes, strict=True)
+        if blocks:
+            parts = zip(zip(*blocks, strict=True), self._axes, strict=True)
             generator.replace(ids[:count], [np.concatenate(arrays, axis) for arrays, axis in parts])
         return count
 
@@ -128,7 +128,7 @@ def _empty(info: VariableInfo, axis: int) -> Array:
 
 def _hashes(ids: Sequence[int], adapter: bytes) -> Iterator[bytes]:
     """Yield the hash of each whole block and all tokens before it."""
-    found = adapter
+    digest = adapter
     for at in range(0, len(ids) // BLOCK * BLOCK, BLOCK):
-        found = blake2b(found + np.array(ids[at : at + BLOCK], np.int64).tobytes(), digest_size=_HASH_BYTES).digest()
-        yield found
+        digest = blake2b(digest + np.array(ids[at : at + BLOCK], np.int64).tobytes(), digest_size=_HASH_BYTES).digest()
+        yield digest

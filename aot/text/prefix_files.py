@@ -35,8 +35,8 @@ class PrefixFiles:
             raise UsageError(f"--cache: must be a folder, got {folder}")
         self._folder, self._tag, self._most = folder, tag, most
         self._empty, self._lock = empty, threading.Lock()
-        found = sorted((s.st_mtime_ns, p.name, s.st_size) for p in folder.glob(f"{tag}-*{SUFFIX}") if (s := p.stat()))
-        self._sizes = OrderedDict((name, size) for _, name, size in found)  # those that were used last come last
+        files = sorted((s.st_mtime_ns, p.name, s.st_size) for p in folder.glob(f"{tag}-*{SUFFIX}") if (s := p.stat()))
+        self._sizes = OrderedDict((name, size) for _, name, size in files)  # those that were used last come last
 
     def read(self, key: bytes) -> tuple[Array, ...] | None:
         """Return a block, None where there is none."""
@@ -47,15 +47,15 @@ class PrefixFiles:
         body = memoryview(data)[_DIGEST_BYTES:]
         if len(body) != sum(a.nbytes for a in self._empty) or data[:_DIGEST_BYTES] != _digest(body):
             return None
-        found, at = list[Array](), 0
+        arrays, at = list[Array](), 0
         for like in self._empty:
             part: NDArray[np.generic] = np.frombuffer(body, like.dtype, like.size, at)
-            found.append(part.reshape(like.shape))
+            arrays.append(part.reshape(like.shape))
             at += like.nbytes
         with self._lock:
             self._sizes[path.name] = len(data)
             self._sizes.move_to_end(path.name)
-        return tuple(found)
+        return tuple(arrays)
 
     def write(self, key: bytes, arrays: Sequence[Array]) -> None:
         """Keep a block, unless the disk is full; others go where there is no room."""

@@ -61,20 +61,20 @@ def pairs_of(tokenizer: Tokenizer, pairs: Iterable[tuple[str, str | None]]) -> P
     inner = tokenizer.inner
     if not isinstance(inner, Packaged):
         raise UsageError("tokenizer: must be a tokenizer.json, which joins two texts, got one of GGUF")
-    found = [inner.pair(first, second) for first, second in pairs]
-    tokens = [ids for ids, _ in found]
+    pairs_of_tokens = [inner.pair(first, second) for first, second in pairs]
+    tokens = [ids for ids, _ in pairs_of_tokens]
     if not all(tokens):
         raise UsageError(f"text {tokens.index([])}: must have a token, got none")
-    return Pairs(found, batches_of(tokens))
+    return Pairs(pairs_of_tokens, batches_of(tokens))
 
 
 def scores_of(model: CompiledModel, tokenizer: Tokenizer, pairs: Iterable[tuple[str, str | None]]) -> list[Array]:
     """Return the scores of each pair of texts, one for each label; None as second text: of the first one alone."""
     read = pairs_of(tokenizer, pairs)
-    found: dict[int, Array] = {}
+    scores: dict[int, Array] = {}
     for numbers in read.batches:
-        found |= zip(numbers, model(read.inputs(numbers, model.manifest))[PAIR_SCORES], strict=True)
-    return [found[n] for n in range(len(read.tokens))]
+        scores |= zip(numbers, model(read.inputs(numbers, model.manifest))[PAIR_SCORES], strict=True)
+    return [scores[n] for n in range(len(read.tokens))]
 
 
 def ranked(scores: Sequence[Array]) -> list[tuple[int, float]]:

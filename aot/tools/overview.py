@@ -49,8 +49,8 @@ def read(file: Path, extensions: Path | None = None, signature: str | None = Non
     `extensions`: a folder with operations and conversions that the file needs; its passes do not run. `signature`:
     which one of a SavedModel.
     """
-    found = None if extensions is None else load_extensions(extensions, framework=framework_of(file))
-    with within(None if found is None else found.scope):
+    extension = None if extensions is None else load_extensions(extensions, framework=framework_of(file))
+    with within(None if extension is None else extension.scope):
         graph = read_model(file, signature=signature)
         counts = Counter(node.type for node in graph.order())
         for convert in front_passes():
@@ -72,11 +72,11 @@ def text(graph: Graph, operations: Counter[str]) -> str:
     if asks_for_bf16(graph):
         lines.append("  note    weights have 16 bits: layers compute in bf16 where the target is faster in it;")
         lines.append("            --precision f32 keeps layers in f32")
-    if found := rounded_products(graph):
-        lines.append(f"  note    {found} products have large weights of 8 bits or fewer, and round data to 8 bits:")
+    if products := rounded_products(graph):
+        lines.append(f"  note    {products} products have large weights of 8 bits or fewer, and round data to 8 bits:")
         lines.append("            --activations f32 keeps data in f32")
-    elif found := rounded_products(graph, 0):
-        lines.append(f"  note    {found} products have small weights of 8 bits or fewer, and data of f32:")
+    elif products := rounded_products(graph, 0):
+        lines.append(f"  note    {products} products have small weights of 8 bits or fewer, and data of f32:")
         lines.append("            --activations int8 rounds data to 8 bits, too")
     counts = ", ".join(f"{count} {kind}" for kind, count in operations.most_common())
     return "\n".join([*lines, f"  nodes   {counts}"])

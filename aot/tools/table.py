@@ -45,8 +45,8 @@ class Row:
 def operations() -> list[Row]:
     """Return all definitions that stand in files, by type and operation set; others are made by passes."""
     used = set(_used_by_onnx())
-    found = [cls for cls in all_operations().values() if cls.opset]
-    return [_row(cls, cls in used) for cls in sorted(found, key=lambda c: (c.type.lower(), opsets_of(c)))]
+    classes = [cls for cls in all_operations().values() if cls.opset]
+    return [_row(cls, cls in used) for cls in sorted(classes, key=lambda c: (c.type.lower(), opsets_of(c)))]
 
 
 def _row(cls: type[Op], onnx: bool) -> Row:

@@ -39,17 +39,17 @@ def attempts(model: str | Path, name: str, options: CompileOptions) -> list[Atte
         perhaps = f"; did you mean {near[0]}" if near else ""
         rule = "must be a rule, a set of rules or a class of an extension"
         raise UsageError(f"rewrite: {rule}, got {name}{perhaps}", advice=f"one of {', '.join(known)}")
-    found: dict[tuple[str, str], Attempt] = {}
+    attempts_by_rule: dict[tuple[str, str], Attempt] = {}
 
     def record(attempt: Attempt) -> None:
         key = attempt.rule, attempt.layer
-        before = found.get(key)
+        before = attempts_by_rule.get(key)
         if before is None or (not before.fired and (attempt.fired or attempt.reached >= before.reached)):
-            found[key] = attempt
+            attempts_by_rule[key] = attempt
 
     with within(library.scope), _patterns(name, record, library.extensions):
         run_passes(read(session, model).graph, watched(passes, name, record), watched(extra, name, record))
-    return sorted(found.values(), key=lambda a: (not a.fired, -a.reached / max(a.size, 1), a.layer))
+    return sorted(attempts_by_rule.values(), key=lambda a: (not a.fired, -a.reached / max(a.size, 1), a.layer))
 
 
 @contextmanager

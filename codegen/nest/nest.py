@@ -117,30 +117,30 @@ def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str
             yield x.buffer.name, plans.get(x.buffer.name)
 
 
-def _accessed(stmts: Stmts, found: list[Buffer]) -> list[Buffer]:
-    """Append the buffers that are read or written, in the order they appear; return `found`."""
+def _accessed(stmts: Stmts, buffers: list[Buffer]) -> list[Buffer]:
+    """Append the buffers that are read or written, in the order they appear; return `buffers`."""
     for s in stmts:
         match s:
             case Store(buffer, index, value):
-                found.append(buffer)
-                found += [x.buffer for x in loads(*index, value)]
+                buffers.append(buffer)
+                buffers += [x.buffer for x in loads(*index, value)]
             case Prefetch(buffer):
-                found.append(buffer)
+                buffers.append(buffer)
             case TileOp(_, _, buffer):
                 if buffer is not None:
-                    found.append(buffer)
+                    buffers.append(buffer)
             case Let(_, value, body):
-                found += [x.buffer for x in loads(value)]
-                _accessed(body, found)
+                buffers += [x.buffer for x in loads(value)]
+                _accessed(body, buffers)
             case If(condition, body, otherwise):
-                found += [x.buffer for x in loads(condition)]
-                _accessed((*body, *otherwise), found)
+                buffers += [x.buffer for x in loads(condition)]
+                _accessed((*body, *otherwise), buffers)
             case While(condition, body):
-                found += [x.buffer for x in loads(condition)]
-                _accessed(body, found)
+                buffers += [x.buffer for x in loads(condition)]
+                _accessed(body, buffers)
             case For(_, body) | Alloc(_, body):
-                _accessed(body, found)
-    return found
+                _accessed(body, buffers)
+    return buffers
 
 
 def units(kernel: Kernel) -> Size:

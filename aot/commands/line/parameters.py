@@ -90,13 +90,13 @@ def _defaults() -> dict[str, Any]:
 
 def _read(rows: dict[str, Option], texts: dict[str, Any]) -> CompileOptions:
     given = {name: texts[row.shares or name] for name, row in rows.items()}
-    found = {name: _value(row, given[name]) for name, row in rows.items() if given[name] is not None}
+    values = {name: _value(row, given[name]) for name, row in rows.items() if given[name] is not None}
     for name, row in rows.items():
         if row.also is not None and (more := texts[name + ALSO]) is not None:
-            found[name] = (*found.get(name, ()), *_value(row.also, more))
+            values[name] = (*values.get(name, ()), *_value(row.also, more))
     if "max_memory" in rows:
-        found["hard_limits"] = is_supervised()
-    return CompileOptions(**found)
+        values["hard_limits"] = is_supervised()
+    return CompileOptions(**values)
 
 
 def _value(row: Option, text: Any) -> Any:

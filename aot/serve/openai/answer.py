@@ -228,11 +228,11 @@ class StopTextFilter:
         positions = [at for s in self._stop if (at := self._text.find(s)) >= 0]
         if positions:
             self._ended = True
-            found, self._text = self._text[: min(positions)], ""
-            return found, True
+            taken, self._text = self._text[: min(positions)], ""
+            return taken, True
         kept = max((_begun(self._text, s) for s in self._stop), default=0)
-        found, self._text = self._text[: len(self._text) - kept], self._text[len(self._text) - kept :]
-        return found, False
+        taken, self._text = self._text[: len(self._text) - kept], self._text[len(self._text) - kept :]
+        return taken, False
 
 
 def _begun(text: str, stop: str) -> int:

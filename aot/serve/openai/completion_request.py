@@ -160,18 +160,18 @@ def grammar_of(
     tree: Mapping[str, object], schema: dict[str, object] | None, called: tuple[dict[str, object], ...]
 ) -> tuple[str, str] | None:
     """Return the grammar of answers: of a schema, `grammar`, `regex` and a call that must be made one at most."""
-    found: list[tuple[str, str]] = [] if schema is None else [(SCHEMA, json.dumps(schema))]
+    grammars: list[tuple[str, str]] = [] if schema is None else [(SCHEMA, json.dumps(schema))]
     for field, kind in (("grammar", GRAMMAR), ("regex", REGEX)):
         text = tree.get(field)
         if text is not None and (not isinstance(text, str) or not text):
             raise FieldError(field, "a text", json.dumps(text))
-        found += [] if text is None else [(kind, text)]
-    if len(found) > 1:
+        grammars += [] if text is None else [(kind, text)]
+    if len(grammars) > 1:
         field = "regex" if tree.get("regex") is not None else "grammar"
         raise FieldError(field, "left out beside another form of the answer", "both")
-    if called and found:
+    if called and grammars:
         raise FieldError("tool_choice", "none or auto beside a format of the answer", json.dumps(tree["tool_choice"]))
-    return found[0] if found else None
+    return grammars[0] if grammars else None
 
 
 def schema_of(value: object, field: str, *, flat: bool = False) -> dict[str, object] | None:
@@ -206,8 +206,8 @@ def tokens_of(tree: Mapping[str, object], field: str, default: int | None) -> in
 
 def _prompts(value: object, answers: int) -> list[str | list[int]]:
     """Return the prompts, each of which gets so many answers."""
-    found = list_of(value)
-    several = found if found and all(isinstance(one, (str, list)) for one in found) else [value]
+    prompts = list_of(value)
+    several = prompts if prompts and all(isinstance(one, (str, list)) for one in prompts) else [value]
     rule = f"a text, a list of tokens, or a list of them for {MAX_ANSWERS} answers at most"
     if len(several) * answers > MAX_ANSWERS:
         raise FieldError("prompt", rule, f"{len(several)} with {answers} each")
@@ -220,18 +220,18 @@ def start_of(tree: Mapping[str, object]) -> tuple[int, ...]:
     return () if value is None else tuple(_tokens(list_of(value), "start", "a list of tokens", value))
 
 
-def _tokens(found: list[object], field: str, rule: str, value: object) -> list[int]:
-    if not found or not all(isinstance(n, int) and not isinstance(n, bool) for n in found):
+def _tokens(tokens: list[object], field: str, rule: str, value: object) -> list[int]:
+    if not tokens or not all(isinstance(n, int) and not isinstance(n, bool) for n in tokens):
         raise FieldError(field, rule, json.dumps(value))
-    return cast("list[int]", found)
+    return cast("list[int]", tokens)
 
 
 def stops_of(value: object) -> tuple[str, ...]:
     """Return the texts that end an answer."""
     if value is None:
         return ()
-    found = [value] if isinstance(value, str) else list_of(value)
-    texts = [text for text in found if isinstance(text, str) and 0 < len(text) <= MAX_STOP]
-    if len(texts) != len(found) or not 1 <= len(texts) <= MAX_STOPS:
+    stops = [value] if isinstance(value, str) else list_of(value)
+    texts = [text for text in stops if isinstance(text, str) and 0 < len(text) <= MAX_STOP]
+    if len(texts) != len(stops) or not 1 <= len(texts) <= MAX_STOPS:
         raise FieldError("stop", f"1 to {MAX_STOPS} texts of 1 to {MAX_STOP} characters", json.dumps(value))
     return tuple(texts)

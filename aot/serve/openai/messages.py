@@ -18,10 +18,10 @@ NO_CALL, ANY_CALL, MUST_CALL = "none", "auto", "required"  # values of `tool_cho
 
 def messages_of(value: object) -> list[dict[str, object]]:
     """Return messages; FieldError for those that are none, or that have fields which templates do not see."""
-    found = list_of(value)
-    if not 1 <= len(found) <= MAX_MESSAGES:
-        raise FieldError("messages", f"a list of 1 to {MAX_MESSAGES} messages", f"{len(found)} of them")
-    return [_message(n, one) for n, one in enumerate(found)]
+    messages = list_of(value)
+    if not 1 <= len(messages) <= MAX_MESSAGES:
+        raise FieldError("messages", f"a list of 1 to {MAX_MESSAGES} messages", f"{len(messages)} of them")
+    return [_message(n, one) for n, one in enumerate(messages)]
 
 
 def tools_of(tree: Mapping[str, object]) -> tuple[dict[str, object], ...]:

@@ -43,9 +43,9 @@ def wanted_of(tree: Mapping[str, object]) -> RerankRequest:
         raise FieldError("model", "the name of a model", model)
     if not isinstance(query, str):
         raise FieldError("query", "a text", json.dumps(query))
-    found = [_text_of(one) for one in list_of(given)]
-    texts = [text for text in found if isinstance(text, str)]
-    if len(texts) != len(found) or not 1 <= len(texts) <= MAX_TEXTS:
+    documents = [_text_of(one) for one in list_of(given)]
+    texts = [text for text in documents if isinstance(text, str)]
+    if len(texts) != len(documents) or not 1 <= len(texts) <= MAX_TEXTS:
         raise FieldError("documents", f"a list of 1 to {MAX_TEXTS} texts, or objects with a text", json.dumps(given))
     if len(query) * len(texts) > MAX_READ:
         rule = f"at most {MAX_READ // len(texts)} characters for so many documents"
@@ -75,12 +75,12 @@ class Reranker:
         requested = [(wanted.query, text) for text in wanted.texts]
         pairs = await asyncio.to_thread(pairs_of, self.tokenizer, requested)
         times.begin(time.monotonic())
-        found: dict[int, Array] = {}
+        scores: dict[int, Array] = {}
         for numbers in pairs.batches:
             results, _ = await self.served.infer(pairs.inputs(numbers, self.served.model.manifest))
-            found |= zip(numbers, results[PAIR_SCORES], strict=True)
+            scores |= zip(numbers, results[PAIR_SCORES], strict=True)
         times.end(time.monotonic())
-        best = ranked([found[n] for n in range(len(requested))])[: wanted.top]
+        best = ranked([scores[n] for n in range(len(requested))])[: wanted.top]
         results_told = [
             {"index": n, "relevance_score": score, **({"document": {"text": wanted.texts[n]}} if wanted.shown else {})}
             for n, score in best

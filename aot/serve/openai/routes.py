@@ -90,8 +90,8 @@ class OpenAi:
 
     async def _models(self, request: Request) -> Response:
         del request
-        found = {served.name: served for served in self._repository.loaded() if _is_known(served)}
-        listed = [one for s in found.values() for one in (_described(s), *self._adapted(s))]
+        models = {served.name: served for served in self._repository.loaded() if _is_known(served)}
+        listed = [one for s in models.values() for one in (_described(s), *self._adapted(s))]
         return JSONResponse({"object": "list", "data": listed})
 
     async def _model(self, request: Request) -> Response:

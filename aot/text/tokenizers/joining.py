@@ -16,9 +16,9 @@ def joined(parts: Sequence[str], rank: Callable[[str, str], float | None]) -> li
     queue: list[tuple[float, int, int, int]] = []  # rank, places of both, length of what they make
 
     def offered(left: int, right: int) -> tuple[float, int, int, int] | None:
-        if left < 0 or right >= last or (found := rank(texts[left], texts[right])) is None:
+        if left < 0 or right >= last or (merge_rank := rank(texts[left], texts[right])) is None:
             return None
-        return found, left, right, len(texts[left]) + len(texts[right])
+        return merge_rank, left, right, len(texts[left]) + len(texts[right])
 
     queue += [one for left in range(last - 1) if (one := offered(left, left + 1)) is not None]
     heapify(queue)

@@ -52,8 +52,8 @@ class Packaged:
         for text in (first, second or ""):
             _check_unicode(text)
         with checked("tokenizer.json"):
-            found = self._inner.encode(first, second)
-            return list(found.ids), list(found.type_ids)
+            encoding = self._inner.encode(first, second)
+            return list(encoding.ids), list(encoding.type_ids)
 
     def _text(self, ids: Sequence[int]) -> str:
         with checked("tokenizer.json"):

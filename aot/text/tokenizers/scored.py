@@ -50,9 +50,9 @@ class Scored(Vocabulary):
 
     def _in_bytes(self, part: str) -> list[int]:
         """Return tokens of the bytes of a character, or the unknown one where there are none."""
-        found = [self.ids.get(f"<0x{b:02X}>") for b in part.encode()]
-        known = [token for token in found if token is not None]
-        if len(known) == len(found):
+        numbers = [self.ids.get(f"<0x{b:02X}>") for b in part.encode()]
+        known = [token for token in numbers if token is not None]
+        if len(known) == len(numbers):
             return known
         return [] if self._unknown is None else [self._unknown]
 

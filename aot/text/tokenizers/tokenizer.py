@@ -73,8 +73,8 @@ class Tokenizer:
 
     def begin(self, text: str) -> list[int]:
         """Return the tokens of a text that begins a sequence."""
-        found = self.encode(text)
-        return found if self.first is None or found[:1] == [self.first] else [self.first, *found]
+        tokens = self.encode(text)
+        return tokens if self.first is None or tokens[:1] == [self.first] else [self.first, *tokens]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of tokens; bytes that are no UTF-8 become replacement characters."""
@@ -208,8 +208,8 @@ def of_metadata(metadata: Metadata, file: str) -> Tokenizer:
 
 
 def _token(metadata: Metadata, key: str, words: Sequence[str], default: int | None) -> int | None:
-    found = metadata.get(key, default)
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < len(words) else None
+    value = metadata.get(key, default)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(words) else None
 
 
 def _cut(pieces: Pieces, file: str) -> Cut:
@@ -246,7 +246,7 @@ def _numbers(
 
 def _texts(metadata: Metadata, name: str, file: str) -> list[str]:
     key = f"tokenizer.ggml.{name}"
-    found = metadata.get(key)
-    if not isinstance(found, list) or not set(map(type, cast("list[object]", found))) <= {str}:
+    values = metadata.get(key)
+    if not isinstance(values, list) or not set(map(type, cast("list[object]", values))) <= {str}:
         raise CorruptError(f"{file}: tokenizer: {key} must be a list of texts, got {str(metadata.get(key))[:40]}")
-    return cast("list[str]", found)
+    return cast("list[str]", values)

@@ -92,7 +92,9 @@ def certify(model: Path, options: CompileOptions, built: Built | Levels, count: 
         "version": CERTIFICATE,
         "noise": count,
         "samples": run.entries,
-        "outputs": {name: {side: _short(error) for side, error in found.items()} for name, found in run.errors.items()},
+        "outputs": {
+            name: {side: _short(error) for side, error in errors.items()} for name, errors in run.errors.items()
+        },
         "layers": _layers_json(layers),
         "verdict": "equal within bounds" if fault is None else f"differ from {fault}",
     }
@@ -136,8 +138,8 @@ class _Run:
         graph = alone(self.model, self.options).optimized
         for n, sample in enumerate(self.samples):
             self._report(len(self.samples) + n)
-            found = interpret(graph, in_order(graph, sample.inputs))
-            if (wrong := self._wrong(n, found, GRAPH)) is not None:
+            values = interpret(graph, in_order(graph, sample.inputs))
+            if (wrong := self._wrong(n, values, GRAPH)) is not None:
                 return f"{self._rewrite(n, sample)}: output {wrong.name!r} of sample {sample.kind!r}, {wrong.found}"
         return None
 
@@ -145,9 +147,9 @@ class _Run:
         """Return the first layer whose code gives other values than the reference; None if all results are equal."""
         for n, sample in enumerate(self.samples):
             self._report(2 * len(self.samples) + n)
-            found = results(self.code, sample.inputs)
-            self.entries[n]["outputs"] = digest(found)
-            if (wrong := self._wrong(n, found, CODE)) is not None:
+            outputs = results(self.code, sample.inputs)
+            self.entries[n]["outputs"] = digest(outputs)
+            if (wrong := self._wrong(n, outputs, CODE)) is not None:
                 _, first, _ = self._search(sample, bisect=True)
                 where = f"layer {first!r}" if first is not None else "no single layer"
                 return f"{where}: output {wrong.name!r} of sample {sample.kind!r}, {wrong.found}"
@@ -165,13 +167,13 @@ class _Run:
         search = Search(self.reference, compiled, self.judge, sample.inputs)
         return search.run(layers_of(self.model, self.options, sample.inputs), bisect)
 
-    def _wrong(self, n: int, found: Sequence[Array], side: str) -> Row | None:
+    def _wrong(self, n: int, arrays: Sequence[Array], side: str) -> Row | None:
         """Return the first output that differs, and remember the largest error of each.
 
         Results that a unit in the last place of the inputs moves about as far prove nothing: their sample is marked.
         """
         wrong: Row | None = None
-        for k, row in enumerate(self._rows(n, found, side)):
+        for k, row in enumerate(self._rows(n, arrays, side)):
             assert row.found is not None
             if not row.agrees and row.found.error <= ROUNDINGS * (moves := self._sensitivity(n)[k]):
                 self.entries[n]["sensitive"] = _short(moves)
@@ -184,16 +186,16 @@ class _Run:
         """Return how far a unit in the last place of the inputs moves each output of the reference, as an error."""
         if n not in self.sensitivities:
             sample, graph = self.samples[n], self.reference.graph()
-            found = _accepted(graph, Sample(sample.kind, moved(sample.inputs)))
-            pairs = enumerate(map(_storable, found or []))
+            accepted = _accepted(graph, Sample(sample.kind, moved(sample.inputs)))
+            pairs = enumerate(map(_storable, accepted or []))
             made = [difference(np.load(self._file(n, k), mmap_mode="r"), array, 0.0).error for k, array in pairs]
             self.sensitivities[n] = made or [0.0] * len(self.code.outputs)
         return self.sensitivities[n]
 
-    def _rows(self, n: int, found: Sequence[Array], side: str) -> Iterator[Row]:
+    def _rows(self, n: int, arrays: Sequence[Array], side: str) -> Iterator[Row]:
         """Yield the difference of each output."""
         judge = self.judge if side == CODE else Judge(None, replace(self.options, precision=F32, activations=EXACT))
-        for k, (info, array) in enumerate(zip(self.code.outputs, found, strict=True)):
+        for k, (info, array) in enumerate(zip(self.code.outputs, arrays, strict=True)):
             yield judge.output(info, np.load(self._file(n, k), mmap_mode="r"), _storable(array))
 
     def _rewrite(self, n: int, sample: Sample) -> str:

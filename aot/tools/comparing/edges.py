@@ -46,11 +46,11 @@ class Sample:
 
 def digest(arrays: Sequence[Array]) -> str:
     """Return the SHA-256 of arrays, with types and shapes, in hexadecimal."""
-    found = sha256()
+    sha = sha256()
     for array in arrays:
-        found.update(f"{array.dtype}{list(array.shape)}".encode())
-        found.update(str(array.tolist()).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+        sha.update(f"{array.dtype}{list(array.shape)}".encode())
+        sha.update(str(array.tolist()).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes())
+    return sha.hexdigest()
 
 
 def samples(graph: Graph, infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], count: int) -> Iterator[Sample]:

@@ -34,7 +34,7 @@ def page(kind: Kind, facts: Facts, module: bytes | None = None) -> str:
         "/*SCRIPTS*/": "\n".join(scripts),
         "<!--MODULE-->": embedded,
     }
-    return re.sub("|".join(map(re.escape, parts)), lambda found: parts[found[0]], text)
+    return re.sub("|".join(map(re.escape, parts)), lambda match: parts[match[0]], text)
 
 
 def _inside() -> str:
@@ -55,5 +55,5 @@ def _taken(imported: re.Match[str]) -> str:
 def _closed(module: str) -> str:
     """Return an expression with what a module exports."""
     pattern = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
-    names = ", ".join(found[1] for found in pattern.finditer(module))
+    names = ", ".join(match[1] for match in pattern.finditer(module))
     return f"await (async () => {{\n{pattern.sub('', module)}return {{ {names} }};\n}})();"

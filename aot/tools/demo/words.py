@@ -75,8 +75,8 @@ def _scripted(pattern: str) -> str:
     """Return a pattern as engines of JavaScript read it, some of which have no flags for a part of it."""
     either = re.compile("[a-z]")
 
-    def spelled(found: re.Match[str]) -> str:
-        return f"(?:{either.sub(lambda letter: f'[{letter[0]}{letter[0].upper()}]', found[1])})"
+    def spelled(match: re.Match[str]) -> str:
+        return f"(?:{either.sub(lambda letter: f'[{letter[0]}{letter[0].upper()}]', match[1])})"
 
     return re.sub(r"\(\?i:([^()]*)\)", spelled, pattern).replace('\\"', '"')
 

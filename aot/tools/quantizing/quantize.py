@@ -169,14 +169,14 @@ class _Run:
         path: Path,
         model: CompiledModel,
         outputs: tuple[QuantizedOutput, ...],
-        found: Sequence[tuple[float, float]],
+        errors: Sequence[tuple[float, float]],
         faults: Sequence[Fault],
         alone: Sequence[float] | None,
         long: set[int],
     ) -> Quantized:
         rows = tuple(
             QuantizedLayer(
-                p.layer, F32 if k in long else INT8, *found[k], faults[k].decibels, None if alone is None else alone[k]
+                p.layer, F32 if k in long else INT8, *errors[k], faults[k].decibels, None if alone is None else alone[k]
             )
             for k, p in enumerate(self.network.products)
         )

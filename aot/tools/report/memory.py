@@ -30,12 +30,12 @@ def lives(steps: Steps) -> list[Facts]:
 
 def weights(graph: Graph) -> list[Facts]:
     """Return constants of a graph with the layers that read them, the largest first: `name`, `type`, `bytes`."""
-    found: list[Facts] = []
+    facts: list[Facts] = []
     for node in graph.order():
         if node.constant_data is None or not node.out_ports():
             continue
         readers = [port.node.name for port in node.out_port().get_destinations()]
-        found.append(
+        facts.append(
             {
                 "name": node.name,
                 "type": str(node.out_port().type),
@@ -43,7 +43,7 @@ def weights(graph: Graph) -> list[Facts]:
                 "readers": readers,
             }
         )
-    return sorted(found, key=lambda one: -one["bytes"])
+    return sorted(facts, key=lambda one: -one["bytes"])
 
 
 def _shape(shape: tuple[object, ...]) -> str:

@@ -124,20 +124,20 @@ def run_sandboxed(library: Path, inputs: Arrays, threads: int | None = None, lim
     os.close(report_end)
     with os.fdopen(results, "rb") as stream, os.fdopen(report, "rb") as told:
         try:
-            found = _received(stream, infos, given.memory)
+            outputs = _received(stream, infos, given.memory)
         except (ValueError, RecursionError, EOFError) as error:
-            found = error
+            outputs = error
         results_left = stream.read(1)  # the end: nobody writes any more
         reason = told.read().decode()
     os.waitpid(child, 0)
     if reason:
         kind = BudgetError if reason.startswith("took") else CorruptError
         raise kind(f"run: {library}: in the sandbox, a library computes only, got one that {reason}; it was ended")
-    if isinstance(found, AotError):
-        raise found
-    if isinstance(found, Exception) or results_left:
-        raise CorruptError(f"run: {library}: results must be those that its manifest describes, got others: {found}")
-    return {info.name: array for info, array in zip(infos, found, strict=True)}
+    if isinstance(outputs, AotError):
+        raise outputs
+    if isinstance(outputs, Exception) or results_left:
+        raise CorruptError(f"run: {library}: results must be those that its manifest describes, got others: {outputs}")
+    return {info.name: array for info, array in zip(infos, outputs, strict=True)}
 
 
 class _Supervisor:

@@ -102,9 +102,9 @@ class Parts:
         if main is None:
             self._submit(drivers, None, key, {})
         self._objects.append((main, {}))
-        found = sum(code is not None for code, _ in self._objects)
-        progress(found, len(self._objects))
-        made = iter(self._workers.finish(lambda done, total: progress(found + done, found + total)))
+        cached = sum(code is not None for code, _ in self._objects)
+        progress(cached, len(self._objects))
+        made = iter(self._workers.finish(lambda done, total: progress(cached + done, cached + total)))
         objects = [(next(made) if code is None else code, names) for code, names in self._objects]
         objects.insert(0, (self._pool(pool), {}))
         seconds = dict(zip(self._compiled, self._workers.seconds, strict=False))  # the drivers' are the last
