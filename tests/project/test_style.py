@@ -35,7 +35,7 @@ NAMED_FOLDERS = (
 VAGUE = {
     "found": 313,
     "made": 137,
-    "place": 86,
+    "place": 88,
     "places": 28,
     "kept": 130,
     "turned": 55,
