@@ -21,6 +21,7 @@ from aot.codegen.llvm.emit.arithmetic.convert import MEMORY, from_memory
 from aot.codegen.llvm.emit.arithmetic.shuffle import transposed
 from aot.codegen.llvm.emit.function_text import Value, lanes_of, vector
 from aot.codegen.llvm.emit.lane_index import lane_of
+from aot.codegen.llvm.emit.replaced import replaced
 from aot.codegen.llvm.emit.values import Values
 
 
@@ -144,9 +145,8 @@ class TileTransposer:
         first, lane = accesses[0], self.values.at.lane
         type_ = vector(MEMORY[first.buffer.dtype], len(accesses))
         parts = [self.values.at.in_lane(first, i) for i in range(self.values.width)]
-        self.values.at.lane = None
-        rows = [self.values.f.load(type_, self.values.at.pointer(p), self.values.at.align(p)) for p in parts]
-        self.values.at.lane = lane
+        with replaced(self.values.at, lane=None):
+            rows = [self.values.f.load(type_, self.values.at.pointer(p), self.values.at.align(p)) for p in parts]
         known = self.values.loaded.setdefault(first.buffer.name, {})
         for a, column in zip(accesses, transposed(self.values.f, rows), strict=True):
             value = from_memory(self.values.f, a.buffer.dtype, column, self.values.abilities.converts)

@@ -17,6 +17,7 @@ from aot.codegen.llvm.emit.address import Access, moved
 from aot.codegen.llvm.emit.arithmetic.convert import MEMORY
 from aot.codegen.llvm.emit.arithmetic.shuffle import shuffle, shuffled, spread
 from aot.codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, scalar_of, vector
+from aot.codegen.llvm.emit.replaced import replaced
 from aot.codegen.llvm.emit.values import Values
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
@@ -220,13 +221,13 @@ class DotEmitter:
             return result
         span = 1 << (max(positions) // size).bit_length()
         block = values.block(x, a, span * size)
-        first, lane, at.lane = at.in_lane(a, 0), at.lane, None
-        if block is not None and not any(p % size for p in block[1]):
-            result = spread(values.f, self._row(block[0], span), [p // size for p in block[1]])
-        else:
-            chosen = [p // size for p in positions]
-            result = shuffled(values.f, chosen, lambda start, n: self._row(moved(first, start * size), n))
-        at.lane = lane
+        first = at.in_lane(a, 0)
+        with replaced(at, lane=None):
+            if block is not None and not any(p % size for p in block[1]):
+                result = spread(values.f, self._row(block[0], span), [p // size for p in block[1]])
+            else:
+                chosen = [p // size for p in positions]
+                result = shuffled(values.f, chosen, lambda start, n: self._row(moved(first, start * size), n))
         values.loaded.setdefault(x.buffer.name, {})[key, at.guard] = result
         return result
 

@@ -41,6 +41,7 @@ from aot.codegen.llvm.emit.function_text import (
 )
 from aot.codegen.llvm.emit.lane_index import NARROW, Lanes
 from aot.codegen.llvm.emit.registers import Cells
+from aot.codegen.llvm.emit.replaced import replaced
 from aot.codegen.machines import Abilities
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
@@ -276,9 +277,8 @@ class Memory(Lanes):
         if part is None:
             return None
         start, positions = part
-        lane, self.at.lane = self.at.lane, None
-        block = self.read(start, size)
-        self.at.lane = lane
+        with replaced(self.at, lane=None):
+            block = self.read(start, size)
         return spread(self.f, block, positions)
 
     def block(self, load: Load, a: Access, size: int) -> tuple[Access, list[int]] | None:
@@ -322,16 +322,14 @@ class Memory(Lanes):
 
     def elements(self, a: Access) -> Value:
         """Load elements as they are stored, one for each lane."""
-        scalar, lane, inside = MEMORY[a.buffer.dtype], self.at.lane, self.inside
+        scalar, inside = MEMORY[a.buffer.dtype], self.inside
         positions = self.places(a.whole)
         if positions is not None and not self.mixed and near(positions):
             first = self.at.in_lane(a, 0)
 
             def row(start: int, lanes: int) -> Value:
-                self.at.lane = None
-                raw = self.raw(moved(first, start), lanes, inside)
-                self.at.lane = lane
-                return raw
+                with replaced(self.at, lane=None):
+                    return self.raw(moved(first, start), lanes, inside)
 
             return shuffled(self.f, positions, row)
         if inside is None and (moves := self.at.optional_step(a)) is not None:
@@ -360,21 +358,18 @@ class Memory(Lanes):
 
     def first(self, a: Access) -> Value:
         """Return the address of the first lane. An index in memory is read if any lane is read."""
-        lane, inside, first = self.at.lane, self.inside, self.at.in_lane(a, 0)
+        inside, first = self.inside, self.at.in_lane(a, 0)
         if inside is not None and self.mixed and any(map(reads_memory, a.whole.terms)):
-            self.inside = self.f.call(f"llvm.vector.reduce.or.{suffix(inside.type)}", "i1", inside)
-        self.at.lane = None
-        pointer, self.at.lane, self.inside = self.at.pointer(first), lane, inside
-        return pointer
+            inside = self.f.call(f"llvm.vector.reduce.or.{suffix(inside.type)}", "i1", inside)
+        with replaced(self.at, lane=None), replaced(self, inside=inside):
+            return self.at.pointer(first)
 
     def each_pointer(self, a: Access, positions: list[int] | None) -> Iterator[Value]:
         """Yield the address of each lane; the address of zeros if the lane may not be read."""
-        lane = self.at.lane
         if positions is not None and self.inside is None:
             parts = [self.at.in_lane(a, i) for i in range(self.width)]
-            self.at.lane = None
-            pointers = [self.at.pointer(part) for part in parts]
-            self.at.lane = lane
+            with replaced(self.at, lane=None):
+                pointers = [self.at.pointer(part) for part in parts]
             yield from pointers
             return
         base, offsets = self.offsets(a)
@@ -407,13 +402,11 @@ class Memory(Lanes):
     @contextmanager
     def one_lane(self, i: int) -> Generator[None]:
         """Emit scalar code for one lane of the vector."""
-        lane, inside, memo = self.at.lane, self.inside, self.memo
-        self.at.lane = None
-        self.memo = {}
+        inside = self.inside
         if inside is not None and lanes_of(inside.type) > 1:
-            self.inside = self.f.extract(inside, i)
-        yield
-        self.at.lane, self.inside, self.memo = lane, inside, memo
+            inside = self.f.extract(inside, i)
+        with replaced(self.at, lane=None), replaced(self, inside=inside, memo={}):
+            yield
 
     def wide(self, v: Value, lanes: int) -> Value:
         """Copy a scalar to every lane."""
@@ -426,12 +419,12 @@ class Memory(Lanes):
             self.splats[key] = self.f.splat(v, lanes)
         return self.splats[key]
 
-    def fixed_lane(self, lane: Var, i: int) -> dict[Var, Affine]:
-        """Enter one lane of the vector loop; return the environment to restore."""
-        saved = self.at.env
-        self.at.env, self.at.lane = fixed(saved, lane, i), None
+    @contextmanager
+    def fixed_lane(self, lane: Var, i: int) -> Generator[None]:
+        """Emit scalar code for one lane of the vector loop, whose axis is a constant in it."""
         self.memo = {}
-        return saved
+        with replaced(self.at, env=fixed(self.at.env, lane, i), lane=None):
+            yield
 
 
 def cell(a: Access) -> int:

@@ -43,6 +43,7 @@ from aot.codegen.llvm.emit.dot_products import DotEmitter
 from aot.codegen.llvm.emit.function_text import Block, Value, integer, lanes_of
 from aot.codegen.llvm.emit.lane_index import lane_of
 from aot.codegen.llvm.emit.registers import Cells, fits_registers
+from aot.codegen.llvm.emit.replaced import replaced
 from aot.codegen.llvm.emit.stacks import Stacks
 from aot.codegen.llvm.emit.tile_registers import TileRegisters
 from aot.codegen.llvm.emit.unrolled_stores import MAX_LOOPS, Leaf, Loop, Part, Room, Steps, UnrolledStores
@@ -361,9 +362,8 @@ class StatementEmitter:
         lane, width = self.at.lane, self.values.width
         assert lane is not None
         for i in range(width):
-            saved = self.values.fixed_lane(lane, i)
-            self.block((stmt,))
-            self.at.env, self.at.lane = saved, lane
+            with self.values.fixed_lane(lane, i):
+                self.block((stmt,))
         self.values.memo = {}
 
     # ---- memory
@@ -387,16 +387,14 @@ class StatementEmitter:
             raise InternalError(f"store: {stmt.buffer.name} holds {dtype.value}, got {stmt.value.dtype.value}")
         target = self.at.access(stmt.buffer, stmt.index)
         if stmt.accumulate:
-            quantized, self.values.quantized = self.values.quantized, self.values.quantized and not adds_product(stmt)
-            self.accumulate(stmt, stmt.accumulate, target)
-            self.values.quantized = quantized
+            with replaced(self.values, quantized=self.values.quantized and not adds_product(stmt)):
+                self.accumulate(stmt, stmt.accumulate, target)
             return
         if self.bytes.keep(stmt, target):
             return
         value = self.values.expr(stmt.value)
-        self.values.is_normal = self.rounds_normal(stmt)
-        self.stored(target, value)
-        self.values.is_normal = False
+        with replaced(self.values, is_normal=self.rounds_normal(stmt)):
+            self.stored(target, value)
 
     def rounds_normal(self, stmt: Store) -> bool:
         """True if the target's instruction may round the stored value to bf16."""
@@ -416,10 +414,9 @@ class StatementEmitter:
     def scatter(self, target: Access, value: Value, combined: Callable[[Access, Value], Value]) -> None:
         """Write each lane of `value`, combined with the element of `target` that it goes to."""
         parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(self.values.width)]
-        lane, self.at.lane = self.at.lane, None
-        for one, item in parts:
-            self.values.write(one, combined(one, item), 1)
-        self.at.lane = lane
+        with replaced(self.at, lane=None):
+            for one, item in parts:
+                self.values.write(one, combined(one, item), 1)
 
     def accumulate(self, stmt: Store, fn: str, target: Access) -> None:
         dtype, width = stmt.buffer.dtype.compute, self.values.width

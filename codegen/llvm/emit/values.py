@@ -20,6 +20,7 @@ from aot.codegen.llvm.emit.constant_lanes import LANES
 from aot.codegen.llvm.emit.function_text import Function, Value, constants, is_constant, lanes_of, number, passage
 from aot.codegen.llvm.emit.lane_index import NARROW, fits
 from aot.codegen.llvm.emit.memory import Memory
+from aot.codegen.llvm.emit.replaced import replaced
 from aot.codegen.llvm.mathlib.functions import MATHLIB, template
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
@@ -129,11 +130,10 @@ class Values(Memory):
         if (known := self.passages.get(key)) is not None and not any(map(is_constant, values)):
             return known.again(self.f, values)
         block, first, lines = self.f.block, self.f.count, len(self.f.block.lines)
-        saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
-        quantized, self.quantized = self.quantized, False
-        factors, self.factors = self.factors, None  # since the lines are written again with other operands
-        result = self.expr(body)
-        self.memo, self.quantized, self.factors = saved, quantized, factors
+        memo = {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
+        # No factors: the lines are written again with other operands.
+        with replaced(self, memo=memo, quantized=False, factors=None):
+            result = self.expr(body)
         if (
             self.f.block is block
             and (passed := passage(self.f, first, block.lines[lines:], values, result)) is not None
