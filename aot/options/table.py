@@ -10,28 +10,18 @@ row  ->  field of CompileOptions, checked        aot.options.table
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 from aot.codegen.dataclass import dataclass
-from aot.options.commands import AGAIN, CODE, COMPILE, GRAPH, INTERFACE, LIMITED, LIMITS, LOOKS, MODEL, READ, TEXTS
+from aot.options.commands import AGAIN, CODE, COMPILE, GRAPH, LIMITED, LIMITS, LOOKS, TEXTS
 from aot.options.declaration import KEY, Group, Option, Record, option
-from aot.options.forms import BYTES, CHANNELS, DIMS, LAYOUTS, PATH, PATHS, PLACE, SEQUENCE, SHAPES, SIZES, VALUES
-from aot.options.rules import ACTIVATIONS, AUTO, NAMED, NAMES, NUMBERS, OFFSETS, POSITIVE, WEIGHTS
+from aot.options.forms import BYTES, PATH
+from aot.options.pass_options import PassOptions
+from aot.options.rules import ACTIVATIONS, AUTO, POSITIVE, WEIGHTS
 from aot.options.stage import Dump, Event
 from aot.options.texts import (
-    Nested,
     bytes_of,
-    channels_of,
-    cut_of,
-    dims_of,
-    layouts_of,
-    names_of,
-    offsets_of,
-    paths_of,
-    shapes_of,
-    specialise_of,
-    values_of,
     weights_of,
 )
 from aot.precision import precision_of, without_auto
@@ -39,7 +29,7 @@ from aot.runtime.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class CompileOptions:
+class CompileOptions(PassOptions):
     """Options of a compilation, a row each; the help of a row says what it does, these are the forms of its values.
 
     `shapes`: an input and, for each dimension, a number, a name or `?` for the file's; `dims`: a name with its least
@@ -53,266 +43,6 @@ class CompileOptions:
     result goes to `on_dump(name, text)`; `on_event(stage, done, total)` reports progress.
     """
 
-    target: str = option(
-        "native",
-        help="native, or a name that aot info --targets lists: x86-64-v3, windows-x86-64-v3; several: x86-64-v2,v3",
-        commands=CODE,
-        record=Record.ALWAYS,
-    )
-    cores: int | None = option(
-        None,
-        help="Cores that schedules are chosen for; default: 2, for native those of this machine",
-        group=Group.NUMBERS,
-        commands=COMPILE,
-        metavar="N",
-        least=1,
-        rule=POSITIVE,
-    )
-    layouts: tuple[tuple[str, str], ...] = option(
-        (),
-        help="Layout in which callers give an input",
-        group=Group.MODEL,
-        commands=INTERFACE,
-        flags=("--layout",),
-        metavar="INPUT=NHWC",
-        read=layouts_of,
-        several=True,
-        keyword=LAYOUTS,
-        rule=NAMED,
-        record=Record.ALWAYS,
-    )
-    mean: tuple[tuple[str | int, tuple[float, ...]], ...] = option(
-        (),
-        help="Subtract these numbers from the channels of an input",
-        group=Group.MODEL,
-        commands=INTERFACE,
-        flags=("--mean", "--mean_values", "--mean-values"),
-        metavar="INPUT[1,2,3]",
-        read=partial(channels_of, option="mean"),
-        keyword=CHANNELS,
-        rule=NUMBERS,
-    )
-    mean_file: Path | None = option(
-        None,
-        help="Subtract an image from the only input: binaryproto of Caffe",
-        group=Group.MODEL,
-        commands=(*INTERFACE, *AGAIN),
-        flags=("--mean-file", "--mean_file"),
-        metavar="F.binaryproto",
-        keyword=PATH,
-        by_content=True,
-        record=Record.NAMES,
-    )
-    mean_file_offsets: tuple[int, ...] = option(
-        (),
-        help="Row and column of that image where the input begins; default: in the middle",
-        group=Group.MODEL,
-        commands=INTERFACE,
-        flags=("--mean-file-offsets", "--mean_file_offsets"),
-        metavar="(ROW,COLUMN)",
-        read=offsets_of,
-        keyword=PLACE,
-        rule=OFFSETS,
-    )
-    scale: tuple[tuple[str | int, tuple[float, ...]], ...] = option(
-        (),
-        help="Divide the channels of an input by these numbers",
-        group=Group.MODEL,
-        commands=INTERFACE,
-        flags=("--scale", "--scale_values", "--scale-values"),
-        metavar="INPUT[1,2,3]",
-        read=partial(channels_of, option="scale"),
-        keyword=CHANNELS,
-        rule=NUMBERS,
-    )
-    reverse_channels: tuple[str, ...] = option(
-        (),
-        help="Callers give BGR where the model wants RGB",
-        group=Group.MODEL,
-        commands=INTERFACE,
-        flags=("--reverse-channels", "--reverse_input_channels", "--reverse-input-channels"),
-        text=bool,
-        absent=False,
-        read=lambda on: ("",) * on,
-        also=Option(
-            help="The same, for these inputs only",
-            group=Group.MODEL,
-            flags=("--reverse-channels-of",),
-            metavar="INPUT,...",
-            read=names_of,
-        ),
-        keyword=SEQUENCE,
-        rule=NAMES,
-    )
-    shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = option(
-        (),
-        help="Shape of an input: x=1x3x64x64, y=n,?; of the only one: 1,3,64,64",
-        group=Group.MODEL,
-        commands=(*MODEL, "run", "bench"),
-        flags=("--shape", "--input_shape", "--input-shape"),
-        metavar="[INPUT=]SHAPE",
-        read=shapes_of,
-        several=True,
-        keyword=SHAPES,
-        rule=NAMED,
-    )
-    dims: tuple[tuple[str, int, int | None], ...] = option(
-        (),
-        help="Name and range of a varying dimension",
-        group=Group.MODEL,
-        commands=(*MODEL, "run", "bench"),
-        flags=("--dim",),
-        metavar="NAME=1..64",
-        read=dims_of,
-        several=True,
-        keyword=DIMS,
-        rule=NAMED,
-    )
-    values: tuple[tuple[str, Nested], ...] = option(
-        (),
-        help="Make an input a constant",
-        group=Group.MODEL,
-        commands=(*MODEL, "verify"),
-        flags=("--value",),
-        metavar="INPUT=3|[1,-1]|x.npy",
-        read=values_of,
-        several=True,
-        keyword=VALUES,
-        rule=NAMED,
-        record=Record.NAMES,
-    )
-    feeds: tuple[str, ...] = option(
-        (),
-        help="Make a constant an optional input",
-        group=Group.MODEL,
-        commands=(*COMPILE, "provenance"),
-        flags=("--feed",),
-        metavar="CONSTANT",
-        read=tuple,
-        several=True,
-        keyword=SEQUENCE,
-        rule=NAMES,
-    )
-    specialise: tuple[tuple[str, tuple[int, ...]], ...] = option(
-        (),
-        help="Add code for these sizes of a varying dimension",
-        group=Group.MODEL,
-        commands=(*TEXTS, "provenance"),
-        metavar="NAME=1,8",
-        read=specialise_of,
-        several=True,
-        keyword=SIZES,
-        rule=NAMED,
-    )
-    cut: tuple[tuple[str, ...], tuple[str, ...]] | None = option(
-        None,
-        help="Compile only the layers between tensors: a,b:c",
-        group=Group.MODEL,
-        commands=MODEL,
-        metavar="INPUT:OUTPUT",
-        read=cut_of,
-        keyword=False,
-    )
-    signature: str | None = option(
-        None,
-        help="Signature that is read, or network of a container",
-        group=Group.MODEL,
-        commands=(*MODEL, "info"),
-        metavar="NAME",
-    )
-    extensions: Path | None = option(
-        None,
-        help="Folder of your operations and passes; their code is run",
-        group=Group.EXTENSIONS,
-        commands=(*GRAPH, "verify", "info"),
-        metavar="DIR",
-        keyword=PATH,
-        by_content=True,
-        record=Record.NAMES,
-    )
-    transformations_config: tuple[Path, ...] = option(
-        (),
-        help="Configuration of transformations, JSON",
-        group=Group.EXTENSIONS,
-        commands=(*GRAPH, "verify"),
-        flags=("--transformations-config", "--transformations_config"),
-        metavar="F.json,...",
-        read=paths_of,
-        also=Option(
-            help="Layers of Caffe that keep their type: CustomLayersMapping.xml",
-            group=Group.EXTENSIONS,
-            flags=("-k",),
-            metavar="F.xml,...",
-            read=paths_of,
-        ),
-        keyword=PATHS,
-        by_content=True,
-        record=Record.NAMES,
-    )
-    enable_transforms: tuple[str, ...] | None = option(
-        None,
-        help="Transformations of extensions to switch on",
-        group=Group.EXTENSIONS,
-        commands=READ,
-        metavar="NAME,...",
-        read=names_of,
-        keyword=SEQUENCE,
-        environment="MO_ENABLED_TRANSFORMS",
-    )
-    disable_transforms: tuple[str, ...] | None = option(
-        None,
-        help="Transformations of extensions to switch off",
-        group=Group.EXTENSIONS,
-        commands=READ,
-        metavar="NAME,...",
-        read=names_of,
-        keyword=SEQUENCE,
-        environment="MO_DISABLED_TRANSFORMS",
-    )
-    save_temps: Path | None = option(
-        None,
-        help="Folder for the text of every stage",
-        group=Group.STAGES,
-        commands=COMPILE,
-        keyword=False,
-        harmless=LOOKS,
-    )
-    print_after: tuple[str, ...] = option(
-        (),
-        help="Print the graph, or steps, after a pass",
-        group=Group.STAGES,
-        commands=COMPILE,
-        metavar="PASS|all",
-        read=tuple,
-        several=True,
-        keyword=False,
-        harmless=LOOKS,
-    )
-    stop_after_rewrite: int | None = option(
-        None,
-        help="Make only the first N rewrites of the graph",
-        group=Group.STAGES,
-        commands=TEXTS,
-        metavar="N",
-        least=0,
-        keyword=False,
-    )
-    stop_after_lowering: int | None = option(
-        None,
-        help="Run only the first N lowering passes",
-        group=Group.STAGES,
-        commands=TEXTS,
-        metavar="N",
-        least=0,
-        keyword=False,
-    )
-    verify: bool = option(
-        False,
-        help="Check the steps after each lowering pass",
-        group=Group.STAGES,
-        commands=COMPILE,
-        harmless="it checks, and changes nothing",
-    )
     level: int | None = option(
         1,
         help="Level of LLVM's passes over drivers and scalar kernels; None: they are left out",
