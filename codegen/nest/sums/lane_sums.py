@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from aot.codegen.dataclass import dataclass
@@ -95,69 +96,96 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     most = max(1, min(schedule.partials, extent // lanes)) if isinstance(extent, int) else schedule.partials
     sweep = _Sweep(extent, lanes, lanes * most)
     part = points.accumulator(unused_name("part", definition), reduction.dtype, sweep.width)
-    acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
-    here, start = Var(f"{name}.t", sweep.width), identity(reduction.fn, acc.dtype)
+    acc, here = points.accumulator(unused_name("acc", definition), reduction.dtype), Var(f"{name}.t", sweep.width)
+    far = _FarSums(points, here, lanes, ())
+    if is_long(reduction, count((axis, *outer)), LONG * sweep.width, False):
+        far = replace(far, sums=_long_sums(definition, points, part, acc, here, bool(outer)))
+    lane_sum = _LaneSum(reduction, points, sweep, axis, outer, part, acc, far)
+    value = rewrite(definition.value, {reduction: Load(acc, points.cell)})
+    body = (
+        *lane_sum.begin(here),
+        *lane_sum.sums(schedule, tiles),
+        *_fold(part, acc, reduction.fn, lanes, most, points),
+        *points.each((at_point(definition, value, points),)),
+    )
+    return with_buffers((part, acc, *(f.far for f in far.sums)), body)
 
-    def vectors(over: Var, *stmts: Stmt) -> Stmt:
-        assert isinstance(over.extent, int)
-        return For(over, stmts, LoopKind.VECTOR, min(lanes, over.extent))
 
-    def pass_over(first: Size, steps: Size, width: int, ends: bool = False) -> Callable[[Spans], Stmts]:
+@dataclass(frozen=True, slots=True)
+class _LaneSum:
+    """A tile of a reduction along `axis`: `part` has partial results in lanes, `acc` sums of single elements."""
+
+    reduction: Reduce
+    points: Points
+    sweep: _Sweep
+    axis: Var
+    outer: tuple[Var, ...]  # all other reduction axes
+    part: Buffer
+    acc: Buffer
+    far: _FarSums
+
+    @property
+    def ends(self) -> bool:
+        """True if some elements of the last step may lie past the end."""
+        return not isinstance(self.sweep.extent, int)
+
+    def begin(self, here: Var) -> Stmts:
+        """Initialise the partial results, whose elements `here` numbers, and the sums."""
+        start, cell = identity(self.reduction.fn, self.acc.dtype), self.points.cell
+        init = self.reduction.init if self.reduction.init is not None else start
+        return (
+            *self.points.each((self._vectors(here, Store(self.part, (*cell, here), start)),)),
+            *self.points.each((Store(self.acc, cell, init),)),
+        )
+
+    def sums(self, schedule: Schedule, tiles: Tiler) -> Stmts:
+        """Add up all elements, in loops over the outer axes."""
+        if self.far.sums and self.outer:
+            return _outer_blocks(self.outer, self.sweep.steps, schedule, tiles, self.far, self._every)
+        if self.far.sums or self.ends:
+            folded = if_blocks(self.sweep.whole, CHAIN, self.far.end)
+            return (*tiles(self.outer, schedule, {}, self._every), *folded)
+        return tuple(s for update in (self._whole, *self._later()) for s in tiles(self.outer, schedule, {}, update))
+
+    def _every(self, inner: Spans) -> Stmts:
+        return (*self._whole(inner), *(s for update in self._later() for s in update(inner)))
+
+    def _later(self) -> list[Callable[[Spans], Stmts]]:
+        """Return the parts behind the steps of full width."""
+        return [partial(self._pass_over, *part, self.ends) for part in self.sweep.rest if part[1] != 0]
+
+    def _whole(self, inner: Spans) -> Stmts:
+        """Build the steps of full width, in blocks if the sum is long."""
+        steps, width = self.sweep.whole, self.sweep.width
+        if not self.far.sums or (isinstance(steps, int) and steps <= CHAIN):
+            return self._pass_over(0, steps, width, False, inner) if steps != 0 else ()
+        return in_blocks(
+            self.axis.name,
+            steps,
+            FEW if self.outer and self.ends else CHAIN,
+            self.far.flush,
+            lambda first, n: self._pass_over(first * width, n, width, False, inner),
+            begin=() if self.outer else self.far.begin,
+        )
+
+    def _pass_over(self, first: Size, steps: Size, width: int, ends: bool, inner: Spans) -> Stmts:
         """Build steps of `width` elements. `ends`: some elements of the last step may lie past the end."""
-        step, point = Var(f"{name}.o", steps), Var(f"{name}.t", width)
+        points, axis, reduction = self.points, self.axis, self.reduction
+        step, point = Var(f"{axis.name}.o", steps), Var(f"{axis.name}.t", width)
         at = step * width + as_expr(first, DType.I64) + (point if width > 1 else Const(0))
-        target, index = (acc, cell) if width == 1 else (part, (*cell, point))
+        target, index = (self.acc, points.cell) if width == 1 else (self.part, (*points.cell, point))
         add = Store(target, index, reduction.body, reduction.fn)
         if ends:
             before = Load(target, index)
             more = prim(reduction.fn, before, reduction.body)
-            add = Store(target, index, prim("within", axis, extent, more, before))
+            add = Store(target, index, prim("within", axis, self.sweep.extent, more, before))
+        stmts = bound((add,), [*depending(points.lets, axis), (axis, at)])
+        stmts = points.each((self._vectors(point, *stmts),) if width > 1 else stmts, inner)
+        return (For(step, unrolled(stmts, self.outer, inner)),)
 
-        def update(inner: Spans) -> Stmts:
-            stmts = bound((add,), [*depending(points.lets, axis), (axis, at)])
-            stmts = points.each((vectors(point, *stmts),) if width > 1 else stmts, inner)
-            return (For(step, unrolled(stmts, outer, inner)),)
-
-        return update
-
-    begin = (
-        *points.each((vectors(here, Store(part, (*cell, here), start)),)),
-        *points.each((Store(acc, cell, reduction.init if reduction.init is not None else start),)),
-    )
-    ends = not isinstance(extent, int)
-    later = [pass_over(*p, ends) for p in sweep.rest if p[1] != 0]
-    far = _FarSums(points, here, lanes, ())
-    if is_long(reduction, count((axis, *outer)), LONG * sweep.width, False):
-        far = replace(far, sums=_long_sums(definition, points, part, acc, here, bool(outer)))
-
-    def whole(inner: Spans) -> Stmts:
-        if not far.sums or (isinstance(sweep.whole, int) and sweep.whole <= CHAIN):
-            return pass_over(0, sweep.whole, sweep.width)(inner) if sweep.whole != 0 else ()
-        return in_blocks(
-            name,
-            sweep.whole,
-            FEW if outer and ends else CHAIN,
-            far.flush,
-            lambda first, steps: pass_over(first * sweep.width, steps, sweep.width)(inner),
-            begin=() if outer else far.begin,
-        )
-
-    def every(inner: Spans) -> Stmts:
-        return (*whole(inner), *(s for update in later for s in update(inner)))
-
-    if far.sums and outer:
-        sums = _outer_blocks(outer, sweep.steps, schedule, tiles, far, every)
-    elif far.sums or ends:
-        sums = (*tiles(outer, schedule, {}, every), *if_blocks(sweep.whole, CHAIN, far.end))
-    else:
-        sums = tuple(s for update in (whole, *later) for s in tiles(outer, schedule, {}, update))
-    body = (
-        *begin,
-        *sums,
-        *_fold(part, acc, reduction.fn, lanes, most, points),
-        *points.each((at_point(definition, rewrite(definition.value, {reduction: Load(acc, cell)}), points),)),
-    )
-    return with_buffers((part, acc, *(f.far for f in far.sums)), body)
+    def _vectors(self, over: Var, *stmts: Stmt) -> Stmt:
+        assert isinstance(over.extent, int)
+        return For(over, stmts, LoopKind.VECTOR, min(self.sweep.lanes, over.extent))
 
 
 def _outer_blocks(
