@@ -127,12 +127,12 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
 
 def precision_text(manifest: Manifest) -> str:
     """Return in which types layers compute, and the bits of weights that have 8 or fewer."""
-    told: list[str] = [str(manifest.options.get("precision", "f32"))]
+    types: list[str] = [str(manifest.options.get("precision", "f32"))]
     if (bits := manifest.json.get("weight_bits")) is not None:
-        told.append(f"weights of {bits} bits")
+        types.append(f"weights of {bits} bits")
     if (data := manifest.options.get("activations", "f32")) != "f32":
-        told.append(f"data of {data} where they allow it")
-    return ", ".join(told)
+        types.append(f"data of {data} where they allow it")
+    return ", ".join(types)
 
 
 def costs(manifest: Manifest) -> dict[str, int | None]:
@@ -231,10 +231,10 @@ def _slow_types(manifest: Mapping[str, object]) -> list[str]:
 
 def certificate_lines(manifest: Mapping[str, object]) -> list[str]:
     """Return two lines about the certificate, if the library has one: results and samples, then layers."""
-    told = manifest.get("certificate")
-    if not isinstance(told, dict):
+    certificate = manifest.get("certificate")
+    if not isinstance(certificate, dict):
         return []
-    facts = cast(dict[str, Any], told)
+    facts = cast(dict[str, Any], certificate)
     samples, layers = cast(list[dict[str, object]], facts["samples"]), cast(dict[str, Any], facts["layers"])
     sides = cast("list[dict[str, object]]", list(facts["outputs"].values()))
     graph, code = (max((float(str(side[key])) for side in sides), default=0.0) for key in ("graph", "code"))

@@ -32,10 +32,10 @@ def ready(
     """
     if not is_compiled(model):
         return aot.compile_model(model, replace(options or CompileOptions(), on_event=on_event), threads=threads)
-    told = on_event or _untold
-    told("load", 0, 1)
+    progress = on_event or _untold
+    progress("load", 0, 1)
     result = load(model, threads, strict=strict)
-    told("load", 1, 1)
+    progress("load", 1, 1)
     return result
 
 

@@ -21,9 +21,9 @@ from aot.runtime.loading.manifest import Manifest
 
 def options_of(manifest: Manifest, requested: CompileOptions) -> CompileOptions:
     """Return the options with which a library was compiled; those that its manifest lacks are as `requested`."""
-    told = cast("Mapping[str, Any]", manifest.options)
+    recorded_options = cast("Mapping[str, Any]", manifest.options)
     names = {name for name, row in rows().items() if row.record is not Record.NAMES}
-    recorded: dict[str, Any] = {name: _frozen(value) for name, value in told.items() if name in names}
+    recorded: dict[str, Any] = {name: _frozen(value) for name, value in recorded_options.items() if name in names}
     levels = cast("list[dict[str, str]]", manifest.json.get("levels", []))
     recorded |= {"target": ",".join(level["target"] for level in levels)} if levels else {}
     return replace(requested, **recorded)
@@ -31,13 +31,13 @@ def options_of(manifest: Manifest, requested: CompileOptions) -> CompileOptions:
 
 def with_decided(options: CompileOptions, manifest: Manifest) -> CompileOptions:
     """Return options with the types that weights decided in a library, where they were left to them."""
-    told = manifest.options
+    recorded = manifest.options
     if options.precision is None:
-        precision = str(told.get("precision", F32))
-        options = replace(options, precision=precision, fast_math=options.fast_math or "fast_math" in told)
+        precision = str(recorded.get("precision", F32))
+        options = replace(options, precision=precision, fast_math=options.fast_math or "fast_math" in recorded)
     if options.activations != AUTO:
         return options
-    return replace(options, activations=str(told.get("activations", EXACT)))
+    return replace(options, activations=str(recorded.get("activations", EXACT)))
 
 
 def is_same(manifest: Manifest, model: Path, options: CompileOptions) -> bool:
@@ -47,10 +47,10 @@ def is_same(manifest: Manifest, model: Path, options: CompileOptions) -> bool:
 
 def to_give_again(manifest: Manifest, model: Path, options: CompileOptions) -> list[str]:
     """Return the names of options that must be given again: a library keeps hashes of them, and `options` differ."""
-    told = cast("Mapping[str, str]", manifest.options.get(CONTENTS, {}))
+    contents = cast("Mapping[str, str]", manifest.options.get(CONTENTS, {}))
     extensions = None if options.extensions is None else load_for(options, framework_of(model))
     own = contents_of(options, extensions)
-    return [name for name in sorted({*told, *own}) if told.get(name) != own.get(name)]
+    return [name for name in sorted({*contents, *own}) if contents.get(name) != own.get(name)]
 
 
 def _frozen(item: object) -> object:

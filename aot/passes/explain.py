@@ -141,19 +141,19 @@ def _parts(test: ast.expr, wanted: bool) -> list[ast.expr]:
 def _values(part: ast.expr, frame: FrameType) -> str:
     """Return the values of the names in a condition; of one that is None, how it came about."""
     tree, before = _tree(frame.f_code)
-    told: list[str] = []
+    lines: list[str] = []
     names = _names(part, frame)
-    while names and len(told) < CHAIN:
+    while names and len(lines) < CHAIN:
         name = names.pop(0)
         value = frame.f_locals[name]
         assigned = _assigned(tree, name, frame.f_lineno - before) if value is None else None
         if assigned is None:
-            told.append(f"{name} = {_shown(value)}")
+            lines.append(f"{name} = {_shown(value)}")
             continue
-        told.append(f"{name} = {ast.unparse(assigned)}")
-        names = [n for n in _names(assigned, frame) if f"{n} =" not in " ".join(told)] + names
-        told += _ports(assigned, frame)
-    return f": {'; '.join(dict.fromkeys(told))}" if told else ""
+        lines.append(f"{name} = {ast.unparse(assigned)}")
+        names = [n for n in _names(assigned, frame) if f"{n} =" not in " ".join(lines)] + names
+        lines += _ports(assigned, frame)
+    return f": {'; '.join(dict.fromkeys(lines))}" if lines else ""
 
 
 def _names(part: ast.expr, frame: FrameType) -> list[str]:

@@ -20,10 +20,10 @@ DISCARDED_BYTES, DISCARDING_SECONDS = 8 << 20, 1.0  # at most, of a request that
 
 async def received(request: Request, settings: Settings) -> bytes:
     """Return the body, decompressed; TooLargeError for too many bytes, SlowError if it takes too long."""
-    said = request.headers.get("content-length", "0")
+    length = request.headers.get("content-length", "0")
     parts, size = list[bytes](), 0
     try:
-        if said.isascii() and said.isdecimal() and int(said[:20]) > settings.max_body:
+        if length.isascii() and length.isdecimal() and int(length[:20]) > settings.max_body:
             raise _too_large(settings)
         async with asyncio.timeout(settings.receive_timeout), aclosing(request.stream()) as stream:
             async for part in stream:

@@ -102,8 +102,8 @@ def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
             known = node.type == "Gather" and constant_floats(node.source(1), whole=True) is not None  # a constant row
             if not known and (_deferred(port) is not None or constant_floats(port, whole=True) is not None):
                 wide = not isinstance(node.op, MatMul) or node.id in last
-                turned = isinstance(node.op, MatMul) and not node.op.transpose_b
-                yield Matrix(node, at, turned, max(WIDE_BITS, bits) if wide else bits)
+                rows_first = isinstance(node.op, MatMul) and not node.op.transpose_b
+                yield Matrix(node, at, rows_first, max(WIDE_BITS, bits) if wide else bits)
 
 
 def _last_products(graph: Graph) -> set[int]:

@@ -85,8 +85,8 @@ class CompletionFormat:
 
     def events(self, number: int, delta: Delta) -> list[bytes]:
         """Take a part of an answer and return its events."""
-        told = self.choices[number].deltas(delta)
-        trees: list[dict[str, object]] = [{**self._head, "object": self.chunk, "choices": [one]} for one in told]
+        deltas = self.choices[number].deltas(delta)
+        trees: list[dict[str, object]] = [{**self._head, "object": self.chunk, "choices": [one]} for one in deltas]
         if not self.wanted.usage and all(choice.reason is not None for choice in self.choices):
             trees[-1]["timings"] = self._timings()
         return [event(tree) for tree in trees]

@@ -93,10 +93,10 @@ class ResponsesFormat(CompletionFormat):
 
     def end(self) -> list[bytes]:
         answer = self.whole()
-        told = list[bytes]()
+        events = list[bytes]()
         for n, item in enumerate(cast("list[dict[str, object]]", answer["output"])):
-            told += self._of_call(n, item) if item["type"] == CALL else self._last(item)
-        return [*told, self._event(str(answer["status"]), response=answer)]
+            events += self._of_call(n, item) if item["type"] == CALL else self._last(item)
+        return [*events, self._event(str(answer["status"]), response=answer)]
 
     def failed(self, error: AotError) -> list[bytes]:
         status = http_status(error)

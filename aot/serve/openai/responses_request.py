@@ -69,13 +69,13 @@ def responses_request_of(tree: Mapping[str, object]) -> CompletionRequest:
 
 def _messages(tree: Mapping[str, object]) -> list[dict[str, object]]:
     """Return `instructions` and the items as messages; a call belongs to the message of the assistant before it."""
-    given, said = tree.get("input"), tree.get("instructions")
-    if said is not None and not isinstance(said, str):
-        raise FieldError("instructions", "a text", json.dumps(said))
+    given, instructions = tree.get("input"), tree.get("instructions")
+    if instructions is not None and not isinstance(instructions, str):
+        raise FieldError("instructions", "a text", json.dumps(instructions))
     items = [{"role": "user", "content": given}] if isinstance(given, str) else list_of(given)
     if not 1 <= len(items) <= MAX_MESSAGES:
         raise FieldError("input", f"a text, or a list of 1 to {MAX_MESSAGES} items", json.dumps(given))
-    messages: list[dict[str, object]] = [] if said is None else [{"role": "system", "content": said}]
+    messages: list[dict[str, object]] = [] if instructions is None else [{"role": "system", "content": instructions}]
     for n, item in enumerate(items):
         message = _message(f"input[{n}]", object_of(item, f"input[{n}]"))
         if "tool_calls" in message and messages and messages[-1]["role"] == ASSISTANT:

@@ -112,7 +112,7 @@ def compare(
     manifest = library.manifest if library is not None else None
     requested = options_of(manifest, requested) if manifest is not None else requested
     subject = library if library is not None else Compiled(second, requested, threads).made
-    told, requested = requested, with_decided(requested, subject.manifest)
+    given_options, requested = requested, with_decided(requested, subject.manifest)
     side, compiled = side_of(against, path, requested), Compiled(second, requested, threads)
     inputs, references = _inputs_and_outputs(subject, data)
     judge = Judge(bound, requested, _fewer_bits(subject, path, requested))
@@ -122,7 +122,7 @@ def compare(
     differ = not all(row.agrees for row in outputs)
     if not (differ or layers or keep):
         return comparison
-    same = None if manifest is None else is_same(manifest, path, told)
+    same = None if manifest is None else is_same(manifest, path, given_options)
     search = Search(side, compiled if manifest is None else Compiled(path, requested, threads), judge, inputs)
     rows, first, alone = search.run(_chosen(layers_of(path, requested, inputs), keep), differ and not keep)
     if differ or keep:

@@ -167,8 +167,8 @@ def turns_of(template: ChatTemplate) -> Facts:
     begin, answered, requested, *_, last = parts
     between = ("", answered, requested, answered, requested)
     for count in (1, 3, 5):
-        said = "".join(before + text for before, text in zip(between[:count], SAID, strict=False))
-        if written(count) != begin + said + last:
+        turns = "".join(before + text for before, text in zip(between[:count], SAID, strict=False))
+        if written(count) != begin + turns + last:
             rule = "the chat template must write messages one behind another, each as it is"
             raise UsageError(f"demo: {rule}, got one that writes {count} otherwise")
     return {"begin": begin, "answered": answered, "asked": requested, "last": last}

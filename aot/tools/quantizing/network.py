@@ -65,8 +65,8 @@ class Network:
         """Compile a variant in memory."""
         return in_memory(Compilation(graph, replace(self.options, **changes)).built, threads)
 
-    def ranges(self, samples: Samples, how: Ranges, percentile: float, told: Callable[[], object]) -> list[Seen]:
-        """Return the values that the data of each product have in the samples; `told` is called after each sample."""
+    def ranges(self, samples: Samples, how: Ranges, percentile: float, progress: Callable[[], object]) -> list[Seen]:
+        """Return the values that the data of each product have in the samples; `progress` is called after each."""
         names = list(dict.fromkeys(self._source(p) for p in self.products))
         seen = {name: Seen() for name in names}
         model = self._with_outputs(names, _extremes)
@@ -74,13 +74,13 @@ class Network:
             outputs = model(**sample)
             for k, name in enumerate(names):
                 seen[name].widen(outputs[2 * k].item(), outputs[2 * k + 1].item(), name[0])
-            told()
+            progress()
         if how is not Ranges.MINMAX:
             for batch in self._batches(names):
                 self._count(batch, samples, seen)
         return [seen[self._source(p)] for p in self.products]
 
-    def faults(self, changes: Sequence[Change], samples: Samples, told: Callable[[], object]) -> list[Fault]:
+    def faults(self, changes: Sequence[Change], samples: Samples, progress: Callable[[], object]) -> list[Fault]:
         """Return the error that each change causes in its product alone, on the f32 data."""
         graph, products = self.variant()
         _drop_results(graph)
@@ -93,7 +93,7 @@ class Network:
             outputs = model(**sample)
             for k, rows in enumerate(total):
                 rows.append(np.concatenate([np.array(outputs[3 * k + j], np.float64).reshape(-1) for j in range(3)]))
-            told()
+            progress()
         means = [np.mean(rows, 0) for rows in total]
         return [Fault(m[:-2].astype(np.float32), float(m[-2]), float(m[-1])) for m in means]
 

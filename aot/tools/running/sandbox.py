@@ -334,11 +334,11 @@ def _received(stream: BinaryIO, infos: Sequence[TensorInfo], most: int) -> list[
     left = most
     for info in infos:
         facts: object = json.loads(stream.readline(HEADER_BYTES) or b"null")
-        told = cast("dict[str, object]", facts) if isinstance(facts, dict) else {}
-        if "error" in told:
+        facts_read = cast("dict[str, object]", facts) if isinstance(facts, dict) else {}
+        if "error" in facts_read:
             kinds = UsageError, UnsupportedError, CorruptError, PlatformError, BudgetError
-            return next((c for c in kinds if c.exit_code == told.get("code")), AotError)(str(told["error"]))
-        shape = told.get("shape")
+            return next((c for c in kinds if c.exit_code == facts_read.get("code")), AotError)(str(facts_read["error"]))
+        shape = facts_read.get("shape")
         if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in cast("list[object]", shape)):
             raise ValueError("no shape")
         sizes, dtype = cast("list[int]", shape), numpy_dtype(info)

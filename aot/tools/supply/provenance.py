@@ -59,12 +59,12 @@ def provenance(library: Path, model: Path, options: CompileOptions) -> Json:
 def check_provenance(statement: Path, library: Path, model: Path, options: CompileOptions) -> None:
     """Raise CorruptError unless the statement in a file is that of `provenance` here, for the same files."""
     try:
-        told: object = json.loads(read_file(statement, "provenance"))
+        statement_read: object = json.loads(read_file(statement, "provenance"))
     except (ValueError, RecursionError) as error:
         raise CorruptError(f"provenance: {statement}: must be JSON, got {error}") from None
     made = json.loads(json.dumps(provenance(library, model, options), default=str))
-    if not isinstance(told, dict):
-        raise CorruptError(f"provenance: {statement}: must be a statement, got {type(told).__name__}")
-    given = cast(Json, told)
+    if not isinstance(statement_read, dict):
+        raise CorruptError(f"provenance: {statement}: must be a statement, got {type(statement_read).__name__}")
+    given = cast(Json, statement_read)
     if wrong := next((key for key in made if made[key] != given.get(key)), None):
         raise CorruptError(f"provenance: {statement}: {wrong} must be that of {library} and {model}, got another")

@@ -56,9 +56,9 @@ def _bom(manifest: Manifest, own: Material, sources: Sequence[Material]) -> Any:
     def properties(facts: Iterable[tuple[str, object]]) -> list[Any]:
         return [model.Property(name=f"aot:{name}", value=str(value)) for name, value in facts]
 
-    told = [(name, value) for name, value in manifest.options.items() if value]
-    told += [("content-hash", manifest.json["hash"]), ("triple", manifest.json["triple"])]
-    told += [(f"about:{line.partition(': ')[0]}", line.partition(": ")[2]) for line in about_lines(manifest)]
+    recorded = [(name, value) for name, value in manifest.options.items() if value]
+    recorded += [("content-hash", manifest.json["hash"]), ("triple", manifest.json["triple"])]
+    recorded += [(f"about:{line.partition(': ')[0]}", line.partition(": ")[2]) for line in about_lines(manifest)]
     main = component(
         name=manifest.name or own.name,
         type=kind.MACHINE_LEARNING_MODEL,
@@ -66,7 +66,7 @@ def _bom(manifest: Manifest, own: Material, sources: Sequence[Material]) -> Any:
         version=str(manifest.json["hash"])[:12],
         hashes=hashes(own.sha256),
         licenses=_licences(manifest),
-        properties=properties(told),
+        properties=properties(recorded),
     )
     parts = [
         component(name=s.name, type=kind.DATA, bom_ref=f"source/{s.name}", hashes=hashes(s.sha256)) for s in sources

@@ -240,9 +240,9 @@ class _Settings:
         """Store raised capacities only if the code is ERROR_CAPACITY, which tells the caller to take more memory."""
         if not self.raised:
             return
-        told = self.code.add(f"icmp eq i32 {code}, {abi.ERROR_CAPACITY}")
+        is_capacity = self.code.add(f"icmp eq i32 {code}, {abi.ERROR_CAPACITY}")
         for name, held, wanted in self.raised:
-            self._store(name, self.code.add(f"select i1 {told}, i64 {wanted}, i64 {held}"), known=False)
+            self._store(name, self.code.add(f"select i1 {is_capacity}, i64 {wanted}, i64 {held}"), known=False)
 
     def _refresh(self) -> None:
         """Recompute the sizes that depend on changed symbols."""

@@ -101,8 +101,8 @@ class SizeCode:
         negative = self.add(f"icmp eq i64 {b}, -1")  # x / -1 is -x / 1: the least number would trap
         special = self.add(f"or i1 {zero}, {negative}")
         divisor = self.add(f"select i1 {special}, i64 1, i64 {b}")
-        turned = self.add(f"sub i64 0, {a}")
-        dividend = self.add(f"select i1 {negative}, i64 {turned}, i64 {a}")
+        negated = self.add(f"sub i64 0, {a}")
+        dividend = self.add(f"select i1 {negative}, i64 {negated}, i64 {a}")
         quotient = self.add(f"sdiv i64 {dividend}, {divisor}")
         rest = self.add(f"srem i64 {dividend}, {divisor}")
         if fn in ("floordiv", "mod"):

@@ -173,10 +173,10 @@ def _dimension(graph: Graph, size: Dim) -> tuple[OutPort, int] | None:
     return None
 
 
-def _is_read_along(x: OutPort, turned: bool = False) -> bool:
+def _is_read_along(x: OutPort, transposed: bool = False) -> bool:
     """True if each product that reads `x`, or a part of it, sums along its last dimension, as scores do over keys.
 
-    `turned`: the last two dimensions have changed places.
+    `transposed`: the last two dimensions have changed places.
     """
     consumers = [p for p in x.get_destinations() if p.node.type not in ("Assign", "ShapeOf")]
     if len(consumers) != 1:
@@ -185,11 +185,11 @@ def _is_read_along(x: OutPort, turned: bool = False) -> bool:
     if node.type == "ScaledDotProductAttention":
         return idx == 1
     if isinstance(node.op, MatMul):
-        return idx == 1 and node.op.transpose_b is not turned
+        return idx == 1 and node.op.transpose_b is not transposed
     if node.type == "VariadicSplit":
-        return idx == 0 and all(_is_read_along(part, turned) for part in node.out_ports().values())
-    turned ^= node.type == "Transpose"
-    return node.type in (*VIEWS, "Transpose") and _is_read_along(node.out_port(0), turned)
+        return idx == 0 and all(_is_read_along(part, transposed) for part in node.out_ports().values())
+    transposed ^= node.type == "Transpose"
+    return node.type in (*VIEWS, "Transpose") and _is_read_along(node.out_port(0), transposed)
 
 
 def _append(graph: Graph, grown: list[_GrowingVariable], new: OutPort) -> None:

@@ -27,8 +27,8 @@ def change_layout(graph: Graph) -> bool:
     """Reorder every part that needs fewer Transposes in another order of dimensions."""
     changed = False
     for _ in range(ROUNDS):
-        turned = [part.turn(q) for part in parts(graph) if (q := part.best()) is not None]
-        if not turned:
+        moved_layers = [part.turn(q) for part in parts(graph) if (q := part.best()) is not None]
+        if not moved_layers:
             break
         changed = True
     return changed
@@ -89,19 +89,19 @@ class Part:
 
     def turn(self, q: Order) -> None:
         """Rewrite the part for order `q`."""
-        turned = {port: _enter(port, q, self.graph) for port in self.entries()}
+        moved = {port: _enter(port, q, self.graph) for port in self.entries()}
         for node, carries in self.nodes.values():
-            inputs = [turned[s] if s is not None and i in carries.inputs else s for i, s in enumerate(node.sources())]
+            inputs = [moved[s] if s is not None and i in carries.inputs else s for i, s in enumerate(node.sources())]
             made = carries.rebuild(node, q, inputs, Builder(self.graph, node.origin))
             made.rt_info = node.rt_info
             node.rt_info = {}
-            turned |= dict(zip(node.out_ports().values(), made.out_ports().values(), strict=True))
+            moved |= dict(zip(node.out_ports().values(), made.out_ports().values(), strict=True))
         for port, outside in list(self.exits()):
-            _leave(port, turned[port], q, outside)
+            _leave(port, moved[port], q, outside)
         for node, _ in reversed(self.nodes.values()):
             name = node.name
             self.graph.remove(node)
-            turned[node.out_port(0)].node.name = name
+            moved[node.out_port(0)].node.name = name
 
 
 def _is_read(node: Node) -> bool:

@@ -58,6 +58,6 @@ def read_in_order(port: InPort, x: OutPort, q: Order) -> None:
     input_index = 1 if isinstance(node.op, Reduction) else 2
     axes = node.constant(input_index)
     assert axes is not None
-    turned = np.array([axis_after(int(a), q) for a in axes.reshape(-1)], np.int64).reshape(axes.shape)
+    moved = np.array([axis_after(int(a), q) for a in axes.reshape(-1)], np.int64).reshape(axes.shape)
     port.connect(x)
-    node.in_port(input_index).connect(build.const(turned, DType.I64))
+    node.in_port(input_index).connect(build.const(moved, DType.I64))

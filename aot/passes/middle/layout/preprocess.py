@@ -58,11 +58,11 @@ class Preprocess:
         means, scales = _by_input(graph, self.mean, "mean"), _by_input(graph, self.scale, "scale")
         if self.image is not None:
             means |= _by_pixel(graph, self.image, bool(means))
-        turned = {node: _reversed_axis(node, named) for node, named in _reversed(graph, self.reverse)}
+        reversed_axes = {node: _reversed_axis(node, named) for node, named in _reversed(graph, self.reverse)}
         for node in graph.parameters:
-            if node in means or node in scales or node in turned:
-                _change(graph, node, means.get(node), scales.get(node), turned.get(node))
-        return bool(means or scales or turned)
+            if node in means or node in scales or node in reversed_axes:
+                _change(graph, node, means.get(node), scales.get(node), reversed_axes.get(node))
+        return bool(means or scales or reversed_axes)
 
 
 def _by_input(graph: Graph, given: Sequence[Numbers], option: str) -> dict[Node, Array]:
