@@ -97,6 +97,8 @@ def help_of(module: str) -> str:
     """Return what `python -m MODULE -h` prints, run in this process."""
     with redirect_stdout(io.StringIO()) as output, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [module, "-h"])
+        for name in (module, f"{module}.__main__"):  # runpy warns of a module that another test has imported
+            patch.delitem(sys.modules, name, raising=False)
         with pytest.raises(SystemExit) as ended:
             runpy.run_module(module, run_name="__main__", alter_sys=True)
     assert not ended.value.code
