@@ -37,7 +37,7 @@ class Costs:  # no data class: nobody makes another, and the constructor of all 
     single_use_rows: int = 28  # rows up to which memory brings the next panel about as late as it is needed; estimated
     fetch_rows: int = 8  # rows from which on a panel is used longer than it takes to fetch; measured 2026-11-22
     stream_rows: int = 4  # rows up to which only data of the same panel can be fetched in time; measured 2026-11-23
-    fetch_steps: int = 4  # steps of the sum between prefetches: each line is asked for once; measured 2026-11-22
+    fetch_steps: int = 4  # steps of the sum between prefetches: each line is prefetched once; measured 2026-11-22
     fetch_words: int = 32  # words of a sum by dots between prefetches of the next panel; measured 2026-11-26
     epilogue_fetch_steps: int = 48  # steps of the sum during which the epilogue's lines arrive; measured 2026-11-22
     stream_distance_bytes: int = 2048  # prefetch distance in a panel that is read once; measured 2026-11-23
@@ -68,7 +68,7 @@ class Costs:  # no data class: nobody makes another, and the constructor of all 
     # ---- sums in lanes and pointwise: codegen.schedules.rows, pointwise
     partial_vectors: int = 4  # vectors of partial results of a sum along lanes; estimated
     max_adjacent_outputs: int = 6  # outputs whose sums share a row's loads; estimated
-    rows_block: int = 64  # rows of an operand that stay in a cache while the other one passes; estimated
+    rows_block: int = 64  # rows of an operand that stay in a cache while the other operand streams; estimated
     row_block_bytes: int = 4096  # of short rows that a group computes together: an eighth of L1; measured 2026-11-26
     min_row_block: int = 4  # rows: a few long ones lose more to L1 than the folds wait; measured 2026-11-26
     max_row_block: int = 16  # rows whose folds cover each other; measured 2026-11-26
@@ -136,16 +136,16 @@ class Costs:  # no data class: nobody makes another, and the constructor of all 
     max_pooling_lane_terms: float = 0.75  # same for a maximum over channels in lanes: NaN tests; measured 2026-11-23
     max_function_columns: int = 4096  # sums of a row, in half of L1, that wait for functions of them; estimated
     max_strip_recompute: float = 0.15  # share of a strip's input rows that are computed twice; measured 2026-11-24
-    min_strip_columns: int = 8  # columns that give a product rows enough in one picture row; estimated
+    min_strip_columns: int = 8  # columns that give a product rows enough in one image row; estimated
 
     # ---- layout and fusion: aot.lowering
-    min_plane_columns: int = 16  # columns of a picture that fill a vector; derived: lanes of f32 in AVX-512
+    min_plane_columns: int = 16  # columns of an image that fill a vector; derived: lanes of f32 in AVX-512
     max_plane_channels: int = 24  # channels whose planes cost less to write than the lanes gain; measured 2026-11-26
     min_plane_reads: int = 8  # reads of each element from which on lanes along columns pay; estimated
     copy_reads: int = 16  # reads of each element from which on a copy in a better layout pays; estimated
     min_word_rows: int = 48  # rows that multiply columns of bf16 from which on words in memory pay; measured 2026-11-26
     scattered_store: float = 4.0  # cost of a strided store, relative to a strided load; estimated
-    skipped_halo_share: float = 0.1  # halo rows over picture rows, from which on none are stored; estimated
+    skipped_halo_share: float = 0.1  # halo rows over image rows, from which on none are stored; estimated
     min_far_bytes: int = 512 << 10  # of a value that leaves L2 before it is read once more; measured 2026-11-26
     row_temporary_bytes: int = 1 << 17  # temporaries of one row of a group, at most; estimated
     single_row_points: int = 1 << 14  # points of a single row up to which one thread computes it; estimated

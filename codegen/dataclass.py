@@ -95,13 +95,13 @@ class _Later:
 
     def _field(self, name: str, type_: object, default: Any) -> dataclasses.Field[Any]:
         """Return a field, and leave in the class what `dataclasses` leaves there: its default."""
-        given = isinstance(default, dataclasses.Field)
-        field: Any = copy(cast(object, default)) if given else dataclasses.field(default=default)
+        is_field = isinstance(default, dataclasses.Field)
+        field: Any = copy(cast(object, default)) if is_field else dataclasses.field(default=default)
         field.name, field.type, field.kw_only = name, type_, False
         setattr(field, _KIND, getattr(dataclasses.fields(_Frozen)[0], _KIND))
-        if given and field.default is not MISSING and "__slots__" not in vars(self.cls):
+        if is_field and field.default is not MISSING and "__slots__" not in vars(self.cls):
             setattr(self.cls, name, field.default)
-        elif given and vars(self.cls).get(name) is default:
+        elif is_field and vars(self.cls).get(name) is default:
             delattr(self.cls, name)
         return field
 

@@ -12,9 +12,9 @@ from aot.codegen.platforms import PLATFORMS, Platform, platform_of
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 
-CORES = 2  # that share an inference, where neither the user nor this machine says how many
+CORES = 2  # cores that share an inference, where neither the user nor this machine says how many
 _LONGEST = 64  # bytes of the longest vectors of any target
-_MANY_REGISTERS = 32  # of vectors: that a register tile and what is beside it fill without spilling
+_MANY_REGISTERS = 32  # vector registers: a register tile and its operands fit without spilling
 # Prefixes of tuning flags, which LLVM lists among the features.
 _TUNING = (
     "fast-",
@@ -63,7 +63,7 @@ class Target:
     keeps_sum_order: bool = False  # no choice that is this target's alone changes the order of sums: for bf16
     fast_math: bool = False  # sums of products of bf16 and f16 may have the order and the type that are fastest here
     compact_code: bool = False  # kernels have little code, which compiles fast and runs slower
-    is_own: bool = False  # this machine's: of its features, code asks for those that it uses, see `using`
+    is_own: bool = False  # this machine's: code requires only the features that it uses, see `using`
 
     @staticmethod
     def parse(name: str, cores: int = CORES) -> Target:
@@ -101,8 +101,8 @@ class Target:
         """
         if not self.is_own:
             return self
-        kept = self.machine.base | set(features)
-        off = tuple(f for f in self.features if f not in kept and not f.startswith(_TUNING))
+        features_used = self.machine.base | set(features)
+        off = tuple(f for f in self.features if f not in features_used and not f.startswith(_TUNING))
         return replace(self, features=tuple(f for f in self.features if f not in off), without=(*self.without, *off))
 
     def lanes(self, dtype: DType) -> int:

@@ -152,7 +152,7 @@ class _Joined:
         """Append the calls of a program and the control entries between them."""
         first = len(self.calls)
         self.calls += program.calls
-        self.control += [replace(entry, at=entry.at + first) for entry in program.control]
+        self.control += [replace(command, at=command.at + first) for command in program.control]
         self.parts.append(program)
 
     def program(self) -> Program:
@@ -183,9 +183,9 @@ class _Joined:
         shape, most = list(tensor.shape), tensor.most
         for sizes, part in reversed(rows):
             other, condition = part.outputs[index], _condition(self.general, sizes)
-            for k, (mine, its) in enumerate(zip(tensor.shape, other.shape, strict=True)):
-                if not self._equal(mine, its, sizes):
-                    shape[k] = select(condition, _expr(its), shape[k])
+            for k, (general_size, special_size) in enumerate(zip(tensor.shape, other.shape, strict=True)):
+                if not self._equal(general_size, special_size, sizes):
+                    shape[k] = select(condition, _expr(special_size), shape[k])
             if most is not None or other.most is not None:
                 most = select(condition, _expr(_upper_bound(other)), _upper_bound(tensor) if most is None else most)
         return replace(tensor, shape=tuple(shape), most=most)

@@ -135,7 +135,7 @@ SEAL_BYTES = 32
 #   key                       only in an entry of the compile cache: the entry's key
 MANIFEST_VERSION = 3
 
-ARENA_ALIGN = 64  # of Request.arena, Request.state and of tensors a request allocates
+ARENA_ALIGN = 64  # bytes: Request.arena, Request.state, tensors that a request allocates
 MAX_BYTES = 1 << 47  # largest arena or output
 MAX_CAPACITY = 1 << 40
 CANCEL_WORDS = 2  # words at the end of Request.symbols, if a loop has no static bound

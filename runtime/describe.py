@@ -31,7 +31,7 @@ from aot.runtime.machines import architecture_of
 
 SHOWN = 4  # layers that a note names
 LONG = 60  # characters of a layer's name in a note; TensorFlow Lite joins those of all layers that it fuses
-_STEPS_BY_NUMBER = {  # of errors of the system
+_STEPS_BY_NUMBER = {  # by errno
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free space there, or write to another disk"),
     **dict.fromkeys((errno.EADDRINUSE, errno.EADDRNOTAVAIL), "choose another --port or --host"),
 }

@@ -57,8 +57,8 @@ def refused_tiles() -> str:
 
 def default_threads() -> int:
     """Return OMP_NUM_THREADS if it is a number, else the processors that affinity and cgroup quota allow."""
-    requested = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if requested.isdecimal() and int(requested) > 0:
-        return int(requested)
+    setting = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if setting.isdecimal() and int(setting) > 0:
+        return int(setting)
     allowed, quota = len(processor.allowed_processors()), processor.cgroup_quota()
     return max(1, allowed if quota is None else min(allowed, int(quota)))

@@ -12,7 +12,7 @@ from aot.runtime.machine import default_threads, machine_name, refused_tiles
 from aot.runtime.measuring.load import joules
 from aot.runtime.systems import processor
 
-VECTOR_PREFIXES = ("avx", "amx", "fma", "f16c", "asimd", "sve", "i8mm", "bf16")  # of features
+VECTOR_PREFIXES = ("avx", "amx", "fma", "f16c", "asimd", "sve", "i8mm", "bf16")  # of vector features
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class Access:
         step = coefficient(self.at, axis)
         return 0 if step is None else abs(typical(step.expr()))
 
-    def goes_on(self, outer: Var, inner: Var) -> bool:
+    def continues_axis(self, outer: Var, inner: Var) -> bool:
         """True if `outer` continues where `inner` ends, for any size: both move the access like one axis."""
         one, other = coefficient(self.at, outer), coefficient(self.at, inner)
         if one is None or other is None or inner.extent is None:
@@ -97,9 +97,9 @@ def coefficient(at: Affine, axis: Var) -> Affine | None:
     return total
 
 
-def runs_on(accesses: Iterable[Access], outer: Var, inner: Var) -> bool:
+def all_continue(accesses: Iterable[Access], outer: Var, inner: Var) -> bool:
     """True if every access moves along `outer` and `inner` as one axis."""
-    return all(x.goes_on(outer, inner) for x in accesses)
+    return all(x.continues_axis(outer, inner) for x in accesses)
 
 
 def varies(axes: Iterable[Var]) -> bool:

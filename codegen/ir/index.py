@@ -193,7 +193,7 @@ def _product(a: Affine, b: Affine) -> Affine:
 
 
 def _holds_sums(a: Affine) -> bool:
-    """True if some factor is a sum, as in a product too large to expand, which stays one in any order of factors."""
+    """True if some factor is a sum: the product was too large to expand, and stays so in any order of factors."""
     return any(isinstance(f, Prim) and f.fn == "add" for x in a.terms for f in factors(x))
 
 
@@ -248,13 +248,13 @@ def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
     divisors = factors(size)
     affine, coarse, fine = Affine({}), Affine({}), Affine({}, a.const)
     for x, c in a.terms.items():
-        mine = list(factors(x))
-        if not all(mine.count(f) >= divisors.count(f) for f in divisors):
+        factors_of_term = list(factors(x))
+        if not all(factors_of_term.count(f) >= divisors.count(f) for f in divisors):
             fine = fine.plus(Affine({x: c}))
             continue
         for f in divisors:
-            mine.remove(f)
-        left = Affine({reduce(_times, mine): 1}) if mine else Affine({}, 1)
+            factors_of_term.remove(f)
+        left = Affine({reduce(_times, factors_of_term): 1}) if factors_of_term else Affine({}, 1)
         if c % scale:
             coarse = coarse.plus(left, c)
         else:

@@ -69,9 +69,9 @@ def definition_text(work: Definition | Group, depth: int = 0) -> str:
         case Definition(out, axes, value, _, where):
             limits = "".join(f" where {expr_text(i)} < {size_text(b)}" for i, b in where)
             over = f"    for {_axes(axes)}" if axes else ""
-            whole = f"{pad}{out.name}[{_list(work.target)}] = {expr_text(value)}{over}{limits}"
+            line = f"{pad}{out.name}[{_list(work.target)}] = {expr_text(value)}{over}{limits}"
             beside = (f"{pad}  and {r.out.name}[{_list(r.index)}] = {expr_text(r.value)}" for r in work.results)
-            return "\n".join((whole, *beside))
+            return "\n".join((line, *beside))
 
 
 def _row_range(w: RowRange) -> str:

@@ -190,7 +190,7 @@ class StateVariable:
     """A variable in the state of a request: a flag at byte `flag`, nonzero once the variable is set, then its elements.
 
     `data`: byte where the elements begin; None if a dimension varies (-1 in `shape`): then the byte where they begin
-    now and the dimensions that vary are stored behind the flag. `cache`: where it lies instead.
+    now and the dimensions that vary are stored after the flag. `cache`: where it lies instead.
     """
 
     name: str
@@ -231,7 +231,7 @@ class Program:
     outputs: tuple[Tensor, ...]
     state_bytes: Size = 0
     variables: tuple[StateVariable, ...] = ()
-    computed: tuple[tuple[Var, Expr], ...] = ()  # sizes over symbols and earlier ones; stored behind the symbols
+    computed: tuple[tuple[Var, Expr], ...] = ()  # sizes over symbols and earlier ones; stored after the symbols
     rules: tuple[SizeConstraint, ...] = ()
     late: tuple[DataDependentSize, ...] = ()
     control: tuple[Control, ...] = ()
@@ -258,7 +258,7 @@ class Program:
     @property
     def is_cancellable(self) -> bool:
         """True if an inference may loop without a static bound: `Request.symbols` then ends in `abi.CANCEL_WORDS`."""
-        return any(isinstance(entry, Jump) and entry.asks for entry in self.control)
+        return any(isinstance(command, Jump) and command.asks for command in self.control)
 
     @property
     def words(self) -> int:

@@ -161,18 +161,23 @@ def _targets(work: Work) -> Iterator[Buffer]:
 Change = Callable[[Expr], Expr | None]
 
 
-def rewrite_work(work: Work, change: Change, place: Callable[[Buffer], Buffer] = lambda b: b) -> Work:
-    """Apply `change` to every expression (see `expressions.rewrite`), `place` to every buffer written or allocated."""
+def rewrite_work(work: Work, change: Change, change_buffer: Callable[[Buffer], Buffer] = lambda b: b) -> Work:
+    """Apply `change` to every expression, and `change_buffer` to every buffer that is written or allocated.
+
+    `change` returns None for what stays, see `expressions.rewrite`.
+    """
     if isinstance(work, Definition | Group):
-        return _rewrite_member(work, change, place)
-    return tuple(_rewrite_statement(s, change, place) for s in work)
+        return _rewrite_member(work, change, change_buffer)
+    return tuple(_rewrite_statement(s, change, change_buffer) for s in work)
 
 
-def _rewrite_member(work: Definition | Group, change: Change, place: Callable[[Buffer], Buffer]) -> Definition | Group:
+def _rewrite_member(
+    work: Definition | Group, change: Change, change_buffer: Callable[[Buffer], Buffer]
+) -> Definition | Group:
     if isinstance(work, Definition):
-        return rewrite_definition(work, change, place)
-    members = tuple(_rewrite_member(m, change, place) for m in work.members)
-    return replace(work, members=members, temps=tuple(map(place, work.temps)))
+        return rewrite_definition(work, change, change_buffer)
+    members = tuple(_rewrite_member(m, change, change_buffer) for m in work.members)
+    return replace(work, members=members, temps=tuple(map(change_buffer, work.temps)))
 
 
 def rewrite_definition(

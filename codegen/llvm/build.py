@@ -65,10 +65,10 @@ Manifest = dict[str, object]
 Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 _TAG_DIGITS = 12
-_NO_TAG = "0"  # in the place of a tag, which is known once all is compiled
+_NO_TAG = "0"  # placeholder of the tag until all code is compiled
 _TAGGED = (abi.QUERY_PREFIX, abi.MANIFEST_PREFIX, abi.WEIGHTS_PREFIX)  # symbols of the drivers, before the tag
 # Bytes of weights in an object, which the linker of a program may put between the code and data that it addresses by
-# offsets of 32 bits. In a library they lie behind all else, and may have any size.
+# offsets of 32 bits. In a library they come last, and may have any size.
 _MOST_WEIGHTS = (2 << 30) - (64 << 20)
 
 
@@ -251,11 +251,18 @@ def build(
         _, _, draft = sealed(hashlib.sha256().hexdigest())
         text = drivers.text(_NO_TAG, len(manifest_bytes(draft)))
         objects = parts.finish(text, pool_module(target), partial(progress, "compile"))
-        tag, info, whole = sealed(_layout(drivers.text(_NO_TAG, 0) + objects.digest, constants, manifest))
+        tag, info, sealed_manifest = sealed(_layout(drivers.text(_NO_TAG, 0) + objects.digest, constants, manifest))
         code = objects.joined({prefix + _NO_TAG: prefix + tag for prefix in _TAGGED})
     arch = target.machine.name
     return Built(
-        tag, arch, code, whole, stored_weights, program.constant_bytes, info if external else None, objects.seconds
+        tag,
+        arch,
+        code,
+        sealed_manifest,
+        stored_weights,
+        program.constant_bytes,
+        info if external else None,
+        objects.seconds,
     )
 
 
@@ -264,7 +271,7 @@ def emit_functions(
 ) -> dict[str, T]:
     """Return the result of `emit` for each kernel, by its name. Equal kernels share one.
 
-    `emit` is told, too, whether all callers flush denormal numbers to zero.
+    `emit` also gets whether all callers flush denormal numbers to zero.
     """
     emitted: dict[tuple[Kernel, bool], T] = {}
     functions: dict[str, T] = {}

@@ -16,7 +16,7 @@ from aot.runtime.systems import processor
 def parse_target(name: str, cores: int | None = None) -> Target:
     """Return the target of a name: `native` is this machine, `Target.parse` knows the others; UsageError for none.
 
-    `cores`: None for those of this machine, of which this process may use fewer, or else `CORES`.
+    `cores`: None for all cores of this machine, even if this process may use fewer, or else `CORES`.
     """
     if name != "native":
         return Target.parse(name, CORES if cores is None else cores)

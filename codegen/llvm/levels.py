@@ -133,7 +133,7 @@ class Levels:
 def names_of(text: str) -> tuple[str, ...]:
     """Split `x86-64-v2,v4` into names of targets, lowest first; a single name is returned as it is.
 
-    UsageError if several names are not all levels of one machine whose processors can be asked for features.
+    UsageError if several names are not all levels of one machine whose processors report features.
     """
     names = [name.strip() for name in text.split(",")]
     if len(names) == 1:
@@ -164,8 +164,8 @@ def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
         for name, library in zip(names, built, strict=True)
     ]
     weights = WeightsInfo(base.constant_bytes, digest, weights_hash(_constants(built), base.constant_bytes))
-    whole: Manifest = {"tag": tag, "hash": digest, "levels": levels, "embedded": weights._asdict()}
-    return Levels(tag, tuple(built), base.manifest | whole)
+    document: Manifest = {"tag": tag, "hash": digest, "levels": levels, "embedded": weights._asdict()}
+    return Levels(tag, tuple(built), base.manifest | document)
 
 
 def _constants(built: Sequence[Built]) -> tuple[ConstantBlock, ...]:

@@ -89,10 +89,10 @@ class PeakLoops:
 
     def _least(self, seconds: float, threads: int, run: Callable[[int], None]) -> float:
         """Return the least `_seconds` of many runs in `seconds`."""
-        best, end = math.inf, time.perf_counter() + seconds
-        while time.perf_counter() < end or best == math.inf:
-            best = min(best, self._seconds(threads, run))
-        return best
+        least, end = math.inf, time.perf_counter() + seconds
+        while time.perf_counter() < end or least == math.inf:
+            least = min(least, self._seconds(threads, run))
+        return least
 
     def _seconds(self, threads: int, run: Callable[[int], None]) -> float:
         """Call `run(i)` in each thread; return the processor time of the slowest: other processes change it little."""

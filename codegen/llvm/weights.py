@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from aot.codegen.ir.program import ConstantBlock
 from aot.runtime.systems import processor
 
-LEAST_BYTES = 64 << 20  # of weights that are kept so; those of most networks are made in less than 0.1 s
-MAX_THREADS = 4  # that make pieces: NumPy holds the interpreter's lock between its loops
-AHEAD_BYTES = 16 << 20  # of pieces that wait to be taken
+LEAST_BYTES = 64 << 20  # least bytes of weights that are kept so; smaller ones are made in less than 0.1 s
+MAX_THREADS = 4  # threads that make pieces: NumPy holds the interpreter's lock between its loops
+AHEAD_BYTES = 16 << 20  # most bytes of finished pieces that wait in the queue
 
 Blocks = tuple[ConstantBlock, ...]
 
@@ -66,17 +66,17 @@ def weights_hash(blocks: Blocks, size: int) -> str:
 
 def parts_of(blocks: Blocks, size: int) -> Iterator[bytes | memoryview]:
     """Yield the `size` bytes of weights in order; gaps are zero."""
-    position = 0
+    offset = 0
     with _Makers(blocks) as makers:
         for block in blocks:
-            yield from zeros(block.offset - position)
+            yield from zeros(block.offset - offset)
             yield from (piece.data for piece in makers.pieces(block))
-            position = block.offset + block.nbytes
-    yield from zeros(size - position)
+            offset = block.offset + block.nbytes
+    yield from zeros(size - offset)
 
 
 class _Makers(AbstractContextManager["_Makers"]):
-    """Threads that make pieces of large weights before they are asked for; none on one processor, or for small ones."""
+    """Threads that make pieces of large weights ahead of their use; none on one processor, or for small weights."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._threads = min(len(processor.allowed_processors()), MAX_THREADS)

@@ -37,7 +37,7 @@ class Abilities:
     adds_pairs: bool = False  # more units add i16 than multiply them, and there are no dots of bytes
     rounds_normal: bool = False  # one instruction rounds f32 to bf16; denormal numbers it takes for zero
     sums_pairs: bool = False  # one instruction sums two products of bf16 in each 32-bit lane, and may
-    sums_half: bool = False  # multiply-adds of f16 compute twice as many as those of f32, and may be used
+    sums_half: bool = False  # multiply-adds of f16 may be used; they have twice the lanes of f32
     tiles: bool = False  # tile registers sum products of bf16 and of bytes, and may be used
     intrinsics: Names = field(default_factory=dict[str, Mapping[int, str]], hash=False, compare=False)
 
@@ -62,7 +62,7 @@ class Abilities:
         if dtype is DType.BF16:
             return 2 if self.sums_pairs else 0
         size = 4 // dtype.stored_bytes
-        if size > self.dots or (size == 2 and "dot_pairs" not in self.intrinsics):  # aarch64 has those of bytes alone
+        if size > self.dots or (size == 2 and "dot_pairs" not in self.intrinsics):  # aarch64 has dots of bytes only
             return 0
         return size
 
@@ -88,7 +88,7 @@ class Dispatch:
     """The way in which the query function of a library of several levels asks the processor for features.
 
     `words`: what reads a word, as a call without its result's type, and for each feature the bits that must be set in
-    it. They are read in this order as %w0, %w1 and so on, those that no level asks for only if they are in `always`.
+    it. They are read in this order as %w0, %w1 and so on, but ones that no level needs only if they are in `always`.
     """
 
     template: str  # file of `aot.codegen.llvm.pool` that defines the called functions
@@ -108,7 +108,7 @@ class Machine:
     architecture: Architecture
     cpu: str  # LLVM's name of a processor of a level
     caches: tuple[int, int, int]  # bytes of L1, L2 and L3 that a level's schedules are made for
-    base: frozenset[str]  # features that code for a processor at hand may use where nothing in it asks for them
+    base: frozenset[str]  # features that code for this machine may use even where none of its instructions needs them
     vectors: Callable[[frozenset[str]], tuple[int, int]]
     abilities: Callable[[frozenset[str], int], Abilities]
     pause: tuple[str, str]  # call of an instruction that waits for a moment, and its declaration
@@ -122,7 +122,7 @@ class Machine:
     flush: FlushMode | None = None  # where computing with denormal numbers takes far longer than without
     fetches_near: bool = True  # lines that many rows use are prefetched into L1, not L2
     loads_operands: bool = True  # instructions of vectors take an operand from memory
-    spare_registers: int = 0  # beside those of `vectors`: for sums that count the values that a step keeps
+    spare_registers: int = 0  # registers beside `vectors`: for sums that count the values that a step keeps
     prefetches_rows: bool = True  # registers are left for the strides of rows that a product prefetches
 
     @property

@@ -1,4 +1,4 @@
-"""RISC-V of 64 bits as code is made for it: vectors of 128 bits, which are the shortest that a processor with V has."""
+"""RISC-V of 64 bits. Code has vectors of 128 bits, the shortest of processors with V."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from aot.runtime.machines.x86_64 import AMX
 from aot.runtime.machines.x86_64 import X86_64 as ARCHITECTURE
 
 _WIDE = 64  # bytes of the registers of AVX-512
-_SERVER_CACHES = (48 << 10, 2 << 20, 4 << 20)  # of the first processors with tile registers
+_SERVER_CACHES = (48 << 10, 2 << 20, 4 << 20)  # bytes of L1, L2, L3 of the first processors with tile registers
 _FLUSH_TO_ZERO, _DENORMALS_ARE_ZERO = 1 << 15, 1 << 6  # bits of MXCSR
 
 _INTRINSICS = {

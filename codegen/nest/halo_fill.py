@@ -95,8 +95,8 @@ def _part(fill: HaloFill, unit: Var, units: Size) -> Stmts:
         if isinstance(row.extent, int) and isinstance(units, int) and row.extent % units == 0:
             step = row.extent // units
             return fill.build({row: Span(unit * step, step)})
-        count, whole = as_expr(units, DType.I64), as_expr(row.extent, DType.I64)
-        start, end = unit * whole // count, (unit + 1) * whole // count
+        count, length = as_expr(units, DType.I64), as_expr(row.extent, DType.I64)
+        start, end = unit * length // count, (unit + 1) * length // count
         return fill.build({row: Span(start, end - start)})
     before = isinstance(row, Const) and row.value < 0
     turn: Expr = Const(0) if before else as_expr(units, DType.I64) - 1

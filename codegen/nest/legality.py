@@ -54,10 +54,10 @@ def _fused(name: str, axes: tuple[Var, ...], schedule: Schedule, work: Definitio
         if wrong or not parts:
             missing = wrong[0] if wrong else new
             raise ScheduleError(f"{name}: fuse names no axis: {missing!r} (axes: {', '.join(sorted(known))})")
-        mine = [p for p in parts if p in names]
-        if mine and len(mine) != len(set(parts)):
+        output_parts = [p for p in parts if p in names]
+        if output_parts and len(output_parts) != len(set(parts)):
             raise ScheduleError(f"{name}: fuse mixes output and reduction axes, got {', '.join(parts)}")
-        if mine:
+        if output_parts:
             names[names.index(parts[0])] = new
             names = [n for n in names if n == new or n not in parts]
     return tuple(names)
@@ -213,8 +213,8 @@ def _dots(d: Definition, s: Schedule) -> bool:
     if plan is not None and s.in_blocks and not (takes_blocks(d, plan, s.lane) and s.lanes[1] == BLOCK_COLUMNS):
         return False
     terms, columns = s.size(s.dots), s.size(s.lanes[0])
-    whole = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0
-    if Tail.BALANCE in (terms.tail, columns.tail) or not whole:
+    fills_words = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0
+    if Tail.BALANCE in (terms.tail, columns.tail) or not fills_words:
         return False
     if plan is None:
         either = takes_rows, has_k_paired_weights

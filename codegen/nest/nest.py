@@ -45,7 +45,7 @@ from aot.codegen.nest.pack import pack
 from aot.codegen.nest.points import Lets, Points, Span, Spans, Stmts
 from aot.codegen.nest.stored import at_point
 from aot.codegen.nest.sums.lane_sums import along_lanes
-from aot.codegen.nest.sums.reduction import in_tiles
+from aot.codegen.nest.sums.reduction import tile_sums
 from aot.codegen.nest.tile_registers.matrix import in_tile_registers
 from aot.codegen.nest.tile_registers.scaled_matrix import is_summed_by_vectors
 from aot.codegen.nest.tile_registers.tile_configurations import with_tiles
@@ -232,8 +232,8 @@ def _shrink(temp: Buffer, local: Spans, pitch: int) -> Buffer:
     spans = [local.get(n) if isinstance(n, Var) else None for n in temp.shape]
     shape = [_most(s.extent) if s else n for s, n in zip(spans, temp.shape, strict=True)]
     start = tuple(s.start if s else Const(0) for s in spans)
-    whole = dense(temp.name, *shape, space=temp.space, dtype=temp.dtype, pitch=pitch, values=temp.values)
-    return replace(whole, start=start)
+    shrunk = dense(temp.name, *shape, space=temp.space, dtype=temp.dtype, pitch=pitch, values=temp.values)
+    return replace(shrunk, start=start)
 
 
 def _in_memory(shrunk: Buffer, temp: Buffer, group: Group) -> Buffer:
@@ -287,7 +287,7 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
                 return points.each((at_point(definition, definition.value, points),))
             if schedule.lanes and any(a.name == schedule.lanes[0] for a in reduction.axes):
                 return along_lanes(definition, reduction, schedule, points, _tiles)
-            return in_tiles(definition, reduction, schedule, points, block_spans, _tiles)
+            return tile_sums(definition, reduction, schedule, points, block_spans, _tiles)
 
         return _tiles(axes, plan, {**spans, **block_spans}, tile)
 
@@ -304,7 +304,7 @@ def _blocks(
     """Build loops over `schedule.blocks`; `body` is built for each combination of block sizes, with the plan's rest.
 
     The blocks of one output axis around the parallel loop of another one are parallel, too. If the parallel axis itself
-    is cut into blocks around those of other output axes, both its blocks and its tiles are parallel.
+    is cut into blocks around the loops over other output axes, both its blocks and its tiles are parallel.
     """
     if not schedule.blocks:
         return body({}, schedule)
@@ -340,15 +340,15 @@ def _fuse(axes: tuple[Var, ...], schedule: Schedule, spans: Spans) -> tuple[tupl
         if not any(a.name in parts for a in axes):
             continue
         old = [next(a for a in axes if a.name == p) for p in parts]
-        whole = {a: spans.get(a) or _whole(a) for a in old}
-        new = Var(name, volume([whole[a].extent for a in old]))
+        spans_of = {a: spans.get(a) or _whole(a) for a in old}
+        new = Var(name, volume([spans_of[a].extent for a in old]))
         rest: Expr = new
-        mine: Lets = []
+        own_lets: Lets = []
         for a in reversed(old[1:]):
-            mine.append((a, whole[a].start + rest % as_expr(whole[a].extent, DType.I64)))
-            rest = rest // as_expr(whole[a].extent, DType.I64)
-        mine.append((old[0], whole[old[0]].start + rest))
-        lets += mine
+            own_lets.append((a, spans_of[a].start + rest % as_expr(spans_of[a].extent, DType.I64)))
+            rest = rest // as_expr(spans_of[a].extent, DType.I64)
+        own_lets.append((old[0], spans_of[old[0]].start + rest))
+        lets += own_lets
         axes = tuple(new if a is old[0] else a for a in axes if a is old[0] or a not in old)
     return axes, lets
 
@@ -372,24 +372,24 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
     if not axes:
         return body({})
     axis, rest = axes[0], axes[1:]
-    whole = spans.get(axis) or _whole(axis)
+    axis_span = spans.get(axis) or _whole(axis)
     tile = schedule.size(axis.name)
     kind = LoopKind.PARALLEL if schedule.parallel == axis.name else LoopKind.SERIAL
     kind = LoopKind.UNROLLED if axis.name in schedule.unroll else kind
     label = _label(axis.name, spans)
     stmts: Stmts = ()
-    for segment in segments(whole.extent, tile):
-        plain = segment.size == 1 and segment.count == axis.extent and whole.start == Const(0)
+    for segment in segments(axis_span.extent, tile):
+        plain = segment.size == 1 and segment.count == axis.extent and axis_span.start == Const(0)
         loop = axis if plain else Var(label, segment.count)
         looped = segment.count != 1 or kind is LoopKind.PARALLEL
         step = loop if looped else Const(0)
         at = as_expr(segment.start, DType.I64) + step * segment.size
         at = at if segment.latest is None else _at_most(step, segment.size, segment.latest)
         size = segment.size if segment.last is None else prim("min", segment.last - at, segment.size)
-        span = Span(whole.start + at, size)
+        span = Span(axis_span.start + at, size)
         inner = _nested(rest, schedule, spans, lambda s, span=span: body({axis: span, **s}))
         stmts += (For(loop, inner, kind),) if looped else inner
-    for name, value in reversed(balance(whole.extent, tile)):
+    for name, value in reversed(balance(axis_span.extent, tile)):
         stmts = (Let(name, value, stmts),)
     return stmts
 

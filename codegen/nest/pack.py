@@ -64,19 +64,19 @@ def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
 
 
 def _in_blocks(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
-    """Return the elements in the order of `plan`, with the lanes of a block behind all others."""
+    """Return the elements in the order of `plan`, with the lanes of a block as the innermost dimension."""
     others = tuple(i for i in plan.order if i != plan.axis)
-    moved = array.transpose(*others, *([] if plan.fused is None else [plan.fused]), plan.axis)
-    moved = moved.reshape(*moved.shape[: len(others)], -1)
-    whole, rest = divmod(moved.shape[-1], plan.width)
+    transposed = array.transpose(*others, *([] if plan.fused is None else [plan.fused]), plan.axis)
+    transposed = transposed.reshape(*transposed.shape[: len(others)], -1)
+    full_blocks, rest = divmod(transposed.shape[-1], plan.width)
     shape = [array.shape[i] for i in plan.order]
-    shape[plan.place] = whole + (rest > 0)
+    shape[plan.place] = full_blocks + (rest > 0)
     packed = np.zeros((*shape, plan.width), array.dtype)
     to = np.moveaxis(packed, plan.place, 0)  # a view
-    blocks = moved[..., : whole * plan.width].reshape(*moved.shape[:-1], whole, plan.width)
-    to[:whole] = np.moveaxis(blocks, -2, 0)
+    blocks = transposed[..., : full_blocks * plan.width].reshape(*transposed.shape[:-1], full_blocks, plan.width)
+    to[:full_blocks] = np.moveaxis(blocks, -2, 0)
     if rest:
-        to[whole, ..., :rest] = moved[..., whole * plan.width :]
+        to[full_blocks, ..., :rest] = transposed[..., full_blocks * plan.width :]
     return packed
 
 
@@ -98,5 +98,5 @@ def _blocked(load: Load, plan: Pack) -> Expr:
     term, size = as_expr(0, DType.I64), plan.elements(load.buffer.dtype)
     for i in plan.order[-plan.words :]:
         term = term * as_expr(load.buffer.shape[i], DType.I64) + load.index[i]
-    position = *index[: -plan.words], term // size, lane % plan.width, term % size
-    return Load(pack_buffer(load.buffer, plan), position)
+    packed_index = *index[: -plan.words], term // size, lane % plan.width, term % size
+    return Load(pack_buffer(load.buffer, plan), packed_index)

@@ -20,26 +20,26 @@ def prefetch_ahead(
 ) -> Stmts:
     """Prefetch the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
-    position = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
-    if read is None or points.vector is None or (position is not None and schedule.dots is not None):
+    block_dim = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
+    if read is None or points.vector is None or (block_dim is not None and schedule.dots is not None):
         return ()  # panels of dots: `prefetch_panels`
-    if position is None:
+    if block_dim is None:
         return _across(read, schedule, points, points.vector, inner)
     if schedule.prefetch_within is not None:
         return _further(read, schedule, points, inner)
     rank = {name: n for n, name in enumerate(schedule.order)}
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
     rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
-    whole = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
-    steps, count = volume(s.extent for s in spans.values()), volume(s.extent for s in whole.values())
+    row_spans = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
+    steps, count = volume(s.extent for s in spans.values()), volume(s.extent for s in row_spans.values())
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
     line = COSTS.line_bytes // read.buffer.dtype.stored_bytes
     height = volume(s.extent for s in rows.values())
     each = (height * share + steps - 1) // steps  # elements for each step of this tile
-    at = _linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
+    at = _linear([(s.start - row_spans[a].start, row_spans[a].extent) for a, s in rows.items()]) * share
     at = at + _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) * each
     lines = (each * volume(s.extent for s in inner.values()) + line - 1) // line
-    index = _following(read, position, points, block_spans, spans)
+    index = _following(read, block_dim, points, block_spans, spans)
     if isinstance(lines, int):
         level = schedule.prefetch_level
         return tuple(Prefetch(read.buffer, (*index, at + line * n), level=level) for n in range(lines))
@@ -50,7 +50,7 @@ def prefetch_ahead(
 def prefetch_panels(
     w: Load, schedule: Schedule, points: Points, block_spans: Spans, sums: tuple[Var, ...], inner: Spans
 ) -> Stmts:
-    """Prefetch the panels of words behind those of a tile, spread evenly over the tiles of rows that use these.
+    """Prefetch the panels of words after a tile's own, spread evenly over the tiles of rows that use these.
 
     `w`: the packed operand; `block_spans`: the block of rows that use them; `inner`: the current block of the sum, over
     the axes `sums`.
@@ -96,7 +96,7 @@ def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> St
 def _across(read: Load, schedule: Schedule, points: Points, lane: Var, inner: Spans) -> Stmts:
     """Prefetch the same terms of the sum of the tile that comes `COSTS.tiles_ahead` later along the vector axis.
 
-    None beyond the last tile: there, its own lines are asked for once more. `inner`: the current terms.
+    After the last tile nothing follows: its own lines are prefetched once more. `inner`: the current terms.
     """
     tile, size = points.spans[lane], read.buffer.dtype.stored_bytes
     width, extents = points.extent(lane), [s.extent for s in inner.values()]
@@ -116,8 +116,8 @@ def _across(read: Load, schedule: Schedule, points: Points, lane: Var, inner: Sp
     return stmts
 
 
-def _following(read: Load, position: int, points: Points, block_spans: Spans, sums: Spans) -> tuple[Expr, ...]:
-    """Return the index of the start of the next packed block; index number `position` counts blocks.
+def _following(read: Load, block_dim: int, points: Points, block_spans: Spans, sums: Spans) -> tuple[Expr, ...]:
+    """Return the index of the start of the next packed block; dimension `block_dim` counts blocks.
 
     If the vector axis is cut into blocks, their last packed block is followed by their first at the next piece of the
     sum.
@@ -129,14 +129,14 @@ def _following(read: Load, position: int, points: Points, block_spans: Spans, su
         return [rewrite(i, known) for i in read.index[:-1]]
 
     index = indices({a: s.start for a, s in sums.items()})
-    following = index[position] + 1
+    following = index[block_dim] + 1
     columns, width = block_spans.get(points.vector) if points.vector else None, read.buffer.shape[-1]
     if columns is None:
-        return (*index[:position], following, *index[position + 1 :])
+        return (*index[:block_dim], following, *index[block_dim + 1 :])
     last = prim("eq", following, (columns.start + columns.extent) // width)
     further = indices({a: s.start + s.extent for a, s in sums.items()})
     index = [select(last, after, here) for after, here in zip(further, index, strict=True)]
-    return (*index[:position], select(last, columns.start // width, following), *index[position + 1 :])
+    return (*index[:block_dim], select(last, columns.start // width, following), *index[block_dim + 1 :])
 
 
 def prefetch_epilogue(

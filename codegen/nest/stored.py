@@ -30,8 +30,8 @@ def at_point(definition: Definition, value: Expr, points: Points) -> Stmt:
         beside = (Store(r.out, r.index, rewrite(r.value, known)) for r in definition.results)
         first = Store(definition.out, definition.target, kept)
         stmts = (Alloc(point, (Store(point, (cell,), value), first, *beside)),)
-    for index, most in definition.where:
-        stmts = (If(prim("lt", index, as_expr(most, DType.I64)), stmts),)
+    for index, bound in definition.where:
+        stmts = (If(prim("lt", index, as_expr(bound, DType.I64)), stmts),)
     return stmts[0]
 
 

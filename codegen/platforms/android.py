@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from aot.codegen.platforms.linux import LINUX
 
-_LIBC = tuple(name for name in LINUX.functions if name != "aligned_alloc")  # which came with API 28
+_LIBC = tuple(name for name in LINUX.functions if name != "aligned_alloc")  # it came with API 28
 
 _PAGE = 16 << 10  # the largest of a device
 

@@ -30,14 +30,14 @@ class Platform:
     """
 
     name: str
-    suffix: str  # of triples, behind the machine's name
+    suffix: str  # the part of triples after the machine's name
     library: str  # suffix of the names of libraries
     machines: tuple[str, ...]  # names of those that libraries can be made for
     pool: tuple[str, ...]
     numbers: Mapping[str, int]
     imports: Mapping[str, tuple[str, ...]]  # by the names of libraries: their functions that a model may call
     calls: Mapping[str, Mapping[str, int]]  # numbers of calls of the system in the text of the pool, by machine
-    # By machine: a call that asks for tile registers and gives 0 if the process may use them.
+    # By machine: a call that requests tile registers and returns 0 if the process may use them.
     tiles: Mapping[str, str]
     pool_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # by a feature
     link_options: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Platform:
     format: Format = Format.ELF
     scarce_memory: bool = False  # a process has few GB of memory, of which that counts, too, which is not written
     external_weights: bool = True  # loaders map weights from a file of their own
-    environment: str = ""  # of LLVM's triples, behind `suffix`, where objects are ELF files and libraries are not
+    environment: str = ""  # part of LLVM's triples after `suffix`, where objects are ELF files and libraries are not
     pages: Mapping[str, int] = field(default_factory=dict[str, int])  # by machine: bytes of a kernel's largest
     code: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict[str, Mapping[str, bytes]])  # see `code_of`
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.codegen.platforms.platform import Format, Platform
 
-GROUPS = 16  # of 64 processors; threads on processors of others are not moved
+GROUPS = 16  # groups of 64 processors; threads in other groups are not moved
 
 # Touches each page of a frame of rax bytes, in order, so that the guard page below the stack moves: LLVM calls it where
 # a frame is larger than a page. It keeps all registers.
@@ -42,7 +42,7 @@ WINDOWS = Platform(
         "release": 0x8000,  # MEM_RELEASE
     },
     calls={},
-    tiles={},  # asked for by a function that only Windows 11 has
+    tiles={},  # a function that only Windows 11 has would enable them
     imports={
         "KERNEL32.dll": (
             "CloseHandle",

@@ -69,5 +69,5 @@ def _size(g: Group, row: Var, target: Target) -> int:
     large = (t for t in g.temps if len(t.shape) > len(g.axes))
     each = sum(prod(typical(n) for n in t.shape[len(g.axes) :]) * t.dtype.stored_bytes for t in large)
     n = typical(row.extent or 1)
-    most = min(n, COSTS.max_attention_rows, max(COSTS.min_attention_rows, target.l2 // (2 * each)))
-    return next((k for k in range(most, most // 2, -1) if n % k == 0), most)
+    rows = min(n, COSTS.max_attention_rows, max(COSTS.min_attention_rows, target.l2 // (2 * each)))
+    return next((k for k in range(rows, rows // 2, -1) if n % k == 0), rows)

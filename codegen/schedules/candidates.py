@@ -17,7 +17,7 @@ from aot.codegen.nest.legality import check
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 
-MAX_VECTORS = 4  # of a register tile's row
+MAX_VECTORS = 4  # most vectors of a row of a register tile
 
 
 def candidates(work: Definition | Group, target: Target, constants: frozenset[str]) -> tuple[Schedule, ...]:
@@ -43,8 +43,8 @@ def _tiled(work: Definition, s: Schedule, target: Target) -> Iterator[Schedule]:
     count, columns = _extent(work, s, rows.axis), -(-_extent(work, s, lane) // lanes)
     for vectors in range(1, min(MAX_VECTORS, columns) + 1) if wide is not None else (1,):
         highest = min(COSTS.max_tile_rows, (target.registers - 2 - vectors) // vectors)
-        for most in (highest, max(1, highest // 2)):
-            height = -(-count // -(-count // most))
+        for max_height in (highest, max(1, highest // 2)):
+            height = -(-count // -(-count // max_height))
             yield _with(s, {rows.axis: height, lane: vectors * lanes})
 
 

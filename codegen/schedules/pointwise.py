@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import lcm, prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import Access, coefficient, reads, runs_on, store, typical, varies
+from aot.codegen.ir.access import Access, all_continue, coefficient, reads, store, typical, varies
 from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Const, Expr, Load, Var
@@ -172,7 +172,7 @@ def _contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> b
     """True if `outer` continues in every access where the fused `inner` axes end."""
     first = inner[0]
     if varies((first, outer)):
-        return runs_on(accesses, outer, first)
+        return all_continue(accesses, outer, first)
     assert isinstance(first.extent, int)
     for x in accesses:
         a, b = x.steps.get(outer, 0), x.steps.get(first, 0)

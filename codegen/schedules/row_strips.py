@@ -1,4 +1,4 @@
-"""Groups of a producer and the windows that read it: a strip of rows of each at a time, which stays in the cache.
+"""Groups of a producer and the windows that read it, computed in strips of rows that stay in the cache.
 
 tile[h':7/short] parallel=h'        7 rows of the result, and the rows of the temporaries that they read
 """
@@ -40,18 +40,18 @@ def strips(g: Group, target: Target, plan: Plan) -> ScheduleChoice:
 def block(d: Definition, row: Var, size: int) -> Definition:
     """Return the definition with `size` rows instead of all."""
     short = replace(row, extent=size)
-    whole = replace(d, axes=tuple(short if a == row else a for a in d.axes), index=d.target)
-    result = rewrite_work(whole, lambda e: short if e == row else None)
-    assert isinstance(result, Definition)
-    return result
+    shortened = replace(d, axes=tuple(short if a == row else a for a in d.axes), index=d.target)
+    block_of_rows = rewrite_work(shortened, lambda e: short if e == row else None)
+    assert isinstance(block_of_rows, Definition)
+    return block_of_rows
 
 
 def rows_of(g: Group, target: Target) -> int:
     """Return the rows of a strip whose temporaries fit half of L2; equal strips, equally many a core, if possible."""
     row = g.axes[-1]
-    n, most = extent(row), max(1, (target.l2 // 2 - _bytes(g, 0)) // (_bytes(g, 1) - _bytes(g, 0)))
-    sizes = [k for k in parts(n) if most // 2 < k <= most]
-    return next((k for k in sizes if n // k % target.cores == 0), next(iter(sizes), min(most, n)))
+    n, max_rows = extent(row), max(1, (target.l2 // 2 - _bytes(g, 0)) // (_bytes(g, 1) - _bytes(g, 0)))
+    sizes = [k for k in parts(n) if max_rows // 2 < k <= max_rows]
+    return next((k for k in sizes if n // k % target.cores == 0), next(iter(sizes), min(max_rows, n)))
 
 
 def _bytes(g: Group, rows: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import isqrt, prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import all_axes, reads, runs_on, store, typical, varies
+from aot.codegen.ir.access import all_axes, all_continue, reads, store, typical, varies
 from aot.codegen.ir.definition import Definition, Group, unused_axis
 from aot.codegen.ir.loops import Space, Var
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
@@ -109,7 +109,8 @@ def _fused_sum_axes(d: Definition, axis: Var, constants: frozenset[str]) -> tupl
     accesses, fused_sum_axes = reads(d, body=True), (axis,)
     while not varies(d.reduction.axes) and not any(x.buffer.name in constants for x in accesses):
         outer = next(
-            (a for a in d.reduction.axes if a not in fused_sum_axes and runs_on(accesses, a, fused_sum_axes[0])), None
+            (a for a in d.reduction.axes if a not in fused_sum_axes and all_continue(accesses, a, fused_sum_axes[0])),
+            None,
         )
         if outer is None:
             break
@@ -124,10 +125,10 @@ def _count(a: Var) -> int:
 def _parallel_first(axes: list[Var], enough: int) -> list[Var]:
     """Sort so that the parallel axis comes first: the first one with `enough` iterations, or the longest."""
     sizes = [typical(a.extent if a.extent is not None else 1) for a in axes]
-    best = next((a for a, n in zip(axes, sizes, strict=True) if n >= enough), None)
-    if best is None and axes:
-        best = axes[sizes.index(max(sizes))]
-    return sorted(axes, key=lambda a: a is not best)
+    parallel = next((a for a, n in zip(axes, sizes, strict=True) if n >= enough), None)
+    if parallel is None and axes:
+        parallel = axes[sizes.index(max(sizes))]
+    return sorted(axes, key=lambda a: a is not parallel)
 
 
 def _vector_axis(d: Definition, constants: frozenset[str]) -> Var | None:

@@ -9,7 +9,7 @@ from aot.codegen.ir.loops import Buffer, Const, LoopKind, Operand, Size
 from aot.codegen.script.script_values import is_expr, match_integers
 from aot.runtime.abi import DType
 
-MAX_LANES = 16  # of a vector loop at most; the code generator splits them for targets with shorter vectors
+MAX_LANES = 16  # most lanes of a vector loop; the code generator splits them for shorter vectors
 
 
 @dataclass(frozen=True)

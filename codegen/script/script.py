@@ -220,10 +220,10 @@ class _Walk(Evaluator):
                 else:
                     self.bind(target, name, value)
             case ast.Subscript(base, index):
-                position = self.value(base)
-                if not isinstance(position, Buffer):
-                    raise self.error(target, f"only elements of buffers can be assigned, got {type(position).__name__}")
-                self.out.store(position, position[self.index(index)].index, value)
+                buffer = self.value(base)
+                if not isinstance(buffer, Buffer):
+                    raise self.error(target, f"only elements of buffers can be assigned, got {type(buffer).__name__}")
+                self.out.store(buffer, buffer[self.index(index)].index, value)
             case ast.Tuple(parts):
                 for part, v in zip(parts, tuple(value), strict=True):
                     self.assign(part, v)

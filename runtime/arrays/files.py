@@ -98,14 +98,14 @@ def check_library(path: Path) -> None:
         )
 
 
-def write_outputs(path: Path, results: Arrays) -> None:
+def write_outputs(path: Path, outputs: Arrays) -> None:
     """Write all results, whole or not at all, to a path that passed `check_results_path`; strings as arrays of str."""
-    results = {name: a.astype(str) if a.dtype == object else a for name, a in results.items()}
+    outputs = {name: a.astype(str) if a.dtype == object else a for name, a in outputs.items()}
     with replacing(path) as new, new.open("wb") as stream:
         if path.suffix == ".npy":
-            np.save(stream, next(iter(results.values())))
+            np.save(stream, next(iter(outputs.values())))
         else:
-            np.savez(stream, **results)  # type: ignore[arg-type]  # the stub takes the names for options
+            np.savez(stream, **outputs)  # type: ignore[arg-type]  # the stub takes the names for options
 
 
 def is_compiled(path: Path) -> bool:

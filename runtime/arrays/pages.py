@@ -18,7 +18,7 @@ from aot.runtime.systems import memory
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LARGE_BYTES = 4 << 20  # bytes from which on NumPy asks for large pages
+LARGE_BYTES = 4 << 20  # bytes from which on NumPy requests large pages
 
 
 def small_pages(count: int) -> mmap.mmap:

@@ -66,13 +66,13 @@ class Batch:
         if past < self._kept:  # the longest row was removed
             for variable in self._request.query_state():
                 variable.truncate(past)
-        every = {
+        values = {
             IDS: np.array(ids, np.int64)[:, None],
             MASK: (np.arange(past + 1) <= lengths).astype(np.int64),
             PLACES: lengths,
             ROWS: np.arange(len(lengths), dtype=np.int32),
         }
-        given = {name: a for name, a in every.items() if name in self._names}
-        logits = self._request.infer(given | self._adapter)[self._output]
+        inputs = {name: a for name, a in values.items() if name in self._names}
+        logits = self._request.infer(inputs | self._adapter)[self._output]
         self._lengths, self._kept = [n + 1 for n in self._lengths], past + 1
         return logits[:, -1]

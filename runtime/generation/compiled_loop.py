@@ -20,7 +20,7 @@ from aot.runtime.generation.token_loop import Continuation, TokenLoop
 from aot.runtime.loading.library import Library, Pool
 from aot.runtime.model import CompiledModel
 
-SEEDS = 1 << 64  # that the loop of a library takes
+SEEDS = 1 << 64  # seeds that a library's loop takes
 _TELL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_int64)
 
 
@@ -54,11 +54,11 @@ class CompiledLoop(TokenLoop):
             raise raised[0]
 
     def _run(self, ids: Sequence[int], tokens: int) -> None:
-        given, state = np.array(ids, np.int64), self._state
-        state.ids, state.count, state.most = given.ctypes.data, len(given), tokens
+        array, state = np.array(ids, np.int64), self._state
+        state.ids, state.count, state.most = array.ctypes.data, len(array), tokens
         code = self._library.generate(ctypes.addressof(state))
         if code:
-            raise self._failure(code, given, self._count + len(ids) + state.made)
+            raise self._failure(code, array, self._count + len(ids) + state.made)
         self._count += len(ids) + max(state.made - 1, 0)
 
     def _failure(self, code: int, ids: Array, tokens: int) -> AotError:

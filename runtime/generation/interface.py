@@ -32,10 +32,10 @@ def has_row_lengths(manifest: Manifest) -> bool:
 
 def step_inputs(ids: Sequence[int], past: int, names: Collection[str]) -> dict[str, Array]:
     """Return the inputs, those of `names`, for tokens behind `past` others."""
-    every = {
+    values = {
         IDS: np.array([ids], np.int64),
         MASK: np.ones((1, past + len(ids)), np.int64),
         PLACES: np.arange(past, past + len(ids), dtype=np.int64)[None],
         ROWS: np.zeros(1, np.int32),
     }
-    return {name: a for name, a in every.items() if name in names}
+    return {name: a for name, a in values.items() if name in names}

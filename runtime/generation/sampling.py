@@ -16,7 +16,7 @@ LOG2_E = 1.4426950408889634
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # the first bits of ln 2: products with small integers are exact
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 SORTED = 256  # most probable tokens that are sorted before others: most draws are one of them
-EXP_TERMS = tuple(1 / factorial(n) for n in range(13, -1, -1))  # of the series; the rest adds up to 4e-18
+EXP_TERMS = tuple(1 / factorial(n) for n in range(13, -1, -1))  # series of exp; the rest adds up to 4e-18
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ def drawn(logits: Logits, how: Sampling, number: float) -> int:
         if how.top_p < 1:
             count = min(int(np.searchsorted(sums, how.top_p * whole, "left")) + 1, most)
             whole = float(sums[:count][-1])
-        position = int(np.searchsorted(sums[:count], number * whole, "right"))
-        if count <= size or (how.top_p == 1 and position < size):
-            return int(order[min(position, count - 1)])
+        rank = int(np.searchsorted(sums[:count], number * whole, "right"))
+        if count <= size or (how.top_p == 1 and rank < size):
+            return int(order[min(rank, count - 1)])
         size = min(16 * size, most)
 
 

@@ -82,15 +82,15 @@ class _Tasks:
         here = threading.get_ident()
         while True:
             try:
-                position = self.places.popleft()
+                number = self.places.popleft()
             except IndexError:  # more threads were started at once than there are numbers
                 return
             self.crew.add(here)
             if self.begin is not None:
-                self.begin(position)
+                self.begin(number)
             self._serve()
             self.crew.discard(here)
-            self.places.append(position)
+            self.places.append(number)
             if self.closed or not self.unfinished:  # `submit` adds the task first, then looks for a number
                 return
 

@@ -43,7 +43,7 @@ class OutputArrays:
 
     def take(self, shapes: Sequence[Shape]) -> list[Array]:
         """Return arrays for the outputs: of the output's shape, or flat and of its capacity if data-dependent."""
-        results: list[Array] = []
+        arrays: list[Array] = []
         spare = self._recycler.take() if self._recycler is not None else None
         for i, info in enumerate(self.infos):
             array, shape = self.given[i], shapes[i]
@@ -57,14 +57,14 @@ class OutputArrays:
                 raise UsageError(f"output '{info.name}': must have room for {shape[0]} elements, got {array.shape}")
             else:
                 raise UsageError(f"output '{info.name}': must have shape {shape}, got {array.shape}")
-            results.append(array)
+            arrays.append(array)
             self.addresses[i] = where
-        return results
+        return arrays
 
-    def keep(self, results: tuple[Array, ...]) -> None:
+    def keep(self, arrays: tuple[Array, ...]) -> None:
         """Reuse large results in later inferences, once the user has dropped them."""
         if self._recycler is not None:
-            self._recycler.keep(results)
+            self._recycler.keep(arrays)
 
     def release(self) -> None:
         """Free results that were kept for reuse."""

@@ -20,22 +20,22 @@ class Recycler:
     def __init__(self) -> None:
         self._kept: list[tuple[Array, ...]] = []
 
-    def keep(self, results: tuple[Array, ...]) -> None:
-        self._kept.append(results)
+    def keep(self, arrays: tuple[Array, ...]) -> None:
+        self._kept.append(arrays)
         del self._kept[:-GENERATIONS]
 
     def take(self) -> tuple[Array, ...] | None:
         """Return the oldest results, if there is no other reference to them, to a part of them or to their memory."""
         if len(self._kept) < GENERATIONS or not _HAS_GIL or _references(self._kept, 0) != _SOLE_REFERENCE:
             return None
-        results = self._kept[0]
-        owners = [array.base for array in results]
-        for i in range(len(results)):
-            others = _references(results, i) - _SOLE_REFERENCE
+        arrays = self._kept[0]
+        owners = [array.base for array in arrays]
+        for i in range(len(arrays)):
+            others = _references(arrays, i) - _SOLE_REFERENCE
             if others or (owners[i] is not None and _references(owners, i) != _SOLE_REFERENCE + 1):
                 return None
         del self._kept[0]
-        return results
+        return arrays
 
 
 def _references(items: Sequence[object], n: int) -> int:

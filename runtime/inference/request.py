@@ -356,7 +356,7 @@ class InferRequest:
         if self._inputs.resized or self._needs_memory or self._request.threads != self._pool.threads:
             self._place()
         while True:
-            results = self._outputs.take(self._space.output_shapes)
+            outputs = self._outputs.take(self._space.output_shapes)
             if self._cancel is not None:
                 self._cancel.watch()
             infer = self._library.infer
@@ -372,7 +372,7 @@ class InferRequest:
             self._space.enlarge(self._pool.threads)
             self._take_memory()
         is_cut = self._space.is_data_dependent
-        self._results = tuple(self._space.cut(results) if is_cut else results)
+        self._results = tuple(self._space.cut(outputs) if is_cut else outputs)
         if not is_cut:
             self._outputs.keep(self._results)
         return Outputs(self._outputs.infos, self._results)

@@ -47,9 +47,9 @@ class Streams(Pool):
         for pool in self._others:
             pool.resize(threads)
 
-    def enter(self, position: int) -> None:
+    def enter(self, number: int) -> None:
         """Keep the calling thread on the stream of a position in an executor."""
-        self._here.stream = stream = position % self.count
+        self._here.stream = stream = number % self.count
         self._here.stays = processor.move_thread(self._processors[stream])
 
     def infer(self, function: Callable[[int], int], request: Request, pointer: int) -> int:

@@ -60,14 +60,14 @@ class Variables:
 
     def get(self, info: VariableInfo) -> Array:
         """Return a copy of a variable's value; zeros if it is not set."""
-        shape, position = _shape(info), info.data
+        shape, offset = _shape(info), info.data
         if info.flag >= self.memory.nbytes:  # before the first inference
             return np.zeros(shape, numpy_dtype(info.tensor))
         if info.cache is not None:
             return self._cached(info, info.cache, self._room(info.cache)).copy()
-        if position is None:
-            position, shape = int(self._entries(info)[1]), self._sizes(info)
-        part = self.memory[position : position + _bytes(info, shape)]
+        if offset is None:
+            offset, shape = int(self._entries(info)[1]), self._sizes(info)
+        part = self.memory[offset : offset + _bytes(info, shape)]
         return part.view(numpy_dtype(info.tensor)).reshape(shape).copy()
 
     def set(self, info: VariableInfo, value: object) -> None:
@@ -78,12 +78,12 @@ class Variables:
         if info.cache is not None:
             self._append(info, info.cache, array)
             return
-        position = info.data
-        if position is None:  # behind the allocated part: the next inference moves it to its offset
-            position = _lines(max(self.memory.nbytes, self._fixed))
-        self._grow(position + _lines(array.nbytes))
-        self.memory[position : position + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self._entries(info)[:] = (1, position, *(array.shape[k] for k in info.varying))[: info.entries]
+        offset = info.data
+        if offset is None:  # after the allocated part: the next inference moves it to its offset
+            offset = _lines(max(self.memory.nbytes, self._fixed))
+        self._grow(offset + _lines(array.nbytes))
+        self.memory[offset : offset + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self._entries(info)[:] = (1, offset, *(array.shape[k] for k in info.varying))[: info.entries]
 
     def truncate(self, info: VariableInfo, count: int) -> None:
         """Keep the first `count` elements along the last dimension that varies; UsageError if there are fewer."""
@@ -107,7 +107,7 @@ class Variables:
     def take_row(self, other: Variables) -> None:
         """Append a row: the first one of `other`, variables of the same model that grow in place.
 
-        All rows then count as long as the longest; elements behind the end of a shorter one are finite numbers.
+        All rows then count as long as the longest; elements past the end of a shorter one are finite numbers.
         """
         caches = [(info, info.cache) for info in self.infos if info.cache is not None]
         tokens, rows = other._length(caches[0][0]), self._rows()
@@ -148,9 +148,9 @@ class Variables:
         room = self._room(cache) if self.memory.nbytes > cache.room else 0
         wanted = max(room, _rounded(tokens))
         item = numpy_dtype(self.infos[0].tensor).itemsize
-        moved = [(info, self.get(info)) for info in self.infos if self._is_set(info)] if wanted != room else []
+        values = [(info, self.get(info)) for info in self.infos if self._is_set(info)] if wanted != room else []
         self._grow(cache.data + rows * cache.row * wanted * item + 2 * _LINE_BYTES)
-        for info, value in moved:
+        for info, value in values:
             assert info.cache is not None
             self._view(info, info.cache, wanted, value.shape)[...] = value
         self.memory[cache.room : cache.room + _ENTRY_BYTES].view(np.int64)[0] = wanted
@@ -195,8 +195,8 @@ class Variables:
             if size
             else np.zeros((rows, *outer, *tokens), dtype)
         )
-        moved = np.moveaxis(strided, -1, axis) if cache.last else strided
-        return moved[: shape[0]][(slice(None),) * axis + (slice(shape[axis]),)]
+        view = np.moveaxis(strided, -1, axis) if cache.last else strided
+        return view[: shape[0]][(slice(None),) * axis + (slice(shape[axis]),)]
 
     def _append(self, info: VariableInfo, cache: CacheInfo, array: Array) -> None:
         """Set a variable that grows in place; all of them move if it needs more room."""
@@ -206,8 +206,8 @@ class Variables:
         room = self._room(cache) if info.flag < self.memory.nbytes else 0
         wanted = room if tokens <= room else _rounded(tokens)
         self._grow(cache.data + most * cache.row * wanted * array.itemsize + 2 * _LINE_BYTES)
-        moved = [(one, self.get(one)) for one in others] if wanted != room else []
-        for one, value in [*moved, (info, array)]:
+        values = [(one, self.get(one)) for one in others] if wanted != room else []
+        for one, value in [*values, (info, array)]:
             assert one.cache is not None
             self._view(one, one.cache, wanted, value.shape)[...] = value
         self._entries(info)[:] = (1, 0, *(array.shape[k] for k in info.varying))

@@ -22,15 +22,15 @@ class Waiters:
         """Wait until `ready()` holds, at most `timeout` seconds; return False if it does not hold by then."""
         end = None if timeout is None else time.monotonic() + timeout
         while not ready():
-            mine = threading.Lock()
-            mine.acquire()
-            self._locks[id(mine)] = mine
+            own_lock = threading.Lock()
+            own_lock.acquire()
+            self._locks[id(own_lock)] = own_lock
             try:
                 left = -1.0 if end is None else min(max(0.0, end - time.monotonic()), threading.TIMEOUT_MAX)
-                if not ready() and not mine.acquire(timeout=left):
+                if not ready() and not own_lock.acquire(timeout=left):
                     return bool(ready())
             finally:
-                self._locks.pop(id(mine), None)
+                self._locks.pop(id(own_lock), None)
         return True
 
     def notify(self) -> None:
@@ -64,7 +64,7 @@ class Slots:
 
     def give_back(self, token: object) -> None:
         """Free the slots of `token`."""
-        for position, owner in list(self._taken.items()):
+        for slot, owner in list(self._taken.items()):
             if owner is token:
-                del self._taken[position]
+                del self._taken[slot]
         self.waiters.notify()

@@ -59,11 +59,11 @@ class Workspace:
         self.arena = aligned_bytes(0)
         self._shapes = None
 
-    def cut(self, results: list[Array]) -> list[Array]:
+    def cut(self, outputs: list[Array]) -> list[Array]:
         """Return views of the outputs with the shapes that the inference computed."""
         shapes = self._late_shapes()
         infos = self._manifest.outputs
-        return [_view(a, s) if i.late else a for a, s, i in zip(results, shapes, infos, strict=True)]
+        return [_view(a, s) if i.late else a for a, s, i in zip(outputs, shapes, infos, strict=True)]
 
     def failure(self, code: int) -> AotError:
         """Return the error for an error code of `infer`."""

@@ -16,7 +16,7 @@ _FOREIGN = {  # readers of libraries of other systems, by the first bytes of the
     b"\xcf\xfa\xed\xfe": ("macho", "MachFile", "macOS"),
     b"\0asm": ("wasm", "WasmFile", "WebAssembly"),
 }
-FIRST_BYTES = (b"\x7fELF", *_FOREIGN)  # of all libraries
+FIRST_BYTES = (b"\x7fELF", *_FOREIGN)  # begins of libraries
 _MAX_READ = 256 << 20  # bytes of one section at most
 _BLOCK = 1 << 20  # bytes that are hashed at once
 
@@ -63,8 +63,8 @@ class BinaryFile:
         if any(not before <= start <= end for before, (start, end) in zip(ends, gaps, strict=False)):
             raise self._corrupt("one whose parts overlap, or lie behind its end")
         digest = sha256(self._size - sum(end - start for start, end in gaps))
-        for position, (end, _) in zip(ends, gaps, strict=False):
-            for at in range(position, end, _BLOCK):
+        for begin, (end, _) in zip(ends, gaps, strict=False):
+            for at in range(begin, end, _BLOCK):
                 digest.update(self._read(at, min(end - at, _BLOCK)))
         return digest.digest()
 

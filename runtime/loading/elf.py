@@ -58,12 +58,12 @@ def _copy_until(end: int, source: BinaryIO, target: BinaryIO) -> None:
         left -= target.write(data)
 
 
-def _unpacked(form: struct.Struct, file: BinaryIO, position: int, count: int) -> list[tuple[int, ...]]:
+def _unpacked(form: struct.Struct, file: BinaryIO, offset: int, count: int) -> list[tuple[int, ...]]:
     """Return the records in a file, as zeros where it is cut short."""
     size = count * form.size
-    if position > file.seek(0, os.SEEK_END):
+    if offset > file.seek(0, os.SEEK_END):
         return [form.unpack(bytes(form.size))] * count
-    file.seek(position)
+    file.seek(offset)
     return list(form.iter_unpack(file.read(size).ljust(size, b"\0")))
 
 
@@ -96,9 +96,9 @@ class ElfFile(BinaryFile):
         rows = list(SYMBOL.iter_unpack(table))[1:]
         return tuple(DynamicSymbol(self._string(strings, row[0]), row[3] != 0) for row in rows)
 
-    def _check_segments(self, position: int, count: int) -> None:
+    def _check_segments(self, segments_at: int, count: int) -> None:
         # the system maps them without a check; a page beyond the end of a file kills the process that touches it
-        for kind, _, offset, _, _, size, _, _ in _SEGMENT.iter_unpack(self._read(position, count * _SEGMENT.size)):
+        for kind, _, offset, _, _, size, _, _ in _SEGMENT.iter_unpack(self._read(segments_at, count * _SEGMENT.size)):
             if kind == _LOAD and offset + size > self._size:
                 raise self._corrupt("one that is cut short")
 

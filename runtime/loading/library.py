@@ -327,6 +327,6 @@ def _check_machine(manifest: Manifest, name: str) -> None:
         target = manifest.options.get("target", "native")
         made_for = "another processor" if target == "native" else target
         levels = ARCHITECTURES[here].levels
-        best = [level for level, features in levels.items() if not missing_features(features)][-1:] or ["native"]
+        runnable = [level for level, features in levels.items() if not missing_features(features)][-1:] or ["native"]
         lacks = f"is compiled for {made_for}, this processor lacks: {', '.join(missing)}"
-        raise PlatformError(f"load: {name} {lacks}; compile it for {best[0]}")
+        raise PlatformError(f"load: {name} {lacks}; compile it for {runnable[0]}")

@@ -199,14 +199,14 @@ def _check_described(root: _Reader) -> None:
 
 def _check_ranges(options: _Reader) -> None:
     """Raise CorruptError unless the ranges of sizes that were asked for are valid; in memory, lists are tuples."""
-    given = options.json.get("dims", [])
-    valid = isinstance(given, (list, tuple)) and all(map(_is_range, cast("list[object]", given)))
+    ranges = options.json.get("dims", [])
+    valid = isinstance(ranges, (list, tuple)) and all(map(_is_range, cast("list[object]", ranges)))
     if not valid:
         raise options.wrong("dims", "a list of names, each with the least and the greatest size")
 
 
-def _is_range(requested: object) -> bool:
-    match requested:
+def _is_range(dim: object) -> bool:
+    match dim:
         case [str(), int(), int() | None]:
             return True
         case _:

@@ -19,7 +19,7 @@ from aot.runtime.inference.request import InferRequest
 from aot.runtime.model import CompiledModel
 
 PERCENTILES = (50, 90, 95, 99)
-ROUNDS = 4  # in which several models take turns
+ROUNDS = 4  # rounds of several models in turn
 POWER = Path("/sys/class/powercap")
 _US = 1e6
 

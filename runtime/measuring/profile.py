@@ -80,8 +80,8 @@ def measure(
         return [call.seconds for call in request.get_profiling_info()]
 
     times = np.array(_repeat(calls, seconds / 2)).reshape(-1, len(model.manifest.calls))
-    given = [info for info in model.inputs if info.name in arrays]
-    sizes = sizes_of(given, [np.shape(arrays[info.name]) for info in given])
+    infos = [info for info in model.inputs if info.name in arrays]
+    sizes = sizes_of(infos, [np.shape(arrays[info.name]) for info in infos])
     rows = call_profiles(model.manifest, times, roofline, sizes)
     work = [row.work for row in rows]
     total = None if None in work else sum(w for w in work if w)
@@ -150,8 +150,8 @@ def _kernel_line(rows: list[CallProfile], width: int) -> str:
     work, traffic = [row.work for row in rows], [row.traffic for row in rows]
     spent = max(median, 1e-9)
     rate = "–" if None in work else f"{sum(w for w in work if w) / spent / 1e9:.1f}"
-    moved = None if None in traffic else sum(t for t in traffic if t)
-    size, speed = ("–", "–") if moved is None else (f"{moved / 1e6:.2f}", f"{moved / spent / 1e9:.1f}")
+    nbytes = None if None in traffic else sum(t for t in traffic if t)
+    size, speed = ("–", "–") if nbytes is None else (f"{nbytes / 1e6:.2f}", f"{nbytes / spent / 1e9:.1f}")
     ideal = sum((row.roof or 0.0) * row.median for row in rows)
     roof = "" if rows[0].roof is None else f"{ideal / spent:.0f}{rows[0].bound}"
     names = ", ".join(rows[0].layers)
@@ -189,10 +189,10 @@ def _limited(row: CallProfile, roofline: Roofline, footprint: int) -> CallProfil
 
 def _repeat(run: Callable[[], T], seconds: float) -> list[T]:
     end = time.perf_counter() + seconds
-    results: list[T] = []
-    while len(results) < MIN_RUNS or time.perf_counter() < end:
-        results.append(run())
-    return results
+    values: list[T] = []
+    while len(values) < MIN_RUNS or time.perf_counter() < end:
+        values.append(run())
+    return values
 
 
 def _timed(run: Callable[[], object]) -> float:

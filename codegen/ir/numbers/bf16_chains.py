@@ -6,7 +6,7 @@
                                        odd = fma(x[i, k + 1], w[k + 1, j], odd)
                                        sum += even + odd
 
-The last block of a dynamic number of terms may be shorter: zeros behind it would change nothing. Sums run over the
+The last block of a dynamic number of terms may be shorter: zeros after it would change nothing. Sums run over the
 other axes from the outside in. Denormal numbers count as zero, in operands and in results. That is the order of Intel's
 TDPBF16PS; its VDPBF16PS rounds in another order.
 """
@@ -19,7 +19,7 @@ from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.schedule import Tail, Tile
 
-MAX_BLOCK_TERMS = 32  # terms of a block at most: those of one instruction
+MAX_BLOCK_TERMS = 32  # most terms of a block: one instruction adds as many
 MIN_BLOCK_TERMS = 16  # with fewer, half of a tile register would be empty
 
 
@@ -30,8 +30,8 @@ def block_terms(n: Size) -> int:
     """
     if not isinstance(n, int):
         return MAX_BLOCK_TERMS
-    best = next((t for t in range(MAX_BLOCK_TERMS, MIN_BLOCK_TERMS - 1, -2) if n % t == 0), 0)
-    return best if n > 0 else 0
+    divisor = next((t for t in range(MAX_BLOCK_TERMS, MIN_BLOCK_TERMS - 1, -2) if n % t == 0), 0)
+    return divisor if n > 0 else 0
 
 
 def padded_terms(n: int) -> int:
@@ -80,5 +80,5 @@ def is_contiguous(x: Load, axis: Var, terms: int) -> bool:
     if isinstance(extent, int):
         step = Var(step.name, -(-extent // terms))
     index = tuple(rewrite(i, {axis: step * terms + part}) for i in x.index)
-    moved = coefficient(offset(x.buffer, index), part)
-    return moved is not None and moved.is_const and moved.const == 1
+    step_of_part = coefficient(offset(x.buffer, index), part)
+    return step_of_part is not None and step_of_part.is_const and step_of_part.const == 1

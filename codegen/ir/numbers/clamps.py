@@ -10,7 +10,7 @@ from aot.codegen.ir.loops import Const, Expr, Prim
 from aot.runtime.abi import DType
 
 MAX_ZERO = 1 << 16  # magnitude of a zero point that f32 adds to any level exactly
-MARGIN = 0.25  # of a whole number: far more than operations in f32 round by, and not yet the next one
+MARGIN = 0.25  # distance from an integer: far above the rounding errors of f32, below the distance of two integers
 
 
 def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:

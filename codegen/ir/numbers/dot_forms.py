@@ -70,9 +70,9 @@ def takes_blocks(d: Definition, plan: Pack, lane: str) -> bool:
     if factors is None or d.reduction is None or scaled_sum(d.reduction) is not None or plan.fused is not None:
         return False
     columns = next((a.extent for a in d.axes if a.name == lane), None)
-    whole = isinstance(columns, int) and columns % BLOCK_COLUMNS == 0
+    fills_blocks = isinstance(columns, int) and columns % BLOCK_COLUMNS == 0
     bytes_ = tuple(x.dtype for x in factors) == (DType.U8, DType.I8)
-    return whole and bytes_ and packed_field(d.reduction) is None
+    return fills_blocks and bytes_ and packed_field(d.reduction) is None
 
 
 def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
@@ -121,10 +121,10 @@ def scaled_sum(reduction: Reduce) -> Reduce | None:
 
 def packed_field(reduction: Reduce | None) -> PackedField | None:
     """Return the field that is a factor of a sum of integers, scaled or not; None without one."""
-    whole = None if reduction is None else scaled_sum(reduction) or reduction
-    if whole is None or small_factors(whole) is None or not isinstance(whole.body, Prim):
+    products = None if reduction is None else scaled_sum(reduction) or reduction
+    if products is None or small_factors(products) is None or not isinstance(products.body, Prim):
         return None
-    return next((f for f in map(packed_field_of, whole.body.args) if f is not None), None)
+    return next((f for f in map(packed_field_of, products.body.args) if f is not None), None)
 
 
 def halved_factors(reduction: Reduce | None) -> tuple[tuple[Load, Load], tuple[Load, Load]] | None:
@@ -144,8 +144,8 @@ def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
 
     Guards of padding around products of bf16 are left out: dots are emitted only where `is_guarded` is false.
     """
-    whole = scaled_sum(reduction) or reduction
-    if (small := small_factors(whole)) is not None:
+    products = scaled_sum(reduction) or reduction
+    if (small := small_factors(products)) is not None:
         one, other = small
         return (other, one) if _moves(one, lane) and not _moves(other, lane) else small
     factors = chain_factors(reduction) if reduction.fn == "add" and reduction.dtype is DType.F32 else None
@@ -256,8 +256,10 @@ def packs_lanes(d: Definition, plan: Pack, lanes: tuple[str, ...]) -> bool:
         return False
     data, size = access(factors[0].buffer, factors[0].index, all_axes(d)).steps, elements_per_dot(w.dtype)
     steps = [data[i] for i in packed[:-1] if isinstance(i, Var)]
-    whole = not steps or volume([w.buffer.shape[k] for k in plan.order[len(plan.order) - plan.words :]]) % size == 0
-    return whole and all(step is not None and step % size == 0 for step in steps)
+    fills_words = (
+        not steps or volume([w.buffer.shape[k] for k in plan.order[len(plan.order) - plan.words :]]) % size == 0
+    )
+    return fills_words and all(step is not None and step % size == 0 for step in steps)
 
 
 def _narrow(e: Expr) -> Expr | None:
@@ -286,16 +288,16 @@ def _small(e: Expr) -> Load | None:
 def dot(x: Expr, w: Expr, n: int, rows: Sequence[Expr] = ()) -> Expr:
     """Return the sum of `n` products of consecutive elements from `x` and `w` on: two loads, or two sums of loads.
 
-    `w` may be a field: that of consecutive elements. `rows`: the other terms of `w` where these are no neighbours in
-    memory: loads, then zero if they do not fill a word.
+    `w` may be a field of consecutive elements. `rows`: the other terms of `w` where they are no neighbours in memory:
+    loads, then zero if they do not fill a word.
     """
     return Prim("dot", (x, w, Const(n), *rows), DType.F32 if x.dtype.is_float else DType.I32)
 
 
-def terms_in_rows(x: Load, axis: Var, n: int, most: int) -> tuple[Expr, ...]:
-    """Return the terms after the first of `n` along `axis`, padded with zeros to a word of `most` terms."""
+def terms_in_rows(x: Load, axis: Var, n: int, word_terms: int) -> tuple[Expr, ...]:
+    """Return the terms after the first of `n` along `axis`, padded with zeros to a word of `word_terms` terms."""
     others = tuple(Load(x.buffer, tuple(rewrite(i, {axis: axis + k}) for i in x.index)) for k in range(1, n))
-    return others if n == most else (*others, Const(0.0 if x.dtype.is_float else 0, x.dtype))
+    return others if n == word_terms else (*others, Const(0.0 if x.dtype.is_float else 0, x.dtype))
 
 
 def row_words(x: Load, n: int) -> Expr:

@@ -21,14 +21,14 @@ ROWS = 16  # rows of a tile register, and its columns of 32 bits
 MIN_ROWS = 4  # rows below which memory limits a product, whatever computes it
 BYTES = {(DType.U8, DType.I8): "u8i8", (DType.I8, DType.U8): "i8u8"}  # factors of rows and of columns
 COLUMN_BYTES = 64  # bytes of a row of the columns and of results
-MIN_BYTE_TERMS = 24  # of a block of bytes; estimated
+MIN_BYTE_TERMS = 24  # least terms of a block of bytes; estimated
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixForm:
     """Operands of rows and columns, the axis of the blocks, their terms, the terms of a word, the factors' types.
 
-    `field`: part of the elements of `w` that is the factor; the axis of the blocks stands for those of the elements.
+    `field`: part of the elements of `w` that is the factor; the axis of the blocks stands for the axes of the elements.
     """
 
     x: Load
@@ -48,7 +48,7 @@ def even_height(rows: int) -> int:
 def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixForm | None:
     """Return the form of a sum whose columns are along `lane`; None for sums that tile registers do not compute.
 
-    `axis`: the axis of blocks of a sum of bytes, which may run in any order; of a scaled sum, that of its steps.
+    `axis`: the axis of blocks of a sum of bytes, which may run in any order; the axis of steps of a scaled sum.
     """
     if lane is None:
         return None

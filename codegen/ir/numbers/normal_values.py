@@ -17,7 +17,12 @@ from aot.codegen.ir.primitives import SHORT_FUNCTIONS
 from aot.runtime.abi import DType
 
 ROUNDED_FNS = frozenset({"add", "sub", "mul", "div", "fma"})
-NORMAL_FNS = SHORT_FUNCTIONS | {"exp", "exp_normal", "erf", "tanh"}  # functions whose results are those of arithmetic
+NORMAL_FNS = SHORT_FUNCTIONS | {
+    "exp",
+    "exp_normal",
+    "erf",
+    "tanh",
+}  # functions whose result an arithmetic operation computes
 CHOOSING_FNS = {"max": 0, "min": 0, "neg": 0, "abs": 0, "select": 1, "within": 2}  # the first operand that is chosen
 
 
@@ -55,7 +60,7 @@ def is_normal(e: Expr, buffers: frozenset[str]) -> bool:
 
 
 def _may_vanish(e: Prim) -> bool:
-    """True if the emitter may return an operand in place of arithmetic: a factor is 0 or 1, or a term is 0."""
+    """True if the emitter may return an operand instead of arithmetic: a factor of 0 or 1, or a term of 0."""
     factors = (x for a in e.args if isinstance(a, Prim) and a.fn == "mul" for x in a.args)
     return any(
         (isinstance(x, Load) and x.buffer.space is Space.TABLE) or (isinstance(x, Const) and abs(x.value) in (0, 1))

@@ -15,7 +15,7 @@ from aot.runtime.abi import DType
 
 ROUNDING_FNS = frozenset({"floor", "ceil", "trunc", "round_even", "round_away"})
 PRODUCT_FNS = frozenset({"mul", "dot"})
-LEVEL_BITS = 32  # of integers that data are quantised to, and of sums of them; indices are wider
+LEVEL_BITS = 32  # most bits of quantised integers and of their sums; indices are wider
 
 
 def is_quantized(stmts: tuple[Stmt, ...]) -> bool:

@@ -76,8 +76,8 @@ class Facts(KnownFacts):
             return True
         if self._age != search.age:
             self._age = search.age
-            for results in self._results:
-                results.clear()
+            for verdicts in self._results:
+                verdicts.clear()
         if result := self._is_shown(goal) if goals > FIRST_GOALS else self._search(goal, False, goals):
             search.proved.add(key)
         return result
@@ -104,7 +104,7 @@ class Facts(KnownFacts):
         return key is not None and self._is_shown_by_cases(goal, key)
 
     def _is_shown_by_cases(self, goal: Affine, key: Keys) -> bool:
-        if (search := self._search_state).cases >= MAX_CASES:  # a place around the pair may tell it apart again
+        if (search := self._search_state).cases >= MAX_CASES:  # a place around the pair may split into its cases again
             return False
         sides = next(f._either[key] for f in self._around if key in f._either)
         search.cases += 1
@@ -155,8 +155,8 @@ class Facts(KnownFacts):
 
     def _holds(self, goal: Affine, depth: int) -> bool:
         search = self._search_state
-        results = self._results[search.is_written]
-        result = results.get(goal.key)
+        verdicts = self._results[search.is_written]
+        result = verdicts.get(goal.key)
         if result is None and bounds(goal)[0] >= 0:
             return True
         search.tries -= 1
@@ -165,12 +165,12 @@ class Facts(KnownFacts):
         if depth <= 0 or search.goals <= 0 or search.tries <= 0:
             return False
         search.goals -= 1
-        results[goal.key] = False  # ends the recursion if a fact leads back to it
+        verdicts[goal.key] = False  # ends the recursion if a fact leads back to it
         result = self._is_known(goal) or self.are_contrary or self._follows(goal, depth)
         if result or (search.goals > 0 and search.tries > 0 and depth > 4):
-            results[goal.key] = result
+            verdicts[goal.key] = result
         else:
-            results.pop(goal.key)
+            verdicts.pop(goal.key)
         return result
 
     def _follows(self, goal: Affine, depth: int) -> bool:
@@ -205,14 +205,14 @@ class Facts(KnownFacts):
                 yield [(self, g) for g in ends]
 
     def _cases_of_sizes(self, goal: Affine, inside: bool = False) -> Keys | None:
-        """Return the key of two sets of facts, about a size in the goal and one that it or the loops have, if any.
+        """Return the key of a pair of cases on a size in the goal and another one of the goal or the loops; or None.
 
         `inside`: the size may be inside of a minimum or a quotient.
         """
         names, parts = None, {*goal.terms, *(variables(*goal.terms) if inside else ())}
-        for position in self._around:
-            for key in [k for atom in position._cases_about.keys() & parts for k in position._cases_about[atom]]:
-                equal, one = position._either[key]
+        for scope in self._around:
+            for key in [k for atom in scope._cases_about.keys() & parts for k in scope._cases_about[atom]]:
+                equal, one = scope._either[key]
                 if key in self._told or not one[0].terms.keys() <= parts:
                     continue
                 names = self._names(goal) if names is None else names
@@ -221,15 +221,15 @@ class Facts(KnownFacts):
         return None
 
     def _settled(self, goal: Affine, side: tuple[Affine, ...]) -> Affine:
-        """Return a goal in which a size has the value that two facts, n - m >= 0 and m - n >= 0, give it."""
+        """Return a goal in which `n` is replaced by `m`, where a case has n - m >= 0 and m - n >= 0."""
         gap = side[0]
         for v, c in gap.terms.items():
             if isinstance(v, Var) and c in (1, -1) and not any(v in variables(t) for t in gap.terms if t is not v):
-                late_symbols_of: dict[Expr, Expr] = {
+                meanings: dict[Expr, Expr] = {
                     u: m for u in variables(*goal.terms) if v in variables(m := self.meaning.get(u, ZERO.expr()))
                 }
-                if late_symbols_of or v in variables(*goal.terms):
-                    goal = rewritten(goal, late_symbols_of.get) if late_symbols_of else goal
+                if meanings or v in variables(*goal.terms):
+                    goal = rewritten(goal, meanings.get) if meanings else goal
                     return replaced(goal, v, gap.plus(Affine({v: c}), -1).times(-c).expr())
         return self.written(goal)
 
@@ -243,11 +243,11 @@ class Facts(KnownFacts):
 
     def _on(self, key: Keys, side: tuple[Affine, ...]) -> Facts:
         """Return the facts on one side of a pair, which is not looked at again."""
-        position = key, side[0].key
-        if position not in self._inner:
-            side_facts = self._inner[position] = type(self)(self.meaning, side, (), (), self, None, position)
+        case = key, side[0].key
+        if case not in self._inner:
+            side_facts = self._inner[case] = type(self)(self.meaning, side, (), (), self, None, case)
             side_facts._told = self._told | {key}
-        return self._inner[position]
+        return self._inner[case]
 
     def _at_ends(self, goal: Affine, v: Var, depth: int) -> list[Affine] | None:
         """Return the goal with `v` at the end of its range where it is least, or at both; None if that is not known."""
@@ -269,10 +269,10 @@ class Facts(KnownFacts):
         elif self._holds(factor.times(-1), depth - 4):
             way = -1
         low, top = self._low(v), self._top(v)
-        positions = [end for end, sides in ((low, (1, 0)), (top, (-1, 0))) if way in sides]
-        if any(e is None for e in positions):
+        ends_of_range = [end for end, sides in ((low, (1, 0)), (top, (-1, 0))) if way in sides]
+        if any(e is None for e in ends_of_range):
             return None
-        return [replaced(goal, v, e) for e in positions if e is not None]
+        return [replaced(goal, v, e) for e in ends_of_range if e is not None]
 
     def _low(self, v: Var) -> Expr | None:
         low = max(v.low, *(f._lows.get(v, -inf) for f in self._around))

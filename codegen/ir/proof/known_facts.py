@@ -29,13 +29,13 @@ class KnownFacts:
         axes: tuple[Var, ...] = (),
         parent: Self | None = None,
         shortest: Callable[[Expr], Expr] | None = None,
-        position: Place = (),
+        case: Place = (),
     ) -> None:
         self.meaning = meaning
         own = axes
         axes = (*parent.axes, *axes) if parent else axes
         self.axes: tuple[Var, ...] = tuple(dict.fromkeys(axes))
-        self._place: Place = (*parent._place, position) if parent else position
+        self._place: Place = (*parent._place, case) if parent else case
         self._search_state = parent._search_state if parent else SearchState(shortest)
         self._around: tuple[Self, ...] = (self, *(parent._around if parent else ()))
         self._is_contrary = False
@@ -104,8 +104,8 @@ class KnownFacts:
         return min(f._ends.get(terms, inf) for f in self._around)
 
     def _facts_about(self, atom: Expr | None) -> Iterator[Affine]:
-        for position in self._around:
-            yield from position._about.get(atom, ()) if atom is not None else ()
+        for scope in self._around:
+            yield from scope._about.get(atom, ()) if atom is not None else ()
 
     def _learn_low(self, atom: Expr, least: int) -> None:
         """Note the least value of an atom: a product of sizes that is not 0 has no factor that is."""

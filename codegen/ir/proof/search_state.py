@@ -13,7 +13,7 @@ Keys = tuple[Key, ...]
 Place = tuple[object, ...]  # loops and tests around a place
 
 MAX_DEPTH = 14  # substitutions one after another
-FIRST_GOALS = 8  # goals that a proof may visit before it tells cases of sizes apart
+FIRST_GOALS = 8  # goals that a proof may visit before it splits into cases of sizes
 MAX_GOALS = 40  # goals that a proof may visit
 MAX_TRIES = 400  # goals that it may look at, those visited before with them
 MIN_TRIES = 24  # goals that any proof may look at
@@ -38,4 +38,4 @@ class SearchState:
     tries: int = 0
     left: int = MAX_WORK
     age: int = 0
-    cases: int = 0  # pairs that are told apart now, one inside of another
+    cases: int = 0  # nested case splits at present

@@ -31,12 +31,12 @@ def control_functions(program: Program, tag: str) -> list[str]:
             parts.append(_Settings(program, tag, dependents).function(f"set_{len(parts)}", settings))
             driver.set(len(parts) - 1)
             continue
-        for entry in group:
-            if isinstance(entry, Label):
-                driver.label(entry)
-            elif isinstance(entry, Jump):
-                parts.append(_condition(program, entry, f"when_{len(parts)}"))
-                driver.jump(entry, len(parts) - 1)
+        for command in group:
+            if isinstance(command, Label):
+                driver.label(command)
+            elif isinstance(command, Jump):
+                parts.append(_condition(program, command, f"when_{len(parts)}"))
+                driver.jump(command, len(parts) - 1)
     driver.run_to(len(program.calls))
     return [*parts, driver.text()]
 
@@ -82,18 +82,18 @@ class _Driver:
             f"on{n}:",
         ]
 
-    def label(self, entry: Label) -> None:
-        self.passed.add(entry.name)
-        self.lines += [f'br label %"to {entry.name}"', f'"to {entry.name}":']
+    def label(self, label: Label) -> None:
+        self.passed.add(label.name)
+        self.lines += [f'br label %"to {label.name}"', f'"to {label.name}":']
 
-    def jump(self, entry: Jump, n: int) -> None:
-        if entry.to in self.passed:  # the next iteration goes through large weights the other way
+    def jump(self, jump: Jump, n: int) -> None:
+        if jump.to in self.passed:  # the next iteration goes through large weights the other way
             self.lines += [
                 f"%turn{n} = load i64, ptr %turn.at, align 8",
                 f"%turned{n} = add i64 %turn{n}, 1",
                 f"store i64 %turned{n}, ptr %turn.at, align 8",
             ]
-        if entry.asks:
+        if jump.asks:
             self.lines += [
                 f"%next{n} = load i64, ptr %clock, align 8",
                 f"%ahead{n} = sub i64 %turned{n}, %next{n}",
@@ -108,7 +108,7 @@ class _Driver:
             ]
         self.lines += [
             f"%when{n} = call i1 @when_{n}(ptr %symbols)",
-            f'br i1 %when{n}, label %"to {entry.to}", label %on{n}',
+            f'br i1 %when{n}, label %"to {jump.to}", label %on{n}',
             f"on{n}:",
         ]
 
@@ -142,11 +142,11 @@ class _Dependents:
 
 
 def _by_symbol(read: Iterable[frozenset[str]]) -> dict[str, list[int]]:
-    results: dict[str, list[int]] = {}
+    indices: dict[str, list[int]] = {}
     for i, symbols in enumerate(read):
         for name in symbols:
-            results.setdefault(name, []).append(i)
-    return results
+            indices.setdefault(name, []).append(i)
+    return indices
 
 
 class _Settings:
@@ -169,9 +169,9 @@ class _Settings:
             rows = list(same)
             if kind is not Bind:
                 self._refresh()
-            for entry in rows:
-                if isinstance(entry, Check):
-                    self._check(entry.rule)
+            for setting in rows:
+                if isinstance(setting, Check):
+                    self._check(setting.rule)
             for symbol, value in [(e.symbol, self._value(e)) for e in rows if not isinstance(e, Check)]:
                 self._set(symbol, value)
         self._refresh()
@@ -186,8 +186,8 @@ class _Settings:
     def _used(self, entries: Sequence[Setting], changed: set[str]) -> list[Size]:
         used: list[Size] = [size for _, size in self.dependents.rows_of(changed)]
         used += [meaning for _, meaning in self.dependents.computed_of(changed)]
-        for entry in entries:
-            match entry:
+        for setting in entries:
+            match setting:
                 case Bind(_, _, place):
                     used.append(place.offset)
                 case Let(_, _, value):
@@ -203,8 +203,8 @@ class _Settings:
         over = self.code.add(f"xor i1 {self.code.fits}, true")
         self.wrong.append((self.code.add(f"or i1 {unequal}, {over}"), abi.ERROR_VALUE))
 
-    def _value(self, entry: Bind | Let) -> str:
-        return self._read(entry) if isinstance(entry, Bind) else self.code.operand(entry.value)
+    def _value(self, setting: Bind | Let) -> str:
+        return self._read(setting) if isinstance(setting, Bind) else self.code.operand(setting.value)
 
     def _read(self, bind: Bind) -> str:
         pointer = address(f"a{len(self.code.lines)}", bind.place, self.code, self.tag)

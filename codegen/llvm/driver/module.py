@@ -123,18 +123,18 @@ def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
 
     They are reserved before an inference, so they must not depend on a size that it computes.
     """
-    most, needed = 0, dict[Expr, None]()
+    most_bytes, needed = 0, dict[Expr, None]()
     for call in program.calls:
         f = functions[call.kernel]
         if isinstance(f.scratch_bytes, int):
-            most = max(most, f.scratch_bytes)
+            most_bytes = max(most_bytes, f.scratch_bytes)
         else:
             known: dict[Expr, Expr] = {s: as_expr(n, DType.I64) for s, n in zip(f.sizes, call.sizes, strict=True)}
             needed[normal(rewrite(f.scratch_bytes, known), {}).expr()] = None
     late = depends(program)
     if wrong := next((e for e in needed if late_symbols_of(e, late)), None):
         raise InternalError(f"scratch memory has a size that is known before an inference, got {size_text(wrong)}")
-    total: Size = most
+    total: Size = most_bytes
     for size in needed:
         total = prim("max", size, total)
     return total
@@ -260,26 +260,26 @@ def _drivers(program: Program, target: Target, *, generates: bool) -> str:
 
 def _error_texts(program: Program, *, generates: bool) -> tuple[str, ...]:
     """Return the texts of the errors that the functions of the table can return."""
-    most = abi.ERROR_LOGITS if generates else abi.ERROR_CANCELLED if program.is_cancellable else abi.ERROR_UNKNOWN
-    return abi.ERROR_TEXTS[: most + 1]
+    last_code = abi.ERROR_LOGITS if generates else abi.ERROR_CANCELLED if program.is_cancellable else abi.ERROR_UNKNOWN
+    return abi.ERROR_TEXTS[: last_code + 1]
 
 
 def fixed_bytes(program: Program) -> int:
-    """Return the bytes of the arena behind the buffers that drivers need: a plan, and counters of the pieces done."""
+    """Return the bytes that drivers need after the arena's buffers: a plan, and counters of the pieces done."""
     return abi.ARENA_ALIGN + _rounded(plan_bytes(program)) + 2 * abi.ARENA_ALIGN * _longest_segment(program)
 
 
 def fixed_memory(program: Program) -> dict[str, int]:
     """Return the bytes of arena, but for scratch memory of threads, and of state of a request; none that vary."""
-    results = {"state": _rounded(program.state_bytes)} if isinstance(program.state_bytes, int) else {}
+    sizes = {"state": _rounded(program.state_bytes)} if isinstance(program.state_bytes, int) else {}
     if isinstance(program.arena_bytes, int):
-        results["arena"] = _rounded(program.arena_bytes) + fixed_bytes(program)
-    return results
+        sizes["arena"] = _rounded(program.arena_bytes) + fixed_bytes(program)
+    return sizes
 
 
 def _longest_segment(program: Program) -> int:
     """Return the greatest number of calls without a control entry between them."""
-    ends = sorted({0, len(program.calls), *(entry.at for entry in program.control)})
+    ends = sorted({0, len(program.calls), *(command.at for command in program.control)})
     return max((b - a for a, b in pairwise(ends)), default=0)
 
 

@@ -67,7 +67,7 @@ def _constant(rows: Rows) -> bool:
     return all(isinstance(size, int | Const) for row in rows for size in row)
 
 
-@lru_cache(maxsize=1 << 14)  # each part of a module asks for all calls
+@lru_cache(maxsize=1 << 14)  # each part of a module needs all calls
 def _pieces(work: Size, traffic: Size) -> Size:
     """Return the number of chunks that pays for a call, by its work and traffic; the most if the work is unknown."""
     if isinstance(work, int) and isinstance(traffic, int):
@@ -89,13 +89,13 @@ def traversals(program: Program) -> list[int]:
     weights = [[p.offset for p in call.args if p.region is MemoryRegion.CONSTANT] for call in program.calls]
     largest_of = [max(w, key=lambda offset: sizes.get(offset, 0), default=None) for w in weights]
     times = Counter(largest_of)
-    results: list[int] = []
+    orders: list[int] = []
     for call, largest in zip(program.calls, largest_of, strict=True):
         once = times[largest] == 1 and not program.control
         no = facts[call.kernel].one_way or (facts[call.kernel].counting and once)
         if largest is None or no or sizes.get(largest, 0) < COSTS.alternating_bytes:
-            results.append(0)
+            orders.append(0)
             continue
-        results.append(2 + before.get(largest, 0) % 2)
+        orders.append(2 + before.get(largest, 0) % 2)
         before[largest] = before.get(largest, 0) + 1
-    return results
+    return orders

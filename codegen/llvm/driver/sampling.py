@@ -13,7 +13,7 @@ from aot.codegen.script.script import Scripted, array, loops, var
 from aot.runtime.abi import DType
 from aot.runtime.generation import sampling
 
-RANDOM_FACTOR = 0x2360ED051FC65DA4, 0x4385DF649FCCF645  # of PCG64, the high word first
+RANDOM_FACTOR = 0x2360ED051FC65DA4, 0x4385DF649FCCF645  # multiplier of PCG64, the high word first
 HASHES, STATES = (0x43B0D7E5, 0x931E8875), (0x8B51F9DD, 0x58F38DED)  # of SeedSequence: first multiplier, its factor
 MIX_LEFT, MIX_RIGHT = 0xCA01F9DD, 0x4973F715
 ROUNDING = 1.5 * 2.0**52  # added and subtracted, it rounds to the nearest integer, to even ones
@@ -189,7 +189,7 @@ def choose(token: Scripted, ranking: Scripted, rules: Scripted, random: Scripted
 def _cut(token: Scripted, ranking: Scripted, rules: Scripted, whole: Scripted, share: Scripted) -> None:
     """Take the most probable `top_k` tokens; of these, those that sum up to `top_p`; then those up to the one drawn.
 
-    The heap gives tokens, the most probable first; those that it gave lie behind it.
+    The heap gives tokens, the most probable first; they then lie after it.
     """
     logits, weights, heap = ranking
     _, top_k, top_p = rules

@@ -33,9 +33,9 @@ def function_text(head: str, lines: Sequence[str], end: str) -> str:
 def symbol_code(program: Program, used: Iterable[Size], code: SizeCode | None = None) -> SizeCode:
     """Append to `code`, or to new code, loads from %symbols of the symbols that `used` depend on."""
     code = SizeCode({}) if code is None else code
-    positions = program.places
+    index_of = program.places
     read = {v.name for v in variables(*(size for size in used if isinstance(size, Expr)))}
-    for i, name in sorted((positions[name], name) for name in read if name in positions):
+    for i, name in sorted((index_of[name], name) for name in read if name in index_of):
         code.values[name] = f"%y{i}"
         code.lines.append(f"%y{i}.at = getelementptr i64, ptr %symbols, i64 {i}")
         code.lines.append(f"%y{i} = load i64, ptr %y{i}.at, align 8")
@@ -54,10 +54,10 @@ def static(size: Size) -> int:
 
 def depends(program: Program) -> Mapping[str, frozenset[str]]:
     """Return the late symbols that each stored size depends on, by name."""
-    results = {x.symbol.name: frozenset((x.symbol.name,)) for x in program.late}
+    late_of = {x.symbol.name: frozenset((x.symbol.name,)) for x in program.late}
     for size, meaning in program.computed:
-        results[size.name] = late_symbols_of(meaning, results)
-    return results
+        late_of[size.name] = late_symbols_of(meaning, late_of)
+    return late_of
 
 
 def late_symbols_of(size: Size, late: Mapping[str, frozenset[str]]) -> frozenset[str]:
@@ -135,7 +135,7 @@ def _shapes(program: Program, scratch: Size) -> str:
 
 
 def _bind_symbols(program: Program, dims: Sequence[Size], code: SizeCode) -> None:
-    """Let `code` have the symbols: input dimensions %d0, .., or what makes `2 n + 1` one of them, the first in order.
+    """Bind each symbol in `code` to the first input dimension, %d0 .., that determines it: n, or 2 n + 1 solved for n.
 
     What does not divide evenly is refused where the dimensions are compared. UnsupportedError if one has no value.
     """

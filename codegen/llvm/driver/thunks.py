@@ -24,8 +24,8 @@ def thunks(program: Program, functions: Mapping[str, str], tag: str, flush: Flus
     """
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(program.calls):
-        positions = tuple((p.region, p.index, _form(p.offset)) for p in call.args)
-        groups.setdefault((functions[call.kernel], call.sizes, call.flushes, positions), []).append(i)
+        operands = tuple((p.region, p.index, _form(p.offset)) for p in call.args)
+        groups.setdefault((functions[call.kernel], call.sizes, call.flushes, operands), []).append(i)
     thunk_of, row_of = dict[int, int](), dict[int, int]()
     texts: list[str] = []
     for number, members in enumerate(groups.values()):
@@ -84,7 +84,9 @@ def _word(offset: Size, program: Program) -> int:
     return program.places[offset.name] if isinstance(offset, Var) else static(offset)
 
 
-def _read_places(number: int, places: Sequence[Address], varying: Sequence[int], code: SizeCode) -> dict[int, Address]:
+def _read_places(
+    number: int, operands: Sequence[Address], varying: Sequence[int], code: SizeCode
+) -> dict[int, Address]:
     """Read the offsets that vary from row `@rows[%index]` of the thunk's table; return the places by argument."""
     code.lines += [
         "%row.at = getelementptr i32, ptr @rows, i64 %index",
@@ -98,12 +100,12 @@ def _read_places(number: int, places: Sequence[Address], varying: Sequence[int],
             f"%w{k} = load i64, ptr %w{k}.at, align 8",
         ]
         offset = f"%w{k}"
-        if isinstance(places[k].offset, Var):
+        if isinstance(operands[k].offset, Var):
             code.lines += [
                 f"%o{k}.at = getelementptr i64, ptr %symbols, i64 %w{k}",
                 f"%o{k} = load i64, ptr %o{k}.at, align 8",
             ]
             offset = f"%o{k}"
         code.values[offset] = offset
-        addresses[k] = replace(places[k], offset=Var(offset))
+        addresses[k] = replace(operands[k], offset=Var(offset))
     return addresses

@@ -131,8 +131,8 @@ class TileTransposer:
             with self._bound((*tile.outside, *tile.inside)):
                 a = self.values.at.access(load.buffer, load.index)
             step = a.offset.plus(accesses[0].offset, -1) if accesses else Affine({})
-            far = self.values.at.is_strided(a) if a.step is None else abs(a.step) >= COSTS.gather_distance
-            if not far or step.terms or step.const != len(accesses):
+            is_distant = self.values.at.is_strided(a) if a.step is None else abs(a.step) >= COSTS.gather_distance
+            if not is_distant or step.terms or step.const != len(accesses):
                 return
             accesses.append(a)
         while len(accesses) >= COSTS.min_transposed_extent:

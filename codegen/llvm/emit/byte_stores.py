@@ -21,7 +21,7 @@ from aot.codegen.llvm.emit.function_text import Value, vector
 from aot.codegen.llvm.emit.values import Values
 from aot.runtime.abi import DType
 
-LANES = 16  # of a vector of i32 that is packed
+LANES = 16  # lanes of an i32 vector that is packed
 BOUNDS = {DType.U8: (0.0, 255.0), DType.I8: (-128.0, 127.0)}
 
 
@@ -67,8 +67,8 @@ class ByteStores:
 
     def write(self) -> None:
         """Write the bytes that were kept since `begin`, up to four vectors at a time."""
-        for store, kept in self._kept.items():
-            self._write(self._levels[store], kept)
+        for store, bytes_kept in self._kept.items():
+            self._write(self._levels[store], bytes_kept)
         self._levels = {}
         self._kept = {}
 

@@ -36,11 +36,11 @@ class ConstantLanes:
         return known[key]
 
     def _add(self, name: str) -> None:
-        f, entry = self._f, self._f.blocks[0]
+        f, entry_block = self._f, self._f.blocks[0]
         if len(self._names) % LANES == 0:
             address = Value("ptr", self._global_name(f"{TYPE} zeroinitializer"))
             self._globals.append(len(f.globals) - 1)
-            self._vectors.append(f.op(TYPE, f"load {TYPE}, {address}, align 64", entry))
+            self._vectors.append(f.op(TYPE, f"load {TYPE}, {address}, align 64", entry_block))
         self._names.append(name)
         own = self._names[len(self._vectors) * LANES - LANES :]
         items = ", ".join(f"float {n}" for n in (*own, *["0.0"] * (LANES - len(own))))

@@ -22,8 +22,8 @@ from aot.codegen.llvm.emit.values import Values
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 
-FIRST_NEGATIVE = 128  # of the bytes that are signed
-LARGEST = 255  # of the bytes that are not
+FIRST_NEGATIVE = 128  # the u8 whose bits are the least i8
+LARGEST = 255  # the largest u8
 SHORTEST = 4  # lanes of the instructions, at least
 
 
@@ -37,7 +37,7 @@ class DotEmitter:
         """Return `total` + `n` products in every lane: `x` has one word for all lanes, or one for each, as `w` has.
 
         `x` and `w` may be sums of both, of i16, and `w` may be a field. `rows`: the other elements of the words of `w`,
-        where those of a lane are no neighbours in memory: loads, or zero.
+        where the terms of a lane are no neighbours in memory: loads, or zero.
         """
         match x, w:
             case Load(), Load() if x.buffer.space is Space.REGISTERS:
@@ -94,8 +94,8 @@ class DotEmitter:
             return f.op(type_, f"bitcast {words} to {type_}")
         key = ("pairs", words.name, odd)
         if key not in values.splats:
-            whole = f.insert(Value(vector("i32", lanes), "poison"), words, 0)
-            pairs = f.op(type_, f"bitcast {whole} to {type_}")
+            words_vector = f.insert(Value(vector("i32", lanes), "poison"), words, 0)
+            pairs = f.op(type_, f"bitcast {words_vector} to {type_}")
             values.splats[key] = shuffle(f, pairs, Value(type_, "poison"), [int(odd)] * 2 * lanes)
         return values.splats[key]
 
@@ -147,8 +147,8 @@ class DotEmitter:
 
     def _lane(self, x: Load) -> Value:
         """Return one of four words that lie in a vector register, in every lane."""
-        values, position = self.values, self.values.at.access(x.buffer, x.index).offset.const
-        first, lane = position // SHORTEST * SHORTEST, position % SHORTEST
+        values, offset = self.values, self.values.at.access(x.buffer, x.index).offset.const
+        first, lane = offset // SHORTEST * SHORTEST, offset % SHORTEST
         words = values.registers[x.buffer.name].read(values.f, first, SHORTEST)
         key = ("lane", words.name, lane, values.width)
         if key not in values.splats:
@@ -181,15 +181,15 @@ class DotEmitter:
         key = ("field", values.at.access(w.load.buffer, w.load.index).offset.key, shift.const, w.mask, values.width)
         field = values.known(w.load.buffer, key)
         if field is None:
-            whole = self._weights(w.load)
+            elements = self._weights(w.load)
             mask = sum(w.mask << n for n in range(0, 32, w.load.dtype.bits))
-            bits = vector("i8", 4 * lanes_of(whole.type))
+            bits = vector("i8", 4 * lanes_of(elements.type))
             if values.abilities.multiplies_lanes and shift.const and w.mask == LARGEST >> shift.const:
-                bytes_ = f.binary("lshr", f.op(bits, f"bitcast {whole} to {bits}"), integer(shift.const, bits))
-                field = f.op(whole.type, f"bitcast {bytes_} to {whole.type}")
+                bytes_ = f.binary("lshr", f.op(bits, f"bitcast {elements} to {bits}"), integer(shift.const, bits))
+                field = f.op(elements.type, f"bitcast {bytes_} to {elements.type}")
             else:
-                field = f.binary("lshr", whole, integer(shift.const, whole.type)) if shift.const else whole
-                field = f.binary("and", field, integer(mask, whole.type))
+                field = f.binary("lshr", elements, integer(shift.const, elements.type)) if shift.const else elements
+                field = f.binary("and", field, integer(mask, elements.type))
             values.loaded.setdefault(w.load.buffer.name, {})[key, values.at.guard] = field
         return field
 
@@ -212,24 +212,24 @@ class DotEmitter:
     def _spread(self, x: Load, a: Access) -> Value:
         """Return a word for each lane, where several lanes have one: words that other loads share, chosen by lane."""
         values, at, size = self.values, self.values.at, elements_per_dot(x.buffer.dtype)
-        positions = values.places(a.whole)
-        if positions is None or values.mixed or any(p % size for p in positions):
-            raise InternalError(f"dot: lanes have whole words of data, got {x.buffer.name} by {positions}")
+        distances = values.places(a.whole)
+        if distances is None or values.mixed or any(p % size for p in distances):
+            raise InternalError(f"dot: lanes have whole words of data, got {x.buffer.name} by {distances}")
         key = ("spread", a.whole.key, at.lane)
-        result = values.known(x.buffer, key)
-        if result is not None:
-            return result
-        span = 1 << (max(positions) // size).bit_length()
+        words = values.known(x.buffer, key)
+        if words is not None:
+            return words
+        span = 1 << (max(distances) // size).bit_length()
         block = values.block(x, a, span * size)
         first = at.in_lane(a, 0)
         with replaced(at, lane=None):
             if block is not None and not any(p % size for p in block[1]):
-                result = spread(values.f, self._row(block[0], span), [p // size for p in block[1]])
+                words = spread(values.f, self._row(block[0], span), [p // size for p in block[1]])
             else:
-                chosen = [p // size for p in positions]
-                result = shuffled(values.f, chosen, lambda start, n: self._row(moved(first, start * size), n))
-        values.loaded.setdefault(x.buffer.name, {})[key, at.guard] = result
-        return result
+                chosen = [p // size for p in distances]
+                words = shuffled(values.f, chosen, lambda start, n: self._row(moved(first, start * size), n))
+        values.loaded.setdefault(x.buffer.name, {})[key, at.guard] = words
+        return words
 
     def _row(self, a: Access, n: int) -> Value:
         """Load `n` words that lie side by side."""
@@ -268,8 +268,8 @@ class DotEmitter:
         word, element = integer(0, "i32"), MEMORY[a.buffer.dtype]
         for k in range(n):
             one = values.f.load(element, values.f.gep(element, pointer, integer(k)), size)
-            whole = values.f.cast("zext", one, "i32")
-            word = values.f.binary("or", word, values.f.binary("shl", whole, integer(8 * size * k, "i32")))
+            extended = values.f.cast("zext", one, "i32")
+            word = values.f.binary("or", word, values.f.binary("shl", extended, integer(8 * size * k, "i32")))
         return word
 
     def _words(self, a: Access) -> Value:
@@ -286,29 +286,29 @@ class DotEmitter:
         element = vector(MEMORY[a.buffer.dtype], lanes)
         accesses = [a, *(at.access(row.buffer, row.index) for row in rows if isinstance(row, Load))]
         loaded = [f.load(element, at.pointer(p), at.align(p)) for p in accesses]
-        whole = vector("i32", lanes)
+        word_type = vector("i32", lanes)
         if lanes > 1:
             filler = loaded[0] if a.buffer.dtype.stored_bytes == 1 else Value(element, "zeroinitializer")
             loaded += [filler] * (elements_per_dot(a.buffer.dtype) - len(loaded))
-            return f.op(whole, f"bitcast {_interleaved(f, loaded)} to {whole}")
+            return f.op(word_type, f"bitcast {_interleaved(f, loaded)} to {word_type}")
         words = f.cast("zext", loaded[0], "i32")
         for n, row in enumerate(loaded[1:], 1):
-            shift = integer(8 * a.buffer.dtype.stored_bytes * n, whole)
+            shift = integer(8 * a.buffer.dtype.stored_bytes * n, word_type)
             words = f.binary("or", words, f.binary("shl", f.cast("zext", row, "i32"), shift))
         return words
 
 
 def _interleaved(f: Function, rows: Sequence[Value]) -> Value:
     """Return the first elements of two or four rows, then their second ones, and so on."""
-    lanes, positions = lanes_of(rows[0].type), [rows.index(row) for row in rows]
-    order = [place * lanes + lane for lane in range(lanes) for place in positions]
+    lanes, first_equal = lanes_of(rows[0].type), [rows.index(row) for row in rows]
+    order = [row_index * lanes + lane for lane in range(lanes) for row_index in first_equal]
     if len(rows) == 2:
         return shuffle(f, rows[0], rows[1], order)
     # One vector, into which rows are inserted, since a permutation of two takes longer.
-    rows = [row if positions[n] == n else Value(row.type, "poison") for n, row in enumerate(rows)]
+    rows = [row if first_equal[n] == n else Value(row.type, "poison") for n, row in enumerate(rows)]
     halves = [shuffle(f, rows[n], rows[n + 1], range(2 * lanes)) for n in (0, 2)]
-    whole = shuffle(f, halves[0], halves[1], range(4 * lanes))
-    return shuffle(f, whole, Value(whole.type, "poison"), order)
+    joined = shuffle(f, halves[0], halves[1], range(4 * lanes))
+    return shuffle(f, joined, Value(joined.type, "poison"), order)
 
 
 def _pairs_added(f: Function, a: Value, b: Value) -> Value:
@@ -319,7 +319,7 @@ def _pairs_added(f: Function, a: Value, b: Value) -> Value:
 
 
 def _widened(f: Function, v: Value) -> Value:
-    whole = Value(vector(scalar_of(v.type), SHORTEST), "zeroinitializer")
+    padded = Value(vector(scalar_of(v.type), SHORTEST), "zeroinitializer")
     for lane in range(lanes_of(v.type)):
-        whole = f.insert(whole, f.extract(v, lane), lane)
-    return whole
+        padded = f.insert(padded, f.extract(v, lane), lane)
+    return padded

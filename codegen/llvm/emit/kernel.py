@@ -26,7 +26,7 @@ def emit(
     """Emit the function of a kernel. A caller passes the kernel's buffers, its sizes, the range of units to run, and
     `Function.scratch_bytes` bytes (over its sizes) of memory of its thread, 64-byte aligned.
 
-    `written` names the buffers that it stores to, by default those of its stores. Without a target, no instruction is
+    `written` names the buffers that it stores to, by default its stores' targets. Without a target, no instruction is
     used that some targets lack. `flushes`: all callers flush denormal numbers to zero.
     """
     if written is None:

@@ -3,7 +3,7 @@
 Rules, each in one place:
   * how far an access moves per lane decides its instruction: 0 scalar + splat, 1 vector, else           `load`
     shuffled vectors where the lanes are near each other, or scalars whose addresses are vectors          `gather`
-  * where memory may not be read, its address is replaced by that of some zeros                           `raw`
+  * where memory may not be read, the address of zeros replaces its own                                   `raw`
 """
 
 from __future__ import annotations
@@ -210,9 +210,9 @@ class Memory(Lanes):
     def nothing(self) -> Value:
         """Return the address of 64 zeros of any type, which may always be read."""
         if self.zeros is None:
-            entry = self.f.blocks[0]
-            self.zeros = self.f.op("ptr", "alloca [512 x i8], align 64", entry)
-            entry.lines.append(f"  store [512 x i8] zeroinitializer, {self.zeros}, align 64")
+            entry_block = self.f.blocks[0]
+            self.zeros = self.f.op("ptr", "alloca [512 x i8], align 64", entry_block)
+            entry_block.lines.append(f"  store [512 x i8] zeroinitializer, {self.zeros}, align 64")
         return self.zeros
 
     def table(self, a: Access, lanes: int) -> Value:
@@ -246,8 +246,8 @@ class Memory(Lanes):
         base = Value("ptr", self.constant_bytes(data))
         byte = Value(vector("i8", lanes), "poison")
         for i in range(lanes):
-            position = self.f.cast("zext", self.f.extract(index, i), "i64")
-            one = self.f.load("i8", self.f.gep("i8", base, position), 1)
+            offset = self.f.cast("zext", self.f.extract(index, i), "i64")
+            one = self.f.load("i8", self.f.gep("i8", base, offset), 1)
             byte = one if lanes == 1 else self.f.insert(byte, one, i)
         return byte
 
@@ -292,13 +292,13 @@ class Memory(Lanes):
         if len(moving) != 1 or load.buffer.strides[moving[0]] != 1 or self.mixed or a.buffer.space is not Space.ARG:
             return None
         (k,), room = moving, load.buffer.shape[moving[0]]
-        positions = self.places(index[k])
-        if positions is None or lane is None or not isinstance(room, int):
+        distances = self.places(index[k])
+        if distances is None or lane is None or not isinstance(room, int):
             return None
-        before = aligned(positions, normal(index[k].expr(), {lane: exactly(0)}), room, size)
+        before = aligned(distances, normal(index[k].expr(), {lane: exactly(0)}), room, size)
         if before is None:
             return None
-        return moved(self.at.in_lane(a, 0), -before), [p + before for p in positions]
+        return moved(self.at.in_lane(a, 0), -before), [p + before for p in distances]
 
     def gather(self, a: Access) -> Value:
         """Load a number for each lane, from any address."""
@@ -323,31 +323,31 @@ class Memory(Lanes):
     def elements(self, a: Access) -> Value:
         """Load elements as they are stored, one for each lane."""
         scalar, inside = MEMORY[a.buffer.dtype], self.inside
-        positions = self.places(a.whole)
-        if positions is not None and not self.mixed and near(positions):
+        distances = self.places(a.whole)
+        if distances is not None and not self.mixed and near(distances):
             first = self.at.in_lane(a, 0)
 
             def row(start: int, lanes: int) -> Value:
                 with replaced(self.at, lane=None):
                     return self.raw(moved(first, start), lanes, inside)
 
-            return shuffled(self.f, positions, row)
+            return shuffled(self.f, distances, row)
         if inside is None and (moves := self.at.optional_step(a)) is not None:
             return self.row_or_one(a, moves)
-        if self.mixed and self.abilities.masks and positions == list(range(self.width)) and scalar in MASKED:
+        if self.mixed and self.abilities.masks and distances == list(range(self.width)) and scalar in MASKED:
             return self.masked(a)
         value = Value(vector(scalar, self.width), "poison")
-        for i, pointer in enumerate(self.each_pointer(a, positions)):
+        for i, pointer in enumerate(self.each_pointer(a, distances)):
             one = self.f.load(scalar, pointer, a.buffer.dtype.stored_bytes)
             value = self.f.insert(value, one, i)
         return value
 
     def row_or_one(self, a: Access, moves: Affine) -> Value:
-        """Load a row if `moves` is 1. If it is 0, load one element for all lanes: those behind it may not be read."""
+        """Load a row if `moves` is 1. If it is 0, load one element for all lanes: those after it may not be read."""
         scalar, size, pointer = MEMORY[a.buffer.dtype], a.buffer.dtype.stored_bytes, self.first(a)
-        many = self.f.compare("icmp ne", self.at.linear(moves), integer(0))
-        row = self.f.load(vector(scalar, self.width), self.f.select(many, pointer, self.nothing()), size)
-        return self.f.select(many, row, self.f.splat(self.f.load(scalar, pointer, size), self.width))
+        is_row = self.f.compare("icmp ne", self.at.linear(moves), integer(0))
+        row = self.f.load(vector(scalar, self.width), self.f.select(is_row, pointer, self.nothing()), size)
+        return self.f.select(is_row, row, self.f.splat(self.f.load(scalar, pointer, size), self.width))
 
     def masked(self, a: Access) -> Value:
         """Load consecutive elements, only those that may be read."""
@@ -364,9 +364,9 @@ class Memory(Lanes):
         with replaced(self.at, lane=None), replaced(self, inside=inside):
             return self.at.pointer(first)
 
-    def each_pointer(self, a: Access, positions: list[int] | None) -> Iterator[Value]:
+    def each_pointer(self, a: Access, distances: list[int] | None) -> Iterator[Value]:
         """Yield the address of each lane; the address of zeros if the lane may not be read."""
-        if positions is not None and self.inside is None:
+        if distances is not None and self.inside is None:
             parts = [self.at.in_lane(a, i) for i in range(self.width)]
             with replaced(self.at, lane=None):
                 pointers = [self.at.pointer(part) for part in parts]

@@ -29,19 +29,19 @@ class Cells:
 
     def read(self, f: Function, first: int, lanes: int) -> Value:
         """Return `lanes` elements from `first` on; elements that were never written are poison."""
-        result = self.values.get((first, lanes))
-        if result is not None:
-            return result
+        cell = self.values.get((first, lanes))
+        if cell is not None:
+            return cell
         if lanes == 1:
             for (start, width), value in self.values.items():
                 if start <= first < start + width:
                     return f.part(value, first - start, 1)
             return Value(self.type(1), "poison")
-        whole = Value(self.type(lanes), "poison")
+        vector_value = Value(self.type(lanes), "poison")
         for i in range(lanes):
-            one = self.read(f, first + i, 1)
-            whole = whole if one.name == "poison" else f.insert(whole, one, i)
-        return whole
+            element = self.read(f, first + i, 1)
+            vector_value = vector_value if element.name == "poison" else f.insert(vector_value, element, i)
+        return vector_value
 
     def write(self, f: Function, first: int, lanes: int, value: Value) -> None:
         if (first, lanes) not in self.values:
@@ -56,21 +56,21 @@ class Cells:
 
 def stored(stmts: tuple[Stmt, ...]) -> set[str]:
     """Return the names of the buffers that are written."""
-    results: set[str] = set()
+    names: set[str] = set()
     for s in stmts:
         match s:
             case Store(buffer):
-                results.add(buffer.name)
+                names.add(buffer.name)
             case If(_, body, otherwise):
-                results |= stored(body) | stored(otherwise)
+                names |= stored(body) | stored(otherwise)
             case For(_, body) | While(_, body) | Let(_, _, body) | Alloc(_, body):
-                results |= stored(body)
+                names |= stored(body)
             case Prefetch():
                 pass
             case TileOp(op, _, buffer):
                 if op == "store" and buffer is not None:
-                    results.add(buffer.name)
-    return results
+                    names.add(buffer.name)
+    return names
 
 
 def fits_registers(alloc: Alloc, env: dict[Var, Affine], written: frozenset[Var]) -> bool:
@@ -116,8 +116,8 @@ def _loaded(*roots: Expr) -> frozenset[Buffer]:
 def _constant_in(s: Stmt, buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
     match s:
         case Store(target, index, value):
-            mine = target != buffer or _is_known(buffer, index, env, known)
-            return mine and _reads_known((*index, value), buffer, env, known)
+            target_known = target != buffer or _is_known(buffer, index, env, known)
+            return target_known and _reads_known((*index, value), buffer, env, known)
         case Prefetch() | TileOp():
             return True
         case For(var, body, kind):

@@ -36,9 +36,9 @@ class Stacks:
     def room(self, buffer: Buffer) -> Generator[Value]:
         """Yield the address of a temp, 64-byte aligned; its memory is free again at the end of the alloc."""
         if buffer.space is not Space.ARENA:
-            before, most = self.stack_top, _lines(reach(buffer))
-            if isinstance(most, int) and before + most <= STACK_BYTES:
-                self.stack_top = before + most
+            before, nbytes = self.stack_top, _lines(reach(buffer))
+            if isinstance(nbytes, int) and before + nbytes <= STACK_BYTES:
+                self.stack_top = before + nbytes
                 self.stack_most = max(self.stack_most, self.stack_top)
                 yield self._after("%stack", before)
                 self.stack_top = before

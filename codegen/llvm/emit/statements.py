@@ -276,13 +276,13 @@ class StatementEmitter:
             enter, after = f.append("enter"), f.append("after")
             f.branch_if(f.compare("icmp slt", start, stop), enter, after)
             f.block = enter
-        entry, head, body = f.block, f.append("loop"), f.append("body")
+        preheader, head, body = f.block, f.append("loop"), f.append("body")
         f.branch(head)
-        i, i_phi = f.phi(head, "i64", start, entry)
+        i, i_phi = f.phi(head, "i64", start, preheader)
         units_phi = None
         if units:
-            self.units, units_phi = f.phi(head, "i64", self.units, entry)
-        carried = self.cells.carry(head, skipped, entry)
+            self.units, units_phi = f.phi(head, "i64", self.units, preheader)
+        carried = self.cells.carry(head, skipped, preheader)
         f.block = head
         f.branch(body)
         f.block = body

@@ -5,7 +5,7 @@
       vector c.t in 32 by 16:
         acc[p.t, c.t] += x[h, ic] * w[c.t]   addresses of `w` differ by a constant: their terms are one object
 
-The text is that of a walk through all iterations.
+The LLVM IR is the same as if every iteration were emitted.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _chosen(slots: list[int]) -> Callable[[list[int]], object]:
 class Leaf(NamedTuple):
     """A store, with its accesses by the identities of buffer and index.
 
-    `added`: those of the target and of two floats, where the store adds their product.
+    `added`: accesses of the target and of two floats, where the store adds their product.
     """
 
     store: Store
@@ -194,7 +194,7 @@ class UnrolledStores:
         """Return statements below loops that are written out; None if the lanes of an access are far apart."""
         if len(ranges) > MAX_LOOPS:
             return None
-        at, env, results = self._at, self._at.env, list[Part]()
+        at, env, parts_of_body = self._at, self._at.env, list[Part]()
         for stmt in body:
             match stmt:
                 case Let(var, value, inner):
@@ -214,9 +214,9 @@ class UnrolledStores:
                     return None
             if prepared is None:
                 return None
-            results += prepared
+            parts_of_body += prepared
             at.env = env
-        return results
+        return parts_of_body
 
     def _leaf(self, stmt: Store, ranges: list[Range]) -> list[Part] | None:
         target = (stmt.buffer, stmt.index)

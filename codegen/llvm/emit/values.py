@@ -1,7 +1,7 @@
 """Expressions -> values.
 
 Rules, each in one place:
-  * inside `within` no address outside is read: it is replaced by that of some zeros                      `within`
+  * inside `within` no address outside is read: the address of zeros replaces it                         `within`
   * a product with a structural zero, or with one, costs nothing                                         `fma`
   * of a * b - c * d the first product is fused on all machines
   * products and sums of quantised numbers are computed as they are written: no multiply-adds            `quantized`
@@ -159,13 +159,13 @@ class Values(Memory):
         a, lane = self.at.normal(expr), self.at.lane
         if lane is None:
             return self.at.linear(a)
-        positions = None if any(map(reads_memory, a.terms)) else self.places(a)
-        if positions is None:
+        distances = None if any(map(reads_memory, a.terms)) else self.places(a)
+        if distances is None:
             return self.numbers(a)
         first = normal(a.expr(), {lane: Affine({})})
-        if not any(positions):
+        if not any(distances):
             return self.at.linear(first)
-        ramp = constants([str(first.const + p) for p in positions], "i64")
+        ramp = constants([str(first.const + p) for p in distances], "i64")
         rest = self.at.linear(Affine(first.terms))
         return self.f.binary("add", self.wide(rest, self.width), ramp) if first.terms else ramp
 

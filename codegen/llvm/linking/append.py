@@ -4,7 +4,7 @@
     written    LOAD ... | LOAD rw: .data .bss | LOAD r: weights |      at the end of the file
 
 So a library is written once, in order, and linking takes no memory for weights. The note only provides a
-program header, which becomes that of the weights.
+program header, which becomes the weights'.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def placeholder() -> Data:
 def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryview]) -> None:
     """Write `parts`, the contents of the reserved `section`, behind the linked library.
 
-    `align`: that of the section, bytes of the largest page. PlatformError for a linker that has not put
+    `align`: alignment of the section, bytes of the largest page. PlatformError for a linker that has not put
     the section at the end of a segment.
     """
     with path.open("r+b") as stream:

@@ -43,10 +43,10 @@ class Data:
     kind: int = PROGBITS
     aliases: tuple[str, ...] = ()
 
-    def header(self, name: int, position: int) -> list[int]:
+    def header(self, name: int, offset: int) -> list[int]:
         """Return the section header, as the fields of SECTION."""
         kind, flags = (NOBITS, SHF_ALLOC | SHF_WRITE) if self.reserved else (self.kind, SHF_ALLOC)
-        return [name, kind, flags, 0, position, self.size, 0, 0, self.align, 0]
+        return [name, kind, flags, 0, offset, self.size, 0, 0, self.align, 0]
 
     @property
     def file_bytes(self) -> int:
@@ -60,19 +60,19 @@ def write_data_object(stream: BinaryIO, machine: int, sections: Sequence[Data], 
     symbols = [SYMBOL.pack(0, 0, 0, 0, 0, 0)]
     symbols += [SYMBOL.pack(0, SECTION_SYMBOL, 0, i, 0, 0) for i in range(1, len(sections) + 1)]
     local = len(symbols)
-    position = HEADER.size
+    offset = HEADER.size
     for i, data in enumerate(sections, 1):
-        position = aligned(position, data.align)
-        headers.append(SECTION.pack(*data.header(names.add(data.section), position)))
+        offset = aligned(offset, data.align)
+        headers.append(SECTION.pack(*data.header(names.add(data.section), offset)))
         for name in (data.symbol, *data.aliases):
             symbols.append(SYMBOL.pack(strings.add(name), GLOBAL_OBJECT, HIDDEN, i, 0, data.size))
         symbols += [SYMBOL.pack(strings.add(name), GLOBAL_FUNCTION, 0, i, 0, data.size) for name in data.functions]
-        position += data.file_bytes
+        offset += data.file_bytes
 
     symbol_bytes = b"".join(symbols)
     count = len(sections) + 5
     symtab, strtab, shstrtab, stack = (names.add(n) for n in (".symtab", ".strtab", ".shstrtab", ".note.GNU-stack"))
-    at_symbols = aligned(position, 8)
+    at_symbols = aligned(offset, 8)
     at_strings = at_symbols + len(symbol_bytes)
     at_names = at_strings + len(strings.data)
     at_headers = aligned(at_names + len(names.data), 8)
@@ -98,9 +98,9 @@ def write_data_object(stream: BinaryIO, machine: int, sections: Sequence[Data], 
     out.write(b"".join(headers))
 
 
-def aligned(position: int, align: int) -> int:
-    """Round `position` up to a multiple of `align`."""
-    return -(-position // align) * align
+def aligned(offset: int, align: int) -> int:
+    """Round `offset` up to a multiple of `align`."""
+    return -(-offset // align) * align
 
 
 class _Strings:
@@ -121,7 +121,7 @@ class Writer:
         self.position = 0
 
     def write(self, data: bytes | NDArray[np.generic]) -> None:
-        """Write bytes, or those of an array in C order."""
+        """Write bytes, or an array in C order."""
         view = memoryview(data) if isinstance(data, bytes) else _bytes_of(data)
         self.stream.write(view)
         self.position += view.nbytes
@@ -138,7 +138,7 @@ class Writer:
         self.pad_to(start + size)
 
     def pad_to(self, position: int) -> None:
-        """Write zeros up to a position; InternalError if it is behind that of the stream."""
+        """Write zeros up to a position; InternalError if the stream is already past it."""
         if position < self.position:
             raise InternalError(
                 f"write: data must not overlap: {self.position} bytes are written, got position {position}"

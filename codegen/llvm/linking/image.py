@@ -35,7 +35,7 @@ from aot.runtime.errors import InternalError, UnsupportedError
 
 _SHF_EXECUTE = 4
 _JUMP_ALIGN = 16
-_MOST_BYTES = (2 << 30) - (1 << 20)  # of an image, which code and tables address by offsets of 32 bits
+_MOST_BYTES = (2 << 30) - (1 << 20)  # most bytes of an image: offsets in code and tables have 32 bits
 
 
 @dataclass(slots=True, eq=False)
@@ -91,7 +91,7 @@ class Image(ABC):
         self.text, self.constants, self.data = areas
         self.others = list(others)
         self.relocations = RELOCATIONS[machine.name]
-        self.moved = self._take_sections()
+        self.section_places = self._take_sections()
         self.exports: dict[str, tuple[Area, int]] = {}
         self.imports: dict[str, list[str]] = {}
         self.jumps: dict[str, int] = {}
@@ -99,41 +99,44 @@ class Image(ABC):
 
     def _take_sections(self) -> dict[int, tuple[Area, int]]:
         """Append the object's sections to their areas; those without contents come last."""
-        results: dict[int, tuple[Area, int]] = {}
-        kept = [i for i, row in enumerate(self.parts.rows) if row[2] & SHF_ALLOC and row[1] in (PROGBITS, NOBITS)]
-        for i in sorted(kept, key=lambda i: self.parts.rows[i][1] == NOBITS):
+        section_places: dict[int, tuple[Area, int]] = {}
+        loaded = [i for i, row in enumerate(self.parts.rows) if row[2] & SHF_ALLOC and row[1] in (PROGBITS, NOBITS)]
+        for i in sorted(loaded, key=lambda i: self.parts.rows[i][1] == NOBITS):
             row = self.parts.rows[i]
             area = self.text if row[2] & _SHF_EXECUTE else self.data if row[2] & SHF_WRITE else self.constants
-            results[i] = area, area.add(self.parts.contents(row), max(1, row[8]), row[5] if row[1] == NOBITS else None)
-        return results
+            section_places[i] = (
+                area,
+                area.add(self.parts.contents(row), max(1, row[8]), row[5] if row[1] == NOBITS else None),
+            )
+        return section_places
 
     def _place_symbols(self) -> list[tuple[Area, int] | None]:
         own = {name: area for area in self.others if (d := area.source) for name in (d.symbol, *d.aliases)}
         library = {name: file for file, names in self.platform.imports.items() for name in names}
         code = self.platform.code_of(self.machine)
         added: dict[str, int] = {}
-        positions: list[tuple[Area, int] | None] = []
+        symbol_places: list[tuple[Area, int] | None] = []
         for name, (_, info, visibility, section, value, _) in self.parts.symbol_rows():
-            if section in self.moved:
-                area, start = self.moved[section]
-                position = area, start + value
-                positions.append(position)
+            if section in self.section_places:
+                area, start = self.section_places[section]
+                symbol_place = area, start + value
+                symbol_places.append(symbol_place)
                 if info >> 4 and visibility != HIDDEN:
-                    self.exports[name] = position
+                    self.exports[name] = symbol_place
             elif name in own:
-                positions.append((own[name], 0))
+                symbol_places.append((own[name], 0))
             elif name in code or name in library:
                 if name not in added:
                     added[name] = self.text.add(code.get(name, self.relocations.jump))
                 if name in library:
                     self.imports.setdefault(library[name], []).append(name)
                     self.jumps[name] = added[name]
-                positions.append((self.text, added[name]))
+                symbol_places.append((self.text, added[name]))
             elif name and info >> 4:
                 raise InternalError(f"link: code calls functions that {self.platform.name} has, got {name}")
             else:
-                positions.append(None)
-        return positions
+                symbol_places.append(None)
+        return symbol_places
 
     @abstractmethod
     def write(self, stream: BinaryIO) -> None:
@@ -161,10 +164,10 @@ class Image(ABC):
     def relocate(self, base: int) -> None:
         """Complete code and data, whose areas have their addresses, for an image at `base`."""
         for area, at, number, kind, addend in self._rows():
-            position = self.places[number]
-            if position is None:
+            symbol_place = self.places[number]
+            if symbol_place is None:
                 raise InternalError(f"link: a relocation refers to a symbol that has a place, got number {number}")
-            target = position[0].at + position[1] + addend
+            target = symbol_place[0].at + symbol_place[1] + addend
             if kind == self.relocations.absolute:
                 struct.pack_into("<Q", area.data, at, base + target)
             else:
@@ -173,7 +176,7 @@ class Image(ABC):
     def _rows(self) -> Iterator[tuple[Area, int, int, int, int]]:
         """Yield the relocations: area, offset in it, number of the symbol, type, addend."""
         for row in self.parts.rows:
-            if row[1] == RELA and row[7] in self.moved:
-                area, start = self.moved[row[7]]
+            if row[1] == RELA and row[7] in self.section_places:
+                area, start = self.section_places[row[7]]
                 for offset, info, addend in RELOCATION.iter_unpack(self.parts.contents(row)):
                     yield area, start + offset, info >> 32, info & 0xFFFFFFFF, addend

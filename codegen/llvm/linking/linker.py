@@ -21,15 +21,15 @@ from aot.runtime.machine import machine_name
 
 @dataclass(frozen=True, slots=True)
 class Linker:
-    """A program to link with, and its first arguments; a compiler driver takes the linker's options behind -Wl."""
+    """A program to link with, and its first arguments; a compiler driver takes the linker's options after -Wl."""
 
     path: str
     driver: bool = False
     before: tuple[str, ...] = ()
 
     def command(self, objects: Sequence[Path], output: Path, options: Sequence[str]) -> list[str]:
-        given = ["-nostdlib", "-Wl," + ",".join(options)] if self.driver else options
-        return [self.path, *self.before, "-shared", "-o", str(output), *given, *map(str, objects)]
+        linker_options = ["-nostdlib", "-Wl," + ",".join(options)] if self.driver else options
+        return [self.path, *self.before, "-shared", "-o", str(output), *linker_options, *map(str, objects)]
 
 
 def find_linker(arch: str, explicit: str | None = None, platform: Platform = LINUX) -> Linker:
@@ -58,7 +58,7 @@ def link(objects: Sequence[Path], output: Path, linker: Linker, machine: Machine
     """Link the shared library `output` atomically; PlatformError with the linker's message if it fails.
 
     The library needs only those functions of libc that it uses. It is linked against a stub of libc, so that it
-    depends neither on the libc of this machine nor on its version, and cross-linking needs no libc of the other one.
+    depends neither on the libc of this machine nor on its version, and cross-linking needs no libc of the target.
     """
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".aot-") as folder:
         ((name, called),) = platform.imports.items()

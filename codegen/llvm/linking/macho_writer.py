@@ -37,7 +37,7 @@ _FLAGS = 0x100085  # all symbols are found, each in one library
 _CODE, _POINTERS = 0x80000400, 6  # flags of sections: instructions; addresses of functions of other libraries
 # Load commands: places of the tables, tables of symbols, an identity, the system's version, names of libraries.
 _TABLES, _SYMBOLS, _DYNAMIC_SYMBOLS, _UUID, _BUILT_FOR, _OWN_NAME, _NEEDED = 0x80000022, 2, 0xB, 0x1B, 0x32, 0xD, 0xC
-_VERSION = 14 << 16 | 4 << 8  # of macOS
+_VERSION = 14 << 16 | 4 << 8  # macOS 14.4
 _NAME = b"@rpath/model.dylib"
 _IDENTIFIER = b"aot.model\0"
 _DIRECTORY = struct.Struct(">9I4B4I4Q")
@@ -81,20 +81,20 @@ class MachImage(Image):
 
     def _table_places(self) -> list[tuple[int, int]]:
         """Return where each table begins in the file, and its bytes."""
-        positions: list[tuple[int, int]] = []
+        extents: list[tuple[int, int]] = []
         at = self.linkedit
         for table in self.tables:
-            positions.append((at, len(table)))
+            extents.append((at, len(table)))
             at = aligned(at + len(table), 8)
-        return positions
+        return extents
 
     def _data_offset(self, address: int) -> bytes:
         return _uleb(address - self.starts[1])
 
     def _rebases(self) -> bytes:
         """Return instructions that add the image's address to each whole address."""
-        positions = sorted(area.at + at for area, at in self.absolute())
-        return b"\x11" + b"".join(b"\x21" + self._data_offset(at) + b"\x51" for at in positions) + b"\0"
+        addresses = sorted(area.at + at for area, at in self.absolute())
+        return b"\x11" + b"".join(b"\x21" + self._data_offset(at) + b"\x51" for at in addresses) + b"\0"
 
     def _binds(self) -> bytes:
         """Return instructions that write the address of each imported function to its slot."""

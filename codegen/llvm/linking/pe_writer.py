@@ -2,8 +2,8 @@
 
     headers | .text: code, calls of other libraries | .rdata: tables, constants | .data | .reloc | other sections
 
-Nothing in it depends on time or on the name of the file. Manifest, seal and weights are sections of their own; those of
-weights come last and are streamed.
+Nothing in it depends on time or on the name of the file. Manifest, seal and weights are sections of their own; sections
+of weights come last and are streamed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PAGE, _BLOCK = 4096, 512  # alignment in memory and in the file
 _EXECUTE, _READ, _WRITE = 1 << 29, 1 << 30, 1 << 31
 _CODE, _DATA = 0x20, 0x40
 _DYNAMIC = 0x0160  # any address, also above 4 GB, and no code on the stack
-_IMAGE = 0x0022  # all symbols are found; of large addresses
+_IMAGE = 0x0022  # flags: all symbols are resolved; addresses above 2 GB may be used
 _WINDOWS_8 = (6, 2)
 _EXPORT, _IMPORT, _RELOCATIONS, _ADDRESSES = 0, 1, 5, 12  # numbers in the table of directories
 _NAME = b"model.dll\0"
@@ -92,7 +92,7 @@ class PeImage(Image):
     def _import_table(self, base: int) -> tuple[bytes, dict[str, int]]:
         """Return descriptors, addresses, the same again, and names; and where the address of each function is.
 
-        `base`: address of the table. The system replaces the first addresses by those of the functions.
+        `base`: address of the table. The system replaces the first addresses by the functions' own.
         """
         count = sum(len(names) + 1 for names in self.imports.values())
         first = 20 * (len(self.imports) + 1)
@@ -152,14 +152,14 @@ class PeImage(Image):
         """Return the headers, and where each area begins in the file."""
         areas = self.areas
         size = SIGNATURE_AT + 4 + FILE.size + OPTIONAL.size + DIRECTORIES.size + len(areas) * SECTION.size
-        first = position = aligned(size, _BLOCK)
+        first = offset = aligned(size, _BLOCK)
         table, starts, sums = bytearray(), list[int](), dict[int, int]()
         for area in areas:
             raw = aligned(area.file_bytes, _BLOCK)
             name = area.name.encode().ljust(8, b"\0")
-            table += SECTION.pack(name, area.size, area.at, raw, position, 0, 0, 0, 0, area.flags)
-            starts.append(position)
-            position += raw
+            table += SECTION.pack(name, area.size, area.at, raw, offset, 0, 0, 0, 0, area.flags)
+            starts.append(offset)
+            offset += raw
             sums[area.flags & (_CODE | _DATA)] = sums.get(area.flags & (_CODE | _DATA), 0) + raw
         number, kind = MACHINES[self.machine.architecture.elf], LIBRARY | _IMAGE
         file = FILE.pack(number, len(areas), 0, 0, 0, OPTIONAL.size + DIRECTORIES.size, kind)

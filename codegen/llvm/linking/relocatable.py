@@ -49,9 +49,9 @@ class Object:
         fields: list[tuple[int, ...]] = list(SYMBOL.iter_unpack(self.contents(row)))
         return list(zip(self._texts(row[6], [name for name, *_ in fields]), fields, strict=True))
 
-    def _texts(self, table: int, positions: list[int]) -> list[str]:
+    def _texts(self, table: int, offsets: list[int]) -> list[str]:
         text = self.contents(self.rows[table])
-        return [text[p : text.index(b"\0", p)].decode() for p in positions]
+        return [text[p : text.index(b"\0", p)].decode() for p in offsets]
 
     def _places(self) -> range:
         row = self.rows[self.table]
@@ -66,17 +66,17 @@ def add_sections(stream: BinaryIO, code: bytes, sections: Sequence[Data]) -> Non
     if first + len(sections) > _MOST_SECTIONS:
         raise InternalError(f"elf: at most {_MOST_SECTIONS} sections, got {first + len(sections)}")
     strings = bytearray(parts.data[names[4] : names[4] + names[5]])
-    position = len(parts.data)
+    offset = len(parts.data)
     for i, data in enumerate(sections, first):
-        position = aligned(position, data.align)
-        parts.rows.append(data.header(len(strings), position))
+        offset = aligned(offset, data.align)
+        parts.rows.append(data.header(len(strings), offset))
         strings += data.section.encode() + b"\0"
-        position += data.file_bytes
+        offset += data.file_bytes
         if data.symbol in symbols:
             at = symbols[data.symbol]
             SYMBOL.pack_into(parts.data, at, *_defined(parts.data, at, i, data.size))
-    names[4:6] = position, len(strings)
-    at_headers = aligned(position + len(strings), 8)
+    names[4:6] = offset, len(strings)
+    at_headers = aligned(offset + len(strings), 8)
     parts.header[6], parts.header[12] = at_headers, len(parts.rows)
 
     out = Writer(stream)

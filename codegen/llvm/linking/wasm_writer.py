@@ -27,13 +27,13 @@ from aot.runtime.errors import InternalError, UnsupportedError
 from aot.runtime.loading.foreign.wasm import CODE, CUSTOM, DATA, MAGIC
 
 _PAGE, _STACK = 64 << 10, 1 << 20
-_MOST_BYTES = (1 << 30) - (1 << 20)  # of a module: engines take no larger ones
+_MOST_BYTES = (1 << 30) - (1 << 20)  # most bytes of a module that engines take
 _MOST_MEMORY = 1 << 31  # bytes below those that it allocates
 _PADDED = 5  # bytes of a number that a relocation changes
 _TABLE_SECTION, _MEMORY_SECTION, _GLOBAL_SECTION, _EXPORT_SECTION, _ELEMENT_SECTION, _COUNT_SECTION = 4, 5, 6, 7, 9, 12
 _I32, _FUNCTIONS, _END, _MEMORY_INIT = b"\x7f", b"\x70", b"\x0b", b"\xfc\x08"
 _NO_PARAMETERS = b"\x60\0\0"  # type of a function
-_MOST_PAGES = 1 << 15  # of memory that threads share, which has a bound
+_MOST_PAGES = 1 << 15  # most pages of memory that threads share: it needs a bound
 # Types of relocations: numbers of functions, types, globals and tables; places in the table; addresses.
 _CALL, _TABLE_CODE, _TABLE_DATA, _LEB, _SLEB, _I32_DATA, _TYPE, _GLOBAL, _TABLE = 0, 1, 2, 3, 4, 5, 6, 7, 20
 
@@ -70,12 +70,12 @@ class WasmModule:
 
     def _place_segments(self) -> list[list[int]]:
         """Place data in memory; set `at`, of `own`, and `end`."""
-        at, positions = _STACK, list[list[int]]()
+        at, addresses = _STACK, list[list[int]]()
         for each in self.objects:
-            positions.append([])
+            addresses.append([])
             for (begin, end), align in zip(each.segments, each.aligns, strict=True):
                 at = aligned(at, align)
-                positions[-1].append(at)
+                addresses[-1].append(at)
                 at += end - begin
         self.at: list[int] = []
         for data in self.own:
@@ -87,7 +87,7 @@ class WasmModule:
             raise UnsupportedError(f"write: a module has at most {_MOST_BYTES} bytes, got {held}")
         if self.end > _MOST_MEMORY:
             raise UnsupportedError(f"write: a module has at most {_MOST_MEMORY} bytes of data, got {self.end}")
-        return positions
+        return addresses
 
     @property
     def filled(self) -> list[tuple[int, Data]]:
@@ -140,8 +140,8 @@ class WasmModule:
         if row.kind == _CALL:
             return number(self._function(i, symbol), _PADDED)
         if row.kind in (_TABLE_CODE, _TABLE_DATA):
-            position = self.table.setdefault(self._function(i, symbol), len(self.table) + 1)
-            return signed_number(position, _PADDED) if row.kind == _TABLE_CODE else position.to_bytes(4, "little")
+            index = self.table.setdefault(self._function(i, symbol), len(self.table) + 1)
+            return signed_number(index, _PADDED) if row.kind == _TABLE_CODE else index.to_bytes(4, "little")
         if row.kind in (_GLOBAL, _TABLE):  # there is one of each
             return number(0, _PADDED)
         if row.kind not in (_LEB, _SLEB, _I32_DATA):
@@ -184,12 +184,12 @@ class WasmModule:
             (CODE, vector(bodies)),
         ):
             out.write(bytes((kind,)) + _sized(body))
-        positions = (_STACK, *(at for at, _ in self.filled))
-        starts = [b"\1" if self.imports else b"\0" + _constant(at) for at in positions]
+        addresses = (_STACK, *(at for at, _ in self.filled))
+        starts = [b"\1" if self.imports else b"\0" + _constant(at) for at in addresses]
         heads = [start + number(data.size) for start, (_, data) in zip(starts[1:], self.filled, strict=True)]
         first = number(len(starts)) + starts[0] + _sized(self._program())
-        whole = len(first) + sum(len(head) + data.size for head, (_, data) in zip(heads, self.filled, strict=True))
-        out.write(bytes((DATA,)) + number(whole) + first)
+        data_bytes = len(first) + sum(len(head) + data.size for head, (_, data) in zip(heads, self.filled, strict=True))
+        out.write(bytes((DATA,)) + number(data_bytes) + first)
         for head, (_, data) in zip(heads, self.filled, strict=True):
             out.write(head)
             out.blocks(out.position, data.blocks, data.size)
@@ -211,8 +211,8 @@ class WasmModule:
 
     def _program(self) -> bytes:
         body = bytearray()
-        for each, positions in zip(self.objects, self.places, strict=True):
-            for (begin, end), at in zip(each.segments, positions, strict=True):
+        for each, addresses in zip(self.objects, self.places, strict=True):
+            for (begin, end), at in zip(each.segments, addresses, strict=True):
                 body += bytes(at - _STACK - len(body)) + each.data[begin:end]
         return bytes(body)
 

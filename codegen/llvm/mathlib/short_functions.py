@@ -36,7 +36,7 @@ TANH = (  # tanh(x) = x p(x^2) / q(x^2) within 9.1e-5 of it
 )  # fmt: skip
 SIGMOID_MOST = 87.0  # e^87 is below 2^126
 MISH_MOST = 20.0  # n / (n + 2) is 1 for n = e^40
-# 1/x is near r, whose bits are these less those of x: 1.41 <= x r <= 1.46, and a polynomial of 1 - x r corrects r.
+# 1/x is near r, whose bits are these minus the bits of x: 1.41 <= x r <= 1.46, and a polynomial of 1 - x r corrects r.
 INVERSE_BITS = 0x7F350500
 INVERSE = (0.4877435564994812, 0.9091367721557617)  # within 1.6e-4; exact for 1
 INVERSE_LEVEL = (0.3379996120929718, 0.7797602415084839, 0.9721018671989441)  # within 8.4e-7

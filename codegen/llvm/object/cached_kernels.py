@@ -1,4 +1,4 @@
-"""Kernels whose digest and facts a store keeps, by works and schedules: no loops are made for kernels found there.
+"""Kernels whose digest and facts a store keeps, by works and schedules: loops are built only for the others.
 
 works, schedules -> SHA-256 -+- in the store: digest and facts of the kernel
                              +- else: apply -> digest, facts -> the store
@@ -24,7 +24,7 @@ from aot.codegen.nest.pack import pack_buffer
 
 
 def keeping(store: Store | None) -> Apply:
-    """Return `apply` whose kernels a store remembers; the plain one without a store."""
+    """Return an `apply` that keeps kernels' facts in `store`; the plain one without a store."""
     made_by = compiler_digest() if store is not None else None
     return apply if store is None or made_by is None else partial(_apply, store, made_by)
 
@@ -38,7 +38,7 @@ def _apply(
     params: tuple[Buffer, ...],
     sizes: tuple[Var, ...],
 ) -> Kernel:
-    """Return the kernel of works, from the store or made and kept there: either is equal to others by its digest."""
+    """Return the kernel of works. Its facts come from the store, or are computed and put there."""
     key = key_of(made_by, works, schedules, params, sizes)
     code = store.get(key)
     if code is not None:
@@ -50,21 +50,21 @@ def _apply(
     known, facts = digest(kernel.named("")), facts_of(kernel)
     units = size_json(facts.units, sizes)
     if kernel.buffers == _packed(works, schedules, params) and size_from(units, sizes) == facts.units:
-        entry = {**asdict(facts), "units": units, "digest": known}
-        store.put(key, json.dumps(entry, sort_keys=True, separators=(",", ":")).encode())
+        record = {**asdict(facts), "units": units, "digest": known}
+        store.put(key, json.dumps(record, sort_keys=True, separators=(",", ":")).encode())
     return CachedKernel(name, sizes, kernel.buffers, known, facts, lambda: kernel)
 
 
 def key_of(
     made_by: str, works: Works, schedules: tuple[Schedule, ...], params: tuple[Buffer, ...], sizes: tuple[Var, ...]
 ) -> str:
-    """Return the key of what a store remembers of a kernel."""
+    """Return the key of a kernel's entry in the store."""
     parts = (params, sizes, *map(_parts, works))
     return hashlib.sha256(f"{made_by} loops {digest(parts)} {schedules!r}".encode()).hexdigest()
 
 
 def _packed(works: Works, schedules: tuple[Schedule, ...], params: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
-    """Return the parameters of a kernel: those that a schedule packs have the shape of their panels."""
+    """Return the parameters of a kernel; packed ones have the shape of their panels."""
     plans = {name: plan for w, s in zip(works, schedules, strict=True) for name, plan in packings(w, s)}
     return tuple(p if (plan := plans.get(p.name)) is None else pack_buffer(p, plan) for p in params)
 

@@ -29,7 +29,7 @@ from aot.runtime.errors import InternalError
 from aot.runtime.loading.elf import HEADER, SECTION, SYMBOL
 
 _NULL, _GROUP, _ADDRSIG = 0, 17, 0x6FFF4C03
-_ATTRIBUTES = 0x70000003  # of a processor: the extensions of RISC-V that code uses; of Arm, the same number
+_ATTRIBUTES = 0x70000003  # section type: extensions that code uses; RISC-V and Arm have the same number
 _RESERVED = 0xFF00  # section numbers from here on have special meanings
 _FILE = 4  # type of a symbol
 
@@ -72,7 +72,7 @@ class _Symbol:
         return SYMBOL.pack(name, info & 0xF, 0, *rest[1:]) if local else SYMBOL.pack(name, info, *rest)
 
 
-_Place = tuple[_Symbol, int]  # a symbol, and the bytes behind it where the old symbol was
+_Place = tuple[_Symbol, int]  # a symbol, and the offset of the old symbol from it, in bytes
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class _Joined:
         Relocations are rewritten once all symbols have their places.
         """
         own = parts.section_names()
-        moved: dict[int, tuple[_Section, int]] = {}
+        joined_of: dict[int, tuple[_Section, int]] = {}
         for old, row in enumerate(parts.rows):
             if row[1] == _GROUP:
                 raise InternalError(f"elf: objects without groups of sections, got {own[old]}")
@@ -99,11 +99,11 @@ class _Joined:
                 continue
             if row[1] not in (_NULL, SYMTAB, STRTAB, _ADDRSIG, RELA):
                 section = self._section(own[old], row)
-                moved[old] = section, section.add(parts.contents(row), row[5], row[8])
-        known = self._symbols(number, parts, moved, names)
+                joined_of[old] = section, section.add(parts.contents(row), row[5], row[8])
+        known = self._symbols(number, parts, joined_of, names)
         for old, row in enumerate(parts.rows):
             if row[1] == RELA:
-                target, base = moved[row[7]]
+                target, base = joined_of[row[7]]
                 section = self._section(own[old], row, target.number)
                 self.relocations.append((section, base, parts.contents(row), known))
 
@@ -116,18 +116,18 @@ class _Joined:
         return self.sections[key]
 
     def _symbols(
-        self, number: int, parts: Object, moved: dict[int, tuple[_Section, int]], names: Mapping[str, str]
+        self, number: int, parts: Object, joined_of: dict[int, tuple[_Section, int]], names: Mapping[str, str]
     ) -> list[_Place]:
         """Add the symbols of an object; return the place of each, in order.
 
-        The begin of a section inside of another one is no symbol, but bytes behind the begin of that one: a linker that
-        joins equal constants moves what a symbol names, and takes the bytes behind it for a part of the same constant.
+        A joined section has no symbol: its begin is an offset from the symbol of the section that contains it. A linker
+        that joins equal constants moves what a symbol names, and takes the bytes after it for a part of that constant.
         """
         known: list[_Place] = []
         for name, (_, info, visibility, section, value, size) in parts.symbol_rows():
             home, base = section, 0
-            if section in moved:
-                joined, base = moved[section]
+            if section in joined_of:
+                joined, base = joined_of[section]
                 home = joined.number
                 if info == SECTION_SYMBOL:
                     known.append((self._begin(joined, number), base))
@@ -135,7 +135,7 @@ class _Joined:
             fields = (info, visibility, home, value + base, size)
             symbol = _Symbol(names.get(name, name), fields, number if section else None)
             if info >> 4 == 0:
-                if known and info & 0xF != _FILE and (section >= _RESERVED or section in moved):
+                if known and info & 0xF != _FILE and (section >= _RESERVED or section in joined_of):
                     self.symbols.append(symbol)
             else:
                 symbol = self._global(symbol)
@@ -149,26 +149,26 @@ class _Joined:
         return self.begins[section.number]
 
     def _global(self, symbol: _Symbol) -> _Symbol:
-        result = self.globals.setdefault(symbol.name, symbol)
-        if result is symbol:
+        known = self.globals.setdefault(symbol.name, symbol)
+        if known is symbol:
             self.symbols.append(symbol)
             return symbol
-        if result.home is not None and symbol.home is not None:
+        if known.home is not None and symbol.home is not None:
             raise InternalError(f"elf: a symbol is defined once, got {symbol.name} twice")
         if symbol.home is not None:
-            result.fields, result.home = symbol.fields, symbol.home
-        result.shared = True
-        return result
+            known.fields, known.home = symbol.fields, symbol.home
+        known.shared = True
+        return known
 
     def write(self, header: list[object]) -> bytes:
         own: list[_Symbol] = []
         shown: list[_Symbol] = []
         for symbol in self.symbols:
             (own if symbol.local else shown).append(symbol)
-        positions = {id(s): i for i, s in enumerate([*own, *shown], 1)}
+        number_of = {id(s): i for i, s in enumerate([*own, *shown], 1)}
         table = len(self.sections) + 1
         for section, base, body, known in self.relocations:
-            text = _relocated(body, base, [(positions.get(id(s), 0), behind) for s, behind in known])
+            text = _relocated(body, base, [(number_of.get(id(s), 0), distance) for s, distance in known])
             section.add(text, len(text), 8)
             section.row[6] = table
         strings = _Strings()
@@ -187,15 +187,15 @@ class _Joined:
         section.add(body, len(body), section.row[8])
 
     def _written(self, header: list[object], strings: _Strings) -> bytes:
-        position = HEADER.size
+        offset = HEADER.size
         sections = list(self.sections.values())
         for section in sections:
-            position = aligned(position, max(1, section.row[8]))
-            section.row[0], section.row[4], section.row[5] = strings.at(section.name), position, section.size
-            position += len(section.body)
+            offset = aligned(offset, max(1, section.row[8]))
+            section.row[0], section.row[4], section.row[5] = strings.at(section.name), offset, section.size
+            offset += len(section.body)
         stream = io.BytesIO()
         out = Writer(stream)
-        at_headers = aligned(position, 8)
+        at_headers = aligned(offset, 8)
         out.write(HEADER.pack(*header[:6], at_headers, *header[7:12], len(sections) + 1, len(sections)))
         for section in sections:
             out.pad_to(section.row[4])
@@ -213,11 +213,11 @@ class _Strings:
         self._known = {"": 0}
 
     def at(self, text: str) -> int:
-        place = self._known.get(text)
-        if place is None:
-            place = self._known[text] = len(self.data)
+        offset = self._known.get(text)
+        if offset is None:
+            offset = self._known[text] = len(self.data)
             self.data += text.encode() + b"\0"
-        return place
+        return offset
 
 
 def combine(objects: Iterable[tuple[bytes, Mapping[str, str]]]) -> bytes:
@@ -232,15 +232,15 @@ def combine(objects: Iterable[tuple[bytes, Mapping[str, str]]]) -> bytes:
     return joined.write(taken[0][0].header)
 
 
-def _relocated(body: bytes, base: int, positions: list[tuple[int, int]]) -> bytes:
+def _relocated(body: bytes, base: int, new_symbols: list[tuple[int, int]]) -> bytes:
     """Rewrite relocations for a section that begins at `base` of another one.
 
-    `positions`: for each symbol its new number, and the bytes behind that one where the old symbol was.
+    `new_symbols`: for each symbol its new number, and the offset of the old symbol from the new one, in bytes.
     """
     patched = bytearray(body)
     for at in range(0, len(patched), RELOCATION.size):
         offset, info, addend = RELOCATION.unpack_from(patched, at)
         symbol: int = info >> 32
-        number, behind = positions[symbol]
-        RELOCATION.pack_into(patched, at, offset + base, number << 32 | info & 0xFFFFFFFF, addend + behind)
+        number, distance = new_symbols[symbol]
+        RELOCATION.pack_into(patched, at, offset + base, number << 32 | info & 0xFFFFFFFF, addend + distance)
     return bytes(patched)

@@ -15,7 +15,7 @@ from aot.codegen.platforms import Format
 from aot.codegen.target import Target
 from aot.runtime.errors import InternalError
 
-EFFORT = 3  # of LLVM's code generator, from 0, which is about four times as fast, to 3; most tests set 0
+EFFORT = 3  # level of LLVM's code generator, 0 to 3; 0 compiles about four times as fast, and most tests set it
 _KNOWN = range(20, 23)  # versions of LLVM that have all switches of machines: an unknown switch would end the process
 _SWITCHING = Lock()
 

@@ -71,7 +71,7 @@ class Parts:
         self._context = f"{made_by} {target!r} {level} {optimize.EFFORT}"
         self._objects: list[tuple[bytes | None, dict[str, str]]] = []  # None: of the workers
         self._compiled: list[str] = []  # names of the kernels that the workers compile
-        self.features: frozenset[str] = frozenset()  # that functions use beyond those of all code
+        self.features: frozenset[str] = frozenset()  # features that functions use beyond those of all code
 
     def place(self, kernel: Kernel, flushes: bool) -> Declared:
         """Add a kernel; return its declaration for the drivers' module. `flushes`: as for `emit`."""
@@ -97,8 +97,8 @@ class Parts:
         `progress` gets the number of finished ones without the pool's.
         """
         key = self._key("drivers", drivers)
-        kept = self._store.get(key) if self._store is not None else None
-        main = None if kept is None else _unpacked(kept)[1]
+        stored_code = self._store.get(key) if self._store is not None else None
+        main = None if stored_code is None else _unpacked(stored_code)[1]
         if main is None:
             self._submit(drivers, None, key, {})
         self._objects.append((main, {}))
@@ -112,9 +112,9 @@ class Parts:
 
     def _pool(self, text: str) -> bytes:
         key = self._key("pool", text)
-        kept = self._store.get(key) if self._store is not None else None
-        if kept is not None:
-            return _unpacked(kept)[1]
+        stored_code = self._store.get(key) if self._store is not None else None
+        if stored_code is not None:
+            return _unpacked(stored_code)[1]
         code = compiled_once(text, self._target, optimize.EFFORT)
         if self._store is not None:
             self._store.put(key, _packed({}, code))

@@ -1,9 +1,10 @@
-"""Object code kept in a folder of the user's, found again by a key; what is damaged or not the user's is never used.
+"""Object code cached by key in a folder of the user's. Damaged or foreign entries are never used.
 
     <folder>/ab/ab54...     SHA-256 of key and content | content      one of 256 folders, each with its share of bytes
 
 Entries appear whole or not at all, whichever processes write them. A folder that others can read or write is not used.
-No error of the system is told: what cannot be read is compiled again, and what cannot be written is not kept.
+Errors of the system are not reported: an entry that cannot be read is compiled again, and one that cannot be written
+is not kept.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ import llvmlite.binding as llvm
 
 from aot.codegen.dataclass import dataclass
 
-MAX_BYTES = 1 << 30  # of all entries
+MAX_BYTES = 1 << 30  # bytes of all entries
 SHARES = 256  # folders, by the first byte of the key
-_SWEPT = 16  # one of so many new entries makes its folder forget those that were not used for longest
-_ABANDONED = 3600.0  # seconds after which a temporary file has no owner any more
-_USED = 3600.0  # seconds to which the time of the last use is exact
+_SWEPT = 16  # Evict the least recently used entries on one of 16 writes
+_ABANDONED = 3600.0  # seconds after which the writer of a temporary file is taken for dead
+_USED = 3600.0  # resolution of the time of the last use, in seconds
 _HASH_BYTES = 32
 _IMPORTED = time.time()
-_SLACK = 2.0  # seconds before, in which other modules may have been imported
+_SLACK = 2.0  # seconds that the import of the other modules may have taken before this one
 
 if sys.platform == "win32":  # no kernels are kept: folders have no descriptors
     _FOLDER = _READ = _WRITE = 0
@@ -59,8 +60,8 @@ class Store:
     def get(self, key: str) -> bytes | None:
         """Return the content of an entry; None if there is none. A damaged one is removed."""
         try:
-            with _opened(self.folder) as root, _opened(key[:2], root) as position:
-                return _content(key, position)
+            with _opened(self.folder) as root, _opened(key[:2], root) as folder_fd:
+                return _content(key, folder_fd)
         except (OSError, _ForeignError):
             return None
 
@@ -73,48 +74,48 @@ class Store:
             with _opened(self.folder) as root:
                 with suppress(FileExistsError):
                     os.mkdir(key[:2], 0o700, dir_fd=root)
-                with _opened(key[:2], root) as position:
-                    _write(key, content, position)
+                with _opened(key[:2], root) as folder_fd:
+                    _write(key, content, folder_fd)
                     if int(key[2:4], 16) % _SWEPT == 0:
-                        _sweep(position, self._share)
+                        _sweep(folder_fd, self._share)
         except (OSError, _ForeignError):
             self._writes = False
 
     def entries(self) -> list[Stored]:
         """Return all entries, the last used first; none if the folder cannot be read."""
-        stored = [entry for place in self._places() for entry in _entries(place)]
+        stored = [entry for folder_fd in self._places() for entry in _entries(folder_fd)]
         return sorted(stored, key=lambda entry: -entry.used)
 
     def damaged(self) -> list[str]:
         """Return the keys of the entries that are not whole or not the user's, which are removed."""
-        results: list[str] = []
-        for position in self._places():
-            results += [entry.key for entry in _entries(position) if _content(entry.key, position) is None]
-        return results
+        keys: list[str] = []
+        for folder_fd in self._places():
+            keys += [entry.key for entry in _entries(folder_fd) if _content(entry.key, folder_fd) is None]
+        return keys
 
     def shrink(self, most_bytes: int | None = None, most_days: float | None = None) -> list[Stored]:
         """Remove entries unused for `most_days`, then the longest unused until `most_bytes` are left; return them."""
-        gone: list[Stored] = []
-        left = most_bytes
+        removed: list[Stored] = []
+        bytes_left = most_bytes
         for entry in self.entries():
-            left = None if left is None else left - entry.bytes
-            old = most_days is not None and time.time() - entry.used > most_days * 86400
-            if old or (left is not None and left < 0):
-                gone.append(entry)
-        for position in self._places():
-            names = set(os.listdir(position))
-            for entry in gone:
+            bytes_left = None if bytes_left is None else bytes_left - entry.bytes
+            is_old = most_days is not None and time.time() - entry.used > most_days * 86400
+            if is_old or (bytes_left is not None and bytes_left < 0):
+                removed.append(entry)
+        for folder_fd in self._places():
+            names = set(os.listdir(folder_fd))
+            for entry in removed:
                 if entry.key in names:
-                    _remove(entry.key, position)
-            _sweep(position, self._share)
-        return gone
+                    _remove(entry.key, folder_fd)
+            _sweep(folder_fd, self._share)
+        return removed
 
     def _places(self) -> Iterator[int]:
         """Yield the opened folders of entries."""
         with suppress(OSError, _ForeignError), _opened(self.folder) as root:
             for name in sorted(os.listdir(root)):
-                with suppress(OSError, _ForeignError), _opened(name, root) as position:
-                    yield position
+                with suppress(OSError, _ForeignError), _opened(name, root) as folder_fd:
+                    yield folder_fd
 
 
 class _ForeignError(Exception):
@@ -142,14 +143,14 @@ def _check(descriptor: int) -> os.stat_result:
     raise _ForeignError
 
 
-def _content(key: str, position: int) -> bytes | None:
+def _content(key: str, folder_fd: int) -> bytes | None:
     """Return the content of an entry; None if there is none, or if it is damaged and therefore removed."""
     try:
-        descriptor = os.open(key, _READ, dir_fd=position)
+        descriptor = os.open(key, _READ, dir_fd=folder_fd)
     except FileNotFoundError:
         return None
     except OSError:  # a link
-        _remove(key, position)
+        _remove(key, folder_fd)
         return None
     with os.fdopen(descriptor, "rb") as stream:
         try:
@@ -159,7 +160,7 @@ def _content(key: str, position: int) -> bytes | None:
             data, facts = b"", None
         content = data[_HASH_BYTES:]
         if facts is None or data[:_HASH_BYTES] != _hash(key, content):
-            _remove(key, position)
+            _remove(key, folder_fd)
             return None
         if time.time() - facts.st_mtime > _USED:
             with suppress(OSError):
@@ -171,50 +172,50 @@ def _hash(key: str, content: bytes) -> bytes:
     return hashlib.sha256(key.encode() + b"\n" + content).digest()
 
 
-def _write(key: str, content: bytes, position: int) -> None:
+def _write(key: str, content: bytes, folder_fd: int) -> None:
     temporary = f".{os.urandom(8).hex()}"
     try:
-        with os.fdopen(os.open(temporary, _WRITE, 0o600, dir_fd=position), "wb") as stream:
+        with os.fdopen(os.open(temporary, _WRITE, 0o600, dir_fd=folder_fd), "wb") as stream:
             stream.write(_hash(key, content) + content)
-        os.replace(temporary, key, src_dir_fd=position, dst_dir_fd=position)
+        os.replace(temporary, key, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     except OSError:
-        _remove(temporary, position)
+        _remove(temporary, folder_fd)
         raise
 
 
-def _remove(name: str, position: int) -> None:
+def _remove(name: str, folder_fd: int) -> None:
     with suppress(OSError):  # another process has removed it
-        os.unlink(name, dir_fd=position)
+        os.unlink(name, dir_fd=folder_fd)
 
 
-def _entries(position: int) -> Iterator[Stored]:
-    with os.scandir(position) as scandir_iterator:
-        for file in scandir_iterator:
+def _entries(folder_fd: int) -> Iterator[Stored]:
+    with os.scandir(folder_fd) as files:
+        for file in files:
             if not file.name.startswith("."):
                 with suppress(FileNotFoundError):
                     facts = file.stat(follow_symlinks=False)
                     yield Stored(file.name, facts.st_size, facts.st_mtime)
 
 
-def _sweep(position: int, share: int) -> None:
-    """Remove the entries of a folder that were not used for longest, beyond its share, and files of dead processes."""
-    for entry in sorted(_entries(position), key=lambda entry: -entry.used):
+def _sweep(folder_fd: int, share: int) -> None:
+    """Remove the least recently used entries of a folder beyond its share, and files of dead processes."""
+    for entry in sorted(_entries(folder_fd), key=lambda entry: -entry.used):
         share -= entry.bytes
         if share < 0:
-            _remove(entry.key, position)
-    for name in os.listdir(position):
+            _remove(entry.key, folder_fd)
+    for name in os.listdir(folder_fd):
         if name.startswith("."):
             with suppress(OSError):
-                if time.time() - os.stat(name, dir_fd=position, follow_symlinks=False).st_mtime > _ABANDONED:
-                    _remove(name, position)
+                if time.time() - os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mtime > _ABANDONED:
+                    _remove(name, folder_fd)
 
 
 @lru_cache(maxsize=1)
 def compiler_digest() -> str | None:
-    """Return the digest of all that makes object code of a kernel besides the target: versions, and the sources.
+    """Return the digest of what determines the object code of a kernel besides the target: versions and sources.
 
-    Sources count by path, size and time of their last change, which is read ten times as fast as their text. None if
-    they have changed since this process has read them.
+    Sources count by path, size and time of their last change: these are read ten times as fast as the text. None if a
+    source has changed since this process read it.
     """
     digest = hashlib.sha256(f"{llvmlite.__version__} {llvm.llvm_version_info}\n".encode())
     codegen = Path(__file__).parents[2]

@@ -71,12 +71,12 @@ class Workers:
 
         `share`: part of all modules that are known so far, from which the bytes of all are estimated.
         """
-        result: Future[bytes] = Future()
-        result.add_done_callback(self._done.append)
+        future: Future[bytes] = Future()
+        future.add_done_callback(self._done.append)
         if keep is not None:
-            result.add_done_callback(lambda done: None if done.exception() else keep(done.result()))
-        self._results.append(result)
-        self._tasks.put((len(self.seconds), text, level, result))
+            future.add_done_callback(lambda done: None if done.exception() else keep(done.result()))
+        self._results.append(future)
+        self._tasks.put((len(self.seconds), text, level, future))
         self.seconds.append(0.0)
         self._bytes += len(text)
         worth = WORTH_STARTING * share * (len(self._threads) + 1)
@@ -92,21 +92,21 @@ class Workers:
             except Empty:
                 break
             if task is not None:
-                position, text, level, result = task
-                result.set_result(self._compiled(position, None, text, level))
+                number, text, level, future = task
+                future.set_result(self._compiled(number, None, text, level))
                 progress(len(self._done), len(self._results))
         objects: list[bytes] = []
-        for result in self._results:
-            while not result.done():  # a wait without a timeout could not be interrupted
-                wait([result], timeout=POLL)
-            objects.append(result.result())
+        for future in self._results:
+            while not future.done():  # a wait without a timeout could not be interrupted
+                wait([future], timeout=POLL)
+            objects.append(future.result())
             progress(len(self._done), len(self._results))
         return objects
 
-    def _compiled(self, position: int, process: subprocess.Popen[bytes] | None, text: str, level: int | None) -> bytes:
+    def _compiled(self, number: int, process: subprocess.Popen[bytes] | None, text: str, level: int | None) -> bytes:
         begin = time.perf_counter()
         code = _object_bytes(process, text, self._target, level)
-        self.seconds[position] = time.perf_counter() - begin
+        self.seconds[number] = time.perf_counter() - begin
         return code
 
     def _drain(self) -> None:
@@ -122,11 +122,11 @@ class Workers:
         if process is not None:
             self.running.append(process)
         while (task := self._tasks.get()) is not None:
-            position, text, level, result = task
+            number, text, level, future = task
             try:
-                result.set_result(self._compiled(position, process, text, level))
+                future.set_result(self._compiled(number, process, text, level))
             except Exception as error:
-                result.set_exception(error)
+                future.set_exception(error)
         if process is not None:
             process.communicate()
 

@@ -17,7 +17,7 @@ from aot.runtime import abi
 
 _ASKED = ("now", "sleep", "rouse", "here", "avoid")  # functions of a system that `waiting.ll` and `placement.ll` place
 TAKEN, OPEN = 1 << 33, 1 << 32  # bits of a slot's state; below them, the number of workers inside
-_FIELDS = {  # in the order of the types that the templates declare; a field without a name is padding, or never used
+_FIELDS = {  # fields in the order of the templates' types; one without a name is padding, or unused
     "slot": ("state", "run", "argument", "threads", "sleepers"),
     "seat": ("thread", "pool", "index", "place"),
     "pool": ("generation", "", "sleepers", "", "threads", "started", "lock", "owner", "worker", "", "slots", "seats"),

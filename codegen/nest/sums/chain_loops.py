@@ -42,7 +42,7 @@ def chain_loops(
     for part, buffer in enumerate(buffers):
         steps += points.each((Store(buffer, cell, _part(reduction, axis, part), "add"),), spans)
     last: Stmts = ()
-    if not isinstance(extent, int):  # a word that is not full: what lies behind is not loaded
+    if not isinstance(extent, int):  # a word that is not full: elements after its last term are not loaded
         alone = points.each((Store(buffers[0], cell, reduction.body, "add"),), {axis: Span(start + extent - 1, 1)})
         last = (For(Var(f"{axis.name}.l", extent % 2), alone),)
     stmts: Stmts = (
@@ -57,15 +57,15 @@ def chain_loops(
 
 
 def _part(reduction: Reduce, axis: Var, part: int) -> Expr:
-    """Return the term of a word: 0 is the first, 1 the second one. Terms that are asked for are loaded alone."""
-    requested = any(
+    """Return the term of a word: 0 is the first, 1 the second one. Bounds-checked terms are loaded one by one."""
+    is_guarded = any(
         isinstance(e, Prim) and e.fn == "within" and axis in variables(e.args[0]) for e in walk(reduction.body)
     )
 
     def change(e: Expr) -> Expr | None:
         if e == axis:
             return axis + part
-        if isinstance(e, Load) and e.buffer.dtype is DType.BF16 and not requested and is_contiguous(e, axis, 2):
+        if isinstance(e, Load) and e.buffer.dtype is DType.BF16 and not is_guarded and is_contiguous(e, axis, 2):
             return Prim("odd" if part else "even", (e,), DType.F32)
         return None
 

@@ -56,8 +56,8 @@ class _Sweep:
 
     Halves go into the first lanes, down to four of them, which all targets have; less than four are single elements.
     A dynamic extent ends in a step of `width` whose elements past the end are the identity. So element r always goes to
-    partial result r % `width`, and terms behind it that change nothing, as those of tokens that attention masks, do not
-    change the order of the sum.
+    partial result r % `width`. Later terms that change nothing, such as masked tokens of attention, do not change the
+    order of the sum.
     """
 
     extent: Size
@@ -71,12 +71,12 @@ class _Sweep:
 
     @property
     def steps(self) -> Size:
-        """Number of terms of a partial result; those of `whole` if the extent varies."""
+        """Number of terms of a partial result; `whole` if the extent varies."""
         return self.whole + sum(n for _, n, _ in self.rest if isinstance(n, int))
 
     @property
     def rest(self) -> tuple[tuple[Size, Size, int], ...]:
-        """Return the parts behind these, each as (first index, number of steps, elements of a step)."""
+        """Return the parts after these, each as (first index, number of steps, elements of a step)."""
         rest = self.extent % self.width
         if not isinstance(self.extent, int):
             return ((self.extent - rest, (rest + (self.width - 1)) // self.width, self.width),)
@@ -93,8 +93,8 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     outer = tuple(a for a in reduction.axes if a is not axis)
     extent = axis.extent
     assert extent is not None
-    most = max(1, min(schedule.partials, extent // lanes)) if isinstance(extent, int) else schedule.partials
-    sweep = _Sweep(extent, lanes, lanes * most)
+    vectors = max(1, min(schedule.partials, extent // lanes)) if isinstance(extent, int) else schedule.partials
+    sweep = _Sweep(extent, lanes, lanes * vectors)
     part = points.accumulator(unused_name("part", definition), reduction.dtype, sweep.width)
     acc, here = points.accumulator(unused_name("acc", definition), reduction.dtype), Var(f"{name}.t", sweep.width)
     far = _FarSums(points, here, lanes, ())
@@ -105,7 +105,7 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     body = (
         *lane_sum.begin(here),
         *lane_sum.sums(schedule, tiles),
-        *_fold(part, acc, reduction.fn, lanes, most, points),
+        *_fold(part, acc, reduction.fn, lanes, vectors, points),
         *points.each((at_point(definition, value, points),)),
     )
     return with_buffers((part, acc, *(f.far for f in far.sums)), body)
@@ -151,7 +151,7 @@ class _LaneSum:
         return (*self._whole(inner), *(s for update in self._later() for s in update(inner)))
 
     def _later(self) -> list[Callable[[Spans], Stmts]]:
-        """Return the parts behind the steps of full width."""
+        """Return the parts after the steps of full width."""
         return [partial(self._pass_over, *part, self.ends) for part in self.sweep.rest if part[1] != 0]
 
     def _whole(self, inner: Spans) -> Stmts:
@@ -196,9 +196,9 @@ def _outer_blocks(
     far: _FarSums,
     body: Callable[[Spans], Stmts],
 ) -> Stmts:
-    """Build loops over the outer axes of a long sum; `steps`: terms of each iteration, one behind the other."""
-    position, size = block_of(outer, steps)
-    axis, rest = outer[position], outer[position:]
+    """Build loops over the outer axes of a long sum; `steps`: terms of each iteration, one after the other."""
+    axis_index, size = block_of(outer, steps)
+    axis, rest = outer[axis_index], outer[axis_index:]
 
     def blocks(before: Spans) -> Stmts:
         return in_blocks(
@@ -207,17 +207,17 @@ def _outer_blocks(
             size,
             far.flush,
             lambda start, n: tiles(rest, schedule, {axis: Span(start, n)}, lambda inner: body(before | inner)),
-            again=position > 0,
+            again=axis_index > 0,
         )
 
-    loops = ((size_of(axis.extent), 0 if position else size), (steps, FEW))
+    loops = ((size_of(axis.extent), 0 if axis_index else size), (steps, FEW))
     begin, end = (if_any_blocks(loops, stmts) for stmts in (far.begin, far.end))
-    return (*begin, *tiles(outer[:position], schedule, {}, blocks), *end)
+    return (*begin, *tiles(outer[:axis_index], schedule, {}, blocks), *end)
 
 
 @dataclass(frozen=True, slots=True)
 class _FarSums:
-    """Long sums of each point of a tile: those of partial results along `lane`, and of its accumulator."""
+    """Long sums of each point of a tile: of its partial results along `lane`, and of its accumulator."""
 
     points: Points
     lane: Var

@@ -1,7 +1,7 @@
-"""Long sums of f32: after a few hundred terms one behind the other, they go into a sum of f64 and begin anew.
+"""Long sums of f32: after a few hundred terms one after the other, they go into a sum of f64 and begin anew.
 
 acc += body                       in blocks of an axis
-far += f64(acc); acc = 0          behind each whole block
+far += f64(acc); acc = 0          after each whole block
 acc = f32(far + f64(acc))         at the end
 
 One chain of 10^7 equal terms errs by 10^-3, because terms are small beside their sum. Blocks begin at fixed terms, so
@@ -39,16 +39,16 @@ from aot.runtime.abi import DType
 
 Run = Callable[[Expr, Size], Stmts]
 
-CHAIN = 512  # terms of a block, one behind the other: errors of up to 5e-6 where all terms are equal
+CHAIN = 512  # terms of a block, one after the other: errors of up to 5e-6 where all terms are equal
 FEW = CHAIN // 16  # terms of a block of an inner axis whose size varies, and elements of one of the axis around it
-# Terms, one behind the other, of the longest sum of a known number that stays one chain:
-LONG = 1 << 12  # of a partial result in a lane
-LONG_CHAIN = 1 << 16  # of an accumulator of one output: layers with many channels have long ones
+# Most terms, one after the other, of a sum of static length that stays one chain:
+LONG = 1 << 12  # terms of a partial result in a lane
+LONG_CHAIN = 1 << 16  # terms of an accumulator of one output: layers with many channels have long ones
 
 
 @dataclass(frozen=True, slots=True)
 class LongSum:
-    """The element of accumulator `acc` at `index`, and that of `far`, the sum of its blocks."""
+    """An accumulator, `acc[index]`, and the sum of its blocks, `far[index]`."""
 
     acc: Buffer
     far: Buffer
@@ -92,9 +92,9 @@ def count(axes: tuple[Var, ...]) -> Size:
 
 
 def block_of(axes: tuple[Var, ...], inner: Size) -> tuple[int, int]:
-    """Return which one of some axes is cut into blocks, and their size: a block has about CHAIN terms.
+    """Return the index of the axis that is cut into blocks, and their size: a block has about CHAIN terms.
 
-    `inner`: terms of each element, one behind the other; a number that varies counts as few.
+    `inner`: terms of each element, one after the other; a number that varies counts as few.
     """
     terms = max(inner, 1) if isinstance(inner, int) else CHAIN // FEW
     for k in reversed(range(1, len(axes))):
@@ -109,10 +109,10 @@ def block_of(axes: tuple[Var, ...], inner: Size) -> tuple[int, int]:
 def in_blocks(
     name: str, extent: Size, size: int, flush: Stmts, run: Run, *, begin: Stmts = (), again: bool = False
 ) -> Stmts:
-    """Build `run(start, extent)` for each `size` elements of an axis, with `flush` behind it, and for the rest.
+    """Build `run(start, extent)` for each `size` elements of an axis, with `flush` after it, and for the rest.
 
     `begin` comes before the first block, if there is one. `again`: all of it runs many times, so that
-    `flush` comes behind the rest, too.
+    `flush` follows the rest, too.
     """
     block, rest = Var(f"{name}.b", extent // size), extent % size
     stmts = if_blocks(extent, size, (*begin, For(block, (*run(block * size, size), *flush))))

@@ -70,7 +70,7 @@ from aot.runtime.abi import DType
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
 
 
-def in_tiles(
+def tile_sums(
     definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, block_spans: Spans, tiles: Tiler
 ) -> Stmts:
     """Reduce with an accumulator per point of the tile. Partial sums of blocks in `block_spans` are in the output."""
@@ -81,27 +81,29 @@ def in_tiles(
     total, own = (acc, reduction.body) if scaled_step is None else (scaled_step.total, scaled_step.body)
     if scaled_step is None and schedule.dots is None and not is_chain_sum(reduction):
         hoisted, own = register_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
-    whole = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
-    outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
-    ahead = partial(prefetch_ahead, reduction, schedule, points, block_spans, whole)
-    inside = without_hoisted_tests(replace(reduction, body=own), outside, points)
+    sum_spans = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
+    skipped_padding = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
+    ahead = partial(prefetch_ahead, reduction, schedule, points, block_spans, sum_spans)
+    inner_reduction = without_hoisted_tests(replace(reduction, body=own), skipped_padding, points)
 
-    blocks = _word_blocks(definition, inside, schedule, total, points)
-    partly = _partial_sums(definition, inside, schedule, points, total, ahead) if blocks is None else blocks.update
+    blocks = _word_blocks(definition, inner_reduction, schedule, total, points)
+    partial_update = (
+        _partial_sums(definition, inner_reduction, schedule, points, total, ahead) if blocks is None else blocks.update
+    )
 
     def update(inner: Spans) -> Stmts:
-        if partly is not None:
-            return partly(inner)
-        rows, body = row_vectors(inside.body, schedule, points, inner, unused_name("", definition))
-        words = word_vectors(inside, schedule, points, inner, unused_name("row", definition))
-        stmts = _products_added(replace(inside, body=body), schedule, points, total, inner, words)
+        if partial_update is not None:
+            return partial_update(inner)
+        rows, body = row_vectors(inner_reduction.body, schedule, points, inner, unused_name("", definition))
+        words = word_vectors(inner_reduction, schedule, points, inner, unused_name("row", definition))
+        stmts = _products_added(replace(inner_reduction, body=body), schedule, points, total, inner, words)
         stmts = with_register_values(rows, {a: s for a, s in inner.items() if a.name != schedule.row_vectors}, stmts)
         fetches = ahead(inner)
         if schedule.prefetch_epilogue:
-            fetches += prefetch_epilogue(definition, reduction, schedule, points, whole, inner)
+            fetches += prefetch_epilogue(definition, reduction, schedule, points, sum_spans, inner)
         return (*fetches, *stmts)
 
-    mine = {a: s for a, s in block_spans.items() if a in reduction.axes}
+    sum_blocks = {a: s for a, s in block_spans.items() if a in reduction.axes}
 
     def terms(axes: tuple[Var, ...], inner: Spans) -> Stmts:
         if not axes:
@@ -110,34 +112,39 @@ def in_tiles(
 
         def step(span: Spans) -> Stmts:
             stmts = terms(tuple(rest), inner | span)
-            for border in (b for b in outside if b.axis == axis):
+            for border in (b for b in skipped_padding if b.axis == axis):
                 stmts = skip_padding_terms(border, points, inner | span, stmts)
-            here = None if scaled_step is None or axis != scaled_step.axis else scaled_step
-            return stmts if here is None else here.around(stmts, inner | span, acc, cell)
+            step_of_axis = None if scaled_step is None or axis != scaled_step.axis else scaled_step
+            return stmts if step_of_axis is None else step_of_axis.around(stmts, inner | span, acc, cell)
 
-        if far is not None and axis is sums[position]:
-            flush = points.each(far.flush)
+        if far_sums is not None and axis is sums[axis_index]:
+            flush = points.each(far_sums.flush)
             return in_blocks(
                 axis.name,
                 size_of(axis.extent),
                 block,
                 flush,
-                lambda start, n: tiles((axis,), schedule, mine | {axis: Span(start, n)}, step),
-                again=position > 0,
+                lambda start, n: tiles((axis,), schedule, sum_blocks | {axis: Span(start, n)}, step),
+                again=axis_index > 0,
             )
         if axis.name != schedule.dots or panels is None:
-            return tiles((axis,), schedule, mine, step)
+            return tiles((axis,), schedule, sum_blocks, step)
         ahead = partial(prefetch_panels, panels, schedule, points, block_spans, sums)
-        parts = replace(schedule, tile=(Tile(axis.name, _part_terms(axis, panels, schedule), Tail.CUT),))
-        return tiles((axis,), parts, mine, lambda s: (*ahead(inner | s), *tiles((axis,), schedule, mine | s, step)))
+        panel_schedule = replace(schedule, tile=(Tile(axis.name, _part_terms(axis, panels, schedule), Tail.CUT),))
+        return tiles(
+            (axis,),
+            panel_schedule,
+            sum_blocks,
+            lambda s: (*ahead(inner | s), *tiles((axis,), schedule, sum_blocks | s, step)),
+        )
 
-    far = None if scaled_step is not None or mine else _long_chain(definition, schedule, points, acc, sums)
-    position, block = block_of(sums, 1)
+    far_sums = None if scaled_step is not None or sum_blocks else _long_chain(definition, schedule, points, acc, sums)
+    axis_index, block = block_of(sums, 1)
     panels = _prefetched(reduction, schedule)
     first, last = _between_blocks(definition, reduction, points, block_spans, acc)
     begin = points.each((Store(acc, cell, first),))
     return _with_far(
-        far, points, acc, begin, with_register_values(hoisted, {}, _in_blocks(blocks, terms(sums, {}))), last
+        far_sums, points, acc, begin, with_register_values(hoisted, {}, _in_blocks(blocks, terms(sums, {}))), last
     )
 
 
@@ -167,7 +174,7 @@ def _products_added(
 ) -> Stmts:
     """Return the statements that add the terms of a tile of the sum to the accumulators `total`.
 
-    `words`: of the data, as `word_vectors` gives them.
+    `words`: words of the data, see `word_vectors`.
     """
     stmts: Stmts = ()
     for n, (body, some) in enumerate(_by_words(reduction, schedule, inner)):
@@ -249,7 +256,7 @@ def _prefetched(reduction: Reduce, schedule: Schedule) -> Load | None:
 def _part_terms(axis: Var, w: Load, schedule: Schedule) -> int:
     """Return the terms that dots sum between prefetches of the next panel; all if the sum has no fitting divisor.
 
-    Loads behind prefetches of many lines at a time wait for them.
+    Loads wait for earlier prefetches, so these are of few lines at a time.
     """
     step, extent = schedule.size(axis.name).size, size_of(axis.extent)
     least = -(-COSTS.fetch_words * elements_per_dot(w.buffer.dtype) // step) * step

@@ -31,10 +31,10 @@ def row_vectors(
     moving, across = (_moving(points, a) for a in (axis, points.vector))
     loads = [x for x in dict.fromkeys(unguarded(body)) if x.dtype is DType.F32 and x.buffer.space not in _HERE]
     loads = [x for x in loads if variables(x) & moving and not variables(x) & across]
-    kept = {x: _in_registers(x, axis, schedule, points, inner, f"{name}rows{n}") for n, x in enumerate(loads)}
+    vectors = {x: _in_registers(x, axis, schedule, points, inner, f"{name}rows{n}") for n, x in enumerate(loads)}
     term = Var(f"{axis.name}.u", inner[axis].extent)
-    reads: dict[Expr, Expr] = {x: Load(k.buffer, (*k.points.cell[:-1], term)) for x, k in kept.items()}
-    return tuple(kept.values()), rewrite(body, reads)
+    reads: dict[Expr, Expr] = {x: Load(k.buffer, (*k.points.cell[:-1], term)) for x, k in vectors.items()}
+    return tuple(vectors.values()), rewrite(body, reads)
 
 
 def _in_registers(x: Load, axis: Var, schedule: Schedule, points: Points, inner: Spans, name: str) -> RegisterValue:

@@ -60,8 +60,8 @@ class RegisterValue:
         return Load(self.buffer, (*self.sums, *self.points.cell))
 
     def fill(self, spans: Spans) -> Stmts:
-        whole = {a: Span(Const(0), a.extent) for a in self.sums if a.extent is not None}
-        stmts = self.points.each((Store(self.buffer, self.load.index, self.value),), spans | whole)
+        full_spans = {a: Span(Const(0), a.extent) for a in self.sums if a.extent is not None}
+        stmts = self.points.each((Store(self.buffer, self.load.index, self.value),), spans | full_spans)
         for axis in reversed(self.sums):
             stmts = (For(Var(f"{axis.name}.u", axis.extent), stmts, LoopKind.UNROLLED),)
         return stmts
@@ -99,14 +99,16 @@ def register_operands(
 def _all_in_registers(
     values: Iterable[Expr], body: Expr, unrolled: tuple[Var, ...], schedule: Schedule, points: Points, name: str
 ) -> tuple[tuple[RegisterValue, ...], Expr]:
-    kept = tuple(_in_registers(v, f"{name}kept{n}", unrolled, schedule, points) for n, v in enumerate(values))
-    return kept, rewrite(body, {k.value: k.load for k in kept})
+    values_in_registers = tuple(
+        _in_registers(v, f"{name}kept{n}", unrolled, schedule, points) for n, v in enumerate(values)
+    )
+    return values_in_registers, rewrite(body, {k.value: k.load for k in values_in_registers})
 
 
-def with_register_values(kept: tuple[RegisterValue, ...], spans: Spans, stmts: Stmts) -> Stmts:
+def with_register_values(values: tuple[RegisterValue, ...], spans: Spans, stmts: Stmts) -> Stmts:
     """Compute values before `stmts`, which read them."""
-    stmts = (*(s for k in kept for s in k.fill(spans)), *stmts)
-    for k in kept:
+    stmts = (*(s for k in values for s in k.fill(spans)), *stmts)
+    for k in values:
         stmts = (Alloc(k.buffer, stmts),)
     return stmts
 
@@ -132,9 +134,10 @@ class ScaledStep:
         self.axis, self.points, self.fn = axis, points, reduction.fn
         self.shared, own = shared_factors(reduction, axis)
         sums = tuple(a for a in reduction.axes if a != axis)
-        whole = scaled_sum(reduction) if schedule.dots is not None else None
-        self.terms = own if whole is None else whole.body
-        self.step = own if whole is None else in_step(own, whole, sums)  # in which `terms` stand for their sum
+        scaled_reduction = scaled_sum(reduction) if schedule.dots is not None else None
+        self.terms = own if scaled_reduction is None else scaled_reduction.body
+        # In `step`, `terms` stand for their sum.
+        self.step = own if scaled_reduction is None else in_step(own, scaled_reduction, sums)
         own = self.terms
         self.total = points.accumulator(f"{name}part", own.dtype)
         unrolled = tuple(a for a in sums if schedule.size(a.name).size == a.extent)
@@ -176,10 +179,10 @@ def _times(e: Expr, count: int) -> Expr:
 
 def has_equal_steps(reduction: Reduce, axis: Var) -> bool:
     """True if only the integers of a sum of scaled integers differ between the terms of a step of `axis`."""
-    whole = scaled_sum(reduction)
-    if whole is None:
+    scaled_reduction = scaled_sum(reduction)
+    if scaled_reduction is None:
         return False
-    rest = rewrite(reduction.body, {whole.body: Const(0, DType.I32)})
+    rest = rewrite(reduction.body, {scaled_reduction.body: Const(0, DType.I32)})
     return variables(rest).isdisjoint(frozenset(reduction.axes) - {axis})
 
 

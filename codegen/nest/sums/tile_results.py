@@ -26,8 +26,8 @@ def tile_results(definition: Definition, reduction: Reduce, points: Points, acc:
     if row is None:
         return _stores(definition, reduction, points, acc)
     total = replace(acc, name=unused_name("total", definition), space=Space.STACK)
-    kept = points.each((Store(total, points.cell, Load(acc, points.cell)),))
-    return (Alloc(total, (*kept, *_stores(definition, reduction, points, total, row))),)
+    copies = points.each((Store(total, points.cell, Load(acc, points.cell)),))
+    return (Alloc(total, (*copies, *_stores(definition, reduction, points, total, row))),)
 
 
 def _stores(definition: Definition, reduction: Reduce, points: Points, total: Buffer, row: Var | None = None) -> Stmts:
@@ -38,7 +38,7 @@ def _stores(definition: Definition, reduction: Reduce, points: Points, total: Bu
 def _looped_row(definition: Definition, points: Points) -> Var | None:
     """Return the axis of the rows whose results a loop computes; None if all are written out.
 
-    Lanes that lie apart in memory are transposed with those of the other rows.
+    Lanes that lie apart in memory are transposed together with the lanes of the other rows.
     """
     lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
     if lane is None or len(rows) != 1:

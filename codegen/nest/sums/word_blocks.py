@@ -8,9 +8,9 @@ Instructions that multiply blocks take two rows of eight bytes and two columns o
     rows[p, b, 0:4] = block b of rows 2 p and 2 p + 1
     blocks[2 p + h, j.t] += block_dot(rows[p, b], w[k + 8 b, j] of half h)
 
-Accumulators hold blocks of two rows and two columns meanwhile: that of the first two of four columns lies where the
-first row was, that of the others where the second row was. They are made of rows before the sum, and rows of them after
-it: both take the lower halves of two vectors, and the higher ones.
+During the sum, accumulator row 2p holds the block of columns 0–1 and row 2p+1 that of columns 2–3. Rows are converted
+to blocks before the sum and back after it. Both conversions interleave the lower halves of two vectors, and the higher
+ones.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class WordRows:
         own, column, stmts = self._columns(), self.points.point(self.vector), [*fill]
         for part in range(-(-n // WORD_BYTES)):
             dots: list[Stmt] = []
-            for row in range(self.count):  # one behind the other, so that few weights are in registers at a time
+            for row in range(self.count):  # one after the other, so that few weights are in registers at a time
                 term = dot(Load(words, (Const(row), Const(part))), w, WORD_BYTES)
                 dots.append(Store(self.total, _cell(self.total, row, column), term, "add"))
             stmts += own.each(tuple(dots), {**inner, axis: Span(inner[axis].start + WORD_BYTES * part, 1)})
@@ -151,7 +151,7 @@ def word_vectors(
 
 @dataclass(frozen=True, slots=True)
 class WordBlocks(WordRows):
-    """The same in blocks of two rows and two columns, of unsigned data and signed weights."""
+    """Word rows summed in blocks of two rows and two columns, of unsigned data and signed weights."""
 
     @property
     def pairs(self) -> int:
@@ -163,9 +163,9 @@ class WordBlocks(WordRows):
         return dense(f"{self.name}blocks", 2 * self.pairs, columns, space=Space.REGISTERS, dtype=self.total.dtype)
 
     def around(self, stmts: Stmts) -> Stmts:
-        """Return `stmts`, which add to blocks, between statements that make blocks of rows, and rows of blocks."""
-        begin = self._moved(self.blocks, self.total, 2 * self.pairs)
-        end = self._moved(self.total, self.blocks, self.count)
+        """Return `stmts`, which add to blocks, between the conversions of rows to blocks and of blocks to rows."""
+        begin = self._interleave(self.blocks, self.total, 2 * self.pairs)
+        end = self._interleave(self.total, self.blocks, self.count)
         return (Alloc(self.blocks, (*begin, *stmts, *end)),)
 
     def update(self, inner: Spans) -> Stmts:
@@ -192,13 +192,13 @@ class WordBlocks(WordRows):
         point = self.points.point(self.vector)
         stores: list[Stmt] = []
         for half in (0, 1):
-            for pair in range(self.pairs):  # one behind the other, so that few weights are in registers at a time
+            for pair in range(self.pairs):  # one after the other, so that few weights are in registers at a time
                 x = Load(rows, (Const(pair), Const(part), Const(0)))
                 stores.append(Store(self.blocks, (Const(2 * pair + half), point), block_dot(x, self.w, half), "add"))
         return self._columns().each(tuple(stores), at)
 
-    def _moved(self, to: Buffer, source: Buffer, count: int) -> Stmts:
-        """Return the statements that make rows of `to`, `count` of them, of lanes of two rows of `source`."""
+    def _interleave(self, to: Buffer, source: Buffer, count: int) -> Stmts:
+        """Return the statements that make `count` rows of `to`, each from halves of two rows of `source`."""
         column = self.points.point(self.vector)
         stmts: list[Stmt] = []
         for n in range(count):

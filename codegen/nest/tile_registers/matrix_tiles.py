@@ -67,8 +67,8 @@ def shape_of(form: MatrixForm, tiles: Tiles) -> tuple[tuple[int, int], ...]:
     """Return the rows, and the bytes of a row, of each tile register."""
     size = form.terms * form.x.buffer.dtype.stored_bytes
     low, high = tiles.heights[0], tiles.heights[-1]
-    results = (low, COLUMN_BYTES), (low, COLUMN_BYTES), (high, COLUMN_BYTES), (high, COLUMN_BYTES)
-    return (*results, (low, size), (high, size), (size // 4, COLUMN_BYTES), (size // 4, COLUMN_BYTES))
+    accumulators = (low, COLUMN_BYTES), (low, COLUMN_BYTES), (high, COLUMN_BYTES), (high, COLUMN_BYTES)
+    return (*accumulators, (low, size), (high, size), (size // 4, COLUMN_BYTES), (size // 4, COLUMN_BYTES))
 
 
 def loaded(form: MatrixForm, tiles: Tiles, points: Points, inner: Spans) -> Stmts:
@@ -98,8 +98,8 @@ def _load(tile: int, x: Load, points: Points, spans: Spans, along: Var, step: in
     stride = coefficient(offset(x.buffer, index(row * step)), row)
     if stride is None:
         raise ScheduleError(f"matrix: rows of a tile lie at equal distances, got {x.buffer.name} along {along.name}")
-    moved: Size = stride.const if stride.is_const else stride.expr()
-    return TileOp("load", (tile,), x.buffer, index(Const(0)), moved)
+    row_stride: Size = stride.const if stride.is_const else stride.expr()
+    return TileOp("load", (tile,), x.buffer, index(Const(0)), row_stride)
 
 
 def dots(form: MatrixForm, tiles: Tiles) -> Stmts:
@@ -112,11 +112,11 @@ def zeroed(tiles: Tiles) -> Stmts:
     return tuple(TileOp("zero", (2 * n + m,)) for n, m in tiles.cells)
 
 
-def stored(tiles: Tiles, result: Buffer) -> Stmts:
+def stored(tiles: Tiles, memory: Buffer) -> Stmts:
     """Write the results to memory: [rows, columns]."""
 
     def one(n: int, m: int) -> TileOp:
-        return TileOp("store", (2 * n + m,), result, (Const(n * tiles.heights[0]), Const(m * ROWS)), result.strides[0])
+        return TileOp("store", (2 * n + m,), memory, (Const(n * tiles.heights[0]), Const(m * ROWS)), memory.strides[0])
 
     return tuple(one(n, m) for n, m in tiles.cells)
 

@@ -11,8 +11,8 @@ for g in 9:                                        a group of 64 numbers
     c[i, j] += f32(part[i, j]) * s[i, g] * t[g, j]
 for i in 32: y[i, j] = value(c[i, j])
 
-Integers are exact and steps are added in their order, so the bits are those of vectors
-(`aot.codegen.nest.sums.scaled_steps`), which sum the few rows that are left behind tiles of a dynamic number of them.
+Integers are exact and steps are added in order, so results have the same bits as on vectors
+(`aot.codegen.nest.sums.scaled_steps`), which sum the few rows after the last full tile of a dynamic number.
 """
 
 from __future__ import annotations
@@ -80,17 +80,17 @@ def scaled_tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Po
     words = None if form.field is None else _words(form, tiles, unused_name("words", d))
     unpacked = () if words is None else _unpacked(form, words, points, reduction, here)
     form = form if words is None else replace(form, w=Load(words, column_place(form, points)), field=None)
-    shape, position = (sum(tiles.heights), tiles.columns * ROWS), cell(points, tiles)
+    shape, tile_index = (sum(tiles.heights), tiles.columns * ROWS), cell(points, tiles)
     total = dense(unused_name("c", d), *shape, space=Space.STACK, dtype=reduction.dtype)
     part = dense(unused_name("part", d), *shape, space=Space.STACK, dtype=DType.I32)
     scaled_step = ScaledStep(reduction, steps, schedule, points, unused_name("", d))
     hoisted, scaled = register_operands(
         scaled_step.scaled(scaled_step.terms), tiles.row, schedule, points, unused_name("", d)
     )
-    add = Store(total, position, rewrite(scaled, {scaled_step.terms: Load(part, position)}), "add")
+    add = Store(total, tile_index, rewrite(scaled, {scaled_step.terms: Load(part, tile_index)}), "add")
     added = with_register_values(hoisted, here, each_row(add, points, tiles, here))
     each = *unpacked, *zeroed(tiles), *_blocks(form, tiles, points, here), *stored(tiles, part), *added
-    begin = each_row(Store(total, position, as_expr(0, total.dtype)), points, tiles)
+    begin = each_row(Store(total, tile_index, as_expr(0, total.dtype)), points, tiles)
     stmts: Stmts = (*begin, For(step, each), *epilogue(d, reduction, points, tiles, total))
     for buffer in (words, part, total):
         stmts = stmts if buffer is None else (Alloc(buffer, stmts),)

@@ -30,11 +30,11 @@ def _configured(stmts: Stmts) -> Stmts:
         return (*configurations, *_without(stmts))
     statements: Stmts = ()
     for s in stmts:
-        mine = dict.fromkeys(_configurations((s,)))
-        if isinstance(s, TileOp) or not mine:
+        own_configurations = dict.fromkeys(_configurations((s,)))
+        if isinstance(s, TileOp) or not own_configurations:
             statements += (s,)
-        elif len(mine) == 1:
-            statements += (*mine, *_without((s,)))
+        elif len(own_configurations) == 1:
+            statements += (*own_configurations, *_without((s,)))
         elif isinstance(s, If):
             statements += (replace(s, body=_configured(s.body), otherwise=_configured(s.otherwise)),)
         elif not isinstance(s, NESTED):

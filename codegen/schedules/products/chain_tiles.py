@@ -2,7 +2,7 @@
 
     y[i, j] = chains[k](x[i, k] * w[k, j])     order[j i k] tile[i:6 j:32/cut k:32/cut] lanes[j:16] pack[w.1:16 words]
 
-Each output takes three accumulators, of which two are used in the inner loop: tiles are smaller than those of f32.
+Each output takes three accumulators, of which two are used in the inner loop: tiles are smaller than in f32.
 Weights lie in words of two, in panels of 16 columns, for vectors of any length and for tile registers.
 """
 
@@ -24,7 +24,7 @@ from aot.codegen.schedules.request import Request, ScheduleChoice
 from aot.codegen.target import Target
 
 MAX_FEW_ROWS = 3  # rows of the tile whose accumulators, of four vectors, the registers of AVX-512 hold
-PANEL = 16  # columns of a panel of the weights: those of a tile register
+PANEL = 16  # columns of a panel of the weights, as many as a tile register has
 
 
 def chain_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:

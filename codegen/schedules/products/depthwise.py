@@ -43,10 +43,10 @@ def window(request: Request, shape: MatmulShape) -> ScheduleChoice:
     if down is not None:
         shape = replace(shape, sums=(down, *(a for a in shape.sums if a != down)))
     small = prod(extent(a) for a in shape.sums) <= COSTS.max_unrolled_window
-    most = COSTS.window_tile_rows if small or target.registers < 32 else 2 * COSTS.window_tile_rows
+    max_rows = COSTS.window_tile_rows if small or target.registers < 32 else 2 * COSTS.window_tile_rows
     if alone and small:
-        most = min(most, max(1, COSTS.max_unrolled_gathers // (width * prod(extent(a) for a in shape.sums))))
-    height = _pixels(extent(shape.rows[-1]), most) if shape.rows else 1
+        max_rows = min(max_rows, max(1, COSTS.max_unrolled_gathers // (width * prod(extent(a) for a in shape.sums))))
+    height = _pixels(extent(shape.rows[-1]), max_rows) if shape.rows else 1
     if shape.rows:
         tile.append(row_tile(shape.rows[-1:], rows[-1], height, once=d.overwrites))
     if down is not None:
@@ -111,8 +111,8 @@ def _packs(
 def _skipped(d: Definition, shape: MatmulShape, tile: list[Tile]) -> tuple[str, ...]:
     """Return the axes of the window along which one test for padding serves all points of a tile."""
     across = {shape.lane, *shape.rows[-1:]}
-    requested = [b for b in padding_terms(d) if b.test is not None and variables(b.index).isdisjoint(across)]
-    return tuple(dict.fromkeys(b.axis.name for b in requested if all(t.axis != b.axis.name for t in tile)))
+    skippable = [b for b in padding_terms(d) if b.test is not None and variables(b.index).isdisjoint(across)]
+    return tuple(dict.fromkeys(b.axis.name for b in skippable if all(t.axis != b.axis.name for t in tile)))
 
 
 def _channels(d: Definition, shape: MatmulShape, width: int, target: Target, constants: frozenset[str]) -> int:
@@ -136,22 +136,22 @@ def _block_rows(d: Definition, shape: MatmulShape, rows: list[str], target: Targ
     if len(rows) < 2 or rows[0] != shape.rows[0].name:
         return 0
     first, n = shape.rows[0], extent(shape.rows[0])
-    whole = {a: extent(a) for a in (*shape.rows, shape.lane, *shape.sums)}
+    extents = {a: extent(a) for a in (*shape.rows, shape.lane, *shape.sums)}
     counts = [k for k in range(1, n // COSTS.min_block_rows + 1) if n % k == 0] or [1]
-    near = [k for k in counts if _bytes(d, {**whole, first: n // k}, constants) <= target.l2 // 2] or counts[-1:]
+    near = [k for k in counts if _bytes(d, {**extents, first: n // k}, constants) <= target.l2 // 2] or counts[-1:]
     count = next((k for k in near if k % target.cores == 0), next((k for k in near if k >= target.cores), near[-1]))
     return n // count if count > 1 else 0
 
 
 def _bytes(d: Definition, sizes: dict[Var, int], constants: frozenset[str]) -> int:
     """Return the bytes that the windows at all points of the axes in `sizes` read from their largest input."""
-    result = 0
+    most_bytes = 0
     for x in reads(d, body=True):
         if x.load is not None and x.buffer.name not in constants:
             terms = [normal(i, {}).terms for i in x.load.index]
             spans = (1 + sum(abs(t.get(a, 0)) * (n - 1) for a, n in sizes.items()) for t in terms)
-            result = max(result, prod(spans) * x.buffer.dtype.stored_bytes)
-    return result
+            most_bytes = max(most_bytes, prod(spans) * x.buffer.dtype.stored_bytes)
+    return most_bytes
 
 
 def _pixels(n: int, most: int) -> int:

@@ -2,8 +2,8 @@
 
 y[i, j] = chains[k](x[i, k] * w[k, j])     tile[i:32 j:32/cut k:32/cut] matrix=i lanes[j:16] pack[w.1:16 words]
 
-Steps of scaled sums of bytes have tiles of their own (`aot.codegen.nest.tile_registers.scaled_matrix`); their schedule
-is that of dots, `dots=` and `scaled_steps=`, with rows in tile registers.
+Steps of scaled sums of bytes have tiles of their own (`aot.codegen.nest.tile_registers.scaled_matrix`). Their schedule
+has `dots=` and `scaled_steps=`, as dots on vectors have, and rows in tile registers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import prod
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import coefficient, fills, reads, runs_on, varies
+from aot.codegen.ir.access import all_continue, coefficient, fills, reads, varies
 from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Prim, Var
@@ -30,10 +30,10 @@ from aot.codegen.schedules.products.scaled import field_axes, step_axis
 from aot.codegen.schedules.request import Fused, Request, ScheduleChoice
 from aot.codegen.target import Target
 
-PANEL_BYTES = 256 << 10  # of columns that are arranged in words: an eighth of L2 of these processors; estimated
+PANEL_BYTES = 256 << 10  # most bytes of a panel arranged in words: an eighth of L2 of these processors; estimated
 
 
-def in_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
+def tile_register_schedule(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
     """Return the schedule of a product that the target's tile registers can sum; None for others."""
     d, target, constants, shared = request.work, request.target, request.constants, request.points
     r = d.reduction
@@ -55,42 +55,42 @@ def in_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
     if fused:
         sums[-2:] = [matrix.axis.name]
     loops, outside_fused = loops_of(d, shape.outer, fused)
-    row, around, row_fused = _rows(d, shape, matrix, constants)
+    row, row_loops, row_fused = _rows(d, shape, matrix, constants)
     if row is None:
         return None
-    fuse, parts = fused + outside_fused + row_fused, dict(row_fused).get(row, (row,))
-    line = _line(d, shape, around) if not varies(axes) else None
-    skipped = _skipped(d, matrix, (*parts, line))
-    if skipped is None and line is not None:
-        line, skipped = None, _skipped(d, matrix, parts)
-    if skipped is None:
+    fusions, fused_rows = fused + outside_fused + row_fused, dict(row_fused).get(row, (row,))
+    line_axis = _line(d, shape, row_loops) if not varies(axes) else None
+    skipped_padding = _skipped(d, matrix, (*fused_rows, line_axis))
+    if skipped_padding is None and line_axis is not None:
+        line_axis, skipped_padding = None, _skipped(d, matrix, fused_rows)
+    if skipped_padding is None:
         return None
-    size, near = matrix.w.buffer.dtype.stored_bytes, target.l2 // 2
-    panels = prod(map(extent, shape.sums)) * extent(shape.lane) * size
-    data = prod(map(extent, shape.rows)) * extent(matrix.axis) * size
-    outside = not words or panels > min(data, near)
-    across, down = [shape.lane.name], [*around, row]
-    order = (*loops, *(across + down if outside else down + across), *sums)
-    fetched = outside and not shared and _are_fetched(shape, target)
+    size, half_l2 = matrix.w.buffer.dtype.stored_bytes, target.l2 // 2
+    panel_bytes = prod(map(extent, shape.sums)) * extent(shape.lane) * size
+    data_bytes = prod(map(extent, shape.rows)) * extent(matrix.axis) * size
+    panels_outside = not words or panel_bytes > min(data_bytes, half_l2)
+    across, down = [shape.lane.name], [*row_loops, row]
+    order = (*loops, *(across + down if panels_outside else down + across), *sums)
+    prefetches = panels_outside and not shared and _are_fetched(shape, target)
     height = 2 * ROWS if words else prod(a.extent for a in shape.rows if isinstance(a.extent, int))
-    tiled = [a for a in shape.rows if a.name in parts]
-    few = varies(tiled) and not fills(tiled, height)
-    tail = Tail.CUT if few else Tail.LAP  # one configuration: another one takes as long as some tiles
+    tiled = [a for a in shape.rows if a.name in fused_rows]
+    may_be_few = varies(tiled) and not fills(tiled, height)
+    tail = Tail.CUT if may_be_few else Tail.LAP  # one configuration: another one takes as long as some tiles
     rows = _whole_tiles(row, tiled) if d.overwrites else Tile(row, height, tail)
-    alone = bool(shared or around) or (d.overwrites and rows.size != height)
+    without_blocks = bool(shared or row_loops) or (d.overwrites and rows.size != height)
     columns = Tile(shape.lane.name, 2 * ROWS, Tail.CUT)
     terms = block_tile(matrix.axis) if chains else Tile(matrix.axis.name, matrix.terms, Tail.CUT)
     schedule = Schedule(
-        fuse=fuse,
-        blocks=_row_blocks(row, shape, data, near) if outside and plans and not alone else (),
+        fuse=fusions,
+        blocks=_row_blocks(row, shape, data_bytes, half_l2) if panels_outside and plans and not without_blocks else (),
         order=order,
-        tile=(*([Tile(line, 2, Tail.LAP)] if line is not None else []), rows, columns, terms),
-        skip_padding=skipped,
+        tile=(*([Tile(line_axis, 2, Tail.LAP)] if line_axis is not None else []), rows, columns, terms),
+        skip_padding=skipped_padding,
         matrix=row,
         lanes=(shape.lane.name, ROWS),
         pack=plans,
-        prefetch=next((p.operand for p in plans if fetched), None),
-        prefetch_level=2 if fetched else 1,
+        prefetch=next((p.operand for p in plans if prefetches), None),
+        prefetch_level=2 if prefetches else 1,
         parallel=None if shared else order[0],
     )
     return schedule, (lambda: f"tile registers: rows {row}, blocks of {matrix.terms} terms of {matrix.axis.name}",)
@@ -105,11 +105,11 @@ def _whole_tiles(row: str, rows: list[Var]) -> Tile:
     return Tile(row, height or 2 * ROWS, Tail.LAP if height else Tail.CUT)
 
 
-def _row_blocks(row: str, shape: MatmulShape, data: int, near: int) -> tuple[tuple[str, int], ...]:
-    """Return equal blocks of rows, each of at most `near` bytes of `data`, that all panels read from L2 in turn."""
-    if varies(shape.rows) or data <= near:
+def _row_blocks(row: str, shape: MatmulShape, data_bytes: int, half_l2: int) -> tuple[tuple[str, int], ...]:
+    """Return equal blocks of rows, each of at most `half_l2` of the `data_bytes`, that all panels read in turn."""
+    if varies(shape.rows) or data_bytes <= half_l2:
         return ()
-    tiles, count = -(-prod(map(extent, shape.rows)) // (2 * ROWS)), -(-data // near)
+    tiles, count = -(-prod(map(extent, shape.rows)) // (2 * ROWS)), -(-data_bytes // half_l2)
     return ((row, 2 * ROWS * -(-tiles // count)),)
 
 
@@ -187,7 +187,7 @@ def _is_large(shape: MatmulShape) -> bool:
 
 
 def _line(d: Definition, shape: MatmulShape, around: list[str]) -> str | None:
-    """Return the axis of picture lines, two of which fill both tiles where one line fills half of them; else None."""
+    """Return the axis of image lines, if two lines fill both tiles where one would fill half of them; else None."""
     if not around or varies(shape.rows) or extent(shape.rows[-1]) > ROWS or extent(shape.rows[-2]) < 2:
         return None
     if d.overwrites and extent(shape.rows[-2]) % 2:
@@ -196,18 +196,18 @@ def _line(d: Definition, shape: MatmulShape, around: list[str]) -> str | None:
 
 
 def _skipped(d: Definition, form: MatrixForm, parts: tuple[str | None, ...]) -> tuple[str, ...] | None:
-    """Return the axes whose padding is passed over for a whole tile; None if other padding is asked for."""
+    """Return the axes whose padding is skipped for a whole tile; None if other terms have bounds checks."""
     r = d.reduction
     assert r is not None
     moving = {a for a in d.axes if a.name in parts}
     terms = [b for b in padding_terms(d) if b.axis != form.axis and moving.isdisjoint(variables(b.index))]
     passed = [b for b in terms if _is_passed(b)]
-    requested = {e for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"}
-    return tuple(b.axis.name for b in passed) if requested <= {b.test for b in passed} else None
+    guards = {e for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"}
+    return tuple(b.axis.name for b in passed) if guards <= {b.test for b in passed} else None
 
 
 def _is_passed(b: PaddingTerms) -> bool:
-    """True if terms in padding are passed over: they are asked for, or worth it."""
+    """True if terms in padding are skipped: they have bounds checks, or skipping pays."""
     return b.test is not None or b.share >= COSTS.min_skipped_share
 
 
@@ -231,12 +231,12 @@ def _rows(
     d: Definition, shape: MatmulShape, form: MatrixForm, constants: frozenset[str]
 ) -> tuple[str | None, list[str], Fused]:
     """Return the axis of rows, the loops around it, and what is fused: rows at equal distances are one axis."""
-    x = [a for a in reads(d, body=True) if a.load == form.x]
-    if len(shape.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(shape.rows)):
+    row_accesses = [a for a in reads(d, body=True) if a.load == form.x]
+    if len(shape.rows) > 1 and all(all_continue(row_accesses, a, b) for a, b in pairwise(shape.rows)):
         name = unused_axis("p", d)
         return name, [], ((name, tuple(a.name for a in shape.rows)),)
     if not shape.rows:
         return None, [], ()
     row = tiled_rows(d, shape, constants)
-    even = all(coefficient(a.at, row) is not None for a in x)
+    even = all(coefficient(a.at, row) is not None for a in row_accesses)
     return (row.name if even else None), [a.name for a in shape.rows if a is not row], ()

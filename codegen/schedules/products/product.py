@@ -39,7 +39,7 @@ from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.chain_tiles import chain_tiles
 from aot.codegen.schedules.products.depthwise import window
 from aot.codegen.schedules.products.grouped import grouped
-from aot.codegen.schedules.products.matrix import in_tiles
+from aot.codegen.schedules.products.matrix import tile_register_schedule
 from aot.codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside, near_rows, panels_text
 from aot.codegen.schedules.products.product_form import (
     MatmulShape,
@@ -69,11 +69,11 @@ from aot.codegen.schedules.request import Reasons, Request, ScheduleChoice
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 
-# Unrolled terms of a sum, by the type of its weights. Of i16 one word: more would reorder sums.
+# Unrolled terms of a sum, by the type of its weights. One word of i16: more would reorder sums.
 UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.U16: 2, DType.BF16: 16}
 
-ROW_BYTES = 16  # of data of a row that a vector register holds
-HALF_TERMS = 64  # products of f16 that are summed in f16: 128 would err twice as much for 2 % of the time
+ROW_BYTES = 16  # bytes of a row's data that a vector register holds
+HALF_TERMS = 64  # products of f16 that are summed in f16: with 128 errors double, and time falls by 2 %
 
 
 def product(request: Request) -> tuple[Schedule | None, Reasons]:
@@ -83,7 +83,7 @@ def product(request: Request) -> tuple[Schedule | None, Reasons]:
     if shape is None:
         return None, ()
     summary: Reasons = (lambda: _shape_text(d, shape),)
-    choice = in_tiles(request, shape)
+    choice = tile_register_schedule(request, shape)
     if choice is None and is_chain_sum(d.reduction):
         choice = chain_tiles(request, shape)
     choice = choice or grouped(request, shape)
@@ -109,14 +109,22 @@ def in_register_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
     loops, loop_reasons = product_loops(d, shape, width, target, constants)
     steps = None if in_f16 else step_axis(d, shape)
     scaled = steps is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
-    depth = 0 if len(loops.rows) > 1 else column_bytes(d, shape, steps)
-    cores, resident = 1 if shared or shape.outer else target.cores, register_vectors(d, shape, steps)
+    panel_column_bytes = 0 if len(loops.rows) > 1 else column_bytes(d, shape, steps)
+    sharing_cores, resident_vectors = 1 if shared or shape.outer else target.cores, register_vectors(d, shape, steps)
     rows = loops.count(loops.tiled, shape)
     inner = tuple(a for n in loops.axes(loops.innermost) for a in shape.sums if a.name == n)
     in_pairs = takes_pairs(d, shape) or len(field_axes(d, shape)) > 0
-    row = 1 if in_pairs else row_terms(d, shape, prod(map(extent, inner)), target)
+    row_vector_terms = 1 if in_pairs else row_terms(d, shape, prod(map(extent, inner)), target)
     tile = Product(
-        rows, extent(shape.lane), width, depth, cores, resident, 1 + scaled, row, has_code=len(loops.rows) < 2
+        rows,
+        extent(shape.lane),
+        width,
+        panel_column_bytes,
+        sharing_cores,
+        resident_vectors,
+        1 + scaled,
+        row_vector_terms,
+        has_code=len(loops.rows) < 2,
     )
     word_bytes = _row_words(request, shape, inner) if width == BLOCK_COLUMNS and rows > 1 else 0
     height, vectors = tile_of(tile, target)
@@ -125,46 +133,52 @@ def in_register_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
     if _are_streamed(d, shape, loops, target):
         vectors = COSTS.streamed_vectors
     columns = width * vectors
-    outside, order = _order(d, shape, loops, height, columns, target)
+    panels_outside, order = _order(d, shape, loops, height, columns, target)
     terms, plans = _dots(d, shape, inner, _packs(d, shape, constants, columns), target)
     if word_bytes:
         plans = tuple(replace(p, word_bytes=word_bytes) for p in plans)
-    whole = terms > 0 and scaled  # steps add up integers
+    sums_integers = terms > 0 and scaled  # steps add up integers
     run = _run_axis(d, shape, terms, target)
-    alone = not (loops.outer or shared)  # no loops are around those of the product's own tiles
-    blocks = cache_blocks(d, shape, loops, columns, outside, target) if alone and (outside or not whole) else ()
-    if (near := near_rows(d, shape, loops, outside, target)) and alone:
-        blocks, order = near, (shape.lane.name, *loops.rows, *loops.sums)
-    # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
+    only_own_loops = not (loops.outer or shared)  # no loops are around those of the product's own tiles
+    blocks = (
+        cache_blocks(d, shape, loops, columns, panels_outside, target)
+        if only_own_loops and (panels_outside or not sums_integers)
+        else ()
+    )
+    if (reuse_blocks := near_rows(d, shape, loops, panels_outside, target)) and only_own_loops:
+        blocks, order = reuse_blocks, (shape.lane.name, *loops.rows, *loops.sums)
+    # Each word of i16 is a step of its own, which a prefetch would lengthen by a seventh.
     epilogue = has_time_for_epilogue(shape, target) and terms != UNROLLED_DOT_TERMS[DType.I16] and not in_f16
-    unrolled = HALF_TERMS if in_f16 else max(row, COSTS.fetch_steps if epilogue else 1)
-    fetched = outside and columns < extent(shape.lane) and _has_many_rows(shape)
-    # Of dots those of i16 alone: bytes take half of the memory, and gained nothing.
-    pairs = terms == UNROLLED_DOT_TERMS[DType.I16] and not (scaled or field_axes(d, shape) or varies(shape.rows))
-    panels = fetched and len(plans) == 1 and (pairs or not terms)
-    further = outside and alone and len(plans) == 1 and not (blocks or terms or len(loops.rows) > 1)
-    within = prefetch_within(d, shape, columns, target) if further else None
-    streamed = None if plans or len(loops.sums) > 1 else operand_across_pages(d, shape, constants, target)
+    unrolled_steps = HALF_TERMS if in_f16 else max(row_vector_terms, COSTS.fetch_steps if epilogue else 1)
+    can_prefetch_panels = panels_outside and columns < extent(shape.lane) and _has_many_rows(shape)
+    # Only dots of i16 prefetch panels: bytes take half of the memory, and gained nothing.
+    i16_pairs = terms == UNROLLED_DOT_TERMS[DType.I16] and not (scaled or field_axes(d, shape) or varies(shape.rows))
+    prefetches_panels = can_prefetch_panels and len(plans) == 1 and (i16_pairs or not terms)
+    may_prefetch_further = (
+        panels_outside and only_own_loops and len(plans) == 1 and not (blocks or terms or len(loops.rows) > 1)
+    )
+    min_prefetch_units = prefetch_within(d, shape, columns, target) if may_prefetch_further else None
+    strided_operand = None if plans or len(loops.sums) > 1 else operand_across_pages(d, shape, constants, target)
     schedule = Schedule(
         fuse=loops.fuse,
         blocks=blocks,
         order=order,
         tile=(
-            *_row_tiles(d, shape, loops, height, fetched, dict(blocks)),
+            *_row_tiles(d, shape, loops, height, can_prefetch_panels, dict(blocks)),
             Tile(shape.lane.name, columns, Tail.CUT),
-            *_sum_tiles(d, shape, loops.innermost, terms, unrolled, run),
+            *_sum_tiles(d, shape, loops.innermost, terms, unrolled_steps, run),
         ),
         skip_padding=tuple(b.axis.name for b in loops.skipped),
         lanes=(shape.lane.name, width),
         pack=plans,
-        prefetch=plans[0].operand if within is not None or panels else streamed,
-        prefetch_within=within,
-        scaled_steps=steps.name if steps is not None and (whole or not (terms or blocks)) else None,
-        row_vectors=run.name if run is not None else loops.innermost if row > 1 and not terms else None,
+        prefetch=plans[0].operand if min_prefetch_units is not None or prefetches_panels else strided_operand,
+        prefetch_within=min_prefetch_units,
+        scaled_steps=steps.name if steps is not None and (sums_integers or not (terms or blocks)) else None,
+        row_vectors=run.name if run is not None else loops.innermost if row_vector_terms > 1 and not terms else None,
         f16_sums=loops.innermost if in_f16 else None,
         dots=loops.innermost if terms else None,
         prefetch_epilogue=epilogue,
-        prefetch_level=2 if pairs or streamed is not None else prefetch_level(shape, target),
+        prefetch_level=2 if i16_pairs or strided_operand is not None else prefetch_level(shape, target),
         parallel=None if shared else order[0],
     )
     return schedule, (*loop_reasons, partial(tile_text, tile, target), partial(panels_text, d, shape, target))
@@ -190,8 +204,8 @@ def _are_streamed(d: Definition, shape: MatmulShape, loops: ProductLoops, target
     )
     if factors is None or not varies((shape.lane,)) or not takes_rows(d, shape.sums[-1], shape.lane.name):
         return False
-    few = (loops.count(loops.tiled, shape) + 1) * COSTS.streamed_vectors <= target.registers
-    return few and not varies(a for a in shape.rows if a.name in loops.axes(loops.tiled))
+    fits_registers = (loops.count(loops.tiled, shape) + 1) * COSTS.streamed_vectors <= target.registers
+    return fits_registers and not varies(a for a in shape.rows if a.name in loops.axes(loops.tiled))
 
 
 def _order(
@@ -203,19 +217,19 @@ def _order(
     """
     panels = tile_count(extent(shape.lane), columns)
     if len(loops.rows) < 2:
-        first = tile_count(loops.count(loops.tiled, shape), height)
+        outer_units = tile_count(loops.count(loops.tiled, shape), height)
     elif varies(shape.rows):
-        first = prod(extent(a) for a in shape.rows if a.name != loops.tiled)
+        outer_units = prod(extent(a) for a in shape.rows if a.name != loops.tiled)
     else:
-        first = extent(shape.rows[0])
-    outside = has_panels_outside(d, shape, target)
+        outer_units = extent(shape.rows[0])
+    panels_outside = has_panels_outside(d, shape, target)
     enough = 2 * target.cores
-    if not loops.outer and min(first, panels) < enough <= max(first, panels):
-        outside = panels > first
-    if loops.outer and _shares_badly(shape.outer, target) and first >= enough:
+    if not loops.outer and min(outer_units, panels) < enough <= max(outer_units, panels):
+        panels_outside = panels > outer_units
+    if loops.outer and _shares_badly(shape.outer, target) and outer_units >= enough:
         return False, (*loops.rows, *loops.outer, shape.lane.name, *loops.sums)
-    inner = (shape.lane.name, *loops.rows) if outside else (*loops.rows, shape.lane.name)
-    return outside, (*loops.outer, *inner, *loops.sums)
+    inner = (shape.lane.name, *loops.rows) if panels_outside else (*loops.rows, shape.lane.name)
+    return panels_outside, (*loops.outer, *inner, *loops.sums)
 
 
 def _has_many_rows(shape: MatmulShape) -> bool:
@@ -224,25 +238,30 @@ def _has_many_rows(shape: MatmulShape) -> bool:
 
 
 def _row_tiles(
-    d: Definition, shape: MatmulShape, loops: ProductLoops, height: int, fetched: bool, blocks: Mapping[str, int]
+    d: Definition,
+    shape: MatmulShape,
+    loops: ProductLoops,
+    height: int,
+    can_prefetch_panels: bool,
+    blocks: Mapping[str, int],
 ) -> list[Tile]:
-    """Return the tile of the rows, if there are any. `fetched`: panels are prefetched."""
+    """Return the tile of the rows, if there are any. Balanced, not cut, with `can_prefetch_panels`."""
     tiled = [a for a in shape.rows if a.name in loops.axes(loops.tiled)]
     once = d.overwrites or not blocks.keys().isdisjoint(loops.sums)
     count = blocks.get(loops.tiled, 0)
-    return [row_tile(tiled, loops.tiled, height, few=fetched, once=once, count=count)] if loops.rows else []
+    return [row_tile(tiled, loops.tiled, height, few=can_prefetch_panels, once=once, count=count)] if loops.rows else []
 
 
 def _sum_tiles(
     d: Definition, shape: MatmulShape, inner: str, terms: int, steps: int, run: Var | None = None
 ) -> list[Tile]:
-    """Return the tiles of the sum, whose innermost loop is `inner`. `terms`: those that dots unroll, 0 without dots.
+    """Return the tiles of the sum, whose innermost loop is `inner`. `terms`: unrolled terms of dots, 0 without dots.
 
-    `steps`: those that are unrolled for loads or prefetches. `run`: as `_run_axis` returns it.
+    `steps`: terms unrolled for loads or prefetches, without dots. `run`: see `_run_axis`.
     """
     if terms:
-        few = field_axes(d, shape)
-        if run is not None and few:
+        fields = field_axes(d, shape)
+        if run is not None and fields:
             return [Tile(run.name, _run_steps(d, shape, run), Tail.CUT), *_sum_tiles(d, shape, inner, terms, steps)]
         return [*(Tile(a.name, extent(a), Tail.CUT) for a in field_axes(d, shape)), Tile(inner, terms, Tail.CUT)]
     if takes_pairs(d, shape):
@@ -254,11 +273,11 @@ def _run_axis(d: Definition, shape: MatmulShape, terms: int, target: Target) -> 
     """Return the outermost axis of a run of 16 bytes of data, whose words scaled dots take from a register; or None."""
     if not terms or d.reduction is None or scaled_sum(d.reduction) is None or not target.abilities.multiplies_lanes:
         return None
-    few = field_axes(d, shape)
-    position = shape.sums.index(few[0]) - 1 if few else len(shape.sums) - 1
-    if position < 0 or shape.sums[position] is step_axis(d, shape):
+    fields = field_axes(d, shape)
+    axis_index = shape.sums.index(fields[0]) - 1 if fields else len(shape.sums) - 1
+    if axis_index < 0 or shape.sums[axis_index] is step_axis(d, shape):
         return None
-    axis = shape.sums[position]
+    axis = shape.sums[axis_index]
     steps = _run_steps(d, shape, axis)
     return axis if steps and extent(axis) % steps == 0 else None
 
@@ -282,7 +301,7 @@ def _dots(
 ) -> tuple[int, tuple[Pack, ...]]:
     """Return the unrolled terms of a sum by dots, 0 without, and the packing of its weights.
 
-    Dots of i16 are used only where there are those of bytes, too.
+    Dots of i16 are used only where the target has dots of bytes, too.
     """
     factors = dot_factors(d.reduction, shape.lane.name) if d.reduction is not None else None
     kind = factors[1].buffer.dtype if factors is not None else None
@@ -296,16 +315,17 @@ def _dots(
             return 0, plans
     plan = next((p for p in plans if p.operand == factors[1].buffer.name), None) if factors is not None else None
     if plan is not None and has_k_words(d, inner, plan, shape.lane.name):
-        few = (
-            packed_field(d.reduction) is not None
-        )  # elements of a word alone, since their loop is inside of that of fields
-        terms = elements_per_dot(kind) if few else UNROLLED_DOT_TERMS[kind]
+        # Only the elements of one word are unrolled where their loop is inside of the loop over fields.
+        has_fields = packed_field(d.reduction) is not None
+        terms = elements_per_dot(kind) if has_fields else UNROLLED_DOT_TERMS[kind]
         return terms, tuple(replace(p, words=len(inner)) if p == plan else p for p in plans)
     if plans or len(inner) != 1:
         return 0, plans
     if takes_rows(d, inner[0], shape.lane.name):
-        several = varies((*shape.rows, shape.lane, *inner))  # a loop for each size of the tile: little code for each
-        return elements_per_dot(kind) if several else UNROLLED_DOT_TERMS[kind], plans
+        varies_in_size = varies(
+            (*shape.rows, shape.lane, *inner)
+        )  # a loop for each size of the tile: little code for each
+        return elements_per_dot(kind) if varies_in_size else UNROLLED_DOT_TERMS[kind], plans
     return UNROLLED_DOT_TERMS[kind] if has_k_paired_weights(d, inner[0], shape.lane.name) else 0, plans
 
 

@@ -41,8 +41,8 @@ def near_rows(d: Definition, shape: MatmulShape, loops: ProductLoops, outside: b
     if extent(shape.lane) * column_bytes(d, shape, None) <= target.l1 // 2:
         return ()
     rows = loops.count(loops.rows[0], shape)
-    most = next((n for n in parts(rows) if n <= COSTS.max_near_rows), rows)
-    return ((loops.rows[0], most),) if COSTS.min_near_rows <= most < rows else ()
+    block_rows = next((n for n in parts(rows) if n <= COSTS.max_near_rows), rows)
+    return ((loops.rows[0], block_rows),) if COSTS.min_near_rows <= block_rows < rows else ()
 
 
 def has_panels_outside(d: Definition, shape: MatmulShape, target: Target) -> bool:

@@ -90,7 +90,7 @@ def _close(x: Access, a: Var) -> bool:
 def _sums(d: Definition, body: tuple[Access, ...], lane: Var, pairs: bool) -> tuple[Var, ...]:
     """Return the reduction axes, the largest step outermost, so that the innermost runs along memory.
 
-    Of products that dots compute only those of the data count, a word of which is read at a time.
+    In products that dots compute, only steps of the data count: one word of it is read at a time.
     """
     assert d.reduction is not None
     dots = pairs or small_factors(scaled_sum(d.reduction) or d.reduction) is not None
@@ -104,7 +104,7 @@ def _sums(d: Definition, body: tuple[Access, ...], lane: Var, pairs: bool) -> tu
 def row_terms(d: Definition, shape: MatmulShape, terms: int, target: Target) -> int:
     """Return the terms of a row that one vector holds, where instructions multiply by one of its lanes; else 1.
 
-    `terms`: those of the innermost loop of the sum.
+    `terms`: terms of the innermost loop of the sum.
     """
     r, inner = d.reduction, shape.sums[-1]
     if r is None or r.dtype is not DType.F32 or is_chain_sum(r) or varies(shape.sums):
@@ -116,7 +116,7 @@ def row_terms(d: Definition, shape: MatmulShape, terms: int, target: Target) -> 
 
 
 def sums_in_f16(d: Definition, shape: MatmulShape, target: Target) -> bool:
-    """True if products of f16, of a known number of terms, are summed in f16 as long as a tile of the sum goes on."""
+    """True if products of f16, of a static number of terms, are summed in f16 within a tile of the sum."""
     r = d.reduction
     if r is None or r.fn != "add" or not target.abilities.sums_half or varies(shape.sums):
         return False

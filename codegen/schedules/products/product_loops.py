@@ -8,7 +8,7 @@ from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import fills, reads, runs_on, store, varies
+from aot.codegen.ir.access import all_continue, fills, reads, store, varies
 from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Var
@@ -88,7 +88,7 @@ def _dynamic_rows(
 ) -> tuple[list[str], Fused]:
     """Return the loops over rows of dynamic sizes: one, if they lie one after another. `fused`: axes of the sum's."""
     accesses = (store(d), *(x for x in reads(d) if any(x.moves(a) for a in shape.rows)))
-    if len(shape.rows) > 1 and all(runs_on(accesses, a, b) for a, b in pairwise(shape.rows)):
+    if len(shape.rows) > 1 and all(all_continue(accesses, a, b) for a, b in pairwise(shape.rows)):
         name = unused_axis("p", d)
         return [name], ((name, tuple(a.name for a in shape.rows)),)
     last = tiled_rows(d, shape, constants)
@@ -121,7 +121,7 @@ def _static_rows(
 def tiled_rows(d: Definition, shape: MatmulShape, constants: frozenset[str]) -> Var:
     """Return the row axis to tile: the last one, or another one where the last is short or may be short.
 
-    Queries of the heads that share keys, for instance: their number is known, that of the tokens is often 1.
+    Queries of the heads that share keys, for instance: their number is static, and the number of tokens is often 1.
     """
     last = shape.rows[-1]
     if any(x.buffer.name in constants for x in reads(d, body=True)) or fills((last,), COSTS.max_tile_rows):

@@ -24,10 +24,10 @@ def prefetch_within(d: Definition, shape: MatmulShape, width: int, target: Targe
     if varies((*shape.sums, *shape.rows, shape.lane)) or prod(map(extent, shape.rows)) > COSTS.stream_rows:
         return None
     panel = prod(map(extent, shape.sums)) * width * panel_bytes(d, shape)
-    total, kept = panel * tile_count(extent(shape.lane), width), target.l2 * 7 // 8
-    if not max(kept, panel) < total <= target.l3:
+    total, cached_bytes = panel * tile_count(extent(shape.lane), width), target.l2 * 7 // 8
+    if not max(cached_bytes, panel) < total <= target.l3:
         return None
-    return 0 if total > target.cores * target.l2 else kept // panel + 1
+    return 0 if total > target.cores * target.l2 else cached_bytes // panel + 1
 
 
 def operand_across_pages(d: Definition, shape: MatmulShape, constants: frozenset[str], target: Target) -> str | None:
@@ -40,9 +40,9 @@ def operand_across_pages(d: Definition, shape: MatmulShape, constants: frozenset
     if varies(shape.sums):
         return None
     for x in reads(d, body=True):
-        far = x.reach(k) * x.buffer.dtype.stored_bytes >= COSTS.page_bytes or x.steps[k] is None
+        crosses_pages = x.reach(k) * x.buffer.dtype.stored_bytes >= COSTS.page_bytes or x.steps[k] is None
         large = varies((shape.lane,)) or extent(shape.lane) * extent(k) * x.buffer.dtype.stored_bytes > target.l2
-        if x.buffer.name not in constants and x.steps[shape.lane] == 1 and far and large:
+        if x.buffer.name not in constants and x.steps[shape.lane] == 1 and crosses_pages and large:
             return x.buffer.name
     return None
 

@@ -55,9 +55,9 @@ def row_word_tile_of(rows: int, columns: int, target: Target, word_bytes: int) -
     tried: list[tuple[float, int, int]] = []
     for height in range(2, WORD_ROWS + 1, word_bytes // WORD_BYTES):
         for vectors in range(1, (target.registers - height - WORD_SPARE) // height + 1):
-            whole, rest = divmod(columns, vectors)
+            full_tiles, rest = divmod(columns, vectors)
             cost = 0.0
-            for each, count in ((vectors, whole), (rest, 1 if rest else 0)):
+            for each, count in ((vectors, full_tiles), (rest, 1 if rest else 0)):
                 multiplied = VECTOR_BYTES // word_bytes * each * height + height
                 loads = height + VECTOR_BYTES // WORD_BYTES * each
                 cost += count * (max(multiplied / WORD_UNITS, loads / WORD_LOADS) + 0.05 * loads + 0.5)
@@ -69,8 +69,8 @@ def row_word_tile_of(rows: int, columns: int, target: Target, word_bytes: int) -
 def tile_text(product: Product, target: Target) -> str:
     """Return the chosen register tile and the cheapest others as text, in half cycles for a step of the whole sum."""
     tried, chosen = list(_costs(product, target)), tile_of(product, target)
-    best, others = next(t for t in tried if t[1:] == chosen), sorted(t for t in tried if t[1:] != chosen)[:3]
-    costs = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (best, *others)]
+    chosen_costs, others = next(t for t in tried if t[1:] == chosen), sorted(t for t in tried if t[1:] != chosen)[:3]
+    costs = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (chosen_costs, *others)]
     sizes = f"{product.rows} rows, {product.columns} columns"
     return f"register tile of {sizes}: {costs[0]}; next {', '.join(costs[1:]) or 'none'}"
 
@@ -98,8 +98,8 @@ def _costs(p: Product, target: Target) -> Iterator[tuple[float, int, int]]:
             heights = [(low + 1, more), (low, max(tiles, 1) - more)]
             if overlap(p.rows, height):
                 heights = [(low + 1, tiles)]
-            whole, columns_left = divmod(columns, vectors * p.width)
-            widths = [(vectors, whole), (_cut(columns_left, p.width), 1 if columns_left else 0)]
+            full_tiles, columns_left = divmod(columns, vectors * p.width)
+            widths = [(vectors, full_tiles), (_cut(columns_left, p.width), 1 if columns_left else 0)]
             each = [(m * n, h, v) for h, m in heights for v, n in widths if h and m and n]
             cost = sum(n * _step(h, v, free - reserved - p.kept * v, p.terms) for n, h, v in each)
             if p.has_code:

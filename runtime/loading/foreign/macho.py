@@ -18,8 +18,8 @@ CPUS = {62: 0x01000007, 183: 0x0100000C}  # numbers of machines, by those in ELF
 MAGIC, LIBRARY = 0xFEEDFACF, 6  # of 64 bits, little-endian; kind of file
 LOAD_SEGMENT, SIGNATURE = 0x19, 0x1D  # load commands
 _MAX_COMMANDS = 256
-_MAX_COMMAND_BYTES = 1 << 16  # of all; a section takes 80
-NAMES = {  # of a library's sections, 16 bytes at most
+_MAX_COMMAND_BYTES = 1 << 16  # bytes of all commands; a section takes 80
+NAMES = {  # names of sections, 16 bytes at most
     MANIFEST_SECTION: "__aotinfo",
     LEVELS_SECTION: "__aotlevels",
     SEAL_SECTION: "__aotseal",
@@ -57,8 +57,8 @@ class MachFile(BinaryFile):
             if command == LOAD_SEGMENT and length >= SEGMENT.size:
                 sections += self._segment(commands[at : at + length], HEADER.size + at, changing)
             if command == SIGNATURE and length >= 16:
-                position = struct.unpack_from("<I", commands, at + 8)[0]
-                changing += [(HEADER.size + at + 8, HEADER.size + at + 16), (position, self._size)]
+                offset = struct.unpack_from("<I", commands, at + 8)[0]
+                changing += [(HEADER.size + at + 8, HEADER.size + at + 16), (offset, self._size)]
             at += length
         self.sections, self._changing = tuple(sections), tuple(changing)
 

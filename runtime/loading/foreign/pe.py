@@ -11,7 +11,7 @@ from typing import BinaryIO
 from aot.runtime.abi import LEVELS_SECTION, MANIFEST_SECTION, SEAL_SECTION, WEIGHTS_SECTION
 from aot.runtime.loading.binary_file import PROGRAM_BITS, SHARED_OBJECT, BinaryFile, Section
 
-SIGNATURE_AT = 0x40  # of "PE", where we write it
+SIGNATURE_AT = 0x40  # offset of "PE" in our files
 FILE = struct.Struct("<HHIIIHH")
 OPTIONAL = struct.Struct("<HBBIIIIIQIIHHHHHHIIIIHHQQQQII")
 DIRECTORIES = struct.Struct("<32I")
@@ -20,7 +20,7 @@ _CHECKSUM_AT, _CERTIFICATES = 64, 4  # in the optional header; place in the tabl
 MACHINES = {62: 0x8664, 183: 0xAA64}  # numbers of machines, by those in ELF
 LIBRARY, PE32_PLUS = 0x2000, 0x20B  # a flag of the file; kind of the optional header
 _MAX_SECTIONS = 96
-NAMES = {  # of a library's sections, 8 bytes at most
+NAMES = {  # names of sections, 8 bytes at most
     MANIFEST_SECTION: ".aotinfo",
     LEVELS_SECTION: ".aotlvls",
     SEAL_SECTION: ".aotseal",

@@ -14,7 +14,7 @@ MAGIC = b"\0asm\x01\0\0\0"
 CUSTOM, CODE, DATA = 0, 10, 11  # kinds of sections
 MACHINE = 0x4157  # "WA": WebAssembly has no number among those of ELF
 _MAX_SECTIONS = 64
-_SEGMENTS = ("program", MANIFEST_SECTION, WEIGHTS_SECTION)  # of the data section, in order
+_SEGMENTS = ("program", MANIFEST_SECTION, WEIGHTS_SECTION)  # segments of data, in order
 
 
 class WasmFile(BinaryFile):

@@ -162,9 +162,9 @@ def _memory_file(name: str) -> int:
 
 
 def _copy(source: int, target: int) -> None:
-    position = 0
-    while data := os.pread(source, _PIECE_BYTES, position):
-        position += len(data)
+    offset = 0
+    while data := os.pread(source, _PIECE_BYTES, offset):
+        offset += len(data)
         view = memoryview(data)
         while view:
             view = view[os.write(target, view) :]

@@ -39,10 +39,10 @@ def enter_pages(address: int, size: int) -> bool:
 
 def small_pages(count: int) -> mmap.mmap:
     """Return `count` zeros, each page of which takes memory once it is touched; OSError or OverflowError."""
-    result = mmap.mmap(-1, count, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages = mmap.mmap(-1, count, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a system without large pages
-        result.madvise(mmap.MADV_NOHUGEPAGE)
-    return result
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return pages
 
 
 def join_pages(memory: mmap.mmap) -> None:

@@ -52,24 +52,24 @@ def _told(cpuinfo: Path, *keys: str) -> str:
 
 def refused_tiles(machine: str) -> str:
     """Ask the system for tile registers (AMX) for this process; return why it refuses, or an empty text."""
-    requested = _ASK_FOR_TILES.get(machine)
-    code = -1 if requested is None else ctypes.CDLL(None, use_errno=True).syscall(*requested)
+    call = _ASK_FOR_TILES.get(machine)
+    code = -1 if call is None else ctypes.CDLL(None, use_errno=True).syscall(*call)
     return "" if code == 0 else errno.errorcode.get(ctypes.get_errno(), "no such registers")
 
 
 def caches(folder: Path = CACHES) -> dict[str, int]:
     """Return the bytes of the caches that hold data, by level: L1, L2, L3."""
-    results: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for index in sorted(folder.glob("index*")):
         try:
             level, kind, size = (
                 (index / name).read_text(encoding="ascii").strip() for name in ("level", "type", "size")
             )
             if kind != "Instruction":
-                results[f"L{level}"] = int(size.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(size[-1:], 0)
+                sizes[f"L{level}"] = int(size.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(size[-1:], 0)
         except (OSError, ValueError):
             continue
-    return results
+    return sizes
 
 
 def processors() -> int:

@@ -38,7 +38,7 @@ _FEATURE_NAMES = {  # names of hw.optional.arm, by those of Linux
     "sha3": "FEAT_SHA3",
     "ssbs": "FEAT_SSBS",
 }
-_EVERYWHERE_FEATURES = {"fp", "asimd", "crc32"}  # of each processor of Apple's for macOS
+_EVERYWHERE_FEATURES = {"fp", "asimd", "crc32"}  # features of all Macs
 
 
 @cache

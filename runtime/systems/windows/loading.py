@@ -33,7 +33,7 @@ _FOLDERS_TOO = 0x02000000  # FILE_FLAG_BACKUP_SEMANTICS: a folder is opened, too
 _LONGEST_PATH = 259  # characters of a path without a prefix
 _ASIDE_SUFFIX = "aot-old"  # suffix of files that were replaced while they were in use
 _PIECE_BYTES = 2 << 20
-_COPY_PREFIX = "aot-library-"  # of the names of copies
+_COPY_PREFIX = "aot-library-"  # prefix of copies' names
 
 KERNEL32.CreateFileW.restype = ctypes.c_void_p
 KERNEL32.GetModuleHandleW.restype = ctypes.c_void_p

@@ -109,13 +109,13 @@ def _features(code: int) -> frozenset[str]:
     call = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(code)
 
     def words(leaf: int, subleaf: int) -> ctypes.Array[ctypes.c_uint32]:
-        result = (ctypes.c_uint32 * 4)()
-        call(leaf & 0x80000000, 0, ctypes.addressof(result))
-        known = result[0] >= leaf
-        result = (ctypes.c_uint32 * 4)()
+        registers = (ctypes.c_uint32 * 4)()
+        call(leaf & 0x80000000, 0, ctypes.addressof(registers))
+        known = registers[0] >= leaf
+        registers = (ctypes.c_uint32 * 4)()
         if known:
-            call(leaf, subleaf, ctypes.addressof(result))
-        return result
+            call(leaf, subleaf, ctypes.addressof(registers))
+        return registers
 
     names: set[str] = set()
     for (leaf, subleaf, word), text in _FEATURE_BITS.items():

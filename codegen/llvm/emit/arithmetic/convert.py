@@ -69,8 +69,8 @@ def _saturated(f: Function, src: DType, dst: DType, v: Value) -> Value:
     exact = size <= digits
     high = number(most if exact else 2.0**size - 2.0 ** (size - digits), v.type)
     inside = f.select(f.compare("fcmp ogt", v, low), v, low)
-    whole = "i64" if dst.bits == 64 else "i32"
-    result = f.cast("fptosi", f.select(f.compare("fcmp olt", inside, high), inside, high), whole)
+    int_type = "i64" if dst.bits == 64 else "i32"
+    result = f.cast("fptosi", f.select(f.compare("fcmp olt", inside, high), inside, high), int_type)
     if not exact:
         result = f.select(f.compare("fcmp oge", v, number(2.0**size, v.type)), same(result, (1 << size) - 1), result)
     result = f.select(f.compare("fcmp uno", v, v), same(result, 0), result)

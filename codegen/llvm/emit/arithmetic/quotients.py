@@ -2,10 +2,11 @@
 
     x / d  =  fma(x, high, x * low)        high + low: 1 / d, rounded to 48 bits
 
-With x and d from 1 to 2 the sum, before it is rounded, is nearer to the quotient than 2^-46. Where it is rounded the
-other way, the middle of two floats lies between both; a quotient that near to one has x * 2^s = m * d + e with whole x,
-m and d, and an e of at most 8. There are a few of these x for each d, and each is tried (Brisebarre, Muller, Raina:
-"Accelerating correctly rounded floating-point division when the divisor is known in advance", 2004).
+Let x and d be from 1 to 2. The sum before rounding differs from x / d by less than 2^-46. It rounds to another float
+only if the midpoint of two floats lies between the sum and x / d. With x and d scaled to integers of 24 bits, a
+quotient that near to a midpoint satisfies x * 2^s = m * d + e with an integer m and abs(e) <= 8. Each d has a few such
+x, and each of them is tried (Brisebarre, Muller, Raina: "Accelerating correctly rounded floating-point division when
+the divisor is known in advance", 2004).
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from fractions import Fraction
 from functools import lru_cache
 from math import frexp, ldexp
 
-DIGITS = 24  # of an f32
-MAX_EXPONENT = 60  # of divisors: no factor is denormal
+DIGITS = 24  # bits of the significand of an f32
+MAX_EXPONENT = 60  # bound of abs(log2(divisor)): no factor is denormal
 MAX_DISTANCE = 8  # from the middle of two floats, in units of 1 / (2^s d)
 
 
@@ -30,13 +31,13 @@ def reciprocal(divisor: float) -> tuple[float, float] | None:
     if not 2.0**-MAX_EXPONENT < abs(divisor) < 2.0**MAX_EXPONENT:
         return None
     mantissa, exponent = frexp(abs(divisor))
-    whole = round(ldexp(mantissa, DIGITS))
-    if whole in (1 << DIGITS - 1, 1 << DIGITS):
+    scaled_divisor = round(ldexp(mantissa, DIGITS))
+    if scaled_divisor in (1 << DIGITS - 1, 1 << DIGITS):
         return None
-    exact = Fraction(1 << DIGITS, whole)
+    exact = Fraction(1 << DIGITS, scaled_divisor)
     high = exact // _unit(exact) * _unit(exact)
     low = _nearest(exact - high)
-    dividends = [(x, _nearest(x * exact)) for x in _near_middles(whole)]
+    dividends = [(x, _nearest(x * exact)) for x in _near_middles(scaled_divisor)]
     for factor in (low, low - _unit(low), low + _unit(low)):
         if all(_nearest(x * high + _nearest(x * factor)) == quotient for x, quotient in dividends):
             scale = ldexp(-1.0 if divisor < 0 else 1.0, -exponent)

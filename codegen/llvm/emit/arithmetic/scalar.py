@@ -167,14 +167,14 @@ def _mod(f: Function, t: DType, a: Value, b: Value) -> Value:
     if t.is_float:
         zero = number(0.0, a.type)
         opposite = f.binary("xor", f.compare("fcmp olt", rest, zero), f.compare("fcmp olt", b, zero))
-        moved = f.binary("and", opposite, f.compare("fcmp one", rest, zero))
-        return f.select(moved, f.binary("fadd", rest, b), rest)
+        adds_divisor = f.binary("and", opposite, f.compare("fcmp one", rest, zero))
+        return f.select(adds_divisor, f.binary("fadd", rest, b), rest)
     if not t.is_signed:
         return rest
     opposite = f.compare("icmp slt", f.binary("xor", rest, b), same(a, 0))
-    moved = f.binary("and", opposite, f.compare("icmp ne", rest, same(a, 0)))
+    adds_divisor = f.binary("and", opposite, f.compare("icmp ne", rest, same(a, 0)))
     # x mod 0 = 0: the rest is then 0 already, as it is a rest of division by one.
-    return f.select(moved, f.binary("add", rest, b), rest)
+    return f.select(adds_divisor, f.binary("add", rest, b), rest)
 
 
 def _shift(right: bool) -> Emit:
@@ -228,8 +228,8 @@ def _fixed_product(f: Function, t: DType, x: Value, m: Value, right: Value) -> V
 
 
 def _centred(f: Function, t: DType, a: Value) -> Value:
-    whole = cast(f, t, DType.I32, a)
-    return f.binary("sub", whole, same(whole, 128))
+    wide = cast(f, t, DType.I32, a)
+    return f.binary("sub", wide, same(wide, 128))
 
 
 def _halves(high: bool) -> Emit:

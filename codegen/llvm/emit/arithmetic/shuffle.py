@@ -11,15 +11,15 @@ from aot.codegen.llvm.emit.function_text import Function, Value, lanes_of, scala
 def pieces(positions: Sequence[int]) -> list[tuple[int, int]]:
     """Return first element and length of loads that cover `positions`; none reads beyond the outermost ones."""
     low, high, width = min(positions), max(positions), len(positions)
-    results: list[tuple[int, int]] = []
+    loads: list[tuple[int, int]] = []
     for p in sorted(set(positions)):
-        if results and p < sum(results[-1]):
+        if loads and p < sum(loads[-1]):
             continue
         size = 1 << (max(q for q in positions if q < p + width) - p).bit_length()
         while size > high - low + 1:
             size //= 2
-        results.append((min(p, high - size + 1), size))
-    return results
+        loads.append((min(p, high - size + 1), size))
+    return loads
 
 
 def aligned(positions: Sequence[int], first: Affine, room: int, size: int) -> int | None:
