@@ -1,4 +1,4 @@
-"""Types in which layers compute, as `--precision` says them: `bf16`, or by name patterns `bf16,stem=f32,head.*=f32`."""
+"""Types in which layers compute, as `--precision` states them: `bf16`, or by name `bf16,stem=f32,head.*=f32`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import UsageError
 
 F32, BF16, F16 = "f32", "bf16", "f16"
-TYPES = (F32, BF16, F16)  # the first of several patterns' types decides about a step
+TYPES = (F32, BF16, F16)  # in order of priority, if patterns give the layers of a step several types
 AUTO = "auto"  # found by data, before a compilation
 
 
@@ -31,8 +31,8 @@ class Precision:
 
     def of(self, names: Iterable[str]) -> str:
         """Return the type of a step made of the layers `names`: patterns first, f32 before bf16 and f16."""
-        found = {next((t for p, t in reversed(self.layers) if fnmatchcase(n, p)), "") for n in names} - {""}
-        return next((t for t in TYPES if t in found), self.default)
+        types = {next((t for p, t in reversed(self.layers) if fnmatchcase(n, p)), "") for n in names} - {""}
+        return next((t for t in TYPES if t in types), self.default)
 
     def unused(self, names: Iterable[str]) -> list[str]:
         """Return the patterns that no layer matches."""
@@ -51,9 +51,9 @@ def without_auto(text: str | None) -> str | None:
 
 
 def precision_of(text: str | None) -> Precision:
-    """Read `TYPE` or `TYPE,PATTERN=TYPE,..`; patterns are those of shells. UsageError for other texts.
+    """Read `TYPE` or `TYPE,PATTERN=TYPE,..`; patterns are shell patterns. UsageError for other texts.
 
-    None is f32: weights that ask for another type have been asked before.
+    None is f32: a type that the weights imply has been chosen before.
     """
     if text is None:
         return Precision()

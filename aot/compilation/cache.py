@@ -144,13 +144,16 @@ def _compile_entry(
     return model
 
 
-def _loaded(path: Path, entry: Path, key: str, threads: int | None) -> CompiledModel:
-    """Load `path`, which is or becomes `entry`; CorruptError if damaged, another one, or a file others can write."""
+def _loaded(path: Path, entry_path: Path, key: str, threads: int | None) -> CompiledModel:
+    """Load `path`, which is or becomes `entry_path`.
+
+    CorruptError if it is damaged, has another key, or others can write it.
+    """
     for file in (path, beside(path)):
         reason = _foreign(file) if file.exists() else None
         if reason is not None:
             raise CorruptError(f"cache: {file}: an entry must be writable by its user alone, got {reason}")
-    return CompiledModel(open_library(path, strict=True, key=key), threads, path=entry.resolve())
+    return CompiledModel(open_library(path, strict=True, key=key), threads, path=entry_path.resolve())
 
 
 def _foreign(path: Path) -> str | None:

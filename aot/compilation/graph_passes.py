@@ -1,4 +1,4 @@
-"""The graph passes of one compilation: those of its options, the compiler's and the user's, run in one order."""
+"""The graph passes of one compilation: its options' passes, the compiler's and the user's, run in one order."""
 
 from __future__ import annotations
 
@@ -103,22 +103,24 @@ def _options_for(graph: Graph, options: CompileOptions) -> CompileOptions:
 
 def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     """Return the compiler's passes and anchors."""
-    requested = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
+    input_passes = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
     convert = front_passes(options.seed)
     cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of the part
-    front: tuple[Pass, ...] = (*cut, *requested, *convert)
+    front: tuple[Pass, ...] = (*cut, *input_passes, *convert)
     precision = precision_of(options.precision)
     file = options.mean_file
     image = None if file is None else MeanImage(partial(mean_image, file), options.mean_file_offsets)
     prepared = image or options.mean or options.scale or options.reverse_channels
     prepare = Preprocess(options.mean, options.scale, options.reverse_channels, image)
-    behind: tuple[Pass, ...] = (prepare,) if prepared else ()
-    behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
-    behind += (Adapters(options.lora_rank),) if options.lora_rank is not None else ()  # finds weights by their names
-    behind += (RoundWeights(options.weights),) if options.weights is not None else ()
-    behind += (LastLogits(),) if options.last_logits else ()
+    last_passes: tuple[Pass, ...] = (prepare,) if prepared else ()
+    last_passes += (InterfaceLayout(options.layouts),) if options.layouts else ()
+    last_passes += (
+        (Adapters(options.lora_rank),) if options.lora_rank is not None else ()
+    )  # finds weights by their names
+    last_passes += (RoundWeights(options.weights),) if options.weights is not None else ()
+    last_passes += (LastLogits(),) if options.last_logits else ()
     passes = pipeline(
-        (*front, *behind),
+        (*front, *last_passes),
         named=options.extensions is not None,
         context=options.max_context,
         row_lengths=options.row_lengths,
@@ -128,7 +130,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
 
 
 def _names(items: list[PassItem]) -> list[str]:
-    """Return the names of passes and extensions, without those of anchors."""
+    """Return the names of passes and extensions, except anchors."""
     return [item.name for item in items if item.target is not None]
 
 

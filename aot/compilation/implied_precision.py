@@ -1,4 +1,4 @@
-"""Types for which the weights of a model ask, where options leave them to the weights."""
+"""Types that the weights of a model imply, where options leave the choice to the weights."""
 
 from __future__ import annotations
 

@@ -16,11 +16,13 @@ from aot.runtime.systems import SYSTEM
 
 def in_memory(built: Built | Levels, threads: int | None = None) -> CompiledModel:
     """Load a built model, or its highest level that this machine runs, into this process."""
-    one = built.best if isinstance(built, Levels) else built
-    if not PLATFORMS[SYSTEM].needs_linker:  # its libraries are made as fast, and JITLink knows no Windows
-        return CompiledModel(_of_file(one), threads=threads)
-    loaded = load(one)
-    library = Library.at(loaded.query, one.manifest, keep=loaded.keep, save=built.write_shared)
+    level = built.best if isinstance(built, Levels) else built
+    if not PLATFORMS[
+        SYSTEM
+    ].needs_linker:  # Windows: writing a library takes no longer, and JITLink does not support it
+        return CompiledModel(_of_file(level), threads=threads)
+    loaded = load(level)
+    library = Library.at(loaded.query, level.manifest, keep=loaded.keep, save=built.write_shared)
     return CompiledModel(library, threads=threads)
 
 

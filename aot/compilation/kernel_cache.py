@@ -17,8 +17,8 @@ def kernel_store(chosen: Path | None = None) -> Store | None:
 
     It changes no byte of a library, so it is the one setting of a compilation that the environment has.
     """
-    given = str(chosen or os.environ.get(VARIABLE, ""))
-    folder = user_folder() if not given else None if given == OFF else Path(given)
+    setting = str(chosen or os.environ.get(VARIABLE, ""))
+    folder = user_folder() if not setting else None if setting == OFF else Path(setting)
     return None if folder is None else Store(folder)
 
 

@@ -1,4 +1,4 @@
-"""Checks of the files that a command will write, before any work: none is one that is read, and no two are the same."""
+"""Checks of the files that a command will write, before any work: no file is also read, and no two are the same."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from aot.runtime.loading.binary_file import FIRST_BYTES
 from aot.runtime.loading.weights import beside
 from aot.runtime.regular import open_file
 
-_LOCATION = re.compile(rb"location\x12[\x01-\x7f]")  # of ONNX's external data: the key, then a byte with the length
-_FOLDERS = ("variables/", "assets/")  # of a SavedModel: its checkpoint, its vocabularies
+_LOCATION = re.compile(rb"location\x12[\x01-\x7f]")  # the key of ONNX's external data, then its length in a byte
+_FOLDERS = ("variables/", "assets/")  # folders of a SavedModel: checkpoint, vocabularies
 
 
 def check_outputs(outputs: Iterable[Path], *sources: str | Path | Graph) -> None:
@@ -60,10 +60,10 @@ def is_read(model: Path, path: Path) -> bool:
         return False
     if path.samefile(model):
         return True
-    folder, place = (model if model.is_dir() else model.parent).resolve(), path.parent.resolve() / path.name
-    if not place.is_relative_to(folder):
+    folder, resolved = (model if model.is_dir() else model.parent).resolve(), path.parent.resolve() / path.name
+    if not resolved.is_relative_to(folder):
         return False
-    name = place.relative_to(folder).as_posix()
+    name = resolved.relative_to(folder).as_posix()
     if is_language_model(model):
         return path.suffix in LANGUAGE_MODEL
     if paths := both(model):

@@ -1,4 +1,4 @@
-"""Options that a library tells: the property COMPILE_OPTIONS of a model that is loaded."""
+"""Options that a library records: the property COMPILE_OPTIONS of a loaded model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aot.options.declaration import Record
 from aot.options.table import options as rows
 from aot.runtime.regular import read_file
 
-CONTENTS = "contents"  # of what has its names alone in a library: hashes by option
+CONTENTS = "contents"  # key of the hashes, by option, of values of which a library records only names
 
 
 def recorded_options(options: CompileOptions, tuned: int, extensions: Extensions | None = None) -> dict[str, object]:

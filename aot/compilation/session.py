@@ -1,4 +1,4 @@
-"""A session: all that the stages of one compilation are given besides the value of the stage before."""
+"""A session: all inputs of the stages of one compilation besides the value of the stage before."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class Session:
     @property
     def versions(self) -> int:
         """Return the number of versions: the general one and those for certain sizes."""
-        requested = [len(sizes) for _, sizes in self.options.specialise]
-        return 1 + prod(requested) if requested else 1
+        counts = [len(sizes) for _, sizes in self.options.specialise]
+        return 1 + prod(counts) if counts else 1
 
     @property
     def recorded(self) -> CompileOptions:

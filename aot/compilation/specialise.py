@@ -15,7 +15,7 @@ from aot.codegen.versions import SizesByName
 from aot.ir.graph import Graph
 from aot.runtime.errors import UsageError
 
-MOST = 32  # versions: each is as much code as the model
+MAX_VERSIONS = 32  # each version is as much code as the model
 
 Asked = Sequence[tuple[str, tuple[int, ...]]]
 
@@ -35,8 +35,10 @@ def combinations(
             raise UsageError(_unknown(graph, name, list(symbols), fixed))
         _check(symbols[name], sizes)
     count = prod(len(sizes) for _, sizes in requested)
-    if count > MOST:
-        raise UsageError(f"--specialise: there can be at most {MOST} versions, one for each combination, got {count}")
+    if count > MAX_VERSIONS:
+        raise UsageError(
+            f"--specialise: there can be at most {MAX_VERSIONS} versions, one for each combination, got {count}"
+        )
     names = [name for name, _ in requested]
     return (
         [tuple(zip(names, sizes, strict=True)) for sizes in product(*(sizes for _, sizes in requested))]

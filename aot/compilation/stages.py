@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A model as its file has it; `weight_bits`: those of its small weights, None without any.
+    """A model as its file has it; `weight_bits`: bits of its small weights, None without any.
 
     `uses_bf16`: its weights ask for layers in bf16.
     """
@@ -75,7 +75,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """A canonical graph, with those of its versions by their sizes; `weight_bits`: of its small weights.
+    """A canonical graph, and the graphs of its versions by their sizes; `weight_bits`: bits of its small weights.
 
     `implied`: the types for which its weights ask.
     """
@@ -89,7 +89,7 @@ class Optimized:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The steps of a graph, with those of its versions by their sizes."""
+    """The steps of a graph, and the steps of its versions by their sizes."""
 
     steps: Steps
     reports: tuple[LoweringReport, ...]
@@ -98,7 +98,7 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A program that holds those of its versions; `calls`: the general version's as text, and lines between them."""
+    """A program that holds its versions' programs; `calls`: the general version's as text, and lines between them."""
 
     program: Program
     calls: tuple[object, ...]
@@ -107,7 +107,7 @@ class Scheduled:
 
     @property
     def text(self) -> str:
-        """Return the calls with their works and schedules; those of versions follow."""
+        """Return the calls with their works and schedules; calls of versions follow."""
         lines = list(map(str, self.calls))
         for sizes, one in self.versions:
             lines += [f"version {text_of(sizes)}", *map(str, one.calls)]
@@ -222,7 +222,7 @@ def schedule(session: Session, optimized: Optimized, lowered: Lowered) -> Schedu
 
 
 def _scheduled(session: Session, optimized: Optimized, lowered: Lowered, kernels: dict[Kernel, str]) -> Scheduled:
-    """Schedule one version. `kernels`: names of the kernels of other versions, to which those of this one are added."""
+    """Schedule one version. `kernels`: names of the kernels of other versions; this version's are added."""
     graph, steps = optimized.graph, lowered.steps
     tuning = _tuned(session, graph, steps)
     weights = session.library.weights

@@ -128,7 +128,7 @@ class Modules:
     def _has(self, name: str) -> bool:
         """True if the folder, or its parent, has a file for a module."""
         paths = [root.joinpath(*name.split(".")) for root in (self.folder, self.folder.parent)]
-        return any(path.with_suffix(".py").is_file() or (path / "__init__.py").is_file() for path in paths)
+        return any(place.with_suffix(".py").is_file() or (place / "__init__.py").is_file() for place in paths)
 
     def _from_mo(self, name: str, wanted: Sequence[str]) -> Any:
         """Return the module or member that an import of Model Optimizer's names; None for another name."""
@@ -177,7 +177,7 @@ class _Finder(MetaPathFinder):
         owner = self.packages.get(fullname.partition(".")[0])
         if owner is None:
             return None
-        PathFinder.invalidate_caches()  # the folder may have changed within the resolution of its timestamp
+        PathFinder.invalidate_caches()  # the folder may have changed within the time that its date tells apart
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Loader(fullname, spec.loader.path, owner)

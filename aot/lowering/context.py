@@ -1,4 +1,4 @@
-"""The compilation that lowering passes are part of, as far as they may ask about it."""
+"""The facts about a compilation that lowering passes may use."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ HOMES = {path: tuple(homes.split(",")) for path, homes in (entry.split("=") for 
 
 
 class MoModule(ModuleType):
-    """A module of Model Optimizer, whose contents are looked up on access."""
+    """A module of Model Optimizer, whose contents are found when they are asked for."""
 
     def __init__(self, root: str, path: str) -> None:
         """`root` is one of ROOTS, `path` is the rest of the name; empty for the root itself."""
@@ -183,9 +183,9 @@ def exists(path: str) -> bool:
 
 def contents(path: str) -> set[str]:
     """Return the public names of a module."""
-    names = {*transforms.in_module(path), *extractors.in_module(path)}
+    results = {*transforms.in_module(path), *extractors.in_module(path)}
     if path.startswith("ops."):
-        names |= set(library.classes_of(path.removeprefix("ops.")))
+        results |= set(library.classes_of(path.removeprefix("ops.")))
     for home in _homes(path):
         held = vars(import_module(home))
         own = [
@@ -193,8 +193,8 @@ def contents(path: str) -> set[str]:
             for n, v in held.items()
             if n[0] != "_" and n != "annotations" and v is not None and not isinstance(v, ModuleType)
         ]
-        names |= set(held.get("__all__", own))
-    return names
+        results |= set(held.get("__all__", own))
+    return results
 
 
 @cache

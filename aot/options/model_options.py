@@ -107,9 +107,9 @@ class ModelOptions:
         commands=INTERFACE,
         flags=("--reverse-channels", "--reverse_input_channels", "--reverse-input-channels"),
         text=bool,
-        text_default=False,
+        absent=False,
         read=lambda on: ("",) * on,
-        extra_flag=Option(
+        also=Option(
             help="The same, for these inputs only",
             group=Group.MODEL,
             flags=("--reverse-channels-of",),

@@ -50,10 +50,10 @@ def check_ranker(manifest: Manifest, name: str) -> None:
 def labels_of(manifest: Manifest, name: str) -> list[str]:
     """Return the names of the scores that a compiled model keeps; CorruptError for another thing."""
     given = folder_texts(manifest.json, name).get(LABELS)
-    names = json_of(given)
-    if not isinstance(names, list) or not names:
+    json = json_of(given)
+    if not isinstance(json, list) or not json:
         raise CorruptError(f"{name}: tokenizer: {LABELS} must be a list of names, got {str(given)[:40]}")
-    return list(map(str, cast("list[object]", names)))
+    return list(map(str, cast("list[object]", json)))
 
 
 def pairs_of(tokenizer: Tokenizer, pairs: Iterable[tuple[str, str | None]]) -> Pairs:

@@ -7,7 +7,7 @@ Values whose size can be estimated are refused before they are made (`aot.ir.val
 Only the compiling thread is touched: the process belongs to the program around us. The command line, which owns its
 process, has the system enforce limits too (`hard`).
 
-Seconds that the user asks for are those of the wall. The default counts processor time (`clock`): a machine that many
+A user's `--max-seconds` counts wall-clock seconds. The default limit counts CPU seconds (`clock`): a machine that many
 share compiles the same models as a quiet one.
 """
 
@@ -40,11 +40,11 @@ from aot.runtime.errors import BudgetError
 MEMORY = 2 << 30  # bytes for a network without weights; the networks of docs/use/compile/budget.md add less than 0.2 GB
 PER_BYTE = 10  # bytes for each byte of the files of a model: BERT-base, of 438 MB, takes 0.4 of them
 SECONDS = 120.0  # for a network of a few nodes, which takes about one
-PER_NODE = 0.05  # seconds; yolov8n takes 0.02 of processor time for each
+PER_NODE = 0.05  # seconds for each node; yolov8n takes 0.02 CPU seconds
 PER_MEGABYTE = 0.2  # seconds for 2^20 bytes of the model's files
-LARGE = 256 << 20  # bytes of a file that holds its weights itself: it is not searched for names of other files
+MAX_SEARCHED_BYTES = 256 << 20  # bytes: a larger file holds its weights itself, and is not searched for names of others
 INTERVAL = 0.05  # seconds between two looks, or a quarter of the limit; in these a compilation takes 50 MB at most
-AGAIN = 1.0  # seconds until the exception is raised once more, if something swallowed it
+REPEAT_SECONDS = 1.0  # seconds until the exception is raised once more, if something swallowed it
 
 SLACK = 1 << 30  # bytes of address space that threads and their allocators reserve
 GRACE = 5.0  # seconds until the alarm, after which a thread that can be interrupted has ended
@@ -136,8 +136,8 @@ class Budget:
             status = Path("/proc/self/status").read_text() if Path("/proc/self/status").exists() else ""
             data = re.search(r"VmData:\s*(\d+) kB", status)
             if data is not None:
-                most, hard = int(data[1]) * 1024 + self.memory + SLACK, before[1]
-                soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+                allowed, hard = int(data[1]) * 1024 + self.memory + SLACK, before[1]
+                soft = allowed if hard == resource.RLIM_INFINITY else min(allowed, hard)
                 resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
             signal.setitimer(signal.ITIMER_REAL, max(0.0, self.seconds - self._spent) + GRACE)
         return before
@@ -172,14 +172,14 @@ class _Watch:
             over = self.over or self._excess()
             with self._lock:
                 self.over = over
-                due = not self._raised or self.clock.wall - self._raised > AGAIN
+                due = not self._raised or self.clock.wall - self._raised > REPEAT_SECONDS
                 if over and due and not self._ended.is_set() and not _is_finalizing(self._thread):
                     self._raised = self.clock.wall
                     with COMPLETING:
                         _raise_in(self._thread)
 
     def _excess(self) -> str:
-        """Return the broken rule; processor time is read only once the time of the wall is over."""
+        """Return the broken rule; CPU seconds are read only once the wall-clock seconds exceed the limit."""
         if not self._budget.excess(self.clock.wall):
             return ""
         seconds = self.clock.seconds
@@ -261,6 +261,6 @@ def file_bytes(model: Path) -> int:
         return 0
     try:
         size = model.stat().st_size if model.is_file() else 0
-        return size if size > LARGE else sum(path.stat().st_size for path in files_of(model))
+        return size if size > MAX_SEARCHED_BYTES else sum(path.stat().st_size for path in files_of(model))
     except OSError:
         return 0

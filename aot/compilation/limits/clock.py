@@ -1,4 +1,4 @@
-"""The time that a compilation takes: seconds of the wall, or those in which it had a processor."""
+"""The time that a compilation takes: wall-clock seconds, or the seconds in which it had a processor."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-WAITING = 0.1  # seconds that count for each second in which neither this process nor a child of it ran
-_TICKS = os.sysconf("SC_CLK_TCK") if sys.platform == "linux" else 1  # of /proc, in a second
+WAITING_WEIGHT = 0.1  # seconds that count for each second in which neither this process nor a child of it ran
+_TICKS = os.sysconf("SC_CLK_TCK") if sys.platform == "linux" else 1  # clock ticks of /proc per second
 
 
 class Clock:
-    """The seconds since the clock was made. `waits`: those in which other processes had the processors count little."""
+    """The seconds since the clock was made.
+
+    `waits`: seconds spent waiting for a processor count little (`WAITING_WEIGHT`).
+    """
 
     def __init__(self, *, waits: bool) -> None:
         self._begin = time.monotonic()
@@ -21,7 +24,7 @@ class Clock:
 
     @property
     def wall(self) -> float:
-        """Seconds of the wall."""
+        """Wall-clock seconds."""
         return time.monotonic() - self._begin
 
     @property
@@ -30,7 +33,7 @@ class Clock:
         now = None if self._processor is None else processor_seconds()
         if now is None or self._processor is None:
             return self.wall
-        return min(self.wall, max(now - self._processor, self.wall * WAITING))
+        return min(self.wall, max(now - self._processor, self.wall * WAITING_WEIGHT))
 
 
 def processor_seconds() -> float | None:

@@ -37,11 +37,11 @@ class LayerSearch:
 
     def alone(self) -> list[float]:
         """Return the largest error of the results for each layer, if it alone is changed."""
-        result: list[float] = []
+        errors: list[float] = []
         for k in range(len(self.layers)):
             self.progress(k, len(self.layers))
-            result.append(self._worst(np.arange(len(self.layers)) == k))
-        return result
+            errors.append(self._worst(np.arange(len(self.layers)) == k))
+        return errors
 
     def all_changed(self) -> float:
         """Return the largest error of the results if all layers are changed."""
@@ -62,8 +62,8 @@ class LayerSearch:
         return low
 
     def _worst(self, flags: Array) -> float:
-        given = {self.flags: flags}
-        return max(errors_of(self.model, self.samples, self.wanted, given).values(), default=0.0)
+        feeds = {self.flags: flags}
+        return max(errors_of(self.model, self.samples, self.wanted, feeds).values(), default=0.0)
 
 
 def errors_of(
@@ -103,10 +103,10 @@ def error_of(y: Array, wanted: Array) -> float:
 def samples_of(what: str, model: CompiledModel, data: Mapping[str, Array] | Array) -> Samples:
     """Return the samples: one if arrays have the ranks of the inputs, several if they have a dimension more.
 
-    An array without a name is that of the first input. UsageError, which begins with `what`, for data that do not fit.
+    An array without a name is for the first input. UsageError, which begins with `what`, for data that do not fit.
     """
-    given = data if isinstance(data, Mapping) else {t.name: data for t in model.inputs[:1]}
-    named = {name: np.asarray(x) for name, x in given.items()}
+    arrays = data if isinstance(data, Mapping) else {t.name: data for t in model.inputs[:1]}
+    named = {name: np.asarray(x) for name, x in arrays.items()}
     ranks = {t.name: len(t.shape) for t in model.inputs}
     if not named.keys() <= ranks.keys():
         inputs = ", ".join(sorted(ranks))

@@ -83,30 +83,30 @@ def _sizes(
     def broken(sizes: Mapping[str, int]) -> list[RuleInfo]:
         return [r for r in rules if _is_broken(r, sizes)]
 
-    best = all_at(1)
-    wrong = broken(best)
+    best_sizes = all_at(1)
+    wrong = broken(best_sizes)
     for size in range(2, MAX_TRIED_SIZE + 1):
         if not wrong:
-            return best
+            return best_sizes
         trial = all_at(size)
-        if trial == best:
+        if trial == best_sizes:
             break
         if len(now := broken(trial)) < len(wrong):
-            best, wrong = trial, now
+            best_sizes, wrong = trial, now
     for name in [*least, *least]:
         for size in range(max(1, least[name]), most[name] + 1):
             if not wrong:
-                return best
-            trial = {**best, name: size}
+                return best_sizes
+            trial = {**best_sizes, name: size}
             if len(now := broken(trial)) < len(wrong):
-                best, wrong = trial, now
+                best_sizes, wrong = trial, now
     if wrong:
         inputs = ", ".join(f"{i.name}: {i}" for i in infos)
         raise UsageError(
             f"inputs: no sizes were found that keep the rule '{wrong[0].text}' of {inputs}: give --shape INPUT=SHAPE, "
-            f"--dim NAME=SIZE or arrays, got {', '.join(f'{n} = {s}' for n, s in best.items())}"
+            f"--dim NAME=SIZE or arrays, got {', '.join(f'{n} = {s}' for n, s in best_sizes.items())}"
         )
-    return best
+    return best_sizes
 
 
 def _is_broken(rule: RuleInfo, sizes: Mapping[str, int]) -> bool:

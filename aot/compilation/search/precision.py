@@ -8,7 +8,7 @@
    If the network itself, which also stores values between products in 16 bits, has larger errors, only the other
    products are in bf16, then fewer and fewer of them. Without success, all layers stay in f32.
 
-The time that layers take is told and decides nothing, so that equal data give equal libraries.
+The time that layers take is reported but decides nothing, so that equal data give equal libraries.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from aot.runtime.measuring import profile
 from aot.runtime.model import CompiledModel
 
 PRODUCTS = (MatMul, Convolution, GroupConvolution, ConvolutionBackpropData, GroupConvolutionBackpropData)
-ROUNDED = "aot.rounded"  # the input that tells which layers round
-SECONDS = 0.2  # for which each network is timed
+ROUNDED = "aot.rounded"  # the input whose flags say which layers round
+SECONDS = 0.2  # seconds for which each network is timed
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,8 @@ from aot.runtime.regular import read_file
 
 FILE_VERSION = 1
 ROUNDS = 9
-WORTH = 0.97  # of the cost model's time: less gain may be noise
-_UNITS_PER_CORE = 2  # that threads need to share the work
+MAX_TIME_RATIO = 0.97  # greatest time of a choice, relative to the cost model's: a smaller gain may be noise
+_UNITS_PER_CORE = 2  # units of work for each core that threads need to share the work
 
 Run = Callable[[], Mapping[str, float]]  # one inference: the seconds of each form
 Measure = Callable[[Pick], Run]  # the model with these schedules
@@ -96,20 +96,20 @@ class Tuning:
         end = clock() + seconds
         forms: dict[str, SearchSpace] = {}
         base = measure(lambda work, target, constants: self._first(forms, work, constants))
-        most = max((len(f.tried) for f in forms.values()), default=1)
-        best: dict[str, tuple[float, int]] = dict.fromkeys(forms, (1.0, 0))
-        for turn in range(1, most):
+        max_tried = max((len(f.tried) for f in forms.values()), default=1)
+        best_turns: dict[str, tuple[float, int]] = dict.fromkeys(forms, (1.0, 0))
+        for turn in range(1, max_tried):
             if clock() >= end:
                 break
             ratios = _ratios(base, measure(self._picking(forms, lambda key, n=turn: n)))
             for key, form in forms.items():
                 if turn < len(form.tried) and key in ratios:
-                    best[key] = min(best[key], (ratios[key], turn))
+                    best_turns[key] = min(best_turns[key], (ratios[key], turn))
             if progress is not None:
-                progress(turn, most - 1)
-        ratios = _ratios(base, measure(self._picking(forms, lambda key: best[key][1])))
+                progress(turn, max_tried - 1)
+        ratios = _ratios(base, measure(self._picking(forms, lambda key: best_turns[key][1])))
         for key, form in forms.items():
-            self._keep(key, form, best[key][1], ratios.get(key, 1.0))
+            self._keep(key, form, best_turns[key][1], ratios.get(key, 1.0))
 
     def _first(self, forms: dict[str, SearchSpace], work: Definition | Group, constants: frozenset[str]) -> Schedule:
         key = kernel_key(work, constants)
@@ -138,7 +138,7 @@ class Tuning:
         return pick
 
     def _keep(self, key: str, form: SearchSpace, turn: int, ratio: float) -> None:
-        chosen, ratio = (turn, ratio) if ratio < WORTH else (0, 1.0)
+        chosen, ratio = (turn, ratio) if ratio < MAX_TIME_RATIO else (0, 1.0)
         self.choices[key] = {
             "form": definition_text(form.work),
             "schedule": schedule_text(form.tried[chosen]),

@@ -1,4 +1,4 @@
-"""Products of i16 that can be summed by half of the multiplications, and their sums of weights."""
+"""Products of i16 that can be summed with half of the multiplications, and their sums of weights."""
 
 from __future__ import annotations
 

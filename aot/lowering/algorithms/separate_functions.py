@@ -1,10 +1,10 @@
-"""Functions of sums along memory, for vectors of outputs: folding the lanes of a sum leaves scalar code behind it.
+"""Functions of sums along memory, for vectors of outputs: folding the lanes of a sum leaves scalar code after it.
 
 y[h, w] = 1 / (exp(-add[c](x[h, w, c] * f[c])) + 1)           each exponential alone
 t[w] = add[c](x[h, w, c] * f[c])                              a group over h
 y[h, w] = 1 / (exp(-t[w]) + 1)                                vectors along w
 
-Where several sums are made at a time, or neighbours are not neighbours in memory, as behind a transposed convolution,
+Where several sums are made at a time, or neighbours are not neighbours in memory, as after a transposed convolution,
 functions are a step of their own, in place. Sums keep their order, so that results keep their bits.
 """
 
@@ -90,8 +90,8 @@ def _in_two(step: Step, target: Target, constants: frozenset[str]) -> list[Step]
 
 def _is_heavy(d: Definition, r: Reduce) -> bool:
     """True if functions of the sum take as long as an exponential."""
-    behind = walk(rewrite(d.value, {r: Const(0, r.dtype)}))
-    return sum(COST.get(e.fn, 1) for e in behind if isinstance(e, Prim)) >= COST["exp"]
+    after_sum = walk(rewrite(d.value, {r: Const(0, r.dtype)}))
+    return sum(COST.get(e.fn, 1) for e in after_sum if isinstance(e, Prim)) >= COST["exp"]
 
 
 def _is_contiguous(d: Definition, a: Var) -> bool:

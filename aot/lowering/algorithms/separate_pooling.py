@@ -62,8 +62,8 @@ def _separated(work: Work) -> Work:
     if len(slides) < len(r.axes) or len({s.dim for s in slides}) < len(slides):
         return work
     *columns, row = sorted(slides, key=lambda s: _step(x, s.axis), reverse=True)
-    near = min(_step(x, s.axis) for s in columns)
-    inner = [a for a in d.axes if _step(x, a) < near and a is not row.axis]
+    column_step = min(_step(x, s.axis) for s in columns)
+    inner = [a for a in d.axes if _step(x, a) < column_step and a is not row.axis]
     if not all(isinstance(a.extent, int) for a in (row.axis, *inner)):
         return work
     high, wide, width = prod(fixed_extent(s.tap) for s in columns), fixed_extent(row.tap), fixed_extent(row.axis)

@@ -37,7 +37,7 @@ class StrassenForm:
 
     @property
     def shift(self) -> int:
-        """Return the distance from a row of the upper half to that of the lower one.
+        """Return the distance from a row of the upper half to its counterpart in the lower half.
 
         Halves of an odd number share a row.
         """
@@ -75,7 +75,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> StrassenForm | None:
         return None
     even = [a for a in rows if fixed_extent(a) % 2 == 0]
     if even or len(rows) == 1:
-        row = (even or rows)[-1]  # rather within a picture than between two
+        row = (even or rows)[-1]  # rather within an image than between two
         return StrassenForm(d, x, w, rows, row, columns[0], k)
     flat = Var(unused_axis("p", d), prod(map(fixed_extent, rows)))
     change = unravel(rows, flat)

@@ -1,8 +1,8 @@
-"""A product of matrices by seven products of halves: definitions over a flat axis of half of the rows.
+"""A product of matrices as seven products of half-sized ones: definitions over a flat axis of half of the rows.
 
     h[t] = LEFT x      m[t] = add[k](h[t] * RIGHT u)      y = end(OUT m)      u = BASIS w, at compile time
 
-The matrices are those of `aot.lowering.algorithms.strassen_matrices`. `m` holds a register tile of each product at a
+`aot.lowering.algorithms.strassen_matrices` has the matrices. `m` holds a register tile of each product at a
 time.
 """
 

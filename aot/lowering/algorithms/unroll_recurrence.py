@@ -39,7 +39,7 @@ class _Shift:
 
     def add(self, b: Buffer, index: tuple[Expr, ...], t: Var) -> bool:
         """Note how far an access moves with each step; True if all accesses of its buffer move alike."""
-        moved = 0
+        distance = 0
         for i, stride in zip(index, b.strides, strict=True):
             at = normal(i, {})
             if any(t in variables(atom) for atom in at.terms if atom != t):
@@ -47,8 +47,8 @@ class _Shift:
             count = at.terms.get(t, 0)
             if count and not isinstance(stride, int):
                 return False
-            moved += count * (stride if isinstance(stride, int) else 0)
-        return self.elements.setdefault(b.name, moved) == moved
+            distance += count * (stride if isinstance(stride, int) else 0)
+        return self.elements.setdefault(b.name, distance) == distance
 
 
 def unroll_recurrence(steps: Steps, context: Context) -> None:
@@ -70,16 +70,16 @@ def _spread(step: Step, g: Group, steps: Steps, target: Target) -> None:
     if len(g.axes) != 1 or len(members) != len(g.members) or g.row_ranges:
         return
     weights, t, n = _weights(members, steps), g.axes[0], g.axes[0].extent
-    apart, private = _by_sequences(g, members, weights, target), weights <= COSTS.private_weight_bytes
-    if apart is not None and (private or isinstance(n, int) or not varies(apart.axes)):
-        step.works = (apart,)
+    by_sequences, fits_core = _by_sequences(g, members, weights, target), weights <= COSTS.private_weight_bytes
+    if by_sequences is not None and (fits_core or isinstance(n, int) or not varies(by_sequences.axes)):
+        step.works = (by_sequences,)
         return
-    if n is None or private or any(t in variables(*_sizes(temp)) for temp in g.temps):
+    if n is None or fits_core or any(t in variables(*_sizes(temp)) for temp in g.temps):
         return
     if not isinstance(n, int):
         _cycle(step, g, members, n, steps, target)
-        if apart is not None:
-            _where_few(step, apart, steps)
+        if by_sequences is not None:
+            _where_few(step, by_sequences, steps)
     elif 1 < n <= COSTS.max_unrolled_steps:
         _repeat(step, g, members, n, steps)
 
@@ -106,12 +106,12 @@ def _with(d: Definition, b: Var) -> tuple[Size, ...]:
 
 def _is_independent(members: list[Definition], b: Var) -> bool:
     """True if no point of an axis reads what another point writes."""
-    positions = {m.out.name: [k for k, i in enumerate(m.target) if i == b] for m in members}
-    moved = [(positions[m.out.name], m.target) for m in members]
-    moved += [
-        (positions[x.buffer.name], x.index) for m in members for x in loads(m.value) if x.buffer.name in positions
+    dims_by_name = {m.out.name: [k for k, i in enumerate(m.target) if i == b] for m in members}
+    accesses = [(dims_by_name[m.out.name], m.target) for m in members]
+    accesses += [
+        (dims_by_name[x.buffer.name], x.index) for m in members for x in loads(m.value) if x.buffer.name in dims_by_name
     ]
-    return all(len(dims) == 1 and index[dims[0]] == b for dims, index in moved)
+    return all(len(dims) == 1 and index[dims[0]] == b for dims, index in accesses)
 
 
 def _nested(g: Group, b: Var, temps: dict[str, Buffer]) -> Group:
@@ -128,10 +128,10 @@ def _nested(g: Group, b: Var, temps: dict[str, Buffer]) -> Group:
     return Group(g.name, (b,), tuple(temps.values()), (inner,))
 
 
-def _where_few(step: Step, apart: Group, steps: Steps) -> None:
+def _where_few(step: Step, by_sequences: Group, steps: Steps) -> None:
     """Keep the control flow of a step for few sequences, whose number is dynamic; of many, threads take blocks."""
-    other = Step((apart,), step.layers, step.kind)
-    few = _is_at_most(apart.axes[0], COSTS.min_sequences - 1)
+    other = Step((by_sequences,), step.layers, step.kind)
+    few = _is_at_most(by_sequences.axes[0], COSTS.min_sequences - 1)
     blocks = (replace(steps, steps=[branch], inputs=[], outputs=[]) for branch in (replace(step), other))
     step.control = BranchControl(few, *blocks)
 
@@ -172,17 +172,17 @@ def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
         return step
     lane, lanes = plan.lanes
     vectors = plan.size(lane).size // lanes
-    most = min((COSTS.latency_chains - 1) // vectors, (target.registers - 2) // (2 * vectors) - 1)
-    if most < 1:
+    max_rows = min((COSTS.latency_chains - 1) // vectors, (target.registers - 2) // (2 * vectors) - 1)
+    if max_rows < 1:
         return step
     sums = (t for t in plan.tile if t.axis not in (rows[0].name, lane))
-    tiles = (Tile(rows[0].name, most), Tile(lane, 2 * vectors * lanes, Tail.CUT), *sums)
+    tiles = (Tile(rows[0].name, max_rows), Tile(lane, 2 * vectors * lanes, Tail.CUT), *sums)
     if _weights([d], steps) <= target.l2 // 2:
         plan = replace(plan, prefetch=None)
         step = replace(step, schedule=plan)
     few = replace(step, schedule=replace(plan, tile=tiles, prefetch_epilogue=False))
     then, other = (replace(steps, steps=[branch], inputs=[], outputs=[]) for branch in (few, step))
-    return replace(step, works=(), control=BranchControl(_is_at_most(rows[0], most), then, other))
+    return replace(step, works=(), control=BranchControl(_is_at_most(rows[0], max_rows), then, other))
 
 
 def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Steps) -> None:
@@ -201,10 +201,10 @@ def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Step
     renamed = {temp.name: _as_value(temp, step, steps) for temp in g.temps}
 
     def placed(b: Buffer) -> Buffer:
-        """Reduce the alignment of buffers that move to that of their steps."""
+        """Reduce the alignment of a buffer that moves to the alignment of its steps."""
         b = renamed.get(b.name, b)
-        moved = shift.elements.get(b.name, 0) * b.dtype.stored_bytes
-        return replace(b, align=gcd(b.align, moved)) if moved else b
+        step_bytes = shift.elements.get(b.name, 0) * b.dtype.stored_bytes
+        return replace(b, align=gcd(b.align, step_bytes)) if step_bytes else b
 
     step.works = tuple(_for_step(d, t, Const(0), placed) for d in members)
     step.repeat = Repeat(n, dict(shift.elements))

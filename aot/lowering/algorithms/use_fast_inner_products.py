@@ -1,4 +1,4 @@
-"""Products of i16 by half of the multiplications: Winograd's "A new algorithm for inner product" (1968).
+"""Products of i16 with half of the multiplications: Winograd's "A new algorithm for inner product" (1968).
 
     add[k in 2 n](x[i, k] w[k, j])    =    add[k in n]((x[i, k] + w[k + n, j]) (x[i, k + n] + w[k, j])) + s[i] + t[j]
 

@@ -60,8 +60,8 @@ def _forms(steps: Steps, target: Target) -> dict[int, StrassenForm]:
         form = strassen_form_of(d, constants) if isinstance(d, Definition) else None
         if form is not None and pays(form, target):
             forms[id(step)] = form
-    kept = {x.buffer.name for s in steps.steps if id(s) not in forms for x in s.reads()}
-    return {i: f for i, f in forms.items() if f.w.buffer.name not in kept and not _is_small(steps, f, target)}
+    other_reads = {x.buffer.name for s in steps.steps if id(s) not in forms for x in s.reads()}
+    return {i: f for i, f in forms.items() if f.w.buffer.name not in other_reads and not _is_small(steps, f, target)}
 
 
 def _is_small(steps: Steps, form: StrassenForm, target: Target) -> bool:

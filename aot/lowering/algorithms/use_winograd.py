@@ -32,18 +32,20 @@ def use_winograd(steps: Steps, context: Context) -> None:
     target = context.target
     constants = steps.constants()
     # Products of bytes in tile registers are faster still, and those of i16 without dots are slower.
-    plain = target.abilities.tiles or not target.abilities.dot_terms(DType.I16)
-    byte_values = {n for n, v in steps.values.items() if (not plain if v.buffer.dtype is DType.U8 else v.holds_bytes)}
+    bytes_faster = target.abilities.tiles or not target.abilities.dot_terms(DType.I16)
+    byte_values = {
+        n for n, v in steps.values.items() if (not bytes_faster if v.buffer.dtype is DType.U8 else v.holds_bytes)
+    }
     read = {name for block in steps.blocks() for name in block.touched()}  # without constants that bytes have replaced
     weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants & read)
-    far = weights > COSTS.evicted_weight_bytes and not target.near_l3 and not target.keeps_sum_order
-    each = COSTS.winograd_far_weight if far else COSTS.winograd_weight
+    evicted = weights > COSTS.evicted_weight_bytes and not target.near_l3 and not target.keeps_sum_order
+    weight_cost = COSTS.winograd_far_weight if evicted else COSTS.winograd_weight
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
         forms = forms_of(d, constants, target.abilities.summed_short, byte_values) if d is not None else ()
         forms = [f.with_largest(value_of(_weights(f, steps))) if f.is_whole else f for f in forms]
-        choices = [(*choose_tilings(form, each), form) for form in forms]
+        choices = [(*choose_tilings(form, weight_cost), form) for form in forms]
         _, tilings, form = min(choices, key=itemgetter(0), default=(0.0, (), None))
         if d is None or form is None or not tilings:
             continue
@@ -76,13 +78,13 @@ def _whole(step: Step, planned: Winograd) -> Step:
 
 def _apart(step: Step, planned: Winograd, steps: Steps) -> list[Step]:
     """Run transforms and products as separate kernels over all threads: there are too few blocks to share out."""
-    moved: dict[str, Buffer] = {}
+    buffers: dict[str, Buffer] = {}
     for temp in planned.work.temps:
         name = steps.unused(f"{step.writes()[0].name}.{temp.name}")
         shape = [n.extent if isinstance(n, Var) and n.extent is not None else n for n in temp.shape]
-        moved[temp.name] = dense(name, *shape, dtype=temp.dtype)
-        steps.values[name] = Value(moved[temp.name], MemoryRegion.ARENA)
-    works = [rewrite_work(w, move_loads(moved), lambda b: moved.get(b.name, b)) for w in planned.work.members]
+        buffers[temp.name] = dense(name, *shape, dtype=temp.dtype)
+        steps.values[name] = Value(buffers[temp.name], MemoryRegion.ARENA)
+    works = [rewrite_work(w, move_loads(buffers), lambda b: buffers.get(b.name, b)) for w in planned.work.members]
     into, _, back = planned.schedule.members
     (ty,) = planned.work.axes
     plans = (replace(into, parallel=ty.name), None, replace(back, parallel=ty.name))

@@ -26,11 +26,11 @@ from aot.lowering.algorithms.winograd_matrices import Kind, growth, weight_matri
 from aot.runtime.abi import DType
 
 BLOCK = 64  # input channels that are transformed at a time
-TAPS = (3, 4, 5)  # of a window in one direction
+TAPS = (3, 4, 5)  # taps of a window in one direction
 STRIDES = (1, 2)
 MAX_BYTE, MAX_WEIGHT = 255, 128  # magnitudes of bytes and of their weights
-LIMIT = 1 << 15  # of the magnitudes of i16
-BYTE_TYPES = (DType.I16, DType.I16), (DType.U8, DType.I8)  # of bytes and their weights, in memory
+MAX_I16_MAGNITUDE = 1 << 15  # magnitude that numbers in i16 must stay below
+BYTE_TYPES = (DType.I16, DType.I16), (DType.U8, DType.I8)  # types of data and weights: transformed, in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Tiling:
     """The transforms of a tile, in each direction.
 
     `phases`: where taps lie apart and each phase is one tile, the phases that have as many outputs as this one, in
-    each direction; else tiles cover the picture.
+    each direction; else tiles cover the image.
     """
 
     kinds: tuple[Kind, ...]
@@ -65,7 +65,7 @@ class WinogradForm:
     """A convolution's parts: `x` and `w` loads of the product, its axes, and where `w` has them.
 
     `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
-    taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures, and windows of many taps
+    taps lie. `summed`: other axes of the sum: 3x3x3 is a sum of 3x3 over three images, and windows of many taps
     (`long`) are sums of short ones. `groups`: the axis of the groups of channels, if there are any. `dtype`: of the
     transforms, as of data and weights; i16 for bytes. `largest`: no sum of whole numbers is larger.
     """
@@ -79,7 +79,7 @@ class WinogradForm:
     steps: tuple[int, ...]
     oc: Var
     ic: Var
-    deep: tuple[Var, ...]
+    summed: tuple[Var, ...]
     groups: tuple[Var, ...]
     dtype: DType
     long: tuple[LongTaps, ...] = ()
@@ -87,7 +87,7 @@ class WinogradForm:
 
     @property
     def reaching(self) -> tuple[Var, ...]:
-        """Return the axes along which the zeros that pad a long window read elements behind it."""
+        """Return the axes along which the zeros that pad a long window read elements after it."""
         beyond = {s.short for s in self.long if s.room > typical(s.taps.extent or 1)}
         return tuple(a for a, k in self.window if k in beyond)
 
@@ -127,19 +127,21 @@ class WinogradForm:
             return 0
         data, weights = (prod(each) for each in zip(*map(growth, tiling.kinds), strict=True))
         fits = (
-            data * MAX_BYTE < LIMIT and weights * MAX_WEIGHT < LIMIT and (product & -product) * self.largest < 1 << 31
+            data * MAX_BYTE < MAX_I16_MAGNITUDE
+            and weights * MAX_WEIGHT < MAX_I16_MAGNITUDE
+            and (product & -product) * self.largest < 1 << 31
         )
         return product if fits else 0
 
     @property
     def terms(self) -> int:
         """Return the terms of one point of the window."""
-        return prod(typical(a.extent or 1) for a in (*self.deep, self.ic))
+        return prod(typical(a.extent or 1) for a in (*self.summed, self.ic))
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Return the dimensions of the weights in the transform's order: taps, groups, the deep axes, ic, oc."""
-        return tuple(self.w.index.index(a) for a in (*self.taps, *self.groups, *self.deep, self.ic, self.oc))
+        """Return the dimensions of the weights in the transform's order: taps, groups, other summed axes, ic, oc."""
+        return tuple(self.w.index.index(a) for a in (*self.taps, *self.groups, *self.summed, self.ic, self.oc))
 
     @property
     def arrangement(self) -> str:
@@ -157,7 +159,7 @@ class WinogradForm:
         sizes = np.abs(weights.astype(np.int64))
         if sizes.max(initial=0) > MAX_WEIGHT:
             return replace(self, largest=1 << 31)
-        sums = sizes.sum(axis=tuple(map(self.w.index.index, (*self.taps, *self.deep, self.ic))))
+        sums = sizes.sum(axis=tuple(map(self.w.index.index, (*self.taps, *self.summed, self.ic))))
         return replace(self, largest=MAX_BYTE * int(sums.max(initial=0)))
 
 
@@ -200,11 +202,11 @@ def _narrow(e: Expr) -> Expr:
     return e.args[0] if isinstance(e, Prim) and e.fn == "cast" and e.dtype is DType.I32 else e
 
 
-def _unguarded(e: Expr, whole: bool) -> Expr:
+def _unguarded(e: Expr, is_integer: bool) -> Expr:
     """Return the value inside the tests of padding; outside the bounds it is 0, or any integer."""
     zero = Const(0.0, DType.F32)
     while isinstance(e, Prim) and e.fn == "within":
-        if not all(isinstance(x, Const) and (whole or x == zero) for x in e.args[3:]):
+        if not all(isinstance(x, Const) and (is_integer or x == zero) for x in e.args[3:]):
             break
         e = e.args[2]
     return e
@@ -249,7 +251,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> tuple
             steps=tuple(p.step for p in window),
             oc=lanes[0],
             ic=channels[0],
-            deep=tuple(p.tap for p in others),
+            summed=tuple(p.tap for p in others),
             groups=groups,
             dtype=DType.I16 if x.buffer.dtype is DType.U8 else x.buffer.dtype,
         )
@@ -270,7 +272,7 @@ def _in_parts(form: WinogradForm, splits: tuple[LongTaps, ...]) -> WinogradForm:
         w=split_load(form.w, splits),
         guarded=split_places(form.guarded, splits),
         window=tuple((out, short.get(tap, tap)) for out, tap in form.window),
-        deep=(*form.deep, *(s.parts for s in splits)),
+        summed=(*form.summed, *(s.parts for s in splits)),
         long=splits,
     )
 
@@ -315,15 +317,15 @@ def _strided(stride: int, step: int, inside: bool) -> bool:
 
 
 def transformed(weights: NDArray[np.generic], form: WinogradForm, tiling: Tiling) -> Array:
-    """Transform the weights to [groups.., points in all directions, deep.., ic, oc], computed in f64.
+    """Transform the weights to [groups.., points in all directions, summed.., ic, oc], computed in f64.
 
     They get the form's type; whole numbers are multiplied by `form.factor`.
     """
     order, weights = form.order, split_weights(weights, tuple(typical(n) for n in form.w.buffer.shape))
     rest = [k for k in range(weights.ndim) if k not in order]
     shape = [weights.shape[k] for k in order]
-    taps, (*deep, oc) = shape[: len(form.taps)], shape[len(form.taps) :]
-    ic = prod(deep)
+    taps, (*summed, oc) = shape[: len(form.taps)], shape[len(form.taps) :]
+    ic = prod(summed)
     plain = weights.transpose(*rest, *order).reshape(*taps, ic, oc)
     first, *second = map(weight_matrix, tiling.kinds)
     products = np.empty((*(k.points for k in tiling.kinds), ic, oc), np.float32)
@@ -333,14 +335,14 @@ def transformed(weights: NDArray[np.generic], form: WinogradForm, tiling: Tiling
         for matrix in second:
             across = _product(matrix, across)
         products[..., start : start + BLOCK, :] = across.reshape(*products.shape[:-2], -1, oc)
-    ordered = np.moveaxis(products.reshape(tiling.points, *deep, oc), 0, len(form.groups))
+    ordered = np.moveaxis(products.reshape(tiling.points, *summed, oc), 0, len(form.groups))
     if form.is_whole:
         return np.rint(ordered * np.float32(form.factor(tiling))).astype(np.int16)
     return ordered if form.dtype is DType.F32 else ordered.astype(ml_dtypes.bfloat16)
 
 
 def _product(matrix: NDArray[np.float64], data: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return `matrix @ data`, with sums in one order: those of BLAS depend on the machine that compiles."""
+    """Return `matrix @ data`, with sums in one order: BLAS sums in an order that depends on the compiling machine."""
     total = matrix[:, 0, None] * data[..., 0, None, :]
     for k in range(1, matrix.shape[1]):
         total += matrix[:, k, None] * data[..., k, None, :]

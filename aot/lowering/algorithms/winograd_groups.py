@@ -2,7 +2,7 @@
 
     V = transform(x)      a product V U for each point      y = end(transform(M))      U = transform(w), at compile time
 
-The matrices are those of `aot.lowering.algorithms.winograd_matrices`.
+`aot.lowering.algorithms.winograd_matrices` has the matrices.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from aot.runtime.abi import DType
 class Tiles:
     """The axes of a group over tiles of outputs: `shared` ones step through blocks, `inside` ones through a block.
 
-    `place`: indices of the temps; `at`: of the picture, row and column of tiles, by what the form calls its axes;
+    `tile_index`: indices of a tile in the temporaries. `at`: indices of its image, row and column, by the form's axes.
     `phase`: where outputs that lie several steps apart begin.
     """
 
     sides: tuple[int, ...]
     shared: tuple[Var, ...]
     inside: tuple[Var, ...]
-    place: tuple[Var, ...]
+    tile_index: tuple[Var, ...]
     shape: tuple[Size, ...]
     at: dict[Var, Expr]
     phase: dict[Var, Expr]
@@ -63,14 +63,14 @@ def winograd(
     vary = varies((*form.n, *form.outs))
     tiles = _blocks(form, tiling, target, named) if vary else _rows(form, tiling)
     ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
-    sums, outs, count = (*form.deep, ic), typical(oc.extent or 1), tiling.points
+    sums, outs, count = (*form.summed, ic), typical(oc.extent or 1), tiling.points
     terms = [typical(a.extent or 1) for a in sums]
     groups = [typical(a.extent or 1) for a in form.groups]
     name = f"{form.w.buffer.name}.winograd{tiling.name}.{form.arrangement}{LOCAL}"
     u = dense(name, *groups, count, *terms, outs, dtype=form.dtype)
     v = dense(f"v{LOCAL}", count, *tiles.shape, *terms, space=Space.ARENA, dtype=form.dtype)
     mm = dense(f"m{LOCAL}", count, *tiles.shape, outs, space=Space.ARENA, dtype=form.sum_type)
-    axes, position = (*tiles.shared, *tiles.inside), tiles.place
+    axes, tile_index = (*tiles.shared, *tiles.inside), tiles.tile_index
     spans = tuple(m * step for m, step in zip(tiling.sides, form.steps, strict=True))
     tiled = zip(form.outs, spans, strict=True)
     ragged = [(a, span) for a, span in tiled if not tiling.phases and _ragged(a, span)]
@@ -78,29 +78,29 @@ def winograd(
 
     def read(at: tuple[Var, ...]) -> Expr:
         taps = {k: i + 1 if tiling.phases else i for k, i in zip(form.taps, at, strict=True)}  # tap 0 finds zeros
-        x = rewrite(guarded, {**_places(form, tiles), **taps, form.ic: ic})
+        x = rewrite(guarded, {**_axis_values(form, tiles), **taps, form.ic: ic})
         return cast(x, form.dtype) if form.is_whole else x
 
     def write(at: tuple[Var, ...], total: Expr) -> Definition:
-        positions = {**_places(form, tiles, at), form.oc: oc}
+        axis_values = {**_axis_values(form, tiles, at), form.oc: oc}
         assert d.reduction is not None
-        value = rewrite(d.value, {**positions, d.reduction: _divided(total, form.factor(tiling))})
-        index = tuple(rewrite(i, positions) for i in d.target)
-        where = tuple((positions[a], a.extent) for a, _ in ragged if a.extent)
+        value = rewrite(d.value, {**axis_values, d.reduction: _divided(total, form.factor(tiling))})
+        index = tuple(rewrite(i, axis_values) for i in d.target)
+        where = tuple((axis_values[a], a.extent) for a, _ in ragged if a.extent)
         return Definition(d.out, (*axes, oc, *reversed(at)), value, index, where)
 
     xn = Var("xn", count)
     outer = tiles.shared if vary else form.groups
-    total = Reduce("add", sums, form.number(v[xn, *position, *sums]) * form.number(u[*form.groups, xn, *sums, oc]))
-    products = Definition(mm, (*outer, xn, *position, oc), total, (xn, *position, oc))
+    total = Reduce("add", sums, form.number(v[xn, *tile_index, *sums]) * form.number(u[*form.groups, xn, *sums, oc]))
+    products = Definition(mm, (*outer, xn, *tile_index, oc), total, (xn, *tile_index, oc))
 
     def fill(at: tuple[Var, ...], e: Expr) -> Definition:
-        return Definition(v, (*axes, *sums, *reversed(at)), e, (_point(at, tiling), *position, *sums))
+        return Definition(v, (*axes, *sums, *reversed(at)), e, (_point(at, tiling), *tile_index, *sums))
 
     starts, ends = (tuple(map(make, tiling.kinds)) for make in (into, back))
     forward = _transform("input", (*axes, *sums), starts, v.dtype.compute, read, fill)
     backward = _transform(
-        "output", (*axes, oc), ends, form.sum_type, lambda at: mm[_point(at, tiling), *position, oc], write
+        "output", (*axes, oc), ends, form.sum_type, lambda at: mm[_point(at, tiling), *tile_index, oc], write
     )
     group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
     if vary:
@@ -147,17 +147,17 @@ def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int
         if form.groups:  # a group's panels are small, so tiles may be many
             wanted = max(wanted, target.l2 // 4 // held // beside)
         return max(1, min(round(wanted), rows))
-    most = max(COSTS.winograd_tiles, target.l2 // held) // beside
-    blocks = -(-rows // max(1, most))
+    max_rows = max(COSTS.winograd_tiles, target.l2 // held) // beside
+    blocks = -(-rows // max(1, max_rows))
     if blocks > 1:
         blocks = -(-blocks // target.cores) * target.cores
     return -(-rows // blocks)
 
 
 def _rows(form: WinogradForm, tiling: Tiling) -> Tiles:
-    """Return the rows of tiles of a picture whose size is known; `ty` is tiled by the schedule.
+    """Return the rows of tiles of an image of known size; the schedule tiles `ty`.
 
-    Where taps lie apart, every few rows are a picture of their own, and every few columns lie side by side.
+    Where taps lie apart, every few rows are an image of their own, and every few columns lie side by side.
     """
     at: dict[Var, Expr] = {}
     phase: dict[Var, Expr] = {}
@@ -172,8 +172,8 @@ def _rows(form: WinogradForm, tiling: Tiling) -> Tiles:
         at[axis] = tile = Var(f"t{name}", tiles_of(typical(axis.extent or 1), m, step) // step)
         row_axes.append([tile])
         if step > 1:
-            phase[axis] = apart = Var(f"p{name}", step)
-            row_axes[-1].insert(0, apart)
+            phase[axis] = phase_axis = Var(f"p{name}", step)
+            row_axes[-1].insert(0, phase_axis)
     (*first, ty), *others = row_axes
     inside = tuple(a for axes in others for a in axes)
     if not others:
@@ -183,7 +183,7 @@ def _rows(form: WinogradForm, tiling: Tiling) -> Tiles:
 
 
 def _blocks(form: WinogradForm, tiling: Tiling, target: Target, named: Callable[[Size], Size]) -> Tiles:
-    """Return blocks of about equally many tiles, across rows and pictures; the last one has the rest.
+    """Return blocks of about equally many tiles, across rows and images; the last block has the rest.
 
     One for each core, if there are tiles enough: a thread makes all of a block.
     """
@@ -193,15 +193,15 @@ def _blocks(form: WinogradForm, tiling: Tiling, target: Target, named: Callable[
         sizes.append(named((as_expr(axis.extent or 1, DType.I64) + (span - 1)) // span * step))
     tile_bytes = tiling.points * (form.dtype.stored_bytes * form.terms + 4 * typical(form.oc.extent or 1))
     counts = COSTS.dynamic_winograd_tiles
-    most = next((t for t in counts if t * tile_bytes <= COSTS.winograd_block_bytes), counts[-1])
+    max_tiles = next((t for t in counts if t * tile_bytes <= COSTS.winograd_block_bytes), counts[-1])
     count = as_expr(named(volume(sizes)), DType.I64)
-    blocks = as_expr(named((count + (most - 1)) // most), DType.I64)
+    blocks = as_expr(named((count + (max_tiles - 1)) // max_tiles), DType.I64)
     if target.cores > 1:
         shared = prim("min", count // COSTS.min_winograd_tiles, as_expr(target.cores, DType.I64))
         blocks = as_expr(named(prim("max", blocks, shared)), DType.I64)
     size = named((count + blocks - 1) // prim("max", blocks, 1))
     block = Var("block", blocks)
-    tile = Var("tile", prim("min", prim("min", count - block * size, size), most))
+    tile = Var("tile", prim("min", prim("min", count - block * size, size), max_tiles))
     linear: Expr = block * size + tile
     at: dict[Var, Expr] = {}
     outermost, *others = (*form.n, *form.outs)
@@ -213,15 +213,15 @@ def _blocks(form: WinogradForm, tiling: Tiling, target: Target, named: Callable[
     for axis, step in zip(form.outs, form.steps, strict=True):
         if step > 1:
             phase[axis], at[axis] = prim("mod", at[axis], step), prim("floordiv", at[axis], step)
-    return Tiles(tiling.sides, (*form.groups, block), (tile,), (tile,), (most,), at, phase)
+    return Tiles(tiling.sides, (*form.groups, block), (tile,), (tile,), (max_tiles,), at, phase)
 
 
-def _places(form: WinogradForm, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
+def _axis_values(form: WinogradForm, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
     """Return the values of the output axes at the outputs `at` of a tile; without `at`, at its first outputs."""
-    places: dict[Expr, Expr] = {**tiles.at}
+    values: dict[Expr, Expr] = {**tiles.at}
     for k, (axis, m, step) in enumerate(zip(form.outs, tiles.sides, form.steps, strict=True)):
-        places[axis] = (tiles.at[axis] * m + (at[k] if at else 0)) * step + tiles.phase.get(axis, 0)
-    return places
+        values[axis] = (tiles.at[axis] * m + (at[k] if at else 0)) * step + tiles.phase.get(axis, 0)
+    return values
 
 
 def _ragged(a: Var, span: int) -> bool:
@@ -231,16 +231,16 @@ def _ragged(a: Var, span: int) -> bool:
 
 def _inside(form: WinogradForm, reaching: Sequence[Var]) -> Expr:
     """Guard the load: 0 where a tile reaches over the edge, since values there would not cancel out exactly."""
-    requested: set[object] = set()
+    checked: set[object] = set()
     e = form.guarded
     while isinstance(e, Prim):
-        requested.add(normal(e.args[0], {}).key)
+        checked.add(normal(e.args[0], {}).key)
         e = e.args[2]
     result = form.guarded
     for axis in dict.fromkeys(reaching):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         index, size = form.x.index[k], form.x.buffer.shape[k]
-        if normal(index, {}).key not in requested:
+        if normal(index, {}).key not in checked:
             result = prim("within", index, size, result)
     return result
 

@@ -13,7 +13,7 @@ One tap needs no transform.
 Whole numbers have the points 0, +-1, +-2 and infinity. Columns of A are multiplied by whole numbers, so that G is whole
 numbers over `whole_factor`: 24 for 6 products of 3 taps.
 
-In windows of three taps over a finite signal, zeros before and behind it, the outermost inputs of F(m, 3) are zero.
+In windows of three taps over a finite signal, zeros before and after it, the outermost inputs of F(m, 3) are zero.
 One element takes one product then, and two take three (Karatsuba): (d0 + d1) g1, d1 (g2 - g1) and d0 (g0 - g1).
 """
 
@@ -32,7 +32,7 @@ PAIRS = (0.75, 1.5)  # two pairs of points
 WHOLE_PAIRS = (1.0, 2.0)  # the same, of whole numbers
 # Factors of the columns of A, of whole numbers, for 0, the near pair, the far ones and infinity.
 WHOLE_COLUMNS = {5: (3.0, -1.0, 1.0, 6.0), 6: (6.0, -4.0, 1.0, 24.0)}
-_DENOMINATORS = 1 << 14  # of elements of G, at most
+_DENOMINATORS = 1 << 14  # largest denominator of an element of G
 TABLES = (3, 4, 5, 6)  # products of which there are matrices
 FINITE = {1: 1, 2: 3, 3: 5, 4: 6}  # elements of a finite signal, and products for its windows of three taps
 
@@ -110,15 +110,15 @@ def back(kind: Kind) -> Transform:
 def weight_matrix(kind: Kind) -> NDArray[np.float64]:
     """Return G [points, taps], solved from A and B so that the three compute a convolution.
 
-    Its elements are fractions, rounded once: those of LAPACK have errors that depend on the machine that compiles.
+    Its elements are fractions, rounded once: errors of LAPACK depend on the machine that compiles.
     """
     b, a = (np.array(t.combine) @ np.array(t.split) for t in (into(kind), back(kind)))
     system: NDArray[np.float64] = np.einsum("kx,xi->kix", a, b).reshape(-1, kind.points)
-    positions = [(k, i + kind.finite) for k in range(kind.sums) for i in range(b.shape[1])]
-    wanted = np.array([[float(i == k * kind.stride + j) for j in range(kind.taps)] for k, i in positions])
+    equations = [(k, i + kind.finite) for k in range(kind.sums) for i in range(b.shape[1])]
+    wanted = np.array([[float(i == k * kind.stride + j) for j in range(kind.taps)] for k, i in equations])
     solved: NDArray[np.float64] = np.matmul(np.linalg.pinv(system), wanted)
-    near = [Fraction(v).limit_denominator(_DENOMINATORS) for v in solved.flat]
-    return np.array([float(f) for f in near]).reshape(solved.shape)
+    fractions = [Fraction(v).limit_denominator(_DENOMINATORS) for v in solved.flat]
+    return np.array([float(f) for f in fractions]).reshape(solved.shape)
 
 
 @lru_cache
@@ -170,7 +170,7 @@ def _diagonal(blocks: list[Matrix]) -> Matrix:
 
 
 @lru_cache
-def _into(m: int, taps: int, whole: bool = False) -> Transform:
+def _into(m: int, taps: int, integers: bool = False) -> Transform:
     """Return B of 3 to 6 products: for each point, the product of all (x - point) but its own."""
     points = m + taps - 1
     if taps == 1:
@@ -181,7 +181,7 @@ def _into(m: int, taps: int, whole: bool = False) -> Transform:
         return Transform(_identity(4), (
             (1.0, 0.0, -1.0, 0.0), (0.0, 1.0, 1.0, 0.0), (0.0, -1.0, 1.0, 0.0), (0.0, -1.0, 0.0, 1.0),
         ))  # fmt: skip
-    a, b = WHOLE_PAIRS if whole else PAIRS
+    a, b = WHOLE_PAIRS if integers else PAIRS
     p, q = a * a, b * b
     if points == 5:
         split = (

@@ -16,7 +16,9 @@ from aot.lowering.algorithms.winograd_matrices import FINITE, Kind
 from aot.runtime.abi import DType
 
 POINTS = range(4, 12)  # products in one direction, where there is such a transform
-HALF_POINTS = range(4, 5)  # of those that are summed in f16: with 5 or more, results err ten times as much as without
+HALF_POINTS = range(
+    4, 5
+)  # products in one direction whose sums are f16: with 5 or more, errors are ten times as large as in f32
 
 
 def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) -> tuple[float, tuple[Tiling, ...]]:
@@ -56,9 +58,9 @@ def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) ->
 def _short_phases(form: WinogradForm) -> tuple[Tiling, ...]:
     """Return the tilings that transform each phase as one tile, a finite signal; none if a phase is too long.
 
-    Taps that lie apart read neighbours of one phase, and zeros before and behind it.
+    Taps that lie apart read neighbours of one phase, and zeros before and after it.
     """
-    if form.dtype is not DType.F32 or form.deep:
+    if form.dtype is not DType.F32 or form.summed:
         return ()
     directions = [_phases_of(form, axis, tap, step) for (axis, tap), step in zip(form.window, form.steps, strict=True)]
     return tuple(Tiling(*zip(*each, strict=True)) for each in product(*directions))

@@ -204,7 +204,7 @@ class Definer:
                 return self._shared(op, self._cache().append(node, out, inputs, moves), [out])
 
     def _others_are_late(self, node: Node) -> bool:
-        """True if nodes other than the cache have late sizes, so that an inference may be restarted behind them."""
+        """True if nodes other than the cache have late sizes, so that an inference may be restarted after them."""
         own = {s for k in (2, 3) for s in _symbols(node.source(k))}
         return any(s not in own for s in self.steps.sizes.late)
 
@@ -336,10 +336,10 @@ class Definer:
             return
         for node in sinks:
             self.state.variables.of(node)
-        positions, end = self.state.ends(sinks)
+        offsets, end = self.state.ends(sinks)
         self.steps.state_bytes = self.state.variables.bytes
         self.steps.variables = tuple(self.state.variables.known.values())
-        if positions:
+        if offsets:
             cell = dense(self.unique(BYTES.name), 1, dtype=DType.I64)
             self.steps.values[cell.name] = Value(cell, MemoryRegion.SHARED, elements=1)
             self.steps.sizes.late[BYTES] = None
@@ -350,7 +350,7 @@ class Definer:
             source, condition = (self.input(p) for p in (node.source(0), node.source(len(node.in_ports()) - 1)))
             known = len(node.in_ports()) == 1 or known_truth(node.input(1))
             when = None if known else prim("ne", condition(*[0] * condition.rank), 0)
-            works = self.state.write(node, positions, source.buffer, when)
+            works = self.state.write(node, offsets, source.buffer, when)
             self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))
 
     def _assign_appended(self, caches: Caches) -> None:

@@ -23,24 +23,24 @@ def _needed_symbols(steps: Steps) -> frozenset[Var]:
     """Return the late symbols that steps and outputs need, except those that a loop sets itself."""
     if not steps.sizes.late:
         return frozenset()
-    every = [s for b in steps.blocks() for s in b.steps]
-    inner = [(s, s.control.start if isinstance(s.control, LoopControl) else ()) for s in every]
+    all_steps = [s for b in steps.blocks() for s in b.steps]
+    inner = [(s, s.control.start if isinstance(s.control, LoopControl) else ()) for s in all_steps]
     shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
-    kept = [v.at for v in steps.values.values()]
+    addresses = [v.at for v in steps.values.values()]
     late = steps.sizes.late_of
-    return late(*shapes, *kept, steps.state_bytes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
+    return late(*shapes, *addresses, steps.state_bytes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
 
 
 def _drop(steps: Steps, lasting: tuple[MemoryRegion, ...], wanted: frozenset[Var]) -> None:
     """Drop steps that check nothing, set no `wanted` symbol, and write nothing `lasting` or read by later steps."""
     needed: set[str] = set()
-    kept: list[Step] = []
+    reversed_steps: list[Step] = []
     for step in reversed(steps.steps):
         for block in step.blocks():
             _drop(block, (*LASTING, MemoryRegion.SHARED), wanted)
         step.binds = {s: x for s, x in step.binds.items() if s in wanted}
         read = any(b.name in needed or steps.values[b.name].region in lasting for b in step.writes())
         if read or step.checks or step.sets() & wanted:
-            kept.append(step)
+            reversed_steps.append(step)
             needed |= {x.buffer.name for x in step.reads()}
-    steps.steps = kept[::-1]
+    steps.steps = reversed_steps[::-1]

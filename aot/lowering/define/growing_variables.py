@@ -1,11 +1,11 @@
-"""Memory of `aot.opset.control.growing_variables`: where they lie, and the works of the operations on them.
+"""Memory of `aot.opset.control.growing_variables`: offsets of the variables, and the works of operations on them.
 
     state of a request     room | flag, 0, sizes of v0 | flag, 0, sizes of v1 | ... | row 0 | row 1 | ...
     a row                  room for tokens of v0 | of v1 | ...
 
-Offsets depend on the room alone, which is that of `context` if CacheSizes has one. When it is too small, all rows move
-to where a larger one puts them: from the last element on, so that nothing is overwritten, and before anything else is
-written, so that it may begin again.
+Offsets depend on the room alone. If CacheSizes has a `context`, the room is large enough for it. When the room is too
+small, all rows move to their offsets in a larger one, from the last element on, so that nothing is overwritten. They
+move before anything else is written, so that an inference may begin again.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ from aot.codegen.ir.program import MemoryRegion, StateVariable
 from aot.ir.graph import Node
 from aot.ir.operand import Input
 from aot.ir.types import Shape
+from aot.lowering.define.state import LINE_BYTES
 from aot.lowering.ir.steps import Value, indices
 from aot.lowering.ir.symbolic_sizes import Sizes
 from aot.opset.control.growing_variables import AGREE, BYTES, MOVED, PAST, ROOM, ROWS, SHOWN, WHOLE, Append, CacheSizes
 from aot.runtime.abi import DType
 from aot.runtime.loading.manifest import CacheInfo
 
-LINE = 64
-ENTRIES = LINE // 8  # of the head of a variable
-FLAG = 0  # entry of a head; the sizes that vary follow behind an unused one
-VARYING = 2
-STEP = 128  # tokens by which room grows; rooms are odd multiples of 64, so that rows fall into different cache sets
+ENTRIES = LINE_BYTES // 8  # entries of 8 bytes in the head of a variable
+FLAG = 0  # entry of a head that is 1 once the variable was set; entry 1 is unused
+VARYING = 2  # first entry of a head with a size that varies
+# Tokens by which room grows. Rooms are odd multiples of 64, so that rows fall into different cache sets.
+ROOM_STEP = 128
 DYNAMIC = -1
 
 Part = Callable[[Node, Size, Shape, DType], Buffer]
@@ -67,7 +68,7 @@ class Caches:
     @property
     def data(self) -> int:
         """The byte at which rows begin."""
-        return LINE * (1 + len(self.op.ids))
+        return LINE_BYTES * (1 + len(self.op.ids))
 
     def before(self, index: int) -> int:
         """Count the elements of a token of the variables before one of them."""
@@ -81,7 +82,7 @@ class Caches:
         shape = tuple(n if isinstance(n, int) else DYNAMIC for n in type.shape)
         shape = (*shape[: op.axis], DYNAMIC, *shape[op.axis + 1 :])
         cache = CacheInfo(op.axis, 0, self.data, self.row, self.before(index), op.last)
-        return StateVariable(op.variable_id, type.dtype, shape, LINE * (1 + index), None, cache)
+        return StateVariable(op.variable_id, type.dtype, shape, LINE_BYTES * (1 + index), None, cache)
 
     # ---- CacheSizes
 
@@ -96,16 +97,16 @@ class Caches:
         def size(k: int, entry: int, fixed: Expr) -> Expr:
             return select(prim("ne", head(k, FLAG), 0), head(k, entry) if entry else fixed, 0)
 
-        kept_rows, past_at = VARYING if self.batched else 0, VARYING + self.batched
+        rows_at, past_at = VARYING if self.batched else 0, VARYING + self.batched
         body: list[Stmt] = [
-            _set(out, ROWS, size(0, kept_rows, batch)),
+            _set(out, ROWS, size(0, rows_at, batch)),
             _set(out, PAST, size(0, past_at, batch)),
             _set(out, AGREE, Const(1)),
             _set(out, MOVED, Const(0)),
         ]
         past, known_rows = Load(out, (Const(PAST),)), Load(out, (Const(ROWS),))
         for k in range(1, len(op.ids)):
-            rows_agree = prim("eq", size(k, kept_rows, batch), known_rows)
+            rows_agree = prim("eq", size(k, rows_at, batch), known_rows)
             alike = prim("and", rows_agree, prim("eq", size(k, past_at, batch), past))
             body.append(If(prim("eq", select(alike, 1, 0), 0), (_set(out, AGREE, Const(0)),)))
         body.append(If(prim("ne", known_rows, 0), (If(prim("ne", known_rows, batch), (_set(out, MOVED, Const(1)),)),)))
@@ -116,14 +117,14 @@ class Caches:
             body.append(If(prim("ne", known_rows, 0), (For(b, (inner,)),)))
         else:
             body.append(If(prim("ne", Load(out, (Const(MOVED),)), 0), (_set(out, AGREE, Const(0)),)))
-        whole, room = past + count, Load(heads, (Const(0), Const(0)))
-        wanted = Const(op.context - 1) if op.context else prim("floordiv", whole * 3, 2)
-        larger = prim("floordiv", wanted, STEP) * STEP + (STEP + STEP // 2)
-        body.append(_set(out, ROOM, select(prim("gt", whole, room), larger, room)))
+        total, room = past + count, Load(heads, (Const(0), Const(0)))
+        wanted = Const(op.context - 1) if op.context else prim("floordiv", total * 3, 2)
+        larger = prim("floordiv", wanted, ROOM_STEP) * ROOM_STEP + (ROOM_STEP + ROOM_STEP // 2)
+        body.append(_set(out, ROOM, select(prim("gt", total, room), larger, room)))
         width = self.op.element_type.stored_bytes
-        size_of = prim("max", known_rows, batch) * Load(out, (Const(ROOM),)) * (self.row * width) + 2 * LINE
+        size_of = prim("max", known_rows, batch) * Load(out, (Const(ROOM),)) * (self.row * width) + 2 * LINE_BYTES
         body.append(_set(out, BYTES, size_of))
-        body += [_set(out, SHOWN, select(prim("eq", known_rows, 0), batch, known_rows)), _set(out, WHOLE, whole)]
+        body += [_set(out, SHOWN, select(prim("eq", known_rows, 0), batch, known_rows)), _set(out, WHOLE, total)]
         return tuple(body)
 
     # ---- CacheRoom
@@ -133,7 +134,7 @@ class Caches:
         rows, past, needed = (_symbols(sizes)[k] for k in (ROWS, PAST, BYTES))
         heads = part(node, 0, (1,), DType.I64)
         width = self.op.element_type.stored_bytes
-        whole = part(node, self.data, (prim("floordiv", needed, width),), self.op.element_type)
+        memory = part(node, self.data, (prim("floordiv", needed, width),), self.op.element_type)
         old, new = Load(heads, (Const(0),)), sizes(ROOM)
         b = Var("b", rows)
         row = rows - 1 - b
@@ -153,9 +154,9 @@ class Caches:
             ) -> Expr:
                 return (row * self.row + before + run * size) * room + token * size + element
 
-            moves.append(For(r, (For(t, (For(e, (Store(whole, (at(new),), Load(whole, (at(old),))),)),)),)))
-        moved: tuple[Stmt, ...] = (For(b, tuple(moves)), Store(heads, (Const(0),), new))
-        return (If(prim("ne", old, new), moved), Store(out, (Const(0),), new))
+            moves.append(For(r, (For(t, (For(e, (Store(memory, (at(new),), Load(memory, (at(old),))),)),)),)))
+        body: tuple[Stmt, ...] = (For(b, tuple(moves)), Store(heads, (Const(0),), new))
+        return (If(prim("ne", old, new), body), Store(out, (Const(0),), new))
 
     def _segments(self) -> list[tuple[int, int, int]]:
         """Return runs of tokens of equal width, one after another: elements before them, their number and the width."""
@@ -184,10 +185,10 @@ class Caches:
         for d in range(k - 1, 0, -1):
             strides[d], step = step, step * shape[d]
         strides[0] = self.row * room
-        at = sizes.of(self.data + variable.cache.before * variable.dtype.stored_bytes * room)
-        position = at if isinstance(at, int) else sizes.add(at, "at")
+        offset = sizes.of(self.data + variable.cache.before * variable.dtype.stored_bytes * room)
+        address = offset if isinstance(offset, int) else sizes.add(offset, "at")
         buffer = Buffer(name, shape, tuple(sizes.of(s) for s in strides), dtype=variable.dtype)
-        return Value(buffer, MemoryRegion.STATE, at=position)
+        return Value(buffer, MemoryRegion.STATE, at=address)
 
     def append(
         self, node: Node, out: Buffer, inputs: Sequence[Input | None], moves: bool
@@ -233,7 +234,7 @@ class Caches:
         assert isinstance(op, Append)
         index = self.op.ids.index(op.variable_id)
         entries: list[Size] = [1, 0, *([source.shape[0]] if self.batched else []), source.shape[op.axis]]
-        head = part(node, LINE * (1 + index), (len(entries),), DType.I64)
+        head = part(node, LINE_BYTES * (1 + index), (len(entries),), DType.I64)
         return tuple(Store(head, (Const(k),), as_expr(n, DType.I64)) for k, n in enumerate(entries))
 
 

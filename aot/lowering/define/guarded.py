@@ -1,4 +1,4 @@
-"""Clamps and tests in works for indices that are not proven to be inside of their dimensions."""
+"""Clamps and bounds tests in works, for indices that are not proven to be inside of their dimensions."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _if(outer: Definer, node: Node, op: If) -> None:
             _write(inner, body.results[m.result].source(0), out)
         definers.append(inner)
     blocks = [inner.steps for inner in definers]
-    if required:  # the other one never runs
+    if required:  # the other branch never runs
         blocks.insert(int(required == "then"), replace(blocks[0], steps=[]))
     _control(outer, node, BranchControl(outer.steps.sizes.of(condition), *blocks))
 
@@ -64,7 +64,7 @@ def _control(outer: Definer, node: Node, control: BranchControl | LoopControl) -
 
 
 def _shared(outer: Definer, port: OutPort, shape: Shape, name: str = "", room: Size = 0) -> Value:
-    """Add a value that several blocks touch: the port's, or another one of its element type.
+    """Add a value that several blocks touch: the port's, or another value of its element type.
 
     `room`: elements behind it.
     """
@@ -85,13 +85,13 @@ def _pass_in(outer: Definer, inner: Definer, source: OutPort, parameter: Node) -
 
 
 def _write(block: Definer, source: OutPort, out: Value, at: Sequence[Size] = ()) -> None:
-    """Copy a value of a block into a shared one: into the box that begins at `at`, or as a whole, of whatever shape."""
+    """Copy a value of a block into a shared one: into the box that begins at `at`, or all of it, in its own shape."""
     read = block.input(source)
     axes, index = indices(read.shape)
     buffer = out.buffer if at else dense(out.name, *read.shape, dtype=read.dtype)
     target = (*(Const(0) for _ in at[len(index) :]), *index)  # a stack has one dimension more
-    position = tuple(i + s for i, s in zip(target, at, strict=True)) if at else index
-    _step(block, tidy(Definition(buffer, axes, read(*index), position), block.steps.values), source.node, "Result")
+    out_index = tuple(i + s for i, s in zip(target, at, strict=True)) if at else index
+    _step(block, tidy(Definition(buffer, axes, read(*index), out_index), block.steps.values), source.node, "Result")
 
 
 def _step(block: Definer, work: Definition, node: Node, kind: str) -> None:
@@ -148,9 +148,9 @@ class _Loop:
     def _close(self) -> None:
         sizes, going = self.outer.steps.sizes, self.op.going(self.body)
         if isinstance(going, Expr) and variables(going) & set(self.start):  # as it was before the next iteration
-            kept = Var(f"{self.counter.name}.going", 2)
-            self._set(kept, 1, select(prim("ne", going, 0), 1, 0))
-            going = kept
+            flag = Var(f"{self.counter.name}.going", 2)
+            self._set(flag, 1, select(prim("ne", going, 0), 1, 0))
+            going = flag
         start, follow = ({s: sizes.of(n) for s, n in row.items()} for row in (self.start, self.follow))
         edges = (tuple(self.enters), tuple(self.leaves))
         cycle = LoopControl(
@@ -192,20 +192,20 @@ class _Loop:
     def _slice(self, m: InputMap, axis: int) -> None:
         """Slice the part of an input that this iteration reads."""
         port, source = self.body.parameters[m.parameter].out_port(0), self.node.source(m.external)
-        whole = self.outer.input(source)
+        data = self.outer.input(source)
         self.outer.share(source)
-        axis = axis_of(axis, whole.rank, "sliced input")
+        axis = axis_of(axis, data.rank, "sliced input")
         axes, at = indices(port.shape)
         begin = self.outer.steps.sizes.of(first_part(m, source.shape[axis], self.counter))
         index = tuple(i + begin if k == axis else i for k, i in enumerate(at))
         part = self.inner.value(port, MemoryRegion.ARENA).buffer
-        _step(self.inner, tidy(Definition(part, axes, whole(*index), at), self.inner.steps.values), self.node, "Slice")
+        _step(self.inner, tidy(Definition(part, axes, data(*index), at), self.inner.steps.values), self.node, "Slice")
 
     def _count(self) -> None:
         """Store the iteration counter as a value in memory if a step reads it from memory."""
-        position = self.op.current_iteration if isinstance(self.op, Loop) else -1
-        if position >= 0:
-            out = self.inner.value(self.body.parameters[position].out_port(0), MemoryRegion.ARENA).buffer
+        parameter = self.op.current_iteration if isinstance(self.op, Loop) else -1
+        if parameter >= 0:
+            out = self.inner.value(self.body.parameters[parameter].out_port(0), MemoryRegion.ARENA).buffer
             axes, at = indices(out.shape)
             _step(self.inner, Definition(out, axes, cast(self.counter, out.dtype), at), self.node, "Loop")
 

@@ -99,9 +99,9 @@ def _as_large(node: Node, shapes: Sequence[Shape], mode: AutoBroadcast) -> list[
     out = node.out_port(0).shape
     data = 1 if isinstance(node.op, Select) else 0
     rest = [s for k, s in enumerate(shapes) if k != data]
-    whole = shapes if mode is not AutoBroadcast.PDPD else [shapes[data]]
+    full_shapes = shapes if mode is not AutoBroadcast.PDPD else [shapes[data]]
     rule = "dimension {} of its inputs must be equal"
-    pairs = [(k, n, m) for s in whole for k, (n, m) in enumerate(zip(s, out, strict=True))]
+    pairs = [(k, n, m) for s in full_shapes for k, (n, m) in enumerate(zip(s, out, strict=True))]
     constraints = [r for k, n, m in pairs for r in _equal(node, rule.format(k), n, m)]
     if mode is AutoBroadcast.PDPD:
         start = getattr(node.op, "start_axis", -1)

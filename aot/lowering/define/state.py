@@ -1,11 +1,11 @@
-"""Variables that a request keeps: a flag tells if they were ever set; they are written at the end of an inference.
+"""Variables that a request keeps. Each has a flag that is 1 once it was set; they are written last in an inference.
 
-    state of a request     flag of v0 | v0 | flag, place, sizes of v1 | ... | v1      zeros at first and after a reset
+    state of a request     flag of v0 | v0 | flag, offset, sizes of v1 | ... | v1     zeros at first and after a reset
     ReadValue              v[i] = flag ? state[i] : initial[i]
     Assign                 state[i] = x[i]; flag = 1             last of all, by statements that nothing merges into
 
-Variables with sizes that only run time knows lie one after another behind all others, as large as they are: how many
-bytes that takes is a late size with a capacity, so `infer` ends and asks for more before anything is written.
+Variables of dynamic size are packed after all static ones; their total size is a late size with a capacity. If they
+need more bytes than that, `infer` ends and asks for more memory before anything is written.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from aot.opset.control.state import DYNAMIC, Carried, IsSet, KeptSizes, KeptValu
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError, ModelError
 
-LINE = 64
-ENTRY = 8  # bytes of a flag, a place or a size
-BYTES = Var("variables.bytes", None, 0)  # of those that vary
+LINE_BYTES = 64  # bytes of a cache line: each variable begins at one
+ENTRY_BYTES = 8  # bytes of a flag, an offset or a size
+BYTES = Var("variables.bytes", None, 0)  # bytes of the variables of dynamic size together
 
 
 class Variables:
@@ -38,7 +38,7 @@ class Variables:
 
     def __init__(self) -> None:
         self.known: dict[str, StateVariable] = {}
-        self.bytes = 0  # of all but those that vary
+        self.bytes = 0  # bytes of the variables of static size together
 
     @property
     def varying(self) -> list[StateVariable]:
@@ -60,7 +60,7 @@ class Variables:
 
     def _placed(self, id: str, dtype: DType, shape: tuple[int, ...]) -> StateVariable:
         flag, varies = self.bytes, DYNAMIC in shape
-        head = -(-(2 + len(shape)) * ENTRY // LINE) * LINE if varies else LINE
+        head = -(-(2 + len(shape)) * ENTRY_BYTES // LINE_BYTES) * LINE_BYTES if varies else LINE_BYTES
         data = flag + head
         self.bytes = data if varies else data + room(TensorType(dtype, shape).static_shape, dtype)
         return StateVariable(id, dtype, shape, flag, None if varies else data)
@@ -71,7 +71,7 @@ def room(shape: Sequence[int], dtype: DType) -> int:
 
     Vectors at the end may read past it.
     """
-    return -(-(prod(shape) * dtype.stored_bytes + LINE) // LINE) * LINE
+    return -(-(prod(shape) * dtype.stored_bytes + LINE_BYTES) // LINE_BYTES) * LINE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,31 +89,31 @@ class State:
             case IsSet():
                 value: Expr = self._is_set(node, variable)
             case KeptSizes():
-                value = Load(self.part(node, variable.flag + ENTRY, out.shape, DType.I64), at)
+                value = Load(self.part(node, variable.flag + ENTRY_BYTES, out.shape, DType.I64), at)
             case KeptValue():
-                position = variable.data if variable.data is not None else node.input().dims("KeptValue: sizes")[0]
-                value = Load(self.part(node, position, out.shape, variable.dtype), at)
+                offset = variable.data if variable.data is not None else node.input().dims("KeptValue: sizes")[0]
+                value = Load(self.part(node, offset, out.shape, variable.dtype), at)
             case _:
                 assert variable.data is not None
-                kept = Load(self.part(node, variable.data, out.shape, variable.dtype), at)
-                nothing = Const(0.0 if kept.dtype.is_float else 0, kept.dtype)
-                value = select(self._is_set(node, variable), kept, nothing if initial is None else initial(*at))
+                stored = Load(self.part(node, variable.data, out.shape, variable.dtype), at)
+                nothing = Const(0.0 if stored.dtype.is_float else 0, stored.dtype)
+                value = select(self._is_set(node, variable), stored, nothing if initial is None else initial(*at))
         return Definition(out, axes, value, at)
 
     def _is_set(self, node: Node, variable: StateVariable) -> Expr:
         return prim("ne", Load(self.part(node, variable.flag, (1,), DType.I64), (Const(0),)), 0)
 
     def ends(self, nodes: Sequence[Node]) -> tuple[dict[str, Size], Size]:
-        """Return the offset of each variable of varying size, by its final size, and the end of the last one."""
-        sizes: dict[str, Size] = {}
+        """Return the byte offset of each variable of dynamic size after an inference, and the end of the last one."""
+        offsets: dict[str, Size] = {}
         at: Size = self.variables.bytes
         for node in nodes:
             variable, port = self.variables.of(node), node.source(0)
             if variable.data is None:
-                sizes[variable.name] = at
+                offsets[variable.name] = at
                 size = volume(self.sizes.shape(port.shape)) * variable.dtype.stored_bytes
-                at = self._name_address(at + (size + (2 * LINE - 1)) // LINE * LINE)
-        return sizes, at
+                at = self._name_address(at + (size + (2 * LINE_BYTES - 1)) // LINE_BYTES * LINE_BYTES)
+        return offsets, at
 
     def _name_address(self, at: Size) -> Size:
         """Name an address as a size, so that kernels that write the variables of equal layers are equal."""
@@ -121,18 +121,21 @@ class State:
         return address if isinstance(address, int) else self.sizes.add(address, "at")
 
     def write(
-        self, node: Node, positions: Mapping[str, Size], source: Buffer, condition: Expr | None
+        self, node: Node, offsets: Mapping[str, Size], source: Buffer, condition: Expr | None
     ) -> tuple[Stmt, ...]:
         """Set a variable and its flag, where the condition holds."""
         variable = self.variables.of(node)
-        position = variable.data if variable.data is not None else positions[variable.name]
+        offset = variable.data if variable.data is not None else offsets[variable.name]
         axes, at = indices(source.shape)
-        body: tuple[Stmt, ...] = (Store(self.part(node, position, source.shape, source.dtype), at, Load(source, at)),)
+        body: tuple[Stmt, ...] = (Store(self.part(node, offset, source.shape, source.dtype), at, Load(source, at)),)
         for axis in reversed(axes):
             body = (For(axis, body),)
         entries: list[Size] = [1]
         if variable.data is None:
-            entries += [position, *(n for n, kept in zip(source.shape, variable.shape, strict=True) if kept == DYNAMIC)]
+            entries += [
+                offset,
+                *(n for n, declared in zip(source.shape, variable.shape, strict=True) if declared == DYNAMIC),
+            ]
         head = self.part(node, variable.flag, (len(entries),), DType.I64)
         body += tuple(Store(head, (Const(k),), as_expr(n, DType.I64)) for k, n in enumerate(entries))
         return body if condition is None else (If(condition, body),)

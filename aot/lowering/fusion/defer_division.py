@@ -6,7 +6,7 @@
     y[r, d] = add[j](p[r, j] * v[j, d]) * i[r]
 
 That saves a pass over the scores. The exponentials of a softmax are 1 at most: a sum overflows only where values are
-near the largest float. In bf16 the sum of a row is that of the rounded exponentials, which the product reads.
+near the largest float. In bf16 the sum of a row adds the rounded exponentials, which the product reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import substitution
 from aot.lowering.ir.steps import Step, Steps, Value
 
-POWERS = frozenset({"exp_normal", "exp_short"})  # of differences to the greatest score: `aot.lowering.fusion.tails`
+POWERS = frozenset({"exp_normal", "exp_short"})  # exponentials of x - max(x): `aot.lowering.fusion.tails`
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +88,21 @@ def _defer(step: Step, group: Group, softmax: _Softmax, product: Step, steps: St
     if d is None or r is None or r.fn not in ("add", CHAINS) or r.init is not None or d.where:
         return
     factors = chain_factors(r) or ()
-    mine = [x for x in loads(d.value, *d.index) if x.buffer.name == shares.out.name]
-    if len(mine) != 1 or mine[0] not in factors or not variables(*shares.target) >= set(shares.axes):
+    share_loads = [x for x in loads(d.value, *d.index) if x.buffer.name == shares.out.name]
+    if len(share_loads) != 1 or share_loads[0] not in factors or not variables(*shares.target) >= set(shares.axes):
         return
     rows = [k for k, i in enumerate(shares.target) if group.axes[0] in variables(i)]
-    apart = all(variables(i).isdisjoint(shares.axes[1:]) for k, i in enumerate(shares.target) if k in rows)
-    if not apart or any(not variables(mine[0].index[k]).isdisjoint(r.axes) for k in rows):
+    rows_only = all(variables(i).isdisjoint(shares.axes[1:]) for k, i in enumerate(shares.target) if k in rows)
+    if not rows_only or any(not variables(share_loads[0].index[k]).isdisjoint(r.axes) for k in rows):
         return
-    if not _is_shorter(d, r, mine[0]) or any(steps.sizes.is_late(shares.out.shape[k]) for k in rows):
+    if not _is_shorter(d, r, share_loads[0]) or any(steps.sizes.is_late(shares.out.shape[k]) for k in rows):
         return
     buffer = dense(
         steps.unused(f"{shares.out.name}.scale"), *(shares.out.shape[k] for k in rows), dtype=softmax.scale.out.dtype
     )
     steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA)
     step.works = (_with_powers(group, softmax, Load(buffer, tuple(shares.target[k] for k in rows))),)
-    factor = Load(buffer, tuple(mine[0].index[k] for k in rows))
+    factor = Load(buffer, tuple(share_loads[0].index[k] for k in rows))
     product.works = (replace(d, value=rewrite(d.value, {r: prim(softmax.fn, r, factor)})),)
 
 
@@ -131,6 +131,6 @@ def _with_powers(group: Group, softmax: _Softmax, scale: Load) -> Group:
 
     sums = Definition(scale.buffer, softmax.scale.axes, rewrite(softmax.scale.value, from_memory), scale.index)
     gone = {powers.out.name, softmax.scale.out.name}
-    kept = (m for m in group.members if m not in (powers, softmax.scale, shares))
+    other_members = (m for m in group.members if m not in (powers, softmax.scale, shares))
     temps = tuple(t for t in group.temps if t.name not in gone)
-    return replace(group, temps=temps, members=(*kept, stored, sums))
+    return replace(group, temps=temps, members=(*other_members, stored, sums))

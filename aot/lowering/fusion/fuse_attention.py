@@ -30,12 +30,12 @@ from aot.opset.movement.blocks import ravel
 
 ASSUMED_EXTENT = 1024  # greatest extent that is assumed for an axis of dynamic size, to estimate bytes
 
-Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # temporary for a value, and its dimensions after the rows
+Temporaries = dict[str, tuple[Buffer, tuple[int, ...]]]  # by value: its temporary, and its dimensions after the rows
 
 
 def fuse_attention(steps: Steps, context: Context) -> None:
     """Fuse two products and the group of rows between them into one step, wherever it pays."""
-    links, positions = _Links(steps), dict[int, Step | None]()
+    links, replacements = _Links(steps), dict[int, Step | None]()
     constants = steps.constants()
     for step in steps.steps:
         neighbours = _neighbours(step, steps, links, context.target)
@@ -45,13 +45,13 @@ def fuse_attention(steps: Steps, context: Context) -> None:
         first, _, last = neighbours
         layers = tuple(dict.fromkeys(n for s in neighbours for n in s.layers))
         fused = Step((group,), layers, "+".join(dict.fromkeys(s.kind for s in neighbours)))
-        positions |= {id(first): None, id(step): None, id(last): fused}
+        replacements |= {id(first): None, id(step): None, id(last): fused}
         for s in neighbours:
             links.remove(s)
         links.add(fused)
         for b in (*first.writes(), *step.writes()):
             del steps.values[b.name]
-    now = (positions.get(id(s), s) for s in steps.steps)
+    now = (replacements.get(id(s), s) for s in steps.steps)
     steps.steps = [s for s in now if s is not None]
     sort(steps)
 
@@ -83,25 +83,25 @@ def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tupl
     rows = step.works[0] if len(step.works) == 1 else None
     if not isinstance(rows, Group) or len(rows.axes) != 1:
         return None
-    after = step.writes()
-    every = [[s for s in links.consumers.get(b.name, []) if s is not step] for b in after]
-    consumers = every[0]
-    if any(others != consumers for others in every):
+    outputs = step.writes()
+    consumers_by_output = [[s for s in links.consumers.get(b.name, []) if s is not step] for b in outputs]
+    consumers = consumers_by_output[0]
+    if any(others != consumers for others in consumers_by_output):
         return None
-    for before in {x.buffer.name: x.buffer for x in step.reads() if x.buffer not in after}.values():
-        producers = links.producers.get(before.name, [])
-        alone = len(producers) == len(consumers) == 1 and links.consumers[before.name] == [step]
-        arena = all(steps.values[b.name].region is MemoryRegion.ARENA for b in (before, *after))
-        late = any(map(steps.sizes.is_late, before.shape))
-        if alone and arena and not late and _bytes(before) > max(target.l2, _around(producers[0], consumers[0])):
+    for scores in {x.buffer.name: x.buffer for x in step.reads() if x.buffer not in outputs}.values():
+        producers = links.producers.get(scores.name, [])
+        alone = len(producers) == len(consumers) == 1 and links.consumers[scores.name] == [step]
+        arena = all(steps.values[b.name].region is MemoryRegion.ARENA for b in (scores, *outputs))
+        late = any(map(steps.sizes.is_late, scores.shape))
+        if alone and arena and not late and _bytes(scores) > max(target.l2, _around(producers[0], consumers[0])):
             return producers[0], step, consumers[0]
     return None
 
 
 def _around(first: Step, last: Step) -> int:
-    """Return the bytes of the largest factor of the first product or result of the last one.
+    """Return the bytes of the largest value that the two products read or write around the scores between them.
 
-    A limit for the value between.
+    Those are the factors of the first product and the results of the last one.
     """
     reduction = first.definition.reduction if first.definition is not None else None
     factors = loads(reduction.body) if reduction is not None else first.reads()
@@ -119,58 +119,74 @@ def _long(n: Size) -> int:
 
 
 def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> Group | None:
+    """Join both products and the group of rows over the rows' axes; None if their accesses do not allow it."""
     head, rows, tail = first.definition, step.works[0], last.definition
     if head is None or tail is None or not isinstance(rows, Group):
         return None
     if any(d.where or d.reduction is None or is_streaming(d, constants) for d in (head, tail)):
         return None
-    before, every = head.out, step.writes()
-    dims = {b.name: _rows_of(b, rows) for b in (before, *every)}
-    read = {b.name: [x for x in loads(tail.value, *tail.index) if x.buffer.name == b.name] for b in every}
-    if any(len(consumers) != 1 for consumers in read.values()):
+    scores, outputs = head.out, step.writes()
+    row_dims = {b.name: _rows_of(b, rows) for b in (scores, *outputs)}
+    reads = {b.name: [x for x in loads(tail.value, *tail.index) if x.buffer.name == b.name] for b in outputs}
+    if any(len(accesses) != 1 for accesses in reads.values()):
         return None
-    axes = _variables(head.target, dims[before.name], head)
-    theirs = {_variables(x.index, dims[name], tail) for name, (x,) in read.items()}
-    others = theirs.pop()
-    if theirs or axes is None or others is None or [a.extent for a in axes] != [a.extent for a in others]:
+    axes = _variables(head.target, row_dims[scores.name], head)
+    tail_axes, *different = {_variables(x.index, row_dims[name], tail) for name, (x,) in reads.items()}
+    if different or axes is None or tail_axes is None or [a.extent for a in axes] != [a.extent for a in tail_axes]:
         return None
     flat = ravel(axes, [a.extent or 1 for a in axes])
-    positions: Places = {}
-    for b in (before, *every):
-        mine = dims[b.name] or ()
-        if not _walks(rows, b, mine, flat, axes):
-            return None
-        columns = tuple(k for k, n in enumerate(b.shape) if k not in mine and n != 1)
-        positions[b.name] = _temporary(b, axes, columns, Space.ARENA), columns
+    temporaries = _row_temporaries((scores, *outputs), rows, row_dims, flat, axes)
+    if temporaries is None:
+        return None
     zeros: tuple[Definition, ...] = ()
-    for (x,) in read.values():
-        if (filled := _filled(tail, x, *positions[x.buffer.name])) is not None:
+    for name, (x,) in reads.items():
+        if (filled := _filled(tail, x, *temporaries[name])) is not None:
             longer, zero, tail = filled
-            positions[x.buffer.name], zeros = (longer, positions[x.buffer.name][1]), (zero,)
-    scores, shares = (positions[b.name][0] for b in (before, every[0]))
-    inner = _unflattened(rows, flat, axes, positions)
-    if _follows(inner, scores, shares):
-        positions = {name: (scores if b == shares else b, columns) for name, (b, columns) in positions.items()}
-        inner = _unflattened(rows, flat, axes, positions)
-    temps = tuple(dict.fromkeys(b for b, _ in positions.values()))
-    begin = _moved(head, {}, axes, positions)
-    end = _moved(_called_apart(tail, others, axes), dict(zip(others, axes, strict=True)), axes, positions)
+            temporaries[name], zeros = (longer, temporaries[name][1]), (zero,)
+    inner = _unflattened(rows, flat, axes, temporaries)
+    old, new = (temporaries[b.name][0] for b in (scores, outputs[0]))
+    if _follows(inner, old, new):
+        temporaries = {name: (old if b == new else b, columns) for name, (b, columns) in temporaries.items()}
+        inner = _unflattened(rows, flat, axes, temporaries)
+    temps = tuple(dict.fromkeys(b for b, _ in temporaries.values()))
+    begin = _moved(head, {}, axes, temporaries)
+    end = _moved(_with_unique_axes(tail, tail_axes, axes), dict(zip(tail_axes, axes, strict=True)), axes, temporaries)
     return Group("chain", axes, temps, (begin, inner, *zeros, end))
+
+
+def _row_temporaries(
+    buffers: tuple[Buffer, ...],
+    rows: Group,
+    row_dims: dict[str, tuple[int, ...] | None],
+    flat: Expr,
+    axes: tuple[Var, ...],
+) -> Temporaries | None:
+    """Return a temporary over the shared axes for each buffer; None if the group reads one at other rows."""
+    temporaries: Temporaries = {}
+    for b in buffers:
+        dims = row_dims[b.name] or ()
+        if not _walks(rows, b, dims, flat, axes):
+            return None
+        columns = tuple(k for k, n in enumerate(b.shape) if k not in dims and n != 1)
+        temporaries[b.name] = _temporary(b, axes, columns, Space.ARENA), columns
+    return temporaries
 
 
 def _follows(rows: Group, old: Buffer, new: Buffer) -> bool:
     """True if the group may write `new` over `old`: element by element, and no later member reads `old`."""
-    every = list(members(rows))
-    at = next(n for n, d in enumerate(every) if d.out == new)
-    if replace(old, name=new.name) != new or any(x.buffer == old for d in every[at + 1 :] for x in loads(d.value)):
+    definitions = list(members(rows))
+    at = next(n for n, d in enumerate(definitions) if d.out == new)
+    if replace(old, name=new.name) != new or any(
+        x.buffer == old for d in definitions[at + 1 :] for x in loads(d.value)
+    ):
         return False
-    return all(x.index == every[at].target for x in loads(every[at].value) if x.buffer == old)
+    return all(x.index == definitions[at].target for x in loads(definitions[at].value) if x.buffer == old)
 
 
 def _filled(
     d: Definition, x: Load, temp: Buffer, columns: tuple[int, ...]
 ) -> tuple[Buffer, Definition, Definition] | None:
-    """Return the temporary with zeros behind its columns, definitions that write these, and `d` without bounds checks.
+    """Return the temporary padded with columns of zeros, the definition that writes these, and `d` without checks.
 
     None unless `d` sums over more columns than `x` has: `within(k, 197, x[i, k], 0)`.
     """
@@ -186,8 +202,8 @@ def _filled(
         return None
     *rows, _ = temp.shape
     buffer = dense(temp.name, *rows, n, space=temp.space, dtype=temp.dtype)
-    axes, behind = [a for a in rows if isinstance(a, Var)], Var("z", n - have)
-    zeros = Definition(buffer, (*axes, behind), Const(0.0, temp.dtype.compute), (*axes, behind + have))
+    axes, padding = [a for a in rows if isinstance(a, Var)], Var("z", n - have)
+    zeros = Definition(buffer, (*axes, padding), Const(0.0, temp.dtype.compute), (*axes, padding + have))
     return buffer, zeros, replace(d, value=rewrite(d.value, {e: x}))
 
 
@@ -227,19 +243,19 @@ def _walks(rows: Group, b: Buffer, dims: tuple[int, ...], flat: Expr, axes: tupl
     )
 
 
-def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], positions: Places) -> Group:
+def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], temporaries: Temporaries) -> Group:
     """Rewrite the group of rows over the shared axes instead of its single row axis."""
-    mine: Places = {}
+    own: Temporaries = {}
     for t in rows.temps:
         inner = tuple(range(1, len(t.shape)))
-        mine[t.name] = _temporary(t, axes, inner, t.space), inner
+        own[t.name] = _temporary(t, axes, inner, t.space), inner
     change: dict[Expr, Expr] = {rows.axes[0]: flat}
-    definitions = tuple(_moved(d, change, axes, positions | mine) for d in members(rows))
-    return Group(rows.name, axes, tuple(b for b, _ in mine.values()), definitions)
+    definitions = tuple(_moved(d, change, axes, temporaries | own) for d in members(rows))
+    return Group(rows.name, axes, tuple(b for b, _ in own.values()), definitions)
 
 
-def _called_apart(d: Definition, walked: tuple[Var, ...], shared: tuple[Var, ...]) -> Definition:
-    """Rename axes of `d` that have the name of a shared axis without being one."""
+def _with_unique_axes(d: Definition, walked: tuple[Var, ...], shared: tuple[Var, ...]) -> Definition:
+    """Rename the axes of `d` that are no shared axes but have the name of one."""
     reduction = d.reduction
     own = [a for a in (*d.axes, *(reduction.axes if reduction else ())) if a not in walked]
     taken = {a.name for a in (*own, *walked, *shared)}
@@ -255,24 +271,24 @@ def _called_apart(d: Definition, walked: tuple[Var, ...], shared: tuple[Var, ...
 
     value = d.value
     if reduction is not None:
-        whole = replace(reduction, axes=renamed(reduction.axes), body=rewrite(reduction.body, change))
-        value = rewrite(value, {reduction: whole})
+        renamed_sum = replace(reduction, axes=renamed(reduction.axes), body=rewrite(reduction.body, change))
+        value = rewrite(value, {reduction: renamed_sum})
     target = tuple(rewrite(i, change) for i in d.target)
     return replace(d, axes=renamed(d.axes), value=rewrite(value, change), index=target)
 
 
-def _moved(d: Definition, change: dict[Expr, Expr], axes: tuple[Var, ...], positions: Places) -> Definition:
-    """Rewrite a definition over the shared axes, with temporaries for the values in `positions`."""
+def _moved(d: Definition, change: dict[Expr, Expr], axes: tuple[Var, ...], temporaries: Temporaries) -> Definition:
+    """Rewrite a definition over the shared axes, with temporaries for the values in `temporaries`."""
 
     def local(e: Expr) -> Expr | None:
-        if not isinstance(e, Load) or e.buffer.name not in positions:
+        if not isinstance(e, Load) or e.buffer.name not in temporaries:
             return None
-        temp, inner = positions[e.buffer.name]
+        temp, inner = temporaries[e.buffer.name]
         return Load(temp, (*axes, *(rewrite(e.index[k], local) for k in inner)))
 
     own = tuple(a for a in d.axes if a not in axes and a not in change)
     value = simplified(rewrite(rewrite(d.value, change), local))
-    if d.out.name in positions:
-        temp, inner = positions[d.out.name]
+    if d.out.name in temporaries:
+        temp, inner = temporaries[d.out.name]
         return Definition(temp, (*axes, *own), value, (*axes, *(rewrite(d.target[k], change) for k in inner)))
     return Definition(d.out, (*axes, *own), value, tuple(normal(rewrite(i, change), {}).expr() for i in d.target))

@@ -4,8 +4,8 @@
     b[h, w, c] = add[i, j](a[h + i - 1, w + j - 1, c] * d[i, j, c])     depthwise windows,
     y[h, w, o] = add[c](b[h, w, c] * p[c, o])                           and projection
 
-become one group over h, of which a and b hold so many rows as stay in the core's cache, where all of a would have to
-come back from an L3 that is far. Rows of a that two strips read are made by both, so that none waits for another one.
+become one group over h. Its temporaries a and b hold as many rows as fit into the core's cache; all of a would have to
+come back from a slow L3. Both strips compute the rows of a that two strips read, so that neither waits for the other.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def _main(step: Step) -> Definition | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A temporary for a value: which dimensions it has, and how far each is moved, for it begins at index 0."""
+class _Temporary:
+    """A temporary for a value: which of its dimensions it has, and what is added to each index, for it begins at 0."""
 
     temp: Buffer
     dims: tuple[int, ...]
@@ -114,7 +114,7 @@ class _Place:
         return tuple(index[k] + n for k, n in zip(self.dims, self.before, strict=True))
 
 
-Places = dict[str, _Place]
+Temporaries = dict[str, _Temporary]
 
 
 def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -> Group | None:
@@ -135,27 +135,27 @@ def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -
     down, rows = replace(down, of=shared[-1]), _size(x.buffer, dims[n])
     inside = replace(down, axis=Var(f"row{LOCAL}", rows), within=(0, rows))
     beyond = tuple(replace(down, axis=v, within=(v.low, end)) for v, end in _beyond(rows, *sides[n]))
-    read = _place("read", x.buffer, (*shared[:-1], down.axis), dims, sides)
-    positions = {x.buffer.name: read}
+    read = _temporary("read", x.buffer, (*shared[:-1], down.axis), dims, sides)
+    temporaries = {x.buffer.name: read}
     tail: list[tuple[Definition, tuple[Var, ...]]] = [(b, walks)]
     if c is not None and (between := _between(b, walks, shared, c)) is not None:
-        positions[b.out.name], axes = between
+        temporaries[b.out.name], axes = between
         tail.append((c, axes))
     edges = (*_columns(read, n + 1, x.buffer), *(_row(read.temp, n, w.axis, x.buffer) for w in beyond))
-    head = Group("rows", (inside.axis,), (), (_over_shared_axes(a, makes, (*shared[:-1], inside.axis), positions),))
-    members = (*edges, head, *(_over_shared_axes(d, axes, shared, positions) for d, axes in tail))
-    return Group("strips", shared, tuple(p.temp for p in positions.values()), members, (down, inside, *beyond))
+    head = Group("rows", (inside.axis,), (), (_over_shared_axes(a, makes, (*shared[:-1], inside.axis), temporaries),))
+    members = (*edges, head, *(_over_shared_axes(d, axes, shared, temporaries) for d, axes in tail))
+    return Group("strips", shared, tuple(p.temp for p in temporaries.values()), members, (down, inside, *beyond))
 
 
 def _between(
     b: Definition, walks: tuple[Var, ...], shared: tuple[Var, ...], c: Definition
-) -> tuple[_Place, tuple[Var, ...]] | None:
+) -> tuple[_Temporary, tuple[Var, ...]] | None:
     """Return the temporary for the result of `b` until `c` has read it, and the axes by which `c` indexes it."""
     lead = tuple(b.target.index(v) for v in walks if v in b.target)
     y = _load(c, b.out)
     axes = _axes(c, y.index, lead) if y is not None and len(lead) == len(walks) else None
     dims = (*lead, *(k for k in _by_stride(b.out) if k not in lead))
-    return None if axes is None else (_place("between", b.out, shared, dims, [(0, 0)] * len(dims)), axes)
+    return None if axes is None else (_temporary("between", b.out, shared, dims, [(0, 0)] * len(dims)), axes)
 
 
 def _by_stride(b: Buffer) -> tuple[int, ...]:
@@ -203,18 +203,18 @@ def _sides(x: Load, k: int) -> tuple[int, int]:
     return max(0, -low), max(0, high + 1 - _size(x.buffer, k))
 
 
-def _place(
+def _temporary(
     name: str, b: Buffer, lead: tuple[Var, ...], dims: tuple[int, ...], sides: Sequence[tuple[int, int]]
-) -> _Place:
+) -> _Temporary:
     """Return a temporary over the `lead` axes and all inner dimensions, with their halo."""
     n = len(lead)
     sizes = (_size(b, k) + sum(s) for k, s in zip(dims[n:], sides[n:], strict=True))
     temp = dense(f"{name}{LOCAL}", *lead, *sizes, space=Space.ARENA, dtype=b.dtype)
-    return _Place(temp, dims, (*(0 for _ in lead), *(low for low, _ in sides[n:])))
+    return _Temporary(temp, dims, (*(0 for _ in lead), *(low for low, _ in sides[n:])))
 
 
 def _beyond(rows: int, before: int, after: int) -> Iterator[tuple[Var, int]]:
-    """Return the axes of the rows above and below the picture, each with its end."""
+    """Yield the axes of the rows above and below the image, each with its end."""
     if before:
         yield Var(f"above{LOCAL}", 0, low=-before), 0
     if after:
@@ -222,18 +222,18 @@ def _beyond(rows: int, before: int, after: int) -> Iterator[tuple[Var, int]]:
 
 
 def _row(temp: Buffer, n: int, row: Var, of: Buffer) -> Group:
-    """Fill a row outside of the picture; `n` is its dimension."""
+    """Fill a row outside of the image; `n` is its dimension."""
     axes = (*_leading(temp, n), row, *(Var(f"d{k}{LOCAL}", size) for k, size in enumerate(temp.shape[n + 1 :], n + 1)))
     return Group("rows", (row,), (), (Definition(temp, axes, _fill(of), axes),))
 
 
-def _columns(position: _Place, n: int, of: Buffer) -> Iterator[Definition]:
-    """Fill the columns beside the picture, in the rows that windows read; `n` dimensions come before its columns."""
-    temp = position.temp
+def _columns(temporary: _Temporary, n: int, of: Buffer) -> Iterator[Definition]:
+    """Fill the columns beside the image, in the rows that windows read; `n` dimensions come before its columns."""
+    temp = temporary.temp
     for k in range(n, len(temp.shape)):
-        whole, before, size = temp.shape[k], position.before[k], _size(of, position.dims[k])
-        assert isinstance(whole, int)
-        for start, count in ((0, before), (before + size, whole - before - size)):
+        extent, before, size = temp.shape[k], temporary.before[k], _size(of, temporary.dims[k])
+        assert isinstance(extent, int)
+        for start, count in ((0, before), (before + size, extent - before - size)):
             if count:
                 sizes = (*temp.shape[n:k], count, *temp.shape[k + 1 :])
                 axes = (*_leading(temp, n), *(Var(f"d{m}{LOCAL}", size) for m, size in enumerate(sizes, n)))
@@ -250,18 +250,20 @@ def _fill(b: Buffer) -> Const:
     return Const(b.halo or 0.0 if b.dtype.is_float else int(b.halo or 0), b.dtype.compute)
 
 
-def _over_shared_axes(d: Definition, old: tuple[Var, ...], new: tuple[Var, ...], positions: Places) -> Definition:
+def _over_shared_axes(
+    d: Definition, old: tuple[Var, ...], new: tuple[Var, ...], temporaries: Temporaries
+) -> Definition:
     """Rewrite the definition to the shared axes, with intermediate values in the temporaries."""
     axes: dict[Expr, Expr] = dict(zip(old, new, strict=True))
 
     def move(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and e.buffer.name in positions:
-            position = positions[e.buffer.name]
-            return Load(position.temp, position.at(tuple(rewrite(i, axes) for i in e.index)))
+        if isinstance(e, Load) and e.buffer.name in temporaries:
+            temporary = temporaries[e.buffer.name]
+            return Load(temporary.temp, temporary.at(tuple(rewrite(i, axes) for i in e.index)))
         return axes.get(e)
 
-    position = positions.get(d.out.name)
+    temporary = temporaries.get(d.out.name)
     target = tuple(rewrite(i, axes) for i in d.target)
     walked = tuple(new[old.index(a)] if a in old else a for a in d.axes)
-    out, index = (position.temp, position.at(target)) if position is not None else (d.out, target)
+    out, index = (temporary.temp, temporary.at(target)) if temporary is not None else (d.out, target)
     return Definition(out, walked, rewrite(d.value, move), index)

@@ -249,7 +249,7 @@ class _Fuser:
             if not alike or self.steps.values[source.name].region is not MemoryRegion.ARENA:
                 continue
             if self.steps.values[d.out.name].half is not None and len(self.consumers[source.name]) > 1:
-                continue  # the loop that carries it overwrites it, and others may read it behind the loop
+                continue  # the loop that carries it overwrites it, and others may read it after the loop
             known = all(self._late(step) <= self._late(producer) for producer in producers)
             by_loops = all(s.works and s.definition is None for s in producers)
             if producers and (by_loops or (known and self._is_copied(source.name))):
@@ -296,8 +296,8 @@ class _Fuser:
             return None
 
         reads = (x for s in self._consumers_of(source.name) if s is not step for x in s.reads())
-        moved = (Load(d.out, at(x.index)) for x in reads if x.buffer.name == source.name)
-        if self.producers[d.out.name].keys() - {id(step)} and any(self._touches_others(x, step) for x in moved):
+        new_loads = (Load(d.out, at(x.index)) for x in reads if x.buffer.name == source.name)
+        if self.producers[d.out.name].keys() - {id(step)} and any(self._touches_others(x, step) for x in new_loads):
             return  # a false dependency: consumers of this part would seem to need others, perhaps in a cycle
         self._drop(step)
         producers = self._producers_of(source.name)

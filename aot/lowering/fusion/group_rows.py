@@ -31,7 +31,8 @@ from aot.lowering.ir.lane_axes import dim_of, lane_axes
 from aot.lowering.ir.steps import Step, Steps
 from aot.runtime.abi import DType
 
-MEMBERS = 128  # of a group: statements are nested as deep as it has temporaries, and Python's stack has 1 000 frames
+# Most members of a group: each temporary nests statements by one level, and Python's stack has 1 000 frames.
+MEMBERS = 128
 
 
 @dataclass(slots=True)
@@ -144,12 +145,12 @@ class _Clusters:
             if self.parts.get(definition.out.name) != 1 or not plain:
                 continue
             dims = [x.index.index(r) if r in x.index else -1 for r in rows]
-            theirs = tuple(definition.target[k] for k in dims if k >= 0)
-            if -1 in dims or not all(isinstance(i, Var) for i in theirs) or self._detour(cluster, producer):
+            producer_axes = tuple(definition.target[k] for k in dims if k >= 0)
+            if -1 in dims or not all(isinstance(i, Var) for i in producer_axes) or self._detour(cluster, producer):
                 continue
             self.components.merge(cluster.steps[0], producer)
             cluster.steps.insert(0, producer)
-            cluster.rows[id(producer)] = tuple(i for i in theirs if isinstance(i, Var))
+            cluster.rows[id(producer)] = tuple(i for i in producer_axes if isinstance(i, Var))
             cluster.dims[definition.out.name] = tuple(dims)
             self.of[id(producer)] = cluster
 
@@ -248,7 +249,7 @@ def _innermost_dimensions(steps: Steps) -> dict[str, int]:
 def _lanes_lie(d: Definition, constants: frozenset[str]) -> int | None:
     """Return the dimension along which the lanes of a product run; None if it cannot be known yet.
 
-    If neither factor is constant either axis would do, and behind a reshape none is known: then it is the last one,
+    If neither factor is constant either axis would do, and after a reshape none is known: then it is the last one,
     if that can be.
     """
     lane_dims = lane_axes(d, constants)

@@ -34,7 +34,7 @@ class _Shared:
     axis: Var
     lane: Var
     free: set[Load] = field(default_factory=set[Load])  # loads outside of all guards
-    found: dict[Expr, None] = field(default_factory=dict[Expr, None])
+    unguarded: dict[Expr, None] = field(default_factory=dict[Expr, None])
     guarded: dict[Expr, None] = field(default_factory=dict[Expr, None])
 
     def collect(self, e: Expr, guarded: bool) -> None:
@@ -58,33 +58,33 @@ class _Shared:
     def add(self, e: Expr, guarded: bool) -> None:
         for x in _atoms(e):
             if self.lane in variables(x) and loads(x):
-                (self.guarded if guarded else self.found)[x] = None
+                (self.guarded if guarded else self.unguarded)[x] = None
                 if not guarded:
                     self.free |= set(_unguarded(x))
 
     def all(self) -> list[Expr]:
         """Return the expressions that are safe to compute at any point."""
-        inside = [x for x in self.guarded if x not in self.found and set(loads(x)) <= self.free]
-        return [x for x in (*self.found, *inside) if not isinstance(x, Load)]
+        inside = [x for x in self.guarded if x not in self.unguarded and set(loads(x)) <= self.free]
+        return [x for x in (*self.unguarded, *inside) if not isinstance(x, Load)]
 
 
 def _hoisted(d: Definition) -> Group | None:
     lane = d.target[-1] if d.target else None
     if d.reduction is not None or d.where or not isinstance(lane, Var) or not isinstance(lane.extent, int):
         return None
-    value, best, most = closed(d.value, {}), None, 0
+    value, best_shared, most_saved = closed(d.value, {}), None, 0
     for axis in d.axes:
         enough = axis.extent is not None and typical(axis.extent) >= COSTS.min_hoisted_iterations
         if axis != lane and enough and lane.extent >= COSTS.vector_extent:
             shared = _Shared(axis, lane)
             shared.collect(value, False)
             saved = _operations(shared.all())
-            if saved > most:
-                best, most = shared, saved
-    rest = () if best is None else tuple(a for a in d.axes if a not in (best.axis, lane))
-    if best is None or most < COSTS.min_hoisted_operations or not rest:
+            if saved > most_saved:
+                best_shared, most_saved = shared, saved
+    rest = () if best_shared is None else tuple(a for a in d.axes if a not in (best_shared.axis, lane))
+    if best_shared is None or most_saved < COSTS.min_hoisted_operations or not rest:
         return None
-    return _group(d, value, best, rest)
+    return _group(d, value, best_shared, rest)
 
 
 def _group(d: Definition, value: Expr, shared: _Shared, rest: tuple[Var, ...]) -> Group | None:
@@ -92,15 +92,15 @@ def _group(d: Definition, value: Expr, shared: _Shared, rest: tuple[Var, ...]) -
     change, lane = unravel(rest, r), shared.lane
     assert isinstance(lane.extent, int)
     definitions: list[Definition] = []
-    kept: dict[Expr, Expr] = {}
+    replacements: dict[Expr, Expr] = {}
     for e in shared.all():
         dtype = DType.I32 if e.dtype is DType.I64 and _small(e) else e.dtype
         temp = dense(f"{d.out.name}.{len(definitions)}{LOCAL}", r, lane.extent, space=Space.STACK, dtype=dtype)
         definitions.append(Definition(temp, (r, lane), rewrite(cast(e, dtype), change)))
-        kept[e] = cast(temp[r, lane], e.dtype)
+        replacements[e] = cast(temp[r, lane], e.dtype)
     if sum(lane.extent * m.out.dtype.compute.bytes for m in definitions) > COSTS.row_temporary_bytes:
         return None
-    last = rewrite(rewrite(value, kept), change)
+    last = rewrite(rewrite(value, replacements), change)
     index = tuple(normal(rewrite(i, change), {}).expr() for i in d.target)
     definitions.append(Definition(d.out, (r, shared.axis, lane), last, index))
     return Group("shared", (r,), tuple(m.out for m in definitions[:-1]), tuple(definitions))

@@ -77,13 +77,13 @@ def _function(step: Step, steps: Steps, constants: frozenset[str]) -> _Function 
         return None
     (load,) = read
     axes = [i for i in load.index if i != Const(0)]
-    whole = all(
+    reads_all = all(
         isinstance(i, Var) and not i.low and i.extent == n
         for i, n in zip(load.index, load.buffer.shape, strict=True)
         if n != 1 or i != Const(0)
     )
     once = len(axes) == len({*axes}) and {*axes} == {*work.axes}
-    return _Function(work, load) if whole and once else None
+    return _Function(work, load) if reads_all and once else None
 
 
 def _join(producer: Step, step: Step, function: _Function) -> None:

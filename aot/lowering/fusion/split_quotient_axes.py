@@ -43,12 +43,12 @@ def _split(d: Definition) -> Definition | None:
     definition = divided(d, loads(d.reduction.body))
     if definition is None:
         return None
-    kept = [a for a in d.axes if a in definition.axes]
-    parts = [a for a in definition.axes if a not in kept]
+    unsplit = [a for a in d.axes if a in definition.axes]
+    parts = [a for a in definition.axes if a not in unsplit]
     quotients, rests = parts[: len(parts) // 2], parts[len(parts) // 2 :]
     if not all(isinstance(a.extent, int) for a in rests) or not _moves_evenly(definition, quotients):
         return None
-    return _merged(definition, [a for a in kept if _is_channel(definition, a, rests)], rests)
+    return _merged(definition, [a for a in unsplit if _is_channel(definition, a, rests)], rests)
 
 
 def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
@@ -66,8 +66,8 @@ def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
         return None
     value = simplified(rewrite(d.value, change))
     index = tuple(normal(rewrite(i, change), {}).expr() for i in d.target)
-    kept = [a for a in d.axes if a not in change]
-    return Definition(d.out, (*kept, *quotients, *rests), value, index)
+    unsplit = [a for a in d.axes if a not in change]
+    return Definition(d.out, (*unsplit, *quotients, *rests), value, index)
 
 
 def _step(sites: Sequence[Load], a: Var) -> Size:

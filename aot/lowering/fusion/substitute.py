@@ -48,5 +48,5 @@ def _normalised(x: Expr) -> Expr | None:
 
 
 def memory_loads(value: Expr) -> list[Load]:
-    """Return the loads of values, without those of the compiler's tables."""
+    """Return the loads of values, except loads of the compiler's tables."""
     return [x for x in loads(value) if x.buffer.space is not Space.TABLE]

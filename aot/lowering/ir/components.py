@@ -1,7 +1,7 @@
 """Growing components of steps, and the test that joining two of them makes no cycle.
 
 Each step belongs to one component. Components have ranks, and each depends only on components of lower rank. The test
-visits only components with ranks between those of the two, and a merge moves only these.
+visits only components whose ranks lie between the two, and a merge moves only these.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from bisect import bisect_left, insort
 from aot.lowering.ir.dependencies import Producers, ordered
 from aot.lowering.ir.steps import Step
 
-GAP = 1 << 32  # between ranks at first; moved components take ranks in between until none is left
+# Difference between neighbouring ranks at first. A moved component takes a rank in between, until none is left.
+GAP = 1 << 32
 
 
 class Components:
@@ -77,17 +78,17 @@ class Components:
             self._heir[n] = n = self._heir[self._heir[n]]
         return n
 
-    def _move_below(self, moved: list[int], at: int) -> None:
+    def _move_below(self, components: list[int], at: int) -> None:
         """Give components consecutive ranks right below the rank of component `at`."""
-        for n in moved:
+        for n in components:
             del self._ranks[bisect_left(self._ranks, self._rank[n])]
-        least = self._rank_below(at)
-        if self._rank[at] - least <= len(moved):
+        lower_rank = self._rank_below(at)
+        if self._rank[at] - lower_rank <= len(components):
             self._spread()
-            least = self._rank_below(at)
-        step = (self._rank[at] - least) // (len(moved) + 1)
-        for k, n in enumerate(moved, 1):
-            self._rank[n] = least + k * step
+            lower_rank = self._rank_below(at)
+        step = (self._rank[at] - lower_rank) // (len(components) + 1)
+        for k, n in enumerate(components, 1):
+            self._rank[n] = lower_rank + k * step
             insort(self._ranks, self._rank[n])
 
     def _rank_below(self, n: int) -> int:

@@ -34,13 +34,13 @@ class Counters:
     `kept`: buffers whose integers count as such, too; `given`: those that hold data before the works run.
     """
 
-    def __init__(self, works: Iterable[Work], kept: Collection[str] = (), given: Collection[str] = ()) -> None:
-        self._kept = kept
+    def __init__(self, works: Iterable[Work], state: Collection[str] = (), written: Collection[str] = ()) -> None:
+        self._kept = state
         self._made: dict[str | Var, list[Expr | None]] = {}  # values by name of a buffer, or by variable; None: data
         for work in works:
             self._collect(work)
-        self._stored = {n: values for n, values in self._made.items() if isinstance(n, str) and n not in given}
-        self._own = self._made.keys() - given
+        self._stored = {n: values for n, values in self._made.items() if isinstance(n, str) and n not in written}
+        self._own = self._made.keys() - written
         while data := {n for n in self._own if not all(v is not None and self.make(v) for v in self._made[n])}:
             self._own -= data
 

@@ -1,7 +1,7 @@
 """Dependencies between steps, and an order that respects them.
 
 Several steps may write parts of a value (a Concat in place); a consumer of one part needs the producer of that part.
-A symbol counts as a value: who uses it needs the step that sets it, and the checks of it.
+A symbol counts as a value: a step that uses it needs the step that sets it, and the steps that check it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aot.lowering.ir.steps import Step, Steps
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 
-IsSymbol = Callable[[Var], bool]
+IsKnown = Callable[[Var], bool]
 Product = tuple[int, tuple[Expr, ...]]  # a number and sizes, multiplied
 
 
@@ -45,9 +45,9 @@ class Producers:
         """Return the producers of the values that `step` reads, without itself."""
         steps: dict[int, Step] = {}
         for load in step.reads():
-            made = self.of.get(load.buffer.name, [])
-            for producer in made if len(made) <= 1 else self._parts_of(load.buffer.name).near(load):
-                if producer is not step and (len(made) == 1 or overlaps(load, producer, self.is_known)):
+            writers = self.of.get(load.buffer.name, [])
+            for producer in writers if len(writers) <= 1 else self._parts_of(load.buffer.name).near(load):
+                if producer is not step and (len(writers) == 1 or overlaps(load, producer, self.is_known)):
                     steps[id(producer)] = producer
         if self.setters or self.checks:
             steps |= {id(s): s for s in self._before_symbols(step) if s is not step}
@@ -67,23 +67,23 @@ class Producers:
     def _before_symbols(self, step: Step) -> list[Step]:
         """Return the steps that set or check the symbols of `step`, unless `step` sets these symbols."""
         used = self._late_of(step)
-        mine = frozenset(step.sets())
+        own = frozenset(step.sets())
         setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]
         if not used or step.checks:
             return setters
-        return setters + [s for checked, s in self.checks if checked <= used and not checked & mine]
+        return setters + [s for checked, s in self.checks if checked <= used and not checked & own]
 
 
 class PartIndex:
-    """Producers of parts of one value, found by the place that is read: a Concat may have thousands of parts.
+    """Producers of parts of one value, found by the index that is read: a Concat may have thousands of parts.
 
-    Parts are sorted by their interval in the first dimension in which no two intervals meet. Without one,
-    every producer is near every place.
+    Parts are sorted by their interval in the first dimension in which no two intervals meet. Without such a dimension
+    every producer counts as near. `order`: keys that sort the producers as they were at first.
     """
 
     def __init__(self, name: str, producers: Iterable[Step]) -> None:
         self.name, self.producers = name, list(producers)
-        self.places: dict[int, tuple[int, ...]] = {id(s): (n,) for n, s in enumerate(self.producers)}
+        self.order: dict[int, tuple[int, ...]] = {id(s): (n,) for n, s in enumerate(self.producers)}
         self.dim: int | None = None
         self.lows: list[float] = []
         self.highs: list[float] = []
@@ -105,12 +105,12 @@ class PartIndex:
         low, high = bounds(normal(load.index[self.dim], {}))
         first, last = bisect_left(self.highs, low), bisect_right(self.lows, high)
         steps = [s for part in self.parts[first:last] for s in part]
-        return sorted(steps, key=lambda s: self.places[id(s)])
+        return sorted(steps, key=lambda s: self.order[id(s)])
 
     def replace(self, old: Step, new: list[Step]) -> bool:
-        """Register `new` as the producers of the part that `old` wrote; False if they write outside of it.
+        """Register `new` as the producers of the part that `old` wrote.
 
-        The index is invalid then.
+        False if they write outside of it: then the index is no longer valid.
         """
         boxes = [_box(s, self.name) for s in new]
         if self.dim is None or not all(boxes):
@@ -118,8 +118,8 @@ class PartIndex:
         n = bisect_left(self.highs, _box(old, self.name)[self.dim][0])
         if not all(self.lows[n] <= box[self.dim][0] and box[self.dim][1] <= self.highs[n] for box in boxes):
             return False
-        position = self.places.pop(id(old))
-        self.places |= {id(s): (*position, k) for k, s in enumerate(new)}
+        order = self.order.pop(id(old))
+        self.order |= {id(s): (*order, k) for k, s in enumerate(new)}
         self.parts[n] = [s for s in self.parts[n] if s is not old] + new
         return True
 
@@ -135,42 +135,42 @@ def _box(step: Step, name: str) -> list[tuple[float, float]]:
     return [(min(low for low, _ in ends), max(high for _, high in ends)) for ends in zip(*ranges, strict=True)]
 
 
-def overlaps(load: Load, producer: Step, is_symbol: IsSymbol) -> bool:
-    """True if `load` may read elements that `producer` writes, by ranges. Variables that are no symbols are axes."""
+def overlaps(load: Load, producer: Step, is_known: IsKnown) -> bool:
+    """True if `load` may read elements that `producer` writes, by ranges. Variables that are not known are axes."""
     for work in producer.works:
         definitions = list(members(work))
         if not definitions:
             return True
         for d in definitions:
-            if d.out.name == load.buffer.name and not _are_disjoint(load.index, d.target, is_symbol):
+            if d.out.name == load.buffer.name and not _are_disjoint(load.index, d.target, is_known):
                 return True
     return False
 
 
-def _are_disjoint(one: tuple[Expr, ...], other: tuple[Expr, ...], is_symbol: IsSymbol) -> bool:
-    return any(_before(a, b, is_symbol) or _before(b, a, is_symbol) for a, b in zip(one, other, strict=True))
+def _are_disjoint(one: tuple[Expr, ...], other: tuple[Expr, ...], is_known: IsKnown) -> bool:
+    return any(_before(a, b, is_known) or _before(b, a, is_known) for a, b in zip(one, other, strict=True))
 
 
-def _before(a: Expr, b: Expr, is_symbol: IsSymbol) -> bool:
+def _before(a: Expr, b: Expr, is_known: IsKnown) -> bool:
     """True if `a` is less than `b` for all values of their axes and symbols."""
     if a == b:
         return False
-    most, least = _end(normal(a, {}), True, is_symbol), _end(normal(b, {}), False, is_symbol)
-    return most is not None and least is not None and bounds(least.plus(most, -1))[0] > 0
+    greatest, least = _end(normal(a, {}), True, is_known), _end(normal(b, {}), False, is_known)
+    return greatest is not None and least is not None and bounds(least.plus(greatest, -1))[0] > 0
 
 
-def _end(a: Affine, top: bool, is_symbol: IsSymbol) -> Affine | None:
+def _end(a: Affine, top: bool, is_known: IsKnown) -> Affine | None:
     """Return the greatest or the least value over the axes, which the two sides do not share; None if unknown."""
     total = Affine({}, a.const)
     for atom, c in _with_remainders(a).items():
         highest = (c > 0) is top
-        if all(v.extent is None or is_symbol(v) for v in variables(atom)):
+        if all(v.extent is None or is_known(v) for v in variables(atom)):
             end = Affine({atom: 1})
         elif isinstance(atom, Var):
             last = normal(as_expr(atom.extent or 0, DType.I64) - 1, {})
-            end = _end(last, True, is_symbol) if highest else Affine({}, atom.low)
+            end = _end(last, True, is_known) if highest else Affine({}, atom.low)
         elif highest and (count := _count(atom)) is not None:
-            end = _end(normal(_multiplied(count) - 1, {}), True, is_symbol)
+            end = _end(normal(_multiplied(count) - 1, {}), True, is_known)
         else:
             number = atom_bounds(atom)[highest]
             end = Affine({}, int(number)) if abs(number) < inf else None
@@ -191,15 +191,15 @@ def _count(e: Expr) -> Product | None:
         case Prim("mod", (_, size)):
             return _product(size)
         case Prim("floordiv", (x, size)):
-            whole, part = _count(x), _product(size)
-            if whole is None or part is None or whole[0] % part[0]:
+            dividend, divisor = _count(x), _product(size)
+            if dividend is None or divisor is None or dividend[0] % divisor[0]:
                 return None
-            left = list(whole[1])
-            for f in part[1]:
+            left = list(dividend[1])
+            for f in divisor[1]:
                 if f not in left:
                     return None
                 left.remove(f)
-            return whole[0] // part[0], tuple(left)
+            return dividend[0] // divisor[0], tuple(left)
         case _:
             return None
 

@@ -15,7 +15,7 @@ import numpy as np
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Const, Expr, Prim, Var
 
-MOST = 1 << 22  # points that are evaluated
+MAX_POINTS = 1 << 22  # most points that are evaluated
 Array = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -43,24 +43,24 @@ def greatest(index: Expr) -> int | None:
     """Return the greatest value of `index`; None if an extent is not known, or there are too many points."""
     axes = sorted(variables(index), key=lambda v: v.name)
     extents = [v.extent - v.low for v in axes if isinstance(v.extent, int)]
-    if len(extents) < len(axes) or not 0 < prod(extents) <= MOST:
+    if len(extents) < len(axes) or not 0 < prod(extents) <= MAX_POINTS:
         return None
-    positions = {
+    axis_values = {
         v: np.arange(n, dtype=np.int64).reshape([n if k == j else 1 for j in range(len(axes))]) + v.low
         for k, (v, n) in enumerate(zip(axes, extents, strict=True))
     }
-    values = _values(index, positions)
+    values = _values(index, axis_values)
     return None if values is None else int(values.max())
 
 
-def _values(e: Expr, positions: Mapping[Var, Array]) -> Array | None:
+def _values(e: Expr, axis_values: Mapping[Var, Array]) -> Array | None:
     match e:
         case Var():
-            return positions[e]
+            return axis_values[e]
         case Const(value):
             return np.array(int(value), np.int64)
         case Prim(fn, args) if fn in _CALLS:
-            parts = [p for a in args if (p := _values(a, positions)) is not None]
+            parts = [p for a in args if (p := _values(a, axis_values)) is not None]
             return _CALLS[fn](*parts) if len(parts) == len(args) else None
         case _:
             return None

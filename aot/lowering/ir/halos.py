@@ -1,4 +1,4 @@
-"""Numbers of elements that lie in memory before and behind each dimension of a buffer with a halo."""
+"""Numbers of elements that lie in memory before and after each dimension of a buffer with a halo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SIZE = 1009  # stands for every size where strides are ordered: a prime, so tha
 def halos_of(buffer: Buffer, elements: Size) -> list[tuple[int, int]] | None:
     """Return the elements before and after each dimension; None if strides and origin do not come from such halos.
 
-    x[n, h] with strides w + 5, 1 from 2 has 2 elements before its rows of w elements, and 3 behind them.
+    x[n, h] with strides w + 5, 1 from 2 has 2 elements before its rows of w elements, and 3 after them.
     """
     strides = [normal(as_expr(s, DType.I64), {}) for s in buffer.strides]
     left, around = (normal(as_expr(s, DType.I64), {}) for s in (buffer.origin, elements))

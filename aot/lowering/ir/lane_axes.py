@@ -67,6 +67,6 @@ def _axes_beside_lanes(d: Definition, x: Load) -> tuple[Var, ...]:
 
 
 def memory_of(d: Definition) -> list[Load]:
-    """Return the loads in the reduction, without those of the compiler's tables."""
+    """Return the loads in the reduction, except loads of the compiler's tables."""
     assert d.reduction is not None
     return [x for x in loads(d.reduction.body) if x.buffer.space is not Space.TABLE]

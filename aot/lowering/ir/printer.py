@@ -49,8 +49,8 @@ def _value(value: Value, layouts: Layouts) -> str:
 
 def _strides(b: Buffer) -> list[str]:
     plain = dense(b.name, *b.shape, dtype=b.dtype)
-    moved = [f"strides {', '.join(map(size_text, b.strides))}"] if b.strides != plain.strides else []
-    return moved + ([f"from {size_text(b.origin)}"] if b.origin not in (0, Const(0)) else [])
+    texts = [f"strides {', '.join(map(size_text, b.strides))}"] if b.strides != plain.strides else []
+    return texts + ([f"from {size_text(b.origin)}"] if b.origin not in (0, Const(0)) else [])
 
 
 def _block(steps: Steps, depth: int) -> Iterator[str]:

@@ -48,7 +48,7 @@ from aot.lowering.ir.steps import LoopControl, Steps, sizes_of
 from aot.runtime.abi import DType
 
 KEEPING = ("CacheSizes", "CacheRoom")  # operations that compute sizes and room of a state that grows
-MINUS = -(1 << 62)  # a least value below it is none
+MIN_LOWER_BOUND = -(1 << 62)  # a lower bound below it counts as no bound
 
 
 def prove(steps: Steps) -> list[Obligation | Least]:
@@ -109,18 +109,21 @@ class Prover:
         `aot.lowering.define.growing_variables` keeps room, sizes and the rows that move in step, and no expression has
         its bound.
         """
-        results, works = list(obligations), list(works)
-        if all(o.proof is not Proof.UNKNOWN for o in results):
-            return results
-        given = self._written_before(works)
-        counters, kept = Counters(works, (), given), Counters(works, self.kept, given)
+        all_obligations, works = list(obligations), list(works)
+        if all(o.proof is not Proof.UNKNOWN for o in all_obligations):
+            return all_obligations
+        written = self._written_before(works)
+        counters, state_counters = Counters(works, (), written), Counters(works, self.kept, written)
 
         def is_trusted(o: Obligation) -> bool:
             if self._grows(o.buffer):
-                return kept.make_or_clamp(o.index)
+                return state_counters.make_or_clamp(o.index)
             return o.has_loads and counters.make(o.index)
 
-        return [replace(o, proof=Proof.TRUSTED) if o.proof is Proof.UNKNOWN and is_trusted(o) else o for o in results]
+        return [
+            replace(o, proof=Proof.TRUSTED) if o.proof is Proof.UNKNOWN and is_trusted(o) else o
+            for o in all_obligations
+        ]
 
     def _grows(self, buffer: Buffer) -> bool:
         """True if a buffer is in a state whose sizes vary."""
@@ -135,7 +138,7 @@ class Prover:
         """Return the goals of the names of sizes that works are the first to use, and whether each is proven."""
         meaning = self.steps.sizes.meaning
         for name in islice(meaning, self._sized, None):
-            if name in self._shown or name.low < MINUS or self.steps.sizes.is_late(name):
+            if name in self._shown or name.low < MIN_LOWER_BOUND or self.steps.sizes.is_late(name):
                 continue  # no more is known of it than its meaning says
             if name.low > bounds(normal(meaning[name], {}))[0]:
                 self._least[name] = normal(meaning[name] - name.low, {})
@@ -146,15 +149,15 @@ class Prover:
         while not (more := variables(*(meaning[v] for v in used if v in meaning))) <= used:
             used |= more
         facts = self._known(frozenset())
-        results: list[Least] = []
+        goals: list[Least] = []
         for v in [v for v in self._least if v in used]:
             goal = self._least.pop(v)
             proof = Proof.CHECKED if facts.proves(goal) else Proof.UNKNOWN
-            results.append(Least(self.layers, v, meaning[v], Proof.PROVED if plain and plain.proves(goal) else proof))
-        for o in results:
+            goals.append(Least(self.layers, v, meaning[v], Proof.PROVED if plain and plain.proves(goal) else proof))
+        for o in goals:
             self._shown.add(o.name)
             self.check(o.rule)
-        return results
+        return goals
 
     def check(self, rule: SizeConstraint) -> None:
         """Learn a rule that is tested before the works that follow, and that have its late sizes, run."""
@@ -311,8 +314,8 @@ class Prover:
             extent = n.extent if isinstance(n, Var) and n in scope.axes else n  # a temporary has all of an axis
             end = normal(as_expr(1 if extent is None else extent, DType.I64), scope.env).plus(exactly(-1))
             first = position.plus(normal(buffer.start[k], scope.env), -1) if buffer.start else position
-            before, behind = halos[k] if halos else (0, 0)
-            goals = first.plus(exactly(before)), end.plus(first, -1).plus(exactly(behind))
+            before, after = halos[k] if halos else (0, 0)
+            goals = first.plus(exactly(before)), end.plus(first, -1).plus(exactly(after))
             proof = Proof.UNKNOWN if grows else self._proof(goals, index[k], scope)
             if proof is not Proof.UNKNOWN:
                 obligations.append(Obligation(self.layers, what, buffer, index, k, proof))
@@ -418,18 +421,18 @@ def _test_of(index: Expr, extent: Expr) -> Expr:
             return Const(1, DType.BOOL)
 
 
-def _has_loads(position: Expr) -> bool:
+def _has_loads(index: Expr) -> bool:
     """True if memory is read by an expression, or by the end of a loop that decides it."""
-    return bool(_loads_of(position))
+    return bool(_loads_of(index))
 
 
-def _loads_of(position: Expr) -> tuple[Load, ...]:
+def _loads_of(index: Expr) -> tuple[Load, ...]:
     """Return the loads in an expression and in the ends of loops that decide it."""
-    axes = variables(position)
+    axes = variables(index)
     while not (more := variables(*(v.extent for v in axes if isinstance(v.extent, Expr)))) <= axes:
         axes |= more
     ends = sorted(axes, key=lambda v: v.name)
-    return loads(position, *(v.extent for v in ends if isinstance(v.extent, Expr)))
+    return loads(index, *(v.extent for v in ends if isinstance(v.extent, Expr)))
 
 
 def least_in_loops(least: Affine, loops: Iterable[Expr]) -> Expr:

@@ -35,7 +35,7 @@ class ProofScope:
 
     @property
     def checked(self) -> Facts:
-        """Facts that hold here, with rules; made when they are asked for, since most indices need none."""
+        """Facts that hold here, with rules; made at the first use, since most indices need none."""
         if self.known is None:
             self.known = self._facts(self.base())
         return self.known

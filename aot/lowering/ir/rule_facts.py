@@ -11,7 +11,7 @@ from aot.codegen.ir.program import SizeConstraint
 from aot.codegen.ir.proof.known_facts import Either
 from aot.runtime.abi import DType
 
-_MAX_SHIFT = 8  # of a size in a rule of broadcasting: more is not searched for
+_MAX_SHIFT = 8  # largest number added to a size in a rule of broadcasting that is searched for
 
 
 def facts_of(rule: SizeConstraint) -> list[Affine]:

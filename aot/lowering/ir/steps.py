@@ -177,7 +177,7 @@ class Layouts(StrEnum):
 class Steps:
     """Steps in an order that runs, and the values by name; blocks inside of control flow share the values.
 
-    `in_floats`: layers whose products stay f32 though data in 8 bits were asked for, by the reason.
+    `in_floats`: layers whose products stay f32 although the user wants data in 8 bits, by the reason.
     `aot.lowering.ir.verify` has the rules, `aot.lowering.ir.printer` prints steps.
     """
 
@@ -203,7 +203,7 @@ class Steps:
         return v in self.sizes.meaning or v in self.sizes.late or v in self.symbols
 
     def blocks(self) -> Iterator[Steps]:
-        """Yield these steps, and those of all control flow in them."""
+        """Yield these steps, and all blocks of control flow in them."""
         yield self
         for step in self.steps:
             for block in step.blocks():

@@ -21,12 +21,12 @@ from aot.runtime.errors import UnsupportedError
 
 _WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")
-LEFT = 8  # rows, for estimates: least extent after strides that are not larger than their input
-MANY = 1 << 24  # elements, more than which need not be taken for sure
+MIN_QUOTIENT_ESTIMATE = 8  # elements: least estimate for a size that is a quotient, as (h + 3) // 4 after a stride of 4
+MAX_UNCAPPED_ELEMENTS = 1 << 24  # elements; a larger bound by types, as 2^31 of an i32, gives way to a capacity
 MAX_FREE = 10  # capacities that the memory of one tensor may multiply: ten begin with 4 each, and memory grows fast
-FEW_FREE, CAPACITY = 5, 64  # where it multiplies so many or fewer, each begins with 64: room for 2^30 elements
-ELEMENTS_LOG2 = 24  # where it multiplies more, they begin with room for 2^24 elements together
-SCARCE_LOG2 = 16  # where memory that is not written counts, too: 2^16 at most
+FEW_FREE, CAPACITY = 5, 64  # so many capacities or fewer begin with 64 elements each: room for 64^5 = 2^30 elements
+ELEMENTS_LOG2 = 24  # log2 of the elements of more capacities together: eight begin with 2^(24 / 8) = 8 each
+SCARCE_ELEMENTS_LOG2 = 16  # the same where memory that is not written counts, too: four begin with 2^(16 / 4) = 16 each
 
 
 class Sizes:
@@ -93,7 +93,9 @@ class Sizes:
             least = int(low) if low > -inf else -(1 << 63)
             # a dimension made of input sizes alone is not negative, whatever its range says: rules check it
             least = max(least, 0) if is_size and not self.is_late(meaning) else least
-            usual = max(typical(meaning), LEFT if isinstance(meaning, Prim) and meaning.fn == "floordiv" else 1)
+            usual = max(
+                typical(meaning), MIN_QUOTIENT_ESTIMATE if isinstance(meaning, Prim) and meaning.fn == "floordiv" else 1
+            )
             axis = Var(self._unused("s"), extent, least, usual)
             self._names[meaning] = axis
             self.meaning[axis] = meaning
@@ -145,14 +147,14 @@ class Sizes:
         return self.of(prim("max", high, 0))
 
     def first_capacity(self, scarce: bool) -> int:
-        """Return the capacity that a symbol without a known end has at first. `scarce`: of memory there are few GB."""
+        """Return the first capacity of a symbol without a known end. `scarce`: there are few GB of memory."""
         if scarce:
-            return min(CAPACITY, 1 << SCARCE_LOG2 // max(1, self.degree))
+            return min(CAPACITY, 1 << SCARCE_ELEMENTS_LOG2 // max(1, self.degree))
         return CAPACITY if self.degree <= FEW_FREE else 1 << ELEMENTS_LOG2 // self.degree
 
     def _bound(self, plain: Expr, facts: dict[Expr, Expr]) -> Expr | None:
         high = Intervals(self.late.__contains__, _range, facts).of(plain)[1]
-        if high is None or bounds(normal(high, {}))[0] > MANY:
+        if high is None or bounds(normal(high, {}))[0] > MAX_UNCAPPED_ELEMENTS:
             high = Intervals(self.late.__contains__, self._bounds, facts).of(plain)[1]
         return high
 
@@ -186,8 +188,8 @@ class Sizes:
 
     def _facts(self, size: Size) -> dict[Expr, Expr]:
         """Return the facts that are checked before any value of this size is computed."""
-        mine = self.late_of(size)
-        return {e: typical for e, (typical, symbols) in self.facts.items() if symbols <= mine}
+        own = self.late_of(size)
+        return {e: equal for e, (equal, symbols) in self.facts.items() if symbols <= own}
 
     def _spelled(self, size: Size) -> Expr:
         """Write a size over symbols and sizes without late symbols."""
@@ -231,14 +233,14 @@ def _range(symbol: Var) -> tuple[Expr | None, Expr | None]:
     return low, Const(symbol.extent - 1) if isinstance(symbol.extent, int) and symbol.extent < _WIDE else None
 
 
-def _degree(e: Expr, typical: dict[Expr, int]) -> int:
+def _degree(e: Expr, degrees: dict[Expr, int]) -> int:
     """Return the greatest number of capacities that a bound multiplies.
 
-    `typical` has it for the capacities themselves.
+    `degrees` holds the numbers by expression: 1 for each capacity at first, and those that were computed.
     """
-    if e not in typical:
-        typical[e] = _degree_of(e, [_degree(a, typical) for a in e.args]) if isinstance(e, Prim) else 0
-    return typical[e]
+    if e not in degrees:
+        degrees[e] = _degree_of(e, [_degree(a, degrees) for a in e.args]) if isinstance(e, Prim) else 0
+    return degrees[e]
 
 
 def _degree_of(e: Prim, parts: list[int]) -> int:

@@ -67,7 +67,7 @@ def _value(value: Value, layouts: Layouts) -> None:
 
 
 def _block(steps: Steps, written: set[str], known: set[Var]) -> None:
-    """Check one block. `written`, `known`: values and symbols that exist before it; both grow by those of the block."""
+    """Check one block. `written`, `known`: values and symbols that exist before it; the block's are added to both."""
     for step in steps.steps:
         where = f"step {' + '.join(step.layers)}"
         for symbol, load in step.binds.items():
@@ -163,8 +163,10 @@ def _same(b: Buffer, value: Value, where: str) -> None:
     """
     own = value.buffer
     fits = b.dtype is own.dtype and len(b.shape) == len(own.shape) and len(b.strides) == len(own.strides)
-    mine, other = (*b.shape, *b.strides, b.origin), (*own.shape, *own.strides, own.origin)
-    fits = fits and all(m == o for m, o in zip(mine, other, strict=True) if isinstance(m, int) and isinstance(o, int))
+    step_sizes, value_sizes = (*b.shape, *b.strides, b.origin), (*own.shape, *own.strides, own.origin)
+    fits = fits and all(
+        m == o for m, o in zip(step_sizes, value_sizes, strict=True) if isinstance(m, int) and isinstance(o, int)
+    )
     if not fits:
         raise InternalError(f"steps: {where} touches {b.name} as {_place(b)}, which is {_place(own)}")
 

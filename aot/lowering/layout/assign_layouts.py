@@ -97,13 +97,13 @@ def _place(
 
 def _cheapest(orders: list[tuple[int, ...]], cost: Callable[[tuple[int, ...]], float]) -> tuple[int, ...]:
     """Return the first order of least cost; the search ends at one that costs nothing."""
-    least, best = inf, orders[0]
+    least_cost, cheapest = inf, orders[0]
     for order in orders:
-        if (now := cost(order)) < least:
-            least, best = now, order
-        if not least:
+        if (order_cost := cost(order)) < least_cost:
+            least_cost, cheapest = order_cost, order
+        if not least_cost:
             break
-    return best
+    return cheapest
 
 
 def _is_reshaped(sites: list[Site]) -> bool:
@@ -181,8 +181,8 @@ def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: froz
 
     Rows of a product a multiple of 2 KiB apart would share lines of the cache. Tile registers read 32 rows at once.
     """
-    apart = COSTS.page_bytes // (8 if target.abilities.tiles else 2)
-    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % apart:
+    conflict_bytes = COSTS.page_bytes // (8 if target.abilities.tiles else 2)
+    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % conflict_bytes:
         return 0
     products = (x.d for x in sites if x.d.reduction is not None and x.d.out.name != b.name)
     rows = [d for d in products if not is_streaming(d, constants)]

@@ -2,8 +2,9 @@
 
     within(oh * s + kh - 1, 14, x[.., oh * s + kh - 1, ..], fill)   ->   x[.., oh * s + kh - 1, ..]
 
-A picture of few rows that depthwise windows read has no halo above and below: it would be a large part of the memory,
-and its terms, which change nothing, a large part of the windows. They check a whole row at once, and skip it.
+An image of few rows that depthwise windows read has no halo above and below. A halo would be a large part of the
+memory, and its terms, which change nothing, a large part of the windows. Windows check a whole row at once instead, and
+skip it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from aot.lowering.ir.reach import after, before
 from aot.lowering.ir.steps import Steps
 from aot.runtime.abi import DType
 
-LIMIT = 64  # points on either side of any dimension; of a longer one as many as it has. Reads beyond keep their check
+# Largest halo per side: 64 points, or the dimension's extent if that is larger. Reads further out keep their bounds
+# check.
+MAX_HALO_POINTS = 64
 
 
 @dataclass(slots=True)
@@ -38,22 +41,22 @@ class Halo:
 
 @dataclass(frozen=True, slots=True)
 class _Padded:
-    """A load with the bounds that are checked around it."""
+    """A load inside bounds checks. `checked`: the indices that they check, each with its bound."""
 
     load: Load
-    asked: tuple[tuple[Expr, Expr], ...]
+    checked: tuple[tuple[Expr, Expr], ...]
     fill: float | Expr
 
 
 def halos(steps: Steps) -> dict[str, Halo]:
     """Return the halo of each intermediate value.
 
-    If its consumers pad with different values, it holds the one that is read most; the others check their bounds.
+    If its consumers pad with different values, it holds the value that is read most. Reads of other values keep their
+    bounds checks.
     """
     by_fill: dict[str, dict[float | Expr, Halo]] = {}
-    for padded, spared, times in (
-        by_fill for step in steps.steps for work in step.works for by_fill in _padded_loads(work)
-    ):
+    padded_loads = (load for step in steps.steps for work in step.works for load in _padded_loads(work))
+    for padded, unpadded_dims, times in padded_loads:
         name = padded.load.buffer.name
         value = steps.values.get(name)
         sides = _sides(padded, steps)
@@ -64,12 +67,13 @@ def halos(steps: Steps) -> dict[str, Halo]:
             or _is_late(padded.fill, name, steps)
         ):
             continue
-        sides = [(0, 0) if k in spared and _is_low(padded.load.buffer, k, s) else s for k, s in enumerate(sides)]
+        buffer = padded.load.buffer
+        sides = [(0, 0) if k in unpadded_dims and _is_low(buffer, k, s) else s for k, s in enumerate(sides)]
         halo = by_fill.setdefault(name, {}).setdefault(padded.fill, Halo(padded.fill, [(0, 0)] * len(sides)))
         halo.sides = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(halo.sides, sides, strict=True)]
         halo.reads += times
-    most = {name: max(some.values(), key=lambda h: h.reads) for name, some in by_fill.items()}
-    return {name: h for name, h in most.items() if any(s != (0, 0) for s in h.sides)}
+    most_read = {name: max(some.values(), key=lambda h: h.reads) for name, some in by_fill.items()}
+    return {name: h for name, h in most_read.items() if any(s != (0, 0) for s in h.sides)}
 
 
 def _is_late(fill: float | Expr, name: str, steps: Steps) -> bool:
@@ -124,29 +128,29 @@ def _is_low(b: Buffer, k: int, sides: tuple[int, int]) -> bool:
 
 def _padded(e: Expr) -> _Padded | None:
     """Match a load inside nothing but `within` with equal fills; None for others."""
-    requested: list[tuple[Expr, Expr]] = []
+    checked: list[tuple[Expr, Expr]] = []
     fill: float | Expr | None = None
     while isinstance(e, Prim) and e.fn == "within":
         index, bound, inner, *other = e.args
         value = other[0] if other else Const(0, e.dtype)
-        mine = float(value.value) if isinstance(value, Const) else value
-        if variables(value) or (fill is not None and fill != mine):
+        new_fill = float(value.value) if isinstance(value, Const) else value
+        if variables(value) or (fill is not None and fill != new_fill):
             return None
-        fill = mine
-        requested.append((index, bound))
+        fill = new_fill
+        checked.append((index, bound))
         e = inner
-    return _Padded(e, tuple(requested), fill) if isinstance(e, Load) and fill is not None else None
+    return _Padded(e, tuple(checked), fill) if isinstance(e, Load) and fill is not None else None
 
 
 def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
     sides = [(0, 0)] * len(p.load.index)
-    for index, bound in p.asked:
+    for index, bound in p.checked:
         at = _dimension(p, index)
         n = None if at is None else p.load.buffer.shape[at]
         if at is None or n is None or not _equal(bound, n, steps):
             return None
         first, last = before(index), after(index, n, steps.sizes, steps.symbols)
-        limit = max(LIMIT, n) if isinstance(n, int) else LIMIT
+        limit = max(MAX_HALO_POINTS, n) if isinstance(n, int) else MAX_HALO_POINTS
         if first is None or last is None or max(first, last) > limit:
             return None
         sides[at] = (first, last)
@@ -172,13 +176,13 @@ def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
         padded = _padded(e)
         if padded is None or padded.load.buffer.name not in halo:
             return None
-        sides, mine = _sides(padded, steps), halo[padded.load.buffer.name]
-        if sides is None or mine.fill != padded.fill:
+        sides, value_halo = _sides(padded, steps), halo[padded.load.buffer.name]
+        if sides is None or value_halo.fill != padded.fill:
             return None
         result: Expr = Load(padded.load.buffer, tuple(rewrite(i, change) for i in padded.load.index))
-        for index, bound in reversed(padded.asked):
+        for index, bound in reversed(padded.checked):
             k = _dimension(padded, index)
-            if k is None or any(a < b for a, b in zip(mine.sides[k], sides[k], strict=True)):
+            if k is None or any(a < b for a, b in zip(value_halo.sides[k], sides[k], strict=True)):
                 result = prim("within", rewrite(index, change), bound, result, padded.fill)
         return result
 

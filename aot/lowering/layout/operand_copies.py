@@ -44,8 +44,8 @@ def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
     """
     if d.reduction is None or is_streaming(d, constants):
         return set()
-    axes, every = set(d.reduction.axes), all_axes(d)
-    again = [x for x in loads(d.value) if not (variables(*x.index) >= {*every} and reads_once(x, every))]
+    axes, own_axes = set(d.reduction.axes), all_axes(d)
+    again = [x for x in loads(d.value) if not (variables(*x.index) >= {*own_axes} and reads_once(x, own_axes))]
     indices = [(x.buffer.name, i) for x in again for i in x.index if not isinstance(i, Var | Const)]
     return {name for name, i in indices if not isinstance(work, Group) or variables(i) & axes}
 
@@ -124,9 +124,7 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
     lane = wanted_lane(d, lanes, votes) if is_free(d, constants) else lanes[0]
     often = typical(points(d)) // COSTS.copy_reads
     axes = {x: [a for a in all_axes(d) if a in variables(*x.index)] for x in across[lane]}
-    return [
-        x for x, mine in axes.items() if prod(typical(a.extent or 1) for a in mine) <= often and not loads(*x.index)
-    ]
+    return [x for x, own in axes.items() if prod(typical(a.extent or 1) for a in own) <= often and not loads(*x.index)]
 
 
 def _is_across(x: Load, lane: Var, d: Definition, steps: Steps, votes: Votes) -> bool:

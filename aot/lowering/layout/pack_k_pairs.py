@@ -4,10 +4,11 @@
 ->  keys.words[p, j, e] = keys[2 * p + e, j]            for p in 32, e in 2
     s[i, j] = add[k in 64](q[i, k] * keys.words[k // 2, j, k % 2])
 
-Without it each tile of rows interleaves the same two rows of keys again, and tile registers, which load words, sum no
-columns of dynamic size. Words end in zeros: the last one, and for tile registers those that fill a block.
+Without packed words, each tile of rows would interleave the same two rows of keys again. Tile registers load words;
+without packed words they could not sum columns of a dynamic size. The last word is padded with zeros. For tile
+registers, words of zeros fill the last block.
 
-Where the number of rows is dynamic each call chooses: few rows, as one token has, read columns where they lie.
+Where the number of rows is dynamic, each call chooses. Few rows, as one token has, read the columns unpacked.
 
     if n >= 48 { keys.words = ..; s = .. } else { s = .. }
 """
@@ -162,25 +163,27 @@ def _in_words(c: Columns, steps: Steps) -> tuple[tuple[Definition, ...], Load]:
     """Return the definitions of a copy in words, and the load from it."""
     x, k_axis, lane, size = c.load, c.k_axis, c.lane, elements_per_dot(c.load.buffer.dtype)
     n, outer = k_axis.extent or 1, tuple(a for a in c.axes if a not in (k_axis, lane))
-    whole, pairs = (steps.sizes.of(m, is_size=True) for m in (n // size, _blocks(n, c.block) * (c.block // size)))
-    words, elements = _placed(c, outer, pairs, steps)
+    full_words, words_per_column = (
+        steps.sizes.of(m, is_size=True) for m in (n // size, _blocks(n, c.block) * (c.block // size))
+    )
+    words, elements = _placed(c, outer, words_per_column, steps)
     steps.values[words.name] = Value(words, MemoryRegion.ARENA, elements=elements)
-    pair, element = Var(f"{k_axis.name}.p", whole), Var(f"{k_axis.name}.e", size)
+    pair, element = Var(f"{k_axis.name}.p", full_words), Var(f"{k_axis.name}.e", size)
 
     def term(k: Expr) -> Expr:
         return simplified(rewrite(x, {k_axis: k}))
 
     value = term(pair * size + element)
     works = (Definition(words, (*outer, pair, lane, element), value, (*outer, pair, lane, element)),)
-    behind = pairs - whole
-    for e in range(size if behind else 0):
-        last = Var(f"{k_axis.name}.z", behind)
-        position = last + whole if behind != 1 else as_expr(whole, DType.I64)
+    padding = words_per_column - full_words
+    for e in range(size if padding else 0):
+        last = Var(f"{k_axis.name}.z", padding)
+        position = last + full_words if padding != 1 else as_expr(full_words, DType.I64)
         k = normal(position * size + e, {}).expr()
         value = prim("within", k, n, term(k), 0.0)
         if isinstance(k, Const) and isinstance(n, int):
             value = term(k) if k.value < n else Const(0.0, x.dtype)
-        axes = (*outer, last, lane) if behind != 1 else (*outer, lane)
+        axes = (*outer, last, lane) if padding != 1 else (*outer, lane)
         works += (Definition(words, axes, value, (*outer, position, lane, Const(e))),)
     at = normal(k_axis // size, {}).expr(), lane, normal(k_axis % size, {}).expr()
     return works, Load(words, (*outer, *at))

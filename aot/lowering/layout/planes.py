@@ -1,4 +1,4 @@
-"""Convolutions of few channels to few outputs, which want planes of channels: their lanes are columns of the picture.
+"""Convolutions of few channels to few outputs, which want planes of channels: their lanes are columns of the image.
 
     y[h, w] = add[ic in 8, kh, kw in 5](x[ic, h + kh - 2, w + kw - 2] * f[ic, kh, kw])      lanes[w:16]
 

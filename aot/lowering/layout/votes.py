@@ -69,15 +69,15 @@ def is_free(d: Definition, constants: frozenset[str]) -> bool:
 
 
 def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
-    mine = votes.setdefault(buffer.name, {})
-    mine[dim] = max(mine.get(dim, 0.0), weight)
+    votes_by_dim = votes.setdefault(buffer.name, {})
+    votes_by_dim[dim] = max(votes_by_dim.get(dim, 0.0), weight)
 
 
 def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants: frozenset[str]) -> None:
     """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis.
 
     Data of scaled sums of integers are read by words, so the elements of a group should be innermost. Data read
-    beside the sum, as by an addition behind a convolution, should lie as the result.
+    outside of the sum, as by an addition after a convolution, should have the layout of the result.
     """
     assert d.reduction is not None
     weight = float(typical(points(d)))
@@ -89,13 +89,13 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
         return
     if _stays(d, steps):
         return
-    results = float(prod(typical(a.extent or 1) for a in d.axes))
+    elements = float(prod(typical(a.extent or 1) for a in d.axes))
     if lane is not None and (dim := dim_of(d.target, lane, d.axes)) is not None:
-        _add(votes, d.out, dim, COSTS.scattered_store * results)
+        _add(votes, d.out, dim, COSTS.scattered_store * elements)
     summed_loads = loads(d.reduction.body)
     for x in loads(d.value):
         if lane is not None and x not in summed_loads and (dim := dim_of(x.index, lane, d.axes)) is not None:
-            _add(votes, x.buffer, dim, results)
+            _add(votes, x.buffer, dim, elements)
     for x in summed_loads:
         if _is_read_once(x, d, steps):
             continue
@@ -117,7 +117,7 @@ def _summed_dim(x: Load, r: Reduce) -> int | None:
 
 
 def _vote_for_planes(d: Definition, column: Var, votes: Votes, constants: frozenset[str]) -> None:
-    """Vote for columns as innermost in the result and in the picture."""
+    """Vote for columns as innermost in the result and in the image."""
     weight = float(typical(points(d)))
     for b, index in ((d.out, d.target), *((x.buffer, x.index) for x in memory_of(d))):
         if b.name not in constants and (dim := dim_of(index, column, all_axes(d))) is not None:
@@ -139,9 +139,9 @@ def _stays(d: Definition, steps: Steps) -> bool:
     last = d.target[-1] if d.target else None
     if not isinstance(last, Var) or _region(steps, d.out.name) is not MemoryRegion.OUTPUT:
         return False
-    given = {b.name for s in steps.steps if s.kind == "Parameter" for b in s.writes()}
+    inputs = {b.name for s in steps.steps if s.kind == "Parameter" for b in s.writes()}
     return all(
-        (x.buffer.name in given or _region(steps, x.buffer.name) is MemoryRegion.INPUT)
+        (x.buffer.name in inputs or _region(steps, x.buffer.name) is MemoryRegion.INPUT)
         and 0 < normal(x.index[-1], {}).terms.get(last, 0) < COSTS.gather_distance
         for x in loads(d.reduction.body)
     )
@@ -177,9 +177,9 @@ def _pass_on(sites: _Sites, votes: Votes) -> None:
     """Spread votes through a definition without a reduction, whose values should be laid out alike."""
     scores: dict[Var, float] = {}
     for b, index in sites:
-        mine = votes.get(b.name, {})
+        votes_by_dim = votes.get(b.name, {})
         for k, i in index:
-            scores[i] = max(scores.get(i, 0.0), 0.9 * mine.get(k, 0.0))
+            scores[i] = max(scores.get(i, 0.0), 0.9 * votes_by_dim.get(k, 0.0))
     for b, index in sites:
         for k, i in index:
             if scores[i] > 0:

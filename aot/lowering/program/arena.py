@@ -21,8 +21,8 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
 
 ALIGN = 64
-MOST = 1 << 62  # bytes of all values together: offsets have 63 bits
-LARGE = 1 << 40  # bytes of a value whose size is an estimate; more would change no order
+MAX_ARENA_BYTES = 1 << 62  # most bytes of all values together: offsets have 63 bits
+MAX_ESTIMATED_BYTES = 1 << 40  # most bytes of a value whose size is an estimate; more would change no order
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +52,23 @@ def plan(steps: Steps) -> Plan:
         sizes[half.pair] = _larger(sizes[half.pair], 2 * size)
     layout = _placed(ranges, sizes, steps.sizes)
     for name, (half, _) in halves.items():
-        apart = sizes[half.pair] // 2
-        layout.offsets[name] = layout.offsets[half.pair] + half.index * apart
+        half_size = sizes[half.pair] // 2
+        layout.offsets[name] = layout.offsets[half.pair] + half.index * half_size
     return layout
 
 
 def _placed(ranges: dict[str, tuple[int, int]], sizes: dict[str, Size], names: Sizes) -> Plan:
     if all(isinstance(s, int) for s in sizes.values()):
         fixed = [LiveRange(n, int(s), *ranges[n]) for n, s in sizes.items() if isinstance(s, int)]
-        if (total := sum(x.size for x in fixed)) > MOST:
-            raise UnsupportedError(f"arena: at most {MOST} bytes, got {total}")
+        if (total := sum(x.size for x in fixed)) > MAX_ARENA_BYTES:
+            raise UnsupportedError(f"arena: at most {MAX_ARENA_BYTES} bytes, got {total}")
         offsets = place(fixed)
         return Plan(dict(offsets), max((offsets[x.name] + x.size for x in fixed), default=0))
     # An estimate may be negative, as of h - 2 k where nothing is known of both: values of no size lie in each other.
     return _stacked(
-        [LiveRange(n, min(max(typical(s), ALIGN), LARGE), *ranges[n]) for n, s in sizes.items()], sizes, names
+        [LiveRange(n, min(max(typical(s), ALIGN), MAX_ESTIMATED_BYTES), *ranges[n]) for n, s in sizes.items()],
+        sizes,
+        names,
     )
 
 
@@ -195,12 +197,12 @@ def _stacked(ranges: list[LiveRange], sizes: dict[str, Size], names: Sizes) -> P
     below: dict[str, set[str]] = {}  # values that lie below one, and are alive together with it
     placed = _Timeline(max((x.last for x in ranges), default=0) + 1)
     for live in ordered:
-        mine = {x.name for x in placed.alive(live.first, live.last)}
-        hidden = set[str]().union(*(below[name] for name in mine))  # each has something of `mine` above it
-        at = _highest([ends[name] for name in sorted(mine - hidden, key=place_of.__getitem__)])
+        lower = {x.name for x in placed.alive(live.first, live.last)}
+        hidden = set[str]().union(*(below[name] for name in lower))  # another value of `lower` lies above each
+        at = _highest([ends[name] for name in sorted(lower - hidden, key=place_of.__getitem__)])
         offsets[live.name] = int(at.value) if isinstance(at, Const) else names.add(at, "at")
         ends[live.name] = normal(sizes[live.name] + as_expr(offsets[live.name], DType.I64), {}).expr()
-        below[live.name] = mine
+        below[live.name] = lower
         placed.add(live)
     covered = set[str]().union(*below.values())
     return Plan(offsets, _highest([end for name, end in ends.items() if name not in covered]))
@@ -208,19 +210,21 @@ def _stacked(ranges: list[LiveRange], sizes: dict[str, Size], names: Sizes) -> P
 
 def _highest(ends: list[Expr]) -> Expr:
     """Return the maximum as an expression, without the values that by their ranges cannot be the greatest."""
-    kept: dict[int, Affine] = {}
-    alike: dict[frozenset[Expr], dict[int, Affine]] = {}  # those of `kept` with the same atoms that have no end
+    candidates: dict[int, Affine] = {}
+    alike: dict[frozenset[Expr], dict[int, Affine]] = {}  # candidates by their atoms without an upper bound
     for n, end in enumerate(normal(e, {}) for e in ends):
         atoms = frozenset(atom for atom, c in end.terms.items() if c > 0 and atom_bounds(atom)[1] == inf)
-        larger = (other for mine, same in alike.items() if atoms <= mine for other in same.values())
+        larger = (other for their_atoms, same in alike.items() if atoms <= their_atoms for other in same.values())
         if any(bounds(other.plus(end, -1))[0] >= 0 for other in larger):
             continue
-        smaller = [(same, m, other) for mine, same in alike.items() if mine <= atoms for m, other in same.items()]
+        smaller = [
+            (same, m, other) for their_atoms, same in alike.items() if their_atoms <= atoms for m, other in same.items()
+        ]
         for same, m, other in smaller:
             if bounds(end.plus(other, -1))[0] >= 0:
-                del same[m], kept[m]
-        kept[n] = alike.setdefault(atoms, {})[n] = end
-    return _balanced([end.expr() for end in kept.values()]) if kept else Const(0)
+                del same[m], candidates[m]
+        candidates[n] = alike.setdefault(atoms, {})[n] = end
+    return _balanced([end.expr() for end in candidates.values()]) if candidates else Const(0)
 
 
 def _balanced(values: list[Expr]) -> Expr:

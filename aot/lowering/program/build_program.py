@@ -1,4 +1,4 @@
-"""Steps -> program: a schedule for each work, a kernel from both, equal kernels once, places for all buffers."""
+"""Steps -> program: a schedule for each work, a kernel from both, equal kernels once, addresses for all buffers."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ class Described:
 class Use:
     """A call and its kernel. `values`: names of the values that are the kernel's parameters, in order.
 
-    `moved`: elements before the part of each value that is the parameter; `packed`: those parameters whose values are
+    `offsets`: elements of each value before the part that is the parameter; `packed`: parameters whose values are
     packed; `sizes`: the program's names of the kernel's sizes.
     """
 
     call: Call
     kernel: Kernel
     values: tuple[str, ...]
-    moved: tuple[int, ...]
+    offsets: tuple[int, ...]
     packed: frozenset[str]
     sizes: dict[Var, Var]
 
@@ -126,7 +126,7 @@ class ProgramBuilder:
         kernels: dict[Kernel, str] | None = None,
         apply: Apply = apply,
     ) -> None:
-        """`weights`: those of all programs of a library; `kernels`: those of all versions, by name, made by `apply`."""
+        """`weights`: the weights of all programs of a library; `kernels`: names of the kernels of all versions."""
         steps = replace(steps, sizes=steps.sizes.copy())  # a program names more of them
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = Constants(weights if weights is not None else Weights())
@@ -285,22 +285,22 @@ class ProgramBuilder:
         if tables:
             scheduled = (w for w in works if isinstance(w, Definition | Group))
             schedules = tuple(with_tables(w, s, tables) for w, s in zip(scheduled, schedules, strict=True))
-        works, moved = self._at_origins(works, schedules)
+        works, offsets = self._at_origins(works, schedules)
         source = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
         values = {role: name for name, role in roles.items()}
         values |= {fresh: values[role] for fresh, role in source.stands_for.items()}
         name = self.kernels.get(source.kernel) or self._name(step, source.kernel)
         addresses = [self._place(values[b.name], source.packs.get(b.name), arena) for b in source.kernel.buffers]
-        elements = [moved.get(b.name, 0) for b in source.kernel.buffers]
+        elements = [offsets.get(b.name, 0) for b in source.kernel.buffers]
         args = tuple(
-            replace(place, offset=place.offset + n * b.dtype.stored_bytes) if n else place
-            for place, n, b in zip(addresses, elements, source.kernel.buffers, strict=True)
+            replace(address, offset=address.offset + n * b.dtype.stored_bytes) if n else address
+            for address, n, b in zip(addresses, elements, source.kernel.buffers, strict=True)
         )
-        unit, flops, moved = (n if isinstance(n, int) else rewrite(n, {**back}) for n in source.figures)
+        unit, flops, traffic = (n if isinstance(n, int) else rewrite(n, {**back}) for n in source.figures)
         flush = source.flushes and not self._has_tiny_scalars(source.works, values)
         if flush:
             self._count_denormals(values[b.name] for b in source.kernel.buffers)
-        call = Call(name, args, sizes, unit, step.layers, flops, moved, flush)
+        call = Call(name, args, sizes, unit, step.layers, flops, traffic, flush)
         self.calls.append(call)
         passed = tuple(values[b.name] for b in source.kernel.buffers)
         self.uses.append(Use(call, source.kernel, passed, tuple(elements), frozenset(source.packs), back))
@@ -308,13 +308,13 @@ class ProgramBuilder:
         return call, passed
 
     def _canonical(
-        self, works: tuple[Work, ...], given: Schedule | None
+        self, works: tuple[Work, ...], preset: Schedule | None
     ) -> tuple[tuple[Work, ...], dict[str, str], frozenset[str], dict[Var, Var], tuple[Var, ...]]:
         """Return works in which equal kernels are equal, roles by name, constants, old by new sizes, and sizes."""
         sizes = self._sizes(works)
         names = {s: replace(s, name=f"size{k}") for k, s in enumerate(sizes)}
         back: dict[Var, Var] = {new: old for old, new in names.items()}
-        works, roles = canonical(works, self.steps, number_temps=given is None)
+        works, roles = canonical(works, self.steps, number_temps=preset is None)
         constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is MemoryRegion.CONSTANT)
         return renamed(works, names), roles, constants, back, sizes
 
@@ -328,11 +328,11 @@ class ProgramBuilder:
     def _at_origins(
         self, works: tuple[Work, ...], schedules: tuple[Schedule, ...]
     ) -> tuple[tuple[Work, ...], dict[str, int]]:
-        """Move parts of outputs to the first element, and those of inputs in works that are then repeated."""
+        """Move parts of outputs to the first element; parts of inputs, too, if other works are then equal."""
         if self._repeated:
-            moved = _inputs_at_origins(works, schedules)
-            if moved[0] in self._repeated:
-                return moved
+            moved_works = _inputs_at_origins(works, schedules)
+            if moved_works[0] in self._repeated:
+                return moved_works
         return at_origins(works)
 
     def _repeated_works(self) -> frozenset[tuple[Work, ...]]:

@@ -104,9 +104,9 @@ def _cuts(value: Value, plan: Pack | None) -> Iterator[tuple[int, int]]:
     """Yield the bounds of the rows that are made together."""
     assert value.data is not None
     rows, *others = value.data.shape or (1,)
-    apart = plan is None or (plan.axis == plan.order[0] == 0 and plan.words < len(plan.order))
-    whole = isinstance(value.data, Deferred) and not value.data.is_in_rows
-    if whole or value.arrange is not None or not value.data.shape or not apart:
+    has_separate_rows = plan is None or (plan.axis == plan.order[0] == 0 and plan.words < len(plan.order))
+    is_made_whole = isinstance(value.data, Deferred) and not value.data.is_in_rows
+    if is_made_whole or value.arrange is not None or not value.data.shape or not has_separate_rows:
         yield 0, rows
         return
     width = 1 if plan is None else plan.width

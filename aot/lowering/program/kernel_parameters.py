@@ -31,7 +31,8 @@ def separated(
 ) -> tuple[tuple[Work, ...], tuple[Schedule, ...], dict[str, Pack]]:
     """Give a constant one parameter for each packing in which definitions read it.
 
-    Returns the works, their schedules and the packing by parameter; `names` gets the constants of new parameters.
+    Returns three things: the works, their schedules, and the packing of each packed parameter. `names`, the constants
+    by parameter, is changed: each new parameter is added with its constant.
     """
     taken: dict[tuple[str, Pack | None], str] = {}
 
@@ -51,11 +52,11 @@ def separated(
         plans = {p.operand: p for p in schedule.pack}
         read = {x.buffer for x in reads(work) if x.buffer.name in constants}
         ordered = sorted(read, key=lambda b: b.name)
-        moved = {b.name: replace(b, name=parameter(b.name, plans.get(b.name))) for b in ordered}
-        names_now = {name: b.name for name, b in moved.items()}
-        pack = tuple(replace(p, operand=names_now.get(p.operand, p.operand)) for p in schedule.pack)
-        ahead = names_now.get(schedule.prefetch, schedule.prefetch) if schedule.prefetch is not None else None
-        return rewrite_work(work, move_loads(moved)), replace(schedule, pack=pack, prefetch=ahead)
+        renamed = {b.name: replace(b, name=parameter(b.name, plans.get(b.name))) for b in ordered}
+        parameter_names = {name: b.name for name, b in renamed.items()}
+        pack = tuple(replace(p, operand=parameter_names.get(p.operand, p.operand)) for p in schedule.pack)
+        ahead = parameter_names.get(schedule.prefetch, schedule.prefetch) if schedule.prefetch is not None else None
+        return rewrite_work(work, move_loads(renamed)), replace(schedule, pack=pack, prefetch=ahead)
 
     scheduled = [w for w in works if isinstance(w, Definition | Group)]
     pairs = [split(w, s) for w, s in zip(scheduled, schedules, strict=True)]
@@ -101,10 +102,10 @@ def canonical(works: tuple[Work, ...], steps: Steps, *, number_temps: bool) -> t
 def at_origins(
     works: tuple[Work, ...], inputs: frozenset[str] = frozenset()
 ) -> tuple[tuple[Work, ...], dict[str, int]]:
-    """Move outputs of which a part is written, as of a Concat, to the first element of the part.
+    """Make a part of an output that works write, as of a Concat, a buffer that begins at its first element.
 
-    Equal works that write other parts are then equal. `inputs`: buffers of which a part is read, which are moved, too.
-    Returns the elements by which each buffer has moved.
+    Works that differ only in the part that they write are then equal. `inputs`: buffers that are changed in the same
+    way, if only a part of them is read. Returns the works, and the number of elements before each part.
     """
     parts = _parts(works, inputs)
     if not parts:
@@ -115,10 +116,10 @@ def at_origins(
             return Load(parts[e.buffer].buffer, parts[e.buffer].index(tuple(rewrite(i, moved) for i in e.index)))
         return None
 
-    works_at = tuple(_moved(w, parts) for w in works)
+    moved_works = tuple(_moved(w, parts) for w in works)
     if not inputs.isdisjoint(b.name for b in parts):
-        works_at = tuple(rewrite_work(w, moved) for w in works_at)
-    return works_at, {b.name: part.elements for b, part in parts.items()}
+        moved_works = tuple(rewrite_work(w, moved) for w in moved_works)
+    return moved_works, {b.name: part.elements for b, part in parts.items()}
 
 
 def reads_later_part(works: tuple[Work, ...]) -> bool:
@@ -130,15 +131,15 @@ def reads_later_part(works: tuple[Work, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a buffer as a buffer of its own: where it begins in each dimension, and after how many elements."""
+    """A part of a buffer, as a buffer of its own. `begins`: its first indices; `elements`: how many precede it."""
 
     buffer: Buffer
     begins: tuple[int, ...]
     elements: int
 
-    def index(self, whole: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """Return the index in the part of an element of the whole."""
-        return tuple(normal(i, {}).plus(exactly(-n)).expr() for i, n in zip(whole, self.begins, strict=True))
+    def index(self, buffer_index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Return the index in the part of the element at `buffer_index`."""
+        return tuple(normal(i, {}).plus(exactly(-n)).expr() for i, n in zip(buffer_index, self.begins, strict=True))
 
 
 def _parts(works: tuple[Work, ...], inputs: frozenset[str]) -> dict[Buffer, _Part]:
@@ -164,8 +165,8 @@ def _part(b: Buffer, indices: list[tuple[Expr, ...]]) -> _Part | None:
     A dimension stays whole where the part is not known, or where bounds of the definition keep accesses inside of it.
     """
     elements, begins, shape = 0, list[int](), list[Size]()
-    for n, stride, places in zip(b.shape, b.strides, zip(*indices, strict=True), strict=True):
-        ends = [bounds(normal(i, {})) for i in places]
+    for n, stride, dim_indices in zip(b.shape, b.strides, zip(*indices, strict=True), strict=True):
+        ends = [bounds(normal(i, {})) for i in dim_indices]
         low, high = min(first for first, _ in ends), max(last for _, last in ends)
         if not isinstance(n, int) or not isinstance(stride, int) or not 0 <= low <= high < n:
             low, size = 0, n
@@ -215,20 +216,20 @@ def _temps(g: Group) -> list[Buffer]:
 def parameters(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
     """Return the buffers that a kernel of these works gets: inputs, constants, outputs."""
     buffers = dict.fromkeys(b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
-    given = (b for b in buffers if b.space is Space.ARG)
-    return tuple(sorted(given, key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
+    args = (b for b in buffers if b.space is Space.ARG)
+    return tuple(sorted(args, key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
 
 
 def cost(works: tuple[Work, ...]) -> tuple[Size, Size]:
     """Return the number of operations, and of bytes moved."""
     flops: Size = 0
-    moved: Size = 0
+    bytes_moved: Size = 0
     for work in works:
         for count in _operations(work):
             flops = flops + count
         for d in members(work):
-            moved = moved + traffic(d)
-    return flops, moved
+            bytes_moved = bytes_moved + traffic(d)
+    return flops, bytes_moved
 
 
 def _operations(work: Work, around: tuple[Var, ...] = (), ranges: tuple[RowRange, ...] = ()) -> Iterator[Size]:

@@ -13,7 +13,7 @@ from aot.lowering.program.build_program import ProgramBuilder
 
 
 def prove_calls(builder: ProgramBuilder, kernel: str | None = None) -> Iterator[Obligation | Least]:
-    """Yield the obligations of each call of a program that was built, or of those of one kernel.
+    """Yield the obligations of each call of a program that was built, or of the calls of one kernel.
 
     The kernel's parameters are the values that the call gives it; a packed constant has the memory of its panels.
     """
@@ -22,10 +22,10 @@ def prove_calls(builder: ProgramBuilder, kernel: str | None = None) -> Iterator[
         if kernel not in (None, use.call.kernel):
             continue
         body, buffers = renamed((use.kernel.body, use.kernel.buffers), use.sizes)
-        given: dict[str, Value] = {}
-        for b, name, moved in zip(buffers, use.values, use.moved, strict=True):
+        values: dict[str, Value] = {}
+        for b, name, offset in zip(buffers, use.values, use.offsets, strict=True):
             value = builder.steps.values[name]
             known = value.elements != 0 and b.name not in use.packed
-            given[b.name] = replace(value, buffer=b, elements=value.elements - moved if known else 0)
+            values[b.name] = replace(value, buffer=b, elements=value.elements - offset if known else 0)
         step = Step((body,), (use.call.kernel, *use.call.layers), "Kernel", checks=checks)
-        yield from prove(replace(builder.steps, steps=[step], values=given))
+        yield from prove(replace(builder.steps, steps=[step], values=values))

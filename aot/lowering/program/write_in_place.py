@@ -2,10 +2,10 @@
 
     y[n, c] = relu(x[n, c])   ->   x[n, c] = relu(x[n, c])     if x is read here for the last time and laid out as y is
 
-A sum of products does so, too, if x is added to it and takes memory enough to leave a cache: reading and writing one
-place moves two thirds of the bytes that reading one and writing another one does.
+A sum of products to which x is added also overwrites x, if it is too large to stay in a cache. In place moves 2 bytes
+per byte (read, write) instead of 3 (read, read for ownership, write).
 
-In a group of rows it does so row by row: e[r, j] = exp(x[r, j] - top[r]) where no other row of x is read with row r.
+A group of rows overwrites row by row: e[r, j] = exp(x[r, j] - top[r]) where no other row of x is read with row r.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def write_in_place(steps: Steps, context: Context) -> None:
             value = steps.values.get(d.out.name)  # None: a temporary of a group
             if value is None or value.region is not MemoryRegion.ARENA:
                 continue
-            position = _Place(step, definitions, n, at, names)
-            over = next((x for x in loads(d.value) if position.fits(x, steps, ranges)), None)
+            candidate = _InPlaceCandidate(step, definitions, n, at, names)
+            over = next((x for x in loads(d.value) if candidate.fits(x, steps, ranges)), None)
             if over is not None:
                 old, new = d.out.name, names.of(over.buffer)
                 names.new[old] = replace(d.out, name=new)
@@ -57,7 +57,7 @@ def write_in_place(steps: Steps, context: Context) -> None:
 
 
 class _Names:
-    """The buffers that stand for others, by the names of these."""
+    """New buffers by the names of the values that they replace."""
 
     def __init__(self) -> None:
         self.new: dict[str, Buffer] = {}
@@ -81,7 +81,7 @@ class _Names:
 
 
 def _members(step: Step) -> tuple[Definition, ...]:
-    """Return the definitions that a group computes one after another for each row, or a step's only definition."""
+    """Return a step's only definition, or the definitions that a group computes one after another for each row."""
     if step.definition is not None:
         return (step.definition,)
     work = step.works[0] if len(step.works) == 1 else None
@@ -92,7 +92,8 @@ def _members(step: Step) -> tuple[Definition, ...]:
 def _is_large_sum(step: Step, d: Definition, target: Target) -> bool:
     """True if a step is one sum with results too large to stay in a cache until they are read.
 
-    Tiles must not overlap: those of tile registers divide the rows. With dynamic sizes they may.
+    Tiles must not overlap, since a second tile would read what the first one wrote. Tiles of tile registers do not
+    overlap if they divide the rows. With dynamic sizes they may overlap.
     """
     if step.definition is not d or varies(d.axes) or buffer_bytes(d.out) < COSTS.min_far_bytes:
         return False
@@ -101,18 +102,18 @@ def _is_large_sum(step: Step, d: Definition, target: Target) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Member `n` of the `found` ones of step `at`, and the names that values have by then."""
+class _InPlaceCandidate:
+    """Member `n` of the `definitions` of step number `at`, and the names that values have at that step."""
 
     step: Step
-    found: tuple[Definition, ...]
+    definitions: tuple[Definition, ...]
     n: int
     at: int
     names: _Names
 
     def fits(self, x: Load, steps: Steps, ranges: dict[str, tuple[int, int]]) -> bool:
         """True if the member may write over the value that `x` reads."""
-        d = self.found[self.n]
+        d = self.definitions[self.n]
         b, out, name = x.buffer, d.out, self.names.of(x.buffer)
         value = steps.values.get(name)
         if value is None or value.region is not MemoryRegion.ARENA or ranges[name][1] != self.at or name == out.name:
@@ -122,8 +123,8 @@ class _Place:
         summed = d.reduction is not None and x in loads(d.reduction)
         if self._reads(name, d.value) != [x] or summed or _keys(x.index) != _keys(d.target):
             return False
-        earlier = [y for m in self.found[: self.n] for y in self._reads(name, m.value, *m.index)]
-        later = any(self._reads(name, m.value, *m.index) for m in self.found[self.n + 1 :])
+        earlier = [y for m in self.definitions[: self.n] for y in self._reads(name, m.value, *m.index)]
+        later = any(self._reads(name, m.value, *m.index) for m in self.definitions[self.n + 1 :])
         return not later and all(_on_its_row(y, d, self.step) for y in earlier)
 
     def _reads(self, name: str, *values: Expr) -> list[Load]:

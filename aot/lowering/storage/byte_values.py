@@ -36,7 +36,7 @@ def _exp(x: float) -> float:
     return math.exp(x) if x < LARGEST_POWER else math.inf
 
 
-ANY: dict[str, Rule] = {  # of floats and of integers
+ANY: dict[str, Rule] = {  # rules for floats and integers
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -80,9 +80,9 @@ def rule_of(e: Prim) -> Rule | None:
 
 def values_of(e: Expr, byte: Expr) -> Numbers:
     """Return the values of `e` for each value of `byte`, by its bits; all else in `e` is constants and has a rule."""
-    every = np.arange(BYTES, dtype=np.uint8).view(numpy_dtype(byte.dtype))
+    all_bytes = np.arange(BYTES, dtype=np.uint8).view(numpy_dtype(byte.dtype))
     with np.errstate(all="ignore"):
-        return np.broadcast_to(_evaluated(e, {byte: every}), BYTES)
+        return np.broadcast_to(_evaluated(e, {byte: all_bytes}), BYTES)
 
 
 def _evaluated(e: Expr, known: dict[Expr, Numbers]) -> Numbers:

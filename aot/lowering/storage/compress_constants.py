@@ -1,4 +1,4 @@
-"""Storage as bytes for constants that are integers times factors, as compressed weights are.
+"""Stores constants that are integers times factors, as compressed weights are, in bytes.
 
     w[k, j] = (n[k, j] - z[j]) t[j]      add[k](x[k] w[k, j])   ->   t[j] add[k](x[k] (f32(n[k, j]) - z[j]))
 
@@ -37,8 +37,8 @@ from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """An index along a sum, in parts: number of the part, place in it; and if two elements share a byte, which one."""
+class _IndexParts:
+    """An index in parts: `part`, index of the factor; `byte`, index of the byte; `element`, 0 or 1 in the byte."""
 
     part: Expr
     byte: Expr
@@ -63,20 +63,20 @@ class _Compressed:
     whole: bool = True  # all zero points are whole numbers
     codes: DType | None = None
 
-    def places(self, index: tuple[Expr, ...]) -> tuple[_Place, ...]:
-        return tuple(self._along(i) if k in self.sums else _Place(i, i) for k, i in enumerate(index))
+    def split(self, index: tuple[Expr, ...]) -> tuple[_IndexParts, ...]:
+        return tuple(self._split_index(i) if k in self.sums else _IndexParts(i, i) for k, i in enumerate(index))
 
-    def _along(self, index: Expr) -> _Place:
+    def _split_index(self, index: Expr) -> _IndexParts:
         part = index // self.part if self.part else Const(0)
-        return _Place(part, index // 2, index % 2) if self.pairs else _Place(part, index)
+        return _IndexParts(part, index // 2, index % 2) if self.pairs else _IndexParts(part, index)
 
-    def factors(self, positions: tuple[_Place, ...]) -> tuple[Expr, ...]:
-        return tuple(p.part for p in positions)
+    def factors(self, parts: tuple[_IndexParts, ...]) -> tuple[Expr, ...]:
+        return tuple(p.part for p in parts)
 
-    def number(self, positions: tuple[_Place, ...]) -> Expr:
-        byte: Expr = Load(self.bytes, tuple(p.byte for p in positions))
-        zero = cast(Load(self.zero, self.factors(positions)), DType.F32) if isinstance(self.zero, Buffer) else self.zero
-        element = next((p.element for p in positions if p.element is not None), None)
+    def number(self, parts: tuple[_IndexParts, ...]) -> Expr:
+        byte: Expr = Load(self.bytes, tuple(p.byte for p in parts))
+        zero = cast(Load(self.zero, self.factors(parts)), DType.F32) if isinstance(self.zero, Buffer) else self.zero
+        element = next((p.element for p in parts if p.element is not None), None)
         if element is not None and self.whole:
             return _nibble(byte, element, zero)
         if self.codes is not None:
@@ -85,11 +85,11 @@ class _Compressed:
             number = cast(byte, DType.F32) if element is None else _nibble(byte, element, 0.0)
         return number - zero if isinstance(zero, Expr) or zero else number
 
-    def scale(self, positions: tuple[_Place, ...]) -> Expr:
-        return Load(self.factor, self.factors(positions))
+    def scale(self, parts: tuple[_IndexParts, ...]) -> Expr:
+        return Load(self.factor, self.factors(parts))
 
-    def divided(self, axis: Var) -> tuple[tuple[Var, ...], Expr, _Place]:
-        """Divide the axis of a sum: return its axes, the index that they make, and its place."""
+    def divided(self, axis: Var) -> tuple[tuple[Var, ...], Expr, _IndexParts]:
+        """Divide the axis of a sum: return the new axes, the index that they make, and its parts."""
         length, each = axis.extent, 2 if self.pairs else 1
         assert isinstance(length, int)
         count = (self.part or length) // each
@@ -98,9 +98,9 @@ class _Compressed:
         )
         group: Expr = part if self.part else Const(0)
         at = group * count + byte if self.part else byte
-        position = _Place(group, at, half if self.pairs else None)
+        index_parts = _IndexParts(group, at, half if self.pairs else None)
         axes = (*((part,) if self.part else ()), byte, *((half,) if self.pairs else ()))
-        return axes, at * 2 + half if self.pairs else at, position
+        return axes, at * 2 + half if self.pairs else at, index_parts
 
 
 def _nibble(byte: Expr, element: Expr, zero: Expr | float) -> Expr:
@@ -166,8 +166,8 @@ def _read(compressed: dict[str, _Compressed], e: Expr) -> Expr | None:
             return total if init is None or total is None else total + rewrite(init, change)
         case Load(buffer, index) if buffer.name in compressed:
             c, index = compressed[buffer.name], tuple(rewrite(i, change) for i in index)
-            positions = c.places(index)
-            return c.number(positions) * c.scale(positions)
+            parts = c.split(index)
+            return c.number(parts) * c.scale(parts)
         case _:
             return None
 
@@ -176,26 +176,26 @@ def _product(c: _Compressed, axes: tuple[Var, ...], x: Expr, index: tuple[Expr, 
     """Return the sum over `axes` of `x` times a compressed constant; None where neither factor nor axis allows one."""
     along = next((i for k, i in enumerate(index) if k in c.sums and i in axes), None)
     if isinstance(along, Var) and (c.part or c.pairs) and sum(along in variables(i) for i in index) == 1:
-        inside, whole, position = c.divided(along)
+        inside, new_index, along_parts = c.divided(along)
         axes = tuple(a for axis in axes for a in (inside if axis == along else (axis,)))
-        positions = tuple(position if i == along else p for i, p in zip(index, c.places(index), strict=True))
-        x = rewrite(x, {along: whole})
+        parts = tuple(along_parts if i == along else p for i, p in zip(index, c.split(index), strict=True))
+        x = rewrite(x, {along: new_index})
     else:
-        positions = c.places(index)
-    scale = c.scale(positions)
+        parts = c.split(index)
+    scale = c.scale(parts)
     if variables(scale).isdisjoint(axes):
-        return Reduce("add", axes, x * c.number(positions)) * scale
-    return Reduce("add", axes, x * c.number(positions) * scale) if along is not None else None
+        return Reduce("add", axes, x * c.number(parts)) * scale
+    return Reduce("add", axes, x * c.number(parts) * scale) if along is not None else None
 
 
 def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:
     """Return the dimensions of each constant along which reductions run, or along which rows lie."""
-    results: dict[str, set[tuple[int, ...]]] = {}
+    dims_by_name: dict[str, set[tuple[int, ...]]] = {}
     works = [w for block in steps.blocks() for s in block.steps for w in s.works]
     for work in (w for w in works if isinstance(w, tuple)):
         rows = rows_of(work)
         for x in (x for x in reads(work) if x.buffer.name in rows):
-            results.setdefault(x.buffer.name, set()).add((len(x.index) - 1,))
+            dims_by_name.setdefault(x.buffer.name, set()).add((len(x.index) - 1,))
     for d in (d for w in works for d in members(w)):
         axes = set(d.reduction.axes) if d.reduction is not None else set[Expr]()
         for x in loads(d.value):
@@ -203,8 +203,8 @@ def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:
             if not along and any(loads(i) for i in x.index):
                 along = tuple(k for k, i in enumerate(x.index) if not loads(i))
             if along:
-                results.setdefault(x.buffer.name, set()).add(along)
-    return results
+                dims_by_name.setdefault(x.buffer.name, set()).add(along)
+    return dims_by_name
 
 
 def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Compressed | None:

@@ -20,7 +20,7 @@ from aot.opset.movement.movement import Transpose
 from aot.opset.movement.shape import Reshape
 from aot.runtime.abi import DType
 
-LEAST, MOST = 2.0**-100, 2.0**100  # scales with which no product is denormal or infinite
+MIN_SCALE, MAX_SCALE = 2.0**-100, 2.0**100  # scales with which no product is denormal or infinite
 _UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))  # each lies in the low bits of a byte
 GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common divisor
 
@@ -41,7 +41,7 @@ class Moderate(Protocol):
 
     @property
     def is_moderate(self) -> bool:
-        """True if all finite numbers are within `LEAST` and `MOST`; damaged files have others."""
+        """True if all finite numbers are within `MIN_SCALE` and `MAX_SCALE`; damaged files have others."""
         ...
 
 
@@ -49,7 +49,7 @@ class Moderate(Protocol):
 class Seen:
     """Integers of 8 bits or less as a file has them, seen with other dimensions at other distances, in bytes.
 
-    They are made when `array` is asked for: most constants of 4 bits are recognised by their form alone.
+    They are made when `array` is read: most constants of 4 bits are recognised by their form alone.
     """
 
     origin: Array | Deferred
@@ -139,10 +139,10 @@ class Scaled:
 
     def with_ones(self, shape: tuple[int, ...]) -> Scaled:
         """Return the same in `shape`, which has other dimensions of 1."""
-        results = [k for k, n in enumerate(self.shape) if n != 1]
+        dims = [k for k, n in enumerate(self.shape) if n != 1]
 
         def with_ones(sizes: tuple[int, ...]) -> tuple[int, ...]:
-            left = iter([sizes[k] for k in results])
+            left = iter([sizes[k] for k in dims])
             return tuple(1 if n == 1 else next(left) for n in shape)
 
         seen = replace(self.seen, shape=shape, strides=with_ones(self.seen.strides))
@@ -190,8 +190,8 @@ def _transposed(constant: Deferred, source: Deferred, shape: tuple[int, ...], wh
     order = _order(constant)
     back = [order.index(k) for k in range(len(order))]
     match = scaled(source, tuple(shape[i] for k in back for i in parts[k]), whole)
-    positions = [i for k in back for i in parts[k]]
-    return None if match is None else match.transposed(tuple(positions.index(i) for i in range(len(shape))))
+    source_dims = [i for k in back for i in parts[k]]
+    return None if match is None else match.transposed(tuple(source_dims.index(i) for i in range(len(shape))))
 
 
 def _divided(shape: tuple[int, ...], parts: tuple[int, ...]) -> list[list[int]] | None:
@@ -208,7 +208,7 @@ def _divided(shape: tuple[int, ...], parts: tuple[int, ...]) -> list[list[int]] 
 
 
 def _converted(constant: Deferred) -> Deferred:
-    """Return the operand behind conversions from f32 to f32, which `decompress_weights` leaves."""
+    """Return the operand of conversions from f32 to f32, which `decompress_weights` leaves."""
     while isinstance(constant.op, Convert) and isinstance(inner := constant.inputs[0], Deferred):
         if inner.type.dtype is not DType.F32:
             break
@@ -242,8 +242,8 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
             converted = differences
     if not isinstance(converted, Deferred) or not isinstance(converted.op, Convert):
         return None
-    given, dtype = converted.inputs[0], converted.types[0].dtype
-    if given.shape != differences.shape or dtype.bits > WIDEST:
+    source, dtype = converted.inputs[0], converted.types[0].dtype
+    if source.shape != differences.shape or dtype.bits > WIDEST:
         return None
     held, points, factors = None, in_bytes(zeros), scales
     if not isinstance(points, Deferred) or points.type.dtype is not DType.I8 or len(points.shape) < rank:
@@ -255,10 +255,10 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
         zeros = points
     if not isinstance(scales, Deferred) or not _is_moderate(scales) or len(scales.shape) < rank:
         factors = _padded(value_of(scales), rank).astype(np.float32, copy=False)
-        if not ((factors >= LEAST) & (factors <= MOST)).all():
+        if not ((factors >= MIN_SCALE) & (factors <= MAX_SCALE)).all():
             return None
     codes = dtype if dtype in LEVELS else None
-    constant = Scaled(_as_read(given, dtype), points, factors, codes, (zeros, scales), held)
+    constant = Scaled(_as_read(source, dtype), points, factors, codes, (zeros, scales), held)
     return constant.with_whole_zeros() if whole else constant
 
 

@@ -33,14 +33,14 @@ from aot.lowering.storage.stored_bytes import in_halves, rearranged
 from aot.opset.movement.blocks import ravel
 from aot.runtime.abi import DType
 
-EVERY_OTHER = np.uint64(0x000F000F000F000F)  # of eight numbers of 4 bits, each in a byte
+EVERY_OTHER = np.uint64(0x000F000F000F000F)  # mask of numbers 0, 2, 4 and 6 of eight numbers of 4 bits, each in a byte
 SIDE_BY_SIDE = np.uint64(1 << 48 | 1 << 36 | 1 << 24 | 1 << 12)  # takes them to bits 48 to 63
 SWAPS = [  # bits between the halves of bytes that are exchanged, and the lower ones
     (np.uint64(bits), np.uint64(lower))
     for bits, lower in ((28, 0x00000000F0F0F0F0), (8, 0x0000FF000000FF00), (4, 0x00F000F000F000F0))
 ]
-WORDS = 1 << 12  # joined together: they stay in the cache
-PIECE = 1 << 16  # zero points looked at together
+WORDS = 1 << 12  # words that are joined together: they stay in the cache
+PIECE = 1 << 16  # zero points that are compared together
 LENGTHS = (64, 32, 16)  # numbers of a group of data, in the order in which they are tried
 
 
@@ -60,7 +60,7 @@ def group_length(parts: Parts, terms: int) -> int:
 
 @dataclass(frozen=True)
 class Joined(Op):
-    """Unsigned numbers in groups of `length`, dimension `place` behind all others; `fields` share an element.
+    """Unsigned numbers in groups of `length`, with dimension `place` last; `fields` numbers share an element.
 
     `together`: factors of the products that a dot sums, which have 32 bits.
     """
@@ -129,19 +129,19 @@ class JoinedHalves(Op):
         return self, ((begin, end),)
 
 
-def _sixteens(given: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _sixteens(eights: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Join the low halves of eight bytes as `_quarters` does in the low half of a word, and their high ones above it.
 
     That is a permutation of sixteen halves of bytes: each step exchanges pairs of halves that lie as far apart.
     """
-    words = given.copy()
+    words = eights.copy()
     for bits, lower in SWAPS:
-        moved = words >> bits
-        moved ^= words
-        moved &= lower
-        words ^= moved
-        moved <<= bits
-        words ^= moved
+        differences = words >> bits
+        differences ^= words
+        differences &= lower
+        words ^= differences
+        differences <<= bits
+        words ^= differences
     return words
 
 
@@ -235,7 +235,7 @@ class GroupWeights:
         return self.group // (self.parts.size // self.length) if self.parts.size else Const(0)
 
     def _last(self, a: Array | Deferred) -> Array | Deferred:
-        """Return a constant with the dimension of the sum behind all others."""
+        """Return a constant with the dimension of the sum last."""
         if isinstance(a, Deferred) and self.place == len(a.shape) - 1:
             return a
         return np.ascontiguousarray(np.moveaxis(value_of(a), self.place, -1))
@@ -255,19 +255,19 @@ class GroupWeights:
 
     def _zeros(self) -> Buffer | float:
         """Return zero points of the factors: one that is the same everywhere, or a constant."""
-        given = self.parts.zeros
+        zero_points = self.parts.zeros
         if self.bits == 8 and not self.centred:
-            given = value_of(given) + np.float32(128)
-        number = _repeated(given)
+            zero_points = value_of(zero_points) + np.float32(128)
+        number = _repeated(zero_points)
         if number is not None:
             return number
         dtype = DType.I8
-        if not isinstance(given, Deferred) or given.type.dtype is not dtype:
-            zeros = value_of(given)
+        if not isinstance(zero_points, Deferred) or zero_points.type.dtype is not dtype:
+            zeros = value_of(zero_points)
             low, high = zeros.min(), zeros.max()
             bounds = {DType.I8: (-128, 127), DType.U8: (0, 255)} if self.parts.whole else {}
-            dtype = next((k for k, (least, most) in bounds.items() if least <= low and high <= most), DType.F32)
-        return self.steps.constant(f"{self.w.buffer.name}.zero", self._last(rearranged(given, dtype)))
+            dtype = next((k for k, (lowest, highest) in bounds.items() if lowest <= low and high <= highest), DType.F32)
+        return self.steps.constant(f"{self.w.buffer.name}.zero", self._last(rearranged(zero_points, dtype)))
 
 
 def _repeated(numbers: Array | Deferred) -> float | None:

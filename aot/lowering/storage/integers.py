@@ -19,7 +19,7 @@ from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.storage.compressed import GREATEST, Scaled, first_rows, scaled
 
-CLOSE = 2.0**-20  # relative error of a number that is due to rounding
+MAX_ROUNDING_ERROR = 2.0**-20  # greatest relative error of a number that counts as rounding
 SMALLEST = np.finfo(np.float32).tiny  # least factor that f32 holds with full precision
 SAMPLE = 32  # rows that are tried first
 STARTS = (0, 1, 2, 4, 8, 16, 32)  # bounds of the numbers of a row that are tried first, one stretch after another
@@ -55,31 +55,35 @@ class Reduced:
     def plus(self, offsets: NDArray[np.int16] | NDArray[np.float32], dtype: DTypeLike) -> Array:
         """Return the quotients plus offsets, which repeat as zero points do, as integers of `dtype`."""
         numbers, points = self.parts.numbers, value_of(self.parts.zeros)
-        result, plain, moved = np.empty(numbers.shape, dtype), self.is_plain, bool(offsets.any())
+        result, plain, has_offsets = np.empty(numbers.shape, dtype), self.is_plain, bool(offsets.any())
         each = max(PIECE // max(prod(numbers.shape[1:]), 1), 1)
         for piece in (slice(n, n + each) for n in range(0, len(numbers), each)):
             zeros, divisors, more = (a if len(a) == 1 else a[piece] for a in (points, self.divisors, offsets))
             some = np.subtract(numbers[piece], zeros, dtype=np.int16, casting="unsafe")
             some = some if plain else some // divisors
-            result[piece] = some + more.astype(np.int16) if moved else some
+            result[piece] = some + more.astype(np.int16) if has_offsets else some
         return result
 
 
 def whole_numbers(
-    constant: Array | Deferred, sums: tuple[int, ...], most: int, shape: tuple[int, ...] | None = None, near: int = 0
+    constant: Array | Deferred,
+    sums: tuple[int, ...],
+    max_magnitude: int,
+    shape: tuple[int, ...] | None = None,
+    first_magnitude: int = 0,
 ) -> Whole | None:
-    """Split a constant into integers of magnitude `most` at most and factors shared along `sums`; None without any.
+    """Split a constant into integers of at most `max_magnitude` and factors shared along `sums`; None without any.
 
-    `near`: a magnitude that is tried before, since values alone may be multiples of several factors. `shape`: in which
-    its elements are seen, by default its own. Factors have that shape, but 1 along `sums`.
+    `first_magnitude`: a bound that is tried first, since values alone may be multiples of several factors. `shape`: the
+    shape in which its elements are seen, by default its own. Factors have that shape, but 1 along `sums`.
     """
     shape = constant.shape if shape is None else shape
     parts = shared(constant, sums, shape)
     if parts is not None:
-        result = reduced(parts, sums, most)
+        result = reduced(parts, sums, max_magnitude)
         return None if result is None else (result.plus(np.zeros_like(result.low), np.int16), result.factors)
     sample = first_rows(constant, shape, SAMPLE) if isinstance(constant, Deferred) and 0 not in sums else None
-    for bound in (near, most) if near else (most,):
+    for bound in (first_magnitude, max_magnitude) if first_magnitude else (max_magnitude,):
         if sample is None or _recognised(sample, sums, bound) is not None:
             result = _recognised(value_of(constant).reshape(shape), sums, bound)
             if result is not None:
@@ -93,8 +97,8 @@ def shared(constant: Array | Deferred, sums: tuple[int, ...], shape: tuple[int, 
     return parts if parts is not None and parts.is_shared(sums) else None
 
 
-def reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Reduced | None:
-    """Take common divisors out of numbers along `sums`; None if a quotient is larger than `most`.
+def reduced(parts: Scaled, sums: tuple[int, ...], max_magnitude: int) -> Reduced | None:
+    """Take common divisors out of numbers along `sums`; None if a quotient is larger than `max_magnitude`.
 
     They are read in pieces: no copy in wider integers is made of all of them.
     """
@@ -113,7 +117,7 @@ def reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Reduced | None:
         low[:] = high[:] = 0
     low, high = low // divisors, high // divisors
     counts = np.maximum(np.maximum(high, -low), 0)
-    if (counts > most).any():
+    if (counts > max_magnitude).any():
         return None
     largest = counts.astype(np.float64) * divisors
     tops = largest.astype(np.float32) * np.broadcast_to(value_of(parts.scales), reduced_shape).reshape(-1)
@@ -132,16 +136,16 @@ def _divisors(rows: NDArray[np.int16]) -> NDArray[np.int16]:
     return divisors
 
 
-def _recognised(w: Array, sums: tuple[int, ...], most: int) -> Whole | None:
+def _recognised(w: Array, sums: tuple[int, ...], max_magnitude: int) -> Whole | None:
     """Return integers and factors by the values alone."""
     others = [k for k in range(w.ndim) if k not in sums]
-    moved = w.transpose(*others, *sums)
+    outer_first = w.transpose(*others, *sums)
     count = prod(w.shape[k] for k in others)
     if w.dtype == np.int32:
-        within = w.min(initial=0) >= -most and w.max(initial=0) <= most
+        within = w.min(initial=0) >= -max_magnitude and w.max(initial=0) <= max_magnitude
         factors = np.ones(count, np.float32) if within else None
     else:
-        factors = _shared(moved, len(others), count, most)
+        factors = _shared(outer_first, len(others), count, max_magnitude)
     if factors is None:
         return None
     scale = factors.reshape([1 if k in sums else n for k, n in enumerate(w.shape)])
@@ -149,25 +153,25 @@ def _recognised(w: Array, sums: tuple[int, ...], most: int) -> Whole | None:
     return np.rint(ratio, out=ratio).astype(np.int16), scale
 
 
-def _shared(moved: NDArray[np.float32], outer: int, count: int, most: int) -> NDArray[np.float32] | None:
-    """Return the factor of each row of `moved`, whose first `outer` dimensions number `count` rows; None without one.
+def _shared(outer_first: NDArray[np.float32], outer: int, count: int, max_magnitude: int) -> NDArray[np.float32] | None:
+    """Return the factor of each of the `count` rows that the first `outer` dimensions have; None if a row has none.
 
     A sample is tried first: ordinary f32 weights fail there, before their rows are copied into one another.
     """
     if outer and count > SAMPLE:
-        each = max(count // moved.shape[0], 1)
-        some = moved[: -(-SAMPLE // each)]
-        if _factors(some.reshape(each * len(some), -1)[:SAMPLE], most) is None:
+        each = max(count // outer_first.shape[0], 1)
+        some = outer_first[: -(-SAMPLE // each)]
+        if _factors(some.reshape(each * len(some), -1)[:SAMPLE], max_magnitude) is None:
             return None
-    return _factors(moved.reshape(count, -1), most)
+    return _factors(outer_first.reshape(count, -1), max_magnitude)
 
 
-def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None:
-    """Return the largest factor of each row, of which its numbers are at most `most` times; None if a row has none.
+def _factors(rows: NDArray[np.float32], max_magnitude: int) -> NDArray[np.float32] | None:
+    """Return the largest factor of each row whose quotients are at most `max_magnitude`; None if a row has none.
 
     It is the largest number divided by the least count for which all numbers of the row are integers.
     """
-    step = max(PAIRS // most, 1)
+    step = max(PAIRS // max_magnitude, 1)
     begins = [0, *range(1, len(rows), step)]  # the first row of other weights has no factor: it is tried alone
     candidates: list[Factors] = []
     for begin, end in pairwise([*begins, len(rows)] if len(rows) else begins[:0]):
@@ -176,25 +180,28 @@ def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None
             largest = np.abs(some).max(1, initial=0).astype(np.float64)
         if not np.isfinite(largest).all():
             return None
-        factors = _largest_factors(some, largest, most)
+        factors = _largest_factors(some, largest, max_magnitude)
         if not (factors >= SMALLEST).all():
             return None
         candidates.append(factors)
     return np.concatenate(candidates).astype(np.float32) if candidates else np.empty(0, np.float32)
 
 
-def _largest_factors(rows: NDArray[np.float32], largest: Factors, most: int) -> Factors:
+def _largest_factors(rows: NDArray[np.float32], largest: Factors, max_magnitude: int) -> Factors:
     """Return the largest factor of each row, 1 for rows of zeros and 0 where there is none."""
     factors = np.where(largest == 0, 1.0, 0.0)
-    row, count = np.flatnonzero(largest).repeat(most), np.tile(np.arange(1, most + 1), np.count_nonzero(largest))
+    row, count = (
+        np.flatnonzero(largest).repeat(max_magnitude),
+        np.tile(np.arange(1, max_magnitude + 1), np.count_nonzero(largest)),
+    )
     for begin, end in pairwise(STARTS):  # few pairs of a row and a count are left after the first stretches
-        kept = _are_whole(rows[row, begin:end], largest[row] / count)
-        row, count = row[kept], count[kept]
+        are_whole = _are_whole(rows[row, begin:end], largest[row] / count)
+        row, count = row[are_whole], count[are_whole]
     while len(row):
         first = np.flatnonzero(np.diff(row, prepend=-1))  # the least count of each row
         steps = largest[row[first]] / count[first]
-        whole = _are_whole_rows(rows, row[first], steps)
-        factors[row[first[whole]]] = steps[whole]
+        are_factors = _are_whole_rows(rows, row[first], steps)
+        factors[row[first[are_factors]]] = steps[are_factors]
         left = factors[row] == 0
         left[first] = False
         row, count = row[left], count[left]
@@ -210,12 +217,12 @@ def _are_whole_rows(rows: NDArray[np.float32], chosen: NDArray[np.intp], steps: 
 
 def _are_whole(rows: NDArray[np.float32], steps: Factors) -> NDArray[np.bool_]:
     ratio = rows / steps[:, None]
-    near = np.rint(ratio)
-    ratio -= near
+    nearest = np.rint(ratio)
+    ratio -= nearest
     np.abs(ratio, out=ratio)
-    np.abs(near, out=near)
-    near *= CLOSE
-    return np.all(ratio <= near, axis=1)
+    np.abs(nearest, out=nearest)
+    nearest *= MAX_ROUNDING_ERROR
+    return np.all(ratio <= nearest, axis=1)
 
 
 def sums_over(

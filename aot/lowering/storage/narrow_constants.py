@@ -1,4 +1,4 @@
-"""Storage of constants as the smallest type that holds each of their values: half as much is read.
+"""Stores constants in the smallest type that holds each of their values: half as many bytes are read.
 
     w[k, j]: f32, which a file had in f16 and converted   ->   w[k, j]: f16, converted by the load
 
@@ -29,7 +29,7 @@ from aot.opset.deferred_parts import part_of
 from aot.runtime.abi import DType
 
 ROUNDED_TO_BF16 = "bf16"  # value of `--weights`
-PIECE = 1 << 16  # elements looked at together: they stay in the cache
+PIECE = 1 << 16  # elements that are tested together: they stay in the cache
 
 
 def narrow_constants(steps: Steps, context: Context) -> None:

@@ -5,7 +5,7 @@
     s[i, g]    = max[e](|x[i, k]|) / 127
     q[i, g, e] = i8(round(x[i, k] / s[i, g]))      ->      add[g, e](f32(q[i, g, e]) s[i, g] w[k, j])
 
-Numbers of a group share a scale. Rows that no group divides, and those of several axes, have one scale.
+Numbers of a group share a scale. Rows that no group divides, and rows of several axes, have one scale.
 `use_integer_dots` makes sums of integers of these products, if weights have a scale for each output; for weights in
 groups `group_sums` makes them. They are exact, so a row has the same results alone and among others.
 
@@ -43,7 +43,7 @@ from aot.opset.movement.blocks import ravel
 from aot.runtime.abi import DType
 
 GROUPS = (64, 32)  # numbers that share a scale, in the order in which they are tried
-MIDDLE = 128  # that unsigned bytes of states are less
+MIDDLE = 128  # added to rounded states so that they are unsigned bytes
 LEVELS = 127.0  # steps from 0 to the largest number of a group
 SMALLEST = 2.0**-100  # largest number of a group of zeros: its scale has a reciprocal
 
@@ -112,17 +112,17 @@ class _Rounded:
         return replace(g, members=tuple(members))
 
     def _of_state(self, x: Load, w: Load, d: Definition, r: Reduce, g: Group) -> tuple[Definition, ...] | None:
-        """Return a product of a rounded state, behind the definitions that round it; None if weights fit no bytes."""
+        """Return the definitions that round a state, then its product; None if weights do not fit bytes."""
         sums = tuple(k for k, i in enumerate(w.index) if i in r.axes)
         value = self.steps.values[w.buffer.name].data
         numbers = whole_numbers(value, sums, 255) if value is not None and self._is_small(w, r) else None
         shift = None if numbers is None else middle_of(numbers[0], sums, DType.I8)
         if numbers is None or shift is None:
             return None
-        whole, factors = numbers[0] - shift, numbers[1]
+        integers, factors = numbers[0] - shift, numbers[1]
         name, constant = d.out.name, self.steps.constant
-        weights = constant(f"{w.buffer.name}.whole", whole.astype(np.int8))
-        total = constant(f"{w.buffer.name}.sums", whole.sum(sums, np.int32, keepdims=True))
+        weights = constant(f"{w.buffer.name}.whole", integers.astype(np.int8))
+        total = constant(f"{w.buffer.name}.sums", integers.sum(sums, np.int32, keepdims=True))
         factor = constant(f"{w.buffer.name}.scale", factors)
         shared = tuple(Const(0) if i in r.axes else i for i in w.index)
 
@@ -131,13 +131,13 @@ class _Rounded:
         largest = prim("max", Reduce("max", r.axes, prim("abs", x)), SMALLEST)
         own = [(i, n) for i, n in dimensions if i not in r.axes]
         scale, scaling = self._of_step(f"{name}.step", rows, largest * (1 / LEVELS), DType.F32, own)
-        near = prim("min", prim("max", prim("round_even", x / scale), -LEVELS), LEVELS)
-        moved = cast(near + MIDDLE, DType.U8)
-        byte, rounding = self._of_step(f"{name}.rounded", (*rows, *r.axes), moved, DType.U8, dimensions)
+        levels = prim("min", prim("max", prim("round_even", x / scale), -LEVELS), LEVELS)
+        unsigned = cast(levels + MIDDLE, DType.U8)
+        byte, rounding = self._of_step(f"{name}.rounded", (*rows, *r.axes), unsigned, DType.U8, dimensions)
         product = Reduce("add", r.axes, cast(byte, DType.I32) * cast(Load(weights, w.index), DType.I32))
         exact, before = product - Load(total, shared) * MIDDLE, (scaling, rounding)
         if shift.any():
-            count = whole.size // factors.size
+            count = integers.size // factors.size
             states = Reduce("add", r.axes, cast(byte, DType.I32)) - count * MIDDLE
             summed, summing = self._of_step(f"{name}.total", rows, states, DType.I32, own)
             exact = exact + summed * Load(constant(f"{w.buffer.name}.shift", shift), shared)
@@ -178,9 +178,9 @@ class _Rounded:
         for x, w in ((one, other), (other, one)):
             value = self.steps.values.get(w.buffer.name) if isinstance(w, Load) else None
             if isinstance(w, Load) and value is not None and value.data is not None and value.arrange is None:
-                whole = set(r.axes) <= set(w.index)
+                reads_all_terms = set(r.axes) <= set(w.index)
                 large = value.data.size >= COSTS.min_compressed_elements
-                return (x, w) if whole and (large or self._is_small(w, r)) else None
+                return (x, w) if reads_all_terms and (large or self._is_small(w, r)) else None
         return None
 
     def _obstacle(self, x: Expr, w: Load, d: Definition, r: Reduce) -> str:
@@ -209,10 +209,10 @@ class _Rounded:
 
     def _in_steps(self, x: Load, w: Load, d: Definition, r: Reduce, step: Step, before: list[Step]) -> Reduce:
         """Return the product of rounded data and weights that have a scale for each output."""
-        groups, inner, whole = _in_groups(r.axes)
-        data = self._rounded(Load(x.buffer, _in_parts(x, whole)), d, (groups, inner), step, before)
+        groups, inner, index_by_axis = _in_groups(r.axes)
+        data = self._rounded(Load(x.buffer, _in_parts(x, index_by_axis)), d, (groups, inner), step, before)
         numbers = cast(cast(data.numbers, DType.I32), DType.F32) * data.scale
-        return Reduce(r.fn, (*groups, *inner), numbers * Load(w.buffer, _in_parts(w, whole)), r.init)
+        return Reduce(r.fn, (*groups, *inner), numbers * Load(w.buffer, _in_parts(w, index_by_axis)), r.init)
 
     def _in_groups(self, w: Load, r: Reduce) -> GroupWeights | None:
         """Return weights with a scale for each group of inputs, as unsigned numbers; None for other weights."""
@@ -244,7 +244,7 @@ class _Rounded:
     def _rounded(
         self, x: Load, d: Definition, parts: tuple[tuple[Var, ...], tuple[Var, ...]], step: Step, before: list[Step]
     ) -> Data:
-        """Return rounded data. `parts`: the axes of groups, and those of the elements of a group."""
+        """Return rounded data. `parts`: the axes of groups, and the axes of the elements of a group."""
         rows, (groups, inner) = tuple(a for a in d.axes if a in variables(*x.index)), parts
         key, done = (x, rows, inner), self.done.setdefault(x.buffer.name, {})
         if key not in done:
@@ -252,12 +252,12 @@ class _Rounded:
             largest = prim("max", Reduce("max", inner, prim("abs", x)), SMALLEST)
             scale = self._add_step(f"{name}.step", outer, largest * (1 / LEVELS), DType.F32, step, before)
             inverse = self._add_step(f"{name}.inverse", outer, 1.0 / scale, DType.F32, step, before)
-            near = prim("min", prim("max", prim("round_even", x * inverse), -LEVELS), LEVELS)
+            levels = prim("min", prim("max", prim("round_even", x * inverse), -LEVELS), LEVELS)
             joined = len(groups) + len(inner)
             byte = self._add_step(
-                f"{name}.rounded", (*outer, *inner), cast(near, self.dtype), self.dtype, step, before, joined
+                f"{name}.rounded", (*outer, *inner), cast(levels, self.dtype), self.dtype, step, before, joined
             )
-            done[key] = Data(byte, scale, near)
+            done[key] = Data(byte, scale, levels)
         return done[key]
 
     def _total(self, data: Data, element: Var, step: Step, before: list[Step]) -> Load:
@@ -300,7 +300,7 @@ def _is_a_row(x: Load, r: Reduce) -> bool:
 
 
 def _in_groups(axes: tuple[Var, ...]) -> tuple[tuple[Var, ...], tuple[Var, ...], dict[Expr, Expr]]:
-    """Divide the axis of a sum: return the axis of groups, if there are any, that of elements, and the new index."""
+    """Divide the axis of a sum: return the axes of groups and of elements, and the new index."""
     axis = axes[0]
     size = next((n for n in GROUPS if isinstance(axis.extent, int) and axis.extent % n == 0), 0)
     if len(axes) > 1 or not size or not isinstance(axis.extent, int) or axis.extent == size:
@@ -309,5 +309,5 @@ def _in_groups(axes: tuple[Var, ...]) -> tuple[tuple[Var, ...], tuple[Var, ...],
     return (group,), (element,), {axis: group * size + element}
 
 
-def _in_parts(x: Load, whole: dict[Expr, Expr]) -> tuple[Expr, ...]:
-    return tuple(rewrite(i, whole) for i in x.index)
+def _in_parts(x: Load, index_by_axis: dict[Expr, Expr]) -> tuple[Expr, ...]:
+    return tuple(rewrite(i, index_by_axis) for i in x.index)

@@ -17,7 +17,7 @@ from aot.lowering.storage.stored_bytes import Shifted, rearranged
 from aot.runtime.abi import DType
 
 SPAN = 255  # greatest difference between the largest and the least number of a part
-NIBBLE = 15  # that of numbers of 4 bits
+NIBBLE = 15  # greatest unsigned number of 4 bits
 SIZES = (256, 128, 64, 32, 16)  # elements of a part, in the order in which they are tried
 
 
@@ -51,9 +51,9 @@ def in_parts(data: Array | Deferred, sums: tuple[int, ...]) -> Parts | None:
         return parts
     read = value_of(numbers_of(data))  # held for all forms
     for form in forms:
-        whole = None if form.is_of_file(data) else whole_numbers(data, form.inner, SPAN, form.split)
-        if whole is not None:
-            return form.of_whole(*whole)
+        split_constant = None if form.is_of_file(data) else whole_numbers(data, form.inner, SPAN, form.split)
+        if split_constant is not None:
+            return form.of_whole(*split_constant)
     del read
     return None
 
@@ -76,13 +76,13 @@ def _of_file(data: Deferred, forms: list[_Form]) -> Parts | None:
             continue
         if not weights.has_whole_zeros:
             return form.as_given(weights)
-        whole = weights.with_whole_zeros()
-        if whole is not None and form.pairs and whole.seen.dtype is DType.U4:
-            return form.as_given(whole)
-        if whole is not None and whole.seen.limits is not None:
-            return form.as_limited(whole, *whole.seen.limits)
+        rounded = weights.with_whole_zeros()
+        if rounded is not None and form.pairs and rounded.seen.dtype is DType.U4:
+            return form.as_given(rounded)
+        if rounded is not None and rounded.seen.limits is not None:
+            return form.as_limited(rounded, *rounded.seen.limits)
         read = value_of(weights.seen.origin)  # held while its numbers are looked at
-        fewer = None if whole is None else reduced(whole, form.inner, SPAN)
+        fewer = None if rounded is None else reduced(rounded, form.inner, SPAN)
         parts = None if fewer is None else form.of_file(fewer)
         del read
         if parts is not None:
@@ -115,34 +115,36 @@ class _Form:
             return weights is not None
         return weights.is_shared(self.inner) and weights.with_whole_zeros() is not None
 
-    def of_whole(self, whole: NDArray[np.int16], factors: NDArray[np.float32]) -> Parts | None:
+    def of_whole(self, integers: NDArray[np.int16], factors: NDArray[np.float32]) -> Parts | None:
         """Return parts of whole numbers, with zero points by which they fit their bits."""
-        low, high = whole.min(self.inner, keepdims=True), whole.max(self.inner, keepdims=True)
+        low, high = integers.min(self.inner, keepdims=True), integers.max(self.inner, keepdims=True)
         if (high - low > SPAN).any():
             return None
         zeros, small = self._zeros(low, high)
-        numbers = (whole + zeros).astype(np.uint8 if small else np.int8).reshape(self.shape)
+        numbers = (integers + zeros).astype(np.uint8 if small else np.int8).reshape(self.shape)
         return self._parts(numbers, zeros, factors, small)
 
-    def of_file(self, whole: Reduced) -> Parts | None:
+    def of_file(self, quotients: Reduced) -> Parts | None:
         """Return parts of whole numbers that a file has."""
-        if (whole.high - whole.low > SPAN).any():
+        if (quotients.high - quotients.low > SPAN).any():
             return None
-        zeros, small = self._zeros(whole.low, whole.high)
-        if whole.is_plain:
-            numbers = self._shifted(whole.parts.seen, zeros - value_of(whole.parts.zeros), small)
+        zeros, small = self._zeros(quotients.low, quotients.high)
+        if quotients.is_plain:
+            numbers = self._shifted(quotients.parts.seen, zeros - value_of(quotients.parts.zeros), small)
         else:
-            numbers = whole.plus(zeros, np.uint8 if small else np.int8).reshape(self.shape)
-        return self._parts(numbers, zeros, whole.factors, small)
+            numbers = quotients.plus(zeros, np.uint8 if small else np.int8).reshape(self.shape)
+        return self._parts(numbers, zeros, quotients.factors, small)
 
     def as_limited(self, weights: Scaled, least: int, greatest: int) -> Parts:
         """Return parts whose numbers are bounded by the file format; no number is read."""
-        given = value_of(weights.zeros).astype(np.int16, copy=False)
-        zeros, small = self._zeros(least - given, greatest - given)
-        numbers = self._shifted(weights.seen, zeros - given, small)
-        kept = self._shared(weights.shape)
-        factors = self._kept(weights.scales, weights.deferred[1] if weights.deferred else None, 0, kept)
-        return Parts(numbers, self._kept(zeros, None, 0, kept), factors, self.size, 4 if small else 8, whole=True)
+        file_zeros = value_of(weights.zeros).astype(np.int16, copy=False)
+        zeros, small = self._zeros(least - file_zeros, greatest - file_zeros)
+        numbers = self._shifted(weights.seen, zeros - file_zeros, small)
+        factor_shape = self._shared(weights.shape)
+        factors = self._kept(weights.scales, weights.deferred[1] if weights.deferred else None, 0, factor_shape)
+        return Parts(
+            numbers, self._kept(zeros, None, 0, factor_shape), factors, self.size, 4 if small else 8, whole=True
+        )
 
     def _shared(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return a shape with 1 along the dimensions of a part."""
@@ -154,21 +156,23 @@ class _Form:
         low, high = limits or (int(weights.numbers.min()), int(weights.numbers.max()))
         small = self.pairs and low >= 0 and high <= NIBBLE
         shift = 128 if not small and high > 127 else 0
-        kept = self._shared(weights.shape)
-        numbers = self._shifted(weights.seen, np.full((1,) * len(kept), -shift), small)
+        factor_shape = self._shared(weights.shape)
+        numbers = self._shifted(weights.seen, np.full((1,) * len(factor_shape), -shift), small)
         pairs = zip((weights.zeros, weights.scales), weights.deferred or (None, None), (shift, 0), strict=True)
-        zeros, factors = (self._kept(values, file, less, kept) for values, file, less in pairs)
-        whole = weights.has_whole_zeros
-        return Parts(numbers, zeros, factors, self.size, 4 if small else 8, whole, weights.codes, weights.held)
+        zeros, factors = (self._kept(values, file, less, factor_shape) for values, file, less in pairs)
+        has_whole_zeros = weights.has_whole_zeros
+        return Parts(
+            numbers, zeros, factors, self.size, 4 if small else 8, has_whole_zeros, weights.codes, weights.held
+        )
 
     def _kept(
-        self, values: Array | Deferred, file: Array | Deferred | None, less: int, kept: tuple[int, ...]
+        self, values: Array | Deferred, file: Array | Deferred | None, less: int, full_shape: tuple[int, ...]
     ) -> Array | Deferred:
         """Return zero points or factors, deferred if a file has them."""
-        shape = tuple(n for k, n in enumerate(kept) if not self.size or k not in self.inner)
-        if isinstance(file, Deferred) and file.shape == kept and not less:
+        shape = tuple(n for k, n in enumerate(full_shape) if not self.size or k not in self.inner)
+        if isinstance(file, Deferred) and file.shape == full_shape and not less:
             return rearranged(file, file.type.dtype, shape)
-        return np.broadcast_to(value_of(values).astype(np.float32) - np.float32(less), kept).reshape(shape)
+        return np.broadcast_to(value_of(values).astype(np.float32) - np.float32(less), full_shape).reshape(shape)
 
     def _zeros(self, low: NDArray[np.int16], high: NDArray[np.int16]) -> tuple[NDArray[np.int16], bool]:
         """Return zero points, and True if the numbers plus these have 4 bits."""

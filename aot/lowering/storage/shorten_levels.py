@@ -1,4 +1,4 @@
-"""Functions whose results are rounded to levels of 8 bits: the forms of few digits, which divide nothing.
+"""Functions whose results are rounded to levels of 8 bits: forms of few digits, which need no division.
 
     u8(min(max(round_even((x / (exp_normal(-x) + 1) + 0.28) / 0.02), 0), 255))
         ->  u8(min(max(round_even(x * sigmoid_level(x) * 50 + 14), 0), 255))
@@ -23,9 +23,9 @@ from aot.lowering.storage.byte_values import is_byte
 from aot.lowering.storage.precision.short_functions import ERROR, GELU_ERROR, LEVEL_ERROR, short_form
 from aot.runtime.abi import DType
 
-MAX_ERROR = 1 / 64  # of a level: so many results, or fewer, lie so near to the middle of two
+MAX_ERROR = 1 / 64  # greatest error, as a part of a level: only results that near to the middle of two can change
 SIGMOID = "sigmoid_level"
-GELUS = ("gelu_short", "gelu_tanh_short")  # whose errors are absolute
+GELUS = ("gelu_short", "gelu_tanh_short")  # functions whose errors are absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class _Line:
     factor: float = 1.0
     offset: float = 0.0
 
-    def behind(self, factor: float = 1.0, offset: float = 0.0) -> _Line:
+    def then(self, factor: float = 1.0, offset: float = 0.0) -> _Line:
         """Return this line as a function of x, applied to `factor` * x + `offset`."""
         return _Line(self.factor * factor, self.factor * offset + self.offset)
 
@@ -88,12 +88,12 @@ def _line(e: Expr) -> tuple[Expr, _Line]:
     while True:
         match e:
             case Prim("add", (x, Const(by)), DType.F32):
-                line, e = line.behind(offset=by), x
+                line, e = line.then(offset=by), x
             case Prim("sub", (x, Const(by)), DType.F32):
-                line, e = line.behind(offset=-by), x
+                line, e = line.then(offset=-by), x
             case Prim("mul", (x, Const(factor)), DType.F32) if factor > 0:
-                line, e = line.behind(factor), x
+                line, e = line.then(factor), x
             case Prim("div", (x, Const(divisor)), DType.F32) if divisor > 0:
-                line, e = line.behind(1 / divisor), x
+                line, e = line.then(1 / divisor), x
             case _:
                 return e, line

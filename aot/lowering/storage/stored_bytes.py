@@ -1,4 +1,4 @@
-"""Bytes of compressed constants, made of the numbers of a file when they are written, not before."""
+"""Bytes of compressed constants, computed from the numbers of a file only when a library is written."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class Shifted(Op):
 
     def reference(self, numbers: Array, offsets: NDArray[np.uint8]) -> Array:
         """Return the sums modulo 256."""
-        given = as_strided(numbers.view(np.uint8), self.seen, self.strides, writeable=False)
+        source = as_strided(numbers.view(np.uint8), self.seen, self.strides, writeable=False)
         if self.pairs is None and not offsets.any():
-            return np.ascontiguousarray(given).reshape(self.shape).view(numpy_dtype(self.dtype))
+            return np.ascontiguousarray(source).reshape(self.shape).view(numpy_dtype(self.dtype))
         stored, each = np.empty(self.stored, np.uint8), 2 * max(PIECE // max(2 * prod(self.seen[1:]), 1), 1)
-        moved = offsets.any()
+        has_offsets = offsets.any()
         rows, lines = max(self.shape[0] // max(self.seen[0], 1), 1), 2 if self.pairs == 0 else 1
         for n in range(0, self.seen[0], each):
-            some = given[n : n + each]
-            some = some + (offsets if len(offsets) == 1 else offsets[n : n + each]) if moved else some
+            some = source[n : n + each]
+            some = some + (offsets if len(offsets) == 1 else offsets[n : n + each]) if has_offsets else some
             part = some.reshape(-1, *self.shape[1:])
             stored[n * rows // lines : n * rows // lines + len(part) // lines] = _paired(part, self.pairs)
         return stored.view(np.int8) if self.signed else stored

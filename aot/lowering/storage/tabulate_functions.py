@@ -5,7 +5,7 @@
 
 q is the innermost byte that alone decides the value of y; levels between them become part of the table. All targets
 have the same table. Its numbers are those of the formula that it replaces, but for a result in the middle of two
-levels, which another rounding of the exponential moves to the other one.
+levels, which another rounding of the exponential moves to the next level.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.byte_values import BYTES, is_byte, rule_of, values_of
 from aot.runtime.abi import DType
 
-DIGITS = 12  # of the hash that names a table: equal tables have equal names, others do not
+DIGITS = 12  # hexadecimal digits of the hash that names a table: only equal tables have equal names
 
 
 def tabulate_functions(steps: Steps, _context: Context) -> None:

@@ -113,7 +113,7 @@ class _Dots:
         if product is None or step.definition is None:
             return []
         if self._matched(product) is None and self._bytes_of(product.x.buffer.name) is None:
-            return []  # before its weights are read: those of a language model in f32 take seconds and hundreds of MB
+            return []  # before its weights are read: f32 weights of a language model take seconds and hundreds of MB
         small = DType.U8 if product.x.dtype is DType.I8 else DType.I8  # dots multiply unsigned bytes by signed ones
         weights = self._weights(product.w, step.definition, small if self.together == 4 else DType.I16)
         if weights is not None and product.x.dtype not in self.dtypes:
@@ -128,8 +128,8 @@ class _Dots:
         assert step.definition.reduction is not None
         sums, zero = None, data.zero
         if zero != NONE or self.signs:
-            apart = _is_apart(data, step.definition.reduction)
-            sums = None if apart else self._sums(product.w, weights, step.definition)
+            has_no_sums = _is_apart(data, step.definition.reduction)
+            sums = None if has_no_sums else self._sums(product.w, weights, step.definition)
         if zero != NONE and sums is None:
             return []
         less = self.signs and sums is not None and data.byte.dtype is DType.U8
@@ -222,17 +222,17 @@ class _Dots:
             return
         step, d, stored = source
         stored = stored.unsigned
-        kept = self._whole_load(stored.byte, d)
-        if kept is not None:
+        buffer = self._whole_load(stored.byte, d)
+        if buffer is not None:
             self.unread.add(id(step))
         else:
-            kept = replace(d.out, name=f"{name}.bytes", dtype=self.dtype)
+            buffer = replace(d.out, name=f"{name}.bytes", dtype=self.dtype)
             byte = stored.byte if stored.byte.dtype is self.dtype else cast(stored.byte, self.dtype)
-            self.steps.values[kept.name] = Value(kept, MemoryRegion.ARENA, holds_bytes=True)
-            self.kept.add(kept.name)
-            step.works = (replace(d, out=kept, value=byte),)
-            self.producers[kept.name] = [step]
-        self._read_bytes(name, kept, stored)
+            self.steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA, holds_bytes=True)
+            self.kept.add(buffer.name)
+            step.works = (replace(d, out=buffer, value=byte),)
+            self.producers[buffer.name] = [step]
+        self._read_bytes(name, buffer, stored)
         del self.steps.values[name]
 
     def _whole_load(self, byte: Expr, d: Definition) -> Buffer | None:
@@ -242,14 +242,14 @@ class _Dots:
         ours = self.steps.values[byte.buffer.name].region is MemoryRegion.ARENA
         return byte.buffer if ours and byte.buffer.shape == d.out.shape else None
 
-    def _read_bytes(self, name: str, kept: Buffer, stored: Quantized) -> None:
+    def _read_bytes(self, name: str, buffer: Buffer, stored: Quantized) -> None:
         """Make all consumers read the bytes; padding guards go around the byte, so that a halo can replace them."""
 
         def change(e: Expr) -> Expr | None:
             guards, x = _unguarded(e)
             if not isinstance(x, Load) or x.buffer.name != name:
                 return None
-            byte: Expr = Load(kept, tuple(rewrite(i, change) for i in x.index))
+            byte: Expr = Load(buffer, tuple(rewrite(i, change) for i in x.index))
             if stored.fill is None:
                 return _guarded(guards, stored.of(byte))
             return stored.of(_guarded(guards, byte, as_byte(stored.fill, self.dtype)))
@@ -274,18 +274,20 @@ class _Dots:
         value = self.steps.values[w.name]
         if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
             return None
-        numbers = whole_numbers(value.data, sums, 255, near=128)
+        numbers = whole_numbers(value.data, sums, 255, first_magnitude=128)
         if numbers is None:
             return None
-        whole, factors = numbers
-        middle = middle_of(whole, sums, dtype)
+        integers, factors = numbers
+        middle = middle_of(integers, sums, dtype)
         if middle is None:
             return None
         scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
-        total = self.steps.constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
-        moved = bool(middle.any())
-        small = (whole - middle.astype(np.int16) if moved else whole).astype(numpy_dtype(dtype)).reshape(shape)
-        shift = self.steps.constant(f"{w.name}.shift", middle) if moved else None
+        total = self.steps.constant(f"{w.name}.sums", integers.sum(sums, np.int32, keepdims=True))
+        is_shifted = bool(middle.any())
+        small = (
+            (integers - middle.astype(np.int16) if is_shifted else integers).astype(numpy_dtype(dtype)).reshape(shape)
+        )
+        shift = self.steps.constant(f"{w.name}.shift", middle) if is_shifted else None
         return _Weights(self.steps.constant(f"{w.name}.whole", small), scale, total, shift)
 
 
@@ -307,13 +309,13 @@ def _guarded(guards: Guards, e: Expr, *other: Expr) -> Expr:
     return e
 
 
-def middle_of(whole: NDArray[np.int16], sums: tuple[int, ...], dtype: DType) -> NDArray[np.int32] | None:
+def middle_of(integers: NDArray[np.int16], sums: tuple[int, ...], dtype: DType) -> NDArray[np.int32] | None:
     """Return the number to subtract along `sums` so that weights fit a byte; 0 if they fit, None if none exists.
 
     `dtype`: u8, or i8, or i16, in which those of i8 lie.
     """
-    low, high = (f(whole, axis=sums, keepdims=True).astype(np.int32) for f in (np.min, np.max))
-    if whole.size == 0 or (high - low > 255).any():
+    low, high = (f(integers, axis=sums, keepdims=True).astype(np.int32) for f in (np.min, np.max))
+    if integers.size == 0 or (high - low > 255).any():
         return None
     least = 0 if dtype is DType.U8 else -128
     lowest = low if dtype is DType.U8 else high - 127
@@ -368,9 +370,9 @@ def _summed(
     return replace(d, value=simplified(rewrite(d.value, {r: total})))
 
 
-def _scaled(whole: Expr, x: Quantized, r: Reduce) -> Expr:
+def _scaled(term: Expr, x: Quantized, r: Reduce) -> Expr:
     """Return a term of a sum; with the data's scale, if groups of the sum have scales of their own."""
-    return cast(whole, DType.F32) * x.scale if x.scale is not None and _is_apart(x, r) else whole
+    return cast(term, DType.F32) * x.scale if x.scale is not None and _is_apart(x, r) else term
 
 
 def _is_apart(x: Quantized, r: Reduce) -> bool:

@@ -1,4 +1,4 @@
-"""Windows of bytes with few channels, whose columns and channels together fill no words, for tile registers.
+"""Widens windows of bytes with few channels, so that columns and channels together fill words of tile registers.
 
     add[kh in 7, kw in 7, ic in 3](i32(x[h + kh, w + kw, ic]) * i32(f[c, kh, kw, ic]))         21 terms side by side
     add[kh in 7, kw in 8, ic in 3](i32(x[h + kh, w + kw, ic]) * i32(f[c, kh, kw, ic]))         24 terms
@@ -88,8 +88,8 @@ def _widened(d: Definition, x: Load, w: Load, across: int, wide: Var, steps: Ste
     assert r is not None
     axis = next(a for a in r.axes if a.name == wide.name)
     change: dict[Expr, Expr] = {w: Load(_filters(w, axis, wide, steps), w.index)}
-    requested = [normal(e.args[0], {}).key for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"]
-    if normal(x.index[across], {}).key not in requested:
+    checked = [normal(e.args[0], {}).key for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"]
+    if normal(x.index[across], {}).key not in checked:
         change[x] = prim("within", x.index[across], x.buffer.shape[across], x, Const(0, x.dtype))
     body = rewrite(rewrite(r.body, change), {axis: wide})
     wider = replace(r, axes=tuple(wide if a == axis else a for a in r.axes), body=body)
@@ -97,7 +97,7 @@ def _widened(d: Definition, x: Load, w: Load, across: int, wide: Var, steps: Ste
 
 
 def _filters(w: Load, axis: Var, wide: Var, steps: Steps) -> Buffer:
-    """Return the filters with columns of zeros behind theirs."""
+    """Return the filters, padded with columns of zeros at the end."""
     data = steps.values[w.buffer.name].array
     assert data is not None and isinstance(axis.extent, int) and isinstance(wide.extent, int)
     beside = [(0, wide.extent - axis.extent if i == axis else 0) for i in w.index]

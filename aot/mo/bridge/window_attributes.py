@@ -40,7 +40,7 @@ def shown_attributes(node: Any, record: NodeRecord, data: Any, weights: list[Any
     """
     op: Any = record.node.op
     rank = len(op.strides) + 2
-    ends = (1, 1) if is_last else (2, 0)  # dimensions before and after the spatial ones
+    ends = (1, 1) if is_last else (2, 0)  # dimensions before and behind the spatial ones
     found = {k: v for k, v in record.attrs.items() if k not in REPLACED}
     found["spatial_dims"] = np.arange(ends[0], rank - ends[1])
     found |= {new: _padded(getattr(op, old), ends, 1) for old, new in WINDOWS.items() if getattr(op, old, ())}
@@ -58,7 +58,7 @@ def shown_attributes(node: Any, record: NodeRecord, data: Any, weights: list[Any
 
 
 def _padded(values: Any, ends: tuple[int, int], value: int) -> Any:
-    """Extend values of the spatial dimensions to all dimensions."""
+    """Return values of the spatial dimensions as those of all dimensions."""
     array = int64_array(values)
     return np.pad(array, (ends, *((0, 0),) * (array.ndim - 1)), constant_values=value)
 
@@ -93,16 +93,16 @@ def _pads(op: Any, found: dict[str, Any], shape: Any, window: Any) -> Any:
 
 def _of_weights(node: Any, op: Any, run: list[Any], is_last: bool) -> dict[str, Any]:
     order = run[0].in_node(1)["value"] if run and is_last else np.arange(len(op.strides) + 2)
-    attributes: dict[str, Any] = {"type": "Convolution", "group": 1}
-    attributes |= {"input_feature_channel": int(order[1]), "output_feature_channel": int(order[0])}
-    attributes["kernel_spatial_idx"] = int64_array(order[2:])
+    results: dict[str, Any] = {"type": "Convolution", "group": 1}
+    results |= {"input_feature_channel": int(order[1]), "output_feature_channel": int(order[0])}
+    results["kernel_spatial_idx"] = int64_array(order[2:])
     shape = (run[0].in_node(0) if run else node.in_node(1)).soft_get("shape", None)
     if shape is not None and all(d is not dynamic_dimension for d in shape):
-        sizes = int64_array(shape)
-        attributes |= {"kernel_shape": sizes, "kernel_spatial": sizes[order[2:]], "output": int(sizes[order[0]])}
+        whole = int64_array(shape)
+        results |= {"kernel_shape": whole, "kernel_spatial": whole[order[2:]], "output": int(whole[order[0]])}
     if isinstance(op, GroupConvolution):
         groups, filters = (int(d) for d in node.in_node(1)["shape"][:2])
-        attributes |= {"group": groups, "output": groups * filters}
+        results |= {"group": groups, "output": groups * filters}
         if run[-1].soft_get("type") == "Unsqueeze":
-            attributes |= {"op": "DepthwiseConv2dNative", "input_feature_channel": attributes["output_feature_channel"]}
-    return attributes
+            results |= {"op": "DepthwiseConv2dNative", "input_feature_channel": results["output_feature_channel"]}
+    return results

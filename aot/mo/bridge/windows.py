@@ -52,7 +52,7 @@ Constants = Callable[[Any, str], OutPort]
 
 
 def complete(node: Any) -> None:
-    """Set `spatial_dims` of a node that names its other dimensions, as Model Optimizer's inference did."""
+    """Set `spatial_dims` of a node that tells its other dimensions, as Model Optimizer's inference did."""
     if node.soft_get("type") not in WINDOWED or node.has_valid("spatial_dims"):
         return
     known = next((node[name] for name in ("stride", "window", "pad", "dilation") if node.has_valid(name)), None)
@@ -66,14 +66,14 @@ def is_channels_last(node: Any) -> bool:
     """True for a convolution or a pool whose data have channels last."""
     if node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
         return False
-    spatial_dims = np.asarray(node.spatial_dims).reshape(-1)
-    return bool(len(spatial_dims)) and int(spatial_dims[0]) == 1
+    positions = np.asarray(node.spatial_dims).reshape(-1)
+    return bool(len(positions)) and int(positions[0]) == 1
 
 
 def channel_tensors(node: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the inputs and outputs that an operation of the sets has with channels first, in a graph of NHWC.
 
-    Only of a node that an extension has made: nodes of the file stand between Transposes.
+    Only of a node that an extension has made: those of the file stand between Transposes.
     """
     if node.graph.graph.get("layout") != "NHWC" or node.has_and_set("nchw_layout") or not is_new(node):
         return (), ()
@@ -164,9 +164,9 @@ class Windows:
     def _sizes(self, port: OutPort | None, idx: int) -> OutPort:
         """Return height and width of a map of features."""
         name, last = f"{self.name}/sizes_{idx}", self.node.graph.graph.get("layout") == "NHWC"
-        axes = self.constant(np.array([1, 2] if last else [2, 3]), f"{name}/places")
+        positions = self.constant(np.array([1, 2] if last else [2, 3]), f"{name}/places")
         shape = self.add(ShapeOf(), [port], f"{name}/shape")
-        return self.add(Gather(), [shape, axes, self.constant(np.array(0), f"{name}/axis")], name)
+        return self.add(Gather(), [shape, positions, self.constant(np.array(0), f"{name}/axis")], name)
 
     def _transposed(self, port: OutPort | None, order: Order, what: str) -> OutPort | None:
         if port is None:

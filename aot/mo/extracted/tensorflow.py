@@ -18,9 +18,7 @@ from aot.mo.ops.permutations import PermuteAttrs
 from aot.mo.utils.arrays import dynamic_dimension
 from aot.runtime.abi import DType
 
-TYPES = {
-    DType(name) for name in "f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 boolean".split()
-}  # types that Model Optimizer reads
+TYPES = {DType(name) for name in "f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 boolean".split()}  # that were read
 WIDEST = 64  # bits of a quantised number
 DEPTHS = {"NDHWC": (1, 2, 3), "NCDHW": (2, 3, 4), "NHWC": (1, 2), "NCHW": (2, 3)}  # spatial dimensions
 
@@ -80,7 +78,7 @@ UNKNOWN_YET = always(pad=None, pad_spatial_shape=None, output_spatial_shape=None
 
 
 def _count_groups(node: Any, shape: Any, kernel: Any, channel: str) -> Any:
-    """Return the number of groups: channels of the data divided by a filter's; 1 if they are not known."""
+    """Return the number of groups: channels of the data by those of a filter; 1 if they are not known."""
     if node.has_valid("group"):
         return node.group
     if shape is None or kernel is None:

@@ -40,8 +40,8 @@ class CaffePythonFrontExtractorOp:
     @staticmethod
     def parse_param_str(param_str: str) -> Any:
         """Return the parameters, written as a dictionary with or without its brackets."""
-        object_text = param_str if param_str[:1] == "{" and param_str[-1:] == "}" else f"{{{param_str}}}"
-        return ast.literal_eval(object_text)
+        whole = param_str if param_str[:1] == "{" and param_str[-1:] == "}" else f"{{{param_str}}}"
+        return ast.literal_eval(whole)
 
     @staticmethod
     def get_attrs(pb: Any) -> Any:
@@ -103,7 +103,7 @@ def add_attrs_props(attrs: dict[str, Any]) -> dict[str, Any]:
 
 
 def update_ie_fields(attrs: dict[str, Any], ir_version: int | None = None) -> None:
-    """Let a node have the attributes of its operation in files, in place of `backend_attrs`.
+    """Let a node have the attributes of its operation in files, not those of `backend_attrs`.
 
     `ir_version`: 10, 11 or None; Error for another one.
     """

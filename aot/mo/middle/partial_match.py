@@ -20,7 +20,7 @@ class PartialMatch:
     """Finds how many nodes of a pattern fit, which they are, and why no further one does."""
 
     def __init__(self, graph: Graph, nodes: list[Any], edges: list[Any], fits: Fits) -> None:
-        """`nodes`, `edges`: as in a pattern; `fits`: true if a node's attributes include a pattern node's."""
+        """`nodes`, `edges`: as in a pattern; `fits` tells if attributes of a node include those of a pattern's."""
         self.graph, self.fits = graph, fits
         self.wanted: dict[str, dict[str, Any]] = {n[0]: n[1] if len(n) > 1 else {} for n in nodes}
         self.edges: list[tuple[str, str, dict[str, Any]]] = [(e[0], e[1], e[2] if len(e) > 2 else {}) for e in edges]
@@ -37,12 +37,12 @@ class PartialMatch:
 
     def _order(self) -> list[str]:
         """Return the pattern's nodes so that each has a neighbour before it, where it has one at all."""
-        left, order = list(self.wanted), list[str]()
+        left, results = list(self.wanted), list[str]()
         while left:
-            near = [n for n in left if any({n} < {u, v} and {u, v} - {n} <= set(order) for u, v, _ in self.edges)]
-            order.append(near[0] if near else left[0])
-            left.remove(order[-1])
-        return order
+            near = [n for n in left if any({n} < {u, v} and {u, v} - {n} <= set(results) for u, v, _ in self.edges)]
+            results.append(near[0] if near else left[0])
+            left.remove(results[-1])
+        return results
 
     def _extend(self, held: dict[str, str]) -> bool:
         """Add the next node of the pattern in each way; True if the whole pattern fits."""

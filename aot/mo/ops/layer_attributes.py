@@ -27,9 +27,7 @@ OTHER_NAMES = {  # attributes of nodes that are not called as in files
     "pad_mode": "mode",
 }
 OTHER_TYPES = {"Deconvolution": "ConvolutionBackpropData"}  # names of types before the operation sets
-INVERTED = {
-    "StridedSlice": ("begin_mask", "end_mask")
-}  # masks where 1 in a node, but 0 in a file, means that the bound counts
+INVERTED = {"StridedSlice": ("begin_mask", "end_mask")}  # of a node 1 for a bound that counts, of a file 0
 WINDOWS = {"strides": "stride", "dilations": "dilation", "kernel": "window", "output_padding": "output_padding"}
 
 
@@ -139,9 +137,9 @@ def element_type(dtype: Any) -> DType:
 
 
 def layer_texts(node: Any, type: str | None = None, version: str | None = None) -> dict[str, str]:
-    """Return the attributes of a node's layer: attributes that its class lists, else its definition's.
+    """Return the attributes of a node's layer: those that its class lists, else those of its definition.
 
-    `type`, `version`: the definition's; without them the node's own.
+    `type`, `version`: those of the definition; without them the node's own.
     """
     listed = _listed(node)
     if listed is None:

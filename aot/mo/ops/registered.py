@@ -1,4 +1,4 @@
-"""Operation classes by their attribute `op`: of the extensions that take part, and of the library."""
+"""Operation classes by their attribute `op`: those of the extensions that take part, and the library's."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Registered(MutableMapping[str, Any]):
         own = self._own()
         if name in own:
             return own[name]
-        cls = None if self._library is None else self._library(name)
-        if cls is None:
+        result = None if self._library is None else self._library(name)
+        if result is None:
             raise KeyError(name)
-        return cls
+        return result
 
     def __setitem__(self, name: str, cls: Any) -> None:
         self._own()[name] = cls

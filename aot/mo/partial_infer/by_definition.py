@@ -24,7 +24,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, BudgetError, InternalError
 
 TRIED = (DType.F32, DType.I64, DType.BOOL)  # element types of inputs whose types the graph does not say
-TRIALS = 64  # most combinations of these and of the types of values: enough for three inputs
+TRIALS = 64  # combinations of these and of the types of values: those of three inputs
 FOLDED = 1 << 24  # elements of a value that inference computes; patterns look at values of weights, too
 
 
@@ -187,11 +187,11 @@ def _symbolic(value: Any, label: str, symbols: Symbols) -> Array:
     """Return a value whose masked elements are symbols."""
     if not masked_arrays.is_masked(value):
         return np.asarray(value)
-    array = np.array(value.data, object)
+    result = np.array(value.data, object)
     for i, hidden in enumerate(masked_arrays.getmaskarray(value).reshape(-1)):
         if hidden:
-            array.reshape(-1)[i] = symbols.make(f"{label}.value", i, 0, None)
-    return array
+            result.reshape(-1)[i] = symbols.make(f"{label}.value", i, 0, None)
+    return result
 
 
 def _shape(operand: Operand) -> Any:

@@ -84,8 +84,8 @@ def shape_delete(shape: Shape, obj: Any) -> Shape:
     positions: list[int] = [int(i) if i >= 0 else count + int(i) for i in obj]
     for position in positions:
         assert 0 <= position < count, f"shape_delete: an index into {shape}, got {position}"
-    remaining = [i for i in range(count) if i not in positions]
-    return shape[remaining] if is_a(shape, np.ndarray) else shape_array([shape[i] for i in remaining])
+    results = [i for i in range(count) if i not in positions]
+    return shape[results] if is_a(shape, np.ndarray) else shape_array([shape[i] for i in results])
 
 
 def shape_insert(shape: Any, pos: int, obj: Any) -> Shape:
@@ -177,7 +177,7 @@ def _sliced(size: Any, s: Any) -> Any:
 
 
 def reverse_bypass_infer(node: Any, in_ports: list[int]) -> None:
-    """Give the shape of output 0 to the inputs `in_ports` that have none."""
+    """Give the shape of output 0 to those of the inputs `in_ports` that have none."""
     if node.out_port(0).disconnected():
         return
     shape = node.out_port(0).data.get_shape()

@@ -31,10 +31,10 @@ class Vocabulary(ABC):
             text.encode()
         except UnicodeEncodeError as error:
             raise UsageError(f"text: must be Unicode, got half of a surrogate pair at {error.start}") from None
-        numbers: list[int] = []
+        results: list[int] = []
         for part in self._parts(text):
-            numbers += [part] if isinstance(part, int) else self._tokens(part)
-        return numbers
+            results += [part] if isinstance(part, int) else self._tokens(part)
+        return results
 
     def decode(self, ids: Sequence[int], *, begins: bool) -> str:
         """Return the text of tokens; bytes that are no UTF-8 become replacement characters.

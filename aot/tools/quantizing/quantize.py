@@ -3,7 +3,7 @@
 1. Ranges: the data of each product in the samples.
 2. Errors that quantisation causes in each product alone; their mean over channels is added to the results again.
 3. Only with `max_error`: the error of the network's results that each product causes alone, from one more network whose
-   input says which products are quantised. Products that cost much error for little arithmetic stay in f32.
+   input tells which products are quantised. Those that cost much error for little arithmetic stay in f32.
 4. The network is compiled, measured, and written.
 """
 
@@ -36,7 +36,7 @@ from aot.tools.quantizing.products import left_out, products_of
 from aot.tools.quantizing.ranges import limits
 from aot.tools.quantizing.report import F32, INT8, Quantized, QuantizedLayer, QuantizedOutput, compared, worst
 
-SECONDS = 0.4  # seconds for which each network is timed
+SECONDS = 0.4  # for which each network is timed
 RECURRENT = "--weights int8 reaches recurrent layers: aot quantize MODEL --weights int8 -o m_int8.xml"
 PERCENTILE = 99.99
 
@@ -100,14 +100,14 @@ class _Run:
         self.network = Network(graph, products, without_interface(self.given))
         self.steps = 0
 
-    def _report_step(self) -> None:
+    def told(self) -> None:
         self.steps += 1
         if self.observe is not None:
             self.observe("quantize", self.steps, 2 * len(self.samples))
 
     def run(self, path: Path, how: Ranges, percentile: float) -> Quantized:
         products = self.network.products
-        seen = self.network.ranges(self.samples, how, percentile, self._report_step)
+        seen = self.network.ranges(self.samples, how, percentile, self.told)
         ranges = [s.range(how, percentile) for s in seen]
         changes = [
             Change(
@@ -116,7 +116,7 @@ class _Run:
             )
             for p, range_ in zip(products, ranges, strict=True)
         ]
-        faults = self.network.faults(changes, self.samples, self._report_step)
+        faults = self.network.faults(changes, self.samples, self.told)
         changes = [replace(c, correction=f.mean) for c, f in zip(changes, faults, strict=True)]
         order, alone, long = self._costly(changes)
         quantized = self._quantized(changes, order[:long])
@@ -150,7 +150,7 @@ class _Run:
             self.observe("search", done + 1, total)
 
     def _variant(self, changes: Sequence[Change], long: Sequence[int]) -> Graph:
-        """Return the network with the changes of all products except `long`."""
+        """Return the network with all changes but those of the products `long`."""
         graph, products = self.network.variant()
         quantize(graph, products, [None if k in set(long) else c for k, c in enumerate(changes)])
         return graph

@@ -10,7 +10,7 @@ import pytest
 from aot.codegen.ir.loops import Const, Expr, Var, prim
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph
-from aot.lowering.ir.greatest import MOST, greatest
+from aot.lowering.ir.greatest import MAX_POINTS, greatest
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.movement.blocks import ReorgYolo
 from aot.options import CompileOptions
@@ -29,7 +29,7 @@ C, H, N = Var("c", 16), Var("h", 3), Var("n")
         (prim("min", C, 7) + prim("max", H, 1), 9),
         (Const(5), 5),
         (C + N, None),
-        (C * Var("many", MOST), None),
+        (C * Var("many", MAX_POINTS), None),
     ],
 )
 def test_the_greatest_value_is_reached(index: Expr, right: int | None) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Expr, Var, as_expr, prim
-from aot.lowering.ir.symbolic_sizes import MANY, Sizes
+from aot.lowering.ir.symbolic_sizes import MAX_UNCAPPED_ELEMENTS, Sizes
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
 
@@ -42,7 +42,7 @@ def test_without_a_limit_there_is_a_capacity() -> None:
 def test_a_limit_beyond_all_memory_is_one_of_the_capacity_too() -> None:
     sizes = Sizes()
     v, w = late(sizes, "v", "w")
-    found = sizes.most(prim("min", v, MANY) * prim("min", w, MANY))
+    found = sizes.most(prim("min", v, MAX_UNCAPPED_ELEMENTS) * prim("min", w, MAX_UNCAPPED_ELEMENTS))
     assert isinstance(found, Expr)
     assert None not in sizes.late.values()
 

@@ -3,8 +3,8 @@
     add[ic in 3, kh, kw in 7](x[ic, h + kh, w + kw] * f[c, ic, kh, kw])
     chains[kh, t in 28](x.pixels[h + kh, w + t // 4, t % 4] * f.pixels[c, kh, t])          t = kw * 4 + ic
 
-Pictures of 3 channels have none to fill a block of terms; pixels of 4, the last of which is zero, lie side by side. A
-window of 16 columns needs no such zeros: its 48 terms are two blocks.
+The 3 channels of an image do not fill a block of terms. Pixels padded to 4 channels, the last of them zero, lie side by
+side. A window of 16 columns needs no such zeros: its 48 terms are two blocks.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MAX_CHANNELS = 4  # with more, zeros would fill most of a block, or the channels
 
 @dataclass(frozen=True, slots=True)
 class FewChannels:
-    """A convolution `d` of the picture `x` by filters `w`: axes of channels and of columns of the window.
+    """A convolution `d` of the image `x` by filters `w`, with its axes of channels and of columns of the window.
 
-    `width`: elements of a pixel, the last of which are zero.
+    `width`: elements of a pixel, padded with zeros.
     """
 
     d: Definition
@@ -49,13 +49,13 @@ class FewChannels:
         return Var(f"{self.column.name}.{self.channel.name}", self.column.extent * self.width)
 
     def pixels(self, name: str) -> Buffer:
-        """Return the picture with its channels innermost."""
+        """Return the image with its channels innermost."""
         return dense(name, *self._channels_last(self.x.buffer.shape, self.width), dtype=DType.BF16)
 
     def copy(self, buffer: Buffer) -> Definition:
-        """Return the definition that writes the pixels: their channels, and zeros behind them.
+        """Return the definition that writes the pixels: their channels, then zeros.
 
-        Zeros are chosen, not guarded: loads from known places become shuffles.
+        A select chooses the zeros instead of a bounds check: loads at constant indices become shuffles.
         """
         channels = self.channel.extent
         assert isinstance(channels, int)
@@ -71,11 +71,13 @@ class FewChannels:
         return Definition(buffer, axes, value, self._channels_last(index, channel))
 
     def filters(self, data: Array) -> Array:
-        """Return the weights by the same terms, zero where pixels are."""
+        """Return the weights with columns and channels as one axis of terms, zero where pixels are padded."""
         dims = [self.w.index.index(a) for a in (self.column, self.channel)]
-        moved = np.moveaxis(np.asarray(data, np.float32), dims, (-2, -1))
-        padded = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(0, self.width - moved.shape[-1])])
-        return padded.reshape(*moved.shape[:-2], -1).astype(ml_dtypes.bfloat16)
+        channels_last = np.moveaxis(np.asarray(data, np.float32), dims, (-2, -1))
+        padded = np.pad(
+            channels_last, [(0, 0)] * (channels_last.ndim - 1) + [(0, self.width - channels_last.shape[-1])]
+        )
+        return padded.reshape(*channels_last.shape[:-2], -1).astype(ml_dtypes.bfloat16)
 
     def product(self, pixels: Buffer, filters: Buffer, fn: str) -> Definition:
         """Return the convolution as a product of both, whose sum is a reduction by `fn`."""
@@ -98,7 +100,7 @@ class FewChannels:
         return self.x.index.index(self.channel)
 
     def _channels_last(self, parts: tuple[T, ...], last: T) -> tuple[T, ...]:
-        """Return the items of the picture's dimensions, then `last`, that of the channels."""
+        """Return the items of the image's other dimensions, then `last`, the item of the channels."""
         return (*parts[: self._dim], *parts[self._dim + 1 :], last)
 
 

@@ -1,4 +1,4 @@
-"""Pads sums for bf16 chains: zeros behind both factors fill the last block.
+"""Pads sums for bf16 chains: zeros at the end of both factors fill the last block.
 
     add[k in 197](x[i, k] * w[k, j])
     chains[k in 210](within(k, 197, x[i, k], 0) * within(k, 197, w[k, j], 0))          7 blocks of 30 terms
@@ -22,13 +22,13 @@ from aot.runtime.abi import DType
 
 
 def can_fill(axis: Var, r: Reduce, constants: frozenset[str]) -> bool:
-    """True if zeros behind the factors of a sum of products fill blocks, or would behind copies of data."""
+    """True if the factors of a sum of products, or copies of them, can be padded with zeros to whole blocks."""
     factors = chain_factors(r)
     if factors is None or not isinstance(axis.extent, int) or not padded_terms(axis.extent):
         return False
     guarded = r.body != prim("mul", *factors)  # a copy would read outside
-    apart = [x for x in factors if dim_along(x, axis) is None]
-    return not any(guarded or x.buffer.name in constants or _is_repeated(x) for x in apart)
+    others = [x for x in factors if dim_along(x, axis) is None]
+    return not any(guarded or x.buffer.name in constants or _is_repeated(x) for x in others)
 
 
 def dim_along(x: Load, axis: Var) -> int | None:
@@ -51,23 +51,23 @@ def laid_out(x: Load, axis: Var, name: str) -> Definition:
 
 
 def filled(r: Reduce, axis: Var, longer: Callable[[Buffer, int, int], Buffer | None]) -> Reduce:
-    """Return a sum of products with zeros behind both factors.
+    """Return a sum of products whose factors are padded with zeros at the end.
 
     `longer(b, k, n)`: returns a constant with `n` elements of dimension k, the last of which are zero; None for data.
     """
     factors = chain_factors(r)
     assert factors is not None and isinstance(axis.extent, int)
     extent, terms = axis.extent, padded_terms(axis.extent)
-    whole = Var(axis.name, terms)
+    padded_axis = Var(axis.name, terms)
 
     def padded(x: Load) -> Expr:
         k = dim_along(x, axis)
         assert k is not None
-        index = (*x.index[:k], whole, *x.index[k + 1 :])
+        index = (*x.index[:k], padded_axis, *x.index[k + 1 :])
         constant = longer(x.buffer, k, terms)
         if constant is not None:
             return Load(constant, index)
-        return prim("within", whole, extent, Load(x.buffer, index), 0.0)
+        return prim("within", padded_axis, extent, Load(x.buffer, index), 0.0)
 
     body = rewrite(r.body, {x: padded(x) for x in factors})
-    return Reduce(r.fn, tuple(whole if a == axis else a for a in r.axes), body, r.init)
+    return Reduce(r.fn, tuple(padded_axis if a == axis else a for a in r.axes), body, r.init)

@@ -1,4 +1,4 @@
-"""Loads of values in kernels: numbers of 16 bits are converted at each of them."""
+"""Counts of the loads of values in kernels: each load of a number of 16 bits is a conversion."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def axes_around(work: Work) -> set[Var]:
 
 
 def loads_together(steps: Steps) -> dict[str, float]:
-    """Return how often a kernel loads an element of each value, in one iteration of a group that is around it."""
-    results: dict[str, float] = {}
+    """Return how often the kernel that reads it most loads each element of a value, in one iteration of its group."""
+    load_counts: dict[str, float] = {}
     for work in (w for block in steps.blocks() for s in block.steps for w in s.works):
         shared = axes_around(work)
         for d in members(work):
             for x in loads(d.value):
                 again = (a for a in all_axes(d) if a not in shared and a not in variables(*x.index))
                 times = prod(typical(a.extent or 1) for a in again)
-                results[x.buffer.name] = max(results.get(x.buffer.name, 0), times)
-    return results
+                load_counts[x.buffer.name] = max(load_counts.get(x.buffer.name, 0), times)
+    return load_counts
 
 
 def read_by_windows(steps: Steps) -> frozenset[str]:

@@ -54,11 +54,11 @@ def _shortened(
 ) -> tuple[Definition, Definition]:
     """Return the copy of the state of one step of time, and the product of the copy and the weights in bf16."""
     assert d.reduction is not None
-    results = [k for k, i in enumerate(x.index) if variables(i).isdisjoint(g.axes)]
+    dims = [k for k, i in enumerate(x.index) if variables(i).isdisjoint(g.axes)]
     name = types.steps.unused(f"{x.buffer.name}.bf16")
-    buffer = dense(name, *(x.buffer.shape[k] for k in results), dtype=DType.BF16)
+    buffer = dense(name, *(x.buffer.shape[k] for k in dims), dtype=DType.BF16)
     types.steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA)
-    index = tuple(x.index[k] for k in results)
+    index = tuple(x.index[k] for k in dims)
     own = (a for a in (*d.axes, *d.reduction.axes) if a in variables(*index) and a not in g.axes)
     change: dict[Expr, Expr] = {x: Load(buffer, index), w: Load(weights.in_short(w.buffer, DType.BF16), w.index)}
     return Definition(buffer, (*g.axes, *own), x, index), replace(d, value=rewrite(d.value, change))

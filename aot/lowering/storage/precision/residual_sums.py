@@ -3,7 +3,7 @@
     y[i, j] = chains[k](x[i, k] * w[k, j]) + r[i, j]
     n[i, j] = (y[i, j] - add[k](y[i, k]) / 384) / ..          y and r stay f32
 
-A branch is small beside what it is added to, and each rounding would stay in all layers behind it.
+A branch is small beside what it is added to, and each rounding would stay in all later layers.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def residual_sums(steps: Steps) -> frozenset[str]:
             sums |= {x.buffer.name for x in loads(d.reduction.body)}
             added.setdefault(d.out.name, set()).update(_addends(d.reduction.body, constants))
     stack = [name for name in sums if added.get(name)]
-    kept: set[str] = set()
+    reached: set[str] = set()
     while stack:
         name = stack.pop()
-        if name not in kept:
-            kept.add(name)
+        if name not in reached:
+            reached.add(name)
             stack += added.get(name, ())
-    return frozenset(kept)
+    return frozenset(reached)
 
 
 def _addends(e: Expr, constants: frozenset[str]) -> set[str]:

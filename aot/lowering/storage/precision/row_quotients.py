@@ -53,9 +53,9 @@ def _only_divides(group: Group, name: str) -> bool:
             case _:
                 return None
 
-    every = [e for d in members(group) for e in (d.value, *d.target)]
+    expressions = [e for d in members(group) for e in (d.value, *d.target)]
     divisors, elsewhere = (
-        {x.buffer.name for x in loads(*parts)} for parts in (every, [rewrite(e, dividend) for e in every])
+        {x.buffer.name for x in loads(*parts)} for parts in (expressions, [rewrite(e, dividend) for e in expressions])
     )
     return name in divisors - elsewhere
 

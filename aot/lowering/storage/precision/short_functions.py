@@ -1,4 +1,4 @@
-"""Functions whose results are rounded to bf16 or to bytes: the forms of few digits, which divide nothing.
+"""Functions whose results are rounded to bf16 or to bytes: forms of few digits, which need no division.
 
     exp_normal(x)   erf(x)   tanh(x)          exp_short(x)   erf_short(x)   tanh_short(x)
     x * 0.5 * (erf(x * sqrt(0.5)) + 1)        gelu_short(x)
@@ -24,9 +24,9 @@ OPERATIONS = {
     "mish_short": Mish(),
 }
 
-ERROR = 4e-4  # the largest one of all but Gelu, relative to the result
+ERROR = 4e-4  # largest error of all but Gelu, relative to the result
 GELU_ERROR = 2.6e-4  # absolute
-LEVEL_ERROR = 5e-6  # that of `sigmoid_level`, relative to the result
+LEVEL_ERROR = 5e-6  # error of `sigmoid_level`, relative to the result
 
 
 def shorten_functions(work: Work, divides: bool = False) -> Work:

@@ -84,7 +84,7 @@ class ShortTypes:
         return self._loads.get(name, 0) > COSTS.memory_bound_loads
 
     def has_one_producer(self, name: str) -> bool:
-        """True if one step at most writes a value, so that a copy of it can be made behind this one."""
+        """True if one step at most writes a value, so that a copy of it can follow that step."""
         return self._producers[name] <= 1
 
     def can_copy(self, b: Buffer, kind: DType = DType.BF16) -> bool:

@@ -20,7 +20,7 @@ from aot.lowering.storage.precision.short_types import ShortTypes
 from aot.lowering.storage.precision.statistics import is_statistic
 from aot.runtime.abi import DType
 
-MIN_ELEMENTS = 1 << 10  # of a value that is worth rounding
+MIN_ELEMENTS = 1 << 10  # least elements of a value that is worth rounding
 # Functions of the digits of a number, or with steps: their operands keep their digits.
 EXACTING = frozenset("floor ceil trunc round_even round_away sign mod rem sin cos tan eq ne bits".split())
 
@@ -28,15 +28,15 @@ EXACTING = frozenset("floor ceil trunc round_even round_away sign mod rem sin co
 def shorten_values(types: ShortTypes) -> None:
     """Give values in the arena 16 bits."""
     steps, sums = types.steps, types.sums
-    kept = {n for block in steps.blocks() for s in block.steps for n in _values_in_f32(types, s)}
-    kept |= {n for n in residual_sums(steps) if types.shared_kind(n) is DType.BF16 and types.has_one_producer(n)}
+    f32_names = {n for block in steps.blocks() for s in block.steps for n in _values_in_f32(types, s)}
+    f32_names |= {n for n in residual_sums(steps) if types.shared_kind(n) is DType.BF16 and types.has_one_producer(n)}
     buffers: dict[str, Buffer] = {}
     for name in [n for block in steps.blocks() for n in block.touched()]:
         value = steps.values[name]
         kind = types.shared_kind(name)
         often = kind in sums.plain and types.is_loaded_often(name)
         often = often or (kind in sums.fast and name in types.converted)
-        if kind is not None and not often and name not in kept and name not in buffers and _is_worth_it(value):
+        if kind is not None and not often and name not in f32_names and name not in buffers and _is_worth_it(value):
             buffers[name] = replace(value.buffer, dtype=kind)
             steps.values[name] = replace(value, buffer=buffers[name])
     change = move_loads(buffers)

@@ -20,18 +20,7 @@ from aot.mo.front.extractor import FrontExtractorOp
 from aot.mo.ops.registered import REGISTERED
 from aot.mo.utils.error import Error
 
-SPECIAL = (
-    "id",
-    "name",
-    "precision",
-    "type",
-    "layer",
-    "value",
-    "shape",
-    "op",
-    "kind",
-    "infer",
-)  # attributes that every node has
+SPECIAL = ("id", "name", "precision", "type", "layer", "value", "shape", "op", "kind", "infer")  # of every node
 CUSTOM_LAYERS = ".xml"  # suffix, where configuration files of transformations have another one
 FLAGS = {"true": True, "false": False}
 
@@ -43,16 +32,16 @@ def load_layers_xml(file_name: str | Path) -> dict[str, dict[str, str]]:
         listed = list(ElementTree.parse(file_name).getroot())
     except (OSError, ElementTree.ParseError, UnicodeError) as error:
         raise Error("-k: {} is a list of CustomLayer in XML, got {}", name, str(error)[:100]) from error
-    layers: dict[str, dict[str, str]] = {}
+    results: dict[str, dict[str, str]] = {}
     for child in listed:
         kind, flag = child.get("NativeType"), FLAGS.get(child.get("hasParam", "").lower())
         if child.tag != "CustomLayer" or not kind or flag is None or (flag and not child.get("protoParamName")):
             rule = "a CustomLayer has NativeType, hasParam (true or false) and, if that is true, protoParamName"
             raise Error("-k: {}: {}, got {} {}", name, rule, child.tag, dict(child.attrib))
-        if kind in layers:
+        if kind in results:
             raise Error("-k: {}: a type is listed once, got {} again", name, kind)
-        layers[kind] = dict(child.attrib)
-    return layers
+        results[kind] = dict(child.attrib)
+    return results
 
 
 def proto_extractor(
@@ -64,7 +53,7 @@ def proto_extractor(
 ) -> dict[str, Any]:
     """Return the attributes of a layer that is listed: the fields of its message, and how its file has them.
 
-    A field with the name of an attribute that every node has gets a number after its name.
+    A field with the name of an attribute that every node has gets a number behind its name.
     """
     del model_pb
     if not FLAGS[mapping["hasParam"].lower()]:
