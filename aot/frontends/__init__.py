@@ -38,7 +38,7 @@ from aot.runtime.regular import open_file
 __all__ = ["framework_of", "front_passes", "mean_image", "read_model"]
 
 HEAD = 512  # bytes that tell formats apart
-XML = rb"\s*<[!?A-Za-z]|(?:\xff\xfe|\xfe\xff)?\0?<\0?[!?A-Za-z]"  # in UTF-8, or in UTF-16
+XML = rb"\s*<[!?A-Za-z]|(?:\xff\xfe|\xfe\xff)?\0?<\0?[!?A-Za-z]"  # begins of XML in UTF-8 or UTF-16
 SUFFIXES = (".onnx", ".onnx.pb")
 DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN, CAFFE, PADDLE)
 # Names of networks that say which program wrote the file, or nothing.
@@ -52,7 +52,7 @@ PT2 = "pt2"  # extensions' name of exported programs of PyTorch
 
 
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
-    """Return the network in a file or a folder, whose format its content tells.
+    """Return the network in a file or a folder, whose format is detected from its content.
 
     `weights`: the `.bin` of an IR, the `.caffemodel` of a `.prototxt`, or the `.pdiparams` of a program, that has
     another name; `signature`: which one of a SavedModel, or which network of a container. A network whose own name is

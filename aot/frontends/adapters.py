@@ -32,7 +32,7 @@ from aot.text.library_texts import ADAPTER
 
 CONFIG, TENSORS = "adapter_config.json", "adapter_model.safetensors"
 PEFT_PREFIX = "base_model.model."
-PARTS = re.compile(r"(.+)\.lora_(a|b)(?:\.default)?(?:\.weight)?", re.IGNORECASE)  # of a tensor's name
+PARTS = re.compile(r"(.+)\.lora_(a|b)(?:\.default)?(?:\.weight)?", re.IGNORECASE)  # parts of a tensor's name
 
 
 @dataclass(frozen=True, slots=True)

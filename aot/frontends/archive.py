@@ -25,13 +25,13 @@ MAX_ENTRIES = 1 << 18  # two for each tensor of the largest networks, with room
 MAX_JSON_BYTES = 1 << 28  # networks of 10 000 nodes have a few MB
 MAX_INFLATION = 64  # times as many bytes as a packed entry has; JSON shrinks to a tenth, weights hardly
 SLACK = 1 << 20  # bytes that may always be unpacked
-MAX_LETTERS = 255  # of a name without folders
+MAX_LETTERS = 255  # characters of a file name without its folders
 LOCAL_HEADER = 30  # bytes of the header before an entry, without name and extra field
 
 
 @dataclass(slots=True)
 class Archive:
-    """A zip. `root`: the folder in it, that all names begin with, or nothing; `entries`: by the names behind it."""
+    """A zip. `root`: the folder that all names begin with, if any; `entries`: by their names below it."""
 
     file: str
     data: memoryview
@@ -126,7 +126,7 @@ def archive_of(data: memoryview, file: str, source: Path | None = None, *, is_fl
 
 
 def _inner_name(info: ZipInfo, archive: Archive) -> str:
-    """Return the name of an entry behind the root, checked."""
+    """Return the checked name of an entry below the root."""
     name = _flat_name(info, archive) if not archive.root else _name_in_root(info, archive)
     if name in archive.entries:
         raise CorruptError(f"{archive.file}: names of entries must differ, got {name!r} twice")

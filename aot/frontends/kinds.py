@@ -46,12 +46,12 @@ def refuse(kind: Kind, path: Path) -> AotError:
 
 
 def foreign(head: bytes, path: Path) -> Kind | None:
-    """Return the kind of a file that is neither IR nor ONNX, as its content tells; None if it tells nothing."""
+    """Return the kind of a file that is neither IR nor ONNX, by its content; None if the content does not decide."""
     return next((kind for kind in (*BY_CONTENT, *BY_BOTH) if kind.matches(head, path)), None)
 
 
 def named(head: bytes, path: Path) -> Kind:
-    """Return the kind of a file whose content tells nothing, by its suffix."""
+    """Return the kind of a file by its suffix, for contents that do not decide."""
     return next((kind for kind in BY_SUFFIX if kind.matches(head, path)), OTHER)
 
 
@@ -136,7 +136,7 @@ def _is_mxnet(head: bytes, path: Path) -> bool:
 
 
 def _is_kaldi(head: bytes, path: Path) -> bool:
-    """True for a network of Kaldi's nnet1, 2 or 3, alone or behind a transition model, binary or in text."""
+    """True for a network of Kaldi's nnet1, 2 or 3, alone or after a transition model, binary or in text."""
     return _like(rb"(\0B)?\s*<(Nnet3?|TransitionModel|AffineTransform)>")(head, path)
 
 

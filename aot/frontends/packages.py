@@ -13,7 +13,7 @@ EXTRAS = {  # the extra of a format, and its packages
     "TensorFlow Lite": ("tflite", ("tflite", "flatbuffers")),
     "Caffe": ("caffe", ("protobuf",)),
 }
-MODULES = {"protobuf": "google.protobuf"}  # of packages with other names
+MODULES = {"protobuf": "google.protobuf"}  # import names of packages, where they differ
 
 
 def check(path: Path, format: str) -> None:

@@ -42,5 +42,5 @@ def unconverted(file: str, problems: Sequence[Problem]) -> UnconvertedError:
 
 
 def listing(rule: str, lines: Sequence[str]) -> str:
-    """Return the text of an error: a rule, and behind it one place, or several with a line each."""
+    """Return the text of an error: a rule, followed by one place, or by several with a line each."""
     return f"{rule}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{rule}:", *lines])

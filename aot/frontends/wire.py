@@ -22,7 +22,7 @@ _FORMATS = {"float": "<f", "double": "<d"}
 
 
 def varint(data: bytes | memoryview, at: int, file: str) -> tuple[int, int]:
-    """Return the number at a place, and the place behind it."""
+    """Return the number at an offset, and the offset after it."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
@@ -37,20 +37,20 @@ def varint(data: bytes | memoryview, at: int, file: str) -> tuple[int, int]:
 
 def parsed(data: memoryview, kind: str, table: Table, file: str) -> Message:
     """Return a message: its fields by their names, lists for repeated ones. CorruptError for other bytes."""
-    results: Message = {}
+    message: Message = {}
     fields = {number: _field(text) for number, text in table[kind].items()}
     for _, name, _ in (f for f in fields.values() if f[2]):
-        results[name] = []
+        message[name] = []
     for number, wire, value in _fields(data, file):
         if number not in fields:
             continue
         own, name, repeated = fields[number]
         if repeated:
             packed = wire == _BYTES and own in ("int", "bool", *_FORMATS)
-            results[name] += _packed(value, own, file) if packed else [_value(own, wire, value, table, file)]
+            message[name] += _packed(value, own, file) if packed else [_value(own, wire, value, table, file)]
         else:
-            results[name] = _value(own, wire, value, table, file)
-    return results
+            message[name] = _value(own, wire, value, table, file)
+    return message
 
 
 def _field(text: str) -> tuple[str, str, bool]:
@@ -113,8 +113,8 @@ def _packed(data: memoryview, kind: str, file: str) -> list[Any]:
     if kind in _FORMATS:
         size = struct.calcsize(_FORMATS[kind])
         return [_real(kind, data[i : i + size], file) for i in range(0, len(data), size)]
-    results, at = list[Any](), 0
+    numbers, at = list[Any](), 0
     while at < len(data):
         value, at = varint(data, at, file)
-        results.append(bool(value) if kind == "bool" else _signed(value))
-    return results
+        numbers.append(bool(value) if kind == "bool" else _signed(value))
+    return numbers

@@ -20,8 +20,12 @@ def copy_graph(graph: Graph) -> Graph:
                 end = copy.nodes[consumer.node.id].in_port(consumer.idx)
                 end.source = new_port
                 new_port.destinations.append(end)
-    for mine, theirs in ((copy.parameters, graph.parameters), (copy.results, graph.results), (copy.sinks, graph.sinks)):
-        mine += (copy.nodes[node.id] for node in theirs)
+    for copied, originals in (
+        (copy.parameters, graph.parameters),
+        (copy.results, graph.results),
+        (copy.sinks, graph.sinks),
+    ):
+        copied += (copy.nodes[node.id] for node in originals)
     return copy
 
 

@@ -53,8 +53,8 @@ def _once(e: Expr, memo: dict[Expr, Expr]) -> Expr:
 def _quotient(a: Affine, n: int) -> Expr:
     """Return (x // m + c) // n as (x + c * m) // (m * n), for integers c."""
     while True:
-        whole = (t for t, c in a.terms.items() if c == 1 and isinstance(t, Prim) and t.fn == "floordiv")
-        inner = [t for t in whole if _number(t.args[1]) > 0]
+        quotients = (t for t, c in a.terms.items() if c == 1 and isinstance(t, Prim) and t.fn == "floordiv")
+        inner = [t for t in quotients if _number(t.args[1]) > 0]
         if not inner:
             quotient = normal(a.expr() // n, {}).expr()
             if not isinstance(quotient, Prim) or quotient.fn != "floordiv" or not 0 < _number(quotient.args[1]) < n:

@@ -271,7 +271,7 @@ class Node:
         return self._outputs[-1]
 
     def delete_input_port(self, idx: int) -> None:
-        """Remove an input; the ports behind it move up."""
+        """Remove an input; later ports move up."""
         self.in_port(idx).disconnect()
         del self._inputs[idx]
         for i, port in enumerate(self._inputs):
@@ -360,7 +360,7 @@ class Node:
         return self._symbols
 
     def asked(self, idx: int) -> Named:
-        """Return the symbols of an output that inference asked for, and True if they stand for its own elements."""
+        """Return the symbols of an output that inference read, and True if they stand for its own elements."""
         return (None, False) if self._symbols is None else self._symbols[idx]
 
     def _computed_from(self) -> list[Node]:
@@ -372,8 +372,8 @@ class Node:
     def _named(self) -> None:
         inputs = [None if p is None else replace(p.node.operands()[p.idx], value=p.seen) for p in self.sources()]
         labels = [f"v{p.label}" for p in self._outputs]
-        mine = [o.source is p for o, p in zip(self.operands(), self._outputs, strict=True)]
-        self._symbols = name_outputs(self._op, inputs, self.operands(), labels, mine)
+        own = [o.source is p for o, p in zip(self.operands(), self._outputs, strict=True)]
+        self._symbols = name_outputs(self._op, inputs, self.operands(), labels, own)
 
     def __str__(self) -> str:
         kinds = [("?" if p.source is None else p.source.node.name) for p in self._inputs]
@@ -455,9 +455,9 @@ class Graph:
             port.disconnect()
         del self.nodes[node.id]
         self.forget_order()
-        for held in (self.parameters, self.results, self.sinks):
-            if node in held:
-                held.remove(node)
+        for nodes in (self.parameters, self.results, self.sinks):
+            if node in nodes:
+                nodes.remove(node)
 
     def order(self) -> list[Node]:
         """Return all nodes, producers first, else in the order in which they were added. ModelError for a cycle."""

@@ -97,8 +97,8 @@ def _check_count(cls: type[Op], count: int, name: str) -> None:
     least, most = arity(cls)
     if count < least or (most is not None and count > most):
         several = f"{least} to {most}" if most is not None and most > least else f"{least} or more"
-        wanted = str(least) if least == most else several
-        raise ModelError(f"{name}: has {wanted} input{'s' if wanted != '1' else ''}, got {count}")
+        expected = str(least) if least == most else several
+        raise ModelError(f"{name}: has {expected} input{'s' if expected != '1' else ''}, got {count}")
 
 
 @lru_cache(maxsize=4096)
@@ -203,15 +203,15 @@ def name_outputs(
     Operands that are not `mine` come from elsewhere: they are passed into a body.
     """
     computed = with_symbols(op, inputs, outputs) or [None] * len(outputs)
-    results: list[Named] = []
+    values: list[Named] = []
     for operand, value, label, own in zip(outputs, computed, labels, mine, strict=True):
         if operand.value is not None or value is not None:
-            results.append((operand.value if operand.value is not None else value, False))
+            values.append((operand.value if operand.value is not None else value, False))
         elif operand.source is not None and not own:
-            results.append((operand.source.symbols(), False))
+            values.append((operand.source.symbols(), False))
         else:
-            results.append((named(label, operand.type) if has_few_integers(operand.type) else None, True))
-    return tuple(results)
+            values.append((named(label, operand.type) if has_few_integers(operand.type) else None, True))
+    return tuple(values)
 
 
 @dataclass(frozen=True, slots=True)

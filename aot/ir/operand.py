@@ -81,8 +81,8 @@ class Operand:
 
 def has_symbols(*operands: Operand | None) -> bool:
     """True if a known value holds symbolic dimensions."""
-    known = ((o.value, o.dtype) for o in operands if o is not None and o.value is not None)
-    return any(value.dtype == object and dtype is not DType.STRING for value, dtype in known)
+    constants = ((o.value, o.dtype) for o in operands if o is not None and o.value is not None)
+    return any(value.dtype == object and dtype is not DType.STRING for value, dtype in constants)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 EXTENSION = "extension"
 REGISTRY: dict[str, type[Op]] = {}
 _BY_TYPE: dict[str, dict[int, type[Op] | None]] = {}
-_SETS: dict[tuple[str, str], type[Op]] = {}  # by set and type, in lower case
+_SETS: dict[tuple[str, str], type[Op]] = {}  # operations by set and type, both in lower case
 _LATER: list[str] = []  # modules whose import registers all operations
 
 
@@ -79,7 +79,7 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
 
 
 def register_later(module: str) -> None:
-    """Have a module imported, whose import registers more operations, once one is asked for that is not known."""
+    """Have a module imported, whose import registers more operations, once an unknown one is looked up."""
     _LATER.append(module)
 
 

@@ -55,9 +55,9 @@ def simplify(dim: Dim) -> Dim:
     return int(plain.value) if isinstance(plain, Const) else plain
 
 
-def differs(dim: Dim, wanted: int) -> bool:
+def differs(dim: Dim, expected: int) -> bool:
     """True if two dimensions are known to differ."""
-    return isinstance(dim, int) and dim != wanted
+    return isinstance(dim, int) and dim != expected
 
 
 def dim_text(dim: Dim) -> str:

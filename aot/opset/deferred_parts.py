@@ -26,11 +26,11 @@ def part_of(x: Array | Deferred, axis: int, begin: int, end: int) -> Array | Def
     else:
         op, rows = found
         inputs = [i if k is None else part_of(i, 0, *k) for i, k in zip(x.inputs, rows, strict=True)]
-    given = [i for i in inputs if i is not None]
-    if not given or len(given) < len(inputs):
+    present = [i for i in inputs if i is not None]
+    if not present or len(present) < len(inputs):
         return None
-    types = tuple(TensorType(t.dtype, i.shape) for t, i in zip(x.types, given, strict=True))
-    return Deferred(op, tuple(given), types, TensorType(x.type.dtype, shape))
+    types = tuple(TensorType(t.dtype, i.shape) for t, i in zip(x.types, present, strict=True))
+    return Deferred(op, tuple(present), types, TensorType(x.type.dtype, shape))
 
 
 def _inputs(x: Deferred, axis: int, begin: int, end: int, shape: tuple[int, ...]) -> list[Array | Deferred | None]:
@@ -38,8 +38,8 @@ def _inputs(x: Deferred, axis: int, begin: int, end: int, shape: tuple[int, ...]
     first = x.inputs[0]
     match x.op:
         case Convert() | Multiply(auto_broadcast=AutoBroadcast.NUMPY) | Subtract(auto_broadcast=AutoBroadcast.NUMPY):
-            positions = [axis - len(shape) + len(i.shape) for i in x.inputs]
-            pairs = zip(x.inputs, positions, strict=True)
+            input_axes = [axis - len(shape) + len(i.shape) for i in x.inputs]
+            pairs = zip(x.inputs, input_axes, strict=True)
             return [i if k < 0 or i.shape[k] == 1 else part_of(i, k, begin, end) for i, k in pairs]
         case Reshape() if prod(shape[:axis]) == 1:  # elements that lie side by side
             outer = next((k for k, n in enumerate(first.shape) if n != 1), 0)

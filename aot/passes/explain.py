@@ -25,8 +25,8 @@ from aot.passes.rewrite import Replacement, Rule, RuleSet
 from aot.runtime.errors import AotError
 
 MAX_VALUE_CHARACTERS = 60  # characters of a value in a report
-CHAIN = 4  # names whose values are told
-ARGUMENTS = ("node", "op", "build")  # of every rule
+CHAIN = 4  # names whose values are reported
+ARGUMENTS = ("node", "op", "build")  # parameters of every rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +125,16 @@ def _reason(frame: FrameType) -> str:
     test = _condition(frame.f_code, frame.f_lineno)
     if test is None:
         return f"none of its cases (line {frame.f_lineno} of {Path(frame.f_code.co_filename).name})"
-    wanted, node = test
-    for part in _parts(node, wanted):
-        if bool(_evaluated(part, frame)) == wanted:
-            return f"{ast.unparse(part)}{' is false' if not wanted else ''}{_values(part, frame)}"
+    truth, node = test
+    for part in _parts(node, truth):
+        if bool(_evaluated(part, frame)) == truth:
+            return f"{ast.unparse(part)}{' is false' if not truth else ''}{_values(part, frame)}"
     return ast.unparse(node)
 
 
-def _parts(test: ast.expr, wanted: bool) -> list[ast.expr]:
+def _parts(test: ast.expr, truth: bool) -> list[ast.expr]:
     """Return the parts of a condition of which one decides: of `or` for a true one, of `and` for a false one."""
-    joint = ast.Or if wanted else ast.And
+    joint = ast.Or if truth else ast.And
     return list(test.values) if isinstance(test, ast.BoolOp) and isinstance(test.op, joint) else [test]
 
 

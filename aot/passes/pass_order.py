@@ -53,12 +53,12 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
     follows: dict[str, set[str]] = {name: set() for name in items}
     for earlier, later in pairwise(chain):
         follows[earlier.name].add(later.name)
-    known = _names(items)
+    pass_names = _names(items)
     for item in items.values():
-        for other in _known(item, "run_before", item.before, known):
-            follows[item.name].add(known[other])
-        for other in _known(item, "run_after", item.after, known):
-            follows[known[other]].add(item.name)
+        for other in _known(item, "run_before", item.before, pass_names):
+            follows[item.name].add(pass_names[other])
+        for other in _known(item, "run_after", item.after, pass_names):
+            follows[pass_names[other]].add(item.name)
     rank = {item.name: i for i, item in enumerate(chain)}
     return [items[name] for name in _topological(follows, lambda name: (rank.get(name, -1), name))]
 

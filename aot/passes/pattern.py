@@ -78,9 +78,9 @@ class Maker:
         classes = classes_of(type)
 
         def operation(*inputs: Any, **attrs: Any) -> PatternNode:
-            known = {f.name for cls in classes for f in fields(cls)}
-            if wrong := sorted(attrs.keys() - known):
-                shown = ", ".join(sorted(known)) or "none"
+            field_names = {f.name for cls in classes for f in fields(cls)}
+            if wrong := sorted(attrs.keys() - field_names):
+                shown = ", ".join(sorted(field_names)) or "none"
                 raise UsageError(f"rewrite: {type} has the attributes {shown}, got {wrong[0]}")
             for given in inputs:
                 if not isinstance(given, Tensor | PatternNode | int | float):
@@ -94,10 +94,10 @@ class Maker:
 
 def classes_of(type: str) -> tuple[type[Op], ...]:
     """Return all definitions of an operation; UsageError for an unknown one."""
-    known = {**all_operations(), **current().operations}
-    classes = tuple(cls for name, cls in known.items() if type in (cls.type, name))
+    operations = {**all_operations(), **current().operations}
+    classes = tuple(cls for name, cls in operations.items() if type in (cls.type, name))
     if not classes:
-        near: list[str] = get_close_matches(type, {cls.type for cls in known.values()}, 1)
+        near: list[str] = get_close_matches(type, {cls.type for cls in operations.values()}, 1)
         raise UsageError(
             f"rewrite: a pattern must have operations, got {type}{f'; did you mean {near[0]}' if near else ''}"
         )
@@ -197,10 +197,10 @@ def _unlike(pattern: PatternNode, node: Node) -> str:
         return f"is made by {node.type} {layer_of(node)!r}, not by {pattern.type}"
     if len(node.sources()) != len(pattern.inputs):
         return f"is {node.type} {layer_of(node)!r} with {len(node.sources())} inputs, not {len(pattern.inputs)}"
-    for name, wanted in pattern.attrs.items():
+    for name, expected in pattern.attrs.items():
         value = _plain(getattr(node.op, name, None))
-        if not (wanted(value) if callable(wanted) else value == _plain(wanted)):
-            shown = "what the pattern asks for" if callable(wanted) else repr(wanted)
+        if not (expected(value) if callable(expected) else value == _plain(expected)):
+            shown = "what the pattern asks for" if callable(expected) else repr(expected)
             return f"is {node.type} {layer_of(node)!r} whose {name} is {value!r}, not {shown}"
     return ""
 

@@ -39,8 +39,8 @@ def is_identity(q: Order) -> bool:
 
 def only_moves_ones(q: Order, shape: Shape) -> bool:
     """True if elements stay in sequence: dimensions other than 1 keep their order."""
-    moved = [d for d in q if shape[d] != 1]
-    return moved == sorted(moved)
+    order = [d for d in q if shape[d] != 1]
+    return order == sorted(order)
 
 
 def axis_after(axis: int, q: Order) -> int:

@@ -67,7 +67,7 @@ def pipeline(
         *((ShortenVariables(precision),) if precision is not None else ()),  # of these caches, too
         carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below
         simplify_loops,  # before bodies are copied: uses of counters become inputs and outputs of the loop
-        loops_to_sequences,  # once slices are told; before bodies are copied
+        loops_to_sequences,  # once slices are recognised; before bodies are copied
         unify_branch_ranks,  # before inlining, which would take the rank of one branch for that of both
         inline_regions,  # static control flow disappears: passes below fuse across former bodies
         unify_branch_ranks,  # every value has one rank; bodies that were copied, too

@@ -21,7 +21,7 @@ def pair(path: Path, other: Path | None = None) -> tuple[Path | None, Path | Non
 
 
 def _beside(path: Path, suffix: str, names: Sequence[str]) -> Path | None:
-    """Return the file of the other kind: that of the same name, of one of `names`, or the only one; None without it."""
+    """Return the file of the other kind: with the same name, with one of `names`, or the only one; None without it."""
     same = [path.with_suffix(suffix), *(path.with_name(name + suffix) for name in names)]
     found = next((p for p in same if p.is_file()), None)
     alone = sorted(path.parent.glob(f"*{suffix}")) if found is None else []

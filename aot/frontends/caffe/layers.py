@@ -1,4 +1,4 @@
-"""Layers of a network: those of the test phase, older ones in the form of newer ones, and their attributes."""
+"""Layers of a network's test phase, old layers in the form of new ones, and their attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes as parameters: those of a conversion behind the `*`, with the defaults of the operation.
+"""Attributes as parameters: a conversion's keyword-only parameters, with the defaults of the operation.
 
     def celu(node: NodeContext, x: OutPort, *, alpha: float = 1.0) -> OutPort: ...
 
@@ -29,7 +29,7 @@ READERS: dict[str, Callable[..., Any]] = {
 
 
 def with_attributes(function: F) -> F:
-    """Return a conversion that gets its parameters behind the `*` from the attributes of the node."""
+    """Return a conversion that gets its keyword-only parameters from the attributes of the node."""
     signature = inspect.signature(function)
     inputs = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
     read = [_reader(p) for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]

@@ -1,4 +1,4 @@
-"""Regular expressions as tables: the automaton that tells whether a whole string of UTF-8 matches.
+"""Regular expressions as tables: the automaton that decides whether a whole string of UTF-8 matches.
 
 a(b|c)*  ->  states 0, 1, 2 with their next states [states, 256], and which of them accept
 """
@@ -38,7 +38,7 @@ OPPOSITES: dict[Any, Any] = {
     sre.CATEGORY_NOT_SPACE: sre.CATEGORY_SPACE,
 }
 CONTINUATION = frozenset(range(0x80, 0xC0))
-LEADS = (range(0xC2, 0xE0), range(0xE0, 0xF0), range(0xF0, 0xF5))  # of characters of 2, 3 and 4 bytes
+LEADS = (range(0xC2, 0xE0), range(0xE0, 0xF0), range(0xF0, 0xF5))  # first bytes of characters of 2, 3 and 4 bytes
 AT: dict[Any, Callable[[str, str], bool]] = {
     sre.AT_BEGINNING: lambda before, after: before == "edge",
     sre.AT_BEGINNING_STRING: lambda before, after: before == "edge",
@@ -92,7 +92,7 @@ class _Nodes:
         return at
 
     def item(self, kind: Any, value: Any, at: int) -> int:
-        """Return the node behind one part of a pattern that begins at node `at`."""
+        """Return the node after one part of a pattern that begins at node `at`."""
         match kind:
             case sre.LITERAL:
                 return self.text(chr(value).encode(), at)
@@ -131,12 +131,12 @@ class _Nodes:
         for character in few:
             self.free[self.text(character.encode(), at)].append((None, end))
         for more, leads in enumerate(LEADS, 1) if others else ():
-            position = self.add()
-            self.by_bytes[at].append((frozenset(leads), position))
+            state = self.add()
+            self.by_bytes[at].append((frozenset(leads), state))
             for k in range(more):
                 after = end if k == more - 1 else self.add()
-                self.by_bytes[position].append((CONTINUATION, after))
-                position = after
+                self.by_bytes[state].append((CONTINUATION, after))
+                state = after
         return end
 
     def branches(self, each: Sequence[Any], at: int) -> int:
@@ -206,7 +206,7 @@ class _Nodes:
 
 
 def _set(items: Iterable[Any]) -> tuple[frozenset[int], bool, Sequence[str]]:
-    """Return the characters of ASCII in a set, True if it has all others, and those of the others that it has."""
+    """Return a set's characters of ASCII, True if it has all others, and the other characters that it has."""
     own, negated, few = frozenset[int](), False, list[str]()
     for kind, value in items:
         match kind:

@@ -25,15 +25,15 @@ def region_of(node: NodeContext, name: str) -> Graph:
 def inlined(node: NodeContext, name: str, inputs: Sequence[Value]) -> list[Value]:
     """Return the results of a region for its formal inputs; captured values are added."""
     region = region_of(node, name)
-    given: list[Value] = [None] * len(region.parameters)
-    positions = dict(node.captures[name])
-    free = [i for i in range(len(given)) if i not in positions]
+    inputs_of_region: list[Value] = [None] * len(region.parameters)
+    captured = dict(node.captures[name])
+    free = [i for i in range(len(inputs_of_region)) if i not in captured]
     node.refuse(len(free) != len(inputs), f"{name} has {len(free)} inputs, got {len(inputs)}")
     for i, value in zip(free, inputs, strict=True):
-        given[i] = value
-    for i, value in positions.items():
-        given[i] = value
-    return node.bodies.inline(region, given)
+        inputs_of_region[i] = value
+    for i, value in captured.items():
+        inputs_of_region[i] = value
+    return node.bodies.inline(region, inputs_of_region)
 
 
 def branched(node: NodeContext, condition: OutPort) -> Outputs:
@@ -49,9 +49,9 @@ def branched(node: NodeContext, condition: OutPort) -> Outputs:
     regions: list[tuple[Graph, list[PresentValue]]] = []
     for name in BRANCHES:
         values = [whole(v) for _, v in sorted(node.captures[name], key=lambda pair: pair[0])]
-        given = [port for value in values for port in ports_of(value)]
-        maps.append(tuple(InputMap(external=len(ports) + i, parameter=i) for i in range(len(given))))
-        ports += given
+        operands = [port for value in values for port in ports_of(value)]
+        maps.append(tuple(InputMap(external=len(ports) + i, parameter=i) for i in range(len(operands))))
+        ports += operands
         regions.append((region_of(node, name), values))
     new_node = node.build.node(If(maps[0], (), maps[1], ()), *ports, outputs=0)
     return Outputs(node.bodies.branch_outputs(node, new_node, regions))
@@ -65,7 +65,7 @@ def ports_of(value: PresentValue) -> tuple[OutPort, ...]:
 
 
 def number(port: OutPort | None) -> int | None:
-    """Return the one element of a tensor, where compile time knows it."""
+    """Return the one element of a constant tensor; None for other tensors."""
     value = None if port is None else port.value
     return None if value is None or value.dtype == object else int(value.reshape(-1)[0])
 

@@ -18,7 +18,7 @@ Facts = dict[str, Any]  # the attributes of a foreign node; those of the reader 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The operations of a framework: `name` is that of their nodes, `framework` that in errors."""
+    """The operations of a framework: `name` stands in their nodes, `framework` in errors."""
 
     name: str
     framework: str

@@ -103,7 +103,7 @@ class Bodies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """A node being converted. `outputs` tells which outputs are read."""
+    """A node being converted. `outputs`: which outputs are read."""
 
     kind: str
     attrs: Mapping[str, Any]
@@ -114,7 +114,7 @@ class NodeContext:
     bodies: Bodies
     seed: int | None  # of random numbers; None: they are refused
     node: Node
-    inputs: Sequence[Value]  # of the node, captured values behind the others
+    inputs: Sequence[Value]  # values of the node's inputs, captured ones last
 
     def _get(self, name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
         value = self.attrs.get(name, default)
@@ -216,8 +216,8 @@ class NodeContext:
 
     def demand(self, holds: OutPort, rule: str, data: OutPort) -> OutPort:
         """`data` where booleans of any shape all hold."""
-        every = self.build.ReduceLogicalAnd(self.build.Reshape(holds, self.list([-1])), self.list([0]))
-        return self.within(self.cast(every, DType.I64), 1, 1, rule, data)
+        all_hold = self.build.ReduceLogicalAnd(self.build.Reshape(holds, self.list([-1])), self.list([0]))
+        return self.within(self.cast(all_hold, DType.I64), 1, 1, rule, data)
 
     def list(self, values: Sequence[int]) -> OutPort:
         """Add a constant i64 vector."""

@@ -192,13 +192,13 @@ class Branching:
     def evaluate(self, node: Node, inputs: Sequence[Value]) -> list[Value]:
         """Return the outputs of a node that reads an open pair. ModelError if it fits neither branch."""
         producer = ConvertedNode(node, tuple(inputs))
-        results = [self._evaluated(k, producer) for k in (0, 1)]
+        branch_outputs = [self._evaluated(k, producer) for k in (0, 1)]
         errors = [branch.error for branch in self.branches]
         if all(errors):
             raise errors[0] or InternalError("an If without a branch")
         self._update()
         absent: list[Value] = [None] * len(node.out_ports())
-        then, other = (absent if values is None else values for values in results)
+        then, other = (absent if values is None else values for values in branch_outputs)
         return self.pairs(then, other, producer)
 
     def _evaluated(self, k: int, producer: ConvertedNode) -> list[Value] | None:
@@ -302,7 +302,7 @@ class Branching:
     # ---- branches that cannot run
 
     def rule_out(self, k: int, why: str) -> None:
-        """Mark branch `k` as one that cannot run, unless the other one is already marked."""
+        """Mark branch `k` as one that cannot run, unless the other branch is marked already."""
         if all(branch.error is None for branch in self.branches):
             self.branches[k].error = ShapeError(why)
             self._update()
@@ -348,7 +348,7 @@ class Branching:
         return each
 
     def _size(self, k: int, dim: Dim) -> OutPort | None:
-        """Return a size in branch `k` as an i64 vector: that of a tensor that goes in; None if none has it."""
+        """Return a size in branch `k` as an i64 vector, taken from an input tensor; None if no input has it."""
         build = Builder(self.branches[k].converter.graph)
         for port in self.node.sources():
             for axis, own in enumerate(() if port is None else port.shape):

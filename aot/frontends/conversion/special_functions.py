@@ -24,38 +24,38 @@ LANCZOS = (
     9.9843695780195716e-6,
     1.5056327351493116e-7,
 )
-# Bernoulli numbers B(2k) / 2k, of the asymptotic series of the derivative of ln gamma
+# Coefficients B(2k) / 2k, by Bernoulli numbers, of the asymptotic series of the derivative of ln gamma
 BERNOULLI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
-SHIFTED = 8  # steps up before that series, which then has an error below 1e-15
-TERMS = 512  # of the series of the incomplete gamma function: right for x up to a + 300
-BESSEL_ANGLES = 4000  # of the trapezoidal rule, whose error falls exponentially
-BESSEL_SPLIT = 8.0  # below, a polynomial of x, above, of 1 / x
+SHIFTED = 8  # recurrence steps before the asymptotic series, whose error is below 1e-15 then
+TERMS = 512  # summands of the incomplete gamma function's series, which is exact for x up to a + 300
+BESSEL_ANGLES = 4000  # sample points of the trapezoidal rule, whose error falls exponentially
+BESSEL_SPLIT = 8.0  # |x| up to which the polynomial is in x; above, it is in 1 / x
 BESSEL_DEGREE = 29
 
 
 def log_gamma(node: NodeContext, x: OutPort) -> OutPort:
     """Return ln |gamma(x)| by Lanczos; below 1/2 by gamma(x) gamma(1 - x) = pi / sin(pi x)."""
     build = node.build
-    small = build.Less(x, 0.5)
-    position = build.Subtract(build.Select(small, build.Subtract(node.like(1, x), x), x), 1.0)
-    total = build.Add(build.Multiply(position, 0.0), LANCZOS[0])
+    is_small = build.Less(x, 0.5)
+    z = build.Subtract(build.Select(is_small, build.Subtract(node.like(1, x), x), x), 1.0)
+    total = build.Add(build.Multiply(z, 0.0), LANCZOS[0])
     for k, c in enumerate(LANCZOS[1:], 1):
-        total = build.Add(total, build.Divide(node.like(c, x), build.Add(position, float(k))))
-    t = build.Add(position, 7.5)
-    port = build.Subtract(build.Multiply(build.Add(position, 0.5), build.Log(t)), t)
+        total = build.Add(total, build.Divide(node.like(c, x), build.Add(z, float(k))))
+    t = build.Add(z, 7.5)
+    port = build.Subtract(build.Multiply(build.Add(z, 0.5), build.Log(t)), t)
     port = build.Add(build.Add(port, build.Log(total)), 0.5 * math.log(2 * math.pi))
     sine = build.Abs(build.Sin(build.Multiply(build.FloorMod(x, node.like(1, x)), math.pi)))
-    turned = build.Subtract(build.Subtract(node.like(math.log(math.pi), x), build.Log(sine)), port)
-    return build.Select(small, turned, port)
+    reflected = build.Subtract(build.Subtract(node.like(math.log(math.pi), x), build.Log(sine)), port)
+    return build.Select(is_small, reflected, port)
 
 
 def digamma(node: NodeContext, x: OutPort) -> OutPort:
-    """Return the derivative of ln gamma; below 1/2 by that of 1 - x, less pi / tan(pi x)."""
+    """Return the derivative of ln gamma. Below 1/2 it is the derivative at 1 - x, less pi / tan(pi x)."""
     build, one = node.build, node.like(1, x)
     small = build.Less(x, 0.5)
-    position = build.Select(small, build.Subtract(one, x), x)
-    steps = [build.Divide(one, build.Add(position, float(k))) for k in range(SHIFTED)]
-    high = build.Add(position, float(SHIFTED))
+    z = build.Select(small, build.Subtract(one, x), x)
+    steps = [build.Divide(one, build.Add(z, float(k))) for k in range(SHIFTED)]
+    high = build.Add(z, float(SHIFTED))
     inverse = build.Divide(one, build.Multiply(high, high))
     series = build.Multiply(inverse, BERNOULLI[-1])
     for c in reversed(BERNOULLI[:-1]):
@@ -64,9 +64,9 @@ def digamma(node: NodeContext, x: OutPort) -> OutPort:
     for step in steps:
         port = build.Subtract(port, step)
     angle = build.Multiply(build.FloorMod(x, one), math.pi)
-    turn = build.Multiply(build.Divide(build.Cos(angle), build.Sin(angle)), math.pi)
+    cotangent = build.Multiply(build.Divide(build.Cos(angle), build.Sin(angle)), math.pi)
     pole = build.LogicalAnd(build.LessEqual(x, 0.0), build.Equal(x, build.Floor(x)))
-    port = build.Select(small, build.Subtract(port, turn), port)
+    port = build.Select(small, build.Subtract(port, cotangent), port)
     return build.Select(pole, node.like(math.nan, x), port)
 
 
@@ -79,15 +79,15 @@ def incomplete_gamma(node: NodeContext, a: OutPort, x: OutPort) -> OutPort:
     wide = _last_axis(node, x, rank)
     logs = build.Subtract(build.Multiply(powers, build.Log(wide)), wide)
     total = build.ReduceSum(build.Exp(build.Subtract(logs, log_gamma(node, build.Add(powers, 1.0)))), last)
-    far = build.Greater(x, build.Add(build.Add(a, 300.0), build.Multiply(build.Sqrt(build.Abs(a)), 8.0)))
-    port = build.Select(far, node.like(1, x), build.Minimum(total, 1.0))
+    is_saturated = build.Greater(x, build.Add(build.Add(a, 300.0), build.Multiply(build.Sqrt(build.Abs(a)), 8.0)))
+    port = build.Select(is_saturated, node.like(1, x), build.Minimum(total, 1.0))
     port = build.Select(build.Equal(x, 0.0), node.like(0, x), port)
-    wrong = build.LogicalOr(build.LessEqual(a, 0.0), build.Less(x, 0.0))
-    return build.Select(wrong, node.like(math.nan, x), port)
+    is_undefined = build.LogicalOr(build.LessEqual(a, 0.0), build.Less(x, 0.0))
+    return build.Select(is_undefined, node.like(math.nan, x), port)
 
 
 def _last_axis(node: NodeContext, x: OutPort, rank: int) -> OutPort:
-    """Return `x` with `rank` axes and one more, behind."""
+    """Return `x` with leading axes up to `rank` and one more axis at the end."""
     before = node.build.Unsqueeze(x, node.list(range(rank - x.type.rank))) if x.type.rank < rank else x
     return node.build.Unsqueeze(before, node.list([rank]))
 
@@ -97,9 +97,9 @@ def scaled_bessel_i(node: NodeContext, x: OutPort, order: int) -> OutPort:
     build, size = node.build, node.build.Abs(x)
     low, high = _bessel_polynomials(order)
     below = _polynomial(node, build.Subtract(build.Multiply(size, 2 / BESSEL_SPLIT), 1.0), low)
-    held = build.Maximum(size, BESSEL_SPLIT)
-    position = build.Subtract(build.Divide(node.like(2 * BESSEL_SPLIT, x), held), 1.0)
-    above = build.Divide(_polynomial(node, position, high), build.Sqrt(held))
+    at_least_split = build.Maximum(size, BESSEL_SPLIT)
+    z = build.Subtract(build.Divide(node.like(2 * BESSEL_SPLIT, x), at_least_split), 1.0)
+    above = build.Divide(_polynomial(node, z, high), build.Sqrt(at_least_split))
     port = build.Select(build.LessEqual(size, BESSEL_SPLIT), below, above)
     return build.Multiply(build.Sign(x), port) if order else port
 

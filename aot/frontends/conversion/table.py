@@ -1,4 +1,4 @@
-"""The registry of conversions of a framework: a table that modules fill when it is asked first.
+"""The registry of conversions of a framework: a table that modules fill at the first lookup.
 
 CONVERSIONS = Table("onnx", __name__, FAMILIES)
 
@@ -89,7 +89,7 @@ def decorator(table: dict[str, F]) -> Callable[..., Callable[[F], F]]:
 
 
 def renames(words: str) -> dict[str, str]:
-    """Return names of operations by those of a framework: `Abs` is the name in both, `Ceil=Ceiling` has two."""
+    """Return names of operations by a framework's names: `Abs` is the name in both, `Ceil=Ceiling` has two."""
     return {name: own or name for name, _, own in (word.partition("=") for word in words.split())}
 
 

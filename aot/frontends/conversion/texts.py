@@ -45,7 +45,7 @@ def equal_texts(node: NodeContext, a: OutPort, b: OutPort) -> OutPort:
 
 
 def joined_texts(node: NodeContext, a: OutPort, b: OutPort) -> OutPort:
-    """Return each string of `a` with that of `b` behind it: side by side, the bytes of both lie together."""
+    """Return the concatenation of each string of `a` and its string of `b`: the bytes of both lie together."""
     build = node.build
     one, other = broadcast_together(node, a, b)
     last = node.list([one.type.rank])
@@ -80,7 +80,7 @@ def matching_texts(node: NodeContext, x: OutPort, pattern: str) -> OutPort:
 
 
 def words_of(node: NodeContext, x: OutPort, separator: str, most_splits: int) -> tuple[OutPort, OutPort]:
-    """Return the words of each string [.., most words], "" behind the last, and their counts.
+    """Return the words of each string [.., most words], "" after the last, and their counts.
 
     Without a separator, words lie between white space.
     """
@@ -89,8 +89,8 @@ def words_of(node: NodeContext, x: OutPort, separator: str, most_splits: int) ->
     op, mark = StringWords(most_splits), build.const(between, DType.U8)
     parts = parts_of(node, x)
     counts = build.node(op, *parts, node.list([0]), mark, outputs=3).out_port(2)
-    every = build.Concat(build.Reshape(counts, node.list([-1])), node.list([0]), axis=0)
-    width = build.ReduceMax(every, node.list([0]), keep_dims=False)
+    word_counts = build.Concat(build.Reshape(counts, node.list([-1])), node.list([0]), axis=0)
+    width = build.ReduceMax(word_counts, node.list([0]), keep_dims=False)
     positions = build.Range(node.scalar(0), width, node.scalar(1), output_type=DType.I64)
     found = build.node(op, *parts, positions, mark, outputs=3)
     return build(StringTensorPack(), found.out_port(0), found.out_port(1), parts[2]), counts

@@ -41,7 +41,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
 MAX_BRANCHINGS = 256
-DECLARED = "declared"  # of a Result until it is converted: the output's type in the file
+DECLARED = "declared"  # key in a Result's rt_info: the output's type in the file, until the Result is converted
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of their framework
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, StopIteration)
 
@@ -67,13 +67,13 @@ class ToOpset:
 
     def __call__(self, graph: Graph) -> bool:
         """Convert in place. Raises UnconvertedError, or ModelError where a node breaks a rule of its framework."""
-        known = {dialect.name: dialect for dialect in (self.dialect, *self.others)}
-        present = _present(graph, known)
+        dialects = {dialect.name: dialect for dialect in (self.dialect, *self.others)}
+        present = _present(graph, dialects)
         if self.dialect.name not in present:
             return False
         for name in sorted(present):
-            known[name].check(graph)
-        return convert(graph, known, self.seed)
+            dialects[name].check(graph)
+        return convert(graph, dialects, self.seed)
 
 
 def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
@@ -118,7 +118,7 @@ def _tensors(graph: Graph, value: Value) -> Mapping[str, OutPort]:
 
 
 def _connect(graph: Graph, result: Node, value: Value) -> bool:
-    """Connect an output, and add those of further tensors behind it; return False if the value has no tensors."""
+    """Connect an output, and add outputs for further tensors after it; return False if the value has no tensors."""
     ports = _tensors(graph, value)
     for end, port in ports.items():
         if not end:
@@ -207,23 +207,23 @@ class _Converter:
 
     def _copy(self, node: Node, env: Environment) -> None:
         """Copy a node of the opset from a region."""
-        held: dict[OutPort, OutPort] = {}
+        copies: dict[OutPort, OutPort] = {}
         for port, value in self._converted(node, env):
             assert port.source is not None
-            held[port.source] = value
-        _convert_bodies(copy_node(node, self.graph, held), self.dialects, self.seed)
-        env |= {port: held[port] for port in node.out_ports().values()}
+            copies[port.source] = value
+        _convert_bodies(copy_node(node, self.graph, copies), self.dialects, self.seed)
+        env |= {port: copies[port] for port in node.out_ports().values()}
 
     def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:
         """Return the connected inputs of a node of the opset, each with the tensor that it reads now."""
-        results: list[tuple[InPort, OutPort]] = []
+        connections: list[tuple[InPort, OutPort]] = []
         for port in node.in_ports().values():
             value = None if port.source is None else joined(env[port.source])
             if isinstance(value, OutPort):
-                results.append((port, value))
+                connections.append((port, value))
             elif port.source is not None and value is not FAILED:
                 self.problems.append(Problem(node.name, node.type, "", 0, f"input {port.idx} must be a tensor"))
-        return results
+        return connections
 
     def _convert(self, node: Node, env: Environment) -> None:
         inputs = [None if s is None else env[s] for s in node.sources()]
@@ -284,7 +284,7 @@ class _Converter:
         assert isinstance(op, Foreign)
         dialect = self.dialects[op.dialect]
         function = dialect.conversion(op.kind, attrs)
-        assert function is not None  # `evaluate` has asked
+        assert function is not None  # `evaluate` has checked
         captures: tuple[tuple[str, int, int], ...] = attrs.get("captures", ())
         captured: dict[str, tuple[tuple[int, Value], ...]] = {
             name: tuple((position, inputs[i]) for region, position, i in captures if region == name)

@@ -12,7 +12,7 @@ from aot.frontends.gguf.container import Header
 LONGEST_VALUE = 100  # characters of a value that are shown
 SHOWN = 8  # elements of a list
 GENERAL, WORDS = "general.", "tokenizer."
-TYPES = {  # of ggml, that have no format here
+TYPES = {  # types of ggml without a format here
     9: "Q8_1",
     15: "Q8_K",
     16: "IQ2_XXS",
@@ -61,8 +61,8 @@ def text(found: dict[str, object]) -> str:
 
 
 def _type_name(kind: int) -> str:
-    known = FORMATS.get(kind)
-    return known.name if known is not None else TYPES.get(kind, f"type {kind}")
+    known_format = FORMATS.get(kind)
+    return known_format.name if known_format is not None else TYPES.get(kind, f"type {kind}")
 
 
 def _short(value: object) -> object:

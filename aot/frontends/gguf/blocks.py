@@ -21,8 +21,8 @@ from aot.runtime.abi import DType
 Raw = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.uint8] | NDArray[np.int8]
-SIGNED_BITS = 8  # of numbers with signs; smaller ones have none
-LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)  # of eight bytes
+SIGNED_BITS = 8  # bits from which on numbers have signs
+LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)  # mask of the low half of each of eight bytes
 # Numbers that 4 bits stand for; those of MXFP4 twice
 IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.int8)
 MXFP4 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.int8)
@@ -185,8 +185,8 @@ def _pairs(raw: Raw, elements: int = 32) -> Raw:
 
 def _parts(raw: Raw, shifts: int, elements: int) -> Raw:
     """Numbers of 8 / `shifts` bits: of each `elements` bytes first the lowest ones of all."""
-    positions = np.arange(0, 8, 8 // shifts, dtype=np.uint8)[:, None]
-    return (raw.reshape(len(raw), -1, 1, elements) >> positions & np.uint8((1 << 8 // shifts) - 1)).astype(np.uint8)
+    bit_offsets = np.arange(0, 8, 8 // shifts, dtype=np.uint8)[:, None]
+    return (raw.reshape(len(raw), -1, 1, elements) >> bit_offsets & np.uint8((1 << 8 // shifts) - 1)).astype(np.uint8)
 
 
 def _q2_k(b: Raw) -> Blocks:

@@ -27,7 +27,7 @@ MAX_DIMS = 4
 MAX_NAME = 1 << 16  # bytes of a name of a key or a tensor
 STRING, ARRAY, BOOL = 8, 9, 7
 NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B", 10: "Q", 11: "q", 12: "d"}
-LENGTH = struct.Struct("<Q")  # of a text
+LENGTH = struct.Struct("<Q")  # length of a string in bytes, before it
 Raw = NDArray[np.uint8]
 Metadata = dict[str, object]
 
@@ -70,7 +70,7 @@ class Container:
 
 
 class _Cursor:
-    """Reads numbers and strings one after another; CorruptError behind the end."""
+    """Reads numbers and strings one after another; CorruptError past the end."""
 
     def __init__(self, data: Raw, file: str) -> None:
         self.data, self.file, self.at = data, file, 0
@@ -164,7 +164,7 @@ def read_container(path: Path) -> Container:
 
 
 def _cursor(path: Path) -> _Cursor:
-    """Return a cursor behind the magic bytes of a file."""
+    """Return a cursor after the magic bytes of a file."""
     check_file(path, "model")
     data: Raw = np.memmap(path, np.uint8, "r")
     cursor = _Cursor(data, path.name)
@@ -196,8 +196,8 @@ def _stored(cursor: _Cursor, record: Record, begin: int) -> Stored:
     name, shape, kind, _ = record
     form = FORMATS.get(kind)
     if form is None:
-        known = ", ".join(f.name for f in FORMATS.values())
-        raise UnsupportedError(f"{cursor.file}: tensor {name!r}: types {known} can be read, got type {kind}")
+        names = ", ".join(f.name for f in FORMATS.values())
+        raise UnsupportedError(f"{cursor.file}: tensor {name!r}: types {names} can be read, got type {kind}")
     if not shape or shape[-1] % form.elements:
         raise cursor.corrupt(f"rows of {name!r} hold whole blocks of {form.elements}", list(shape))
     cursor.at = min(begin, len(cursor.data))

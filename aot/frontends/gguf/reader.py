@@ -15,7 +15,7 @@ from aot.ir.graph import Graph
 from aot.runtime.errors import CorruptError, UnsupportedError
 
 SHOWN = 5  # names in an error
-FACTORS = "rope_freqs.weight"  # which the rates of rotations are divided by
+FACTORS = "rope_freqs.weight"  # tensor of divisors for the rotations' frequencies
 
 
 def read(path: Path) -> Graph:
@@ -32,8 +32,8 @@ def read(path: Path) -> Graph:
     if weights.has(FACTORS):
         config = replace(config, divisors=tuple(weights.floats(FACTORS, config.rotated // 2).tolist()))
     vocab_size = _rows(container, "token_embd.weight", config.width)
-    positions = _rows(container, "position_embd.weight", config.width) if config.family.learned else None
-    Decoder(graph, config, weights, positions).build(vocab_size)
+    max_positions = _rows(container, "position_embd.weight", config.width) if config.family.learned else None
+    Decoder(graph, config, weights, max_positions).build(vocab_size)
     if weights.unread:
         names = ", ".join(map(repr, weights.unread[:SHOWN]))
         rule = "all tensors belong to the network"

@@ -200,10 +200,12 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     config = _latent(v, _config(v, architecture)) if kind == "deepseek_v2" else _config(v, architecture)
     check_heads(config, v.file)
     tied = v.find("tie_word_embeddings", architecture.tied) is True
-    positions = v.integer("max_position_embeddings", 2048, most=MAX_TOKENS)
+    max_positions = v.integer("max_position_embeddings", 2048, most=MAX_TOKENS)
     vocab_size = v.integer("vocab_size", most=1 << 31)
-    most = positions if config.family.learned else rotations.most_tokens(v)
-    return Network(config, architecture, tied, vocab_size, min(most or positions, positions), most, scheme_of(v))
+    most = max_positions if config.family.learned else rotations.most_tokens(v)
+    return Network(
+        config, architecture, tied, vocab_size, min(most or max_positions, max_positions), most, scheme_of(v)
+    )
 
 
 def _falcon(v: Values, a: Architecture) -> tuple[Values, Architecture]:
@@ -298,9 +300,9 @@ def _experts(v: Values, a: Architecture, layers: int) -> Experts | None:
     usual = v.integer("num_experts", v.integer("n_routed_experts", 0, 0), 0)
     count = v.integer("num_local_experts", usual, most=1 << 12)
     inner = v.integer("moe_intermediate_size", v.integer("intermediate_size", most=1 << 24), most=1 << 24)
-    plain, every = set(map(str, _list(v.find("mlp_only_layers")))), v.integer("decoder_sparse_step", 1)
+    plain, step = set(map(str, _list(v.find("mlp_only_layers")))), v.integer("decoder_sparse_step", 1)
     first = v.integer("first_k_dense_replace", 0, 0)
-    found = (n for n in range(first, layers) if str(n) not in plain and (n + 1) % every == 0)
+    found = (n for n in range(first, layers) if str(n) not in plain and (n + 1) % step == 0)
     clamped = ClampedGate(v.real("swiglu_alpha", 1.702), v.real("swiglu_limit", 7.0)) if a.family.sinks else None
     return Experts(
         count,
@@ -332,11 +334,11 @@ def _unrotated(v: Values, layers: int) -> frozenset[int]:
     """Return the layers without rotations."""
     if v.find("model_type") != "smollm3":
         return frozenset()
-    given = v.find("no_rope_layers")
-    if given is None:
+    layers_listed = v.find("no_rope_layers")
+    if layers_listed is None:
         count = v.integer("no_rope_layer_interval", 4)
         return frozenset(layer for layer in range(layers) if (layer + 1) % count == 0)
-    found = _list(given)
+    found = _list(layers_listed)
     if len(found) < layers:
         raise v.wrong("no_rope_layers", f"a list for {layers} layers", found)
     return frozenset(layer for layer in range(layers) if not found[layer])

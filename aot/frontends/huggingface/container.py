@@ -94,19 +94,19 @@ def read_tensors(folder: Path) -> dict[str, Stored]:
     entries = read_json(index).get("weight_map")
     if not isinstance(entries, dict):
         raise CorruptError(f"{INDEX}: weight_map must be an object, got {type(entries).__name__}")
-    positions = cast("dict[str, object]", entries)
-    results: dict[str, Stored] = {}
-    for name in dict.fromkeys(map(str, positions.values())):
+    file_of_tensor = cast("dict[str, object]", entries)
+    tensors: dict[str, Stored] = {}
+    for name in dict.fromkeys(map(str, file_of_tensor.values())):
         if Path(name).name != name or not name.endswith(".safetensors"):
             raise CorruptError(
                 f"{INDEX}: files must be names of the folder that end with .safetensors, got {name[:80]!r}"
             )
         if not (folder / name).is_file():
             raise CorruptError(f"{INDEX}: each file must lie beside it, got {name[:80]!r}")
-        results |= {key: t for key, t in read_file_tensors(folder / name).items() if positions.get(key) == name}
-    if missing := positions.keys() - results.keys():
+        tensors |= {key: t for key, t in read_file_tensors(folder / name).items() if file_of_tensor.get(key) == name}
+    if missing := file_of_tensor.keys() - tensors.keys():
         raise CorruptError(f"{INDEX}: each tensor must lie in its file, got {min(missing)[:80]!r}")
-    return results
+    return tensors
 
 
 def read_file_tensors(path: Path) -> dict[str, Stored]:
@@ -120,7 +120,7 @@ def read_file_tensors(path: Path) -> dict[str, Stored]:
         )
     header = _object(data[8 : 8 + size].tobytes(), path.name)
     body, tensors = data[8 + size :], dict[str, Stored]()
-    positions: list[tuple[int, int]] = []
+    byte_ranges: list[tuple[int, int]] = []
     for name, entry in header.items():
         if name == "__metadata__":
             continue
@@ -128,10 +128,10 @@ def read_file_tensors(path: Path) -> dict[str, Stored]:
         if end > len(body) or (end - begin) * 8 != prod(shape) * BITS[kind]:
             rule = f"{kind}{list(shape)} fills its bytes in a file of {len(body)}"
             raise CorruptError(f"{path.name}: safetensors: {name[:80]!r}: {rule}, got {begin} to {end}")
-        positions.append((begin, end))
+        byte_ranges.append((begin, end))
         tensors[name] = Stored(name, path.name, kind, shape, body[begin:end])
-    positions.sort()
-    if any(end > begin for (_, end), (begin, _) in pairwise(positions)):
+    byte_ranges.sort()
+    if any(end > begin for (_, end), (begin, _) in pairwise(byte_ranges)):
         raise CorruptError(f"{path.name}: safetensors: tensors must not overlap, got some that do")
     return tensors
 

@@ -1,4 +1,4 @@
-"""Encoders with a decoder behind them in folders of Hugging Face: T5, BART and their relatives, Whisper."""
+"""Encoder-decoder models in folders of Hugging Face: T5, BART and their relatives, Whisper."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LOGITS_BIAS = "logits.bias"
 MAX_WORDS, MAX_DISTANCE = 1 << 31, 1 << 16
 MAX_TABLE = 1 << 26  # waves of all positions of a table that no file holds
 SHOWN = 5  # names in an error
-FIRST_ROWS = 2  # of tables of positions that no token has
+FIRST_ROWS = 2  # first rows of position tables that no token uses
 WAVE_LENGTH = 10000.0  # wave of positions, as a multiple of the shortest
 
 
@@ -86,8 +86,8 @@ def read(path: Path, config: Mapping[str, object]) -> Graph:
     if weights.unread:
         names, count = ", ".join(map(repr, weights.unread[:SHOWN])), len(weights.unread)
         raise UnsupportedError(f"{name}: all tensors belong to the network, got {count} others: {names}")
-    positions = _positions(v)
-    texts = {**texts_of(path, config, positions), START: json.dumps(_start(path, v))}
+    max_tokens = _positions(v)
+    texts = {**texts_of(path, config, max_tokens), START: json.dumps(_start(path, v))}
     graph.rt_info[FOLDER] = {**texts, SPEECH: json.dumps(_speech(path, v))} if kind.is_speech else texts
     return graph
 
@@ -96,21 +96,21 @@ def _speech(folder: Path, v: Values) -> Mapping[str, object]:
     """Return the settings for transcriptions, as generation_config.json has them."""
     path = folder / GENERATION
     found = read_json(path) if path.is_file() else {}
-    told = {"eos_token_id": v.find("eos_token_id"), **found}
-    _ = special_tokens_in(Values(f"{folder.name}/{GENERATION}", told))  # CorruptError for wrong ones
-    return {key: told[key] for key in SETTINGS_OF_SPEECH if key in told}
+    settings = {"eos_token_id": v.find("eos_token_id"), **found}
+    _ = special_tokens_in(Values(f"{folder.name}/{GENERATION}", settings))  # CorruptError for wrong ones
+    return {key: settings[key] for key in SETTINGS_OF_SPEECH if key in settings}
 
 
 def _positions(v: Values) -> int:
-    """Return the tokens that a text of the decoder may have."""
+    """Return the most tokens that a text of the decoder may have."""
     names = ("max_target_positions", "max_position_embeddings", "n_positions")
     return next((v.integer(name, most=MAX_TOKENS) for name in names if v.find(name) is not None), 512)
 
 
 def _check_architecture(v: Values, path: Path) -> None:
     """Raise UnsupportedError for a network that gives no logits of words."""
-    given = v.find("architectures")
-    names = list(map(str, cast("list[object]", given))) if isinstance(given, list) else []
+    architectures = v.find("architectures")
+    names = list(map(str, cast("list[object]", architectures))) if isinstance(architectures, list) else []
     if names and not names[0].endswith(HEADS):
         raise unsupported(v, "encoders with a decoder that gives logits of words can be read", names[0], path)
     if v.find("share_encoder_decoder_embeddings", True) is not True:
@@ -118,15 +118,15 @@ def _check_architecture(v: Values, path: Path) -> None:
 
 
 def _start(folder: Path, v: Values) -> list[int]:
-    """Return the tokens that begin an answer: generation_config.json's, or those of config.json."""
+    """Return the tokens that begin an answer, by generation_config.json or else config.json."""
     path = folder / GENERATION
     g = Values(f"{folder.name}/{GENERATION}", read_json(path) if path.is_file() else {})
     last = v.integer("vocab_size", most=MAX_WORDS) - 1
     usual = v.find("decoder_start_token_id", v.find("bos_token_id", v.find("pad_token_id")))
-    results = [g.integer("decoder_start_token_id", usual if isinstance(usual, int) else 0, 0, last)]
+    tokens = [g.integer("decoder_start_token_id", usual if isinstance(usual, int) else 0, 0, last)]
     if g.find("forced_bos_token_id", v.find("forced_bos_token_id")) is not None:
-        results.append(g.integer("forced_bos_token_id", v.integer("forced_bos_token_id", 0, 0, last), 0, last))
-    return results
+        tokens.append(g.integer("forced_bos_token_id", v.integer("forced_bos_token_id", 0, 0, last), 0, last))
+    return tokens
 
 
 class Weights(FolderWeights):
@@ -262,7 +262,7 @@ def _waves(v: Values) -> PositionTable:
 
 
 def _later_waves(v: Values) -> PositionTable:
-    """Return M2M-100's positions, which begin behind the number of the token that fills up texts."""
+    """Return M2M-100's positions, which begin after the number of the padding token."""
     offset, half = v.integer("pad_token_id", 1, 0) + 1, v.integer("d_model", least=4) // 2
     rows = _most(v) + offset
     return PositionTable(rows, offset, _wave_table(v, rows, WAVE_LENGTH ** -(np.arange(half) / (half - 1))))

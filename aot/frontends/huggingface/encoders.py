@@ -179,10 +179,10 @@ def read(path: Path, settings: Mapping[str, object]) -> Graph:
 
 def _labels(v: Values) -> list[str]:
     """Return the names of the scores: those of `id2label`, or made of their numbers as transformers does."""
-    given = v.find("id2label")
-    if given is None:
+    names_by_id = v.find("id2label")
+    if names_by_id is None:
         return [f"LABEL_{n}" for n in range(v.integer("num_labels", 2))]
-    found = cast("dict[str, object]", given) if isinstance(given, dict) else {}
+    found = cast("dict[str, object]", names_by_id) if isinstance(names_by_id, dict) else {}
     if not found or found.keys() != set(map(str, range(len(found)))):
         raise v.wrong("id2label", "a name for each number from 0", list(found)[:SHOWN])
     return [str(found[str(n)]) for n in range(len(found))]
@@ -250,8 +250,8 @@ def _config(v: Values, kind: Kind) -> Config:
 def _rate(v: Values, part: str) -> float:
     """Return the base of the rotations of layers that see all tokens, or a window of them."""
     usual = v.real("global_rope_theta", 160000.0) if part == GLOBAL else v.real("local_rope_theta", 10000.0)
-    given = v.find("rope_parameters")
-    own = cast("dict[str, object]", given).get(part) if isinstance(given, dict) else None
+    rope_parameters = v.find("rope_parameters")
+    own = cast("dict[str, object]", rope_parameters).get(part) if isinstance(rope_parameters, dict) else None
     r = Values(v.file, cast("dict[str, object]", own) if isinstance(own, dict) else {})
     if r.find("rope_type", "default") != "default" or v.find("rope_scaling") is not None:
         raise UnsupportedError(f"{v.file}: rotations of type default can be read, got another type")
@@ -259,22 +259,22 @@ def _rate(v: Values, part: str) -> float:
 
 
 def _local(v: Values, layers: int) -> tuple[bool, ...]:
-    every, given = v.integer("global_attn_every_n_layers", 3), v.find("layer_types")
-    if given is None:
-        return tuple(n % every != 0 for n in range(layers))
-    found = cast("list[object]", given) if isinstance(given, list) else []
+    global_step, layer_types = v.integer("global_attn_every_n_layers", 3), v.find("layer_types")
+    if layer_types is None:
+        return tuple(n % global_step != 0 for n in range(layers))
+    found = cast("list[object]", layer_types) if isinstance(layer_types, list) else []
     if len(found) != layers or any(one not in (LOCAL, GLOBAL) for one in found):
         raise v.wrong("layer_types", f"{LOCAL} or {GLOBAL} for each of {layers} layers", found)
     return tuple(one == LOCAL for one in found)
 
 
 def _shape(v: Values, kind: Kind) -> Shape:
-    positions = v.integer("max_position_embeddings", 8192 if kind.modern else 512, 4)
-    padding = v.integer("pad_token_id", 1, 0, positions - 2) if kind.padding else None
+    max_positions = v.integer("max_position_embeddings", 8192 if kind.modern else 512, 4)
+    padding = v.integer("pad_token_id", 1, 0, max_positions - 2) if kind.padding else None
     buckets = v.integer("relative_attention_num_buckets", 32, 8) if "relative_bias" in kind.names.whole else 0
     return Shape(
-        most=positions if padding is None else positions - padding - 1,
-        places=0 if kind.modern else positions,
+        most=max_positions if padding is None else max_positions - padding - 1,
+        places=0 if kind.modern else max_positions,
         padding=padding,
         types=v.integer("type_vocab_size", 2) if kind.types else 0,
         buckets=buckets,
@@ -304,8 +304,8 @@ def _pooling(folder: Path) -> Pooling:
 
 
 def _kinds(v: Values) -> tuple[str, ...]:
-    given = v.find("pooling_mode")
-    named = [given] if isinstance(given, str) else cast("list[object]", given) if isinstance(given, list) else []
+    mode = v.find("pooling_mode")
+    named = [mode] if isinstance(mode, str) else cast("list[object]", mode) if isinstance(mode, list) else []
     chosen = [str(name) for name in named]
     chosen += [
         MODES.get(key, key) for key, value in v.metadata.items() if key.startswith("pooling_mode_") and value is True

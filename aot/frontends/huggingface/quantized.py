@@ -28,7 +28,7 @@ WEIGHT = ".weight"  # what the names of matrices end with, packed or not
 WORD = 32  # bits of an integer that small ones are packed in, the first one in the least bits
 AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # where AWQ has each of 8 rows
 MXFP4_SIZE, EXPONENT_BIAS = 32, 127  # of blocks of MXFP4: elements, and what exponents are stored above
-FORMATS = ("pack-quantized", "int-quantized", "naive-quantized")  # of compressed-tensors
+FORMATS = ("pack-quantized", "int-quantized", "naive-quantized")  # formats of compressed-tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class SmallMatrices:
 
     def _of_gptq(self, base: str, rows: int, columns: int) -> SmallMatrix:
         bits, per = self._scheme.bits, WORD // self._scheme.bits
-        whole = _unpacked(self._take(f"{base}.qweight", "I32", columns // per, rows), bits, axis=0)
+        integers = _unpacked(self._take(f"{base}.qweight", "I32", columns // per, rows), bits, axis=0)
         scales, groups = self._scales(base, rows, columns)
         zeros = _unpacked(self._take(f"{base}.qzeros", "I32", groups, rows // per), bits, axis=1)
         size = columns // groups
@@ -123,26 +123,26 @@ class SmallMatrices:
             if not np.array_equal(positions, np.arange(columns) // size):
                 rule = "columns whose groups lie behind each other (desc_act false) can be read"
                 raise UnsupportedError(f"{self._file}: {base}: {rule}, got others")
-        return self._small_matrix(whole.T, scales.T, zeros.T.astype(np.int16) + self._scheme.after, groups)
+        return self._small_matrix(integers.T, scales.T, zeros.T.astype(np.int16) + self._scheme.after, groups)
 
     def _of_awq(self, base: str, rows: int, columns: int) -> SmallMatrix:
         def ordered(packed: Array) -> Array:
             found = _unpacked(packed, 4, axis=1)
             return found.reshape(len(found), -1, 8)[:, :, AWQ_ORDER].reshape(found.shape)
 
-        whole = ordered(self._take(f"{base}.qweight", "I32", columns, rows // 8))
+        integers = ordered(self._take(f"{base}.qweight", "I32", columns, rows // 8))
         scales, groups = self._scales(base, rows, columns)
         zeros = ordered(self._take(f"{base}.qzeros", "I32", groups, rows // 8))
-        return self._small_matrix(whole.T, scales.T, zeros.T, groups)
+        return self._small_matrix(integers.T, scales.T, zeros.T, groups)
 
     def _of_tensors(self, base: str, rows: int, columns: int) -> SmallMatrix:
         bits, per, half = self._scheme.bits, WORD // self._scheme.bits, 1 << (self._scheme.bits - 1)
         if f"{base}.weight_packed" in self._tensors:
-            whole = _unpacked(self._take(f"{base}.weight_packed", "I32", rows, columns // per), bits, axis=1)
+            integers = _unpacked(self._take(f"{base}.weight_packed", "I32", rows, columns // per), bits, axis=1)
             if self._take(f"{base}.weight_shape", "I64", 2).tolist() != [rows, columns]:
                 raise CorruptError(f"{self._file}: {base}.weight_shape must be {[rows, columns]}, got another shape")
         else:
-            whole = (self._take(f"{base}.weight", "I8", rows, columns).astype(np.int16) + half).astype(np.uint8)
+            integers = (self._take(f"{base}.weight", "I8", rows, columns).astype(np.int16) + half).astype(np.uint8)
         scales, groups = self._scales(base, rows, columns, "weight_scale")
         zeros = np.full((rows, groups), half, np.uint8)
         if f"{base}.weight_zero_point" in self._tensors:
@@ -153,7 +153,7 @@ class SmallMatrices:
                 raise UnsupportedError(
                     f"{self._file}: {base}: groups that lie behind each other can be read, got others"
                 )
-        return self._small_matrix(whole, scales, zeros, groups)
+        return self._small_matrix(integers, scales, zeros, groups)
 
     def _zeros(self, name: str, rows: int, groups: int, half: int) -> Array:
         bits, per = self._scheme.bits, WORD // self._scheme.bits
@@ -166,8 +166,8 @@ class SmallMatrices:
         name = f"{base}.{end}"
         stored = self._tensor(name)
         groups = stored.shape[-1 if self._scheme.method == TENSORS else 0] if len(stored.shape) == 2 else 0
-        wanted = (rows, groups) if self._scheme.method == TENSORS else (groups, rows)
-        if stored.shape != wanted or groups == 0 or columns % groups:
+        shape = (rows, groups) if self._scheme.method == TENSORS else (groups, rows)
+        if stored.shape != shape or groups == 0 or columns % groups:
             raise CorruptError(
                 f"{self._file}: tensor {name!r} must have a number for each group, got {list(stored.shape)}"
             )
@@ -197,8 +197,8 @@ class SmallMatrices:
 
 def decompressed(build: Builder, matrix: SmallMatrix, name: str) -> OutPort:
     """Return a matrix [rows, columns] as f32, as IR decompresses it: Convert, Subtract, Multiply, Reshape."""
-    whole = build.const(matrix.integers, DType.U4 if matrix.bits == 4 else DType.U8, name)
-    port = build.Convert(whole, destination_type=DType.F32)
+    integers = build.const(matrix.integers, DType.U4 if matrix.bits == 4 else DType.U8, name)
+    port = build.Convert(integers, destination_type=DType.F32)
     zeros = matrix.zeros
     if (zeros == zeros.flat[0]).all():
         zeros = zeros.reshape(-1)[:1].reshape((1,) * zeros.ndim)
@@ -215,9 +215,9 @@ def decompressed_mxfp4(build: Builder, blocks: Array, exponents: Array, name: st
     """Return matrices [.., rows, columns] as f32: bytes of `blocks` have two floats, with an exponent for 16 bytes."""
     *rows, groups, half = blocks.shape
     codes = np.stack([blocks & 15, blocks >> 4], -1).reshape(*rows, groups, 2 * half)
-    whole = build.const(codes.view(numpy_dtype(DType.F4E2M1)), DType.F4E2M1, name)
+    stored_codes = build.const(codes.view(numpy_dtype(DType.F4E2M1)), DType.F4E2M1, name)
     scales = np.ldexp(np.float32(1), exponents.astype(np.int32) - EXPONENT_BIAS)[..., None]
-    port = build.Multiply(build.Convert(whole, destination_type=DType.F32), build.const(scales, DType.F32))
+    port = build.Multiply(build.Convert(stored_codes, destination_type=DType.F32), build.const(scales, DType.F32))
     return build.Reshape(port, build.const([*rows, groups * 2 * half], DType.I64))
 
 

@@ -86,8 +86,8 @@ def amplitude(v: Values) -> float:
     if r.find("rope_type") == LONGROPE:
         factor, trained = _factor(r, v), _above_one(v, TRAINED, _trained(r, v))
         return sqrt(1 + log(factor) / log(trained)) if factor > 1 else 1.0
-    yarn, each, every = _yarn(r, v), r.find("mscale"), r.find("mscale_all_dim")
-    if not each or not every:
+    yarn, each, scale_of_all = _yarn(r, v), r.find("mscale"), r.find("mscale_all_dim")
+    if not each or not scale_of_all:
         return yarn.amplitude()
     return yarn.amplitude(r.real("mscale")) / yarn.amplitude(r.real("mscale_all_dim"))
 
@@ -141,8 +141,8 @@ def _llama3(r: Values, v: Values, size: int) -> tuple[float, ...]:
 
 def _short_factors(r: Values, count: int) -> tuple[float, ...]:
     """Return the factors of LongRoPE for sequences that are no longer than those of the first training."""
-    given = r.find("short_factor")
-    found = cast("list[object]", given) if isinstance(given, list) else []
+    short_factors = r.find("short_factor")
+    found = cast("list[object]", short_factors) if isinstance(short_factors, list) else []
     numbers = [float(n) for n in found if isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < 1e9]
     if len(numbers) != len(found) or len(found) != count:
         raise r.wrong("short_factor", f"a list of {count} positive numbers", found)

@@ -134,8 +134,8 @@ class FolderWeights:
         tensor, half = self._place(name)
         flip = self.names.transposed and len(shape) == 2 and not name.startswith((TOKENS, POSITIONS, HEAD))
         first, step = self._alternating(name)
-        wanted = (*shape[:-1], step * shape[-1]) if half is None else (2 * shape[0], *shape[1:])
-        found = self._stored(tensor, wanted, flip=flip)[..., first::step]
+        stored_shape = (*shape[:-1], step * shape[-1]) if half is None else (2 * shape[0], *shape[1:])
+        found = self._stored(tensor, stored_shape, flip=flip)[..., first::step]
         if half is not None:
             found = found[half * shape[0] : (half + 1) * shape[0]]
         if self.names.interleaved and ".attn_qkv." in name:

@@ -10,7 +10,7 @@ from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import CorruptError
 
 MAX_LAYERS, MAX_WIDTH, MAX_TOKENS = 1 << 12, 1 << 20, 1 << 40
-MAX_FLOAT = 3.4028234663852886e38  # of f32
+MAX_FLOAT = 3.4028234663852886e38  # the largest finite f32
 ALL_TOKENS = 1 << 30  # a window that no sequence fills
 SILU, TANH_GELU, GELU, RELU = "silu", "gelu_tanh", "gelu", "relu"  # functions of the MLP
 
@@ -132,13 +132,13 @@ class Values:
 
     def integer(self, key: str, default: int | None = None, least: int = 1, most: int = MAX_WIDTH) -> int:
         """Return an integer within bounds; of a list, one for each layer, that of all."""
-        result = self.find(key, default)
-        if isinstance(result, list):
-            each = set(map(str, cast("list[object]", result)))
-            result = cast("list[object]", result)[0] if len(each) == 1 else ", ".join(sorted(each))
-        if isinstance(result, bool) or not isinstance(result, int) or not least <= result <= most:
-            raise self.wrong(key, f"an integer from {least} to {most}", result)
-        return result
+        value = self.find(key, default)
+        if isinstance(value, list):
+            each = set(map(str, cast("list[object]", value)))
+            value = cast("list[object]", value)[0] if len(each) == 1 else ", ".join(sorted(each))
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise self.wrong(key, f"an integer from {least} to {most}", value)
+        return value
 
     def real(self, key: str, default: float | None = None, most: float = MAX_FLOAT) -> float:
         """Return a number above 0 that is `most` at most; `default`, which may be 0, where it is missing."""

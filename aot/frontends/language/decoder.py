@@ -87,10 +87,10 @@ class Decoder(Layers):
         b, c = self.b, self.config
         rows = b.Reshape(x, self._integers(-1, c.width))
         shares = b.Softmax(self._linear(rows, f"{at}.ffn_gate_inp", e.count, c.width), axis=-1)
-        shares, positions = self._ranked(shares, self._integer(e.chosen), Mode.MAX)
+        shares, expert_indices = self._ranked(shares, self._integer(e.chosen), Mode.MAX)
         if e.normalised:
             shares = b.Divide(shares, b.ReduceSum(shares, self._integers(-1), keep_dims=True))
-        flat = b.Reshape(positions, self._integers(-1))
+        flat = b.Reshape(expert_indices, self._integers(-1))
         count = b.Squeeze(b.ShapeOf(flat, output_type=DType.I64), self._integers(0))
         experts, order = self._ranked(flat, count, Mode.MIN)
         numbers = b.const(np.arange(e.count)[None], DType.I64)

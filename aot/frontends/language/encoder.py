@@ -150,8 +150,8 @@ class Encoder(Layers):
         padding = b.Equal(b.Unsqueeze(self.mask, self._integers(1, 2)), self._integer(0))
         columns, rows = b.Unsqueeze(self.range, self._integers(0)), b.Unsqueeze(self.range, self._integers(1))
         distance = b.Subtract(columns, rows)
-        far = b.Unsqueeze(b.Greater(b.Abs(distance), self._integer(c.window)), self._integers(0, 1))
-        hidden = {False: padding, **({True: b.LogicalOr(padding, far)} if any(c.local) else {})}
+        outside_window = b.Unsqueeze(b.Greater(b.Abs(distance), self._integer(c.window)), self._integers(0, 1))
+        hidden = {False: padding, **({True: b.LogicalOr(padding, outside_window)} if any(c.local) else {})}
         none, lowest = b.const(0.0, DType.F32), b.const(LOWEST, DType.F32)
         ports = {local: b.Select(where, lowest, none) for local, where in hidden.items()}
         return ports if not self.shape.buckets else {k: b.Add(x, self._relative(distance)) for k, x in ports.items()}

@@ -84,14 +84,14 @@ class Stack(Layers):
     def _embedded(
         self, table: OutPort, ids: OutPort, first: OutPort, length: OutPort, places: PositionTable
     ) -> OutPort:
-        """Return the embeddings of tokens at `length` positions from `first` on; those behind the table are refused."""
+        """Return the embeddings of tokens at `length` positions from `first` on; the table's end is checked."""
         b, c = self.b, self.config
         x = self._rows(table, ids)
         x = x if c.factors.embedding == 1 else b.Multiply(x, c.factors.embedding)
         if places.rows:
             name = f"{self.name}_position_embd.weight"
-            known = places.table is not None and not self.weights.has(name)
-            rows = b.const(places.table, DType.F32) if known else self.weights.matrix(name, places.rows, c.width)
+            is_computed = places.table is not None and not self.weights.has(name)
+            rows = b.const(places.table, DType.F32) if is_computed else self.weights.matrix(name, places.rows, c.width)
             parts = b.Concat(b.Add(first, self._integer(places.offset)), length, self._integers(-1), axis=0)
             split = b.VariadicSplit(rows, self._integer(0), parts, outputs=3)
             x = b.Add(x, b.Unsqueeze(split.node.out_port(1), self._integers(0)))
@@ -121,13 +121,15 @@ class Stack(Layers):
 
         In a decoder all tokens ahead count as the token itself: they are hidden.
         """
-        b, far = self.b, self.facts.max_distance
+        b, max_distance = self.b, self.facts.max_distance
         table = self.weights.floats(f"{self.name}_relative.weight", self.facts.buckets, self.config.heads)
         both = self.name == ENCODER
-        known = buckets(np.arange(-far, far + 1 if both else 1), self.facts.buckets, far, both=both)
+        bucket_table = buckets(
+            np.arange(-max_distance, max_distance + 1 if both else 1), self.facts.buckets, max_distance, both=both
+        )
         distance = b.Subtract(b.Unsqueeze(columns, self._integers(0)), b.Unsqueeze(rows, self._integers(1)))
-        near = b.Maximum(b.Minimum(distance, self._integer(far if both else 0)), self._integer(-far))
-        port = self._rows(b.const(table[known], DType.F32), b.Add(near, self._integer(far)))
+        near = b.Maximum(b.Minimum(distance, self._integer(max_distance if both else 0)), self._integer(-max_distance))
+        port = self._rows(b.const(table[bucket_table], DType.F32), b.Add(near, self._integer(max_distance)))
         return b.Unsqueeze(b.Transpose(port, self._integers(2, 0, 1)), self._integers(0))
 
     def _range(self, first: OutPort, end: OutPort) -> OutPort:
@@ -162,7 +164,7 @@ class EncoderStack(Stack):
         return Source(self.layers(x, mask), new, whole, self._added_mask(hidden))
 
     def layers(self, x: OutPort, mask: OutPort | None) -> OutPort:
-        """Add the layers, and the norm behind them."""
+        """Add the layers and the final norm."""
         for layer in range(self.config.layers):
             at = f"{ENCODER}.{layer}"
             x = self._added(x, f"{at}.attn_norm", lambda h, at=at: self._attention(h, f"{at}.attn", mask))

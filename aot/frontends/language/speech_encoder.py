@@ -69,7 +69,7 @@ def mel_filters(bins: int) -> Array:
     mels = np.linspace(0, most, bins + 2)
     linear = mels * LINEAR / MEL_OF_LINEAR
     edges = np.where(mels < MEL_OF_LINEAR, linear, LINEAR * np.exp(MEL_STEP * (mels - MEL_OF_LINEAR)))
-    positions = np.linspace(0, RATE / 2, FRAME // 2 + 1)[:, None]
-    up = (positions - edges[:-2]) / (edges[1:-1] - edges[:-2])
-    down = (edges[2:] - positions) / (edges[2:] - edges[1:-1])
+    frequencies = np.linspace(0, RATE / 2, FRAME // 2 + 1)[:, None]
+    up = (frequencies - edges[:-2]) / (edges[1:-1] - edges[:-2])
+    down = (edges[2:] - frequencies) / (edges[2:] - edges[1:-1])
     return np.maximum(0, np.minimum(up, down)) * (2 / (edges[2:] - edges[:-2]))

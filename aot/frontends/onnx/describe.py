@@ -14,7 +14,7 @@ _READER_ATTRIBUTES = ("domain", "opset", "captures", "inputs", "unsupported")  #
 
 
 def node_message(node: Node) -> NodeProto:
-    """Return the message of a foreign node, without its graphs, or that of a constant: ONNX's Constant."""
+    """Return the message of a foreign node without its graphs; for a constant, the message of ONNX's Constant."""
     op = node.op
     outputs = [_name(port) for port in node.out_ports().values()]
     if not isinstance(op, Foreign):

@@ -59,7 +59,7 @@ def check_inlined(model: ModelProto, file: str) -> None:
 
 
 def every_node(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Yield the nodes, and those of graphs in their attributes."""
+    """Yield the nodes, and the nodes of graphs in their attributes."""
     for node in nodes:
         yield node
         for a in node.attribute:

@@ -1,4 +1,4 @@
-"""The order of nodes: each one behind those whose results it reads, as ONNX asks and ONNX Runtime makes it."""
+"""The order of nodes: producers before consumers, as ONNX requires and ONNX Runtime ensures."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def order_nodes(model: ModelProto, file: str) -> None:
 
 
 def _order(nodes: Any) -> None:
-    """Order a repeated field of nodes, and those of the graphs in their attributes."""
-    held: list[NodeProto] = list(nodes)
-    for node in held:
+    """Order a repeated field of nodes, and the nodes of graphs in their attributes."""
+    unordered: list[NodeProto] = list(nodes)
+    for node in unordered:
         for graph in _graphs(node):
             _order(graph.node)
-    positions = {name: i for i, node in enumerate(held) for name in node.output if name}
-    reads = {id(node): sorted({positions[name] for name in _read(node) if name in positions}) for node in held}
-    if all(max(reads[id(node)], default=-1) < i for i, node in enumerate(held)):
+    positions = {name: i for i, node in enumerate(unordered) for name in node.output if name}
+    reads = {id(node): sorted({positions[name] for name in _read(node) if name in positions}) for node in unordered}
+    if all(max(reads[id(node)], default=-1) < i for i, node in enumerate(unordered)):
         return
-    ordered = list(producers_first(held, lambda n: (held[i] for i in reads[id(n)]), _name))
-    moved = [NodeProto.FromString(node.SerializeToString()) for node in ordered]
+    ordered = list(producers_first(unordered, lambda n: (unordered[i] for i in reads[id(n)]), _name))
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in ordered]
     del nodes[:]
-    nodes.extend(moved)
+    nodes.extend(copies)
 
 
 def _name(node: NodeProto) -> str:

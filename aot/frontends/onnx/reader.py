@@ -57,7 +57,7 @@ CONSTANT_TYPES: dict[str, type | None] = {  # attributes of Constant, and the ty
     "value_strings": object,
 }
 DEFAULT_DOMAINS = ("", "ai.onnx")
-OPSETS = {  # of the domains whose operations have schemas: the newest one that the onnx package knows
+OPSETS = {  # newest opset by domain that the onnx package has schemas for
     "": defs.onnx_opset_version(),
     "ai.onnx.ml": max(v for domain, v in helper.OP_SET_ID_VERSION_MAP if domain == "ai.onnx.ml"),
 }
@@ -330,9 +330,9 @@ class _Reader:
             named = max((i for i, n in enumerate(count, 1) if n), default=0)
             if len(count) < least or named > most:
                 several = f"{least} to {most}" if most < UNLIMITED_INPUTS else f"{least} or more"
-                wanted = str(least) if least == most else several
+                expected = str(least) if least == most else several
                 opset = self.opsets.get(domain, 1)
-                error = ModelError(f"{kind}: of opset {opset}, has {wanted} {what}, got {len(count)}")
+                error = ModelError(f"{kind}: of opset {opset}, has {expected} {what}, got {len(count)}")
                 error.add_note(f"in ONNX node {name!r} ({kind}) of {self.file}")
                 raise error
 

@@ -48,7 +48,7 @@ INTERFACE = "interface"  # domain of the nodes that make sequences and optionals
 C = TypeVar("C", bound=Callable[..., Any])
 
 FAMILIES = ("arrays", "control", "image", "math", "microsoft", "neural", "tabular")  # folders of conversions
-CONVERSIONS = Table("onnx", __name__, FAMILIES)  # by `Kind`, or `DOMAIN.Kind`
+CONVERSIONS = Table("onnx", __name__, FAMILIES)  # conversions by `Kind` or `DOMAIN.Kind`
 
 
 def onnx(*kinds: str, domain: str = "") -> Callable[[C], C]:
@@ -60,7 +60,7 @@ extension = CONVERSIONS.register  # of extensions' conversions
 
 
 def named(domain: str, kind: str) -> str:
-    """Return the name of an operation, with that of its domain unless it is ONNX's own."""
+    """Return the name of an operation, prefixed by its domain unless that is ONNX's own."""
     return f"{domain}.{kind}" if domain else kind
 
 

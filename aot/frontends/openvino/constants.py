@@ -44,8 +44,8 @@ class Unpacked(Op):
         per_block, block = _BLOCKS[self.dtype]
         row, rest = divmod(prod(self.shape[1:]), per_block)
         del raw
-        made = Unpacked(self.dtype, (end - begin, *self.shape[1:]))
-        return None if rest else (made, ((begin * row * block, end * row * block),))
+        unpacked = Unpacked(self.dtype, (end - begin, *self.shape[1:]))
+        return None if rest else (unpacked, ((begin * row * block, end * row * block),))
 
 
 class Weights:

@@ -8,7 +8,7 @@ from pathlib import Path
 from aot.runtime.errors import UsageError
 
 PROGRAM, OLDER, WEIGHTS = ".json", ".pdmodel", ".pdiparams"
-NAME = "inference"  # of the files that exporters write
+NAME = "inference"  # usual stem of exported files
 _HEAD = re.compile(rb'\s*\{\s*"base_code"\s*:\s*\{[^}]*"pir"|\s*\{\s*"program"\s*:\s*\{\s*"regions"')
 
 

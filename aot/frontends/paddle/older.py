@@ -23,7 +23,7 @@ from aot.frontends.wire import Message, parsed
 from aot.runtime.errors import CorruptError, UnsupportedError
 from aot.runtime.regular import read_file
 
-TABLE = {  # of framework.proto: the fields that are read
+TABLE = {  # fields of framework.proto that are read
     "ProgramDesc": {1: "blocks:BlockDesc*"},
     "BlockDesc": {3: "vars:VarDesc*", 4: "ops:OpDesc*"},
     "VarDesc": {1: "name:text", 2: "type:VarType", 3: "persistable:bool"},
@@ -53,7 +53,7 @@ TABLE = {  # of framework.proto: the fields that are read
     },
     "Scalar": {1: "type:int", 2: "b:bool", 3: "i:int", 4: "r:double"},
 }
-_FIELDS = {  # of an attribute by its type
+_FIELDS = {  # field of an attribute's value by its type
     0: ("i", 0),
     1: ("f", 0.0),
     2: ("s", ""),
@@ -88,14 +88,14 @@ class Row:
 @cache
 def rows() -> dict[str, Row]:
     """Return the table."""
-    results: dict[str, Row] = {}
+    table: dict[str, Row] = {}
     for line in Path(__file__).with_suffix(".txt").read_text("ascii").splitlines():
         operation, _, renamed = line.partition(" | ")
         left, _, outputs = operation.partition(" > ")
         old, kind, *inputs = left.split()
         names = dict(word.split("=") for word in renamed.split())
-        results[old] = Row(kind, [i.split(",") for i in inputs], outputs.split(), names)
-    return results
+        table[old] = Row(kind, [i.split(",") for i in inputs], outputs.split(), names)
+    return table
 
 
 def read_older(path: Path) -> Program:

@@ -1,4 +1,4 @@
-"""Control flow of PaddlePaddle 2, whose blocks write variables of the blocks around them, becomes that of version 3.
+"""Conversion of PaddlePaddle 2's control flow, whose blocks write outer variables, to version 3.
 
     while(going) {x = f(x); going = g(x)}                           going, x = while(going, x) {f(x), g(x)}
     conditional_block(p) {a = f(x)}; conditional_block(not p) {b = g(x)}; y = select_input(p, b, a)
@@ -42,7 +42,7 @@ class Blocks:
     count: int = 0
 
     def __post_init__(self) -> None:
-        """Find what blocks read before they write it, and what they write: inner ones, which stand behind, first."""
+        """Find what blocks read before they write it, and what they write: inner ones, which stand later, first."""
         self.read_first = [frozenset()] * len(self.blocks)
         self.written = [frozenset()] * len(self.blocks)
         for i in reversed(range(len(self.blocks))):
@@ -57,7 +57,7 @@ class Blocks:
             self.read_first[i], self.written[i] = frozenset(read), frozenset(written)
 
     def functional(self, index: int, defined: frozenset[str], live: frozenset[str], depth: int = 0) -> list[Operation]:
-        """Return the operations of a block. `defined`: variables before it; `live`: those that are read behind it."""
+        """Return the operations of a block. `defined`: variables before it; `live`: variables read after it."""
         if depth > MAX_DEPTH:
             raise CorruptError(f"{self.file}: blocks can have at most {MAX_DEPTH} levels, got more")
         ops, operations, known = self.blocks[index], list[Operation](), set(defined)
@@ -150,7 +150,7 @@ class Blocks:
         return [Operation("if", op.name, op.inputs, changed, {}, [Block(then, (), changed), Block((), (), changed)])]
 
     def _group(self, ops: Sequence[Operation]) -> list[Operation]:
-        """Return the first of the operations and those behind it that choose between the same two blocks."""
+        """Return the first of the operations, and the next ones that choose between the same two blocks."""
 
         def blocks(op: Operation) -> tuple[Keys | ConstantInput | None, list[int | None]]:
             return op.inputs[0], [self.pending.get(n) for n in names_of(op.inputs[1:])]
@@ -158,7 +158,7 @@ class Blocks:
         return list(takewhile(lambda op: op.kind == CHOICE and blocks(op) == blocks(ops[0]), ops))
 
     def _choice(self, group: Sequence[Operation], known: frozenset[str], depth: int) -> list[Operation]:
-        """Return an If: the mask is 0 or 1, the first value is that of 0."""
+        """Return an If: the mask is 0 or 1, the first value is for 0."""
         sides: list[Block] = []
         for at in (1, 0):
             results = [list(names_of(op.inputs[1:]))[at] for op in group]

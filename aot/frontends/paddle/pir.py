@@ -20,7 +20,7 @@ from aot.frontends.paddle.program import Block, Input, Key, Operation, Program, 
 from aot.runtime.errors import BudgetError, CorruptError
 from aot.runtime.regular import read_file
 
-VERSIONS = range(6)  # of the format
+VERSIONS = range(6)  # versions of the format that can be read
 MAX_DEPTH = 32  # blocks in blocks
 MAX_BYTES = 1 << 28  # networks of 10 000 operations have a few MB
 _REALS = {"INF": inf, "-INF": -inf, "NaN": nan, "NAN": nan, "-NaN": nan}
@@ -114,7 +114,7 @@ def _key(value: Any) -> int:
 
 
 def _input(attrs: dict[str, Any], declared: Any) -> Input:
-    """Return an input; one that has no shape has that of its tensor."""
+    """Return an input; without a shape of its own it has its tensor's."""
     shape = attrs.get("shape") or declared["D"][1]
     name = attrs.get("dtype", "")
     dtype = element_type(name) if name and name != "undefined" else element_type(_DECLARED[declared["D"][0]["#"]])
@@ -144,7 +144,7 @@ def _integers(data: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _scalar(data: Any) -> Any:
-    """Return a number, behind its type if there is one."""
+    """Return a number, which may follow its type."""
     return cast("list[Any]", data)[-1] if isinstance(data, list) else data
 
 

@@ -1,4 +1,4 @@
-"""The file of weights, `.pdiparams`: tensors one behind the other, in the order of their names.
+"""The file of weights, `.pdiparams`: concatenated tensors in the order of their names.
 
 u32 version  u64 lists of lengths, each u64 bytes and these  |  u32 version  i32 bytes of TensorDesc  TensorDesc  data
 """
@@ -23,16 +23,16 @@ DESCRIPTION = {"TensorDesc": {1: "type:int", 2: "dims:int*"}}
 
 def read_weights(path: Path, names: Sequence[str]) -> dict[str, Array]:
     """Return the tensors of a file by their names. CorruptError unless it has one for each."""
-    data, at, results = memoryview(read_file(path, "weights")), 0, dict[str, Array]()
+    data, at, tensors = memoryview(read_file(path, "weights")), 0, dict[str, Array]()
     for name in sorted(set(names)):
-        results[name], at = _tensor(data, at, f"{path.name}: {name}")
+        tensors[name], at = _tensor(data, at, f"{path.name}: {name}")
     if at != len(data):
-        raise CorruptError(f"{path.name}: {len(results)} tensors fill the file, got {len(data) - at} bytes more")
-    return results
+        raise CorruptError(f"{path.name}: {len(tensors)} tensors fill the file, got {len(data) - at} bytes more")
+    return tensors
 
 
 def _tensor(data: memoryview, at: int, what: str) -> tuple[Array, int]:
-    """Return the tensor at a place, and the place behind it."""
+    """Return the tensor at an offset, and the offset after it."""
     (version, lists), at = _numbers(data, at, "<IQ", what)
     if lists > len(data) // 8:
         raise CorruptError(f"{what}: lists of lengths must lie in the file, got {lists}")

@@ -254,7 +254,7 @@ class ByName:
     def __init__(self, function: Callable[..., Any]) -> None:
         parameters = list(inspect.signature(function).parameters.values())[1:]
         self.function, self.__module__ = function, function.__module__
-        self.names = {p.name.removesuffix("_"): p.name for p in parameters}  # a word of Python has `_` behind it
+        self.names = {p.name.removesuffix("_"): p.name for p in parameters}  # a keyword of Python has `_` after it
         self.annotations = {p.name: str(p.annotation) for p in parameters}
         self.first = parameters[0].name if parameters else ""
         self.names |= {f"#{i}": p.name for i, p in enumerate(parameters)}  # of an argument without a name
@@ -274,7 +274,7 @@ class ByName:
 
 
 def _is_complex(node: AtenNode, inputs: Sequence[Value]) -> bool:
-    """True if an input or an argument is a complex number, or the type that is asked for is."""
+    """True if an input or an argument is a complex number, or the requested type is."""
     return any(isinstance(x, Complex) for x in inputs) or any(
         isinstance(v, complex) or (name == "dtype" and v in COMPLEX.values()) for name, v in node.arguments.items()
     )

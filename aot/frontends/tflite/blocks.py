@@ -22,7 +22,7 @@ from aot.runtime.errors import CorruptError, UnsupportedError
 BLOCKWISE, SEVERAL_AXES = 2, 3
 _DETAILS = 5
 _SCALES, _ZEROS, _SIZE = range(3)
-KINDS = ("f16", "f32", "bf16")  # of scales
+KINDS = ("f16", "f32", "bf16")  # element types of scales
 
 
 def with_blocks(stored: Stored, table: Table, tensors: Sequence[Stored]) -> Stored:

@@ -59,7 +59,7 @@ class Container:
 
 
 def read(path: Path, wanted: str | None = None) -> Graph:
-    """Return the network that `wanted` names, or the only one; a signature of it may follow behind a colon."""
+    """Return the network that `wanted` names, or the only one; its signature may follow after a colon."""
     section, signature = _chosen(open_container(path), wanted)
     return reader.read_bytes(bytes(section.contents()), path / section.name, signature)
 
@@ -107,7 +107,7 @@ def text(container: Container) -> str:
 
 
 def _chosen(container: Container, wanted: str | None) -> tuple[Section, str | None]:
-    """Return the section that a text names, and the signature behind its colon; the only network without a name."""
+    """Return the section that a text names, and the signature after its colon; the only network without a name."""
     sections = container.networks
     named = ", ".join(sections)
     if not sections:

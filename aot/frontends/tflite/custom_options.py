@@ -10,7 +10,7 @@ from aot.frontends.tflite.schema import BROKEN
 from aot.runtime.errors import ModelError
 
 MAX_BYTES = 1 << 16
-MAX_ENTRIES = 256  # of a map
+MAX_ENTRIES = 256  # entries of a map
 
 
 def flexible(node: TfliteNode) -> dict[str, Any]:
@@ -53,10 +53,10 @@ def _plain(value: Any, most: int) -> Any:
 
 def whole(node: TfliteNode, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> int:
     """Return the option `name`, which is a whole number from `least` to `most`."""
-    result = facts.get(name)
-    if not isinstance(result, int) or not least <= result <= most:
-        raise ModelError(f"{node.kind}: {name} must be {least} to {most}, got {result}")
-    return result
+    value = facts.get(name)
+    if not isinstance(value, int) or not least <= value <= most:
+        raise ModelError(f"{node.kind}: {name} must be {least} to {most}, got {value}")
+    return value
 
 
 def wholes(node: TfliteNode, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> list[int]:

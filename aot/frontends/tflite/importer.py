@@ -139,8 +139,8 @@ class Importer:
         given = tuple(net.tensors[n].facts for n in op.outputs)
         within = {"intermediates": tuple(net.tensors[n].facts for n in op.intermediates)} if op.intermediates else {}
         attrs = {**op.attrs, "taken": taken, "given": given, **within, **more}
-        made = Foreign("tflite", op.kind, tuple(attrs.items()))
-        return scope.graph.add(made, *ports, name=name, origin=Origin((name,), self.file), outputs=outputs)
+        foreign_op = Foreign("tflite", op.kind, tuple(attrs.items()))
+        return scope.graph.add(foreign_op, *ports, name=name, origin=Origin((name,), self.file), outputs=outputs)
 
     def _port(self, value: Value, op: Operator) -> OutPort | None:
         if value is None or isinstance(value, OutPort):

@@ -18,17 +18,17 @@ from aot.frontends.archive import is_plain
 from aot.frontends.tflite.schema import FIRST_SLOT, SLOT, corrupt
 from aot.runtime.errors import BudgetError, CorruptError
 
-MAJOR = 1  # of the versions that are read
-START = 32  # of the flatbuffer
+MAJOR = 1  # major version that can be read
+START = 32  # byte at which the flatbuffer begins
 MAX_HEADER = 1 << 18
-MAX_ELEMENTS = 1 << 12  # of all vectors
+MAX_ELEMENTS = 1 << 12  # elements of all vectors together
 MAX_TEXT = 500
 KINDS = (
     "none", "data", "deprecated data", "TFLiteModel", "SentencePiece tokenizer", "LlmMetadata",
     "tokenizer of Hugging Face", "TFLiteWeights", *["metadata"] * 4,
 )  # fmt: skip
 NUMBERS = ("Uint8", "Int8", "Uint16", "Int16", "Uint32", "Int32", "Float32", "Bool", "", "Uint64", "Int64", "Float64")
-TEXT = 9  # of the union of values
+TEXT = 9  # member of the union of values that is a string
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _part(table: _Table) -> Part:
 
 
 def _named(parts: list[Part], file: str) -> list[Part]:
-    """Return the sections, those of equal names with a number behind it."""
+    """Return the sections; sections of equal names are numbered."""
     times, results = Counter[str](), list[Part]()
     for part in parts:
         if not is_plain(part.name):

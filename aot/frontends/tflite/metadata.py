@@ -12,29 +12,29 @@ from zipfile import BadZipFile, ZipFile
 from aot.frontends.tflite.nets import Nets
 from aot.frontends.tflite.normalization import ENTRY, tensors_described
 
-MAX_FILES = 100  # of the archive that are named
-MAX_BYTES = 1 << 20  # of a file whose lines are counted
+MAX_FILES = 100  # files of the archive that are listed
+MAX_BYTES = 1 << 20  # bytes of a file whose lines are counted
 MAX_TEXT = 500  # characters of a text
 
 
 def described(nets: Nets) -> dict[str, str]:
     """Return texts about a model by their subject: description, metadata, files, tensors."""
-    results: dict[str, str] = {}
+    texts: dict[str, str] = {}
     description = nets.model.text("Description")
     if description:
-        results["description"] = description[:MAX_TEXT]
+        texts["description"] = description[:MAX_TEXT]
     entries = nets.model.tables("Metadata")
     names = [entry.text("Name") for entry in entries]
     if names:
-        results["metadata"] = ", ".join(names[:MAX_FILES])[:MAX_TEXT]
+        texts["metadata"] = ", ".join(names[:MAX_FILES])[:MAX_TEXT]
     for entry, name in zip(entries, names, strict=True):
         number = int(entry.number("Buffer"))
         if name == ENTRY and number < len(nets.buffers):
-            results |= tensors_described(nets.buffers[number].array("Data").tobytes())
+            texts |= tensors_described(nets.buffers[number].array("Data").tobytes())
     files = packed_files(nets.data)
     if files:
-        results["files"] = ", ".join(files)[:MAX_TEXT]
-    return results
+        texts["files"] = ", ".join(files)[:MAX_TEXT]
+    return texts
 
 
 def packed_files(data: Any) -> list[str]:

@@ -23,8 +23,8 @@ MAX_SHOWN = 64  # tensors, process units and channels that are shown
 MAX_TEXT = 200  # characters of a name or a description
 
 # Numbers of fields in the schema
-_SUBGRAPHS = 3  # of ModelMetadata
-_SIDES = {"input": 2, "output": 3}  # of SubGraphMetadata
+_SUBGRAPHS = 3  # field of ModelMetadata
+_SIDES = {"input": 2, "output": 3}  # fields of SubGraphMetadata
 _NAME, _DESCRIPTION, _UNITS, _STATS = 0, 1, 4, 5  # of TensorMetadata
 _KIND, _OPTIONS = 0, 1  # of ProcessUnit
 _NORMALIZATION = 1  # kind of a process unit

@@ -114,21 +114,21 @@ class Table:
 
     def fields(self) -> dict[str, Any]:
         """Return all fields by their names in small letters: numbers, texts, tuples; tables within it are left out."""
-        results: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         names = [n for n in _members(self.made.__class__) if n[0] != "_" and n != "Init" and "GetRoot" not in n]
         for name in names:
             if name.endswith(("Length", "IsNone", "AsNumpy", "BufferHasIdentifier")):
                 continue
             if f"{name}AsNumpy" in names:
-                results[small(name)] = self.numbers(name)
+                values[small(name)] = self.numbers(name)
             elif f"{name}Length" not in names:
                 value = getattr(self.made, name)()
                 if isinstance(value, bytes):
-                    results[small(name)] = self.text(name)
+                    values[small(name)] = self.text(name)
                 elif isinstance(value, int | float | bool):
-                    results[small(name)] = value
-        self.quota.take(len(results))
-        return results
+                    values[small(name)] = value
+        self.quota.take(len(values))
+        return values
 
     def _check(self, count: int, size: int) -> None:
         if count * size > len(self.made._tab.Bytes):

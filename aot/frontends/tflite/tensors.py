@@ -117,11 +117,11 @@ def strings(raw: Array, shape: tuple[int, ...], name: str) -> Array:
     words = raw[: raw.size // 4 * 4].view(np.dtype("<i4"))
     if words.size < 1 or words[0] != count or words.size < count + 2:
         raise CorruptError(f"{name}: a tensor of {count} strings must have their places in front, got {raw.size} bytes")
-    positions = words[1 : count + 2].tolist()
-    if positions != sorted(positions) or positions[0] < 0 or positions[-1] > raw.size:
+    offsets = words[1 : count + 2].tolist()
+    if offsets != sorted(offsets) or offsets[0] < 0 or offsets[-1] > raw.size:
         raise CorruptError(f"{name}: strings must lie in the buffer one after the other, got other places")
     data = raw.tobytes()
-    found = [data[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(positions)]
+    found = [data[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(offsets)]
     return np.array(found, dtype=object).reshape(shape)
 
 
@@ -143,7 +143,7 @@ def read_tensor(table: Table, buffers: list[Table], data: Any) -> Stored:
 
 
 def contents(buffer: Table, data: Any, name: str) -> Array | None:
-    """Return the bytes of a buffer, in it or behind the tables; None if it is empty."""
+    """Return the bytes of a buffer, in it or after the tables; None if it is empty."""
     offset, size = int(buffer.number("Offset")), int(buffer.number("Size"))
     if offset > _OUTSIDE:
         if offset + size > len(data):

@@ -114,8 +114,8 @@ class _Parser:
             if i:
                 self.scan.expect(",")
             types.append(None if self.scan.accept("?") else self.scan.type())
-        known = tuple(t for t in types if t is not None)
-        return known if len(known) == count else None
+        output_types_known = tuple(t for t in types if t is not None)
+        return output_types_known if len(output_types_known) == count else None
 
     def operation(
         self, graph: Graph, nodes: dict[str, Node], label: str, outputs: int, types: tuple[TensorType, ...] | None
@@ -225,7 +225,7 @@ class _Parser:
         return DType(word) if word in set(DType) else word
 
     def constant(self) -> tuple[DType, Array]:
-        """Parse a constant from behind `const<` on."""
+        """Parse a constant after its `const<`."""
         kind = self.scan.type()
         shape, dtype = kind.static_shape, numpy_dtype(kind.dtype)
         if self.scan.accept("sha="):

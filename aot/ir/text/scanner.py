@@ -60,10 +60,10 @@ class Scanner:
             raise self.error(what)
         return token
 
-    def error(self, wanted: str) -> ModelError:
+    def error(self, expected: str) -> ModelError:
         line = self.text.count("\n", 0, self.at) + 1
         rest = self.text[self.at :].split("\n", 1)[0][:30]
-        return ModelError(f"graph text, line {line}: {wanted} expected, got {rest!r}")
+        return ModelError(f"graph text, line {line}: {expected} expected, got {rest!r}")
 
     def word(self) -> str:
         return self.need(WORD, "a word")

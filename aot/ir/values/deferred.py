@@ -89,11 +89,11 @@ class Deferred:
             return (self.array() if values is None else values)[begin:end]
         op, parts = computed
         pairs = zip(self.inputs, parts, strict=True)
-        given = [value_of(x) if part is None else rows_of(x, *part) for x, part in pairs]
-        return self._computed(op, given).reshape(end - begin, *self.shape[1:])
+        arrays = [value_of(x) if part is None else rows_of(x, *part) for x, part in pairs]
+        return self._computed(op, arrays).reshape(end - begin, *self.shape[1:])
 
-    def _computed(self, op: Op, given: Sequence[Array]) -> Array:
-        operands = [Operand(TensorType(t.dtype, x.shape), x) for x, t in zip(given, self.types, strict=True)]
+    def _computed(self, op: Op, arrays: Sequence[Array]) -> Array:
+        operands = [Operand(TensorType(t.dtype, x.shape), x) for x, t in zip(arrays, self.types, strict=True)]
         with np.errstate(all="ignore"):
             folded = op.fold(*operands)
         if folded is None:

@@ -10,7 +10,7 @@ from aot.ir.types import Array
 from aot.ir.values.deferred import LEAST_ELEMENTS, NIBBLE, WIDEST, Deferred, rows_of
 from aot.runtime.abi import DType
 
-SOME = 1 << 16  # numbers looked at together: the first ones tell of most constants of 8 bits what they are
+SOME = 1 << 16  # numbers examined at a time; the first piece decides for most constants of 8 bits
 # Inputs that are weights or data of a product, and those that are weights of a recurrent layer.
 _PRODUCTS = {"MatMul": (0, 1), "Convolution": (0, 1)}
 RECURRENT = {
@@ -68,8 +68,8 @@ def rounds_data(graph: Graph) -> bool:
 def _is_rounding(node: Node) -> bool:
     if node.type != "Convert":
         return node.type == "FakeQuantize"
-    dtype, given = node.out_port().type.dtype, node.source(0).type.dtype
-    return dtype.is_integer and dtype.bits <= WIDEST and given.is_float
+    dtype, source_type = node.out_port().type.dtype, node.source(0).type.dtype
+    return dtype.is_integer and dtype.bits <= WIDEST and source_type.is_float
 
 
 def _plain_products(graph: Graph, least: int) -> int:

@@ -74,10 +74,10 @@ def operation(function: Callable[..., Any]) -> type[ComposedOp]:
 
     Its name is the function's, in capitals: `scaled_tanh` is ScaledTanh. UsageError for another form of function.
     """
-    given = list(inspect.signature(function).parameters.values())
-    inputs = [p for p in given[1:] if p.kind is p.POSITIONAL_OR_KEYWORD]
-    named = [p for p in given if p.kind is p.KEYWORD_ONLY]
-    if not inputs or len(inputs) + len(named) != len(given) - 1:
+    parameters = list(inspect.signature(function).parameters.values())
+    inputs = [p for p in parameters[1:] if p.kind is p.POSITIONAL_OR_KEYWORD]
+    named = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    if not inputs or len(inputs) + len(named) != len(parameters) - 1:
         rule = "a function (build, tensor, .., *, attribute: type = default, ..)"
         raise UsageError(f"operation: {rule}, got {function.__name__}{inspect.signature(function)}")
     required = sum(p.default is p.empty for p in inputs)

@@ -29,14 +29,14 @@ def reshaped(old: Shape, new: Shape) -> IndexMap:
 
     def index(*at: Expr) -> tuple[Expr, ...]:
         inner: list[Expr] = [Const(0)] * len(old)
-        for mine, theirs in groups:
+        for old_group, new_group in groups:
             flat: Expr = Const(0)
-            for k in theirs:
+            for k in new_group:
                 flat = flat * new[k] + at[k]
-            for k in reversed(mine[1:]):
+            for k in reversed(old_group[1:]):
                 inner[k] = flat % old[k]
                 flat = flat // old[k]
-            inner[mine[0]] = flat
+            inner[old_group[0]] = flat
         return tuple(inner)
 
     return index
@@ -47,16 +47,16 @@ def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
     left, right = [k for k, n in enumerate(old) if n != 1], [k for k, n in enumerate(new) if n != 1]
     groups: list[tuple[list[int], list[int]]] = []
     while left and right:
-        mine, theirs = [left.pop(0)], [right.pop(0)]
-        a, b = old[mine[0]], new[theirs[0]]
+        old_group, new_group = [left.pop(0)], [right.pop(0)]
+        a, b = old[old_group[0]], new[new_group[0]]
         while a != b and (left or right):
             if right and (not left or not _is_less(a, b)):
-                theirs.append(right.pop(0))
-                b = b * new[theirs[-1]]
+                new_group.append(right.pop(0))
+                b = b * new[new_group[-1]]
             else:
-                mine.append(left.pop(0))
-                a = a * old[mine[-1]]
-        groups.append((mine, theirs))
+                old_group.append(left.pop(0))
+                a = a * old[old_group[-1]]
+        groups.append((old_group, new_group))
     if groups:
         groups[-1][0].extend(left)
         groups[-1][1].extend(right)

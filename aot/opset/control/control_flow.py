@@ -382,9 +382,9 @@ def _part(operand: Operand, m: InputMap) -> Operand:
 
 
 def _least(sizes: Sequence[Dim]) -> Dim:
-    known = [n for n in sizes if isinstance(n, int)]
-    least: Expr | None = Const(min(known)) if known else None
+    fixed_sizes = [n for n in sizes if isinstance(n, int)]
+    least: Expr | None = Const(min(fixed_sizes)) if fixed_sizes else None
     for n in sizes:
         if not isinstance(n, int):
             least = n if least is None else prim("min", least, n)
-    return min(known) if least is None or isinstance(least, Const) else least
+    return min(fixed_sizes) if least is None or isinstance(least, Const) else least

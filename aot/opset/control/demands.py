@@ -40,8 +40,8 @@ class InRange(ViewOp):
         ends = [self._spread(o.dims(what), len(values)) for o in (low, high)]
         ranges = [in_range(self.rule, v, a, b) for v, a, b in zip(values, *ends, strict=True)]
         if self.different:
-            positions = [simplify(v % self.different) for v in values]
-            ranges += [(_times(v, positions[:k]), 0, "axes must be different") for k, v in enumerate(positions) if k]
+            remainders = [simplify(v % self.different) for v in values]
+            ranges += [(_times(v, remainders[:k]), 0, "axes must be different") for k, v in enumerate(remainders) if k]
         return ranges
 
     def _spread(self, ends: tuple[Dim, ...], count: int) -> tuple[Dim, ...]:

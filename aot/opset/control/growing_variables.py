@@ -49,13 +49,13 @@ class CacheSizes(Stateful):
     def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
         batch, order = arrays[0], arrays[1] if len(arrays) > 1 else None
         assert batch is not None
-        result = {
+        sizes = {
             (now[v].shape[0], now[v].shape[k]) if v in now else (0, 0) for v, k in zip(self.ids, self.axes, strict=True)
         }
-        rows, past = result.pop()
-        moved = rows > 0 and (rows != batch[0] or (order is not None and not np.array_equal(order, np.arange(rows))))
-        agree = not result and (not moved or order is not None)
-        return np.array([rows, past, 0, 0, agree, moved, rows or batch[0], past + batch[1]], np.int64)
+        rows, past = sizes.pop()
+        is_moved = rows > 0 and (rows != batch[0] or (order is not None and not np.array_equal(order, np.arange(rows))))
+        agree = not sizes and (not is_moved or order is not None)
+        return np.array([rows, past, 0, 0, agree, is_moved, rows or batch[0], past + batch[1]], np.int64)
 
 
 @op()
@@ -118,10 +118,10 @@ class Append(Stateful):
         assert x is not None
         if self.variable_id not in now:
             return x
-        kept, rows = now[self.variable_id], arrays[4] if len(arrays) > 4 else None
-        result = np.concatenate([kept if rows is None else kept[rows], x], self.axis)
+        tokens_before, rows = now[self.variable_id], arrays[4] if len(arrays) > 4 else None
+        result = np.concatenate([tokens_before if rows is None else tokens_before[rows], x], self.axis)
         starts = arrays[5] if len(arrays) > 5 else None
-        for row, start in enumerate(() if starts is None else np.clip(starts, 0, kept.shape[self.axis])):
+        for row, start in enumerate(() if starts is None else np.clip(starts, 0, tokens_before.shape[self.axis])):
             np.moveaxis(result[row], self.axis - 1, 0)[start : start + x.shape[self.axis]] = np.moveaxis(
                 x[row], self.axis - 1, 0
             )

@@ -13,7 +13,7 @@ from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import attr, op
 from aot.ir.types import Array, TensorType, numpy_dtype
-from aot.opset.reduction.bucketing import unravel, volume
+from aot.opset.base.row_major import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
@@ -37,8 +37,8 @@ class RandomUniform(LoopOp):
 
     def infer(self, shape: Operand, low: Operand, high: Operand) -> TensorType:
         if low.dtype is not self.output_type or high.dtype is not self.output_type:
-            wanted = self.output_type.value
-            raise ShapeError(f"RandomUniform: low and high must be {wanted}, got {low.type} and {high.type}")
+            element_type = self.output_type.value
+            raise ShapeError(f"RandomUniform: low and high must be {element_type}, got {low.type} and {high.type}")
         return TensorType(self.output_type, shape.dims("RandomUniform: shape"))
 
     def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:

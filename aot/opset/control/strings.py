@@ -17,7 +17,7 @@ from aot.ir.op import Elements, LoopOp, Op, Work, late_symbol
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType
-from aot.opset.reduction.bucketing import unravel, volume
+from aot.opset.base.row_major import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.arrays.strings import encode, texts
 from aot.runtime.errors import ModelError, ShapeError

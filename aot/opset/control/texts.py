@@ -16,13 +16,13 @@ from aot.ir.op import LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
+from aot.opset.base.row_major import unravel, volume
 from aot.opset.control.strings import places_shape
-from aot.opset.reduction.bucketing import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.arrays.strings import texts
 from aot.runtime.errors import ShapeError
 
-CODE_POINTS = 1 << 16  # of UTF-8 in up to three bytes: entries of a table of letters
+CODE_POINTS = 1 << 16  # characters of up to three bytes of UTF-8: entries of a table of letters
 
 
 def _require_rank(name: str, x: Operand, rank: int) -> None:
@@ -230,7 +230,7 @@ def _spaced(outs: Scripted, strings: Scripted, sizes: Scripted, most: int) -> No
 
 @loops
 def _without_words(outs: Scripted, begins: Scripted, at: Scripted, count: Scripted, room: Scripted) -> None:
-    """Write empty words behind the last one of a string."""
+    """Write empty words after the last one of a string."""
     for k in range(count, room):
         outs[0][(*at, k)] = cast(begins[at], DType.I64)
         outs[1][(*at, k)] = cast(begins[at], DType.I64)

@@ -81,7 +81,7 @@ class Ranking:
         return prim("min", INDEX_MASK - prim("and", item, INDEX_MASK), self.scores.shape[len(self.key)] - 1)
 
     def worse(self, a: Expr, b: Expr) -> Expr:
-        """True if item `a` ranks behind item `b`."""
+        """True if item `a` ranks after item `b`."""
         if self.is_packed:
             return prim("lt", a, b)
         mine, other = (self.scores[(*self.key, i)] for i in (a, b))
@@ -103,7 +103,7 @@ def heap(ranking: Ranking, count: Scripted) -> None:
 
 @loops
 def take_best(ranking: Ranking, count: Scripted) -> Scripted:
-    """Move the best of `count` items behind the others and return its index."""
+    """Move the best of `count` items to their end and return its index."""
     order = ranking.order
     best = order[ranking.at(0)]
     last = order[ranking.at(count - 1)]
@@ -280,11 +280,11 @@ def greedy(
     boxes: Array, order: Array, threshold: float, most: int = -1, offset: float = 0.0, eta: float = 1.0
 ) -> list[int]:
     """Return the boxes of `order` that overlap no kept one by more than the threshold, for references."""
-    results: list[int] = []
+    chosen: list[int] = []
     for i in order:
-        if len(results) == most:
+        if len(chosen) == most:
             break
-        if not results or not (overlaps(boxes[i], boxes[results], offset) > threshold).any():
-            results.append(int(i))
+        if not chosen or not (overlaps(boxes[i], boxes[chosen], offset) > threshold).any():
+            chosen.append(int(i))
             threshold *= eta if threshold > 0.5 else 1.0
-    return results
+    return chosen

@@ -13,8 +13,8 @@ from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType, simplify
+from aot.opset.base.row_major import unravel
 from aot.opset.detection.roi_pooling import between, bilinear, check_boxes, f32, image_of, whole_number
-from aot.opset.reduction.bucketing import unravel
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
@@ -61,8 +61,8 @@ class DeformablePSROIPooling(LoopOp):
         return fits
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input, offsets: Input | None = None) -> tuple[Work, ...]:
-        moved = None if offsets is None else offsets.buffer
-        return (_deformed(outs[0], x.buffer, rois.buffer, moved, (*x.shape[2:], rois.shape[0]), self),)
+        offset_buffer = None if offsets is None else offsets.buffer
+        return (_deformed(outs[0], x.buffer, rois.buffer, offset_buffer, (*x.shape[2:], rois.shape[0]), self),)
 
     def reference(self, x: Array, rois: Array, offsets: Array | None = None) -> Array:
         wide, n = x.astype(np.float64), self.group_size

@@ -87,11 +87,11 @@ class Detection(LoopOp):
     ) -> Sequence[Condition]:
         first_confidences, first_locations = (*firsts, None, None)[:2]
         count, classes = self.sizes(confidences.shape, priors.shape)
-        positions, (images, rows) = 1 if self.share_location else classes, (locations.shape[0], priors.shape[1])
-        wanted = [(locations, count * positions * 4, "locations"), (confidences, count * classes, "scores")]
-        wanted += [] if first_locations is None else [(first_locations, count * positions * 4, "first locations")]
-        wanted += [] if first_confidences is None else [(first_confidences, count * 2, "first scores")]
-        fits = [c for x, n, what in wanted for c in alike(f"{what} must fit the priors", x.shape, (images, n))]
+        box_classes, (images, rows) = 1 if self.share_location else classes, (locations.shape[0], priors.shape[1])
+        sizes = [(locations, count * box_classes * 4, "locations"), (confidences, count * classes, "scores")]
+        sizes += [] if first_locations is None else [(first_locations, count * box_classes * 4, "first locations")]
+        sizes += [] if first_confidences is None else [(first_confidences, count * 2, "first scores")]
+        fits = [c for x, n, what in sizes for c in alike(f"{what} must fit the priors", x.shape, (images, n))]
         fits.append(at_least("rows of priors and variances", rows, 1 if self.variance_encoded_in_target else 2))
         if priors.shape[0] != 1:
             fits.append((priors.shape[0], images, "priors are of one image or of each"))
@@ -102,13 +102,13 @@ class Detection(LoopOp):
     ) -> tuple[Work, ...]:
         count, classes = self.sizes(confidences.shape, priors.shape)
         images: Dim = locations.shape[0]
-        places = 1 if self.share_location else classes
-        boxes = dense("boxes", images, places, count, 4, space=Space.ARENA)
+        box_classes = 1 if self.share_location else classes
+        boxes = dense("boxes", images, box_classes, count, 4, space=Space.ARENA)
         scores = dense("scores", images, count * classes, space=Space.ARENA)
         order = dense("order", images, count * classes, space=Space.ARENA, dtype=DType.I64)
         kept = dense("kept", images, classes, count, space=Space.ARENA, dtype=DType.I64)
         counts = dense("counts", images, classes, space=Space.ARENA, dtype=DType.I64)
-        shape = _Sizes(images, count, classes, places, priors.shape[0] != 1)
+        shape = _Sizes(images, count, classes, box_classes, priors.shape[0] != 1)
         objects, first = (None if i is None else i.buffer for i in (*firsts, None, None)[:2])
         choose = _choose_by_prior if self.decrease_label_id else _choose_by_class
         return (
@@ -128,7 +128,7 @@ class Detection(LoopOp):
         first_locations: Array | None = None,
     ) -> Array:
         count, classes = self.sizes(confidences.shape, priors.shape)
-        positions = 1 if self.share_location else classes
+        box_classes = 1 if self.share_location else classes
         most = self.keep if self.keep > 0 else (self.top_k if self.top_k > 0 else count) * classes
         out = np.zeros((1, 1, len(locations) * most, 7))
         at = 0
@@ -137,10 +137,10 @@ class Detection(LoopOp):
             start = prior[0].reshape(count, -1)[:, -4:]
             start = start if self.normalized else start / np.array([self.input_width, self.input_height] * 2)
             spread = np.ones((count, 4)) if self.variance_encoded_in_target else prior[1][: count * 4].reshape(count, 4)
-            boxes = np.broadcast_to(start[:, None], (count, positions, 4))
-            for moved in (first_locations, locations):
-                if moved is not None:
-                    moves = moved[n].astype(np.float64).reshape(count, positions, 4)
+            boxes = np.broadcast_to(start[:, None], (count, box_classes, 4))
+            for deltas in (first_locations, locations):
+                if deltas is not None:
+                    moves = deltas[n].astype(np.float64).reshape(count, box_classes, 4)
                     boxes = self._decoded(boxes, moves * spread[:, None])
             scores: Array = confidences[n].astype(np.float64).reshape(count, classes)
             if first_confidences is not None:
@@ -155,12 +155,12 @@ class Detection(LoopOp):
             out[0, 0, at, 0] = -1
         return out.astype(locations.dtype)
 
-    def _decoded(self, start: Array, moved: Array) -> Array:
+    def _decoded(self, start: Array, offsets: Array) -> Array:
         if self.code_type is Code.CORNER:
-            corners = start + moved
+            corners = start + offsets
         else:
             size, middle = start[..., 2:] - start[..., :2], (start[..., 2:] + start[..., :2]) / 2
-            middle, half = moved[..., :2] * size + middle, np.exp(moved[..., 2:]) * size / 2
+            middle, half = offsets[..., :2] * size + middle, np.exp(offsets[..., 2:]) * size / 2
             corners = np.concatenate([middle - half, middle + half], -1)
         return np.clip(corners, 0, 1) if self.clip_before_nms else corners
 
@@ -181,8 +181,8 @@ class Detection(LoopOp):
                     candidates = [p for p in range(len(scores)) if scores[p, c] > self.confidence_threshold]
                     groups[c] = sorted(candidates, key=lambda p, c=c: (-scores[p, c], p))[:most]
         for c, candidates in groups.items():
-            mine = boxes[:, 0 if self.share_location else c][:, [1, 0, 3, 2]]
-            kept[c] = greedy(mine, np.array(candidates, np.int64), self.nms_threshold)
+            own_boxes = boxes[:, 0 if self.share_location else c][:, [1, 0, 3, 2]]
+            kept[c] = greedy(own_boxes, np.array(candidates, np.int64), self.nms_threshold)
         flat = [(c, p) for c, ps in kept.items() for p in ps]
         if -1 < self.keep < len(flat):
             flat = sorted(flat, key=lambda e: (-scores[e[1], e[0]], e[1]))[: self.keep]

@@ -166,9 +166,9 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
 
     def conditions(self, rois: Operand, deltas: Operand, scores: Operand, picture: Operand) -> Sequence[Condition]:
         rows, classes = rois.shape[0], self.num_classes
-        wanted = [(rois, rows, 4), (deltas, rows, 4 * classes), (scores, rows, classes), (picture, 1, 3)]
+        sizes = [(rois, rows, 4), (deltas, rows, 4 * classes), (scores, rows, classes), (picture, 1, 3)]
         rule = f"boxes [R, 4], deltas [R, {4 * classes}], scores [R, {classes}], a picture [1, 3]"
-        return [c for x, count, width in wanted for c in alike(rule, x.shape, (count, width))]
+        return [c for x, count, width in sizes for c in alike(rule, x.shape, (count, width))]
 
     def nest(
         self, outs: tuple[Buffer, ...], rois: Input, deltas: Input, scores: Input, picture: Input
@@ -186,17 +186,17 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
         )
 
     def reference(self, rois: Array, deltas: Array, scores: Array, picture: Array) -> tuple[Array, Array, Array]:
-        start, moved = rois.astype(np.float64), deltas.astype(np.float64).reshape(len(rois), -1, 4)
+        start, offsets = rois.astype(np.float64), deltas.astype(np.float64).reshape(len(rois), -1, 4)
         detections: list[tuple[float, int, Array]] = []
         for c in range(1, self.num_classes):
-            boxes = self._refined(start, moved[:, c])
+            boxes = self._refined(start, offsets[:, c])
             valid = (start[:, 2:] > start[:, :2]).all(1)
             own = np.where(valid, scores[:, c].astype(np.float64), 0)
             order = np.argsort(-own, kind="stable")
-            results = greedy(
+            indices = greedy(
                 boxes, order[own[order] > self.score_threshold], self.nms_threshold, self.post_nms_count, 1.0
             )
-            detections += [(float(own[r]), c, boxes[r]) for r in results]
+            detections += [(float(own[r]), c, boxes[r]) for r in indices]
         if len(detections) > self.max_detections_per_image:
             detections = sorted(detections, key=lambda f: -f[0])[: self.max_detections_per_image]
         out = np.zeros((self.max_detections_per_image, 6))

@@ -23,13 +23,13 @@ from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
+from aot.opset.base.row_major import unravel
 from aot.opset.products.pool_windows import channels_last
-from aot.opset.reduction.bucketing import unravel
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
 MAX_UNROLLED_CHANNELS = 4 * MAX_LANES  # channels whose vectors are unrolled
-MAX_SAMPLES_PER_PIXEL = 4  # samples of a cell along an axis are at most this many times the picture's extent
+MAX_SAMPLES_PER_PIXEL = 4  # limit of a cell's samples along an axis, as a multiple of the image's extent
 
 
 class Pooling(StrEnum):

@@ -17,8 +17,8 @@ from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType
+from aot.opset.base.row_major import unravel
 from aot.opset.products.pool_windows import channels_last
-from aot.opset.reduction.bucketing import unravel
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 

@@ -18,7 +18,7 @@ from aot.opset.base.families import Elementwise, broadcast, pdpd_shape, rounded_
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
-START_AXIS = "auto_broadcast.auto_broadcast_axis"  # in model files: axis at which the second input's dimensions begin
+START_AXIS = "auto_broadcast.auto_broadcast_axis"  # attribute: axis at which the second input's dimensions begin
 
 
 class AutoBroadcast(StrEnum):

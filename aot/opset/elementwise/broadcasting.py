@@ -39,30 +39,30 @@ class Broadcast(ViewOp):
     start_axis: int = attr(default=-1, only=("mode", BroadcastMode.PDPD))
 
     def infer(self, x: Operand, target: Operand, mapping: Operand | None = None) -> TensorType:
-        wanted = target.dims("Broadcast: target shape")
+        target_dims = target.dims("Broadcast: target shape")
         if self.mode is BroadcastMode.BIDIRECTIONAL:
-            return TensorType(x.dtype, broadcast(x.shape, wanted, what="Broadcast"))
-        aligned = self._aligned(x.shape, wanted, mapping)
-        for k, (n, m) in enumerate(zip(aligned, wanted, strict=True)):
+            return TensorType(x.dtype, broadcast(x.shape, target_dims, what="Broadcast"))
+        aligned = self._aligned(x.shape, target_dims, mapping)
+        for k, (n, m) in enumerate(zip(aligned, target_dims, strict=True)):
             if isinstance(n, int) and isinstance(m, int) and n not in (1, m):
                 raise ShapeError(f"Broadcast: dimension {k} cannot be broadcast to {m}, got {n}")
-        return TensorType(x.dtype, wanted)
+        return TensorType(x.dtype, target_dims)
 
     def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
         x, target, mapping = (*operands, None)[:3]
         assert x is not None and target is not None
-        wanted = target.dims("Broadcast: target shape")
+        target_dims = target.dims("Broadcast: target shape")
         if self.mode is BroadcastMode.BIDIRECTIONAL:
-            pairs = list(zip(reversed(x.shape), reversed(wanted), strict=False))
+            pairs = list(zip(reversed(x.shape), reversed(target_dims), strict=False))
         else:
-            pairs = list(zip(self._aligned(x.shape, wanted, mapping), wanted, strict=True))
+            pairs = list(zip(self._aligned(x.shape, target_dims, mapping), target_dims, strict=True))
         unknown = [(n, m) for n, m in pairs if n not in (1, m) and not (isinstance(n, int) and isinstance(m, int))]
         either = self.mode is BroadcastMode.BIDIRECTIONAL
         rule = "sizes must be equal, or 1 to be stretched"
-        signs = [at_least("sizes must not be negative", m, 0) for m in wanted if can_be_negative(m)]
+        signs = [at_least("sizes must not be negative", m, 0) for m in target_dims if can_be_negative(m)]
         return [*signs, *(((n - m) * (n - 1) * ((m - 1) if either else 1), 0, rule) for n, m in unknown)]
 
-    def _aligned(self, shape: Shape, wanted: Shape, mapping: Operand | None) -> Shape:
+    def _aligned(self, shape: Shape, target: Shape, mapping: Operand | None) -> Shape:
         """Return the input's shape, extended by ones to the output's rank."""
         if self.mode in (BroadcastMode.EXPLICIT, BroadcastMode.NONE):
             assert mapping is not None
@@ -70,16 +70,16 @@ class Broadcast(ViewOp):
             if (
                 len(positions) != len(shape)
                 or len(set(positions)) < len(positions)
-                or not set(positions) <= {*range(len(wanted))}
+                or not set(positions) <= {*range(len(target))}
             ):
-                rule = f"axes_mapping has a dimension of the output, {len(wanted)} in all, for each of {len(shape)}"
+                rule = f"axes_mapping has a dimension of the output, {len(target)} in all, for each of {len(shape)}"
                 raise ShapeError(f"Broadcast: {rule}, got {list(positions)}")
-            return tuple(shape[positions.index(k)] if k in positions else 1 for k in range(len(wanted)))
+            return tuple(shape[positions.index(k)] if k in positions else 1 for k in range(len(target)))
         if self.mode is BroadcastMode.PDPD:
-            return pdpd_shape(wanted, shape, self.start_axis)
-        if len(shape) > len(wanted):
-            raise ShapeError(f"Broadcast: rank {len(shape)} cannot be broadcast to rank {len(wanted)}")
-        return (1,) * (len(wanted) - len(shape)) + shape
+            return pdpd_shape(target, shape, self.start_axis)
+        if len(shape) > len(target):
+            raise ShapeError(f"Broadcast: rank {len(shape)} cannot be broadcast to rank {len(target)}")
+        return (1,) * (len(target) - len(shape)) + shape
 
     def pieces(
         self, outs: tuple[TensorType, ...], x: Operand, target: Operand, mapping: Operand | None = None
@@ -94,11 +94,11 @@ class Broadcast(ViewOp):
         return (whole(outs[0], index),)
 
     @staticmethod
-    def _place(i: Expr, n: Dim, wanted: Dim) -> Expr:
+    def _place(i: Expr, n: Dim, target: Dim) -> Expr:
         """Return the index into a dimension of n, which is 1 or `wanted`; a dynamic n may be either."""
         if n == 1:
             return Const(0)
-        return i if n == wanted or isinstance(n, int) else prim("min", i, n - 1)
+        return i if n == target or isinstance(n, int) else prim("min", i, n - 1)
 
     def _places(self, own: int, rank: int, mapping: Operand | None) -> list[int]:
         """Return the output dimension of each input dimension."""
@@ -111,12 +111,12 @@ class Broadcast(ViewOp):
         return [min(start + k, rank - 1) for k in range(own)]
 
     def reference(self, x: Array, target: Array, mapping: Array | None = None) -> Array:
-        wanted = tuple(int(n) for n in target.reshape(-1))
+        target_shape = tuple(int(n) for n in target.reshape(-1))
         if self.mode is BroadcastMode.BIDIRECTIONAL:
-            return np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, wanted)))
+            return np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, target_shape)))
         axes = None if mapping is None else Operand(TensorType(dtype_of(mapping), mapping.shape), mapping)
-        aligned = TensorType(dtype_of(x), self._aligned(x.shape, wanted, axes)).static_shape
-        return np.array(np.broadcast_to(x.reshape(aligned), wanted))
+        aligned = TensorType(dtype_of(x), self._aligned(x.shape, target_shape, axes)).static_shape
+        return np.array(np.broadcast_to(x.reshape(aligned), target_shape))
 
 
 @op("opset1")

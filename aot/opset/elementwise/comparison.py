@@ -231,8 +231,8 @@ class IsInf(Test):
         return prim("eq", x, float("-inf" if self.detect_negative else "inf"))
 
     def reference(self, x: Array) -> Array:
-        wanted = np.where(np.signbit(x.astype(np.float32)), self.detect_negative, self.detect_positive)
-        return np.isinf(x) & wanted
+        detected = np.where(np.signbit(x.astype(np.float32)), self.detect_negative, self.detect_positive)
+        return np.isinf(x) & detected
 
 
 @op("opset10")

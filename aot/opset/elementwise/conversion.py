@@ -49,11 +49,13 @@ def converted(x: Array, dtype: DType) -> Array:
             return x.astype(to)
     low, high = _range(dtype)
     with np.errstate(all="ignore"):
-        whole = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=2.0**70, neginf=-(2.0**70)))
-    inside = (whole >= low) & (whole <= high) & (whole < 2.0**64)
-    exact = np.where(inside & (whole < 2.0 ** (63 + (low == 0))), whole, 0.0)
+        truncated = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=2.0**70, neginf=-(2.0**70)))
+    inside = (truncated >= low) & (truncated <= high) & (truncated < 2.0**64)
+    exact = np.where(inside & (truncated < 2.0 ** (63 + (low == 0))), truncated, 0.0)
     values = exact.astype(np.uint64 if low == 0 else np.int64).astype(to)
-    return np.where(whole < low, np.array(low).astype(to), np.where(whole >= high, np.array(high).astype(to), values))
+    return np.where(
+        truncated < low, np.array(low).astype(to), np.where(truncated >= high, np.array(high).astype(to), values)
+    )
 
 
 def _range(dtype: DType) -> tuple[int, int]:

@@ -48,8 +48,8 @@ class Erfc(DecomposedOp):
         total = number(POLYNOMIAL[-1])
         for factor in reversed(POLYNOMIAL[:-1]):
             total = build.Add(build.Multiply(total, t), factor)
-        far = build.Multiply(t, build.Exp(build.Subtract(total, build.Multiply(z, z))))
-        return build.Select(build.Greater(x, BOUND), far, build.Subtract(number(1), build.Erf(x)))
+        tail = build.Multiply(t, build.Exp(build.Subtract(total, build.Multiply(z, z))))
+        return build.Select(build.Greater(x, BOUND), tail, build.Subtract(number(1), build.Erf(x)))
 
     def reference(self, x: Array) -> Array:
         found = np.frompyfunc(math.erfc, 1, 1)(x.astype(np.float64))

@@ -167,5 +167,5 @@ class FakeConvert(Elementwise):
 
     def _through(self, x: Array, scale: Array, shift: Array | float = 0.0) -> Array:
         largest = np.float32(_MAX_FINITE[self.destination_type])
-        moved = np.clip(x * scale - np.float32(shift), -largest, largest)
-        return (moved.astype(_NUMPY_TYPES[self.destination_type]).astype(np.float32) + np.float32(shift)) / scale
+        scaled = np.clip(x * scale - np.float32(shift), -largest, largest)
+        return (scaled.astype(_NUMPY_TYPES[self.destination_type]).astype(np.float32) + np.float32(shift)) / scale

@@ -152,8 +152,8 @@ class Round(ToInteger):
     def numpy(self, x: Array) -> Array:  # type: ignore[override]
         if self.mode is Rounding.HALF_TO_EVEN:
             return np.rint(x)
-        whole = np.trunc(x)
-        return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
+        truncated = np.trunc(x)
+        return np.where(np.abs(x - truncated) >= 0.5, truncated + np.sign(x), truncated)
 
 
 @op("opset1")

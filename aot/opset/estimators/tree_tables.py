@@ -47,9 +47,9 @@ class Forest:
             "nan_first": (self.nan_first.shape, (nodes,)),
             "columns": (self.columns.shape, self.roots.shape),
         }
-        for table, (shape, wanted) in shapes.items():
-            if shape != wanted:
-                raise ShapeError(f"{name}: {table} must have shape {list(wanted)}, got {list(shape)}")
+        for table, (shape, expected) in shapes.items():
+            if shape != expected:
+                raise ShapeError(f"{name}: {table} must have shape {list(expected)}, got {list(shape)}")
         if self.roots.ndim != 1 or not self.roots.size or self.weights.ndim != 2 or not self.weights.size:
             raise ShapeError(f"{name}: there must be at least one tree and one leaf, got {self.roots.shape}")
         _inside(name, "features", self.features, 0, features)

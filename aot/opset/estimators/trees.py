@@ -174,8 +174,8 @@ def _ordered(x: Expr, wide: DType, nan_first: bool) -> Expr:
     """Return `tree_tables.ordered` as an expression."""
     limits = np.iinfo(np.int32 if wide is DType.I32 else np.int64)
     bits = prim("bits", x, dtype=wide)
-    turned = select(prim("lt", bits, 0), prim("xor", bits, int(limits.max)), bits)
-    plain = select(prim("eq", turned, -1), 0, turned)
+    ordered_bits = select(prim("lt", bits, 0), prim("xor", bits, int(limits.max)), bits)
+    plain = select(prim("eq", ordered_bits, -1), 0, ordered_bits)
     nan = prim("ne", x, x)
     return select(nan, Const(int(limits.min if nan_first else limits.max), wide), plain)
 

@@ -25,7 +25,8 @@ from aot.runtime.errors import ShapeError
 
 Y_SCALE, V_RED, V_GREEN, U_GREEN, U_BLUE = 1.164, 1.596, -0.813, -0.391, 2.018
 T = TypeVar("T")
-TO_YUV = ((0.257, 0.504, 0.098, 16.0), (-0.148, -0.291, 0.439, 128.0), (0.439, -0.368, -0.071, 128.0))  # of R, G, B, 1
+# Factors of R, G, B and 1 for Y, U and V
+TO_YUV = ((0.257, 0.504, 0.098, 16.0), (-0.148, -0.291, 0.439, 128.0), (0.439, -0.368, -0.071, 128.0))
 
 
 def _sum(parts: Sequence[tuple[Expr, float]]) -> Expr:
@@ -85,8 +86,8 @@ class FromPlanes(ComputeOp):
         rules = [(channels, 1, "the first plane has one channel"), (simplify(width % 2), 0, "the width must be even")]
         if u is None:
             return [*rules, (simplify(height % 3), 0, "the height must be a multiple of 3")]
-        wanted = (n, simplify(height // 2), simplify(width // 2), 2 if self.planes == 2 else 1)
-        pairs = [c for p in (u, v) if p is not None for c in alike("planes must fit each other", p.shape, wanted)]
+        expected = (n, simplify(height // 2), simplify(width // 2), 2 if self.planes == 2 else 1)
+        pairs = [c for p in (u, v) if p is not None for c in alike("planes must fit each other", p.shape, expected)]
         return [*rules, (simplify(height % 2), 0, "the height must be even"), *pairs]
 
     def compute(self, out: TensorType, y: Input, u: Input | None = None, v: Input | None = None) -> Element:

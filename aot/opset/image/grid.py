@@ -54,8 +54,8 @@ class GridSample(LoopOp):
 
     def infer(self, image: Operand, grid: Operand) -> TensorType:
         if image.rank != 4 or grid.rank != 4:
-            wanted = "image [N, C, H, W] and grid [N, H', W', 2] are needed"
-            raise ShapeError(f"GridSample: {wanted}, got {image.type} and {grid.type}")
+            expected = "image [N, C, H, W] and grid [N, H', W', 2] are needed"
+            raise ShapeError(f"GridSample: {expected}, got {image.type} and {grid.type}")
         return TensorType(image.dtype, (*image.shape[:2], *grid.shape[1:3]))
 
     def conditions(self, image: Operand, grid: Operand) -> Sequence[Condition]:
@@ -87,16 +87,16 @@ class GridSample(LoopOp):
         """True if channels fill vectors, and enough pixels are read that a copy with channels last pays."""
         _, channels, height, width = image
         taps = {SampleMode.NEAREST: 1, SampleMode.BILINEAR: 4, SampleMode.BICUBIC: 16}[self.mode]
-        size, positions = height * width, grid[1] * grid[2] * taps
-        small = not (isinstance(size, int) and isinstance(positions, int)) or size <= positions
+        size, reads = height * width, grid[1] * grid[2] * taps
+        small = not (isinstance(size, int) and isinstance(reads, int)) or size <= reads
         return isinstance(channels, int) and channels >= MIN_VECTOR_CHANNELS and small
 
     def _place(self, coordinate: Expr, extent: Dim) -> Expr:
         """Map a coordinate from -1..1 to pixels, within `MAX_POSITION`."""
         size = cast(as_expr(extent, DType.I64), coordinate.dtype)
         corner = (coordinate + 1.0) * (size - 1.0) if self.align_corners else (coordinate + 1.0) * size - 1.0
-        position = corner / 2.0
-        return prim("min", prim("max", position, -MAX_POSITION), MAX_POSITION)
+        pixel = corner / 2.0
+        return prim("min", prim("max", pixel, -MAX_POSITION), MAX_POSITION)
 
     def _pixel(self, read: Pixel, extents: Shape, row: Expr, column: Expr) -> Expr:
         height, width = extents
@@ -125,8 +125,8 @@ class GridSample(LoopOp):
 
     def reference(self, image: Array, grid: Array) -> Array:
         height, width = image.shape[2:]
-        position = grid.astype(np.float64 if grid.dtype == np.float64 else np.float32)
-        x, y = self._pixels(position[..., 0], width), self._pixels(position[..., 1], height)
+        coordinates = grid.astype(np.float64 if grid.dtype == np.float64 else np.float32)
+        x, y = self._pixels(coordinates[..., 0], width), self._pixels(coordinates[..., 1], height)
         if self.mode is SampleMode.NEAREST:
             return self._read(image, np.rint(y), np.rint(x))
         taps, weights = (range(-1, 3), _keys) if self.mode is SampleMode.BICUBIC else (range(2), _linear)
@@ -146,7 +146,7 @@ class GridSample(LoopOp):
     def _read(self, image: Array, row: Array, column: Array) -> Array:
         """Return image[n, :, row[n], column[n]], by `padding_mode` outside of the image."""
         valid = np.ones(row.shape, np.bool_)
-        positions: list[Array] = []
+        indices: list[Array] = []
         for i, n in ((row.astype(np.int64), image.shape[2]), (column.astype(np.int64), image.shape[3])):
             if self.padding_mode is Outside.BORDER:
                 i = np.clip(i, 0, n - 1)
@@ -154,15 +154,15 @@ class GridSample(LoopOp):
                 bounce = [*range(n), *(range(n - 2, 0, -1) if self.align_corners else range(n - 1, -1, -1))]
                 i = np.array(bounce)[i % len(bounce)]
             valid &= (i >= 0) & (i < n)
-            positions.append(np.clip(i, 0, n - 1))
+            indices.append(np.clip(i, 0, n - 1))
         batch = np.expand_dims(np.arange(image.shape[0], dtype=np.int64), (1, 2))
-        pixels = np.moveaxis(image[batch, :, positions[0], positions[1]], -1, 1)
+        pixels = np.moveaxis(image[batch, :, indices[0], indices[1]], -1, 1)
         return np.where(valid[:, None], pixels, np.zeros((), image.dtype))
 
 
-def _index(position: Expr) -> Expr:
+def _index(coordinate: Expr) -> Expr:
     """Convert a whole number within `MAX_POSITION` by way of 32 bits, which every target can convert in vectors."""
-    return cast(cast(position, DType.I32), DType.I64)
+    return cast(cast(coordinate, DType.I32), DType.I64)
 
 
 def _weighted(y: Expr, x: Expr, cubic: bool, pixel: Pixel) -> Expr:

@@ -107,16 +107,16 @@ class Resampling:
 
     def infer(self, x: Operand, sizes: Operand | None = None) -> TensorType:
         shape = list(x.shape)
-        wanted = None if sizes is None or self.scales else sizes.dims(f"{type(self).__name__}: sizes")
+        target = None if sizes is None or self.scales else sizes.dims(f"{type(self).__name__}: sizes")
         for k, a in enumerate(self.axes):
             up, down = self.ratio(k) or (1, 1)
-            shape[a] = wanted[k] if wanted is not None else simplify(shape[a] * up // down)
+            shape[a] = target[k] if target is not None else simplify(shape[a] * up // down)
         return TensorType(x.dtype, tuple(shape))
 
     def conditions(self, x: Operand, sizes: Operand | None = None) -> list[Condition]:
         """Require that an axis resized to a nonzero size is not empty."""
-        wanted = () if sizes is None or self.scales else sizes.dims(f"{type(self).__name__}: sizes")
-        some = [min(m, 1) if isinstance(m, int) else prim("min", m, 1) for m in wanted]
+        target = () if sizes is None or self.scales else sizes.dims(f"{type(self).__name__}: sizes")
+        some = [min(m, 1) if isinstance(m, int) else prim("min", m, 1) for m in target]
         pairs = zip(some, self.axes, strict=False)
         return [at_most_equal("an axis that is stretched has elements", m, x.shape[a]) for m, a in pairs]
 
@@ -148,37 +148,41 @@ class NearestResize(Resampling, ViewOp):
     nearest_mode: Rounding = Rounding.ROUND_PREFER_FLOOR
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, sizes: Operand | None = None) -> tuple[Piece, ...]:
-        positions = dict(zip(self.axes, self.places(x.type, outs[0]), strict=True))
+        place_of_axis = dict(zip(self.axes, self.places(x.type, outs[0]), strict=True))
         ratios = {a: self.ratio(k) or (outs[0].shape[a], x.shape[a]) for k, a in enumerate(self.axes)}
 
         def index(*at: Expr) -> tuple[Expr, ...]:
-            return tuple(self._index(positions[k], *ratios[k], i) if k in positions else i for k, i in enumerate(at))
+            return tuple(
+                self._index(place_of_axis[k], *ratios[k], i) if k in place_of_axis else i for k, i in enumerate(at)
+            )
 
         return (whole(outs[0], index),)
 
-    def _index(self, position: Place, up: Dim, down: Dim, i: Expr) -> Expr:
+    def _index(self, coordinate: Place, up: Dim, down: Dim, i: Expr) -> Expr:
         def near(j: Expr) -> Expr:
             match self.nearest_mode:
                 case Rounding.ROUND_PREFER_FLOOR:
-                    return position.floor(j, position.r - 1, 2)
+                    return coordinate.floor(j, coordinate.r - 1, 2)
                 case Rounding.ROUND_PREFER_CEIL:
-                    return position.floor(j, position.r, 2)
+                    return coordinate.floor(j, coordinate.r, 2)
                 case Rounding.FLOOR:
-                    return position.floor(j)
+                    return coordinate.floor(j)
                 case Rounding.CEIL:
-                    return position.floor(j, position.r - 1)
+                    return coordinate.floor(j, coordinate.r - 1)
                 case Rounding.SIMPLE if isinstance(up, int) and isinstance(down, int):
-                    return position.floor(
-                        j, position.r - 1 if up < down else 0
+                    return coordinate.floor(
+                        j, coordinate.r - 1 if up < down else 0
                     )  # negative coordinates become 0 in any case
                 case Rounding.SIMPLE:
                     return select(
-                        prim("lt", as_expr(up, DType.I64), down), position.floor(j, position.r - 1), position.floor(j)
+                        prim("lt", as_expr(up, DType.I64), down),
+                        coordinate.floor(j, coordinate.r - 1),
+                        coordinate.floor(j),
                     )
 
-        ends = [simplify(near(Const(v))) if isinstance(v, int) else None for v in (0, simplify(position.m - 1))]
+        ends = [simplify(near(Const(v))) if isinstance(v, int) else None for v in (0, simplify(coordinate.m - 1))]
         low, high = (e if isinstance(e, int) else None for e in ends)
-        return position.clamped(near(i), low, high)
+        return coordinate.clamped(near(i), low, high)
 
     def reference(self, x: Array, sizes: Array | None = None) -> Array:
         chosen = self.matrices(x, sizes, lambda at, n, smaller: nearest(at, self.nearest_mode, n, smaller))
@@ -196,10 +200,10 @@ class WeightedResize(Resampling, ComputeOp):
 
     def compute(self, out: TensorType, x: Input, sizes: Input | None = None) -> Element:
         wide = x.dtype.compute if x.dtype.is_float else DType.F32
-        positions = self.places(x.type, out)
+        axis_places = self.places(x.type, out)
 
         def element(*index: Expr) -> Expr:
-            taps = [self._taps(p, index[a], wide) for a, p in zip(self.axes, positions, strict=True)]
+            taps = [self._taps(p, index[a], wide) for a, p in zip(self.axes, axis_places, strict=True)]
             total = self._sum(x, list(index), list(zip(self.axes, taps, strict=True)), wide)
             return total if x.dtype.is_float else cast(prim("round_even", total), x.dtype)
 
@@ -210,37 +214,37 @@ class WeightedResize(Resampling, ComputeOp):
             return cast(x(*index), wide)
         (axis, taps), *others = rest
         total: Expr | None = None
-        for position, weight in taps:
-            index[axis] = position
+        for tap, weight in taps:
+            index[axis] = tap
             term = self._sum(x, index, others, wide)
             term = term if weight is None else term * weight
             total = term if total is None else total + term
         assert total is not None
         return total
 
-    def _taps(self, position: Place, i: Expr, wide: DType) -> Taps:
-        return self._cubic(position, i, wide) if self.mode is Mode.CUBIC else self._linear(position, i, wide)
+    def _taps(self, coordinate: Place, i: Expr, wide: DType) -> Taps:
+        return self._cubic(coordinate, i, wide) if self.mode is Mode.CUBIC else self._linear(coordinate, i, wide)
 
     @staticmethod
-    def _linear(position: Place, i: Expr, wide: DType) -> Taps:
-        ends, last = position.ends(), simplify((position.n - 1) * position.r)
-        numerator = i * position.p + position.q
+    def _linear(coordinate: Place, i: Expr, wide: DType) -> Taps:
+        ends, last = coordinate.ends(), simplify((coordinate.n - 1) * coordinate.r)
+        numerator = i * coordinate.p + coordinate.q
         if ends is None or ends[0] < 0:
             numerator = prim("max", numerator, 0)
         if ends is None or not isinstance(last, int) or ends[1] > last:
             numerator = prim("min", numerator, last)
-        if position.r == 1:
+        if coordinate.r == 1:
             return [(numerator, None)]
-        first = numerator // position.r
-        share = cast(numerator - first * position.r, wide) / cast(position.r, wide)
-        return [(first, 1.0 - share), (prim("min", first + 1, simplify(position.n - 1)), share)]
+        first = numerator // coordinate.r
+        share = cast(numerator - first * coordinate.r, wide) / cast(coordinate.r, wide)
+        return [(first, 1.0 - share), (prim("min", first + 1, simplify(coordinate.n - 1)), share)]
 
-    def _cubic(self, position: Place, i: Expr, wide: DType) -> Taps:
-        if position.r == 1:
-            return self._linear(position, i, wide)
-        numerator = i * position.p + position.q
-        first, a = numerator // position.r, self.cube_coeff
-        t = cast(numerator - first * position.r, wide) / cast(position.r, wide)
+    def _cubic(self, coordinate: Place, i: Expr, wide: DType) -> Taps:
+        if coordinate.r == 1:
+            return self._linear(coordinate, i, wide)
+        numerator = i * coordinate.p + coordinate.q
+        first, a = numerator // coordinate.r, self.cube_coeff
+        t = cast(numerator - first * coordinate.r, wide) / cast(coordinate.r, wide)
         u = 1.0 - t
         weights = [
             t * u * u * a,
@@ -248,7 +252,7 @@ class WeightedResize(Resampling, ComputeOp):
             ((a + 2.0) * u - (a + 3.0)) * u * u + 1.0,
             t * t * u * a,
         ]
-        return [(position.clamped(first + k, None, None), w) for k, w in zip(range(-1, 3), weights, strict=True)]
+        return [(coordinate.clamped(first + k, None, None), w) for k, w in zip(range(-1, 3), weights, strict=True)]
 
     def reference(self, x: Array, sizes: Array | None = None) -> Array:
         def weights(at: Array, n: int, smaller: bool) -> Array:

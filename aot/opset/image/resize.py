@@ -159,17 +159,17 @@ class Interpolation(DecomposedOp, ABC):
         """Return the input that holds the scales."""
         return inputs[0]
 
-    def _at_run_time(self, build: Builder, x: OutPort, plan: Plan, wanted: OutPort) -> OutPort:
+    def _at_run_time(self, build: Builder, x: OutPort, plan: Plan, target: OutPort) -> OutPort:
         """Build weights that the inference computes, in f64."""
         dtype, sized = x.type.dtype, not plan.is_dynamic and not plan.scales
         if plan.is_dynamic:
-            wanted = self._checked(build, wanted)
-        elif sized and wanted.value is None:
+            target = self._checked(build, target)
+        elif sized and target.value is None:
             demand = InRange(operation="Interpolate", rule="sizes must be positive")
-            wanted = build(
-                demand, wanted, build.const(1, wanted.type.dtype), build.const(MAX_AXIS_SIZE, wanted.type.dtype)
+            target = build(
+                demand, target, build.const(1, target.type.dtype), build.const(MAX_AXIS_SIZE, target.type.dtype)
             )
-        axes = axes_of(build, x, plan.axes, wanted, sized, None, single=True)
+        axes = axes_of(build, x, plan.axes, target, sized, None, single=True)
         kind, rounding, coefficient = self.kind()
         coordinate_mode, mode, steep = kind.value, "cubic" if self.mode in CUBIC_MODES else "linear", None
         if self.mode in PILLOW_MODES:
@@ -200,9 +200,9 @@ class Interpolation(DecomposedOp, ABC):
     def _checked(self, build: Builder, scales: OutPort) -> OutPort:
         one = build.const(1, DType.I64)
         positive = build.LogicalAnd(build.IsFinite(scales), build.Greater(scales, 0))
-        every = build.ReduceLogicalAnd(positive, numbers(build, [0]))
+        all_positive = build.ReduceLogicalAnd(positive, numbers(build, [0]))
         demand = InRange(operation="Interpolate", rule="scales must be positive and finite")
-        return build(demand, build.Convert(every, destination_type=DType.I64), one, one, scales)
+        return build(demand, build.Convert(all_positive, destination_type=DType.I64), one, one, scales)
 
     def _resampling(self, plan: Plan) -> NearestResize | WeightedResize:
         kind, rounding, coefficient = self.kind()
@@ -252,8 +252,8 @@ class Interpolation(DecomposedOp, ABC):
             shape[a] = n
         matrices = zip(plan.axes, self._matrices(plan, tuple(shape)), strict=True)
         for a, matrix in sorted(matrices, key=lambda pair: -pair[0]):
-            positions, shares = taps(matrix)
-            near = build.Gather(total, build.const(positions, DType.I64), numbers(build, [a]))
+            indices, shares = taps(matrix)
+            near = build.Gather(total, build.const(indices, DType.I64), numbers(build, [a]))
             weights = build.const(shares.reshape(*shares.shape, *[1] * (len(shape) - a - 1)), wide)
             total = build.ReduceSum(build.Multiply(near, weights), numbers(build, [a + 1]))
             if self.mode in PILLOW_MODES and dtype in BYTE_TYPES:

@@ -66,7 +66,7 @@ def axes_of(
     scaling; otherwise a scale is a size divided by its extent.
     `single`: sizes are rounded down from products that are only as exact as f32, so that 10 times 0.7 is 7.
     """
-    result = list[Axis]()
+    changed = list[Axis]()
     for i, a in enumerate(axes):
         extent, value = (_scalar(build, p, k) for p, k in ((_dims(build, x, [a]), 0), (wanted, i)))
         start, end = (build.const(v, DType.F64) for v in (0.0, 1.0))
@@ -80,8 +80,8 @@ def axes_of(
             scale = value
         if roi is None and _is_equal(target, extent) and _is_equal(scale, 1.0):
             continue
-        result.append(Axis(a, extent, target, scale, start, end))
-    return result
+        changed.append(Axis(a, extent, target, scale, start, end))
+    return changed
 
 
 def _is_equal(p: OutPort, other: OutPort | float) -> bool:
@@ -125,8 +125,8 @@ def resampled(build: Builder, x: OutPort, axes: Sequence[Axis], how: Sampling) -
 def _where(build: Builder, a: Axis, how: Sampling) -> OutPort:
     """Return the position of each output element in the input."""
     at = narrowed(build, _indices(build, narrowed(build, a.made, DType.I64)), DType.F64)
-    positions = _moved(build, a, at, how)
-    return build.Select(build.Equal(a.made, a.extent), at, positions) if how.inside else positions
+    coordinates = _moved(build, a, at, how)
+    return build.Select(build.Equal(a.made, a.extent), at, coordinates) if how.inside else coordinates
 
 
 def _moved(build: Builder, a: Axis, at: OutPort, how: Sampling) -> OutPort:
@@ -138,12 +138,12 @@ def _moved(build: Builder, a: Axis, at: OutPort, how: Sampling) -> OutPort:
         case "tf_half_pixel_for_nn":
             return build.Divide(build.Add(at, 0.5), a.scale)
         case "align_corners":
-            moved = build.Divide(build.Multiply(at, last), build.Subtract(a.made, 1.0))
-            return build.Select(one, _like(build, 0, at), moved)
+            stretched = build.Divide(build.Multiply(at, last), build.Subtract(a.made, 1.0))
+            return build.Select(one, _like(build, 0, at), stretched)
         case "tf_crop_and_resize":
             span = build.Multiply(build.Subtract(a.end, a.start), last)
-            moved = build.Divide(build.Multiply(at, span), build.Subtract(a.made, 1.0))
-            return build.Add(build.Select(one, build.Multiply(span, 0.5), moved), build.Multiply(a.start, last))
+            stretched = build.Divide(build.Multiply(at, span), build.Subtract(a.made, 1.0))
+            return build.Add(build.Select(one, build.Multiply(span, 0.5), stretched), build.Multiply(a.start, last))
         case "half_pixel_symmetric":
             rest = build.Negative(build.Subtract(build.Divide(a.made, build.Multiply(a.scale, a.extent)), 1.0))
             return build.Add(centred, build.Multiply(build.Multiply(a.extent, 0.5), rest))
@@ -157,8 +157,8 @@ def _taps(build: Builder, a: Axis, where: OutPort, how: Sampling) -> Iterator[tu
     """Yield positions inside of the input, and weights whose sum is 1 (None: 1)."""
     last = build.Subtract(a.extent, 1.0)
 
-    def inside(position: OutPort) -> OutPort:
-        return narrowed(build, build.Minimum(build.Maximum(position, 0.0), last), DType.I64)
+    def inside(coordinate: OutPort) -> OutPort:
+        return narrowed(build, build.Minimum(build.Maximum(coordinate, 0.0), last), DType.I64)
 
     if how.mode == "nearest":
         yield inside(_nearest(build, where, how.nearest, a.scale)), None
@@ -190,8 +190,8 @@ def _by_matrix(build: Builder, x: OutPort, a: Axis, where: OutPort, how: Samplin
     """Weight all elements, most of them by 0, because the number of neighbours is dynamic."""
     reach = 1.0 if how.mode == "linear" else 2.0
     scale = build.Minimum(a.scale, 1.0)
-    far = build.Ceiling(build.Divide(_like(build, reach, scale), scale))
-    ends = [narrowed(build, p, DType.I64) for p in (build.Negative(far), build.Add(a.extent, far))]
+    margin = build.Ceiling(build.Divide(_like(build, reach, scale), scale))
+    ends = [narrowed(build, p, DType.I64) for p in (build.Negative(margin), build.Add(a.extent, margin))]
     positions = narrowed(build, build.Range(*ends, build.const(1, DType.I64), output_type=DType.I64), DType.F64)
     last = build.Subtract(a.extent, 1.0)
     inside = build.Minimum(build.Maximum(positions, 0.0), last)
@@ -209,8 +209,8 @@ def _by_inner(build: Builder, x: OutPort, a: Axis, where: OutPort, how: Sampling
     steep = build.Minimum(a.scale, 1.0) if how.steep is None else how.steep(a.scale)
     positions = narrowed(build, _indices(build, narrowed(build, a.extent, DType.I64)), DType.F64)
     if how.steep is not None:  # triangles one element wide are cut off at the border
-        held = build.Minimum(build.Maximum(where, 0.0), build.Subtract(a.extent, 1.0))
-        where = build.Select(build.Equal(steep, 1.0), held, where)
+        clamped = build.Minimum(build.Maximum(where, 0.0), build.Subtract(a.extent, 1.0))
+        where = build.Select(build.Equal(steep, 1.0), clamped, where)
     distance = build.Abs(build.Subtract(positions, build.Unsqueeze(where, numbers(build, [1]))))
     weight = _weight(build, build.Multiply(distance, steep), how)
     total = build.ReduceSum(weight, numbers(build, [1]), keep_dims=True)
@@ -262,8 +262,8 @@ def _cubic(build: Builder, d: OutPort, a: float) -> OutPort:
             value = build.Add(build.Multiply(value, d), factor)
         return value
 
-    far = build.Select(build.Less(d, 2.0), polynomial(a, -5 * a, 8 * a, -4 * a), _like(build, 0, d))
-    return build.Select(build.LessEqual(d, 1.0), polynomial(a + 2, -(a + 3), 0.0, 1.0), far)
+    outer = build.Select(build.Less(d, 2.0), polynomial(a, -5 * a, 8 * a, -4 * a), _like(build, 0, d))
+    return build.Select(build.LessEqual(d, 1.0), polynomial(a + 2, -(a + 3), 0.0, 1.0), outer)
 
 
 def _nearest(build: Builder, where: OutPort, how: str, scale: OutPort) -> OutPort:

@@ -83,8 +83,8 @@ def nearest(x: Weights, rounding: Rounding, n: int, smaller: bool) -> NDArray[np
 
 def linear(x: Weights, n: int, steepness: float = 1.0) -> Weights:
     """Return triangle weights; a steepness below 1 blends more elements. Rows that reach no element are 0."""
-    position = np.clip(x, 0, n - 1) if steepness == 1.0 else x
-    shares = np.maximum(0.0, 1 - np.abs(steepness * (position[:, None] - np.arange(n))))
+    coordinates = np.clip(x, 0, n - 1) if steepness == 1.0 else x
+    shares = np.maximum(0.0, 1 - np.abs(steepness * (coordinates[:, None] - np.arange(n))))
     total = shares.sum(1, keepdims=True)
     return np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
 
@@ -94,8 +94,8 @@ def cubic(x: Weights, n: int, a: float) -> Weights:
     first = np.floor(x)
     weights = np.zeros((len(x), n))
     for k in range(-1, 3):
-        position = np.clip(first + k, 0, n - 1).astype(np.int64)
-        np.add.at(weights, (np.arange(len(x)), position), _cubic_kernel(x - first - k, a))
+        indices = np.clip(first + k, 0, n - 1).astype(np.int64)
+        np.add.at(weights, (np.arange(len(x)), indices), _cubic_kernel(x - first - k, a))
     return weights
 
 
@@ -125,12 +125,12 @@ def taps(matrix: Weights) -> tuple[NDArray[np.int64], Weights]:
     """Return indices [m, t] and shares [m, t] of the elements with weight; t is the largest number of any row."""
     m = len(matrix)
     count = max(int((matrix != 0).sum(1).max(initial=0)), 1)
-    positions, shares = np.zeros((m, count), np.int64), np.zeros((m, count))
+    indices, shares = np.zeros((m, count), np.int64), np.zeros((m, count))
     for i, row in enumerate(matrix):
         used = np.flatnonzero(row)
-        positions[i, : len(used)], shares[i, : len(used)] = used, row[used]
-        positions[i, len(used) :] = used[-1] if len(used) else 0
-    return positions, shares
+        indices[i, : len(used)], shares[i, : len(used)] = used, row[used]
+        indices[i, len(used) :] = used[-1] if len(used) else 0
+    return indices, shares
 
 
 def applied(x: Array, axes: Sequence[int], matrices: Sequence[Weights]) -> Array:
@@ -141,8 +141,8 @@ def applied(x: Array, axes: Sequence[int], matrices: Sequence[Weights]) -> Array
     if x.dtype.kind not in "iu":
         return total.astype(x.dtype)
     limits = np.iinfo(x.dtype)
-    whole = np.rint(total.round(9))  # sums of weights miss an exact half by a few roundings
-    return np.clip(whole, limits.min, limits.max).astype(x.dtype)
+    rounded = np.rint(total.round(9))  # sums of weights miss an exact half by a few roundings
+    return np.clip(rounded, limits.min, limits.max).astype(x.dtype)
 
 
 def rational(scale: float) -> tuple[int, int]:

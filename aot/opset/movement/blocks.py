@@ -15,7 +15,7 @@ from aot.ir.operand import Input, Operand, Piece
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, dtype_of, simplify
 from aot.opset.base.index_maps import whole
-from aot.opset.reduction.bucketing import unravel
+from aot.opset.base.row_major import unravel
 from aot.runtime.errors import ShapeError
 
 
@@ -71,8 +71,8 @@ class DepthToSpace(ViewOp):
 
         def index(n: Expr, c: Expr, *at: Expr) -> tuple[Expr, ...]:
             inner = ravel([i % b for i in at], [b] * k)
-            deep = inner * channels + c if self.mode is DepthMode.BLOCKS_FIRST else c * b**k + inner
-            return (n, deep, *(i // b for i in at))
+            channel = inner * channels + c if self.mode is DepthMode.BLOCKS_FIRST else c * b**k + inner
+            return (n, channel, *(i // b for i in at))
 
         return (whole(outs[0], index),)
 
@@ -81,8 +81,8 @@ class DepthToSpace(ViewOp):
         channels = x.shape[1] // b**k
         first = self.mode is DepthMode.BLOCKS_FIRST
         split = x.reshape(x.shape[0], *([b] * k + [channels] if first else [channels] + [b] * k), *space)
-        blocks, deep = (range(1, k + 1), k + 1) if first else (range(2, k + 2), 1)
-        order = [0, deep, *(a for s, o in zip(range(k + 2, 2 * k + 2), blocks, strict=True) for a in (s, o))]
+        blocks, channel_axis = (range(1, k + 1), k + 1) if first else (range(2, k + 2), 1)
+        order = [0, channel_axis, *(a for s, o in zip(range(k + 2, 2 * k + 2), blocks, strict=True) for a in (s, o))]
         return split.transpose(order).reshape(x.shape[0], channels, *(n * b for n in space))
 
 
@@ -105,9 +105,9 @@ class SpaceToDepth(ViewOp):
     def pieces(self, outs: tuple[TensorType, ...], x: Operand) -> tuple[Piece, ...]:
         b, k, channels = self.block_size, x.rank - 2, x.shape[1]
 
-        def index(n: Expr, deep: Expr, *at: Expr) -> tuple[Expr, ...]:
+        def index(n: Expr, channel: Expr, *at: Expr) -> tuple[Expr, ...]:
             first = self.mode is DepthMode.BLOCKS_FIRST
-            inner, c = (deep // channels, deep % channels) if first else (deep % b**k, deep // b**k)
+            inner, c = (channel // channels, channel % channels) if first else (channel % b**k, channel // b**k)
             return (n, c, *(i * b + o for i, o in zip(at, unravel(inner, (b,) * k), strict=True)))
 
         return (whole(outs[0], index),)
@@ -117,8 +117,8 @@ class SpaceToDepth(ViewOp):
         space = [n // b for n in x.shape[2:]]
         split = x.reshape(*x.shape[:2], *(d for n in space for d in (n, b)))
         outer, inner = range(2, 2 * k + 2, 2), range(3, 2 * k + 2, 2)
-        deep = [*inner, 1] if self.mode is DepthMode.BLOCKS_FIRST else [1, *inner]
-        return split.transpose(0, *deep, *outer).reshape(x.shape[0], -1, *space)
+        channel_axes = [*inner, 1] if self.mode is DepthMode.BLOCKS_FIRST else [1, *inner]
+        return split.transpose(0, *channel_axes, *outer).reshape(x.shape[0], -1, *space)
 
 
 @op("opset2")
@@ -268,11 +268,11 @@ class ExtractImagePatches(ComputeOp):
         channels = x.shape[1]
         before = [self._before(x.shape[2 + a], out.shape[2 + a], a) for a in range(2)]
 
-        def element(n: Expr, deep: Expr, *at: Expr) -> Expr:
-            inner = unravel(deep // channels, self.sizes)
+        def element(n: Expr, channel: Expr, *at: Expr) -> Expr:
+            inner = unravel(channel // channels, self.sizes)
             window = zip(at, self.strides, inner, self.rates, before, strict=True)
             positions = [i * s + k * r - p for i, s, k, r, p in window]
-            return x.padded(n, deep % channels, *positions)
+            return x.padded(n, channel % channels, *positions)
 
         return element
 
@@ -352,9 +352,9 @@ class ReorgYolo(ViewOp):
 
         def index(n: Expr, c: Expr, h: Expr, w: Expr) -> tuple[Expr, ...]:
             plane, part = c // (s * s), c % (s * s) * low + h  # its rows are the s parts of each of H rows
-            down, right, deep = plane // channels // s, plane // channels % s, plane % channels
+            down, right, channel = plane // channels // s, plane // channels % s, plane % channels
             row = (part // s * s + down) * s + part % s
-            return n, deep * (s * s) + row // height, row % height, w * s + right
+            return n, channel * (s * s) + row // height, row % height, w * s + right
 
         return (whole(outs[0], index),)
 

@@ -39,14 +39,14 @@ class Col2Im(ComputeOp):
             raise ShapeError(
                 f"Col2Im: inputs must be columns [N, C k, L], an output size and a kernel of 2 numbers, got {x.type}"
             )
-        deep, patches = x.shape[-2:]
-        if isinstance(deep, int) and deep % prod(taps):
-            raise ShapeError(f"Col2Im: {deep} rows must divide by the kernel's {prod(taps)} elements")
+        column_rows, patches = x.shape[-2:]
+        if isinstance(column_rows, int) and column_rows % prod(taps):
+            raise ShapeError(f"Col2Im: {column_rows} rows must divide by the kernel's {prod(taps)} elements")
         rows, columns = self._counts(sizes, taps)
         count = rows * columns
         if isinstance(count, int) and isinstance(patches, int) and count != patches:
             raise ShapeError(f"Col2Im: {count} patches must be given, got {patches}")
-        return TensorType(x.dtype, (*x.shape[:-2], deep // prod(taps), *sizes))
+        return TensorType(x.dtype, (*x.shape[:-2], column_rows // prod(taps), *sizes))
 
     def conditions(self, x: Operand, size: Operand, kernel: Operand) -> Sequence[Condition]:
         taps = kernel.ints("Col2Im: kernel size")
@@ -78,8 +78,8 @@ class Col2Im(ComputeOp):
                 for i, low, k, d in zip((row, column), self.pads_begin, within, self.dilations, strict=True)
             ]
             patch = [p // s for p, s in zip(starts, self.strides, strict=True)]
-            deep = (c * taps[0] + within[0]) * taps[1] + within[1]
-            value = x(*batch, deep, patch[0] * counts[1] + patch[1])
+            column_row = (c * taps[0] + within[0]) * taps[1] + within[1]
+            value = x(*batch, column_row, patch[0] * counts[1] + patch[1])
             for p, start, n, s in zip(patch, starts, counts, self.strides, strict=True):
                 value = prim("within", p, n, value, 0)
                 if s > 1:

@@ -17,8 +17,8 @@ from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.families import axis
+from aot.opset.base.row_major import unravel, volume
 from aot.opset.movement.gather import guarded
-from aot.opset.reduction.bucketing import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 

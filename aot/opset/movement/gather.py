@@ -18,7 +18,7 @@ from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
-from aot.opset.reduction.bucketing import unravel, volume
+from aot.opset.base.row_major import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError, UnsupportedError
 
@@ -362,8 +362,8 @@ class Marking(ComputeOp):
         yes, no = (x(*[0] * x.rank) for x in (on, off))
 
         def element(*index: Expr) -> Expr:
-            wanted = cast(indices(*index[:along], *index[along + 1 :]), DType.I64)
-            position = wrapped(wanted, out.shape[along]) if self.normalizes else wanted
+            index_value = cast(indices(*index[:along], *index[along + 1 :]), DType.I64)
+            position = wrapped(index_value, out.shape[along]) if self.normalizes else index_value
             return select(prim("eq", position, index[along]), yes, no)
 
         return element
@@ -371,10 +371,10 @@ class Marking(ComputeOp):
     def reference(self, indices: Array, depth: Array, on: Array, off: Array) -> Array:
         count, along = int(depth.reshape(-1)[0]), self.axis % (indices.ndim + 1)
         classes = np.arange(count).reshape(-1, *[1] * (indices.ndim - along))
-        wanted = np.expand_dims(indices.astype(np.int64), along)
+        expanded = np.expand_dims(indices.astype(np.int64), along)
         if self.normalizes:
-            wanted = np.where(wanted < 0, wanted + count, wanted)
-        return np.where(wanted == classes, on.reshape(()), off.reshape(()))
+            expanded = np.where(expanded < 0, expanded + count, expanded)
+        return np.where(expanded == classes, on.reshape(()), off.reshape(()))
 
 
 @op("opset16")

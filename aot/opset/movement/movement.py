@@ -95,16 +95,16 @@ class Concat(ViewOp):
                 if k != axis and m != n and isinstance(m, int) and isinstance(n, int):
                     raise ShapeError(f"Concat: inputs must have one size in dimension {k}, got {m} and {n}")
             total = total + x.shape[axis]
-        known = [min((x.shape[k] for x in xs), key=lambda n: not isinstance(n, int)) for k in range(first.rank)]
-        known[axis] = total
-        return TensorType(first.dtype, tuple(known))
+        extents = [min((x.shape[k] for x in xs), key=lambda n: not isinstance(n, int)) for k in range(first.rank)]
+        extents[axis] = total
+        return TensorType(first.dtype, tuple(extents))
 
     def conditions(self, *xs: Operand | None) -> Sequence[Condition]:
         shapes = [list(x.shape) for x in xs if x is not None]
         for shape in shapes:
             del shape[axis_of(self.axis, len(shape), "Concat")]
-        known = [min(sizes, key=lambda n: not isinstance(n, int)) for sizes in zip(*shapes, strict=True)]
-        return [c for shape in shapes for c in alike("dimensions beside the axis must be equal", shape, known)]
+        extents = [min(sizes, key=lambda n: not isinstance(n, int)) for sizes in zip(*shapes, strict=True)]
+        return [c for shape in shapes for c in alike("dimensions beside the axis must be equal", shape, extents)]
 
     def pieces(self, outs: tuple[TensorType, ...], *xs: Operand) -> tuple[Piece, ...]:
         axis = axis_of(self.axis, xs[0].rank, "Concat")
@@ -173,8 +173,8 @@ class VariadicSplit(_Parts):
 
     def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
         size = x.shape[axis]
-        wanted = self._lengths(size, rest[0])
-        return [prim("min", as_expr(n, DType.I64), size) if is_data(n) else n for n in wanted]
+        lengths = self._lengths(size, rest[0])
+        return [prim("min", as_expr(n, DType.I64), size) if is_data(n) else n for n in lengths]
 
     @staticmethod
     def _lengths(size: Dim, lengths: Operand) -> list[Dim]:
@@ -232,10 +232,12 @@ class Reverse(ViewOp):
         return {axis_of(a, rank, "Reverse") for a in axes}
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, axes: Operand) -> tuple[Piece, ...]:
-        turned = self._axes(x.rank, axes.ints("Reverse: axes"))
+        reversed_axes = self._axes(x.rank, axes.ints("Reverse: axes"))
 
         def index(*at: Expr) -> tuple[Expr, ...]:
-            return tuple((n - 1) - i if k in turned else i for k, (i, n) in enumerate(zip(at, x.shape, strict=True)))
+            return tuple(
+                (n - 1) - i if k in reversed_axes else i for k, (i, n) in enumerate(zip(at, x.shape, strict=True))
+            )
 
         return (whole(outs[0], index),)
 
@@ -273,9 +275,9 @@ class ReverseSequence(ComputeOp):
 
     def reference(self, x: Array, lengths: Array) -> Array:
         out = x.copy()
-        moved = np.moveaxis(out, (self.batch_axis, self.seq_axis), (0, 1))
-        for b, n in enumerate(np.clip(np.nan_to_num(lengths.reshape(-1)), 0, moved.shape[1])):
-            moved[b, : int(n)] = moved[b, : int(n)][::-1].copy()
+        batch_first = np.moveaxis(out, (self.batch_axis, self.seq_axis), (0, 1))
+        for b, n in enumerate(np.clip(np.nan_to_num(lengths.reshape(-1)), 0, batch_first.shape[1])):
+            batch_first[b, : int(n)] = batch_first[b, : int(n)][::-1].copy()
         return out
 
 
@@ -322,7 +324,7 @@ class Rolled(ViewOp):
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand) -> tuple[Piece, ...]:
         (*_, last), extent = self.shifts, x.shape[-1]
-        moved = simplify(last % as_expr(simplify(prim("max", as_expr(extent, DType.I64), 1)), DType.I64))
+        last_shift = simplify(last % as_expr(simplify(prim("max", as_expr(extent, DType.I64), 1)), DType.I64))
 
         def part(start: Dim, count: Dim, by: Dim) -> Piece:
             def index(*at: Expr) -> tuple[Expr, ...]:
@@ -331,9 +333,9 @@ class Rolled(ViewOp):
 
             return Piece(0, (*[0] * (x.rank - 1), start), (*x.shape[:-1], count), index)
 
-        if isinstance(moved, int) and not moved:
+        if isinstance(last_shift, int) and not last_shift:
             return (part(0, extent, 0),)
-        return part(0, moved, extent - moved), part(moved, extent - moved, 0)
+        return part(0, last_shift, extent - last_shift), part(last_shift, extent - last_shift, 0)
 
     def reference(self, x: Array) -> Array:
         return np.roll(x, self.shifts, tuple(range(x.ndim)))

@@ -90,13 +90,13 @@ class Pad(ComputeOp):
         if self.pad_mode is PadMode.CONSTANT or x is None or begins is None or ends is None:
             return ()
         counts = zip((*x.shape, *x.shape), (*begins.dims("Pad: pads_begin"), *ends.dims("Pad: pads_end")), strict=True)
-        wanted = [(n, c) for n, c in counts if not isinstance(c, int) or c > 0]
+        nonempty = [(n, c) for n, c in counts if not isinstance(c, int) or c > 0]
         if self.pad_mode is PadMode.EDGE:
             rule = "there is an edge to be repeated"
-            return [at_most_equal(rule, 1 if isinstance(c, int) else prim("min", c, 1), n) for n, c in wanted]
+            return [at_most_equal(rule, 1 if isinstance(c, int) else prim("min", c, 1), n) for n, c in nonempty]
         room = -1 if self.pad_mode is PadMode.REFLECT else 0
         rule = f"{self.pad_mode} takes no more than the data have"
-        most = [(n + room, c) if not isinstance(n, int) else (max(n + room, 0), c) for n, c in wanted]
+        most = [(n + room, c) if not isinstance(n, int) else (max(n + room, 0), c) for n, c in nonempty]
         return [(prim("min", as_expr(c, DType.I64), m), c, rule) for m, c in most]
 
     def reference(self, x: Array, begins: Array, ends: Array, value: Array | None = None) -> Array:

@@ -19,9 +19,9 @@ from aot.ir.op import ComputeOp, Element, LoopOp, Work
 from aot.ir.operand import Input, Operand, has_symbols
 from aot.ir.registry import attr, op
 from aot.ir.types import Array, Dim, Shape, TensorType
+from aot.opset.base.row_major import unravel, volume
 from aot.opset.movement.gather import wrapped
 from aot.opset.movement.slicing import python_slice, range_of
-from aot.opset.reduction.bucketing import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError, ShapeError
 
@@ -317,17 +317,19 @@ def _tuples(
                 out[there] = combined(how, out[there], update)
 
 
-def check_updates(what: str, data: Operand, updates: Operand, wanted: Shape) -> None:
+def check_updates(what: str, data: Operand, updates: Operand, expected: Shape) -> None:
     """Raise ShapeError if the updates do not fit; a single element may have any rank."""
     if data.dtype is not updates.dtype:
         raise ShapeError(f"{what}: element types must be equal, got {data.dtype.value} and {updates.dtype.value}")
-    if updates.rank != len(wanted) and not all(n == 1 for n in (*updates.shape, *wanted)):
-        raise ShapeError(f"{what}: updates of shape {TensorType(data.dtype, wanted)} must be given, got {updates.type}")
+    if updates.rank != len(expected) and not all(n == 1 for n in (*updates.shape, *expected)):
+        raise ShapeError(
+            f"{what}: updates of shape {TensorType(data.dtype, expected)} must be given, got {updates.type}"
+        )
 
 
-def fitting_updates(updates: Operand, wanted: Shape) -> list[Condition]:
+def fitting_updates(updates: Operand, expected: Shape) -> list[Condition]:
     """Return the conditions that updates fit; a single element may have any rank."""
-    return alike("updates must fit indices and data", updates.shape, wanted) if updates.rank == len(wanted) else []
+    return alike("updates must fit indices and data", updates.shape, expected) if updates.rank == len(expected) else []
 
 
 @op("opset15")

@@ -30,6 +30,7 @@ class Renaming(ViewOp):
 
 
 def volume(shape: Iterable[Dim]) -> Dim:
+    """Return the number of elements of a shape, simplified."""
     total: Dim = 1
     for n in shape:
         total = total * n
@@ -43,16 +44,16 @@ class Reshape(Renaming):
     special_zero: bool = False
 
     def infer(self, x: Operand, target: Operand) -> TensorType:
-        wanted, copied = list(target.dims("Reshape: target shape")), set[int]()
-        for k, n in enumerate(wanted):
+        target_dims, copied = list(target.dims("Reshape: target shape")), set[int]()
+        for k, n in enumerate(target_dims):
             if isinstance(n, int) and n == 0 and self.special_zero:
                 if k >= x.rank:
                     raise ShapeError(f"Reshape: 0 must stand at an input dimension, got position {k} of rank {x.rank}")
-                wanted[k] = x.shape[k]
+                target_dims[k] = x.shape[k]
                 copied.add(k)
             elif is_data(n) and self.special_zero and k < x.rank:
-                wanted[k] = select(prim("eq", n, 0), x.shape[k], n)
-        return TensorType(x.dtype, self._completed(x.shape, wanted, copied))
+                target_dims[k] = select(prim("eq", n, 0), x.shape[k], n)
+        return TensorType(x.dtype, self._completed(x.shape, target_dims, copied))
 
     def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
         x, target = operands
@@ -85,12 +86,12 @@ class Reshape(Renaming):
     def reference(self, x: Array, target: Array) -> Array:
         sizes = [int(n) for n in target.reshape(-1)]
         copied = {k for k, n in enumerate(sizes) if n == 0 and self.special_zero}
-        wanted = [x.shape[k] if k in copied else n for k, n in enumerate(sizes)]
-        if -1 in wanted:
+        target_dims = [x.shape[k] if k in copied else n for k, n in enumerate(sizes)]
+        if -1 in target_dims:
             left = math.prod(n for k, n in enumerate(x.shape) if k not in copied)
-            rest = math.prod(n for k, n in enumerate(wanted) if k not in copied and n != -1)
-            wanted[wanted.index(-1)] = left // rest if rest else 0
-        return x.reshape(wanted)
+            rest = math.prod(n for k, n in enumerate(target_dims) if k not in copied and n != -1)
+            target_dims[target_dims.index(-1)] = left // rest if rest else 0
+        return x.reshape(target_dims)
 
 
 @op("opset1")

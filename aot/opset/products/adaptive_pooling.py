@@ -57,12 +57,12 @@ class Adaptive(Op):
     elements = Elements.NUMBER
 
     def pooled(self, x: Operand, shape: Operand) -> TensorType:
-        wanted = shape.dims(f"{self.type}: output shape")
+        target = shape.dims(f"{self.type}: output shape")
         if not 3 <= x.rank <= 5:
             raise ShapeError(f"{self.type}: the data's rank must be 3, 4 or 5, got {x.rank}")
-        if len(wanted) != x.rank - 2:
-            raise ShapeError(f"{self.type}: output shape must have {x.rank - 2} entries, got {len(wanted)}")
-        return TensorType(x.dtype, (*x.shape[:2], *wanted))
+        if len(target) != x.rank - 2:
+            raise ShapeError(f"{self.type}: output shape must have {x.rank - 2} entries, got {len(target)}")
+        return TensorType(x.dtype, (*x.shape[:2], *target))
 
 
 @op("opset8")
@@ -127,9 +127,9 @@ class AdaptiveMaxPool(Adaptive, LoopOp):
         for i in np.ndindex(*counts):
             at = (..., *_slices(x.shape, counts, i))
             window, index = x[at].reshape(*x.shape[:2], -1), flat[at].reshape(*x.shape[:2], -1)
-            best = window.argmax(-1)[..., None]
-            values[(..., *i)] = np.take_along_axis(window, best, -1)[..., 0]
-            positions[(..., *i)] = np.take_along_axis(index, best, -1)[..., 0]
+            largest_index = window.argmax(-1)[..., None]
+            values[(..., *i)] = np.take_along_axis(window, largest_index, -1)[..., 0]
+            positions[(..., *i)] = np.take_along_axis(index, largest_index, -1)[..., 0]
         return values, positions.astype(numpy_dtype(self.index_element_type))
 
 

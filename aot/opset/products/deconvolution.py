@@ -80,14 +80,14 @@ class Transposed(Windowed):
 
     output_padding: tuple[int, ...] = ()
 
-    def spreads(self, extents: Shape, kernel: Shape, wanted: Shape | None) -> tuple[Spread, ...]:
+    def spreads(self, extents: Shape, kernel: Shape, target: Shape | None) -> tuple[Spread, ...]:
         """Return each axis' geometry; a `wanted` output shape decides the padding, which `auto_pad` distributes."""
         rank = len(extents)
         strides = entries(self.type, "strides", self.strides, rank, 1)
         dilations = entries(self.type, "dilations", self.dilations, rank, 1)
         extra = entries(self.type, "output_padding", self.output_padding, rank, 0)
-        if wanted is not None and len(wanted) != rank:
-            raise ShapeError(f"{self.type}: output_shape must have {rank} entries, got {len(wanted)}")
+        if target is not None and len(target) != rank:
+            raise ShapeError(f"{self.type}: output_shape must have {rank} entries, got {len(target)}")
         if min((*strides, *dilations)) < 1:
             raise ShapeError(f"{self.type}: strides and dilations must be positive, got {strides} and {dilations}")
         explicit = self.auto_pad in (AutoPad.EXPLICIT, AutoPad.NOTSET)
@@ -98,16 +98,16 @@ class Transposed(Windowed):
             full = (n - 1) * s + (k - 1) * d + 1 + extra[a]
             before: Dim = begin[a]
             count = full - begin[a] - end[a]
-            if wanted is not None:
-                count = wanted[a]
+            if target is not None:
+                count = target[a]
                 total = larger(simplify(full - count), 0)
                 before = total - total // 2 if self.auto_pad is AutoPad.SAME_UPPER else total // 2
             spreads.append(Spread(n, k, s, d, simplify(before), simplify(count)))
         return tuple(spreads)
 
     def result(self, x: Operand, channels: Dim, kernel: Shape, output_shape: Operand | None) -> TensorType:
-        wanted = None if output_shape is None else output_shape.dims(f"{self.type}: output_shape")
-        spreads = self.spreads(x.shape[2:], kernel, wanted)
+        target = None if output_shape is None else output_shape.dims(f"{self.type}: output_shape")
+        spreads = self.spreads(x.shape[2:], kernel, target)
         for s in spreads:
             if isinstance(s.count, int) and s.count < 1:
                 raise ShapeError(f"{self.type}: output must not be empty, got {s.count}")
@@ -211,8 +211,8 @@ def scatter(spreads: tuple[Spread, ...], x: Array, w: Array) -> Array:
     for k in np.ndindex(*w.shape[3:]):
         starts = [e * s.dilation for e, s in zip(k, spreads, strict=True)]
         counts = zip(starts, x.shape[2:], spreads, strict=True)
-        positions = [slice(b, b + (n - 1) * s.stride + 1, s.stride) for b, n, s in counts]
-        total[(..., *positions)] += np.einsum("ngi...,gio->ngo...", data, w[(slice(None),) * 3 + k].astype(wide))
+        slices = [slice(b, b + (n - 1) * s.stride + 1, s.stride) for b, n, s in counts]
+        total[(..., *slices)] += np.einsum("ngi...,gio->ngo...", data, w[(slice(None),) * 3 + k].astype(wide))
     cropped = total[(..., *(slice(int(s.before), e) for s, e in zip(spreads, ends, strict=True)))]  # type: ignore[arg-type]
     return cropped.reshape(x.shape[0], groups * oc, *cropped.shape[3:]).astype(x.dtype)
 

@@ -75,15 +75,15 @@ class Deformable(LoopOp):
         batch, channels, *sizes = x.shape
         points = w.shape[2] * w.shape[3] * self.deformable_group
         kernels = self.windows(tuple(sizes), w.shape[2:])
-        positions = kernels.counts
+        counts = kernels.counts
         rules = kernels.fitting()
         rules += [
             (simplify(n % parts), 0, f"{parts} groups must divide the channels") for n, parts in self._parted(x, w)
         ]
         rules += [(channels, simplify(w.shape[1] * self.group), "channels of data and weights must be equal")]
-        rules += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *positions))
+        rules += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *counts))
         if mask is not None:
-            rules += alike("the mask must fit data and weights", mask.shape, (batch, simplify(points), *positions))
+            rules += alike("the mask must fit data and weights", mask.shape, (batch, simplify(points), *counts))
         return rules
 
     def loops(self, out: Buffer, x: Input, offsets: Input, w: Input, mask: Input | None) -> tuple[Work, ...]:
@@ -92,12 +92,12 @@ class Deformable(LoopOp):
         columns = dense("columns", *shape, space=Space.ARENA, dtype=out.dtype.compute)
         axes = n, c, kh, kw, oh, ow = tuple(Var(name, e) for name, e in zip("nckljm", columns.shape, strict=True))
         point = c // (x.shape[1] // self.deformable_group) * (w.shape[2] * w.shape[3]) + kh * w.shape[3] + kw
-        position = [
+        coordinates = [
             cast(geometry.position(a, i, k), DType.F32) + cast(offsets(n, point * 2 + a, oh, ow), DType.F32)
             for a, (i, k) in enumerate(((oh, kh), (ow, kw)))
         ]
         pixels, copied = channels_last(x, "pixels", x.dtype.compute)
-        value = self._sampled(pixels, n, c, position[0], position[1])
+        value = self._sampled(pixels, n, c, coordinates[0], coordinates[1])
         weight = value if mask is None else value * mask(n, point, oh, ow)
         return copied, Definition(columns, axes, weight), self._product(out, columns, w)
 
@@ -136,7 +136,7 @@ class Deformable(LoopOp):
         geometry = self.windows(x.shape[2:], w.shape[2:])
         oh, ow = geometry.sizes
         (kh, kw), shares = w.shape[2:], self.deformable_group
-        moved = offsets.astype(np.float64).reshape(x.shape[0], shares, kh, kw, 2, oh, ow)
+        shifts = offsets.astype(np.float64).reshape(x.shape[0], shares, kh, kw, 2, oh, ow)
         shape = (x.shape[0], shares, kh, kw, oh, ow)
         weight = np.ones(shape) if mask is None else mask.reshape(shape)
         parts = np.split(x.astype(np.float64), shares, 1)
@@ -146,7 +146,7 @@ class Deformable(LoopOp):
             z = np.arange(ow)[None] * geometry.strides[1] - int(geometry.before[1]) + b * geometry.dilations[1]  # type: ignore[arg-type]
             samples = np.concatenate(
                 [
-                    self._blend(p, y + moved[:, s, a, b, 0], z + moved[:, s, a, b, 1]) * weight[:, s, a, b][:, None]
+                    self._blend(p, y + shifts[:, s, a, b, 0], z + shifts[:, s, a, b, 1]) * weight[:, s, a, b][:, None]
                     for s, p in enumerate(parts)
                 ],
                 1,

@@ -147,12 +147,12 @@ class Diagonal(ViewOp):
 def without_ones(build: Builder, terms: Sequence[Term]) -> list[Term]:
     """Drop the axes of size 1 whose name has another size in another term: they broadcast."""
     wider = {x for t in terms for x, n in zip(t.labels, t.port.shape, strict=True) if not _is_one(n)}
-    results: list[Term] = []
+    reduced: list[Term] = []
     for t in terms:
         gone = [i for i, x in enumerate(t.labels) if x in wider and _is_one(t.port.shape[i])]
         port = build.Squeeze(t.port, numbers(build, gone)) if gone else t.port
-        results.append(Term(port, tuple(x for i, x in enumerate(t.labels) if i not in gone)))
-    return results
+        reduced.append(Term(port, tuple(x for i, x in enumerate(t.labels) if i not in gone)))
+    return reduced
 
 
 def _is_one(size: Dim) -> bool:
@@ -225,8 +225,8 @@ def merged(build: Builder, port: OutPort, start: int, count: int) -> OutPort:
     before, group, after = range(start), range(start, start + count), range(start + count, len(port.shape))
     sizes = [n for n in port.shape if isinstance(n, int)]
     if len(sizes) == len(port.shape):
-        known = (*sizes[:start], prod(sizes[start : start + count]), *sizes[start + count :])
-        return build.Reshape(port, numbers(build, known), special_zero=False)
+        merged_sizes = (*sizes[:start], prod(sizes[start : start + count]), *sizes[start + count :])
+        return build.Reshape(port, numbers(build, merged_sizes), special_zero=False)
     total = build.ReduceProd(joined(build, (port, group)), numbers(build, (0,)), keep_dims=True)
     lead, tail = ([joined(build, (port, axes))] if axes else [] for axes in (before, after))
     return build.Reshape(port, build.Concat(*lead, total, *tail, axis=0), special_zero=False)

@@ -14,7 +14,7 @@ from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
-from aot.opset.reduction.bucketing import unravel, volume
+from aot.opset.base.row_major import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 

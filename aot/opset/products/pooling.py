@@ -17,7 +17,8 @@ from aot.ir.conditions import Condition, axis_of
 from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Op, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import attr, op
-from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of, numpy_dtype
+from aot.ir.types import Array, Shape, TensorType, dtype_of, numpy_dtype
+from aot.opset.movement.shape import volume
 from aot.opset.products.pool_windows import AutoPad, Rounding, Windows, kernel_axes, pad_spatial, reduce_over, windows
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
@@ -106,7 +107,7 @@ class Average(Pool, ComputeOp):
         for n in varying:
             total = total * n
         if geometry.rounding is not Rounding.FLOOR:
-            total = prim("max", total, 1)  # a window may start behind the data
+            total = prim("max", total, 1)  # a window may start past the data
         return cast(total, wide)
 
     def reference(self, x: Array) -> Array:
@@ -246,7 +247,7 @@ def maximum(geometry: Windows, x: Input) -> Element:
 
 
 def lowest(dtype: DType, geometry: Windows | None = None) -> float:
-    """Return the value of padding: the identity of max; lowest finite f32 or f64 if windows may be behind the data."""
+    """Return the value of padding: the identity of max; lowest finite f32 or f64 if windows may lie past the data."""
     if dtype in (DType.F32, DType.F64) and geometry is not None and geometry.rounding is Rounding.CEIL:
         return float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).min)
     return identity("max", dtype.compute).value
@@ -295,13 +296,6 @@ def first_of(axes: Sequence[Var | int], condition: Expr, index: Expr) -> Expr:
     return select(condition, index, 0)
 
 
-def volume(shape: Shape) -> Dim:
-    total: Dim = 1
-    for n in shape:
-        total = total * n
-    return total
-
-
 def mean_type(dtype: DType) -> DType:
     """Return the type of sums: for integers f32, or f64 where f32 would not hold them."""
     if dtype.is_float:
@@ -319,7 +313,7 @@ def _maxima(geometry: Windows, x: Array) -> Array:
     least = lowest(dtype_of(x), geometry)
     values = pad_spatial(x, geometry.padding(counts), least)
     kernel = [n for n in geometry.kernel if isinstance(n, int)]
-    best = np.full((*x.shape[:2], *counts), least, x.dtype)
+    maxima = np.full((*x.shape[:2], *counts), least, x.dtype)
     for k in np.ndindex(*kernel):
-        best = np.maximum(best, values[(..., *geometry.slices(counts, k))])
-    return best
+        maxima = np.maximum(maxima, values[(..., *geometry.slices(counts, k))])
+    return maxima

@@ -92,9 +92,9 @@ class CTCGreedyDecoder(LoopOp):
 
 
 def _decoded(x: Array, blank: int, merge: bool) -> list[int]:
-    best = [int(b) for b in x.astype(np.float64).argmax(-1)]
-    previous = [-1, *best[:-1]]
-    return [b for b, p in zip(best, previous, strict=False) if b != blank and not (merge and b == p)]
+    classes = [int(b) for b in x.astype(np.float64).argmax(-1)]
+    previous = [-1, *classes[:-1]]
+    return [b for b, p in zip(classes, previous, strict=False) if b != blank and not (merge and b == p)]
 
 
 @loops

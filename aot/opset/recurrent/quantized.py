@@ -28,7 +28,7 @@ from aot.opset.recurrent.recurrence import LSTMRecurrence, Walk, recur
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
-LEVELS = 255.0  # the largest u8
+LEVELS = 255.0  # steps between the least and the largest u8
 
 
 @op()

@@ -228,9 +228,9 @@ class GRURecurrence(Recurrence, GRU, LoopOp):
     def reference(
         self, a: Array, h: Array, r: Array, inner: Array | None = None, lengths: Array | None = None
     ) -> tuple[Array, ...]:
-        whole = r if inner is None or self.linear_before_reset else np.concatenate([r, inner])
+        stacked = r if inner is None or self.linear_before_reset else np.concatenate([r, inner])
         rb = inner if self.linear_before_reset else None
-        return tuple(x.astype(a.dtype) for x in recur(self, a, [h], whole, rb, lengths, self.reverse))
+        return tuple(x.astype(a.dtype) for x in recur(self, a, [h], stacked, rb, lengths, self.reverse))
 
 
 @op()

@@ -69,9 +69,9 @@ class Recurrent(Op, ABC):
         """Return the activations of the gates, with their inputs clipped."""
         return tuple(a.clipped(self.clip) for a in self.functions())
 
-    def expect(self, what: str, size: Dim, wanted: Dim) -> None:
-        if isinstance(size, int) and isinstance(wanted, int) and size != wanted:
-            raise ShapeError(f"{self.type}: {what} must be {dim_text(wanted)}, got {dim_text(size)}")
+    def expect(self, what: str, size: Dim, expected: Dim) -> None:
+        if isinstance(size, int) and isinstance(expected, int) and size != expected:
+            raise ShapeError(f"{self.type}: {what} must be {dim_text(expected)}, got {dim_text(size)}")
 
     def next_state(self, state: Operand) -> TensorType:
         """Return the type of the next state, whose batch has the name of the state's, so that loops can carry it."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.codegen.ir.loops import Buffer, Expr, Reduce, Size, cast, prim
+from aot.codegen.ir.loops import Buffer, Expr, Reduce, cast, prim
 from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Work
@@ -14,6 +14,7 @@ from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Shape, TensorType, numpy_dtype
 from aot.opset.base.families import axis
+from aot.opset.base.row_major import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
@@ -97,23 +98,6 @@ class SearchSorted(LoopOp):
             above = (boundaries <= values) if self.right_mode else (boundaries < values)
             low, high = np.where(open_ & above, middle + 1, low), np.where(open_ & ~above, middle, high)
         return low.astype(numpy_dtype(self.output_type))
-
-
-def volume(shape: Shape) -> Scripted:
-    """Return the number of elements."""
-    total: Size = 1
-    for n in shape:
-        total = n * total
-    return total
-
-
-def unravel(flat: Scripted, shape: Shape) -> tuple[Expr, ...]:
-    """Return the index of the element at row-major position `flat`."""
-    index: list[Expr] = []
-    for n in reversed(shape):
-        index.insert(0, flat % n)
-        flat = flat // n
-    return tuple(index)
 
 
 @loops

@@ -17,8 +17,8 @@ from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from aot.opset.base.decomposition import numbers
+from aot.opset.base.row_major import unravel, volume
 from aot.opset.movement.slicing import Prefix
-from aot.opset.reduction.bucketing import unravel, volume
 from aot.runtime.abi import DType
 
 COUNT_TYPE = TensorType(DType.I64, ())

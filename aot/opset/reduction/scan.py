@@ -14,13 +14,13 @@ from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
-from aot.opset.reduction.bucketing import unravel, volume
+from aot.opset.base.row_major import unravel, volume
 from aot.runtime.abi import DType
 
-BLOCK = 512  # terms of a sum of f32 before it goes to f64
-MIN_COLUMNS = 4  # neighbours that are worth a vector
-MAX_VECTOR = 4 * MAX_LANES  # neighbours in one loop over lanes
-COLUMNS_AT_ONCE = 512  # whose totals stay in L1, while each step reads memory as it lies
+BLOCK = 512  # terms summed in f32 before the sum is added to one in f64
+MIN_COLUMNS = 4  # columns from which on a vector pays
+MAX_VECTOR = 4 * MAX_LANES  # columns in one loop over lanes
+COLUMNS_AT_ONCE = 512  # columns whose totals stay in L1 while each step reads contiguous memory
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _cumulate(out: Scripted, x: Scripted, shape: Scripted, along: int, how: Scri
 
 @loops
 def _cumulate_sums(out: Scripted, x: Scripted, shape: Scripted, along: int, flags: Scripted) -> None:
-    """Cumulate sums of f32: after each block they go to f64, so that small terms are not lost beside a large sum."""
+    """Cumulate sums of f32. After each block the sum is added to one in f64, so that small terms are not lost."""
     exclusive, reverse = flags
     others = shape[:along] + shape[along + 1 :]
     extent = shape[along]
@@ -129,7 +129,10 @@ def _cumulate_sums(out: Scripted, x: Scripted, shape: Scripted, along: int, flag
 
 @loops
 def _cumulate_columns(out: Scripted, x: Scripted, shape: Scripted, along: int, how: Scripted, flags: Scripted) -> None:
-    """Cumulate along an axis that is not the last one: neighbours behind it are lanes, and many of them a step."""
+    """Cumulate along an axis before the last one.
+
+    Elements of the later axes are vector lanes, up to `COLUMNS_AT_ONCE` per step.
+    """
     fn, start = how
     exclusive, reverse = flags
     outer, inner = shape[:along], shape[along + 1 :]

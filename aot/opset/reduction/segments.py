@@ -17,8 +17,8 @@ from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dtype_of
 from aot.opset.base.decomposition import wide
+from aot.opset.base.row_major import unravel, volume
 from aot.opset.movement.embedding import first_not_below
-from aot.opset.reduction.bucketing import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
@@ -146,7 +146,7 @@ def _tile(out: Scripted, a: Buffer, b: Buffer, place: Scripted, inner: Scripted)
 
 @loops
 def _sum(out: Scripted, a: Buffer, b: Buffer, place: Scripted, inner: Scripted, parts: Scripted) -> None:
-    """Compute the element at `place` from sums over every 16th term and the terms behind the last 16."""
+    """Compute the element at `place` from sums over every 16th term and the terms after the last 16."""
     t, g, n = place
     dtype = out.dtype.compute
     total = var(0, dtype)
@@ -191,11 +191,11 @@ class GroupedMatMul(LoopOp):
     def reference(self, a: Array, b: Array, offsets: Array | None = None) -> Array:
         dtype = a.dtype
         a, b = (x if x.dtype.kind in "iu" else wide(x) for x in (a, b))  # integers wrap
-        turned = b.swapaxes(-1, -2)
+        transposed = b.swapaxes(-1, -2)
         if offsets is None:
-            return (a @ turned).astype(dtype)
+            return (a @ transposed).astype(dtype)
         out = np.zeros((a.shape[0], b.shape[1]), dtype)
         ends = np.maximum.accumulate(np.clip(offsets.astype(np.int64), 0, len(a)))
         for g, (first, last) in enumerate(pairwise([0, *ends])):
-            out[first:last] = (a[first:last] @ turned[g]).astype(dtype)
+            out[first:last] = (a[first:last] @ transposed[g]).astype(dtype)
         return out

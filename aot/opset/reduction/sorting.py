@@ -21,7 +21,7 @@ from aot.ir.op import Elements, LoopOp, Op, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype, simplify
-from aot.opset.reduction.bucketing import unravel, volume
+from aot.opset.base.row_major import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 

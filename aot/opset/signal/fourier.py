@@ -20,8 +20,8 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Space, Stmt, Var, dense, p
 from aot.codegen.script.script import Scripted, array, lanes, loops, parallel
 from aot.ir.types import Array, Dim, Shape
 from aot.opset.base.butterflies import levels, transformed
+from aot.opset.base.row_major import volume
 from aot.opset.movement.blocks import ravel
-from aot.opset.reduction.bucketing import volume
 from aot.opset.signal.varying_fourier import stages, turns
 from aot.runtime.abi import DType
 
@@ -149,14 +149,14 @@ class Transforms:
         back = self._mixed(turned, factors, True, 1 / size)
         return self._times(back, last, n, n)
 
-    def _times(self, x: Buffer, table: Buffer, known: int, size: int) -> Buffer:
+    def _times(self, x: Buffer, table: Buffer, nonzero_count: int, size: int) -> Buffer:
         """Return x * table for the first `known` numbers, then zeros up to `size`."""
         out = self.buffer(x.shape[0], 2, size, x.shape[3])
         axes, (o, c, t, e) = indices(out.shape)
         real = x[o, 0, t, e] * table[0, t] - x[o, 1, t, e] * table[1, t]
         value = select(prim("eq", c, 0), real, x[o, 0, t, e] * table[1, t] + x[o, 1, t, e] * table[0, t])
-        if known < size:
-            value = prim("within", t, known, value, 0.0)
+        if nonzero_count < size:
+            value = prim("within", t, nonzero_count, value, 0.0)
         return self.define(out, value, axes, (o, c, t, e))
 
 

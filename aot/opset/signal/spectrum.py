@@ -29,17 +29,17 @@ def _parts(array: Array, dtype: np.dtype[np.generic]) -> Array:
     return np.stack([np.real(array), np.imag(array)], -1).astype(dtype)
 
 
-def fitted(x: Input, wanted: Shape, real: bool) -> Signal:
+def fitted(x: Input, shape: Shape, real: bool) -> Signal:
     """Return x[.., (2)] cropped or zero-padded to wanted + (2,) as complex numbers."""
 
     def at(index: Index) -> Expr:
         value = cast(x(*(index[:-1] if real else index)), DType.F64 if x.dtype is DType.F64 else DType.F32)
-        for i, n, full in zip(index, x.shape, wanted, strict=False):
+        for i, n, full in zip(index, x.shape, shape, strict=False):
             if not (isinstance(n, int) and isinstance(full, int) and full <= n) and n != full:
                 value = prim("within", i, as_expr(n, DType.I64), value, 0.0)
         return select(prim("eq", index[-1], 0), value, 0.0) if real else value
 
-    return Signal((*wanted, 2), at)
+    return Signal((*shape, 2), at)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from aot.runtime.generation.interface import LORA_A, LORA_B
 from aot.text.library_texts import ADAPTER
 
 NAME = re.compile(r"(blk\.\d+\.(?:attn_(?:q|k|v|qkv|output)|ffn_(?:gate|up|down)))\.weight")
-DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape")  # of small weights
+DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape")  # operations that decompress small weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class Adapters:
             build = Builder(graph, node.origin)
             users = node.out_port(0).get_destinations()
             low = build.MatMul(node.source(0), _columns(build, a, column, p.columns), transpose_b=True)
-            whole = build.Add(node.out_port(0), build.MatMul(low, _columns(build, b, row, p.rows)))
+            adapted = build.Add(node.out_port(0), build.MatMul(low, _columns(build, b, row, p.rows)))
             for user in users:
-                user.connect(whole)
+                user.connect(adapted)
             column, row = column + p.columns, row + p.rows
         graph.rt_info[ADAPTER] = [[p.name, p.columns, p.rows, p.heads] for _, p in products]
         return True

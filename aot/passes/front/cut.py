@@ -75,7 +75,7 @@ def _check_names(names: Iterable[str], tensors: Mapping[str, OutPort]) -> None:
 
 
 def tensors_by_name(graph: Graph) -> dict[str, OutPort]:
-    """Return outputs of nodes by the names of tensors, and by those of layers where no tensor is called so."""
+    """Return outputs of nodes by the names of tensors, and by names of layers that no tensor has."""
     nodes = [node for node in graph.order() if not isinstance(node.op, Result)]
     ports = {name: port for node in nodes for port in node.out_ports().values() for name in port.names}
     for node in graph.results:

@@ -40,8 +40,8 @@ def _constant_named(graph: Graph, name: str) -> Node:
     for node in constants:
         if node.name == name or name in node.out_port(0).names:
             return node
-    known = ", ".join(sorted(n.name for n in constants)[:8]) or "none"
-    raise UsageError(f"--feed: must be a constant of the model, such as {known}, got {name!r}")
+    names = ", ".join(sorted(n.name for n in constants)[:8]) or "none"
+    raise UsageError(f"--feed: must be a constant of the model, such as {names}, got {name!r}")
 
 
 __all__ = ["InputFeeds"]

@@ -73,8 +73,8 @@ class InputShapes:
             for least, most in ranges:
                 low, high = max(low, least), most if high is None else high if most is None else min(high, most)
             if high is not None and high < low:
-                requested = " and ".join(range_text(*pair) for pair in ranges)
-                raise UsageError(f"--dim {dim.name}: the file allows {allowed}, got {requested}")
+                given_ranges = " and ".join(range_text(*pair) for pair in ranges)
+                raise UsageError(f"--dim {dim.name}: the file allows {allowed}, got {given_ranges}")
             typical = BATCH if k == 0 and rank > 1 else PIXELS if rank > 3 and k > 1 else ELEMENTS
             symbols[dim.name] = Var(dim.name, None if high is None else high + 1, low, typical)
         symbol = symbols[dim.name]
@@ -86,9 +86,9 @@ def parameter_named(graph: Graph, name: str, option: str) -> Node:
     for node in graph.parameters:
         if node.name == name or name in node.out_port(0).names or (not name and len(graph.parameters) == 1):
             return node
-    known = ", ".join(n.name for n in graph.parameters)
+    names = ", ".join(n.name for n in graph.parameters)
     rule = f"no input {name!r}" if name else "the only input needs no name"
-    raise UsageError(f"{option}: {rule}, the inputs are {known}")
+    raise UsageError(f"{option}: {rule}, the inputs are {names}")
 
 
 def _fitting(node: Node, given: tuple[int | str, ...], shape: Shape | None) -> Shape:

@@ -50,9 +50,9 @@ def _fitting(node: Node, op: Parameter, value: Nested) -> Array:
         raise UsageError(f"--value: {node.name!r} is {op.element_type.value}, got {str(value)[:80]}")
     if op.shape is None:
         return result
-    wanted = tuple(d for d in op.shape if isinstance(d, int))
-    if result.ndim == 0 and wanted == (1,) * len(op.shape):
-        return result.reshape(wanted)
+    static_shape = tuple(d for d in op.shape if isinstance(d, int))
+    if result.ndim == 0 and static_shape == (1,) * len(op.shape):
+        return result.reshape(static_shape)
     fits = result.ndim == len(op.shape)
     if not fits or any(isinstance(d, int) and d != n for d, n in zip(op.shape, result.shape, strict=True)):
         wanted_text = ",".join(map(dim_text, op.shape))

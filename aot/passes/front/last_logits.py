@@ -17,7 +17,8 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 
 LOGITS = "logits"
-EPILOGUE = ("Convert", "Multiply", "Divide", "Add", "Tanh")  # of precision, scales, biases and soft caps
+# Operations after the logits: precision, scales, biases and soft caps
+EPILOGUE = ("Convert", "Multiply", "Divide", "Add", "Tanh")
 
 
 @dataclass(frozen=True, slots=True)

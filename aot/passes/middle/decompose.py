@@ -44,9 +44,9 @@ def compute_in_single(node: Node, op: LoopOp, build: Builder) -> Replacement:
     ports = node.sources()
     if not op.single or not any(map(_double, ports)):
         return None
-    given = [p and narrowed(build, p, DType.F32 if _double(p) else p.type.dtype) for p in ports]
+    inputs = [p and narrowed(build, p, DType.F32 if _double(p) else p.type.dtype) for p in ports]
     outs = [node.out_port(n) for n in range(len(node.out_ports()))]
-    new_node = build.node(op, *given, outputs=len(outs))
+    new_node = build.node(op, *inputs, outputs=len(outs))
     results: tuple[OutPort, ...] = tuple(
         narrowed(build, new_node.out_port(n), DType.F64) if _double(out) else new_node.out_port(n)
         for n, out in enumerate(outs)
@@ -98,19 +98,19 @@ def quantize_in_steps(node: Node, op: FakeQuantize, build: Builder) -> Replaceme
     of steps, it is added instead. Up to 256 levels are bytes.
     """
     x, limits = node.source(0), [constant(node.source(i)) for i in range(1, 5)]
-    known = [a.astype(np.float64) for a in limits if a is not None and a.ndim <= x.type.rank]
-    if len(known) < len(limits) or x.type.dtype is not DType.F32 or op.auto_broadcast is AutoBroadcast.PDPD:
+    bounds = [a.astype(np.float64) for a in limits if a is not None and a.ndim <= x.type.rank]
+    if len(bounds) < len(limits) or x.type.dtype is not DType.F32 or op.auto_broadcast is AutoBroadcast.PDPD:
         return None
-    low, high, out_low, out_high = known
+    low, high, out_low, out_high = bounds
     steps = op.levels - 1
-    if not all(np.isfinite(a).all() for a in known) or not ((low < high).all() and (out_low < out_high).all()):
+    if not all(np.isfinite(a).all() for a in bounds) or not ((low < high).all() and (out_low < out_high).all()):
         return None
 
     def number(a: NDArray[np.float64]) -> OutPort:
         return build.const(a.reshape(()) if a.size == 1 else a, DType.F32)
 
-    moved = build.Subtract(x, number(low)) if low.any() else x
-    level = build.Clamp(build.Round(build.Divide(moved, number((high - low) / steps))), min=0.0, max=float(steps))
+    shifted = build.Subtract(x, number(low)) if low.any() else x
+    level = build.Clamp(build.Round(build.Divide(shifted, number((high - low) / steps))), min=0.0, max=float(steps))
     if steps <= MAX_LEVEL:
         level = build.Convert(build.Convert(level, destination_type=DType.U8), destination_type=DType.F32)
     step, zero = steps_of(out_low, out_high, op.levels)

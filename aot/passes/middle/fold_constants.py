@@ -107,11 +107,11 @@ def _deferred(node: Node) -> list[Deferred] | None:
     """Return the deferred value of a node whose inputs are constants; None if it is computed at once."""
     if not isinstance(node.op, KEEPS_SMALL):
         return None
-    known = [(s.node.constant_data, s.type) for s in node.sources() if s is not None]
-    held, types = tuple(h for h, _ in known if h is not None), tuple(t for _, t in known)
+    pairs = [(s.node.constant_data, s.type) for s in node.sources() if s is not None]
+    held, types = tuple(h for h, _ in pairs if h is not None), tuple(t for _, t in pairs)
     out = node.out_port(0).type
-    whole = len(held) == len(node.in_ports()) and is_worth_deferring(held, types, out)
-    return [Deferred(node.op, held, types, out)] if whole else None
+    is_worthwhile = len(held) == len(node.in_ports()) and is_worth_deferring(held, types, out)
+    return [Deferred(node.op, held, types, out)] if is_worthwhile else None
 
 
 def _parts(node: Node) -> list[Deferred] | None:
@@ -139,8 +139,8 @@ def _elements(type: TensorType) -> int:
 def _known_outputs(node: Node) -> list[Array | Deferred] | None:
     """Return outputs that inference knows, for instance from ShapeOf; None if any has a symbolic dimension."""
     values = [o.value for o in node.operands()]
-    known: list[Array | Deferred] = [v for v in values if v is not None and not _symbolic(v)]
-    return known if len(known) == len(values) else None
+    outputs: list[Array | Deferred] = [v for v in values if v is not None and not _symbolic(v)]
+    return outputs if len(outputs) == len(values) else None
 
 
 def _symbolic(value: Array) -> bool:

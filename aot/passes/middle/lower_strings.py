@@ -80,7 +80,7 @@ class _Run:
     def node(self, node: Node) -> None:
         """Create numbers for all strings that a node produces, and connect its consumers to them."""
         build, ports = self._build(node), list(node.out_ports().values())
-        known = [port.value for port in ports if _is_string(port)]
+        constants = [port.value for port in ports if _is_string(port)]
         match node.op:
             case Parameter():
                 self.spelled[ports[0]] = self._parameter(node)
@@ -89,7 +89,7 @@ class _Run:
             case StringTensorUnpack():
                 for port, part in zip(ports, self._written(build, node.source(0)), strict=True):
                     port.replace_by(part)
-            case _ if known and all(value is not None for value in known):
+            case _ if constants and all(value is not None for value in constants):
                 for port in ports:
                     self.spelled[port] = _constant(build, port)
             case StringTensorPack():

@@ -65,12 +65,12 @@ def _is_inside(producer: Node, consumer: Node) -> bool:
 
 def _stored(order: Sequence[Node]) -> set[int]:
     """Return the nodes whose values are read from memory, or only moved from there."""
-    results: set[int] = set()
+    stored: set[int] = set()
     for node in order:
         sources = [s.node.id for s in node.sources() if s is not None and s.type.dtype.is_float]
-        if isinstance(node.op, STORED) or (isinstance(node.op, ViewOp) and results.issuperset(sources)):
-            results.add(node.id)
-    return results
+        if isinstance(node.op, STORED) or (isinstance(node.op, ViewOp) and stored.issuperset(sources)):
+            stored.add(node.id)
+    return stored
 
 
 __all__ = ["round_short_floats"]

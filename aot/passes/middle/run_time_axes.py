@@ -49,12 +49,12 @@ def cumulate_in_the_middle(node: Node, op: Cumulation, build: Builder) -> Replac
     if len(node.in_ports()) < 2 or node.in_port(1).disconnected() or node.source(1).value is not None:
         return None
     rank, sizes = x.type.rank, build.ShapeOf(x)
-    given = build.Convert(build.Reshape(node.source(1), _numbers(build, 1)), destination_type=DType.I64)
-    given = _checked(build, given, rank, node.type)
-    axis = build.Select(build.Less(given, 0), build.Add(given, rank), given)
-    positions, one = _numbers(build, *range(rank)), _numbers(build, 1)
+    axis_vector = build.Convert(build.Reshape(node.source(1), _numbers(build, 1)), destination_type=DType.I64)
+    axis_vector = _checked(build, axis_vector, rank, node.type)
+    axis = build.Select(build.Less(axis_vector, 0), build.Add(axis_vector, rank), axis_vector)
+    axis_numbers, one = _numbers(build, *range(rank)), _numbers(build, 1)
     parts = [
-        build.ReduceProd(build.Select(side(positions, axis), sizes, one), _numbers(build, 0), keep_dims=True)
+        build.ReduceProd(build.Select(side(axis_numbers, axis), sizes, one), _numbers(build, 0), keep_dims=True)
         for side in (build.Less, build.Equal, build.Greater)
     ]
     return build.Reshape(build(op, build.Reshape(x, build.Concat(*parts, axis=0)), one), sizes)

@@ -70,7 +70,7 @@ class _Branch:
 
     @property
     def weights(self) -> Array:
-        """Elements of the factor; compressed weights are decompressed for it, so only pairs are asked for theirs."""
+        """Elements of the factor. Read only for pairs, since compressed weights are decompressed for it."""
         result = constant(self.factor)
         assert result is not None
         return result

@@ -243,7 +243,7 @@ def pad_into_windows(node: Node, op: Windowed, build: Builder) -> OutPort | None
 
 
 def _with_more(padding: Shape, added: Array | None) -> tuple[int, ...] | None:
-    """Return the padding with that of a Pad; None if it is not known, crops, or concerns batch and channels."""
+    """Return the padding including a Pad's; None if it is not known, crops, or concerns batch and channels."""
     numbers = [n for n in padding if isinstance(n, int)]
     if added is None or (added < 0).any() or added[:2].any() or len(numbers) < len(padding):
         return None

@@ -33,7 +33,7 @@ DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # b
 SHORT_BITS = 16  # bits of bf16
 WIDE_BITS = 8  # bits of embeddings and of the last product, whose errors reach the results at once
 PIECE = 1 << 16  # elements that are rounded together: they stay in the cache
-LEAST_ROWS = 2  # of a matrix; others are vectors
+LEAST_ROWS = 2  # rows from which on weights are a matrix, not a vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class SmallWeights:
-    """A matrix as it was written: `error` is the root of its mean square error over that of its elements."""
+    """A matrix as it was written. `error`: root mean square error, divided by the elements' root mean square."""
 
     layer: str
     shape: tuple[int, ...]
@@ -84,9 +84,9 @@ class SmallWeights:
 
 def sorted_matrices(graph: Graph, bits: int) -> tuple[list[Matrix], dict[Matrix, SmallWeights]]:
     """Return the matrices that `bits` are wanted for, and, by matrix, those that take no more and stay as they are."""
-    wanted = shared_last(list(matrices(graph, bits)))
-    held = {m.source: small_numbers(m.source, m.bits) for m in wanted}
-    return wanted, {m: keep(c, m) for m in wanted if (c := held[m.source]) is not None}
+    ordered = shared_last(list(matrices(graph, bits)))
+    numbers_of = {m.source: small_numbers(m.source, m.bits) for m in ordered}
+    return ordered, {m: keep(c, m) for m in ordered if (c := numbers_of[m.source]) is not None}
 
 
 def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
@@ -139,20 +139,20 @@ def small_numbers(port: OutPort, bits: int) -> Node | None:
     return node if dtype.bits <= bits or (dtype is DType.U8 and int(data.max(initial=0)) < 2**bits) else None
 
 
-def keep(held: Node, matrix: Matrix) -> SmallWeights:
+def keep(node: Node, matrix: Matrix) -> SmallWeights:
     """Leave a matrix unchanged, except for the type of its integers."""
-    port, data = held.out_port(), held.data
+    port, data = node.out_port(), node.data
     assert data is not None
     bits = port.type.dtype.bits
     if port.type.dtype is DType.U8 and int(data.max(initial=0)) < 1 << DType.U4.bits:
-        port.replace_by(Builder(held.graph, held.origin).const(data, DType.U4, held.name))
+        port.replace_by(Builder(node.graph, node.origin).const(data, DType.U4, node.name))
         bits = DType.U4.bits
     columns, *rows = matrix.source.type.static_shape[:: 1 if matrix.turned else -1]
-    return SmallWeights(held.name, (prod(rows), columns), bits, data.shape[-1], 0.0)
+    return SmallWeights(node.name, (prod(rows), columns), bits, data.shape[-1], 0.0)
 
 
 def round_matrix(graph: Graph, matrix: Matrix, group: int, rounding: Rounding | None = None) -> SmallWeights:
-    """Let a node read small weights; a product reads them transposed. `rounding`: another than that of least error."""
+    """Let a node read small weights; a product reads them transposed. `rounding`: replaces the one of least error."""
     node, at, name = matrix.node, matrix.at, matrix.name
     weights = _elements(matrix)
     shape = weights.shape
@@ -171,8 +171,10 @@ def round_matrix(graph: Graph, matrix: Matrix, group: int, rounding: Rounding | 
             error = _relative(*_squares(rounded.floats.reshape(floats.shape), floats))
     release(weights)
     if isinstance(rounded, Rounded):
-        whole = small_weights(build, rounded, bits=matrix.bits)
-        stored = build.Convert(build.Reshape(whole, build.const(list(shape), DType.I64)), destination_type=DType.F32)
+        new_weights = small_weights(build, rounded, bits=matrix.bits)
+        stored = build.Convert(
+            build.Reshape(new_weights, build.const(list(shape), DType.I64)), destination_type=DType.F32
+        )
     else:
         stored = build.const(rounded.reshape(shape), DType.BF16)
     node.in_port(at).connect(build.Convert(stored, destination_type=node.out_port().type.dtype))
@@ -227,10 +229,10 @@ def _deferred(port: OutPort) -> Array | Deferred | None:
     if node.constant_data is not None or node.type not in DECOMPRESSION or not port.type.is_static:
         return node.constant_data
     sources = [s for s in node.sources() if s is not None]
-    given = [x for s in sources if (x := _deferred(s)) is not None]
-    if len(given) < len(node.in_ports()):
+    deferred_inputs = [x for s in sources if (x := _deferred(s)) is not None]
+    if len(deferred_inputs) < len(node.in_ports()):
         return None
-    return Deferred(node.op, tuple(given), tuple(s.type for s in sources), port.type)
+    return Deferred(node.op, tuple(deferred_inputs), tuple(s.type for s in sources), port.type)
 
 
 def constant_floats(port: OutPort, *, whole: bool = False) -> Array | None:
@@ -263,11 +265,13 @@ def _name(node: Node) -> str:
 
 def small_weights(build: Builder, weights: Rounded, name: str = "", bits: int = 8) -> OutPort:
     """Return weights as IR decompresses them: Convert, Subtract where there are zero points, Multiply."""
-    given = weights.integers
-    whole = given.type.dtype if isinstance(given, Deferred) else dtype_of(given) if bits == WIDE_BITS else DType.U4
+    integers = weights.integers
+    stored_type = (
+        integers.type.dtype if isinstance(integers, Deferred) else dtype_of(integers) if bits == WIDE_BITS else DType.U4
+    )
     floats = DType.F32 if weights.scales.dtype == np.float32 else DType.F16
-    port = build.Convert(build.const(given, whole, name), destination_type=floats)
+    port = build.Convert(build.const(integers, stored_type, name), destination_type=floats)
     if weights.zeros is not None:
-        zeros = build.Convert(build.const(weights.zeros, whole), destination_type=floats)
+        zeros = build.Convert(build.const(weights.zeros, stored_type), destination_type=floats)
         port = build.Subtract(port, zeros)
     return build.Multiply(port, build.const(weights.scales, floats))

@@ -31,14 +31,14 @@ class RoundWeights:
     run_not_recursively: bool = True  # matrices of bodies stay as they are
 
     def __call__(self, graph: Graph) -> bool:
-        wanted, rows = sorted_matrices(graph, BITS[self.kind])
-        if not wanted:
+        ordered, rows = sorted_matrices(graph, BITS[self.kind])
+        if not ordered:
             raise UsageError("--weights: the network must have matrices of constant weights, got none")
         shared: dict[tuple[OutPort, object], tuple[OutPort, SmallWeights]] = {}  # an embedding that is the head, too
-        for matrix in wanted:
+        for matrix in ordered:
             if matrix not in rows:
                 rows[matrix] = _rounded(graph, matrix, shared)
-        graph.rt_info[ROUNDED_WEIGHTS] = tuple(rows[m] for m in wanted)
+        graph.rt_info[ROUNDED_WEIGHTS] = tuple(rows[m] for m in ordered)
         return True
 
 

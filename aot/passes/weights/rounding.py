@@ -8,8 +8,8 @@ from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred, value_of
 
-LARGEST_STEP = 127  # of weights in 8 bits: as many steps below 0 as above
-SHARES = np.linspace(1.0, 0.7, 13)  # of the whole range, that are tried; below 0.7 errors grow
+LARGEST_STEP = 127  # largest integer of weights in 8 bits: as many steps below 0 as above
+SHARES = np.linspace(1.0, 0.7, 13)  # shares of the whole range that are tried; below 0.7 errors grow
 LEAST_SCALE = 1e-12  # scale of weights that are all 0
 
 
@@ -24,8 +24,10 @@ class Rounded:
     @property
     def floats(self) -> Array:
         """Return the numbers that the integers stand for: integer times scale."""
-        whole = value_of(self.integers).astype(np.float32)
-        return (whole if self.zeros is None else whole - self.zeros.astype(np.float32)) * self.scales.astype(np.float32)
+        integers = value_of(self.integers).astype(np.float32)
+        return (integers if self.zeros is None else integers - self.zeros.astype(np.float32)) * self.scales.astype(
+            np.float32
+        )
 
 
 def round_channels(weights: Array, sums: tuple[int, ...]) -> Rounded:
@@ -44,7 +46,7 @@ def round_groups(groups: Array, bits: int, importance: Array | None = None) -> R
     steps = 2**bits - 1
     low, high = (f(groups, -1, keepdims=True) for f in (np.min, np.max))
     low, high = np.minimum(low, 0), np.maximum(high, 0)
-    best = np.full(low.shape, np.inf)
+    least_errors = np.full(low.shape, np.inf)
     scales, zeros = np.zeros(low.shape, np.float16), np.zeros(low.shape, np.uint8)
     near = np.empty_like(groups)  # no array is made for each share: that took twice as long
     for share in SHARES:
@@ -55,9 +57,9 @@ def round_groups(groups: Array, bits: int, importance: Array | None = None) -> R
         np.minimum(np.maximum(near, -zero, out=near), steps - zero, out=near)
         np.square(np.subtract(np.multiply(near, wide, out=near), groups, out=near), out=near)
         error = (near if importance is None else near * importance).sum(-1, keepdims=True)
-        better = error < best
-        best = np.where(better, error, best)
+        better = error < least_errors
+        least_errors = np.where(better, error, least_errors)
         scales, zeros = np.where(better, scale, scales), np.where(better, zero, zeros).astype(np.uint8)
     wide = scales.astype(np.float32)
-    whole = (np.rint(groups / wide) + zeros).clip(0, steps).astype(np.uint8)
-    return Rounded(whole, scales, zeros)
+    integers = (np.rint(groups / wide) + zeros).clip(0, steps).astype(np.uint8)
+    return Rounded(integers, scales, zeros)

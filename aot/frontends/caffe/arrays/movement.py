@@ -56,9 +56,9 @@ def _reshaped(node: CaffeNode, x: OutPort, first: int, end: int, sizes: Sequence
     if any(n == 0 and first + i >= x.type.rank for i, n in enumerate(sizes)):
         raise ModelError(f"{node.kind}: 0 must keep the size of an axis that the data have, got {list(sizes)}")
     middle: list[Dim] = [x.shape[first + i] if n == 0 else n for i, n in enumerate(sizes)]
-    wanted = [*x.shape[:first], *middle, *x.shape[end:]]
-    if all(isinstance(n, int) for n in wanted):
-        return node.reshape(x, wanted)
+    new_shape = [*x.shape[:first], *middle, *x.shape[end:]]
+    if all(isinstance(n, int) for n in new_shape):
+        return node.reshape(x, new_shape)
     parts = [node.dims(x, range(first))] if first else []
     parts += [node.dims(x, [first + i]) if n == 0 else node.list([n]) for i, n in enumerate(sizes)]
     parts += [node.dims(x, range(end, x.type.rank))] if end < x.type.rank else []
@@ -81,12 +81,12 @@ def tile(node: CaffeNode, x: OutPort, *, axis: int, tiles: int) -> OutPort:
 
 @caffe("Crop", param="crop_param")
 def crop(node: CaffeNode, x: OutPort, like: OutPort, *, axis: int) -> OutPort:
-    """Cut from `axis` on to the sizes of the second bottom, behind offsets."""
+    """Cut from `axis` on to the sizes of the second bottom, from offsets on."""
     first, rank = node.axis(axis, x.type.rank), x.type.rank
-    given = node.integers("offset", (0,))
-    if len(given) not in (1, rank - first):
-        raise ModelError(f"{node.kind}: there must be one offset or {rank - first}, got {len(given)}")
-    offsets = list(given) * (rank - first) if len(given) == 1 else list(given)
+    offset_values = node.integers("offset", (0,))
+    if len(offset_values) not in (1, rank - first):
+        raise ModelError(f"{node.kind}: there must be one offset or {rank - first}, got {len(offset_values)}")
+    offsets = list(offset_values) * (rank - first) if len(offset_values) == 1 else list(offset_values)
     axes = list(range(first, rank))
     starts = node.list(offsets)
     ends = node.build.Add(node.dims(like, axes), starts)

@@ -27,7 +27,7 @@ def interp(
     pad_beg: int,
     pad_end: int,
 ) -> OutPort:
-    """Interpolate between corners that stay corners, to sizes, those of another bottom, or by factors."""
+    """Interpolate with aligned corners to given sizes, to the sizes of another bottom, or by factors."""
     build = node.build
     node.refuse(max(pad_beg, pad_end) > 0, f"images are cut, not padded, got {pad_beg} and {pad_end}")
     if pad_beg or pad_end:
@@ -50,17 +50,17 @@ def interp(
 
 @caffe("Resample", param="resample_param")
 def resample(node: CaffeNode, x: OutPort, like: OutPort | None = None, *, type: str, factor: float) -> OutPort:
-    """FlowNet's, to sizes, those of another bottom, or by a factor."""
+    """FlowNet's resampling to given sizes, to the sizes of another bottom, or by a factor."""
     mode = node.choice("type", RESAMPLED)
-    given = [node.integer(name, 0) for name in ("height", "width")]
+    size_values = [node.integer(name, 0) for name in ("height", "width")]
     if like is not None:
         sizes = node.dims(like, [2, 3])
-    elif all(given):
-        sizes = node.list(given)
+    elif all(size_values):
+        sizes = node.list(size_values)
     else:
         own = node.cast(node.dims(x, [2, 3]), DType.F32)
         sizes = node.cast(node.build.Floor(node.build.Multiply(own, factor)), DType.I64)
-    known, larger = sizes.value, like is None and not all(given) and factor >= 1
+    known, larger = sizes.value, like is None and not all(size_values) and factor >= 1
     if known is not None and known.dtype != object:
         larger = all(isinstance(s, int) and n >= s for n, s in zip(known.tolist(), x.shape[2:], strict=True))
     node.refuse(type != "NEAREST" and not larger, "images are made larger, others lose what lies between")

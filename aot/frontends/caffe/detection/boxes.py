@@ -26,9 +26,9 @@ ANCHORS: dict[str, Any] = {
 
 
 def _sizes(node: CaffeNode, features: OutPort, image: OutPort) -> tuple[OutPort, OutPort]:
-    """Return the sizes of a map of features, and those of the image, which the parameters may give."""
-    given = [node.integer(f"img_{letter}", node.integer("img_size", 0)) for letter in "hw"]
-    return node.dims(features, [2, 3]), node.list(given) if all(given) else node.dims(image, [2, 3])
+    """Return the sizes of a feature map and of the image, which the parameters may give."""
+    image_sizes = [node.integer(f"img_{letter}", node.integer("img_size", 0)) for letter in "hw"]
+    return node.dims(features, [2, 3]), node.list(image_sizes) if all(image_sizes) else node.dims(image, [2, 3])
 
 
 @caffe("PriorBox", param="prior_box_param")

@@ -103,7 +103,7 @@ def eltwise(node: CaffeNode, *xs: OutPort, operation: str) -> OutPort:
 
 @caffe("Reduction", param="reduction_param")
 def reduction(node: CaffeNode, x: OutPort, *, operation: str, axis: int, coeff: float) -> OutPort:
-    """Sum what is behind `axis`: x, |x| or x^2, or its mean, times `coeff`."""
+    """Sum over the axes from `axis` on: x, |x| or x^2, or its mean, times `coeff`."""
     build = node.build
     data = build.Abs(x) if operation == "ASUM" else build.Multiply(x, x) if operation == "SUMSQ" else x
     axes = node.list(range(node.axis(axis, x.type.rank), x.type.rank))

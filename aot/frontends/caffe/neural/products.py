@@ -12,7 +12,7 @@ from aot.runtime.errors import ModelError
 def inner_product(
     node: CaffeNode, x: OutPort, w: OutPort, b: OutPort | None = None, *, axis: int, num_output: int, transpose: bool
 ) -> OutPort:
-    """Multiply what is behind `axis`, flattened, by weights [outputs, inputs], or [inputs, outputs] if `transpose`."""
+    """Multiply axes from `axis` on, flattened, by weights [outputs, inputs], or [inputs, outputs] if `transpose`."""
     build, first = node.build, node.axis(axis, x.type.rank)
     rows, columns = (w.shape[-2], w.shape[-1]) if w.type.rank > 1 else (num_output, -1)
     if num_output not in (rows, columns):
@@ -36,7 +36,7 @@ def embed(node: CaffeNode, x: OutPort, w: OutPort, b: OutPort | None = None) -> 
 def scale(
     node: CaffeNode, x: OutPort, *given: OutPort, axis: int, num_axes: int, bias_term: bool, bottoms: int
 ) -> OutPort:
-    """Multiply by a second bottom or the first blob, whose axes begin at `axis`; the blob behind it is added."""
+    """Multiply by a second bottom or the first blob, whose axes begin at `axis`; the next blob is added."""
     if len(given) != 1 + bias_term:
         raise ModelError(f"{node.kind}: there must be {1 + bias_term} tensors beside the data, got {len(given)}")
     is_blob = bottoms == 1

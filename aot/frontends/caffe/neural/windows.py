@@ -10,7 +10,7 @@ from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
-DEPTHWISE = ("ConvolutionDepthwise", "DepthwiseConvolution")  # of other branches: a group for each channel
+DEPTHWISE = ("ConvolutionDepthwise", "DepthwiseConvolution")  # kinds of other Caffe branches: one group per channel
 POOLS = {"MAX": "MaxPool", "AVE": "AveragePool"}
 
 
@@ -75,7 +75,7 @@ def _pooled(node: CaffeNode, x: OutPort, kind: str, attrs: dict[str, Any]) -> Ou
 
 @caffe("SPP", param="spp_param")
 def pyramid(node: CaffeNode, x: OutPort, *, pyramid_height: int) -> OutPort:
-    """Pool with 1, 2, 4 .. windows an axis, flattened, one behind the other."""
+    """Pool with 1, 2, 4 .. windows an axis; flatten and concatenate the outputs."""
     kind, levels = node.choice("pool", POOLS), list[OutPort]()
     for bins in (1 << level for level in range(pyramid_height)):
         sizes = [node.extent(x, a, "the size of an image") for a in (2, 3)]

@@ -33,7 +33,7 @@ class Durations(VitsLayers):
         shape = b.Concat(self._integers(1, 2), self._length(x), axis=0)
         pair = b.Multiply(self._noise("durations", shape), noise)
         first, second = self._slice(pair, 0, 1, axis=1), self._slice(pair, 1, 2, axis=1)
-        # backwards, each flow behind an exchange of the pair; training has one more, which the durations do not need
+        # backwards, each flow after an exchange of the pair; training has one more, which the durations do not need
         for n in range(c.duration_predictor_num_flows, 1, -1):
             first, second = second, first
             second = self._spline_flow(first, second, x, f"{at}.flows.{n}")
@@ -41,7 +41,7 @@ class Durations(VitsLayers):
         return b.Multiply(b.Subtract(second, shifts[:1]), np.exp(-logs[:1]))
 
     def _separable(self, x: OutPort, at: str, condition: OutPort | None = None) -> OutPort:
-        """Add what depthwise convolutions, each with a product behind it, compute."""
+        """Add the output of depthwise convolutions, each followed by a product."""
         b, c = self.b, self.config
         width, kernel = c.hidden_size, c.duration_predictor_kernel_size
         x = x if condition is None else b.Add(x, condition)

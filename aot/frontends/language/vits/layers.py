@@ -13,7 +13,7 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array
 from aot.runtime.abi import DType
 
-SEEDS = {"durations": 1, "sound": 2}  # of noise
+SEEDS = {"durations": 1, "sound": 2}  # seeds of the noise by its use
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,10 @@ class VitsLayers(Parts):
 
 def same_length(kernel: int, dilation: int) -> dict[str, tuple[int, ...]]:
     """Return attributes of a convolution which keeps the length."""
-    whole = dilation * (kernel - 1)
+    padding = dilation * (kernel - 1)
     return {
         "strides": (1,),
-        "pads_begin": (whole // 2,),
-        "pads_end": (whole - whole // 2,),
+        "pads_begin": (padding // 2,),
+        "pads_end": (padding - padding // 2,),
         "dilations": (dilation,),
     }

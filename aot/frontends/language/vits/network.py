@@ -25,7 +25,7 @@ from aot.runtime.abi import DType
 from aot.runtime.generation.interface import IDS
 from aot.text.library_texts import SCALES, SPEAKER, WAVEFORM
 
-FRAMES_AXIS = 2  # of values [1, channels, frames]
+FRAMES_AXIS = 2  # axis of frames in tensors [1, channels, frames]
 
 
 class Vits(VitsLayers):

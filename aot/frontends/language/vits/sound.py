@@ -10,7 +10,7 @@ from aot.frontends.language.vits.layers import VitsLayers
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
-SLOPE = 0.01  # of the last LeakyRelu of HiFi-GAN
+SLOPE = 0.01  # negative slope of HiFi-GAN's last LeakyRelu
 
 
 class Sound(VitsLayers):

@@ -27,22 +27,20 @@ def _chosen(node: NodeContext, axes: OutPort, rank: int) -> OutPort:
     """Return a mask [rank] of booleans: true for each of the axes."""
     build = node.build
     axes = node.axes_within(axes, rank)
-    positions = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), node.list([-1, 1])), rank)
-    return build.ReduceLogicalOr(build.Equal(positions, node.list(range(rank))), node.list([0]))
+    axis_column = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), node.list([-1, 1])), rank)
+    return build.ReduceLogicalOr(build.Equal(axis_column, node.list(range(rank))), node.list([0]))
 
 
 def spread(node: NodeContext, values: OutPort, axes: OutPort, rest: OutPort, rank: int) -> OutPort:
-    """Return a number for each of `rank` axes: that of `values` for those in `axes`, else that of `rest`."""
+    """Return a number for each of `rank` axes: from `values` for the axes in `axes`, else from `rest`."""
     build = node.build
     if axes.value is not None:  # sizes stay symbolic expressions
         known = [node.axis(a, rank) for a in node.ints(axes, "axes")]
-        positions = [known.index(a) if a in known else len(known) + a for a in range(rank)]
-        return build.Gather(
-            build.Concat(node.cast(values, DType.I64), rest, axis=0), node.list(positions), node.scalar(0)
-        )
+        order = [known.index(a) if a in known else len(known) + a for a in range(rank)]
+        return build.Gather(build.Concat(node.cast(values, DType.I64), rest, axis=0), node.list(order), node.scalar(0))
     column, axes = node.list([-1, 1]), node.axes_within(axes, rank)
-    positions = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), column), rank)
-    here = build.Equal(positions, node.list(range(rank)))
+    axis_column = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), column), rank)
+    here = build.Equal(axis_column, node.list(range(rank)))
     numbers = build.Select(here, build.Reshape(node.cast(values, DType.I64), column), node.scalar(0))
     chosen = build.ReduceLogicalOr(here, node.list([0]))
     return build.Select(chosen, build.ReduceSum(numbers, node.list([0])), rest)

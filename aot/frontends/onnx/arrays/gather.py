@@ -126,7 +126,7 @@ def non_max_suppression(
 
 @onnx("CumSum", "CumProd")
 def cumulate(node: OnnxNode, x: OutPort, axis: OutPort) -> OutPort:
-    """Accumulate along an axis; `x` is reshaped to [before, axis, behind] if the axis is data-dependent."""
+    """Accumulate along an axis; `x` is reshaped to [before, axis, after] if the axis is data-dependent."""
     build, flags = node.build, {"exclusive": node.flag("exclusive"), "reverse": node.flag("reverse")}
     along = node.single(axis)
     run = build.CumSum if node.kind == "CumSum" else build.CumProd

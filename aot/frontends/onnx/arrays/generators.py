@@ -75,9 +75,9 @@ def mel_weight_matrix(
     width = build.Divide(build.Subtract(last, first), node.cast(steps, DType.F64))
     mels = build.Add(build.Multiply(counted(node, steps), width), first)
     powers = build.Power(build.const(10.0, DType.F64), build.Divide(mels, 2595.0))
-    whole = node.cast(build.Add(size, 1), DType.F64)
-    positions = build.Multiply(build.Multiply(build.Subtract(powers, 1.0), 700.0), whole)
-    edges = build.Floor(build.Divide(positions, node.cast(hertz, DType.F64)))
+    length_and_one = node.cast(build.Add(size, 1), DType.F64)
+    scaled_hertz = build.Multiply(build.Multiply(build.Subtract(powers, 1.0), 700.0), length_and_one)
+    edges = build.Floor(build.Divide(scaled_hertz, node.cast(hertz, DType.F64)))
     ends = build.Subtract(steps, 2)
     left, centre, right = (
         build.Slice(edges, node.list([k]), build.Unsqueeze(build.Add(ends, k), node.list([0])), node.list([1]))

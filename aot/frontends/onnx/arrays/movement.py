@@ -184,9 +184,9 @@ def center_crop_pad(node: OnnxNode, x: OutPort, size: OutPort) -> OutPort:
     build, rank = node.build, x.type.rank
     sizes, axes = node.dims(x, range(rank)), node.list(node.integers("axes", range(rank)))
     size = node.within(size, 0, OPEN_END, "sizes must not be negative")
-    wanted = spread(node, size, axes, sizes, rank)
-    less, more = (build.Maximum(build.Subtract(*p), 0) for p in ((sizes, wanted), (wanted, sizes)))
+    target_sizes = spread(node, size, axes, sizes, rank)
+    less, more = (build.Maximum(build.Subtract(*p), 0) for p in ((sizes, target_sizes), (target_sizes, sizes)))
     starts, begins = (build.Divide(p, 2) for p in (less, more))
-    stops = build.Add(starts, build.Minimum(wanted, sizes))
+    stops = build.Add(starts, build.Minimum(target_sizes, sizes))
     middle = build.Slice(x, starts, stops, node.list([1] * rank), node.list(range(rank)))
     return build.Pad(middle, begins, build.Subtract(more, begins), node.like(0, x))

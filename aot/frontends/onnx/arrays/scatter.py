@@ -42,5 +42,5 @@ def tensor_scatter(
         positions = build.Add(positions, build.Unsqueeze(starts, node.list(range(1, rank))))
     if circular:
         positions = build.FloorMod(positions, build.Squeeze(node.dims(x, [axis]), node.list([0])))
-    whole = build.Broadcast(positions, node.dims(update, range(rank)))
-    return build.ScatterElementsUpdate(x, whole, update, node.scalar(axis))
+    all_positions = build.Broadcast(positions, node.dims(update, range(rank)))
+    return build.ScatterElementsUpdate(x, all_positions, update, node.scalar(axis))

@@ -55,9 +55,11 @@ def flatten(node: OnnxNode, x: OutPort, *, axis: int = 1) -> OutPort:
     build, one, along = node.build, node.list([1]), node.list([0])
     parts = [node.dims(x, axes) for axes in (range(axis), range(axis, x.type.rank))]
     sizes = [build.ReduceProd(build.Concat(one, p, axis=0), along, keep_dims=True) for p in parts]
-    known = [i for i, p in enumerate(sizes) if p.value is not None and p.value.dtype != object]
-    if known:  # the other dimension is the remaining size
-        sizes[1 - known[0]] = sizes[1 - known[0]] if len(known) == 2 else node.list([-1])
+    constant_indices = [i for i, p in enumerate(sizes) if p.value is not None and p.value.dtype != object]
+    if constant_indices:  # the other dimension is the remaining size
+        sizes[1 - constant_indices[0]] = (
+            sizes[1 - constant_indices[0]] if len(constant_indices) == 2 else node.list([-1])
+        )
     return build.Reshape(x, build.Concat(*sizes, axis=0))
 
 

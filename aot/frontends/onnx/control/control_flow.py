@@ -156,10 +156,10 @@ def _as_declared(node: OnnxNode, result: Node, part: OutPort, outside: frozenset
     if not axes:
         return part
     sizes = [int(declared[k]) if k in axes else d for k, d in enumerate(part.shape)]
-    wanted = [int(declared[k]) for k in axes]
-    rule = f"parts of a collected output have the sizes of axes {axes} that the file declares, {wanted}"
-    held = node.within(node.dims(part, axes), node.list(wanted), node.list(wanted), rule, part)
-    return node.reshape(held, sizes)
+    declared_sizes = [int(declared[k]) for k in axes]
+    rule = f"parts of a collected output have the sizes of axes {axes} that the file declares, {declared_sizes}"
+    checked = node.within(node.dims(part, axes), node.list(declared_sizes), node.list(declared_sizes), rule, part)
+    return node.reshape(checked, sizes)
 
 
 def _in_one(node: OnnxNode, value: Value) -> PresentValue:
@@ -190,7 +190,7 @@ def scan(node: OnnxNode, *inputs: OutPort | None) -> Outputs:
 
 
 def _each_row(node: OnnxNode, lengths: OutPort | None, *inputs: OutPort | None) -> Outputs:
-    """Scan each row of a batch, along the first axis behind that of the batch."""
+    """Scan each row of a batch, along the first axis after the batch axis."""
     node.refuse(lengths is not None, "sequence_lens of opset 8 are not supported: convert the model to opset 9")
     given = [node.present(x, "of a state or of a scan") for x in inputs]
     node.refuse(not given, "a state or a scan must be given")

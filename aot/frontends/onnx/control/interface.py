@@ -18,7 +18,7 @@ from aot.runtime.abi import DType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionalValue(CompositeTensor):
-    """An optional whose presence only run time knows: a sequence of no element or one, or with elements if present."""
+    """An optional with data-dependent presence: a sequence of at most one element, or one with elements if present."""
 
     label = "an optional"
     elements: TensorSequence

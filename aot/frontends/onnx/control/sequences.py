@@ -33,7 +33,7 @@ def sequence_empty(node: OnnxNode) -> Outputs:
 
 
 def _known_position(node: OnnxNode, parts: Parts, position: OutPort | None) -> int | None:
-    """Return a position in a sequence of known length, counted from its begin; None if run time knows it."""
+    """Return a position in a sequence of static length, counted from its begin; None if it is data-dependent."""
     if not isinstance(parts, tuple) or position is None or position.value is None or position.value.dtype == object:
         return None
     at = node.ints(position, "position")[0]
@@ -43,9 +43,9 @@ def _known_position(node: OnnxNode, parts: Parts, position: OutPort | None) -> i
 def _position(node: OnnxNode, xs: TensorSequence, position: OutPort, last: int) -> OutPort:
     """Return a position from the begin, an i64 vector of one number, checked to be in -count..count + `last`."""
     build, count = node.build, count_of(node.build, xs)
-    given = node.cast(build.Reshape(position, node.list([1])), DType.I64)
+    index_vector = node.cast(build.Reshape(position, node.list([1])), DType.I64)
     rule = "position must be in the sequence"
-    checked = node.within(given, build.Multiply(count, -1), build.Add(count, last), rule)
+    checked = node.within(index_vector, build.Multiply(count, -1), build.Add(count, last), rule)
     return build.Select(build.Less(checked, 0), build.Add(checked, count), checked)
 
 
@@ -115,18 +115,18 @@ def split_to_sequence(node: OnnxNode, x: OutPort, split: OutPort | None = None) 
     if split is None:
         lengths = [1] * extent
     else:
-        given = node.ints(split, "split")
-        lengths = list(given)
+        split_values = node.ints(split, "split")
+        lengths = list(split_values)
         if split.type.rank == 0:
-            node.refuse(given[0] <= 0, f"split must be positive, got {given[0]}")
-            lengths = [min(given[0], extent - i) for i in range(0, extent, given[0])]
+            node.refuse(split_values[0] <= 0, f"split must be positive, got {split_values[0]}")
+            lengths = [min(split_values[0], extent - i) for i in range(0, extent, split_values[0])]
     first = node.build.VariadicSplit(x, node.scalar(axis), node.list(lengths), outputs=len(lengths))
     ports = first.node.out_ports().values()
     return Outputs([tuple(node.build.Squeeze(p, node.list([axis])) if dropped else p for p in ports)])
 
 
 def _split(node: OnnxNode, x: OutPort, axis: int, split: OutPort | None, dropped: bool) -> TensorSequence:
-    """Return parts whose number or lengths only run time knows: single rows, or parts along the first axis.
+    """Return parts of data-dependent number or lengths: single rows, or parts along the first axis.
 
     `dropped`: rows come without the axis.
     """

@@ -90,7 +90,7 @@ def merged(build: Builder, x: OutPort, axis: int) -> OutPort:
 
 
 def in_one(build: Builder, parts: StaticSequence | TensorSequence) -> TensorSequence:
-    """Return a sequence in one tensor. UnsupportedError if ranks, types or sizes behind the first axis differ."""
+    """Return a sequence in one tensor. UnsupportedError if ranks, types or sizes after the first axis differ."""
     if isinstance(parts, TensorSequence):
         return parts
     tensor_sequence = TensorSequence()
@@ -110,8 +110,8 @@ def as_sequence(build: Builder, x: OutPort) -> TensorSequence:
 def joined_elements(node: NodeContext, data: OutPort, lengths: OutPort) -> TensorSequence:
     """Return a sequence of parts of a tensor, whose lengths must add up to its first axis."""
     extent, rule = node.size(data, 0), "the lengths must add up to the size"
-    given = node.cast(lengths, DType.I64)
-    own = node.demand(node.build.GreaterEqual(given, 0), "lengths must not be negative", given)
+    length_vector = node.cast(lengths, DType.I64)
+    own = node.demand(node.build.GreaterEqual(length_vector, 0), "lengths must not be negative", length_vector)
     total = node.build.ReduceSum(own, node.list([0]))
     return TensorSequence(*(node.within(total, extent, extent, rule, part) for part in (data, own)))
 

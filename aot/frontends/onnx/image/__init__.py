@@ -1,1 +1,1 @@
-"""Conversions of ONNX operations: pictures."""
+"""Conversions of ONNX operations: images."""

@@ -40,9 +40,9 @@ def _sampled(node: OnnxNode, x: OutPort, grid: OutPort, mode: SampleMode, outsid
     flat = node.reshape(x, (batch, channels, int(np.prod(extents))))
     shape = grid.type.static_shape
     points = node.reshape(grid, (batch, int(np.prod(shape[1:-1])), len(extents)))
-    positions = [_place(node, points, k, n, outside) for k, n in enumerate(reversed(extents))][::-1]
+    coordinates = [_place(node, points, k, n, outside) for k, n in enumerate(reversed(extents))][::-1]
     total: OutPort | None = None
-    for index, weight in _corners(node, positions, extents, mode):
+    for index, weight in _corners(node, coordinates, extents, mode):
         values = build.Gather(flat, index, node.scalar(2), batch_dims=1)
         part = build.Multiply(values, build.Unsqueeze(weight, node.list([1])))
         total = part if total is None else build.Add(total, part)
@@ -55,38 +55,38 @@ def _place(node: OnnxNode, points: OutPort, k: int, extent: int, outside: Outsid
     build, aligned = node.build, node.flag("align_corners")
     value = build.Squeeze(build.Gather(points, node.list([k]), node.scalar(2)), node.list([2]))
     if aligned:
-        position = build.Multiply(build.Add(value, 1.0), (extent - 1) / 2)
+        coordinate = build.Multiply(build.Add(value, 1.0), (extent - 1) / 2)
     else:
-        position = build.Divide(build.Subtract(build.Multiply(build.Add(value, 1.0), float(extent)), 1.0), 2.0)
+        coordinate = build.Divide(build.Subtract(build.Multiply(build.Add(value, 1.0), float(extent)), 1.0), 2.0)
     if outside is Outside.BORDER:
-        return build.Clamp(position, min=0.0, max=float(extent - 1))
+        return build.Clamp(coordinate, min=0.0, max=float(extent - 1))
     if outside is Outside.ZEROS:
-        return position
+        return coordinate
     low, span = (0.0, extent - 1.0) if aligned else (-0.5, float(extent))
     if span == 0:
-        return build.Multiply(position, 0.0)
-    gap = build.FloorMod(build.Subtract(position, low), 2 * span)
+        return build.Multiply(coordinate, 0.0)
+    gap = build.FloorMod(build.Subtract(coordinate, low), 2 * span)
     folded = build.Add(build.Minimum(gap, build.Subtract(build.const(2 * span, gap.type.dtype), gap)), low)
     return build.Clamp(folded, min=0.0, max=float(extent - 1))
 
 
 def _corners(
-    node: OnnxNode, positions: list[OutPort], extents: list[int], mode: SampleMode
+    node: OnnxNode, coordinates: list[OutPort], extents: list[int], mode: SampleMode
 ) -> Iterator[tuple[OutPort, OutPort]]:
     """Yield flat indices and weights of the corners; a corner outside of the image has weight 0."""
     build = node.build
     near = mode is SampleMode.NEAREST
-    lows = [build.Round(p) if near else build.Floor(p) for p in positions]
-    for corner in product(range(1 if near else 2), repeat=len(positions)):
+    lows = [build.Round(p) if near else build.Floor(p) for p in coordinates]
+    for corner in product(range(1 if near else 2), repeat=len(coordinates)):
         index: OutPort | None = None
         weight: OutPort | None = None
-        for step, position, low, n in zip(corner, positions, lows, extents, strict=True):
+        for step, coordinate, low, n in zip(corner, coordinates, lows, extents, strict=True):
             at = build.Add(low, float(step))
             inside = build.LogicalAnd(build.GreaterEqual(at, 0.0), build.LessEqual(at, float(n - 1)))
-            gap = build.Abs(build.Subtract(build.Subtract(position, low), float(1 - step)))
-            part = build.Select(inside, node.like(1, position) if near else gap, node.like(0, position))
-            whole = node.cast(build.Clamp(at, min=0.0, max=float(n - 1)), DType.I64)
-            index = whole if index is None else build.Add(build.Multiply(index, n), whole)
+            gap = build.Abs(build.Subtract(build.Subtract(coordinate, low), float(1 - step)))
+            part = build.Select(inside, node.like(1, coordinate) if near else gap, node.like(0, coordinate))
+            clamped = node.cast(build.Clamp(at, min=0.0, max=float(n - 1)), DType.I64)
+            index = clamped if index is None else build.Add(build.Multiply(index, n), clamped)
             weight = part if weight is None else build.Multiply(weight, part)
         assert index is not None and weight is not None
         yield index, weight
@@ -100,11 +100,11 @@ def affine_grid(node: OnnxNode, theta: OutPort, size: OutPort) -> OutPort:
     total: OutPort | None = None
     for k in range(axes + 1):  # the last axis comes first
         part = build.Unsqueeze(build.Gather(theta, node.list([k]), node.scalar(2)), node.list(range(1, axes)))
-        turned = build.Transpose(part, node.list([*range(axes), axes + 1, axes]))
+        product = build.Transpose(part, node.list([*range(axes), axes + 1, axes]))
         if k < axes:
-            positions = build.Unsqueeze(_steps(node, size, rank - 1 - k, theta), node.list(range(1, k + 2)))
-            turned = build.Multiply(turned, positions)
-        total = turned if total is None else build.Add(total, turned)
+            coordinates = build.Unsqueeze(_steps(node, size, rank - 1 - k, theta), node.list(range(1, k + 2)))
+            product = build.Multiply(product, coordinates)
+        total = product if total is None else build.Add(total, product)
     assert total is not None
     return total
 
@@ -113,9 +113,9 @@ def _steps(node: OnnxNode, size: OutPort, axis: int, like: OutPort) -> OutPort:
     """Return the coordinates in -1..1 along an axis: from the first element to the last, or the elements' centres."""
     build = node.build
     count = build.Gather(node.cast(size, DType.I64), node.scalar(axis), node.scalar(0))
-    span, positions = node.cast(count, DType.F64), counted(node, count)
+    span, coordinates = node.cast(count, DType.F64), counted(node, count)
     if node.flag("align_corners"):
-        positions, span = build.Multiply(positions, 2.0), build.Maximum(build.Subtract(span, 1.0), 1.0)
+        coordinates, span = build.Multiply(coordinates, 2.0), build.Maximum(build.Subtract(span, 1.0), 1.0)
     else:
-        positions = build.Add(build.Multiply(positions, 2.0), 1.0)
-    return node.cast(build.Subtract(build.Divide(positions, span), 1.0), like.type.dtype)
+        coordinates = build.Add(build.Multiply(coordinates, 2.0), 1.0)
+    return node.cast(build.Subtract(build.Divide(coordinates, span), 1.0), like.type.dtype)

@@ -175,8 +175,8 @@ def bit_shift(node: OnnxNode, x: OutPort, by: OutPort) -> OutPort:
         if node.text("direction", "") == "RIGHT":
             return build.BitwiseRightShift(x, build.Select(inside, by, node.like(dtype.bits - 1, by)))
     shift = {"LEFT": build.BitwiseLeftShift, "RIGHT": build.BitwiseRightShift}
-    moved = node.choice("direction", shift, "")(x, build.Select(inside, by, zero))
-    return build.Select(inside, moved, node.like(0, x))
+    shifted = node.choice("direction", shift, "")(x, build.Select(inside, by, zero))
+    return build.Select(inside, shifted, node.like(0, x))
 
 
 @onnx("Cast")

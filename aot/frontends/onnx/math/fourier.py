@@ -133,8 +133,8 @@ def _by_matrix(node: OnnxNode, x: OutPort, along: int, size: int) -> OutPort:
         raise UnsupportedError("DFT: sizes must be known at compile time")
     matrix = _matrix(extent, parts, size, node.flag("inverse"), node.flag("onesided"))
     order = [*(a for a in range(rank) if a not in (along, rank - 1)), along, rank - 1]
-    moved = build.Transpose(node.cast(x, DType.F64), node.list(order))
-    rows = build.Reshape(moved, node.list([*[0] * (rank - 2), extent * parts]), special_zero=True)
+    transposed = build.Transpose(node.cast(x, DType.F64), node.list(order))
+    rows = build.Reshape(transposed, node.list([*[0] * (rank - 2), extent * parts]), special_zero=True)
     product = build.MatMul(rows, build.const(matrix.reshape(extent * parts, prod(matrix.shape[2:])), DType.F64))
     split = build.Reshape(product, node.list([*[0] * (rank - 2), *matrix.shape[2:]]), special_zero=True)
     return node.cast(build.Transpose(split, node.list(np.argsort(order).tolist())), dtype)
@@ -188,6 +188,6 @@ def stft(
     frames = build.Gather(parts, positions, one)  # [batch, frames, frame, parts]
     if window is not None:
         frames = build.Multiply(frames, build.Unsqueeze(window, node.list([1])))
-    turned = build.Transpose(frames, node.list([0, 2, 1, 3]))
-    spectra = _transformed(node, turned, frame, onesided, inverse=False)
+    transposed = build.Transpose(frames, node.list([0, 2, 1, 3]))
+    spectra = _transformed(node, transposed, frame, onesided, inverse=False)
     return node.cast(build.Transpose(spectra, node.list([0, 2, 1, 3])), signal.type.dtype)

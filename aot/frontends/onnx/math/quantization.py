@@ -40,9 +40,9 @@ def fitted(node: OnnxNode, p: OutPort, x: OutPort, axis: int, block: int = 0) ->
         build, shape = node.build, p.type.static_shape
         times = [block if a == axis + 1 else 1 for a in range(p.type.rank + 1)]
         repeated = build.Tile(build.Unsqueeze(p, node.list([axis + 1])), node.list(times))
-        whole = node.reshape(repeated, [n * block if a == axis else n for a, n in enumerate(shape)])
+        repeated_blocks = node.reshape(repeated, [n * block if a == axis else n for a, n in enumerate(shape)])
         bounds = (node.list([0]), node.dims(x, [axis]), node.list([1]), node.list([axis]))
-        return build.Slice(whole, *bounds)
+        return build.Slice(repeated_blocks, *bounds)
     if p.type.rank == 1 and p.shape[0] != 1:
         return node.reshape(p, (p.shape[0], *[1] * (x.type.rank - axis - 1)))
     return node.reshape(p, ()) if p.type.rank else p
@@ -73,8 +73,8 @@ def dequantize_linear(node: OnnxNode, x: OutPort, scale: OutPort, zero: OutPort 
     shape = x.type.static_shape if x.type.is_static else ()
     if block and shape and scale.type.rank == len(shape) and shape[axis] == scale.shape[axis] * block:
         parts = node.reshape(x, (*shape[:axis], shape[axis] // block, block, *shape[axis + 1 :]))
-        positions = node.list([axis + 1])
-        value = _dequantized(node, parts, scale, zero, lambda p: node.build.Unsqueeze(p, positions))
+        block_axis = node.list([axis + 1])
+        value = _dequantized(node, parts, scale, zero, lambda p: node.build.Unsqueeze(p, block_axis))
         return node.cast(node.reshape(value, shape), result_type)
     value = _dequantized(node, x, scale, zero, lambda p: fitted(node, p, x, axis, block))
     return node.cast(value, result_type)

@@ -81,8 +81,8 @@ def arg_extreme(
     along = node.list([axis])
     if select_last_index:
         x = build.Reverse(x, along)
-    best = build.TopK(x, node.scalar(1), axis=axis, mode=mode, stable=True, index_element_type=DType.I64, outputs=2)
-    index = best.node.out_port(1)
+    top = build.TopK(x, node.scalar(1), axis=axis, mode=mode, stable=True, index_element_type=DType.I64, outputs=2)
+    index = top.node.out_port(1)
     if select_last_index:
         index = build.Subtract(build.Subtract(node.dims(x, [axis]), node.list([1])), index)
     return index if keepdims else build.Squeeze(index, along)

@@ -155,9 +155,9 @@ def rotary_embedding(node: OnnxNode, x: OutPort, positions: OutPort, cos: OutPor
         x = build.Transpose(x, node.list([0, 2, 1, 3]))
     if positions.type.rank == 1:
         places = indices(node, node.size(x, 1))
-        whole = build.Concat(node.dims(x, [0]), build.ShapeOf(places), axis=0)
-        positions = build.Broadcast(build.Add(places, positions), whole)
-    turned = rotated(node, x, cos, sin, positions, node.flag("interleaved"), some)
+        position_shape = build.Concat(node.dims(x, [0]), build.ShapeOf(places), axis=0)
+        positions = build.Broadcast(build.Add(places, positions), position_shape)
+    rotated_x = rotated(node, x, cos, sin, positions, node.flag("interleaved"), some)
     if flat:
-        return build.Reshape(turned, node.list([0, 0, -1]), special_zero=True)
-    return build.Transpose(turned, node.list([0, 2, 1, 3]))
+        return build.Reshape(rotated_x, node.list([0, 0, -1]), special_zero=True)
+    return build.Transpose(rotated_x, node.list([0, 2, 1, 3]))

@@ -64,8 +64,8 @@ def unpacked(
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     """Unpack 8 / bits numbers from each byte, lowest bits first, along the last axis."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    apart = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
-    return apart.reshape(*packed.shape[:-1], -1)
+    levels = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
+    return levels.reshape(*packed.shape[:-1], -1)
 
 
 @onnx("GatherBlockQuantized", domain=MS)

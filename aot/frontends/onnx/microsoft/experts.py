@@ -96,8 +96,8 @@ def _chosen(node: OnnxNode, router: OutPort) -> tuple[OutPort, OutPort]:
     """Return the k largest values of each row, and their experts."""
     node.refuse(node.flag("use_sparse_mixer"), "use_sparse_mixer is not supported")
     count = node.scalar(node.integer("k", 1))
-    best = node.build.TopK(router, count, axis=-1, stable=True, index_element_type=DType.I64, outputs=2)
-    return best, best.node.out_port(1)
+    top = node.build.TopK(router, count, axis=-1, stable=True, index_element_type=DType.I64, outputs=2)
+    return top, top.node.out_port(1)
 
 
 def _matrices(node: OnnxNode, layer: str, parts: tuple[OutPort, OutPort, OutPort | None], dtype: DType) -> OutPort:
@@ -112,11 +112,11 @@ def _matrices(node: OnnxNode, layer: str, parts: tuple[OutPort, OutPort, OutPort
         raise ModelError(f"{node.kind}: scales of {layer} must be those of rows or their blocks, got {parts[1].type}")
     zeros: Array | float = 2.0 ** (bits - 1)
     if parts[2] is not None:
-        held, axis = unpacked(node.known(parts[2], "zero points"), bits), parts[2].type.rank - 1
-        held = held[..., : scales.shape[axis]] if axis in (1, 2) else held
-        if held.size != scales.size:
+        zero_points, axis = unpacked(node.known(parts[2], "zero points"), bits), parts[2].type.rank - 1
+        zero_points = zero_points[..., : scales.shape[axis]] if axis in (1, 2) else zero_points
+        if zero_points.size != scales.size:
             raise ModelError(f"{node.kind}: a zero point of {layer} must belong to each scale, got {parts[2].type}")
-        zeros = held.reshape(*scales.shape, 1).astype(np.float32)
+        zeros = zero_points.reshape(*scales.shape, 1).astype(np.float32)
     blocks = levels.reshape(*scales.shape, -1)
     return node.build.const(((blocks - zeros) * scales[..., None]).reshape(levels.shape), dtype)
 

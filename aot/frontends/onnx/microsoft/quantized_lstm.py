@@ -34,9 +34,11 @@ def dynamic_quantize_lstm(
     r_scale: OutPort,
     r_zero: OutPort,
 ) -> tuple[OutPort, ...]:
-    """LSTM with weights [directions, inputs, gates] in bytes; scales and zero points are [directions] or have gates.
+    """Convert an LSTM with 8-bit weights [directions, inputs, gates].
 
-    With peepholes, coupled gates, or weights less zero points that are no i8, weights are dequantised instead.
+    Scales and zero points are [directions], or [directions, gates].
+
+    Weights are dequantised if there are peepholes or coupled gates, or if weights less zero points do not fit i8.
     """
     _check_types(node, w, w_zero)
     _check_types(node, r, r_zero)
@@ -45,22 +47,22 @@ def dynamic_quantize_lstm(
         outer, inner = _dequantized(node, w, w_scale, w_zero), _dequantized(node, r, r_scale, r_zero)
         return lstm(node, x, outer, inner, b, lengths, h, c, p)
     build = node.build
-    turned = node.list([0, 2, 1])
-    inner = build.Transpose(build.const(numbers, DType.I8), turned)
-    layer = RecurrentLayer(node, x, build.Transpose(w, turned), inner, 4)
+    gates_first = node.list([0, 2, 1])
+    inner = build.Transpose(build.const(numbers, DType.I8), gates_first)
+    layer = RecurrentLayer(node, x, build.Transpose(w, gates_first), inner, 4)
     ends = layer.lengths(lengths)
     short = None if is_full(layer.x, ends) else ends
     count, rows = layer.directions, 4 * layer.hidden
 
     small, scale, zero = dynamic_quantize_linear(node, layer.x)
     data = shifted(node, small, zero)
-    outer = shifted(node, build.Transpose(w, turned), _column(node, w_zero))
+    outer = shifted(node, build.Transpose(w, gates_first), _column(node, w_zero))
     weights, inside = (one_each(build, layer.sorted(q, GATES), (rows, -1), count, 0) for q in (outer, layer.r))
     biases = one_each(build, layer.sorted(build.Add(*layer.biases(b)), GATES), (rows,), count, 0)
     states = [one_each(build, layer.state(s), (0, layer.hidden), count, 1) for s in (h, c)]
     fields = layer.fields(3)
     del fields["direction"]
-    results: list[list[OutPort]] = []
+    outputs_by_direction: list[list[OutPort]] = []
     scales = zip(_by_direction(node, layer, w_scale), _by_direction(node, layer, r_scale), strict=True)
     for d, (outer_scale, inner_scale) in enumerate(scales):
         total = node.cast(build.MatMul(data, weights[d], transpose_b=True), DType.F32)
@@ -68,8 +70,8 @@ def dynamic_quantize_lstm(
         cell = QuantisedLSTMRecurrence(**fields, reverse=layer.reversals[d], bound=node.number("clip", 0.0))
         sums = build.ReduceSum(node.cast(inside[d], DType.I32), node.list([1]))
         first = build(cell, a, states[0][d], states[1][d], inside[d], inner_scale, sums, short, outputs=3)
-        results.append([build.Unsqueeze(q, node.list([1])) for q in ports_of(first)])
-    joined = [q[0] if count == 1 else build.Concat(*q, axis=1) for q in zip(*results, strict=True)]
+        outputs_by_direction.append([build.Unsqueeze(q, node.list([1])) for q in ports_of(first)])
+    joined = [q[0] if count == 1 else build.Concat(*q, axis=1) for q in zip(*outputs_by_direction, strict=True)]
     return layer.arranged(joined)
 
 
@@ -106,5 +108,5 @@ def _column(node: OnnxNode, p: OutPort) -> OutPort:
 def _dequantized(node: OnnxNode, q: OutPort, scale: OutPort, zero: OutPort) -> OutPort:
     """Return [directions, gates, inputs] in f32."""
     rows = node.build.Transpose(q, node.list([0, 2, 1]))
-    whole = node.cast(shifted(node, rows, _column(node, zero)), DType.F32)
-    return node.build.Multiply(whole, _column(node, scale))
+    numbers = node.cast(shifted(node, rows, _column(node, zero)), DType.F32)
+    return node.build.Multiply(numbers, _column(node, scale))

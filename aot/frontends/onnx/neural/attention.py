@@ -27,8 +27,8 @@ def heads_first(node: OnnxNode, x: OutPort, heads: int) -> OutPort:
 
 def heads_last(node: OnnxNode, x: OutPort) -> OutPort:
     """Reshape [batch, heads, length, size] to [batch, length, heads * size]."""
-    turned = node.build.Transpose(x, node.list([0, 2, 1, 3]))
-    return node.build.Reshape(turned, node.list([0, 0, -1]), special_zero=True)
+    transposed = node.build.Transpose(x, node.list([0, 2, 1, 3]))
+    return node.build.Reshape(transposed, node.list([0, 0, -1]), special_zero=True)
 
 
 def repeated(node: OnnxNode, x: OutPort, q: OutPort) -> OutPort:
@@ -39,10 +39,10 @@ def repeated(node: OnnxNode, x: OutPort, q: OutPort) -> OutPort:
     if isinstance(own, int) and isinstance(heads, int):
         node.refuse(own == 0 or heads % own != 0, f"heads must be a multiple of those of keys, got {heads} and {own}")
         return build.Gather(x, node.list(np.repeat(np.arange(own), heads // own).tolist()), node.scalar(1))
-    count, mine = node.size(q, 1), node.size(x, 1)
-    times = build.Maximum(build.Divide(count, build.Maximum(mine, 1)), 1)
+    count, own_count = node.size(q, 1), node.size(x, 1)
+    times = build.Maximum(build.Divide(count, build.Maximum(own_count, 1)), 1)
     rule = "heads must be a multiple of those of keys"
-    positions = node.within(build.Multiply(times, mine), count, count, rule, indices(node, count))
+    positions = node.within(build.Multiply(times, own_count), count, count, rule, indices(node, count))
     return build.Gather(x, build.Divide(positions, times), node.scalar(1))
 
 
@@ -162,10 +162,12 @@ def rotary_embedding(
         split = build.Reshape(x, node.list([0, 0, node.integer("num_heads"), -1]), special_zero=True)
     else:
         split = build.Transpose(x, node.list([0, 2, 1, 3]))
-    whole = rotated(node, split, cos, sin, positions, node.flag("interleaved"), node.integer("rotary_embedding_dim", 0))
+    rotated_x = rotated(
+        node, split, cos, sin, positions, node.flag("interleaved"), node.integer("rotary_embedding_dim", 0)
+    )
     if flat:
-        return build.Reshape(whole, node.list([0, 0, -1]), special_zero=True)
-    return build.Transpose(whole, node.list([0, 2, 1, 3]))
+        return build.Reshape(rotated_x, node.list([0, 0, -1]), special_zero=True)
+    return build.Transpose(rotated_x, node.list([0, 2, 1, 3]))
 
 
 def rotated(
@@ -204,7 +206,7 @@ def rotated(
     imaginary = build.Add(build.Multiply(sin, a), build.Multiply(cos, b))
     if near:
         both = [build.Unsqueeze(p, node.list([4])) for p in (real, imaginary)]
-        turned = build.Reshape(build.Concat(*both, axis=4), node.list([0, 0, 0, whole]), special_zero=True)
+        rotated_part = build.Reshape(build.Concat(*both, axis=4), node.list([0, 0, 0, whole]), special_zero=True)
     else:
-        turned = build.Concat(real, imaginary, axis=3)
-    return turned if unrotated is None else build.Concat(turned, unrotated, axis=3)
+        rotated_part = build.Concat(real, imaginary, axis=3)
+    return rotated_part if unrotated is None else build.Concat(rotated_part, unrotated, axis=3)

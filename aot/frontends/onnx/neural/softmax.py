@@ -35,8 +35,8 @@ def _soft(node: OnnxNode, x: OutPort, axis: int) -> OutPort:
         return weights(node, x, axis)
     if node.kind == "LogSoftmax":
         return build.LogSoftmax(x, axis=axis)
-    best = build.TopK(x, node.scalar(1), axis=axis, mode=Mode.MAX, stable=True, index_element_type=DType.I64, outputs=2)
-    position = build.Squeeze(best.node.out_port(1), node.list([axis]))
+    top = build.TopK(x, node.scalar(1), axis=axis, mode=Mode.MAX, stable=True, index_element_type=DType.I64, outputs=2)
+    position = build.Squeeze(top.node.out_port(1), node.list([axis]))
     depth = build.Squeeze(node.dims(x, [axis]), node.list([0]))
     return build.OneHot(position, depth, node.like(1, x), node.like(0, x), axis=axis)
 

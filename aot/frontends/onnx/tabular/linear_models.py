@@ -92,14 +92,14 @@ def _kernel(node: OnnxNode, x: OutPort, count: int) -> OutPort:
     kind = node.choice("kernel_type", {k: k for k in ("LINEAR", "POLY", "RBF", "SIGMOID")}, "LINEAR")
     gamma, shift, degree = (*node.numbers("kernel_params", ()), 0.0, 0.0, 0.0)[:3]
     if kind == "RBF":
-        apart = build.Subtract(build.Unsqueeze(x, node.list([1])), vectors)
-        distance = build.ReduceSum(build.Multiply(apart, apart), node.list([2]))
+        difference = build.Subtract(build.Unsqueeze(x, node.list([1])), vectors)
+        distance = build.ReduceSum(build.Multiply(difference, difference), node.list([2]))
         return build.Exp(build.Multiply(distance, node.like(-gamma, distance)))
     dot = build.MatMul(x, vectors, transpose_b=True)
     if kind == "LINEAR":
         return dot
-    moved = build.Add(build.Multiply(dot, node.like(gamma, dot)), node.like(shift, dot))
-    return build.Tanh(moved) if kind == "SIGMOID" else build.Power(moved, node.like(degree, moved))
+    scaled = build.Add(build.Multiply(dot, node.like(gamma, dot)), node.like(shift, dot))
+    return build.Tanh(scaled) if kind == "SIGMOID" else build.Power(scaled, node.like(degree, scaled))
 
 
 @onnx("SVMClassifier", domain=ML)
@@ -179,9 +179,9 @@ def _linear_svm(
     scores = _linear(node, rows, "coefficients", len(names), rho)
     position = first_largest(node, scores)
     if len(names) == 2 and not node.numbers("prob_a", ()):
-        best = build.ReduceMax(scores, node.list([1]))
+        largest = build.ReduceMax(scores, node.list([1]))
         positive = min(node.numbers("coefficients")) >= 0
-        high = (build.GreaterEqual if positive else build.Greater)(best, node.like(0.5 if positive else 0, best))
+        high = (build.GreaterEqual if positive else build.Greater)(largest, node.like(0.5 if positive else 0, largest))
         position = build.Select(high, node.scalar(1), position)
     if len(names) > 1 or transform == "PROBIT":
         scores = transformed(node, scores, transform)

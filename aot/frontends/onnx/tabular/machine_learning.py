@@ -68,7 +68,7 @@ def tf_idf_vectorizer(node: OnnxNode, x: OutPort) -> OutPort:
     width, taken = max(columns) + 1, 0
     total = build.const(np.zeros(width, np.float32), DType.F32)
     for n, grams in enumerate(_grams(node, pool), 1):
-        mine = weights[taken : taken + len(grams.columns)]
+        own_weights = weights[taken : taken + len(grams.columns)]
         taken += len(grams.columns)
         if not node.integer("min_gram_length") <= n <= node.integer("max_gram_length") or not len(grams.columns):
             continue
@@ -79,7 +79,7 @@ def tf_idf_vectorizer(node: OnnxNode, x: OutPort) -> OutPort:
         count = _counted(node, wide, np.stack(positions), grams)
         if mode != "TF":
             count = build.Minimum(count, 1.0) if mode == "IDF" else count
-            count = build.Multiply(count, build.const(mine, DType.F32))
+            count = build.Multiply(count, build.const(own_weights, DType.F32))
         spread = np.zeros((len(grams.columns), width), np.float32)
         spread[np.arange(len(grams.columns)), grams.columns] = 1
         total = build.Add(total, build.MatMul(count, build.const(spread, DType.F32)))

@@ -23,8 +23,8 @@ def scaler(node: OnnxNode, x: OutPort) -> OutPort:
     """(x - offset) scale, as f32; one number for all features, or one for each."""
     wide = node.cast(x, DType.F64 if x.type.dtype is DType.F64 else DType.F32)
     offset, scale = node.numbers("offset", [0.0]), node.numbers("scale", [1.0])
-    moved = node.build.Subtract(wide, _each(node, wide, offset, "offset"))
-    return node.cast(node.build.Multiply(moved, _each(node, wide, scale, "scale")), DType.F32)
+    centred = node.build.Subtract(wide, _each(node, wide, offset, "offset"))
+    return node.cast(node.build.Multiply(centred, _each(node, wide, scale, "scale")), DType.F32)
 
 
 def _each(node: OnnxNode, x: OutPort, values: Sequence[float], name: str) -> OutPort:

@@ -15,7 +15,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 ML = "ai.onnx.ml"
-TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # in the numbering of TreeEnsemble-5
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # names by their number in TreeEnsemble-5
 MAX_ZERO_SCORE = 1e-7  # SOFTMAX_ZERO treats smaller scores as 0
 
 
@@ -78,8 +78,8 @@ def pair_of(node: OnnxNode, score: OutPort, transform: str, mixed: bool) -> OutP
 
 def first_largest(node: OnnxNode, scores: OutPort) -> OutPort:
     """Return the index of the largest score of each row [rows], the first of equal ones."""
-    best = node.build.TopK(scores, node.scalar(1), axis=1, index_element_type=DType.I64, outputs=2)
-    return node.build.Squeeze(best.node.out_port(1), node.list([1]))
+    top = node.build.TopK(scores, node.scalar(1), axis=1, index_element_type=DType.I64, outputs=2)
+    return node.build.Squeeze(top.node.out_port(1), node.list([1]))
 
 
 def label_names(node: OnnxNode, texts: str, integers: str) -> tuple[str, ...] | tuple[int, ...]:

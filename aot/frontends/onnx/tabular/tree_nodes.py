@@ -60,9 +60,9 @@ def forest(kind: str, branches: Branches, weights: Weights, targets: int, fill: 
     if weights.count * width > max(1 << 20, MAX_TABLE_RATIO * len(weights.values)):
         raise UnsupportedError(f"{kind}: too many targets for {len(weights.values)} weights, got {width}")
     table = np.full((weights.count, width), fill, weights.values.dtype)
-    position = weights.leaves, weights.targets - first[np.maximum(leaf_trees, 0)][weights.leaves]
-    table[position] = 0
-    np.add.at(table, position, weights.values)
+    cells = weights.leaves, weights.targets - first[np.maximum(leaf_trees, 0)][weights.leaves]
+    table[cells] = 0
+    np.add.at(table, cells, weights.values)
     return _compared(branches, order, table, first)
 
 

@@ -27,7 +27,7 @@ from aot.opset.estimators.trees import Aggregate
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
-AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")  # in the numbering of TreeEnsemble-5
+AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")  # names by their number in TreeEnsemble-5
 LEAF = -1
 NAMES = {
     "BRANCH_LEQ": LEQ,

@@ -32,7 +32,7 @@ def array_read(node: PaddleNode, parts: Value, position: OutPort) -> OutPort:
 
 @paddle("array_write")
 def array_write(node: PaddleNode, parts: Parts, x: OutPort, position: OutPort) -> Outputs:
-    """Put a tensor behind the last one, or in the place of another where compile time knows it."""
+    """Append a tensor, or replace another one at a constant position."""
     at, known = node.single(node.cast(position, DType.I64)), position.value is not None
     if isinstance(parts, tuple) and known:
         place = int(node.one(position, "a position"))

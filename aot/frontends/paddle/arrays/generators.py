@@ -25,10 +25,10 @@ def full(node: PaddleNode, value: OutPort | None = None, sizes: Value = None, *,
         text = node.attrs.get("str_value") or ""
         number = float(text) if text and not text.lstrip("-").isdecimal() else int(text) if text else None
         value = _number(node, node.attrs.get("value", 0) if number is None else number, dtype)
-    wanted = node.list(shape) if sizes is None else node.vector(sizes)
+    target_shape = node.list(shape) if sizes is None else node.vector(sizes)
     if sizes is None and not shape:
         return value
-    return node.build.Broadcast(node.single(node.cast(value, dtype)), wanted)
+    return node.build.Broadcast(node.single(node.cast(value, dtype)), target_shape)
 
 
 def _number(node: PaddleNode, value: float, dtype: DType) -> OutPort:

@@ -36,7 +36,7 @@ def slice_(
         raise ModelError(f"{node.kind}: {len(over)} axes must have as many starts and ends, got others")
     removed = [node.axis(a, rank) for a in decrease_axis]
     one = [a for a in removed if _is_last(node, first, over, a)]
-    if one:  # behind -1 there is nothing
+    if one:  # -1 is the last element
         last = node.list([LIMIT if a in one else n for a, n in zip(over, node.ints(last, "ends"), strict=True)])
     if strides is not None and last.value is not None and steps.value is not None:
         back = zip(node.ints(last, "ends"), node.ints(steps, "strides"), strict=True)
@@ -101,7 +101,7 @@ def put_along_axis(
 
 @paddle("embedding")
 def embedding(node: PaddleNode, positions: OutPort, table: OutPort, *, padding_idx: int = -1) -> OutPort:
-    """Take rows of a table; that of the padding is zeros."""
+    """Take rows of a table; the row of the padding index is zeros."""
     build = node.build
     y = build.Gather(table, positions, node.scalar(0))
     if padding_idx == -1:
@@ -167,8 +167,8 @@ def set_value(node: PaddleNode, x: OutPort, *inputs: OutPort | StaticSequence, a
     for axis in sorted(node.axis(a, x.type.rank) for a in node.integers("decrease_axes", ())):
         if values.type.rank and values.type.rank >= x.type.rank - axis:
             values = build.Unsqueeze(values, node.list([values.type.rank - (x.type.rank - axis) + 1]))
-    whole = build.Broadcast(values, build.ShapeOf(part))
-    flat = [node.reshape(v, (-1,)) for v in (x, part, whole)]
+    expanded = build.Broadcast(values, build.ShapeOf(part))
+    flat = [node.reshape(v, (-1,)) for v in (x, part, expanded)]
     return build.Reshape(build.ScatterElementsUpdate(*flat, node.scalar(0)), shape)
 
 
@@ -181,7 +181,7 @@ def masked_select(node: PaddleNode, x: OutPort, mask: OutPort) -> OutPort:
 
 @paddle("repeat_interleave")
 def repeat_interleave(node: PaddleNode, x: OutPort, *, repeats: int, axis: int) -> OutPort:
-    """Repeat each slice of an axis, one copy behind the other."""
+    """Repeat each slice of an axis, its copies side by side."""
     along = node.axis(axis, x.type.rank)
     count = node.build.Multiply(node.size(x, along), node.scalar(repeats))
     positions = node.build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)

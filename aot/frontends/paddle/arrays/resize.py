@@ -13,7 +13,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
-RANKS = {"linear": 3, "trilinear": 5}  # of tensors; others are images
+RANKS = {"linear": 3, "trilinear": 5}  # ranks by mode; all other modes have images of rank 4
 PADDED = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
@@ -67,17 +67,17 @@ def _wanted(
 
 @paddle("pad3d")
 def pad3d(node: PaddleNode, x: OutPort, pads: Value, *, mode: str = "constant", pad_value: float = 0.0) -> OutPort:
-    """Pad the spatial axes: numbers before and behind, the last axis first."""
+    """Pad the spatial axes by the counts before and after each, the last axis first."""
     data, last = node.first(x, 5)
     before, behind = _spatial_pads(node, pads, 3)
     return node.back(_padded(node, data, [0, 0, *before], [0, 0, *behind], mode, pad_value), last)
 
 
 def _spatial_pads(node: PaddleNode, pads: Value, rank: int) -> tuple[list[int], list[int]]:
-    given = list(node.ints(node.vector(pads), "paddings"))
-    if len(given) != 2 * rank:
-        raise ModelError(f"{node.kind}: {rank} axes must have {2 * rank} paddings, got {given}")
-    return given[-2::-2], given[-1::-2]
+    paddings = list(node.ints(node.vector(pads), "paddings"))
+    if len(paddings) != 2 * rank:
+        raise ModelError(f"{node.kind}: {rank} axes must have {2 * rank} paddings, got {paddings}")
+    return paddings[-2::-2], paddings[-1::-2]
 
 
 def _padded(
@@ -90,7 +90,7 @@ def _padded(
 
 @paddle("pad")
 def pad(node: PaddleNode, x: OutPort, value: OutPort | None = None, *, paddings: Sequence[int]) -> OutPort:
-    """Pad all axes: numbers before and behind the first axis, then of the others."""
+    """Pad all axes by the counts before and after each, the first axis first."""
     if len(paddings) != 2 * x.type.rank:
         raise ModelError(f"{node.kind}: {x.type.rank} axes must have twice as many paddings, got {list(paddings)}")
     number = node.number("pad_value", 0.0) if value is None else float(node.one(value, "pad_value"))

@@ -56,8 +56,8 @@ def flatten_to_matrix(node: PaddleNode, x: OutPort, *, axis: int = 1) -> OutPort
 @paddle("squeeze")
 def squeeze(node: PaddleNode, x: OutPort, axes: Value = None) -> OutPort:
     """Remove axes of size 1: those that are named and have it, or all."""
-    given = () if axes is None else node.axes(axes, x.type.rank)
-    over = [a for a in given or range(x.type.rank) if x.shape[a] == 1]
+    axis_numbers = () if axes is None else node.axes(axes, x.type.rank)
+    over = [a for a in axis_numbers or range(x.type.rank) if x.shape[a] == 1]
     return node.build.Squeeze(x, node.list(over)) if over else x
 
 
@@ -126,15 +126,15 @@ def channel_shuffle(node: PaddleNode, x: OutPort, *, groups: int = 1) -> OutPort
 def unfold(node: PaddleNode, x: OutPort) -> OutPort:
     """Make a column of each window: [N, C k k, windows]"""
     kernel, strides, dilations = (node.paired(n, 2) for n in ("kernel_sizes", "strides", "dilations"))
-    given = node.integers("paddings")
-    top, left, bottom, right = given if len(given) == 4 else (*node.paired("paddings", 2),) * 2
+    paddings = node.integers("paddings")
+    top, left, bottom, right = paddings if len(paddings) == 4 else (*node.paired("paddings", 2),) * 2
     build = node.build
     data = build.Pad(x, node.list([0, 0, top, left]), node.list([0, 0, bottom, right]), node.like(0, x))
     patches = build.ExtractImagePatches(data, sizes=kernel, strides=strides, rates=dilations)
     channels = node.extent(x, 1, "the number of channels")
-    apart = build.Reshape(patches, node.list([0, kernel[0] * kernel[1], channels, -1]), special_zero=True)
+    split = build.Reshape(patches, node.list([0, kernel[0] * kernel[1], channels, -1]), special_zero=True)
     return build.Reshape(
-        build.Transpose(apart, node.list([0, 2, 1, 3])),
+        build.Transpose(split, node.list([0, 2, 1, 3])),
         node.list([0, channels * kernel[0] * kernel[1], -1]),
         special_zero=True,
     )

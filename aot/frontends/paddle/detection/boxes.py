@@ -116,8 +116,8 @@ def yolo_box(
     if not count or len(anchors) % 2:
         raise ModelError(f"{node.kind}: anchors must be pairs of sizes, got {list(anchors)}")
     height, width = (node.extent(x, a, "the size of the map") for a in (2, 3))
-    apart = build.Reshape(x, node.list([0, count, 5 + class_num, height, width]), special_zero=True)
-    parts = build.VariadicSplit(apart, node.scalar(2), node.list([1, 1, 1, 1, 1, class_num]), outputs=6).node
+    split = build.Reshape(x, node.list([0, count, 5 + class_num, height, width]), special_zero=True)
+    parts = build.VariadicSplit(split, node.scalar(2), node.list([1, 1, 1, 1, 1, class_num]), outputs=6).node
     tx, ty, tw, th, object_, classes = parts.out_ports().values()
     sizes = node.cast(build.Reshape(images, node.list([-1, 1, 1, 1, 1, 2])), DType.F32)
     tall, wide = (build.Gather(sizes, node.scalar(i), node.scalar(5)) for i in (0, 1))
@@ -187,11 +187,11 @@ def box_coder(
     """Return boxes of distances [N, M, 4] from prior boxes, which go along axis 1, or along axis 0 for `axis` 1."""
     node.refuse(code_type != "decode_center_size", "boxes are decoded, got encode_center_size")
     build, one = node.build, 0.0 if box_normalized else 1.0
-    position = node.list([axis])
-    along = build.Unsqueeze(priors, position)
+    missing_axis = node.list([axis])
+    along = build.Unsqueeze(priors, missing_axis)
     factors = build.const(list(variance) or [1.0] * 4, DType.F32)
     if variances is not None:
-        factors = build.Unsqueeze(variances, position)
+        factors = build.Unsqueeze(variances, missing_axis)
     scaled = build.Multiply(x, factors)
 
     def parts(value: OutPort) -> list[OutPort]:

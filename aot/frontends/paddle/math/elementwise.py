@@ -67,9 +67,9 @@ def atan2(node: PaddleNode, y: OutPort, x: OutPort) -> OutPort:
     angle = build.Atan(build.Divide(y, x))
     left = build.Less(x, node.like(0, x))
     below = build.Less(y, node.like(0, y))
-    turned = build.Add(angle, build.Select(below, node.like(-math.pi, y), node.like(math.pi, y)))
+    shifted = build.Add(angle, build.Select(below, node.like(-math.pi, y), node.like(math.pi, y)))
     both = build.LogicalAnd(build.Equal(x, node.like(0, x)), build.Equal(y, node.like(0, y)))
-    return build.Select(both, node.like(0, y), build.Select(left, turned, angle))
+    return build.Select(both, node.like(0, y), build.Select(left, shifted, angle))
 
 
 @paddle("add_n")

@@ -15,7 +15,7 @@ from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
 TYPES = {8: DType.I8, 16: DType.I16}
-SMALLEST = 1e-30  # scale: that of zeros
+SMALLEST = 1e-30  # scale of a tensor of zeros
 
 
 def _levels(node: PaddleNode, bits: int) -> int:

@@ -30,8 +30,8 @@ def reduced(
 ) -> OutPort:
     """Reduce over axes, which are an input or an attribute; over all of them if there are none."""
     rank = x.type.rank
-    given = node.axes(axes, rank) if axes is not None else tuple(node.axis(a, rank) for a in axis)
-    over = range(rank) if reduce_all or not given else given
+    axis_numbers = node.axes(axes, rank) if axes is not None else tuple(node.axis(a, rank) for a in axis)
+    over = range(rank) if reduce_all or not axis_numbers else axis_numbers
     kind = node.kind.rstrip("_")
     if kind == "sum":
         narrow = x.type.dtype in (DType.BOOL, DType.I32, DType.U8, DType.I8, DType.I16)
@@ -48,8 +48,8 @@ def mean_all(node: PaddleNode, x: OutPort) -> OutPort:
 def logsumexp(
     node: PaddleNode, x: OutPort, *, axis: Sequence[int] = (), keepdim: bool = False, reduce_all: bool = False
 ) -> OutPort:
-    given = tuple(node.axis(a, x.type.rank) for a in axis)
-    over = list(range(x.type.rank) if reduce_all or not given else given)
+    axis_numbers = tuple(node.axis(a, x.type.rank) for a in axis)
+    over = list(range(x.type.rank) if reduce_all or not axis_numbers else axis_numbers)
     return node.onnx("ReduceLogSumExp", x, node.list(over), keepdims=int(keepdim))
 
 

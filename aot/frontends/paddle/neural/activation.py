@@ -151,11 +151,11 @@ def maxout(node: PaddleNode, x: OutPort, *, groups: int, axis: int = 1) -> OutPo
     count = node.extent(x, along, "the number of channels")
     sizes = [*[0] * along, count // groups, groups]
     if along + 1 == x.type.rank:
-        apart = node.build.Reshape(x, node.list(sizes), special_zero=True)
+        split = node.build.Reshape(x, node.list(sizes), special_zero=True)
     else:
         rest = node.dims(x, range(along + 1, x.type.rank))
-        apart = node.build.Reshape(x, node.build.Concat(node.list(sizes), rest, axis=0), special_zero=True)
-    return node.build.ReduceMax(apart, node.list([along + 1]))
+        split = node.build.Reshape(x, node.build.Concat(node.list(sizes), rest, axis=0), special_zero=True)
+    return node.build.ReduceMax(split, node.list([along + 1]))
 
 
 @paddle("swiglu")

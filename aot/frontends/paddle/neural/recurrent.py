@@ -10,7 +10,7 @@ from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
-GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,), "RNN_RELU": (0,)}  # in the order of ONNX
+GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN_TANH": (0,), "RNN_RELU": (0,)}  # in ONNX's order
 
 
 @paddle("rnn")
@@ -29,7 +29,7 @@ def rnn(
     is_test: bool = False,
     dropout_prob: float = 0.0,
 ) -> Outputs:
-    """Run layers one after the other; each has matrices of inputs and of states, and behind all of these biases."""
+    """Run layers one after the other. All layers' matrices of inputs and states come first, then all biases."""
     del dropout
     node.refuse(
         not is_test and dropout_prob > 0, "the network is exported for training: call eval() before it is saved"

@@ -32,13 +32,15 @@ def transposed(node: PaddleNode, x: OutPort, w: OutPort, size: Value = None) -> 
     data, last = node.first(x)
     fields = _fields(node, 2)
     extra = node.integers("output_padding", ()) or (0, 0)
-    wanted = () if size is None else node.ints(node.vector(size), "output_size")
-    if wanted and "pads" in fields:
+    target_sizes = () if size is None else node.ints(node.vector(size), "output_size")
+    if target_sizes and "pads" in fields:
         pads, strides, dilations = fields["pads"], fields["strides"], fields["dilations"]
-        known = [node.extent(data, a, "the size of an image with output_size") for a in (2, 3)]
+        extents = [node.extent(data, a, "the size of an image with output_size") for a in (2, 3)]
         kernel = [node.extent(w, a, "the size of the windows") for a in (2, 3)]
-        own = [(known[a] - 1) * strides[a] - pads[a] - pads[a + 2] + dilations[a] * (kernel[a] - 1) + 1 for a in (0, 1)]
-        extra = tuple(n - o for n, o in zip(wanted, own, strict=True))
+        own = [
+            (extents[a] - 1) * strides[a] - pads[a] - pads[a + 2] + dilations[a] * (kernel[a] - 1) + 1 for a in (0, 1)
+        ]
+        extra = tuple(n - o for n, o in zip(target_sizes, own, strict=True))
     return node.back(node.onnx("ConvTranspose", data, w, **fields, output_padding=extra), last)
 
 

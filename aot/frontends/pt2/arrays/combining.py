@@ -52,11 +52,11 @@ def resize(node: AtenNode, x: OutPort, size: Sequence[Size]) -> OutPort:
 
 @aten("atleast_1d.default", "atleast_2d.default", "atleast_3d.default")
 def atleast(node: AtenNode, x: OutPort) -> OutPort:
-    """Axes of size 1 are added: in front, the third one behind."""
-    rank, wanted = x.type.rank, int(node.kind[len("atleast_")])
-    if rank >= wanted:
+    """Axes of size 1 are added: in front, the third one at the end."""
+    rank, target_rank = x.type.rank, int(node.kind[len("atleast_")])
+    if rank >= target_rank:
         return x
-    shown = {0: [0, 1, 2], 1: [0, 2], 2: [2]}[rank] if wanted == 3 else range(wanted - rank)
+    shown = {0: [0, 1, 2], 1: [0, 2], 2: [2]}[rank] if target_rank == 3 else range(target_rank - rank)
     return node.build.Unsqueeze(x, node.list(shown))
 
 

@@ -86,8 +86,8 @@ def arange(
     if end is None:
         start, end = 0, start
     wide = DType.F64 if any(isinstance(v, float) for v in (start, end, step)) else DType.I64
-    given = [node.port(v, wide) for v in (start, end, step)]
-    return node.build.Range(*given, output_type=wide)
+    bounds = [node.port(v, wide) for v in (start, end, step)]
+    return node.build.Range(*bounds, output_type=wide)
 
 
 @aten("linspace.default", "logspace.default")
@@ -145,12 +145,12 @@ def diagonal(node: AtenNode, x: OutPort, offset: int = 0, dim1: int = 0, dim2: i
         return diag_embed(node, x, diagonal)
     offset, (a, b) = offset + diagonal, node.axes([dim1, dim2], rank)
     rest = [k for k in range(rank) if k not in (a, b)]
-    whole = build.Transpose(x, node.list([*rest, a, b]))
+    transposed = build.Transpose(x, node.list([*rest, a, b]))
     rows, columns = node.extent(x, a, "the size of a diagonal"), node.extent(x, b, "the size of a diagonal")
     count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     first = max(offset, 0) - min(offset, 0) * columns
     positions = node.list([first + i * (columns + 1) for i in range(count)])
-    flat = build.Reshape(whole, build.Concat(node.dims(whole, range(rank - 2)), node.list([-1]), axis=0))
+    flat = build.Reshape(transposed, build.Concat(node.dims(transposed, range(rank - 2)), node.list([-1]), axis=0))
     return build.Gather(flat, positions, node.scalar(rank - 2))
 
 

@@ -160,10 +160,10 @@ def places_of(node: AtenNode, x: OutPort, indices: Sequence[OutPort | None]) -> 
     return Places(axes, order, tuples, axes[0] if adjacent else 0)
 
 
-def _settled(positions: Places, rest: int) -> list[int]:
+def _settled(indexed: Places, rest: int) -> list[int]:
     """Return the axes of a result with the indices' axes first, in the order that it has for users."""
-    front, behind = list(range(positions.rank)), list(range(positions.rank, positions.rank + rest))
-    return [*behind[: positions.at], *front, *behind[positions.at :]]
+    front, behind = list(range(indexed.rank)), list(range(indexed.rank, indexed.rank + rest))
+    return [*behind[: indexed.at], *front, *behind[indexed.at :]]
 
 
 @aten("index.Tensor", "_unsafe_index.Tensor")
@@ -189,15 +189,15 @@ def index_put(
         wide = build.Unsqueeze(mask, sides) if x.type.rank > mask.type.rank else mask
         return build.Select(wide, build.Reshape(values, node.list([])), x)
     at = places_of(node, x, indices)
-    moved = transposed(node, x, at.order)
+    transposed_x = transposed(node, x, at.order)
     others = x.type.rank - len(at.axes)
     settled = _settled(at, others)
     front = build.Slice(build.ShapeOf(at.tuples), node.list([0]), node.list([-1]), node.list([1]))
-    sizes = build.Concat(front, node.dims(moved, range(len(at.axes), x.type.rank)), axis=0)
+    sizes = build.Concat(front, node.dims(transposed_x, range(len(at.axes), x.type.rank)), axis=0)
     shown = build.Gather(sizes, node.list(settled), node.scalar(0))
     updates = transposed(node, build.Broadcast(values, shown), [settled.index(k) for k in range(len(settled))])
     reduction = Combination.SUM if accumulate else Combination.NONE
-    updated = build.ScatterNDUpdate(moved, at.tuples, updates, reduction=reduction)
+    updated = build.ScatterNDUpdate(transposed_x, at.tuples, updates, reduction=reduction)
     return transposed(node, updated, [at.order.index(k) for k in range(x.type.rank)])
 
 
@@ -209,24 +209,24 @@ def _is_single(x: OutPort) -> bool:
 def masked_select(node: AtenNode, x: OutPort, mask: OutPort) -> OutPort:
     """The elements where the mask is true, after both are stretched to one shape."""
     build = node.build
-    whole = build.Select(mask, x, x)
-    shape = node.dims(whole, range(whole.type.rank))
+    expanded = build.Select(mask, x, x)
+    shape = node.dims(expanded, range(expanded.type.rank))
     wide = build.Reshape(build.Broadcast(mask, shape), node.list([-1]))
     positions = build.Reshape(build.NonZero(wide, output_type=DType.I64), node.list([-1]))
-    return build.Gather(build.Reshape(whole, node.list([-1])), positions, node.scalar(0))
+    return build.Gather(build.Reshape(expanded, node.list([-1])), positions, node.scalar(0))
 
 
 @aten("masked_scatter.default")
 def masked_scatter(node: AtenNode, x: OutPort, mask: OutPort, source: OutPort) -> OutPort:
     """The elements of `source`, in order, where the mask is true."""
     build = node.build
-    whole = build.Select(mask, x, x)
-    shape = node.dims(whole, range(whole.type.rank))
+    expanded = build.Select(mask, x, x)
+    shape = node.dims(expanded, range(expanded.type.rank))
     wide = build.Broadcast(mask, shape)
     flat = node.cast(build.Reshape(wide, node.list([-1])), DType.I64)
     order = build.CumSum(flat, node.scalar(0), exclusive=True)
     taken = build.Gather(build.Reshape(source, node.list([-1])), order, node.scalar(0))
-    return build.Select(wide, build.Reshape(node.cast(taken, x.type.dtype), shape), whole)
+    return build.Select(wide, build.Reshape(node.cast(taken, x.type.dtype), shape), expanded)
 
 
 @aten("nonzero.default")

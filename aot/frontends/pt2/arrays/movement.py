@@ -50,9 +50,9 @@ def t(node: AtenNode, x: OutPort) -> OutPort:
 @aten("movedim.int", "movedim.intlist", "moveaxis.int", "moveaxis.intlist")
 def movedim(node: AtenNode, x: OutPort, source: int | Sequence[int], destination: int | Sequence[int]) -> OutPort:
     rank = x.type.rank
-    positions = dict(zip(node.axes(destination, rank), node.axes(source, rank), strict=True))
-    rest = iter([k for k in range(rank) if k not in positions.values()])
-    return transposed(node, x, [positions[k] if k in positions else next(rest) for k in range(rank)])
+    source_of = dict(zip(node.axes(destination, rank), node.axes(source, rank), strict=True))
+    rest = iter([k for k in range(rank) if k not in source_of.values()])
+    return transposed(node, x, [source_of[k] if k in source_of else next(rest) for k in range(rank)])
 
 
 @aten("select.int", "select_copy.int")
@@ -124,8 +124,8 @@ def chunk(node: AtenNode, x: OutPort, chunks: int, dim: int = 0) -> tuple[OutPor
         lengths = node.list([*[step] * (count - 1), -1])
     else:
         size = node.dims(x, [axis])
-        whole = node.build.Divide(node.build.Add(size, node.list([chunks - 1])), node.list([chunks]))
-        lengths = node.build.Concat(*[whole] * (count - 1), node.list([-1]), axis=0)
+        chunk_size = node.build.Divide(node.build.Add(size, node.list([chunks - 1])), node.list([chunks]))
+        lengths = node.build.Concat(*[chunk_size] * (count - 1), node.list([-1]), axis=0)
     return divided(node, x, axis, lengths, count)
 
 

@@ -13,7 +13,7 @@ MODES = {"constant": PadMode.CONSTANT, "reflect": PadMode.REFLECT, "replicate": 
 
 
 def padded(node: AtenNode, x: OutPort, pad: Sequence[Size], mode: PadMode, value: Number = 0) -> OutPort:
-    """`pad`: before and behind of the last axis, then of the one before it, and so on."""
+    """`pad`: counts before and after the last axis, then of the axis before it, and so on."""
     rank = x.type.rank
     if len(pad) % 2 or len(pad) > 2 * rank:
         raise ModelError(f"{node.kind}: there must be pairs of sizes for at most {rank} axes, got {len(pad)} sizes")

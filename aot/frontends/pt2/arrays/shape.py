@@ -129,7 +129,7 @@ def repeat_interleave(
 
 
 def _repeated_places(node: AtenNode, repeats: OutPort) -> OutPort:
-    """Place k, repeats[k] times: how many ends of repetitions are not behind each position."""
+    """Return index k repeats[k] times: for each position, how many repetitions end at or before it."""
     build = node.build
     ends = build.CumSum(node.cast(repeats, DType.I64), node.scalar(0))
     count = build.ReduceSum(node.cast(repeats, DType.I64), node.list([0]))
@@ -198,7 +198,7 @@ def pixel_shuffle(
     """[.., C r r, H, W] and [.., C, H r, W r]."""
     build, rank = node.build, x.type.rank
     factor = upscale_factor or downscale_factor or 1
-    deep = upscale_factor is not None
+    is_upscaled = upscale_factor is not None
     front, (c, h, w) = [node.dims(x, range(rank - 3))], (node.size(x, k) for k in (rank - 3, rank - 2, rank - 1))
     unit, one = node.list([factor]), node.list([0])
 
@@ -209,7 +209,7 @@ def pixel_shuffle(
         return build.Unsqueeze(build.Multiply(size, node.scalar(by)), one)
 
     f = rank - 3
-    if deep:
+    if is_upscaled:
         sizes = [*front, part(c, factor**2), unit, unit, times(h, 1), times(w, 1)]
         order = [*range(f), f, f + 3, f + 1, f + 4, f + 2]
         result = [*front, part(c, factor**2), times(h, factor), times(w, factor)]

@@ -12,7 +12,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.runtime.abi import DType
 
-MAX_ELEMENTS = 1 << 24  # of a window that is a constant
+MAX_ELEMENTS = 1 << 24  # elements of a window that becomes a constant
 
 
 def _cosines(node: AtenNode, length: Size, periodic: bool, factors: Sequence[float]) -> OutPort:

@@ -26,7 +26,7 @@ def while_loop(node: AtenNode, going: OutPort, *states: OutPort) -> Any:
 
 @aten_node("scan")
 def scan(node: AtenNode, *inputs: OutPort) -> Any:
-    """Steps along axis 0 of the last `rows` inputs; results of the body behind the carried values are stacked."""
+    """Steps along axis 0 of the last `rows` inputs; results of the body after the carried values are stacked."""
     attrs = {"num_scan_inputs": node.integer("rows")}
     made = (node.kind, attrs, node.build, node.outputs, node.regions, node.captures, node.bodies, node.seed)
     return onnx_scan(OnnxNode(*made, node.node, node.inputs, opset=21), *inputs)

@@ -82,10 +82,10 @@ def elements(value: Any, where: str) -> Sequence[Any]:
 
 def whole(value: Any, where: str) -> int:
     """Return an integer of 64 bits."""
-    result = _of(value, int, where)
-    if not -INT64 <= result < INT64:
+    number = _of(value, int, where)
+    if not -INT64 <= number < INT64:
         raise CorruptError(f"{where}: integers must have 64 bits, got more")
-    return result
+    return number
 
 
 def real(value: Any, where: str) -> float:

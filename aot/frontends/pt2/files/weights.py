@@ -21,12 +21,12 @@ STRIDED = 7
 MAX_AXES = 64  # as many as PyTorch has
 FOLDERS = ("weights", "constants")
 
-COMPLEX_TYPES = {10: np.dtype(np.complex64), 11: np.dtype(np.complex128)}  # by the numbers of element types
+COMPLEX_TYPES = {10: np.dtype(np.complex64), 11: np.dtype(np.complex128)}  # NumPy types by PyTorch's type numbers
 
 
 @dataclass(slots=True)
 class Weights:
-    """The tensors of an archive by name; each is read when it is asked for."""
+    """The tensors of an archive by name; each is read when it is looked up."""
 
     archive: Archive
     stored: dict[str, tuple[str, Table]] = field(default_factory=dict[str, tuple[str, Table]])

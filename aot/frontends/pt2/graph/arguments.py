@@ -97,10 +97,10 @@ def _constant(tag: str, found: Any, where: str) -> Any:
             raise CorruptError(f"{where}: arguments of this kind cannot be read, got {tag}")
 
 
-def _plain(result: Any, kind: type[Any], where: str) -> Any:
-    if not isinstance(result, kind):
-        wrong(result, kind, where)
-    return result
+def _plain(value: Any, kind: type[Any], where: str) -> Any:
+    if not isinstance(value, kind):
+        wrong(value, kind, where)
+    return value
 
 
 def _type(code: int, where: str) -> DType | str | None:

@@ -23,13 +23,13 @@ def input_paths(spec: str, names: Sequence[str], where: str) -> list[str]:
     if root is None:
         return []
     args, kwargs = _children(root, where)[:2]
-    results: list[str] = []
+    paths: list[str] = []
     given = iter(names)
     for i, child in enumerate(_children(args, where)):
-        results += _paths(child, next(given, f"args.{i}"), where)
+        paths += _paths(child, next(given, f"args.{i}"), where)
     for key, child in zip(_keys(kwargs, where), _children(kwargs, where), strict=True):
-        results += _paths(child, key, where)
-    return results
+        paths += _paths(child, key, where)
+    return paths
 
 
 def output_paths(spec: str, where: str) -> list[str]:

@@ -223,7 +223,7 @@ def _node(
     types: Sequence[Any] | None = None,
     **more: Any,
 ) -> list[OutPort]:
-    """Add a foreign node whose inputs behind the first `own` are captured by its regions.
+    """Add a foreign node whose inputs after the first `own` are captured by its regions.
 
     `kind` and `types` are those of the item unless they are given; `more`: further attributes.
     """
@@ -307,7 +307,7 @@ def _scan(
 
 @rule("associative_scan")
 def associative_scan(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
-    """The first row, and behind it those of a scan that carries what it gives."""
+    """Return the first row, followed by the rows of a scan that carries its outputs."""
     (graph, *lists), ports = _arguments(importer, item, 2, 3)
     rows, fixed = [_operands(importer, v, ports, item) for v in (*lists, ())[:2]]
     types = [importer.type_of(n) for n in item.outputs]

@@ -42,16 +42,16 @@ def resized(
     build, rank = node.build, x.type.rank
     axes = list(range(2, rank))
     known = [s for s in scales or () if s is not None]
-    position = how.get("coordinate_transformation_mode")
-    if len(known) < len(axes) or (sizes and position is Coordinates.ALIGN_CORNERS):
+    coordinates = how.get("coordinate_transformation_mode")
+    if len(known) < len(axes) or (sizes and coordinates is Coordinates.ALIGN_CORNERS):
         node.refuse(not sizes, "sizes or scales must be given")
-        wanted = node.vector(list(sizes or ()))
+        target = node.vector(list(sizes or ()))
         kind = ShapeFrom.SIZES
     elif how["mode"] in AREAS:
-        wanted, kind = _whole(node, x, known), ShapeFrom.SIZES
+        target, kind = _whole(node, x, known), ShapeFrom.SIZES
     else:
-        wanted, kind = build.const(np.array(known), DType.F64), ShapeFrom.SCALES
-    return build.Interpolate_11(x, wanted, node.list(axes), shape_calculation_mode=kind, **how)
+        target, kind = build.const(np.array(known), DType.F64), ShapeFrom.SCALES
+    return build.Interpolate_11(x, target, node.list(axes), shape_calculation_mode=kind, **how)
 
 
 def _whole(node: AtenNode, x: OutPort, scales: Sequence[float]) -> OutPort:
@@ -76,8 +76,8 @@ def upsample_nearest(
     scales_h: float | None = None,
     scales_w: float | None = None,
 ) -> OutPort:
-    given = scale_factors or [scales, scales_d, scales_h, scales_w]
-    return resized(node, x, output_size, given, NEAREST_EXACT if "exact" in node.kind else NEAREST)
+    factors = scale_factors or [scales, scales_d, scales_h, scales_w]
+    return resized(node, x, output_size, factors, NEAREST_EXACT if "exact" in node.kind else NEAREST)
 
 
 @aten(*(f"{name}.{form}" for name in SMOOTH for form in ("vec", "default")))

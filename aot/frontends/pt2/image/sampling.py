@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aot.frontends.pt2.registry import AtenNode, Size, aten
 from aot.ir.graph import OutPort
 
-MODES = ("linear", "nearest", "cubic")  # by PyTorch's numbers
+MODES = ("linear", "nearest", "cubic")  # modes by PyTorch's numbers
 OUTSIDE = ("zeros", "border", "reflection")
 
 

@@ -23,7 +23,7 @@ from aot.runtime.errors import ModelError
 C = TypeVar("C", bound=Callable[..., Any])
 Signal = Complex | OutPort
 EXPONENTS = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}  # the sum is divided by n to this power
-BY_NUMBER = (0.0, 0.5, 1.0)  # of `normalization`
+BY_NUMBER = (0.0, 0.5, 1.0)  # exponents of the length by `normalization`
 KINDS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 
 

@@ -144,10 +144,10 @@ def grouped_mm(
     bias: OutPort | None = None,
     out_dtype: DType | None = None,
 ) -> OutPort:
-    """Rows, sorted by group, times the matrix of their group [G, K, N]; rows behind the last group are 0."""
+    """Rows, sorted by group, times the matrix of their group [G, K, N]; rows after the last group are 0."""
     matrices = node.operand(weight, mat2)
     ranks = (x.type.rank, matrices.type.rank)
     node.refuse(ranks != (2 + (offs is None), 3), f"groups of rows [S, K] times [G, K, N], got ranks {ranks}")
-    turned = node.build.Transpose(matrices, node.list([0, 2, 1]))
-    y = node.build.GroupedMatMul(x, turned) if offs is None else node.build.GroupedMatMul(x, turned, offs)
+    transposed = node.build.Transpose(matrices, node.list([0, 2, 1]))
+    y = node.build.GroupedMatMul(x, transposed) if offs is None else node.build.GroupedMatMul(x, transposed, offs)
     return y if bias is None else node.build.Add(y, bias)

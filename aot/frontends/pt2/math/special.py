@@ -110,10 +110,12 @@ def tensordot(
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     left = [next(letters) for _ in range(x.type.rank)]
     right = [next(letters) for _ in range(other.type.rank)]
-    own, theirs = node.axes(dims_self, x.type.rank), node.axes(dims_other, other.type.rank)
-    for a, b in zip(own, theirs, strict=True):
+    own_axes, other_axes = node.axes(dims_self, x.type.rank), node.axes(dims_other, other.type.rank)
+    for a, b in zip(own_axes, other_axes, strict=True):
         right[b] = left[a]
-    rest = [c for k, c in enumerate(left) if k not in own] + [c for k, c in enumerate(right) if k not in theirs]
+    rest = [c for k, c in enumerate(left) if k not in own_axes] + [
+        c for k, c in enumerate(right) if k not in other_axes
+    ]
     return node.build.Einsum(x, other, equation=f"{''.join(left)},{''.join(right)}->{''.join(rest)}")
 
 

@@ -141,13 +141,13 @@ def running_extreme(node: AtenNode, x: OutPort, dim: int) -> tuple[OutPort, OutP
     wide = build.Unsqueeze(numbers, node.list([axis]))
     first = build.Unsqueeze(sliced(node, numbers, axis, 0, 1), node.list([axis]))
     reduce = build.ReduceMax if above else build.ReduceMin
-    best = reduce(build.Select(mask, wide, first), node.list([axis + 1]))
-    hits = build.Equal(wide, build.Unsqueeze(best, node.list([axis + 1])))
+    extremes = reduce(build.Select(mask, wide, first), node.list([axis + 1]))
+    hits = build.Equal(wide, build.Unsqueeze(extremes, node.list([axis + 1])))
     if x.type.dtype.is_float:
         hits = build.LogicalOr(hits, build.IsNaN(wide))
     hits = build.LogicalAnd(hits, mask)
     index = build.ReduceMax(build.Select(hits, column, node.scalar(0)), node.list([axis + 1]))
-    return node.cast(best, x.type.dtype), index
+    return node.cast(extremes, x.type.dtype), index
 
 
 @aten("logcumsumexp.default")

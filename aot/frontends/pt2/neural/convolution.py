@@ -78,7 +78,7 @@ def conv(
 def _named_padding(
     node: AtenNode, name: str, w: OutPort, gaps: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Padding `same` has the odd element behind."""
+    """Padding `same` puts the odd element at the end."""
     if name not in ("same", "valid"):
         raise ModelError(f"{node.kind}: padding must be same or valid, got {name!r}")
     if name == "valid":

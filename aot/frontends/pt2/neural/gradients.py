@@ -55,7 +55,7 @@ def layer_norm_gradient(
     bias: OutPort | None,
     output_mask: Sequence[bool],
 ) -> tuple[OutPort, ...]:
-    """Gradients of data, weight and bias; one that is not asked for has no consumers."""
+    """Gradients of data, weight and bias; one that is not requested has no consumers."""
     build, first = node.build, input.type.rank - len(normalized_shape)
     port, y = _gradients(node, grad, input, mean, rstd, weight, range(first, input.type.rank))
     outer = node.list(range(first))

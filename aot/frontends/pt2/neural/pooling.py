@@ -64,13 +64,13 @@ def max_pool(
 
 
 def with_nan(node: AtenNode, x: OutPort, pool: Callable[[OutPort], tuple[OutPort, OutPort]]) -> tuple[OutPort, OutPort]:
-    """Return maxima and their places: that of the last NaN in windows that have one."""
+    """Return maxima and their places; in windows with NaN, the place of the last NaN."""
     y, position = pool(x)
     if not x.type.dtype.is_float:
         return y, position
     build, dims = node.build, node.dims(x, range(2, x.type.rank))
-    every = build.Range(node.scalar(0), build.ReduceProd(dims, node.list([0])), node.scalar(1))
-    absent = build.Select(build.IsNaN(x), build.Reshape(every, dims), node.scalar(-1))
+    all_places = build.Range(node.scalar(0), build.ReduceProd(dims, node.list([0])), node.scalar(1))
+    absent = build.Select(build.IsNaN(x), build.Reshape(all_places, dims), node.scalar(-1))
     return y, build.Select(build.IsNaN(y), pool(absent)[0], position)
 
 

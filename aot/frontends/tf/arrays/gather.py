@@ -44,7 +44,7 @@ def top_k(node: TfNode, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, 
     """The largest elements of the last axis, sorted: those that are equal in the order of their places."""
     count = node.scalar(node.integer("k")) if k is None else node.cast(k, DType.I64)
     dtype = node.dtype("index_type", DType.I32)
-    best = node.build.TopK(
+    top = node.build.TopK(
         x,
         count,
         axis=x.type.rank - 1,
@@ -54,7 +54,7 @@ def top_k(node: TfNode, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, 
         index_element_type=DType.I64,
         outputs=2,
     )
-    return best, node.cast(best.node.out_port(1), dtype)
+    return top, node.cast(top.node.out_port(1), dtype)
 
 
 @tf("NthElement")
@@ -63,8 +63,8 @@ def nth_element(node: TfNode, x: OutPort, n: OutPort) -> OutPort:
     build, last = node.build, x.type.rank - 1
     mode = Mode.MAX if node.flag("reverse") else Mode.MIN
     count = build.Add(node.cast(n, DType.I64), 1)
-    best = build.TopK(x, count, axis=last, mode=mode, sort=Order.VALUE, index_element_type=DType.I64, outputs=2)
-    return build.Gather(best, node.cast(n, DType.I64), node.scalar(last))
+    top = build.TopK(x, count, axis=last, mode=mode, sort=Order.VALUE, index_element_type=DType.I64, outputs=2)
+    return build.Gather(top, node.cast(n, DType.I64), node.scalar(last))
 
 
 @tf("InTopK", "InTopKV2")

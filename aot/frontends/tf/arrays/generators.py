@@ -48,7 +48,7 @@ def _seeds(node: TfNode) -> tuple[int, int]:
     return (node.seed << 32 | name) & MASK, 1
 
 
-MIXING_KEY = 0x02461E293EC8F720  # of the block of Philox that makes TensorFlow's seeds of a stateless operation's
+MIXING_KEY = 0x02461E293EC8F720  # key of the Philox block that turns a stateless operation's seeds into TensorFlow's
 
 
 def _mixed(node: TfNode, seed: OutPort) -> tuple[int, int]:

@@ -88,7 +88,7 @@ def blocks(node: TfNode, x: OutPort) -> OutPort:
 
 
 def _whole(node: TfNode, x: OutPort, block: OutPort, ends: OutPort) -> tuple[OutPort, OutPort, OutPort]:
-    """Blocks, begins and ends of all axes: the batch and those behind have blocks of 1."""
+    """Return blocks, begins and ends of all axes: the batch and the axes after the spatial ones have blocks of 1."""
     build, count = node.build, node.extent(block, 0, "the number of block axes")
     behind = x.type.rank - 1 - count
 

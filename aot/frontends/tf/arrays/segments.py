@@ -66,19 +66,19 @@ def _reduced(node: TfNode, rows: OutPort, ids: OutPort, count: OutPort, name: st
 @tf("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax", "SegmentMin")
 def segments(node: TfNode, x: OutPort, ids: OutPort) -> OutPort:
     """There are as many segments as the last id says."""
-    positions = node.cast(ids, DType.I64)
-    return _reduced(node, x, positions, count_of(node, positions), node.kind.removeprefix("Segment"))
+    segment_ids = node.cast(ids, DType.I64)
+    return _reduced(node, x, segment_ids, count_of(node, segment_ids), node.kind.removeprefix("Segment"))
 
 
 @tf("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
 @tf("SparseSegmentSumWithNumSegments", "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments")
 def sparse_segments(node: TfNode, x: OutPort, indices: OutPort, ids: OutPort, count: OutPort | None = None) -> OutPort:
     """Segments of the rows that indices pick."""
-    positions = node.cast(ids, DType.I64)
-    total = count_of(node, positions) if count is None else node.cast(node.single(count), DType.I64)
+    segment_ids = node.cast(ids, DType.I64)
+    total = count_of(node, segment_ids) if count is None else node.cast(node.single(count), DType.I64)
     rows = node.build.Gather(x, indices, node.scalar(0))
     return _reduced(
-        node, rows, positions, total, node.kind.removeprefix("SparseSegment").removesuffix("WithNumSegments")
+        node, rows, segment_ids, total, node.kind.removeprefix("SparseSegment").removesuffix("WithNumSegments")
     )
 
 
@@ -115,9 +115,9 @@ def histogram(node: TfNode, x: OutPort, limits: OutPort, bins: OutPort) -> OutPo
     count, dtype = node.cast(node.single(bins), DType.I64), node.dtype("dtype")
     low, high = (build.Gather(limits, node.scalar(k), node.scalar(0)) for k in range(2))
     share = build.Divide(build.Subtract(x, low), build.Subtract(high, low))
-    positions = build.Floor(build.Multiply(share, node.cast(count, x.type.dtype)))
+    bin_indices = build.Floor(build.Multiply(share, node.cast(count, x.type.dtype)))
     last = build.Subtract(node.cast(count, x.type.dtype), 1.0)
-    held = build.Minimum(build.Maximum(positions, node.like(0, x)), last)
+    held = build.Minimum(build.Maximum(bin_indices, node.like(0, x)), last)
     ids = node.cast(build.Reshape(held, node.list([-1])), DType.I64)
     ones = build.Broadcast(build.const(1, dtype), node.dims(ids, [0]))
     return combined(node, ones, ids, count, Combination.SUM, build.const(0, dtype))

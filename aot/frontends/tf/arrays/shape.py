@@ -171,9 +171,9 @@ def concat(node: TfNode, *xs: OutPort) -> OutPort:
 @tf("ConcatOffset")
 def concat_offset(node: TfNode, axis: OutPort, *shapes: OutPort) -> tuple[OutPort, ...]:
     """The place in the whole at which each part begins."""
-    build, position = node.build, node.ints(axis, "concat_dim")[0]
+    build, along = node.build, node.ints(axis, "concat_dim")[0]
     count = node.extent(shapes[0], 0, "the rank of shapes")
-    mask = build.const([int(i == position % count) for i in range(count)], shapes[0].type.dtype)
+    mask = build.const([int(i == along % count) for i in range(count)], shapes[0].type.dtype)
     starts = [build.const([0] * count, shapes[0].type.dtype)]
     for part in shapes[:-1]:
         starts.append(build.Add(starts[-1], build.Multiply(part, mask)))

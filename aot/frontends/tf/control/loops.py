@@ -55,9 +55,9 @@ def _loop(
     results: Sequence[Value],
 ) -> list[OutPort]:
     """Add the Loop; its outputs are the tensors of carried values, in order."""
-    sources, positions = list[OutPort](), dict[int, int]()  # the first parameter of each value
+    sources, first_parameters = list[OutPort](), dict[int, int]()
     for i, value in enumerate(values):
-        positions[i] = len(sources)
+        first_parameters[i] = len(sources)
         sources += ports_of(value)
     condition = whole(results[0])
     if not isinstance(condition, OutPort) or condition.type.dtype is not DType.BOOL:
@@ -66,7 +66,7 @@ def _loop(
     edges = list[BackEdge]()
     for i, r in carried.items():
         for n, port in enumerate(ports_of(whole(results[r]))):
-            edges.append(BackEdge(len(graph.results), positions[i] + n))
+            edges.append(BackEdge(len(graph.results), first_parameters[i] + n))
             graph.add(Result(), port, name=port.node.name)
     op = Loop(
         input_maps=tuple(InputMap(external=2 + i, parameter=i) for i in range(len(sources))),

@@ -19,7 +19,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import BudgetError, CorruptError, UnsupportedError
 
 FOLDER = "assets"
-MAX_BYTES = 1 << 28  # of one file; vocabularies have a few megabytes
+MAX_BYTES = 1 << 28  # bytes of one file; vocabularies have a few megabytes
 WHOLE_LINE, LINE_NUMBER = -2, -1  # columns that are none
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 _FLOAT = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.I | re.A)
@@ -41,13 +41,13 @@ class Columns:
 
 def asset_files(meta: Any, file: str) -> dict[str, str]:
     """Return the names of files by the names of the tensors that hold their paths."""
-    results: dict[str, str] = {}
+    files: dict[str, str] = {}
     for asset in meta.asset_file_def:
         name = asset.filename
         if not name or PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
             raise CorruptError(f"{file}: an asset must be a file in the folder {FOLDER}, got {name!r}")
-        results[asset.tensor_info.name] = name
-    return results
+        files[asset.tensor_info.name] = name
+    return files
 
 
 def read_lines(folder: Path, name: str) -> list[str]:

@@ -24,7 +24,7 @@ from aot.runtime.errors import CorruptError, UnsupportedError
 _FOOTER, _MAGIC = 48, 0xDB4775248B80FB57
 _TRAILER = 5  # after a block: the kind of compression, and a checksum
 _MOST_SHARDS = 1 << 14
-_MOST_KEY_BYTES = 1 << 26  # of all keys of an index; the largest models have some 10 000 keys of 100 bytes
+_MOST_KEY_BYTES = 1 << 26  # bytes of all keys of an index; the largest models have some 10 000 keys of 100 bytes
 OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 

@@ -34,8 +34,8 @@ def crc32c(data: bytes | memoryview) -> int:
 
 def unmasked(stored: int) -> int:
     """Return the checksum that a file stores masked, so that sums of sums differ."""
-    turned = (stored - _MASK_DELTA) & 0xFFFFFFFF
-    return ((turned >> 17) | (turned << 15)) & 0xFFFFFFFF
+    rotated = (stored - _MASK_DELTA) & 0xFFFFFFFF
+    return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF
 
 
 @cache

@@ -133,15 +133,15 @@ def attributes(attrs: Mapping[str, Message], what: str) -> dict[str, Any]:
 
     The one that cannot be read becomes the attribute `unsupported`, with its reason.
     """
-    results: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     for name, value in sorted(attrs.items()):
         if name.startswith("_"):
             continue
         try:
-            results[name] = attribute(value, f"{what}, attribute {name}")
+            converted[name] = attribute(value, f"{what}, attribute {name}")
         except UnsupportedError as error:
-            results["unsupported"] = f"attribute {name}: {error}"
-    return results
+            converted["unsupported"] = f"attribute {name}: {error}"
+    return converted
 
 
 def attribute(value: Message, what: str) -> Any:

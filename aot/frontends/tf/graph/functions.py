@@ -10,7 +10,7 @@ from aot.runtime.errors import BudgetError
 Message = Any
 
 MAX_NODES = 1 << 20  # once functions are inlined; the largest networks have a few 10 000
-_TWICE = "cond"  # of While: walked before the loop and in its body
+_TWICE = "cond"  # attribute of While that is walked twice: before the loop and in its body
 
 
 def check_inlined(nodes: Iterable[Message], functions: Mapping[str, Message], file: str) -> None:

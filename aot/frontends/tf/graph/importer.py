@@ -34,7 +34,9 @@ CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 PASSES = ("Identity", "IdentityN")  # handles go through unchanged
 
 Rule = Callable[["Importer", Item, Scope, list[Value], str], Sequence[Value]]
-RULES: dict[str, Rule] = {}  # by operation: variables, tables, control flow; the last input is the name of the node
+RULES: dict[
+    str, Rule
+] = {}  # rules of variables, tables and control flow by operation; the last input is the node's name
 
 
 rule = decorator(RULES)  # registers the walk's functions for operations

@@ -22,7 +22,7 @@ Message = Any
 Attributes = Mapping[str, Message]  # AttrValue by name
 Output = tuple["Item", int]
 
-MAX_OUTPUTS = 1 << 16  # of one operation
+MAX_OUTPUTS = 1 << 16  # outputs of one operation
 ARGUMENT = "_Arg"
 
 
@@ -137,14 +137,14 @@ def _resolved(node: Message, given: Attributes, file: str) -> Attributes:
     """Return the attributes of a node, those that a call gives filled in."""
     if not any(v.placeholder for v in node.attr.values()):
         return node.attr
-    results = dict(node.attr)
-    for name, value in results.items():
+    attributes = dict(node.attr)
+    for name, value in attributes.items():
         if value.placeholder and value.placeholder not in given:
             rule = f"attribute {name!r} is attribute {value.placeholder!r} of a function's call, which has none"
             raise CorruptError(f"{file}: node {node.name!r}: {rule}")
         if value.placeholder:
-            results[name] = given[value.placeholder]
-    return results
+            attributes[name] = given[value.placeholder]
+    return attributes
 
 
 Find = Callable[[str, str], Output]

@@ -59,7 +59,7 @@ def case(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: st
 
 
 def _chosen(self: Importer, fills: list[Fill], k: int, inputs: Sequence[Value], scope: Scope, name: str) -> list[Value]:
-    """Branch k where input 0 is k; else one of those behind it."""
+    """Branch k where input 0 is k; else one of the later branches."""
     index, *args = inputs
     if k == len(fills) - 1:
         return fills[k](scope, args, "")

@@ -55,8 +55,8 @@ def hsv_to_rgb(node: TfNode, x: OutPort) -> OutPort:
 def adjust_hue(node: TfNode, x: OutPort, delta: OutPort) -> OutPort:
     build = node.build
     hue, saturation, value = _channels(node, rgb_to_hsv(node, x))
-    moved = build.FloorMod(build.Add(hue, node.cast(delta, x.type.dtype)), node.like(1, x))
-    return hsv_to_rgb(node, _joined(node, moved, saturation, value))
+    shifted_hue = build.FloorMod(build.Add(hue, node.cast(delta, x.type.dtype)), node.like(1, x))
+    return hsv_to_rgb(node, _joined(node, shifted_hue, saturation, value))
 
 
 @tf("AdjustSaturation")

@@ -44,20 +44,23 @@ def dilation(node: TfNode, x: OutPort, w: OutPort) -> OutPort:
     extents = [node.extent(image(node, x, 4), a, "the size of images") for a in (1, 2)]
     if node.text("padding") == "SAME":
         counts = [-(-n // s) for n, s in zip(extents, strides, strict=True)]
-        wanted = [max((m - 1) * s + k - n, 0) for m, s, k, n in zip(counts, strides, reach, extents, strict=True)]
+        paddings = [max((m - 1) * s + k - n, 0) for m, s, k, n in zip(counts, strides, reach, extents, strict=True)]
         x = build.Pad(
-            x, node.list([0, *(p // 2 for p in wanted), 0]), node.list([0, *(p - p // 2 for p in wanted), 0]), lowest
+            x,
+            node.list([0, *(p // 2 for p in paddings), 0]),
+            node.list([0, *(p - p // 2 for p in paddings), 0]),
+            lowest,
         )
     else:
         counts = [(n - k) // s + 1 for n, k, s in zip(extents, reach, strides, strict=True)]
-    best: OutPort | None = None
+    maximum: OutPort | None = None
     for at in product(range(height), range(width)):
         begins = [i * r for i, r in zip(at, rates, strict=True)]
         ends = [b + (m - 1) * s + 1 for b, m, s in zip(begins, counts, strides, strict=True)]
         part = build.Slice(x, node.list(begins), node.list(ends), node.list(strides), node.list([1, 2]))
         row = build.Gather(build.Gather(w, node.scalar(at[0]), node.scalar(0)), node.scalar(at[1]), node.scalar(0))
         part = build.Add(part, row)
-        best = part if best is None else build.Maximum(best, part)
-    node.refuse(best is None, "windows must have elements")
-    assert best is not None
-    return best
+        maximum = part if maximum is None else build.Maximum(maximum, part)
+    node.refuse(maximum is None, "windows must have elements")
+    assert maximum is not None
+    return maximum

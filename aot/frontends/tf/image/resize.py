@@ -24,11 +24,11 @@ def _resized(
     node: TfNode, x: OutPort, size: OutPort, mode: Mode, coordinates: Coordinates, rounding: Rounding
 ) -> OutPort:
     """Interpolated by one operation where the sizes are known, else by weighted neighbours."""
-    plain, wanted = to_channels_first(node, x, True), _sizes(node, size)
-    if wanted.value is not None and wanted.value.dtype != object:
+    plain, target = to_channels_first(node, x, True), _sizes(node, size)
+    if target.value is not None and target.value.dtype != object:
         y = node.build.Interpolate_11(
             plain,
-            wanted,
+            target,
             node.list(SPATIAL),
             mode=mode,
             shape_calculation_mode=ShapeFrom.SIZES,
@@ -39,30 +39,30 @@ def _resized(
         how = Sampling(
             "linear" if mode is Mode.LINEAR else "nearest", coordinates.value, rounding.value, 0.0, False, False, 0.0
         )
-        y = resampled(node.build, plain, axes_of(node.build, plain, SPATIAL, wanted, True, None), how)
+        y = resampled(node.build, plain, axes_of(node.build, plain, SPATIAL, target, True, None), how)
     return to_channels_last(node, y, True)
 
 
 @tf("ResizeBilinear")
 def resize_bilinear(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
     """The result is f32; without flags, element i lies at i * (input / output)."""
-    positions = Coordinates.ASYMMETRIC
+    coordinates = Coordinates.ASYMMETRIC
     if node.flag("align_corners"):
-        positions = Coordinates.ALIGN_CORNERS
+        coordinates = Coordinates.ALIGN_CORNERS
     elif node.flag("half_pixel_centers"):
-        positions = Coordinates.HALF_PIXEL
+        coordinates = Coordinates.HALF_PIXEL
     wide = node.cast(image(node, x, 4), DType.F32)
-    return _resized(node, wide, size, Mode.LINEAR, positions, Rounding.FLOOR)
+    return _resized(node, wide, size, Mode.LINEAR, coordinates, Rounding.FLOOR)
 
 
 @tf("ResizeNearestNeighbor")
 def resize_nearest(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
-    positions, rounding = Coordinates.ASYMMETRIC, Rounding.FLOOR
+    coordinates, rounding = Coordinates.ASYMMETRIC, Rounding.FLOOR
     if node.flag("align_corners"):
-        positions, rounding = Coordinates.ALIGN_CORNERS, Rounding.ROUND_PREFER_CEIL
+        coordinates, rounding = Coordinates.ALIGN_CORNERS, Rounding.ROUND_PREFER_CEIL
     elif node.flag("half_pixel_centers"):
-        positions = Coordinates.TF_HALF_PIXEL_FOR_NN
-    return _resized(node, image(node, x, 4), size, Mode.NEAREST, positions, rounding)
+        coordinates = Coordinates.TF_HALF_PIXEL_FOR_NN
+    return _resized(node, image(node, x, 4), size, Mode.NEAREST, coordinates, rounding)
 
 
 def _places(node: TfNode, x: OutPort, axis: int, size: OutPort) -> tuple[OutPort, OutPort, OutPort]:
@@ -84,9 +84,9 @@ def _places(node: TfNode, x: OutPort, axis: int, size: OutPort) -> tuple[OutPort
 @tf("ResizeBicubic")
 def resize_bicubic(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
     """Keys's kernel, with -0.5 and without pixels outside for half pixels, else with -0.75."""
-    y, wanted = node.cast(image(node, x, 4), DType.F32), _sizes(node, size)
+    y, target = node.cast(image(node, x, 4), DType.F32), _sizes(node, size)
     for axis in (1, 2):
-        where, last, _ = _places(node, y, axis, wanted)
+        where, last, _ = _places(node, y, axis, target)
         y = _cubic(node, y, axis, where, last)
     return y
 
@@ -130,9 +130,9 @@ def _cubic(node: TfNode, x: OutPort, axis: int, where: OutPort, last: OutPort) -
 def resize_area(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
     """The mean over the area that an element covers, as a product with shares of rows, then of columns."""
     build = node.build
-    y, wanted = node.cast(image(node, x, 4), DType.F32), _sizes(node, size)
+    y, target = node.cast(image(node, x, 4), DType.F32), _sizes(node, size)
     for axis in (1, 2):
-        where, last, scale = _places(node, y, axis, wanted)
+        where, last, scale = _places(node, y, axis, target)
         begins = build.Unsqueeze(where, node.list([1]))
         ends = build.Add(begins, scale)
         count = node.size(y, axis)
@@ -142,7 +142,7 @@ def resize_area(node: TfNode, x: OutPort, size: OutPort) -> OutPort:
         rest = build.Maximum(build.Subtract(ends, build.Maximum(build.Add(last, 1.0), begins)), 0.0)
         share = build.Add(
             share, build.Select(build.Equal(pixels, last), rest, node.like(0, rest))
-        )  # elements behind count as edge
+        )  # elements past the end count as edge
         share = build.Divide(share, scale)
         y = weighed(node, y, axis, share)
     return y

@@ -11,8 +11,8 @@ from aot.frontends.tf.registry import TfNode, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
-SIGMA = 0.5  # of the Gaussian kernel, which ends at 1.5
-NEAR = 1e-3  # below, Lanczos's kernel is 1
+SIGMA = 0.5  # standard deviation of the Gaussian kernel, which ends at 1.5
+NEAR = 1e-3  # distance in pixels up to which Lanczos's kernel is 1
 Kernel = Callable[[TfNode, OutPort], OutPort]
 
 
@@ -80,16 +80,16 @@ KERNELS: dict[str, Kernel] = {
 def scale_and_translate(node: TfNode, x: OutPort, size: OutPort, scale: OutPort, translation: OutPort) -> OutPort:
     """Output element o lies at (o + 1/2 - translation) / scale; outside of the image it is 0."""
     y, build, zero = node.cast(image(node, x, 4), DType.F32), node.build, node.scalar(0)
-    wanted, kernel = node.cast(size, DType.I64), node.choice("kernel_type", KERNELS)
+    sizes, kernel = node.cast(size, DType.I64), node.choice("kernel_type", KERNELS)
     for axis in (1, 2):
-        count, factor, moved = (build.Gather(p, node.scalar(axis - 1), zero) for p in (wanted, scale, translation))
+        count, factor, shift = (build.Gather(p, node.scalar(axis - 1), zero) for p in (sizes, scale, translation))
         inverse = build.Divide(node.like(1, factor), factor)
         reach = build.Maximum(inverse, 1.0) if node.flag("antialias") else node.like(1, factor)
         rows, columns = (
             build.Add(node.cast(build.Range(zero, n, node.scalar(1), output_type=DType.I64), DType.F32), 0.5)
             for n in (count, node.size(y, axis))
         )
-        at = build.Multiply(build.Subtract(rows, moved), inverse)
+        at = build.Multiply(build.Subtract(rows, shift), inverse)
         at = build.Unsqueeze(at, node.list([1]))
         share = kernel(node, build.Divide(build.Abs(build.Subtract(columns, at)), reach))
         total = build.ReduceSum(share, node.list([1]), keep_dims=True)

@@ -93,10 +93,10 @@ def combined_non_max_suppression(
     short = build.Maximum(build.Subtract(limit, room), 0)
     ends = build.Concat(node.list([0]), build.Reshape(short, node.list([1])), axis=0)
     flat = build.Pad(flat, node.list([0, 0]), ends, build.const(float("-inf"), DType.F32))
-    best = build.TopK(
+    top = build.TopK(
         flat, limit, axis=1, mode=Mode.MAX, sort=Order.VALUE, stable=True, index_element_type=DType.I64, outputs=2
     )
-    return _described(node, boxes, best, best.node.out_port(1), own, zero)
+    return _described(node, boxes, top, top.node.out_port(1), own, zero)
 
 
 def _described(

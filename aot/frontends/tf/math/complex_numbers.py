@@ -181,11 +181,11 @@ def cast_(node: TfNode, x: Number) -> Number:
         parts = parts_of(node, x)
         return Complex(node.cast(parts.real, to), node.cast(parts.imag, to))
     plain = x.real if isinstance(x, Complex) else x
-    wanted = node.dtype("DstT")
-    node.refuse(DType.STRING in (plain.type.dtype, wanted), "strings cannot be converted")
-    if wanted is DType.BOOL and plain.type.dtype is not DType.BOOL:
+    target = node.dtype("DstT")
+    node.refuse(DType.STRING in (plain.type.dtype, target), "strings cannot be converted")
+    if target is DType.BOOL and plain.type.dtype is not DType.BOOL:
         return node.build.NotEqual(plain, node.like(0, plain))
-    return node.cast(plain, wanted)
+    return node.cast(plain, target)
 
 
 @tf("OnesLike", "ZerosLike", takes_complex=True)

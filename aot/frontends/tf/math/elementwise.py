@@ -125,10 +125,10 @@ def atan2(node: TfNode, y: OutPort, x: OutPort) -> OutPort:
     """The angle of the point (x, y) in -pi..pi; 0 at the origin."""
     build, pi = node.build, float(np.pi)
     zero = node.like(0, x)
-    turned = build.Select(build.Less(y, zero), node.like(-pi, x), node.like(pi, x))
+    half_turn = build.Select(build.Less(y, zero), node.like(-pi, x), node.like(pi, x))
     beside = build.Atan(build.Divide(y, x))
     upright = build.Multiply(build.Sign(y), pi / 2)
-    left = build.Select(build.Less(x, zero), build.Add(beside, turned), beside)
+    left = build.Select(build.Less(x, zero), build.Add(beside, half_turn), beside)
     return build.Select(build.Equal(x, zero), upright, left)
 
 
@@ -143,8 +143,8 @@ def angle(node: TfNode, x: Number) -> OutPort:
 def shift(node: TfNode, x: OutPort, by: OutPort) -> OutPort:
     """Shifts by less than 0 or more than all bits are clamped, as TensorFlow does it."""
     build, most = node.build, x.type.dtype.bits - 1
-    held = build.Minimum(build.Maximum(by, node.like(0, by)), node.like(most, by))
-    return (build.BitwiseLeftShift if node.kind == "LeftShift" else build.BitwiseRightShift)(x, held)
+    clamped = build.Minimum(build.Maximum(by, node.like(0, by)), node.like(most, by))
+    return (build.BitwiseLeftShift if node.kind == "LeftShift" else build.BitwiseRightShift)(x, clamped)
 
 
 @tf("Select")

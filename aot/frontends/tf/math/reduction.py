@@ -52,8 +52,8 @@ def arg_extreme(node: TfNode, x: OutPort, axis: OutPort) -> OutPort:
     mode, dtype = Mode.MAX if node.kind == "ArgMax" else Mode.MIN, node.dtype("output_type")
     x = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     wide = dtype if dtype in (DType.I32, DType.I64) else DType.I64
-    best = node.build.TopK(x, node.scalar(1), axis=along, mode=mode, stable=True, index_element_type=wide, outputs=2)
-    return node.cast(node.build.Squeeze(best.node.out_port(1), node.list([along])), dtype)
+    top = node.build.TopK(x, node.scalar(1), axis=along, mode=mode, stable=True, index_element_type=wide, outputs=2)
+    return node.cast(node.build.Squeeze(top.node.out_port(1), node.list([along])), dtype)
 
 
 @tf("Cumsum", "Cumprod")

@@ -15,10 +15,10 @@ def ctc_greedy_decoder(node: TfNode, scores: OutPort, lengths: OutPort) -> tuple
     blank = build.const(node.integer("blank_index"), DType.I32)
     if node.integer("blank_index") < 0:
         blank = build.Add(node.cast(node.size(scores, 2), DType.I32), blank)
-    turned = build.Transpose(scores, node.list([1, 0, 2]))
+    batch_first = build.Transpose(scores, node.list([1, 0, 2]))
     ends = node.cast(lengths, DType.I32)
     first = build.CTCGreedyDecoderSeqLen(
-        turned, ends, blank, merge_repeated=node.flag("merge_repeated"), classes_index_type=DType.I64, outputs=2
+        batch_first, ends, blank, merge_repeated=node.flag("merge_repeated"), classes_index_type=DType.I64, outputs=2
     )
     decoded, counts = first.node.out_ports().values()
     positions = build.Transpose(build.NonZero(build.GreaterEqual(decoded, 0)), node.list([1, 0]))

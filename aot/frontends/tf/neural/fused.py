@@ -47,5 +47,5 @@ def fused_depthwise(node: TfNode, x: OutPort, w: OutPort, *more: OutPort) -> Out
 
 @tf("_FusedMatMul")
 def fused_matmul(node: TfNode, a: OutPort, b: OutPort, *more: OutPort) -> OutPort:
-    turned = {"transpose_a": node.flag("transpose_a"), "transpose_b": node.flag("transpose_b")}
-    return _followed(node, node.build.MatMul(a, b, **turned), more)
+    transposes = {"transpose_a": node.flag("transpose_a"), "transpose_b": node.flag("transpose_b")}
+    return _followed(node, node.build.MatMul(a, b, **transposes), more)

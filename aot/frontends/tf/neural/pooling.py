@@ -49,7 +49,7 @@ def max_pool_with_argmax(node: TfNode, x: OutPort) -> tuple[OutPort, OutPort]:
     first = build.MaxPool_8(
         to_channels_first(node, x, True), kernel=kernel, axis=2, index_element_type=DType.I64, outputs=2, **fields
     )
-    best, positions = (to_channels_last(node, p, True) for p in first.node.out_ports().values())
+    maxima, positions = (to_channels_last(node, p, True) for p in first.node.out_ports().values())
     channels = node.size(x, 3)
     steps = build.Range(node.scalar(0), channels, node.scalar(1), output_type=DType.I64)
     positions = build.Add(build.Multiply(positions, channels), steps)
@@ -57,7 +57,7 @@ def max_pool_with_argmax(node: TfNode, x: OutPort) -> tuple[OutPort, OutPort]:
         images = build.Range(node.scalar(0), node.size(x, 0), node.scalar(1), output_type=DType.I64)
         whole = build.Multiply(images, build.ReduceProd(node.dims(x, [1, 2, 3]), node.list([0])))
         positions = build.Add(positions, build.Unsqueeze(whole, node.list([1, 2, 3])))
-    return best, node.cast(positions, dtype)
+    return maxima, node.cast(positions, dtype)
 
 
 @tf("BiasAdd", "BiasAddV1")

@@ -48,8 +48,8 @@ def _cell(node: TfNode, w: OutPort, wci: OutPort, wcf: OutPort, wco: OutPort, b:
     second = node.kind == "BlockLSTMV2"
     order, bias = ("icfo", node.number("forget_bias")) if not second else ("ifco", 0.0)
     clip = node.number("cell_clip")
-    held = (wci, wcf, wco) if node.flag("use_peephole") else None
-    return _Cell(w, b, held, bias, clip, order)
+    peepholes = (wci, wcf, wco) if node.flag("use_peephole") else None
+    return _Cell(w, b, peepholes, bias, clip, order)
 
 
 @tf("LSTMBlockCell")
@@ -72,7 +72,7 @@ def block_lstm(
     wco: OutPort,
     b: OutPort,
 ) -> tuple[OutPort | None, ...]:
-    """Inputs [time, batch, size]; all outputs over time, zeros behind `length` steps."""
+    """Inputs [time, batch, size]; all outputs over time, zeros after `length` steps."""
     cell = _cell(node, w, wci, wcf, wco, b)
     hidden = node.extent(w, 1, "the size of states") // 4
     shape = node.build.Concat(node.dims(x, [1]), node.list([hidden]), axis=0)
@@ -93,8 +93,8 @@ def _sequence(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort
         if name == "b":
             gates["f"] = build.Add(gates["f"], cell.forget_bias)
         parts[name] = build.Concat(*(gates[g] for g in "fico"), axis=axis)
-    turned = build.Transpose(parts["w"], node.list([1, 0]))
-    both = build.VariadicSplit(turned, one, node.list([-1, hidden]), outputs=2)
+    transposed = build.Transpose(parts["w"], node.list([1, 0]))
+    both = build.VariadicSplit(transposed, one, node.list([-1, hidden]), outputs=2)
     wide = [build.Unsqueeze(p, zero) for p in (*both.node.out_ports().values(), parts["b"])]
     states = [build.Unsqueeze(p, node.list([1])) for p in (h, c)]
     lengths = build.Broadcast(node.cast(node.single(length), DType.I64), node.dims(x, [1]))
@@ -105,7 +105,7 @@ def _sequence(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort
 
 
 def _loop(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c: OutPort) -> tuple[OutPort, ...]:
-    """Add a Loop over time that collects all outputs; behind the end states stay, and outputs are 0."""
+    """Add a Loop over time that collects all outputs. After the end states stay, and outputs are 0."""
     build = node.build
     outer = [x, h, c, cell.w, cell.b, *(cell.peepholes or ()), node.cast(node.single(length), DType.I64)]
     body = Graph(f"{node.node.name}.body", scope=f"{node.node.name}.")

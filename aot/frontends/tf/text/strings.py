@@ -68,7 +68,7 @@ def changed(node: TfNode, x: OutPort) -> OutPort:
 
 @tf("StringJoin")
 def join(node: TfNode, *xs: OutPort) -> OutPort:
-    """Strings one behind the other; scalars go with all."""
+    """Concatenated strings; scalars broadcast."""
     if not _is_known(*xs):
         between = node.text("separator")
         middle = [texts_of(node, [between])] if between else []

@@ -28,8 +28,8 @@ def hashtable_lookup(node: TfliteNode, queries: OutPort, keys: OutPort, values: 
     build = node.build
     here = build.Equal(build.Unsqueeze(queries, node.list([1])), keys)
     hits = build.ReduceLogicalOr(here, node.list([1]))
-    best = node.tf("ArgMax", node.cast(here, DType.U8), node.scalar(1), output_type="i64")
-    rows = build.Gather(values, best, node.scalar(0))
+    first_match = node.tf("ArgMax", node.cast(here, DType.U8), node.scalar(1), output_type="i64")
+    rows = build.Gather(values, first_match, node.scalar(0))
     wide = build.Unsqueeze(hits, node.list(range(1, rows.type.rank))) if rows.type.rank > 1 else hits
     return build.Select(wide, rows, node.like(0, rows)), node.cast(hits, DType.U8)
 

@@ -68,8 +68,8 @@ def space_to_batch(node: TfliteNode, x: OutPort, block: OutPort, pads: OutPort) 
     if q is None or not any(q.zeros):
         return node.tf("SpaceToBatchND", x, block, pads)
     shift = node.build.const(q.zeros[0], DType.I32)
-    moved = node.tf("SpaceToBatchND", node.build.Subtract(node.cast(x, DType.I32), shift), block, pads)
-    return node.cast(node.build.Add(moved, shift), x.type.dtype)
+    rearranged = node.tf("SpaceToBatchND", node.build.Subtract(node.cast(x, DType.I32), shift), block, pads)
+    return node.cast(node.build.Add(rearranged, shift), x.type.dtype)
 
 
 @tflite("STABLEHLO_PAD", stored=True)

@@ -16,8 +16,8 @@ def reshape(node: TfliteNode, x: OutPort, target: OutPort | None = None) -> OutP
     """The shape is an input, or an option of old files."""
     if target is not None and target.type.rank == 1 and target.shape != (0,):
         return node.build.Reshape(x, target)
-    wanted = node.integers("new_shape", ())
-    return node.build.Reshape(x, node.list([] if wanted == (0,) else wanted))
+    new_shape = node.integers("new_shape", ())
+    return node.build.Reshape(x, node.list([] if new_shape == (0,) else new_shape))
 
 
 @tflite("STABLEHLO_RESHAPE", stored=True)

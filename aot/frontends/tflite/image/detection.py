@@ -16,7 +16,7 @@ SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
 
 @tflite("CUSTOM.TFLite_Detection_PostProcess")
 def detection_post_process(node: TfliteNode, codes: OutPort, scores: OutPort, anchors: OutPort) -> tuple[OutPort, ...]:
-    """Boxes [1, most, 4], classes, scores, and how many there are; a row behind them is 0.
+    """Boxes [1, most, 4], classes, scores, and how many there are; rows after them are 0.
 
     Each anchor has the class of its best score, and boxes that overlap better ones of any class are left out; with
     `use_regular_nms`, those of their own class are.

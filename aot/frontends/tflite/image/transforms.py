@@ -84,10 +84,10 @@ def _second_crop(node: TfliteNode, facts: dict[str, Any], points: OutPort, last:
     )
 
 
-def _columns(node: TfliteNode, points: OutPort, positions: list[int]) -> tuple[OutPort, OutPort]:
+def _columns(node: TfliteNode, points: OutPort, landmarks: list[int]) -> tuple[OutPort, OutPort]:
     """Return x and y of these landmarks, [1, count, 1] each."""
     build = node.build
-    picked = build.Gather(points, node.list(positions), node.scalar(1))
+    picked = build.Gather(points, node.list(landmarks), node.scalar(1))
     across, down = (build.Gather(picked, node.list([axis]), node.scalar(2)) for axis in (0, 1))
     return across, down
 
@@ -125,10 +125,10 @@ def _matrix(node: TfliteNode, points: OutPort, crop: _Crop) -> OutPort:
     ]
     one, zero = (build.const([[[value]]], DType.F32) for value in (1.0, 0.0))
     cells: list[OutPort] = []
-    for row, outer, position, factor in zip(rows, crop.outer, centre, crop.factor, strict=True):
+    for row, outer, middle, factor in zip(rows, crop.outer, centre, crop.factor, strict=True):
         first, second = (build.Multiply(cell, outer) for cell in row)
-        moved = build.Add(build.Multiply(first, crop.half[0]), build.Multiply(second, crop.half[1]))
-        cells += [first, second, zero, build.Subtract(build.Multiply(position, factor), moved)]
+        half_size = build.Add(build.Multiply(first, crop.half[0]), build.Multiply(second, crop.half[1]))
+        cells += [first, second, zero, build.Subtract(build.Multiply(middle, factor), half_size)]
     cells += [zero, zero, one, zero, zero, zero, zero, one]
     return build.Reshape(build.Concat(*cells, axis=2), node.list(MATRIX))
 
@@ -161,9 +161,9 @@ def _sampled(node: TfliteNode, x: OutPort, matrix: OutPort, sizes: list[int], ce
     across, down = _moved(node, matrix, *_grid(node, sizes, centre))
     across, down = (build.Subtract(p, centre) for p in (across, down))
     inside = build.LogicalAnd(_is_within(node, across, width - 1), _is_within(node, down, height - 1))
-    corners: list[tuple[OutPort, OutPort, OutPort]] = []  # the pixel before, the one after, how far between them
-    for position, size in ((across, width), (down, height)):
-        safe = build.Select(inside, position, node.like(0, position))  # NaN is outside, too
+    corners: list[tuple[OutPort, OutPort, OutPort]] = []  # the pixel before, the pixel after, and its weight
+    for coordinate, size in ((across, width), (down, height)):
+        safe = build.Select(inside, coordinate, node.like(0, coordinate))  # NaN is outside, too
         first = build.Floor(safe)
         number = node.cast(first, DType.I64)
         after = build.Minimum(build.Add(number, 1), size - 1)  # with weight 0 at the border
@@ -176,15 +176,15 @@ def _sampled(node: TfliteNode, x: OutPort, matrix: OutPort, sizes: list[int], ce
     def mixed(p: OutPort, q: OutPort, share: OutPort) -> OutPort:
         return build.Add(build.Multiply(build.Subtract(1.0, share), p), build.Multiply(share, q))
 
-    (left, right, far), (top, bottom, deep) = corners
-    above, below = (mixed(pixels(row, left), pixels(row, right), far) for row in (top, bottom))
-    sampled = build.Select(build.Unsqueeze(inside, node.list([1])), mixed(above, below, deep), node.like(0, x))
+    (left, right, x_weight), (top, bottom, y_weight) = corners
+    above, below = (mixed(pixels(row, left), pixels(row, right), x_weight) for row in (top, bottom))
+    sampled = build.Select(build.Unsqueeze(inside, node.list([1])), mixed(above, below, y_weight), node.like(0, x))
     return build.Reshape(sampled, node.list([1, *sizes, channels]))
 
 
-def _is_within(node: TfliteNode, position: OutPort, most: int) -> OutPort:
+def _is_within(node: TfliteNode, coordinate: OutPort, last: int) -> OutPort:
     build = node.build
-    return build.LogicalAnd(build.GreaterEqual(position, 0.0), build.LessEqual(position, float(most)))
+    return build.LogicalAnd(build.GreaterEqual(coordinate, 0.0), build.LessEqual(coordinate, float(last)))
 
 
 def _grid(node: TfliteNode, sizes: list[int], centre: float) -> tuple[OutPort, OutPort]:
@@ -210,8 +210,8 @@ def _moved(
         return build.Gather(flat, node.list([number]), node.scalar(0))
 
     def row(first: int) -> OutPort:
-        turned = build.Add(build.Multiply(cell(first), across), build.Multiply(cell(first + 1), down))
-        return build.Add(turned, build.Multiply(cell(first + 3), scale))
+        product = build.Add(build.Multiply(cell(first), across), build.Multiply(cell(first + 1), down))
+        return build.Add(product, build.Multiply(cell(first + 3), scale))
 
     return row(0), row(4)
 

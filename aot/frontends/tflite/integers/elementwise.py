@@ -82,14 +82,14 @@ def relu(node: TfliteNode, x: OutPort) -> OutPort:
     if not fits(node, x):
         return node.as_numbers(x)
     build, q, out = node.build, of_input(node, 0), whole(node)
-    moved = saturated(node, scaled(node, shifted(node, x, q), [single(q.scales[0] / out.scales[0])]), out)
+    requantized = saturated(node, scaled(node, shifted(node, x, q), [single(q.scales[0] / out.scales[0])]), out)
     low, high = (None if v is None else _place(v, out) for v in ACTIVATIONS[node.kind])
-    least, most = (-128, 127) if moved.type.dtype is DType.I8 else (0, 255)
+    least, most = (-128, 127) if requantized.type.dtype is DType.I8 else (0, 255)
     if low is not None and low > least:
-        moved = build.Maximum(moved, build.const(min(low, most), moved.type.dtype))
+        requantized = build.Maximum(requantized, build.const(min(low, most), requantized.type.dtype))
     if high is not None and high < most:
-        moved = build.Minimum(moved, build.const(max(high, least), moved.type.dtype))
-    return moved
+        requantized = build.Minimum(requantized, build.const(max(high, least), requantized.type.dtype))
+    return requantized
 
 
 def _place(x: float, q: Quantization) -> int:

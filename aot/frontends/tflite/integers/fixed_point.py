@@ -114,9 +114,9 @@ def saturated(node: TfliteNode, x: OutPort, q: Quantization) -> OutPort:
         low = max(low, _stored(least, q))
         high = high if most is None else min(high, _stored(most, q))
     wide = x.type.dtype
-    moved = build.Add(x, build.const(q.zeros[0], wide)) if q.zeros[0] else x
-    held = build.Minimum(build.Maximum(moved, build.const(low, wide)), build.const(high, wide))
-    return node.cast(held, dtype)
+    offset_x = build.Add(x, build.const(q.zeros[0], wide)) if q.zeros[0] else x
+    clamped = build.Minimum(build.Maximum(offset_x, build.const(low, wide)), build.const(high, wide))
+    return node.cast(clamped, dtype)
 
 
 def _stored(x: float, q: Quantization) -> int:

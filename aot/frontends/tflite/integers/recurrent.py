@@ -35,11 +35,11 @@ from aot.ir.types import Array
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
-GATE_BITS = 12  # of a gate before its activation, behind the point
-UNIT_BITS = 15  # of what a sigmoid or a tanh gives, behind the point
+GATE_BITS = 12  # fraction bits of a gate before its activation
+UNIT_BITS = 15  # fraction bits of a sigmoid's or tanh's output
 HALF = 1 << 30  # 0.5 as a factor
 BEFORE, FORGET, FRESH, LEAVE = range(GATES)  # places of gates
-HIDDEN = GATES  # the intermediate tensor behind those of the gates
+HIDDEN = GATES  # index of the hidden state's intermediate tensor, after the gates'
 WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, PROJECTION_BIAS, NORMS = 1, 5, 9, 12, 16, 17, 20
 PEEPHOLE_OF = {BEFORE: 0, FORGET: 1, LEAVE: 2}
 
@@ -123,7 +123,7 @@ class IntegerCell:
 
     @property
     def cell_bits(self) -> int:
-        """Bits of the cell state behind the point."""
+        """Return the fraction bits of the cell state."""
         mantissa, exponent = math.frexp(whole_input(self.node, CELL).scales[0])
         bits = 1 - exponent
         known = mantissa == 0.5 and 0 <= bits <= 2 * UNIT_BITS
@@ -140,8 +140,8 @@ class IntegerCell:
             single(single(whole_input(node, first + k).scales[0] * q.scales[0]) / self.unit(k)) for k in self.gates
         ]
         rows = [len(w) for w in weights]
-        every = [f for f, n in zip(factors, rows, strict=True) for _ in range(n)]
-        return scaled(node, total, every, (sum(rows),))
+        row_factors = [f for f, n in zip(factors, rows, strict=True) for _ in range(n)]
+        return scaled(node, total, row_factors, (sum(rows),))
 
     def entered(self, x: OutPort) -> OutPort:
         """Return the sums that the data adds to all gates."""
@@ -166,7 +166,7 @@ class IntegerCell:
         return self._output(product), node.cast(wide, DType.I16)
 
     def _activated(self, gate: int, total: OutPort, c: OutPort) -> OutPort:
-        """Return a gate behind its peephole, its norm and its activation."""
+        """Return a gate after its peephole, its norm and its activation."""
         node, build = self.node, self.node.build
         position = PEEPHOLES + PEEPHOLE_OF.get(gate, 0)
         if gate in PEEPHOLE_OF and self.has(position):
@@ -287,16 +287,16 @@ def svdf(
     fresh = scaled(node, summed(node, x, data, features, None), [factor])
     fresh = node.cast(saturated(node, build.Add(fresh, build.const(held_q.zeros[0], DType.I32)), dtype), dtype)
     batch = node.dims(x, [0])
-    moved = build.Reshape(state, build.Concat(batch, node.list([filters, memory]), axis=0))
-    old = build.Slice(moved, node.list([1]), node.list([memory]), node.list([1]), node.list([2]))
+    rows = build.Reshape(state, build.Concat(batch, node.list([filters, memory]), axis=0))
+    old = build.Slice(rows, node.list([1]), node.list([memory]), node.list([1]), node.list([2]))
     fresh = build.Unsqueeze(fresh, node.list([2]))
-    moved = build.Concat(old, fresh, axis=2) if memory > 1 else fresh
+    new_state = build.Concat(old, fresh, axis=2) if memory > 1 else fresh
     numbers = None if bias is None else node.known(bias, "bias").astype(np.int64)
-    total = _over_time(node, moved, held_q, times.reshape(filters // rank, rank * memory), numbers)
+    total = _over_time(node, new_state, held_q, times.reshape(filters // rank, rank * memory), numbers)
     factor = single(single(held_q.scales[0] * whole_input(node, 2).scales[0]) / out.scales[0])
     total = build.Add(scaled(node, total, [factor]), build.const(out.zeros[0], DType.I32))
     y = node.cast(saturated(node, total, node.output_type()), node.output_type())
-    return y, build.Reshape(moved, build.Concat(batch, node.list([filters * memory]), axis=0))
+    return y, build.Reshape(new_state, build.Concat(batch, node.list([filters * memory]), axis=0))
 
 
 def _over_time(node: TfliteNode, state: OutPort, q: Quantization, weights: Array, bias: Array | None) -> OutPort:
@@ -306,6 +306,6 @@ def _over_time(node: TfliteNode, state: OutPort, q: Quantization, weights: Array
     most += 0 if bias is None else int(np.abs(bias).max(initial=0))
     dtype = DType.I32 if most < 1 << 31 else DType.I64
     plain = node.cast(shifted(node, state, q), dtype)
-    apart = build.Reshape(plain, build.Concat(node.dims(state, [0]), node.list(weights.shape), axis=0))
-    total = build.ReduceSum(build.Multiply(apart, build.const(weights, dtype)), node.list([2]))
+    state_rows = build.Reshape(plain, build.Concat(node.dims(state, [0]), node.list(weights.shape), axis=0))
+    total = build.ReduceSum(build.Multiply(state_rows, build.const(weights, dtype)), node.list([2]))
     return total if bias is None else build.Add(total, build.const(bias, dtype))

@@ -145,8 +145,8 @@ def bitcast(node: TfliteNode, x: OutPort) -> OutPort:
 @tflite("QUANTIZE", "DEQUANTIZE")
 def quantize(node: TfliteNode, x: OutPort) -> OutPort:
     """To numbers and back; f16 weights become f32."""
-    wanted = node.output_type()
-    return node.cast(x, wanted) if wanted.is_float else x
+    target = node.output_type()
+    return node.cast(x, target) if target.is_float else x
 
 
 @tflite("FAKE_QUANT")

@@ -119,8 +119,8 @@ def transpose_conv(node: TfliteNode, sizes: OutPort, w: OutPort, x: OutPort, bia
 
 def transposed(node: TfliteNode, sizes: OutPort, w: OutPort, x: OutPort) -> OutPort:
     """Return the sums of TRANSPOSE_CONV; weights [outputs, height, width, inputs]."""
-    turned = node.build.Transpose(node.image(node.cast(w, x.type.dtype)), node.list([1, 2, 0, 3]))
-    return node.tf("Conv2DBackpropInput", sizes, turned, x, **_attrs(node, PLANE))
+    transposed_w = node.build.Transpose(node.image(node.cast(w, x.type.dtype)), node.list([1, 2, 0, 3]))
+    return node.tf("Conv2DBackpropInput", sizes, transposed_w, x, **_attrs(node, PLANE))
 
 
 @tflite("DILATE", stored=True)
@@ -132,9 +132,9 @@ def dilate(node: TfliteNode, x: OutPort, dilations: OutPort, value: OutPort) -> 
     fill = node.single(value)
     for axis, step in enumerate(found):
         if step > 1:
-            apart = build.Unsqueeze(x, node.list([axis + 1]))
+            expanded = build.Unsqueeze(x, node.list([axis + 1]))
             zero, ends = [0] * (rank + 1), [step - 1 if a == axis + 1 else 0 for a in range(rank + 1)]
-            wide = build.Pad(apart, node.list(zero), node.list(ends), fill)
+            wide = build.Pad(expanded, node.list(zero), node.list(ends), fill)
             shape = [node.list([-1]) if a == axis else node.dims(x, [a]) for a in range(rank)]
             joined = build.Reshape(wide, build.Concat(*shape, axis=0))
             one = node.list([1])

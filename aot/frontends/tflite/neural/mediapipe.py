@@ -19,7 +19,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 SAME, VALID = 1, 2
-MAX_PIXELS = 1 << 16  # of a stride or a window
+MAX_PIXELS = 1 << 16  # elements of a stride or a window
 POOLING = ("stride_w", "stride_h", "filter_width", "filter_height")
 
 
@@ -48,13 +48,13 @@ def max_pool_with_places(node: TfliteNode, x: OutPort) -> tuple[OutPort, OutPort
     port = build.MaxPool_8(
         node.to_channels_first(x), axis=2, dilations=(1, 1), index_element_type=DType.I64, outputs=2, **fields
     )
-    best, positions = (node.to_channels_last(p) for p in port.node.out_ports().values())
+    maxima, positions = (node.to_channels_last(p) for p in port.node.out_ports().values())
     kernel, strides = fields["kernel"], fields["strides"]
     firsts = [_firsts(*facts, fields["auto_pad"]) for facts in zip(sizes, kernel, strides, strict=True)]
     start = firsts[0][:, None, None] * kernel[1] + firsts[1][None, :, None]  # of the windows, as a place
     row, column = build.Divide(positions, sizes[1]), build.FloorMod(positions, sizes[1])
     within = build.Subtract(build.Add(build.Multiply(row, kernel[1]), column), build.const(start, DType.I64))
-    return call.activated(best), build.Add(node.cast(within, DType.F32), 0.1)
+    return call.activated(maxima), build.Add(node.cast(within, DType.F32), 0.1)
 
 
 def _firsts(size: int, kernel: int, stride: int, pad: AutoPad) -> np.ndarray:
@@ -74,8 +74,8 @@ def max_unpool(node: TfliteNode, x: OutPort, positions: OutPort) -> OutPort:
     axes = node.list([2, 4])
     wide = build.Unsqueeze(node.image(x), axes)
     own = build.Unsqueeze(node.cast(node.image(positions), DType.I32), axes)
-    every = build.const(np.arange(down * across, dtype=np.int32).reshape(down, 1, across, 1), DType.I32)
-    spread = build.Select(build.Equal(own, every), wide, node.like(0, x))
+    all_places = build.const(np.arange(down * across, dtype=np.int32).reshape(down, 1, across, 1), DType.I32)
+    spread = build.Select(build.Equal(own, all_places), wide, node.like(0, x))
     rows = build.Multiply(node.dims(x, [1, 2]), node.list([down, across]))
     return build.Reshape(spread, build.Concat(node.dims(x, [0]), rows, node.dims(x, [3]), axis=0))
 
@@ -95,6 +95,6 @@ def transpose_conv_with_bias(node: TfliteNode, x: OutPort, w: OutPort, bias: Out
         for n, s, k in zip(extents, strides, kernel, strict=True)
     ]
     sizes = build.Concat(node.dims(x, [0]), node.list(wide), node.dims(w, [0]), axis=0)
-    turned = build.Transpose(w, node.list([1, 2, 0, 3]))
+    transposed_w = build.Transpose(w, node.list([1, 2, 0, 3]))
     attrs = {"strides": (1, *strides, 1), "dilations": (1,) * 4, "padding": name}
-    return build.Add(node.tf("Conv2DBackpropInput", sizes, turned, x, **attrs), bias)
+    return build.Add(node.tf("Conv2DBackpropInput", sizes, transposed_w, x, **attrs), bias)

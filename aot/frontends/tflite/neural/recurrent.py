@@ -11,7 +11,7 @@ from aot.codegen.dataclass import dataclass
 from aot.frontends.tflite.registry import RANGES, RELU, RELU6, RELU_N1_TO_1, TANH, TfliteNode, tflite
 from aot.ir.graph import OutPort
 
-SIGMOID = 6  # of activations that only recurrent layers have
+SIGMOID = 6  # number of the sigmoid, an activation that only recurrent layers have
 GATES = 4  # input, forget, cell, output
 STATE, CELL = 18, 19  # inputs of an LSTM that are its states h and c
 BASIC = 1  # kernel_type of the LSTM with five inputs
@@ -104,11 +104,11 @@ class Cell:
         return build.Add(total, b)
 
 
-NORM_EPSILON = 1e-8  # of LiteRT's layer normalisation
+NORM_EPSILON = 1e-8  # epsilon of LiteRT's layer normalisation
 
 
 def cell_of(node: TfliteNode, given: Sequence[OutPort | None]) -> Cell:
-    """Return the weights in their places behind the data: w, r, peepholes, biases, projection, any layer norms."""
+    """Return the weights in their places after the data: w, r, peepholes, biases, projection, any layer norms."""
     at = [*given, *[None] * (24 - len(given))]
     norms = at[20:24] if len(given) > 20 else [None] * GATES
     return Cell(
@@ -194,14 +194,14 @@ def svdf(
     filters, memory = (node.extent(by_time, a, "the size of filters") for a in range(2))
     node.refuse(rank < 1 or filters % rank != 0, f"filters are a multiple of the rank, got {filters} and {rank}")
     batch = node.dims(x, [0])
-    held = build.Reshape(state, build.Concat(batch, node.list([filters, memory]), axis=0))
-    old = build.Slice(held, node.list([1]), node.list([memory]), node.list([1]), node.list([2]))
+    rows = build.Reshape(state, build.Concat(batch, node.list([filters, memory]), axis=0))
+    old = build.Slice(rows, node.list([1]), node.list([memory]), node.list([1]), node.list([2]))
     fresh = build.Unsqueeze(product(node, x, by_feature), node.list([2]))
-    held = build.Concat(old, fresh, axis=2) if memory > 1 else fresh
-    total = build.ReduceSum(build.Multiply(held, node.cast(by_time, held.type.dtype)), node.list([2]))
+    rows = build.Concat(old, fresh, axis=2) if memory > 1 else fresh
+    total = build.ReduceSum(build.Multiply(rows, node.cast(by_time, rows.type.dtype)), node.list([2]))
     if rank > 1:
         wide = build.Reshape(total, build.Concat(batch, node.list([filters // rank, rank]), axis=0))
         total = build.ReduceSum(wide, node.list([2]))
     total = total if bias is None else build.Add(total, bias)
     y = activated(node, total, node.integer("fused_activation_function", 0))
-    return y, build.Reshape(held, build.Concat(batch, node.list([filters * memory]), axis=0))
+    return y, build.Reshape(rows, build.Concat(batch, node.list([filters * memory]), axis=0))

@@ -101,8 +101,8 @@ class PaddedGenerateProposals(Proposing, LoopOp):
         self, images: Operand, anchors: Operand, deltas: Operand, scores: Operand
     ) -> Sequence[tuple[Dim, Dim, str]]:
         n, a, h, w = scores.shape
-        wanted = ((images, (n,), "images"), (anchors, (h, w, a, 4), "anchors"), (deltas, (n, a * 4, h, w), "deltas"))
-        rows = [(x.shape, sizes, f"sizes of {what} must be as scores say") for x, sizes, what in wanted]
+        shapes = ((images, (n,), "images"), (anchors, (h, w, a, 4), "anchors"), (deltas, (n, a * 4, h, w), "deltas"))
+        rows = [(x.shape, sizes, f"sizes of {what} must be as scores say") for x, sizes, what in shapes]
         least = prim("max", prim("min", images.shape[1], 4), 3)
         alike = [(p, q, rule) for shape, sizes, rule in rows for p, q in zip(shape, sizes, strict=False)]
         return [*alike, (images.shape[1], least, "images have 3 or 4 numbers")]
@@ -131,20 +131,20 @@ class PaddedGenerateProposals(Proposing, LoopOp):
         numbers = np.zeros(n, numpy_dtype(self.roi_num_type))
         for m in range(n):
             limits = np.array([images[m, 1], images[m, 0]] * 2, np.float64) - self.offset
-            moved = deltas[m].astype(np.float64).reshape(a, 4, -1).transpose(2, 0, 1).reshape(-1, 4)
-            moved[:, 2:] = np.minimum(moved[:, 2:], LOG_LIMIT)
+            offsets = deltas[m].astype(np.float64).reshape(a, 4, -1).transpose(2, 0, 1).reshape(-1, 4)
+            offsets[:, 2:] = np.minimum(offsets[:, 2:], LOG_LIMIT)
             start = anchors.astype(np.float64).reshape(-1, 4)
-            boxes = np.clip(moved_array(start, moved, self.offset, self.offset), 0, limits)
-            mine = scores[m].reshape(a, -1).T.reshape(-1)
+            boxes = np.clip(moved_array(start, offsets, self.offset, self.offset), 0, limits)
+            own_scores = scores[m].reshape(a, -1).T.reshape(-1)
             least = self.min_size * images[m, [-1, 2]]
             large: Array = np.all(boxes[:, 2:] - boxes[:, :2] + self.offset >= least, 1)
-            order = [i for i in np.argsort(-mine, kind="stable")[: self.pre_nms_count] if large[i]]
+            order = [i for i in np.argsort(-own_scores, kind="stable")[: self.pre_nms_count] if large[i]]
             corners = boxes[:, [1, 0, 3, 2]]
             chosen = greedy(
                 corners, np.array(order, int), self.nms_threshold, self.post_nms_count, self.offset, self.nms_eta
             )
             total, numbers[m] = int(numbers.sum()), len(chosen)
-            rows[total : total + len(chosen)], marks[total : total + len(chosen)] = boxes[chosen], mine[chosen]
+            rows[total : total + len(chosen)], marks[total : total + len(chosen)] = boxes[chosen], own_scores[chosen]
         return rows, marks, numbers, np.array(numbers.sum(), np.int64)
 
 

@@ -14,7 +14,7 @@ from aot.ir.types import Array, Dim
 from aot.opset.detection.boxes import Measure, Ranking, greedy, keep_apart, overlap, room_for
 from aot.runtime.abi import DType
 
-LOG_LIMIT = log(1000 / 16)  # of the logarithm of a size
+LOG_LIMIT = log(1000 / 16)  # largest logarithm of a ratio of sizes
 
 
 @dataclass(frozen=True)

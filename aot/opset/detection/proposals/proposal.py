@@ -121,15 +121,15 @@ class Proposals(LoopOp):
         limits = np.array([numbers[0], numbers[1]] * 2 if self.is_tensorflow else [numbers[1], numbers[0]] * 2)
         least = self.min_size * np.array([numbers[3] if len(numbers) > 3 else numbers[2], numbers[2]])
         i, j = np.meshgrid(np.arange(h), np.arange(w), indexing="ij")
-        positions = np.stack([i, j] if self.is_tensorflow else [j, i], -1).reshape(-1, 1, 2) * self.feat_stride
-        start = (anchors[None] + np.tile(positions, 2)).reshape(-1, 4)
+        cell_corners = np.stack([i, j] if self.is_tensorflow else [j, i], -1).reshape(-1, 1, 2) * self.feat_stride
+        start = (anchors[None] + np.tile(cell_corners, 2)).reshape(-1, 4)
         start = np.clip(start, 0, limits) if self.is_tensorflow else start
         out = np.zeros((x.shape[0], self.post_nms_topn, 5))
         probabilities = np.zeros((x.shape[0], self.post_nms_topn))
         for n in range(x.shape[0]):
-            moved = deltas[n].astype(np.float64).reshape(len(anchors), 4, -1).transpose(2, 0, 1).reshape(-1, 4)
-            moved = moved / np.array([self.box_coordinate_scale] * 2 + [self.box_size_scale] * 2)
-            boxes = moved_array(start, moved, self.offset, 0.0)
+            offsets = deltas[n].astype(np.float64).reshape(len(anchors), 4, -1).transpose(2, 0, 1).reshape(-1, 4)
+            offsets = offsets / np.array([self.box_coordinate_scale] * 2 + [self.box_size_scale] * 2)
+            boxes = moved_array(start, offsets, self.offset, 0.0)
             boxes = np.clip(boxes, 0, limits - self.offset) if self.clip_before_nms else boxes
             scores = x[n, len(anchors) :].reshape(len(anchors), -1).T.reshape(-1).astype(np.float64)
             scores = scores * (boxes[:, 2:] - boxes[:, :2] + self.offset >= least).all(1)

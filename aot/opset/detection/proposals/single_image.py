@@ -75,10 +75,10 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
 
     def reference(self, image: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
         count = scores.shape[0]
-        moved = deltas.astype(np.float64).reshape(count, 4, -1).transpose(2, 0, 1).reshape(-1, 4)
-        moved[:, 2:] = np.minimum(moved[:, 2:], LOG_LIMIT)
+        offsets = deltas.astype(np.float64).reshape(count, 4, -1).transpose(2, 0, 1).reshape(-1, 4)
+        offsets[:, 2:] = np.minimum(offsets[:, 2:], LOG_LIMIT)
         limits = np.array([image[1], image[0]] * 2, np.float64) - 1
-        boxes = np.clip(moved_array(anchors.astype(np.float64), moved, 1.0, 1.0), 0, limits)
+        boxes = np.clip(moved_array(anchors.astype(np.float64), offsets, 1.0, 1.0), 0, limits)
         marks = scores.reshape(count, -1).T.reshape(-1).astype(np.float64)
         marks = marks * (boxes[:, 2:] - boxes[:, :2] + 1 >= self.min_size).all(1)
         chosen = searched(boxes, marks, self._search(len(boxes)))

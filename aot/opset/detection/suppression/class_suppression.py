@@ -154,8 +154,8 @@ class _Adaptive(Selection):
     def chosen(self, boxes: Array, scores: Array) -> list[tuple[int, float]]:
         order = np.array([i for i in np.argsort(-scores, kind="stable") if scores[i] >= self.score_threshold], int)
         order = order if self.nms_top_k < 0 else order[: self.nms_top_k]
-        results = greedy(boxes, order, self.iou_threshold, offset=self.offset, eta=self.nms_eta)
-        return [(i, float(scores[i])) for i in results]
+        indices = greedy(boxes, order, self.iou_threshold, offset=self.offset, eta=self.nms_eta)
+        return [(i, float(scores[i])) for i in indices]
 
 
 @op("opset8", "opset9")

@@ -16,7 +16,7 @@ from aot.opset.detection.selected_rows import SelectedRows
 from aot.opset.detection.suppression.suppression import NonMaxSuppressionBase
 from aot.runtime.abi import DType
 
-CORNERS = ((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5))  # of a box, in units of width and height
+CORNERS = ((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5))  # corners of a box, in widths and heights
 MAX_POINTS = 20  # cutting by a line adds at most one point per two points: 4, 6, 9, 13, 19
 
 
@@ -61,11 +61,11 @@ class PaddedNMSRotated(NonMaxSuppressionBase):
         return partial(_numbers, 1.0 if self.clockwise else -1.0), _overlapping, held
 
     def chosen(self, boxes: Array, scores: Array, most: int, *limits: float) -> list[tuple[int, float]]:
-        results = list[int]()
+        indices = list[int]()
         for i in (int(i) for i in np.argsort(-scores, kind="stable") if scores[i] > limits[1]):
-            if len(results) < most and all(_iou(boxes[i], boxes[j], self.clockwise) <= limits[0] for j in results):
-                results.append(i)
-        return [(i, scores[i]) for i in results]
+            if len(indices) < most and all(_iou(boxes[i], boxes[j], self.clockwise) <= limits[0] for j in indices):
+                indices.append(i)
+        return [(i, scores[i]) for i in indices]
 
 
 def _rotated(x: Scripted, y: Scripted, angle: tuple[Scripted, Scripted]) -> tuple[Scripted, Scripted]:

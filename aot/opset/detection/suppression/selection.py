@@ -86,14 +86,14 @@ class Selection(Op, ABC):
         ends = None if numbers is None else np.cumsum(numbers.reshape(-1))
         rows: list[tuple[float, int, int, int]] = []
         for n in range(len(scores) if ends is None else len(ends)):
-            mine: list[tuple[float, int, int, int]] = []
+            image_rows: list[tuple[float, int, int, int]] = []
             for c in (c for c in range(classes) if c != self.background_class):
                 start = 0 if ends is None or n == 0 else int(ends[n - 1])
                 ranked = (boxes[n], scores[n, c]) if ends is None else (a[c, start : ends[n]] for a in (boxes, scores))
                 found_here = self.chosen(*(a.astype(np.float64) for a in ranked))
-                mine += [(score, n, c, start + i) for i, score in found_here]
-            mine.sort(key=lambda f: -f[0])
-            rows += mine if self.keep_top_k < 0 else mine[: self.keep_top_k]
+                image_rows += [(score, n, c, start + i) for i, score in found_here]
+            image_rows.sort(key=lambda f: -f[0])
+            rows += image_rows if self.keep_top_k < 0 else image_rows[: self.keep_top_k]
         across = self.sort_result_across_batch
         if self.sort_result_type is Sorting.SCORE and across:
             rows.sort(key=lambda f: -f[0])

@@ -23,12 +23,12 @@ def select_softly(
 ) -> list[tuple[int, float]]:
     """Select the best box repeatedly, its score lowered once by each kept box that it overlaps; for references."""
     lower, seen = scores.copy(), np.zeros(len(scores), int)
-    left, results = set(np.flatnonzero(scores > least).tolist()), list[tuple[int, float]]()
-    while left and len(results) < most:
+    left, chosen = set(np.flatnonzero(scores > least).tolist()), list[tuple[int, float]]()
+    while left and len(chosen) < most:
         i = min(left, key=lambda j: (-lower[j], j))
         left.discard(i)
         before = lower[i]
-        for j, _ in reversed(results[seen[i] :]):
+        for j, _ in reversed(chosen[seen[i] :]):
             iou = overlaps(boxes[i], boxes[[j]])[0]
             if sigma > 0:
                 lower[i] *= np.exp(-0.5 / sigma * iou * iou)
@@ -36,12 +36,12 @@ def select_softly(
                 lower[i] = -np.inf
             if lower[i] <= least:
                 break
-        seen[i] = len(results)
+        seen[i] = len(chosen)
         if lower[i] == before:
-            results.append((i, float(before)))
+            chosen.append((i, float(before)))
         elif lower[i] > least:
             left.add(i)
-    return results
+    return chosen
 
 
 @loops

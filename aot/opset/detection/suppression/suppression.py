@@ -96,8 +96,8 @@ class NonMaxSuppressionBase(LoopOp, ABC):
         buffers, listed = (boxes.buffer, scores.buffer, kept, counts), (kept, counts, flat, marks, shape, self.order[0])
         if sigma is None or (sigma.value is not None and not np.any(sigma.value)):
             held = room_for(self.held, room, images, classes, dtype=boxes.dtype.compute)
-            kept_boxes = suppress(*buffers, order, bounds[:2], shape, self.measure(held))
-            return kept_boxes, list_selected(outs, scores.buffer, *listed)
+            suppression = suppress(*buffers, order, bounds[:2], shape, self.measure(held))
+            return suppression, list_selected(outs, scores.buffer, *listed)
         lower = dense("lower", images, classes, count, space=Space.ARENA)
         seen = dense("seen", images, classes, count, space=Space.ARENA, dtype=DType.I64)
         return (

@@ -1,1 +1,1 @@
-"""Bodies, loops and variables: made plain for the passes behind."""
+"""Bodies, loops and variables: simplified for the passes after."""

@@ -214,12 +214,12 @@ def _append(graph: Graph, grown: list[_GrowingVariable], new: OutPort) -> None:
     for g, along in zip(grown, last, strict=True):
         _shapes(graph, g, new, sizes)
         build = Builder(graph, g.concat.origin)
-        whole = build(Append(g.id, g.axis, along), g.new, new, sizes, room, *more)
+        appended = build(Append(g.id, g.axis, along), g.new, new, sizes, room, *more)
         dims = tuple(n if isinstance(n, int) and k != g.axis else DYNAMIC for k, n in enumerate(g.shape))
-        build.node(AssignCarried(g.id, g.element_type, dims), whole, build.const(True, DType.BOOL))
-        g.assign.out_port(0).replace_by(whole)
+        build.node(AssignCarried(g.id, g.element_type, dims), appended, build.const(True, DType.BOOL))
+        g.assign.out_port(0).replace_by(appended)
         graph.remove(g.assign)
-        g.concat.out_port(0).get_connection().set_source(whole)
+        g.concat.out_port(0).get_connection().set_source(appended)
         for node in (g.concat, g.gather, g.read):
             if node is not None:
                 graph.remove(node)

@@ -173,12 +173,12 @@ class _Walk:
         """Rebuild the node with inputs for variables that its bodies use, and outputs for those that they assign."""
         op = node.op
         sources = [p for p in node.sources() if p is not None]
-        positions = {id: len(sources) + 2 * k for k, id in enumerate(states)}
+        first_inputs = {id: len(sources) + 2 * k for k, id in enumerate(states)}
         sources += [p for now in states.values() for p in (now.known, now.value)]
         inner = {key: self._walk_body(body, states) for key, body in node.regions.items()}
         changed = [id for id in states if any(walk.now[id] != start[id] for walk, start in inner.values())]
         count = len(node.out_ports())
-        maps = {key: self._maps(walk, start, positions, changed, count) for key, (walk, start) in inner.items()}
+        maps = {key: self._maps(walk, start, first_inputs, changed, count) for key, (walk, start) in inner.items()}
         copied = self.graph.add(
             _with_maps(op, maps), *sources, name=node.name, origin=node.origin, outputs=count + 2 * len(changed)
         )
@@ -205,13 +205,13 @@ class _Walk:
 
     @staticmethod
     def _maps(
-        walk: _Walk, start: Mapping[str, _Now], positions: Mapping[str, int], changed: list[str], count: int
+        walk: _Walk, start: Mapping[str, _Now], first_inputs: Mapping[str, int], changed: list[str], count: int
     ) -> _Maps:
         body = walk.graph
         inputs: list[InputMap] = []
         outputs: list[OutputMap] = []
         edges: list[BackEdge] = []
-        for id, first in positions.items():
+        for id, first in first_inputs.items():
             parameters = [body.parameters.index(p.node) for p in (start[id].known, start[id].value)]
             inputs += [InputMap(first + k, at) for k, at in enumerate(parameters)]
             if id in changed:

@@ -37,16 +37,16 @@ def _trim_loop(node: Node, op: Iterating) -> bool:
     if not outs or (len(outs) == len(op.output_maps) and not fixed):
         return False  # without any output it is dead code
     going = op.execution_condition if isinstance(op, Loop) else -1
-    positions = _drop_other_results(
+    new_indices = _drop_other_results(
         body, [*(m.result for m in outs), *(e.result for e in edges), *([going] if going >= 0 else [])]
     )
     trimmed: Iterating = replace(
         op,
-        output_maps=_renumbered(outs, positions),
-        back_edges=tuple(replace(e, result=positions[e.result]) for e in edges),
+        output_maps=_renumbered(outs, new_indices),
+        back_edges=tuple(replace(e, result=new_indices[e.result]) for e in edges),
     )
     if isinstance(trimmed, Loop) and going >= 0:
-        trimmed = replace(trimmed, execution_condition=positions[going])
+        trimmed = replace(trimmed, execution_condition=new_indices[going])
     _exchange(node, trimmed, outs)
     return True
 
@@ -73,16 +73,16 @@ def _read(node: Node, maps: Iterable[OutputMap]) -> list[OutputMap]:
     return [m for m in in_order(maps) if node.out_port(m.external).destinations]
 
 
-def _drop_other_results(body: Graph, results: Iterable[int]) -> dict[int, int]:
+def _drop_other_results(body: Graph, remaining_results: Iterable[int]) -> dict[int, int]:
     """Remove all other results of a body; returns the new positions of the remaining ones."""
-    wanted = sorted(set(results))
-    for node in [r for i, r in enumerate(body.results) if i not in wanted]:
+    remaining = sorted(set(remaining_results))
+    for node in [r for i, r in enumerate(body.results) if i not in remaining]:
         body.remove(node)
-    return {old: new for new, old in enumerate(wanted)}
+    return {old: new for new, old in enumerate(remaining)}
 
 
-def _renumbered(maps: Sequence[OutputMap], positions: dict[int, int]) -> tuple[OutputMap, ...]:
-    return tuple(replace(m, external=k, result=positions[m.result]) for k, m in enumerate(maps))
+def _renumbered(maps: Sequence[OutputMap], new_indices: dict[int, int]) -> tuple[OutputMap, ...]:
+    return tuple(replace(m, external=k, result=new_indices[m.result]) for k, m in enumerate(maps))
 
 
 def _exchange(node: Node, op: Iterating | If, outs: Sequence[OutputMap]) -> None:

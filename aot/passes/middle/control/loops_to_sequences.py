@@ -54,10 +54,10 @@ class _Linear:
         """Return the sum; None if a value occurs in both, once without a matrix."""
         terms = dict(self.terms)
         for port, matrix in other.terms.items():
-            mine = terms.get(port)
-            if port in terms and (mine is None or matrix is None):
+            own_matrix = terms.get(port)
+            if port in terms and (own_matrix is None or matrix is None):
                 return None
-            terms[port] = matrix if mine is None or matrix is None else mine + matrix
+            terms[port] = matrix if own_matrix is None or matrix is None else own_matrix + matrix
         bias = [b for b in (self.bias, other.bias) if b is not None]
         return _Linear(terms, bias[0] + bias[1] if len(bias) == 2 else bias[0] if bias else None)
 
@@ -120,12 +120,12 @@ def _part(node: Node, port: OutPort) -> _Linear | None:
 
 def _columns(node: Node) -> _Linear | None:
     """Some columns of a sum, as a slice takes them."""
-    x, wanted = node.source(0), [constant(p) for p in node.sources()[1:] if p is not None]
+    x, constants = node.source(0), [constant(p) for p in node.sources()[1:] if p is not None]
     count = x.shape[-1]
     plain = x.type.rank == 2 == node.out_port(0).type.rank and x.shape[0] == node.out_port(0).shape[0]
-    if not plain or not isinstance(count, int) or len(wanted) != sum(w is not None for w in wanted):
+    if not plain or not isinstance(count, int) or len(constants) != sum(w is not None for w in constants):
         return None
-    chosen = np.asarray(node.op.reference(np.arange(count)[None], *wanted))
+    chosen = np.asarray(node.op.reference(np.arange(count)[None], *constants))
     return _linear(x).columns(chosen[0]) if len(chosen) == 1 else None
 
 
@@ -225,10 +225,10 @@ class _Step:
         """Gates f, i and c~ of c' = f c + i c~; i is that which has the activation of f."""
         total = self.after(c).node
         for first, second in ((0, 1), (1, 0)):
-            kept, new = _factors(total.source(first), self.port(c)), _factors(total.source(second))
-            if kept is None or new is None:
+            old, new = _factors(total.source(first), self.port(c)), _factors(total.source(second))
+            if old is None or new is None:
                 continue
-            forget, one, other = _gate(kept[1]), _gate(new[0]), _gate(new[1])
+            forget, one, other = _gate(old[1]), _gate(new[0]), _gate(new[1])
             if forget is not None and one is not None and one.activation == forget.activation:
                 return forget, one, other
             return forget, other, one
@@ -297,20 +297,20 @@ def _replaced(node: Node, op: Loop) -> bool:
     counted = op.iterations([node.input(i) for i in range(len(node.in_ports()))], step.body)
     if step.slice is None or step.x is None or counted is None or known_truth(node.input(1)) is not True:
         return False
-    whole = node.source(step.slice.external)
+    sequence = node.source(step.slice.external)
     plain = step.slice == InputMap(step.slice.external, step.slice.parameter, step.slice.axis)
     axis = step.slice.axis or 0
-    if not plain or whole.type.rank != 3 or axis not in (0, 1) or simplify(counted) != whole.shape[axis]:
+    if not plain or sequence.type.rank != 3 or axis not in (0, 1) or simplify(counted) != sequence.shape[axis]:
         return False
     cell = step.cell()
     if cell is None:
         return False
-    wanted = [m for m in op.output_maps if _is_wanted(node.out_port(m.external))]
-    requested = [_read_state(step, cell, m) for m in wanted]
-    if any(a is None for a in requested):
+    read_maps = [m for m in op.output_maps if _is_wanted(node.out_port(m.external))]
+    states = [_read_state(step, cell, m) for m in read_maps]
+    if any(a is None for a in states):
         return False
     outputs = _layer(node, step, cell, axis)
-    for m, (what, axes) in zip(wanted, [a for a in requested if a is not None], strict=True):
+    for m, (what, axes) in zip(read_maps, [a for a in states if a is not None], strict=True):
         port, build = outputs[what], Builder(node.graph, node.origin)
         if what == 0:
             port = build.Transpose(port, build.const([1, 0, 2], DType.I64)) if m.axis == 0 else port

@@ -43,7 +43,7 @@ def set_row_lengths(graph: Graph) -> bool:
 
 
 def _starts(graph: Graph, mask: Node, new: OutPort, sizes: OutPort) -> OutPort:
-    """Return where rows put their tokens [batch]: a single one where the mask ends, several behind all that is kept."""
+    """Return where rows put their tokens [batch]: a single one where the mask ends, several after all kept tokens."""
     build = Builder(graph, mask.origin)
     zero, one = build.const(0, DType.I64), build.const(1, DType.I64)
 

@@ -126,11 +126,11 @@ class _Loop:
         return self.node.source(m.external) if m.axis is None else None
 
     def _is_start(self, first: OutPort, limits: list[tuple[_Counter, OutPort]]) -> bool:
-        """True if the first condition is that of the body for the counters' first values."""
+        """True if the first condition equals the body's for the counters' first values."""
         pairs = [_compared(port) for port in _conjunction(first)]
-        known = [pair for pair in pairs if pair is not None]
-        held = [any(_same(a, c.start) and _same(b, n) for a, b in known) for c, n in limits]
-        return len(known) == len(pairs) and all(held)
+        known_pairs = [pair for pair in pairs if pair is not None]
+        held = [any(_same(a, c.start) and _same(b, n) for a, b in known_pairs) for c, n in limits]
+        return len(known_pairs) == len(pairs) and all(held)
 
     # ---- slices
 

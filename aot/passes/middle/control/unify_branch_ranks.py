@@ -123,10 +123,10 @@ def _settle(node: Node, size: Dim | None) -> bool:
 
 def _dependents(node: Node) -> list[Node]:
     """Return all nodes that depend on the node, in order."""
-    dependents, known = list[Node](), {node.id}
+    dependents, ids = list[Node](), {node.id}
     for n in node.graph.order():
-        if any(p is not None and p.node.id in known for p in n.sources()):
-            known.add(n.id)
+        if any(p is not None and p.node.id in ids for p in n.sources()):
+            ids.add(n.id)
             dependents.append(n)
     return dependents
 
@@ -151,8 +151,8 @@ class _Branch:
         self.body, self.inputs, self.outer = copy_graph(node.regions[name]), list(inputs), _Inputs(_sources(node))
         self.ports = {node.out_port(m.external): self.body.results[m.result].source(0) for m in outputs}
         if (condition := node.source(0)).type.is_static:  # known in here, for other Ifs that have it
-            known = np.full(condition.type.static_shape, name == "then")
-            self.ports[condition] = Builder(self.body, node.origin).const(known, DType.BOOL)
+            truths = np.full(condition.type.static_shape, name == "then")
+            self.ports[condition] = Builder(self.body, node.origin).const(truths, DType.BOOL)
         for n in behind:
             if n.type != "Result":
                 for port in n.sources():
@@ -195,11 +195,15 @@ def _read(behind: list[Node]) -> list[OutPort]:
 
 def _replace(node: Node, op: If, behind: list[Node], then: _Branch, other: _Branch) -> None:
     graph, sources = node.graph, _Inputs(list(then.outer.ports))
-    moved = tuple(replace(m, external=sources.index(other.outer.ports[m.external])) for m in other.inputs)
+    other_inputs = tuple(replace(m, external=sources.index(other.outer.ports[m.external])) for m in other.inputs)
     needed = _read(behind)
     outs = tuple(OutputMap(k, k) for k in range(len(needed)))
     new_node = graph.add(
-        If(tuple(then.inputs), outs, moved, outs), *sources.ports, name=node.name, origin=node.origin, outputs=len(outs)
+        If(tuple(then.inputs), outs, other_inputs, outs),
+        *sources.ports,
+        name=node.name,
+        origin=node.origin,
+        outputs=len(outs),
     )
     new_node.regions = {"then": then.body, "else": other.body}
     for old, new in zip(needed, new_node.out_ports().values(), strict=True):

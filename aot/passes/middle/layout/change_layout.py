@@ -20,7 +20,7 @@ from aot.passes.middle.layout.layout_agnostic import Carrier, carrier
 from aot.passes.middle.layout.order_readers import read_in_order, reads_any_order
 from aot.passes.permutation import Order, compose, inverse, only_moves_ones, order_of, transposed
 
-ROUNDS = 8  # parts influence their neighbours; two rounds suffice usually
+ROUNDS = 8  # rounds at most: parts influence their neighbours; two rounds suffice usually
 
 
 def change_layout(graph: Graph) -> bool:
@@ -89,19 +89,21 @@ class Part:
 
     def turn(self, q: Order) -> None:
         """Rewrite the part for order `q`."""
-        moved = {port: _enter(port, q, self.graph) for port in self.entries()}
+        new_ports = {port: _enter(port, q, self.graph) for port in self.entries()}
         for node, carries in self.nodes.values():
-            inputs = [moved[s] if s is not None and i in carries.inputs else s for i, s in enumerate(node.sources())]
-            made = carries.rebuild(node, q, inputs, Builder(self.graph, node.origin))
-            made.rt_info = node.rt_info
+            inputs = [
+                new_ports[s] if s is not None and i in carries.inputs else s for i, s in enumerate(node.sources())
+            ]
+            new_node = carries.rebuild(node, q, inputs, Builder(self.graph, node.origin))
+            new_node.rt_info = node.rt_info
             node.rt_info = {}
-            moved |= dict(zip(node.out_ports().values(), made.out_ports().values(), strict=True))
+            new_ports |= dict(zip(node.out_ports().values(), new_node.out_ports().values(), strict=True))
         for port, outside in list(self.exits()):
-            _leave(port, moved[port], q, outside)
+            _leave(port, new_ports[port], q, outside)
         for node, _ in reversed(self.nodes.values()):
             name = node.name
             self.graph.remove(node)
-            moved[node.out_port(0)].node.name = name
+            new_ports[node.out_port(0)].node.name = name
 
 
 def _is_read(node: Node) -> bool:

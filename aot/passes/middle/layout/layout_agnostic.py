@@ -154,8 +154,8 @@ def _taken(values: Array | None, q: Order) -> Array:
 
 
 def _slice(node: Node) -> Carrier | None:
-    known = all(node.constant(i) is not None for i in range(1, len(node.in_ports())))
-    return Carrier((0,), _rebuild_slice) if known else None
+    are_constant = all(node.constant(i) is not None for i in range(1, len(node.in_ports())))
+    return Carrier((0,), _rebuild_slice) if are_constant else None
 
 
 def _rebuild_slice(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
@@ -169,8 +169,8 @@ def _strided(node: Node) -> Carrier | None:
     """Match slices that neither add nor drop dimensions."""
     op: Any = node.op
     plain = not any((*op.new_axis_mask, *op.shrink_axis_mask, *op.ellipsis_mask))
-    known = all(node.constant(i) is not None for i in range(1, len(node.in_ports())))
-    return Carrier((0,), _rebuild_strided) if plain and known else None
+    are_constant = all(node.constant(i) is not None for i in range(1, len(node.in_ports())))
+    return Carrier((0,), _rebuild_strided) if plain and are_constant else None
 
 
 def _rebuild_strided(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
@@ -178,12 +178,12 @@ def _rebuild_strided(node: Node, q: Order, inputs: Inputs, build: Builder) -> No
     begin, end, steps = (node.constant(i) for i in (1, 2, 3))
     assert begin is not None
     assert end is not None
-    given = begin.size
-    masks = [(*(*mask, *[0] * given)[:given], *[1] * (len(q) - given)) for mask in (op.begin_mask, op.end_mask)]
-    moved = replace(op, begin_mask=tuple(masks[0][i] for i in q), end_mask=tuple(masks[1][i] for i in q))
-    filled = [(begin, 0), (end, 0), (np.ones(given, np.int64) if steps is None else steps, 1)]
-    vectors = [_taken(np.pad(v.reshape(-1), (0, len(q) - given), constant_values=f), q) for v, f in filled]
-    return build.node(moved, inputs[0], *(build.const(v, DType.I64) for v in vectors))
+    length = begin.size
+    masks = [(*(*mask, *[0] * length)[:length], *[1] * (len(q) - length)) for mask in (op.begin_mask, op.end_mask)]
+    new_op = replace(op, begin_mask=tuple(masks[0][i] for i in q), end_mask=tuple(masks[1][i] for i in q))
+    filled = [(begin, 0), (end, 0), (np.ones(length, np.int64) if steps is None else steps, 1)]
+    vectors = [_taken(np.pad(v.reshape(-1), (0, len(q) - length), constant_values=f), q) for v, f in filled]
+    return build.node(new_op, inputs[0], *(build.const(v, DType.I64) for v in vectors))
 
 
 def _rebuild_vectors(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:

@@ -31,8 +31,8 @@ def reads_any_order(port: InPort, q: Order) -> bool:
     dropped = _dropped(node, len(q))
     if dropped is None:
         return False
-    results = [d for d in q if d not in dropped]
-    return results == sorted(results)
+    remaining_axes = [d for d in q if d not in dropped]
+    return remaining_axes == sorted(remaining_axes)
 
 
 def _dropped(node: Node, rank: int) -> set[int] | None:
@@ -58,6 +58,6 @@ def read_in_order(port: InPort, x: OutPort, q: Order) -> None:
     input_index = 1 if isinstance(node.op, Reduction) else 2
     axes = node.constant(input_index)
     assert axes is not None
-    moved = np.array([axis_after(int(a), q) for a in axes.reshape(-1)], np.int64).reshape(axes.shape)
+    new_axes = np.array([axis_after(int(a), q) for a in axes.reshape(-1)], np.int64).reshape(axes.shape)
     port.connect(x)
-    node.in_port(input_index).connect(build.const(moved, DType.I64))
+    node.in_port(input_index).connect(build.const(new_axes, DType.I64))

@@ -65,15 +65,15 @@ class Preprocess:
         return bool(means or scales or reversed_axes)
 
 
-def _by_input(graph: Graph, given: Sequence[Numbers], option: str) -> dict[Node, Array]:
+def _by_input(graph: Graph, numbers_given: Sequence[Numbers], option: str) -> dict[Node, Array]:
     """Return the numbers of each input in the shape that broadcasts to it."""
-    results: dict[Node, Array] = {}
-    for key, numbers in given:
+    numbers_by_input: dict[Node, Array] = {}
+    for key, numbers in numbers_given:
         for node in _inputs(graph, key, option):
-            if node in results:
+            if node in numbers_by_input:
                 raise UsageError(f"--{option}: numbers for an input must be given once, got {node.name!r} again")
-            results[node] = _fitted(node, numbers, option)
-    return results
+            numbers_by_input[node] = _fitted(node, numbers, option)
+    return numbers_by_input
 
 
 def _by_pixel(graph: Graph, image: MeanImage, is_known: bool) -> dict[Node, Array]:
@@ -81,17 +81,17 @@ def _by_pixel(graph: Graph, image: MeanImage, is_known: bool) -> dict[Node, Arra
     if is_known or len(graph.parameters) != 1:
         got = "--mean, too" if is_known else f"{len(graph.parameters)} inputs"
         raise UsageError(f"--mean-file: must be an image for the only input, got {got}")
-    node, whole = graph.parameters[0], image.read()
+    node, mean_image = graph.parameters[0], image.read()
     port = node.out_port(0)
     sizes = [n for n in port.shape if isinstance(n, int)]
-    if port.type.dtype not in FLOATS or sizes[-3:-2] != [len(whole)] or len(sizes) < 3 or port.type.rank != 4:
-        rule = f"an input of floats with {len(whole)} channels, rows and columns"
+    if port.type.dtype not in FLOATS or sizes[-3:-2] != [len(mean_image)] or len(sizes) < 3 or port.type.rank != 4:
+        rule = f"an input of floats with {len(mean_image)} channels, rows and columns"
         raise UsageError(f"--mean-file: {rule}, got {node.name!r} of shape {_shown(port)}")
     rows, columns = sizes[-2:]
-    row, column = image.offsets or ((whole.shape[1] - rows) // 2, (whole.shape[2] - columns) // 2)
-    part = whole[None, :, max(row, 0) : row + rows, max(column, 0) : column + columns]
+    row, column = image.offsets or ((mean_image.shape[1] - rows) // 2, (mean_image.shape[2] - columns) // 2)
+    part = mean_image[None, :, max(row, 0) : row + rows, max(column, 0) : column + columns]
     if part.shape[2:] != (rows, columns):
-        got = f"{whole.shape[1]} by {whole.shape[2]} for {rows} by {columns} from row {row}, column {column}"
+        got = f"{mean_image.shape[1]} by {mean_image.shape[2]} for {rows} by {columns} from row {row}, column {column}"
         raise UsageError(f"--mean-file: the image must be as large as the input, got {got}")
     return {node: part.astype(numpy_dtype(port.type.dtype))}
 
@@ -102,8 +102,8 @@ def _inputs(graph: Graph, key: str | int, option: str) -> list[Node]:
     for i, node in enumerate(graph.parameters):
         if key in (i, node.name) or key in node.out_port(0).names:
             return [node]
-    known = ", ".join(n.name for n in graph.parameters)
-    raise UsageError(f"--{option}: no input {key!r}, the inputs are {known}")
+    names = ", ".join(n.name for n in graph.parameters)
+    raise UsageError(f"--{option}: no input {key!r}, the inputs are {names}")
 
 
 def _fitted(node: Node, numbers: tuple[float, ...], option: str) -> Array:

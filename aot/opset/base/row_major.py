@@ -1,0 +1,24 @@
+"""Number and order of the elements of a shape, row-major, in loop nests."""
+
+from __future__ import annotations
+
+from aot.codegen.ir.loops import Expr, Size
+from aot.codegen.script.script import Scripted
+from aot.ir.types import Shape
+
+
+def volume(shape: Shape) -> Scripted:
+    """Return the number of elements of a shape."""
+    total: Size = 1
+    for n in shape:
+        total = n * total
+    return total
+
+
+def unravel(flat: Scripted, shape: Shape) -> tuple[Expr, ...]:
+    """Return the index of the element at row-major position `flat`."""
+    index: list[Expr] = []
+    for n in reversed(shape):
+        index.insert(0, flat % n)
+        flat = flat // n
+    return tuple(index)
