@@ -10,7 +10,7 @@ GRAPH = (*READ, "provenance")
 MODEL = (*GRAPH, "quantize")
 INTERFACE = (*TEXTS, "convert", "compare", "quantize")
 LIMITED = (*COMPILE, "convert", "check", "quantize")
-AGAIN = ("provenance", "verify")  # that compile a library's model again
+AGAIN = ("provenance", "verify")  # commands that compile a library's model again
 
 LOOKS = "it shows or keeps what is made, and changes nothing"
 LIMITS = "a compilation beyond a limit ends; others do not see it"

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-KEY = "option"  # of the metadata of a field
+KEY = "option"  # key of a field's metadata
 
 
 class Group(StrEnum):
@@ -29,7 +29,7 @@ class Record(StrEnum):
     """The part of an option that a library records: its value, always or if it is not the default, or names only.
 
     NAMES: of values and files, beside a hash of their content; who compiles the model again must give them again.
-    ELSEWHERE: the library tells it at another place than among the options. An option with `harmless` is not recorded.
+    ELSEWHERE: in another entry of the manifest than `options`. An option with `harmless` is not recorded.
     """
 
     ALWAYS, IF_SET, NAMES, ELSEWHERE = "always", "if set", "names", "elsewhere"
@@ -61,11 +61,12 @@ class Option:
     """All that is known of an option. It is recorded in a library, or `harmless` says why equal code comes without it.
 
     Command line: `commands` that take it, `flags` (default: `--NAME`), `help`, `metavar`, `group` of the help page,
-    `least` of numbers; `read` makes the value of a text, or of `several`; `text`: another type than str on the command
-    line, whose value is `absent` if it is not given; `also`: another flag of the same field, whose values are added;
-    `shares`: the field whose flag has this one's value in its text, too.
+    `least` of numbers. `read` makes the field's value of a text, or of `several`. `text`: the type on the command line
+    if it is not str; `text_default`: its value if the flag is not given. `extra_flag`: another flag of the same field,
+    whose values are added. `flag_of`: the field whose flag has this field's value in its text, too.
     `keyword`: False if it is not one of `compile_model`. `environment`: the variable that has names where the value is
-    None. `by_content`: files whose content counts, and not their paths. `rule`: what values must be.
+    None. `by_content`: files are recorded by their content, not by their paths. `rule`: what values must be.
+    `recorded_as`: for `Record.ELSEWHERE`, the entry of the manifest that records it, in words for the page options.md.
     """
 
     help: str
@@ -77,13 +78,13 @@ class Option:
     read: Callable[[Any], Any] | None = None
     several: bool = False
     text: Any = None
-    absent: Any = None
-    also: Option | None = None
-    shares: str = ""
+    text_default: Any = None
+    extra_flag: Option | None = None
+    flag_of: str = ""
     keyword: Keyword | bool = True
     record: Record = Record.IF_SET
     harmless: str = ""
-    told: str = ""
+    recorded_as: str = ""
     by_content: bool = False
     environment: str = ""
     rule: Rule | None = None

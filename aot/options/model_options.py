@@ -107,9 +107,9 @@ class ModelOptions:
         commands=INTERFACE,
         flags=("--reverse-channels", "--reverse_input_channels", "--reverse-input-channels"),
         text=bool,
-        absent=False,
+        text_default=False,
         read=lambda on: ("",) * on,
-        also=Option(
+        extra_flag=Option(
             help="The same, for these inputs only",
             group=Group.MODEL,
             flags=("--reverse-channels-of",),

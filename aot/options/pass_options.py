@@ -37,7 +37,7 @@ class PassOptions(ModelOptions):
         flags=("--transformations-config", "--transformations_config"),
         metavar="F.json,...",
         read=paths_of,
-        also=Option(
+        extra_flag=Option(
             help="Layers of Caffe that keep their type: CustomLayersMapping.xml",
             group=Group.EXTENSIONS,
             flags=("-k",),

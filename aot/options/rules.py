@@ -8,7 +8,7 @@ from typing import Any, cast
 from aot.options.declaration import Rule
 
 AUTO, EXACT, ROUNDED = "auto", "f32", "int8"  # data of products: by what the weights are, as they come, in 8 bits
-KINDS = ("int4", "int8", "bf16")  # of weights, in fewer bits than the file has
+KINDS = ("int4", "int8", "bf16")  # types of weights with fewer bits than in the file
 _ACTIVATIONS = (AUTO, EXACT, ROUNDED)
 
 

@@ -47,7 +47,7 @@ class CompileOptions(PassOptions):
         1,
         help="Level of LLVM's passes over drivers and scalar kernels; None: they are left out",
         record=Record.ELSEWHERE,
-        told="the code generator tells it among the options",
+        recorded_as="the code generator tells it among the options",
     )
     external_weights: bool = option(
         False,
@@ -58,7 +58,7 @@ class CompileOptions(PassOptions):
         metavar="embedded|external[,int4|int8|bf16]",
         read=lambda text: weights_of(text)[0],
         record=Record.ELSEWHERE,
-        told="the entry `external`; the code is the same, wherever the weights are",
+        recorded_as="the entry `external`; the code is the same, wherever the weights are",
     )
     weights: str | None = option(
         None,
@@ -66,7 +66,7 @@ class CompileOptions(PassOptions):
         group=Group.OUTPUT,
         commands=CODE,
         flags=("--weights",),
-        shares="external_weights",
+        flag_of="external_weights",
         read=lambda text: weights_of(text)[1],
         rule=WEIGHTS,
     )
@@ -189,7 +189,8 @@ class CompileOptions(PassOptions):
         metavar="SECONDS",
         least=0,
         record=Record.ELSEWHERE,
-        told="`tuned` is the number of schedules that measuring chose; those in the tune file give the code again",
+        recorded_as="`tuned` is the number of schedules that measuring chose; "
+        "those in the tune file give the code again",
     )
     tune_file: Path | None = option(
         None,
@@ -198,7 +199,7 @@ class CompileOptions(PassOptions):
         commands=(*COMPILE, *AGAIN),
         keyword=PATH,
         record=Record.ELSEWHERE,
-        told="`tuned`, as of tune; who compiles again gives the file again",
+        recorded_as="`tuned`, as of tune; who compiles again gives the file again",
     )
     kernel_cache: Path | None = option(
         None,

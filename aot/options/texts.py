@@ -14,7 +14,7 @@ from aot.options.rules import KINDS
 from aot.runtime.arrays.files import read_arrays
 from aot.runtime.errors import UsageError
 
-PLACES = ("embedded", "external")  # of weights: in the library, or in a file beside it
+PLACES = ("embedded", "external")  # places of weights: in the library, or in a file beside it
 Nested = bool | int | float | tuple["Nested", ...]  # a tensor's elements, nested as its shape is
 
 
@@ -24,7 +24,7 @@ def shapes_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int | str, 
     The only input's name is empty. UsageError for other texts.
     """
     shapes: list[tuple[str, tuple[int | str, ...]]] = []
-    for text in (part for whole in given or () for part in _bracketed(whole)):
+    for text in (part for one in given or () for part in _bracketed(one)):
         name, _, shape = text.rpartition("=")
         parts = shape.split(",") if "," in shape else re.split(r"(?<=[\d?])x(?=[\d?])", shape)
         wrong = [p for p in parts if shape and not re.fullmatch(r"\d{1,15}|\?|-1|[A-Za-z_][\w.]*", p)]
@@ -172,7 +172,7 @@ def weights_of(given: str | None) -> tuple[bool, str | None]:
     UsageError for other texts.
     """
     words = [word.strip() for word in (given or "embedded").split(",")]
-    positions, kinds = ([w for w in words if w in names] for names in (PLACES, KINDS))
-    if len(positions) > 1 or len(kinds) > 1 or len(positions) + len(kinds) < len(words):
+    placements, kinds = ([w for w in words if w in names] for names in (PLACES, KINDS))
+    if len(placements) > 1 or len(kinds) > 1 or len(placements) + len(kinds) < len(words):
         raise UsageError(f"weights: {', '.join(PLACES)}, {', '.join(KINDS)}, or external,int4, got {given}")
-    return positions == ["external"], kinds[0] if kinds else None
+    return placements == ["external"], kinds[0] if kinds else None

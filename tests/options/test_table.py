@@ -53,7 +53,7 @@ def those(*kinds: Record) -> list[str]:
 def test_an_option_is_recorded_or_says_why_it_need_not_be(name: str) -> None:
     row = ROWS[name]
     assert row.record is Record.IF_SET or not row.harmless
-    assert (row.record is Record.ELSEWHERE) == bool(row.told)
+    assert (row.record is Record.ELSEWHERE) == bool(row.recorded_as)
     assert set(row.commands) <= set(EXAMPLES)
     assert given(name) != CompileOptions()
 

@@ -9,7 +9,7 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any, get_args
 
-from aot.commands.line.parameters import ALSO, flags_of, rows_of
+from aot.commands.line.parameters import EXTRA_FLAG, flags_of, rows_of
 from aot.commands.line.plain_words import declaration_of, names_of
 from aot.options.declaration import Group, Option
 from aot.options.table import options
@@ -68,11 +68,11 @@ def markdown(page: Page, commands: Sequence[Command]) -> str:
 
 def _command(name: str, text: str, parameters: list[Parameter]) -> list[str]:
     rows = rows_of(name)
-    own = [p for p in parameters if p.name not in COMMON and p.name.removesuffix(ALSO) not in rows]
+    own = [p for p in parameters if p.name not in COMMON and p.name.removesuffix(EXTRA_FLAG) not in rows]
     arguments = [_argument(p) for p in own if declaration_of(p).is_argument]
     lines = [f"## aot {name}", f"`{' '.join(['aot', name, *arguments])}` · {' '.join(text.split())}"]
     options = [_line(p) for p in own if not declaration_of(p).is_argument]
-    taken = [flags_of(field, row)[0] for field, row in rows.items() if not row.shares]
+    taken = [flags_of(field, row)[0] for field, row in rows.items() if not row.flag_of]
     taken += [names_of(p)[0] for p in parameters if p.name in COMMON]
     shared = ", ".join(f"`{flag}`" for flag in taken)
     return [*lines, "", *options, f"- {shared}", ""] if options else [*lines[:-1], f"{lines[-1]} Takes {shared}.", ""]
@@ -107,9 +107,9 @@ def _with_value(flags: Sequence[str], metavar: str | None) -> list[str]:
 
 
 def _row(name: str, row: Option) -> str:
-    both = [row, *([row.also] if row.also is not None else [])] if row.commands else []
+    both = [row, *([row.extra_flag] if row.extra_flag is not None else [])] if row.commands else []
     flags = [flag for one in both for flag in _with_value(flags_of(name, one), one.metavar)]
     keyword = f"`{name}`" if row.keyword else f"(`{name}`)"
-    recorded = row.harmless or row.told or row.record.value
-    cells = (", ".join(flags), keyword, row.help, recorded)
+    record = row.harmless or row.recorded_as or row.record.value
+    cells = (", ".join(flags), keyword, row.help, record)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

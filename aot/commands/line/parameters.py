@@ -16,7 +16,7 @@ from aot.options.declaration import Option
 from aot.options.table import options
 
 OPTIONS = "options"  # the parameter of a command's function that gets them
-ALSO = "_also"  # behind the name of a field: the parameter of its other flag
+EXTRA_FLAG = "_also"  # suffix of a field's name for the parameter of its extra flag
 
 
 def with_options(run: Callable[..., None]) -> Callable[..., None]:
@@ -28,7 +28,7 @@ def with_options(run: Callable[..., None]) -> Callable[..., None]:
     if OPTIONS not in own.parameters:
         return run
     rows = rows_of(run.__name__)
-    added = [parameter for name, row in rows.items() if not row.shares for parameter in _parameters(name, row)]
+    added = [parameter for name, row in rows.items() if not row.flag_of for parameter in _parameters(name, row)]
 
     @wraps(run)
     def command(**given: Any) -> None:
@@ -52,21 +52,21 @@ def flags_of(name: str, row: Option) -> tuple[str, ...]:
 
 
 def _parameters(name: str, row: Option) -> list[Parameter]:
-    """Return the parameter of an option, and that of its other flag."""
+    """Return the parameter of an option, and the parameter of its extra flag."""
     kind = _kind(name, row)
-    given = {"metavar": row.metavar, "min": row.least}
+    limits = {"metavar": row.metavar, "min": row.least}
     facts = declared.option(
         *flags_of(name, row),
         help=row.help,
         rich_help_panel=row.group,
-        **{key: value for key, value in given.items() if value is not None},
+        **{key: value for key, value in limits.items() if value is not None},
     )
-    own = Parameter(name, Parameter.KEYWORD_ONLY, default=_absent(name, row), annotation=Annotated[kind, facts])
-    return [own, *(_parameters(name + ALSO, row.also) if row.also is not None else ())]
+    own = Parameter(name, Parameter.KEYWORD_ONLY, default=_text_default(name, row), annotation=Annotated[kind, facts])
+    return [own, *(_parameters(name + EXTRA_FLAG, row.extra_flag) if row.extra_flag is not None else ())]
 
 
 def _kind(name: str, row: Option) -> Any:
-    """Return the type of what the command line has for an option."""
+    """Return the type that an option has on the command line."""
     if row.text is not None:
         return row.text
     if row.read is not None:
@@ -79,8 +79,8 @@ def _types() -> dict[str, Any]:
     return get_type_hints(CompileOptions)
 
 
-def _absent(name: str, row: Option) -> Any:
-    return row.absent if row.read is not None else _defaults()[name]
+def _text_default(name: str, row: Option) -> Any:
+    return row.text_default if row.read is not None else _defaults()[name]
 
 
 @lru_cache(maxsize=1)
@@ -89,11 +89,11 @@ def _defaults() -> dict[str, Any]:
 
 
 def _read(rows: dict[str, Option], texts: dict[str, Any]) -> CompileOptions:
-    given = {name: texts[row.shares or name] for name, row in rows.items()}
-    values = {name: _value(row, given[name]) for name, row in rows.items() if given[name] is not None}
+    text_of = {name: texts[row.flag_of or name] for name, row in rows.items()}
+    values = {name: _value(row, text_of[name]) for name, row in rows.items() if text_of[name] is not None}
     for name, row in rows.items():
-        if row.also is not None and (more := texts[name + ALSO]) is not None:
-            values[name] = (*values.get(name, ()), *_value(row.also, more))
+        if row.extra_flag is not None and (more := texts[name + EXTRA_FLAG]) is not None:
+            values[name] = (*values.get(name, ()), *_value(row.extra_flag, more))
     if "max_memory" in rows:
         values["hard_limits"] = is_supervised()
     return CompileOptions(**values)
