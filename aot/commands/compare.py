@@ -63,7 +63,7 @@ def compare(
         raise Exit(DIFFERENT)
 
 
-def differences(infos: tuple[TensorInfo, ...], results: Arrays, expected: Path, bound: float | None) -> list[str]:
+def differences(infos: tuple[TensorInfo, ...], outputs: Arrays, expected: Path, bound: float | None) -> list[str]:
     """Return a line for each output that is not as the file has it: an .npz by names, or an .npy of the only output.
 
     UsageError for a file that has an array which is no output, or none.
@@ -78,7 +78,7 @@ def differences(infos: tuple[TensorInfo, ...], results: Arrays, expected: Path, 
     lines: list[str] = []
     for name, array in loaded.items():
         info = infos[find("--expect", infos, name)]
-        pair = numbers(array, info.dtype), numbers(results[info.name], info.dtype)
+        pair = numbers(array, info.dtype), numbers(outputs[info.name], info.dtype)
         agreement = difference(*pair, bound_of(info.dtype, bound))
         if not agreement.agrees:
             lines.append(f"{name}: {agreement}, bound {agreement.bound:g}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aot.compilation.compilation import Compilation
     from aot.compilation.search.precision import FoundPrecision
 
-MAX_KERNELS = 8  # that --time-passes names
+MAX_KERNELS = 8  # kernels that --time-passes names
 
 
 def compile(
@@ -159,7 +159,7 @@ def compile(
 
 
 def _lines(compilation: Compilation, model: Path, chosen: FoundPrecision | None) -> Iterator[str]:
-    """Yield what is told of a library: notes, errors of rounded weights, faster precisions."""
+    """Yield the lines about a library: notes, errors of rounded weights, faster precisions."""
     from aot.compilation.hints import faster_lines
     from aot.passes.weights.round_weights import summary
 
@@ -170,7 +170,7 @@ def _lines(compilation: Compilation, model: Path, chosen: FoundPrecision | None)
 
 
 def _beside(model: Path, suffix: str) -> Path:
-    """Return the output for a model, in this folder. What is behind a dot of a folder's name is no suffix."""
+    """Return the default output for a model, in this folder. A dot in the name of a model's folder begins no suffix."""
     return Path(f"{model.resolve().name}{suffix}" if model.is_dir() else model.with_suffix(suffix).name)
 
 

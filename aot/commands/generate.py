@@ -96,8 +96,8 @@ def generate(
     made = generator.generate(prompt_ids, tokens, sampling, ends, speed.add)
     write(written.rest())
     if as_json:
-        whole = {} if text is None else {"text": "".join(parts)}
-        facts = {"version": JSON_VERSION, **whole, "ids": made, **speed.facts}
+        text_entry = {} if text is None else {"text": "".join(parts)}
+        facts = {"version": JSON_VERSION, **text_entry, "ids": made, **speed.facts}
         echo(json.dumps(facts, indent=None if stream else 1))
     else:
         echo()
@@ -133,7 +133,7 @@ def _behind(
     sampling: Sampling,
     ahead: int,
 ) -> TokenLoop:
-    """Return the loop for a text behind another; `ahead`: tokens that are proposed at once, 0 for none."""
+    """Return the loop that continues a text; `ahead`: tokens that are proposed at once, 0 for none."""
     from aot.runtime.generation.compiled_loop import loop_of
     from aot.runtime.generation.drafting import Drafting
     from aot.runtime.generation.generator import Generator

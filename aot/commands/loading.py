@@ -28,7 +28,7 @@ def ready(
 ) -> CompiledModel:
     """Load a library, or compile a model in memory with `options`.
 
-    `strict`: check all bytes of a library first. `on_event`: told how far it is.
+    `strict`: check all bytes of a library first. `on_event`: is called with the progress.
     """
     if not is_compiled(model):
         return aot.compile_model(model, replace(options or CompileOptions(), on_event=on_event), threads=threads)
@@ -55,16 +55,16 @@ def _untold(stage: str, done: int, total: int) -> None:
 def inputs(
     model: Path, manifest: Manifest, files: list[str] | None, options: CompileOptions, *, made_up: bool = True
 ) -> Arrays:
-    """Return the arrays of the files, pictures for the first input; without any, noise, if `made_up`.
+    """Return the arrays of the files, images for the first input; without files, noise, if `made_up`.
 
     `manifest`: the compiled model's; `options`: the shapes and dims of the noise.
     """
     infos = joined(manifest.inputs)
-    pictures = [file for file in files or [] if is_picture(file)]
-    others = [file for file in files or [] if file not in pictures]
-    arrays = read_inputs(others, [t.name for t in infos][bool(pictures) :])
-    if pictures:
-        arrays[infos[0].name] = read_pictures([Path(file) for file in pictures], infos[0], partial(echo, err=True))
+    images = [file for file in files or [] if is_picture(file)]
+    others = [file for file in files or [] if file not in images]
+    arrays = read_inputs(others, [t.name for t in infos][bool(images) :])
+    if images:
+        arrays[infos[0].name] = read_pictures([Path(file) for file in images], infos[0], partial(echo, err=True))
     needed = [t.name for t in infos if t.default is None]
     if arrays or not (made_up or needed):
         return arrays

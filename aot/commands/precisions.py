@@ -62,7 +62,7 @@ def measured(
 
 
 def table(rows: list[Row]) -> str:
-    """Return the rows as lines, with the time over that of f32."""
+    """Return the rows as lines, each with its time divided by the time of f32."""
     width = max(len(row.flags) for row in rows)
     lines = [f"{'':{width}}        ms  of f32        size    error"]
     for row in rows:

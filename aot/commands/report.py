@@ -36,8 +36,8 @@ def report(
     from aot.tools.report.facts import Asked, facts
     from aot.tools.report.page import page
 
-    requested = Asked(model, against, threads, seconds, samples(data, file, options.signature))
-    text = page(facts(file, options, requested))
+    arguments = Asked(model, against, threads, seconds, samples(data, file, options.signature))
+    text = page(facts(file, options, arguments))
     with replacing(out) as new:
         new.write_text(text, encoding="utf-8")
     echo(f"{out}: {size_text(out.stat().st_size)}")

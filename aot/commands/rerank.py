@@ -28,9 +28,9 @@ def rerank(
     tokenizer, labels = stored_tokenizer(loaded.manifest, model.name), labels_of(loaded.manifest, model.name)
     scores = scores_of(loaded, tokenizer, [(query, text) for text in texts])
     if len(labels) == 1:
-        best = ranked(scores)
-        results: list[dict[str, object]] = [{"index": n, "relevance_score": score} for n, score in best]
-        lines = [f"{score:.6f}  {texts[n]}" for n, score in best]
+        order = ranked(scores)
+        results: list[dict[str, object]] = [{"index": n, "relevance_score": score} for n, score in order]
+        lines = [f"{score:.6f}  {texts[n]}" for n, score in order]
     else:
         named = [dict(zip(labels, (float(str(x)) for x in row), strict=True)) for row in scores]
         results = [{"index": n, "scores": row} for n, row in enumerate(named)]

@@ -82,19 +82,19 @@ def run(
 
         limits = Limits(bytes_of(max_memory, "--max-memory") or MEMORY, max_seconds or SECONDS)
         infer = partial(run_sandboxed, model, feeds, threads, limits)
-    times, results = list[float](), Arrays()
+    times, arrays = list[float](), Arrays()
     for _ in range(repeat):
         begin = time.perf_counter()
-        results = infer()
+        arrays = infer()
         times.append((time.perf_counter() - begin) * 1e3)
     if output is not None:
-        write_outputs(output, results)
-    wrong = differences(outputs, results, expect, bound) if expect is not None else []
+        write_outputs(output, arrays)
+    wrong = differences(outputs, arrays, expect, bound) if expect is not None else []
     if as_json:
         facts: dict[str, object] = {} if expect is None else {"differences": wrong}
-        echo_json({"outputs": {name: summary(a) for name, a in results.items()}, "milliseconds": times, **facts})
+        echo_json({"outputs": {name: summary(a) for name, a in arrays.items()}, "milliseconds": times, **facts})
     else:
-        for name, array in results.items():
+        for name, array in arrays.items():
             numbers = summary(array)
             echo(f"{name}: {numbers.pop('type')}  " + "  ".join(f"{k} {v:.6g}" for k, v in numbers.items()))
             if top is not None:

@@ -38,14 +38,14 @@ def transcribe(
         if not as_json:
             echo(f"[{_clock(segment.start)} - {_clock(segment.end)}] {text}" if timestamps else text)
     if as_json:
-        whole = " ".join(str(segment["text"]) for segment in segments)
-        echo_json({"text": whole, "language": transcriber.language, "segments": segments})
+        full_text = " ".join(str(segment["text"]) for segment in segments)
+        echo_json({"text": full_text, "language": transcriber.language, "segments": segments})
 
 
 def _clock(seconds: float) -> str:
     """Return a time as 01:02:03.450."""
-    whole, milliseconds = divmod(round(1000 * seconds), 1000)
-    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}.{milliseconds:03}"
+    whole_seconds, milliseconds = divmod(round(1000 * seconds), 1000)
+    return f"{whole_seconds // 3600:02}:{whole_seconds // 60 % 60:02}:{whole_seconds % 60:02}.{milliseconds:03}"
 
 
 def speak(

@@ -68,7 +68,7 @@ class ModelMetadata:
 
 
 class InferenceSession:
-    """A compiled model that is asked as ONNX Runtime is; any number of threads may call `run`."""
+    """A compiled model with the interface of ONNX Runtime's session; any number of threads may call `run`."""
 
     def __init__(
         self,
@@ -92,8 +92,8 @@ class InferenceSession:
         """Return the outputs called `output_names`, or all; UsageError for names, types and shapes that do not fit."""
         if run_options is not None:
             raise UsageError(f"run: run_options must be None, got {type(run_options).__name__}")
-        results = self.model(dict(input_feed))
-        return [results[name] for name in output_names] if output_names else list(results.to_tuple())
+        outputs = self.model(dict(input_feed))
+        return [outputs[name] for name in output_names] if output_names else list(outputs.to_tuple())
 
     def get_inputs(self) -> list[NodeArg]:
         """Return the inputs that must be given."""

@@ -67,7 +67,7 @@ class Model:
 
 
 class Core:
-    """Reads and compiles models; properties are those of OpenVINO that have a meaning here."""
+    """Reads and compiles models; takes the properties of OpenVINO that have a meaning here."""
 
     available_devices = ("CPU",)
 
@@ -148,18 +148,18 @@ def _check_device(name: str) -> None:
 
 def _checked(config: Mapping[str, object]) -> dict[str, Any]:
     """Return the properties, with values of this compiler; UsageError for one that is not known."""
-    results: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for name, value in config.items():
         if name in SETTABLE:
             known, given = OLD_NAMES.get(name, name), checked(name, value)
-            results[known] = (given or None) if known == THREADS else (given or 1) if known == STREAMS else given
+            properties[known] = (given or None) if known == THREADS else (given or 1) if known == STREAMS else given
         elif name == _PRECISION and str(value) in _PRECISIONS:
-            results[name] = _PRECISIONS[str(value)]
+            properties[name] = _PRECISIONS[str(value)]
         elif name == _CACHE:
-            results[name] = str(value) or None
+            properties[name] = str(value) or None
         elif name == _HINT and str(value) in ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT"):
-            results[name] = str(value)  # a hint: requests that run at once share the threads in any case
+            properties[name] = str(value)  # a hint: requests that run at once share the threads in any case
         else:
             known = f"{', '.join(SETTABLE)}, {_PRECISION} (f32, bf16), {_CACHE}, {_HINT}"
             raise UsageError(f"property: must be one of {known}, got {name} = {value!r}")
-    return results
+    return properties

@@ -42,10 +42,10 @@ def is_pass(cls: type[Any]) -> bool:
     """True if a class can be run: it has an entry that no subclass replaces, and is made without arguments."""
     # getattr finds the methods that call the class itself
     inherited = {name for base in cls.__mro__ for name in vars(base)}
-    entry = next((name for name in ENTRIES if name in inherited and callable(getattr(cls, name))), None)
-    if entry is None or inspect.isabstract(cls):
+    method = next((name for name in ENTRIES if name in inherited and callable(getattr(cls, name))), None)
+    if method is None or inspect.isabstract(cls):
         return False
-    if any(entry in vars(below) for below in cls.__subclasses__()):
+    if any(method in vars(below) for below in cls.__subclasses__()):
         return False
     try:
         inspect.signature(cls).bind()

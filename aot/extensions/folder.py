@@ -82,7 +82,7 @@ class _Loaded:
     for_mo: list[list[Any]] = field(default_factory=list[list[Any]])  # classes for Model Optimizer's phases, by folder
 
 
-_LOADED: dict[tuple[object, ...], _Loaded] = {}  # by framework and folders: loaded anew once a file has changed
+_LOADED: dict[tuple[object, ...], _Loaded] = {}  # by framework and folders; loaded anew when a file changes
 _LOADING = RLock()
 
 
@@ -117,10 +117,12 @@ def load_extensions(
 
 def load_for(options: CompileOptions, framework: str) -> Extensions | None:
     """Load the extensions that options name, for a model of a framework; None without any."""
-    config, requested = options.transformations_config, with_environment(options)
-    if requested.extensions is not None:
-        on, off = requested.enable_transforms or (), requested.disable_transforms or ()
-        return load_extensions(requested.extensions, config, on, off, framework, requested.disable_layout_change)
+    config, with_variables = options.transformations_config, with_environment(options)
+    if with_variables.extensions is not None:
+        on, off = with_variables.enable_transforms or (), with_variables.disable_transforms or ()
+        return load_extensions(
+            with_variables.extensions, config, on, off, framework, with_variables.disable_layout_change
+        )
     if config:
         raise UsageError(f"{_flag(config[0])}: {_READ}, got none for {config[0]}")
     names = sorted({name for given in switches(options).values() for name in given})
@@ -190,9 +192,9 @@ def _files(folder: Path, framework: str) -> list[Path]:
     return files
 
 
-def _load(places: tuple[Path, ...], files: list[list[Path]]) -> _Loaded:
+def _load(given_paths: tuple[Path, ...], files: list[list[Path]]) -> _Loaded:
     scope = Scope()
-    modules = tuple(Modules(place.parent if place.is_file() else place) for place in places)
+    modules = tuple(Modules(p.parent if p.is_file() else p) for p in given_paths)
     passes: list[object] = []
     for_mo: list[list[Any]] = []
     try:

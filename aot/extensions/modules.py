@@ -128,7 +128,7 @@ class Modules:
     def _has(self, name: str) -> bool:
         """True if the folder, or its parent, has a file for a module."""
         paths = [root.joinpath(*name.split(".")) for root in (self.folder, self.folder.parent)]
-        return any(place.with_suffix(".py").is_file() or (place / "__init__.py").is_file() for place in paths)
+        return any(path.with_suffix(".py").is_file() or (path / "__init__.py").is_file() for path in paths)
 
     def _from_mo(self, name: str, wanted: Sequence[str]) -> Any:
         """Return the module or member that an import of Model Optimizer's names; None for another name."""

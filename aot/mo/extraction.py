@@ -56,8 +56,8 @@ def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, ty
         describe = describe_of(framework)
         if record.node.data is not None and describe is not None:
             node["pb"] = describe(record.node)
-        theirs = names_of(record.node.op) if isinstance(record.node.op, Foreign) else set[str]()
-        known = {name: node.attrs().pop(name) for name in ("type", "version", *theirs) if node.has(name)}
+        op_names = names_of(record.node.op) if isinstance(record.node.op, Foreign) else set[str]()
+        known = {name: node.attrs().pop(name) for name in ("type", "version", *op_names) if node.has(name)}
         if _extracted(node, cls, kind):
             if not node.attrs().pop(FROM_FILE, False):
                 if framework == "caffe" and isinstance(record.node.op, Foreign):

@@ -134,7 +134,7 @@ def replace_formulas(graph: Graph, formulas: list[Term], make: Make) -> None:
 
 
 def take_place(node: Node, new_node: Node) -> None:
-    """Let the consumers of a node's output 0 read that of another one, which takes its name, too."""
+    """Let the consumers of a node's output 0 read another node's output, which takes its name, too."""
     name = node.soft_get("name", node.id)
     node.out_port(0).get_connection().set_source(new_node.out_port(0))
     rename_nodes([(node, f"{name}/replaced"), (new_node, name)])

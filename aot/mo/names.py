@@ -52,7 +52,7 @@ HOMES = {path: tuple(homes.split(",")) for path, homes in (entry.split("=") for 
 
 
 class MoModule(ModuleType):
-    """A module of Model Optimizer, whose contents are found when they are asked for."""
+    """A module of Model Optimizer, whose contents are looked up on access."""
 
     def __init__(self, root: str, path: str) -> None:
         """`root` is one of ROOTS, `path` is the rest of the name; empty for the root itself."""
@@ -183,9 +183,9 @@ def exists(path: str) -> bool:
 
 def contents(path: str) -> set[str]:
     """Return the public names of a module."""
-    results = {*transforms.in_module(path), *extractors.in_module(path)}
+    names = {*transforms.in_module(path), *extractors.in_module(path)}
     if path.startswith("ops."):
-        results |= set(library.classes_of(path.removeprefix("ops.")))
+        names |= set(library.classes_of(path.removeprefix("ops.")))
     for home in _homes(path):
         held = vars(import_module(home))
         own = [
@@ -193,8 +193,8 @@ def contents(path: str) -> set[str]:
             for n, v in held.items()
             if n[0] != "_" and n != "annotations" and v is not None and not isinstance(v, ModuleType)
         ]
-        results |= set(held.get("__all__", own))
-    return results
+        names |= set(held.get("__all__", own))
+    return names
 
 
 @cache

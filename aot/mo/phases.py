@@ -41,7 +41,7 @@ from aot.runtime.errors import AotError
 from aot.runtime.regular import open_file
 
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput", "Conv3DBackpropInputV2")
-LAYOUT_CHANGE = "ApplyNHWCtoNCHWpermutation"  # from here on, graphs are NCHW
+LAYOUT_CHANGE = "ApplyNHWCtoNCHWpermutation"  # transformation after which graphs are NCHW
 
 
 def phase_passes(
@@ -65,8 +65,8 @@ def phase_passes(
     configured = entries_of(file for file in config if file not in listed)
     check_entries(declared, configured)
     own = {cls.__name__ for cls in declared.transforms}
-    positions = [p for p in placeholders(framework) if p.__name__ not in own]
-    order = sort_transforms([*positions, *declared.transforms])
+    anchors = [cls for cls in placeholders(framework) if cls.__name__ not in own]
+    order = sort_transforms([*anchors, *declared.transforms])
     front, later = split(order)
     carried = Carried()
     passes: list[object] = [MoFront(framework, declared, tuple(front), configured, switches, carried, keep_layout)]
@@ -162,9 +162,9 @@ class MoMiddle:
             try:
                 node.operands()
             except AotError as error:
-                position = graph.nodes[id].get(MADE_IN) if id in graph else None
+                location = graph.nodes[id].get(MADE_IN) if id in graph else None
                 names = ", ".join(cls.__name__ for cls in self.transforms if not is_placeholder(cls))
-                where = f" (made in {position})" if position else ""
+                where = f" (made in {location})" if location else ""
                 rule = f"extension {names}: {graph.nodes[id]['name'] if id in graph else node.name}"
                 raise Error(f"{rule}: {type(error).__name__}: {error}{where}") from error
 

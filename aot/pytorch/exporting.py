@@ -19,7 +19,7 @@ from aot.options.typed import CompileKeywords
 from aot.runtime.errors import MissingError, ModelError, UsageError
 from aot.runtime.model import CompiledModel
 
-NEAR = 1e-4  # of the largest number of an output: f32 sums in another order
+NEAR = 1e-4  # error relative to an output's largest number: f32 sums in another order
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Compiled models behind an endpoint: the Open Inference Protocol (KServe v2) over HTTP and gRPC.
+"""Compiled models at an endpoint: the Open Inference Protocol (KServe v2) over HTTP and gRPC.
 
 clients -> http | rpc -> protocol -> repository -> served: queue, batches -> runtime
 

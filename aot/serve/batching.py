@@ -21,7 +21,7 @@ Named = dict[str, Array]
 Key = tuple[tuple[int, ...], ...]
 
 _PROBED_ROWS = 5
-_SMALL_SIZE = 4  # of other dimensions that vary, in the probe
+_SMALL_SIZE = 4  # size of other varying dimensions in the probe
 
 
 def batch_limit(manifest: Manifest, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> int | None:

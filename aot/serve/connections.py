@@ -1,6 +1,6 @@
 """Connections of HTTP: uvicorn's, with a limit of the header, and answers for clients that have ended their sending.
 
-client: request, end of sending (FIN)   ->   answer, end   <-   a client that is gone looks the same: it is asked
+client: request, end of sending (FIN)   ->   answer, end   <-   a client that is gone looks the same: it is probed
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from aot.serve.bodies import DISCARDING_SECONDS
 
-HEADER_BYTES = 1 << 16  # of a request's first line and header, and of each stretch without a byte of its body, at most
-_ASK_SECONDS = 1.0  # after the end of a client's sending, and between the questions
-_ASKED = 2  # the system of a client that is gone answers the first one with a reset, which the second one meets
+HEADER_BYTES = 1 << 16  # limit of a request's first line and header, and of each stretch without a byte of its body
+_PROBE_SECONDS = 1.0  # seconds from the end of a client's sending to the first probe, and from probe to probe
+_PROBES = 2  # two probes: the first provokes a TCP reset if the client is gone, the second one's write fails
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"  # clients skip it, also if they do not wait for it (RFC 9110, 15.2)
 
 
@@ -24,11 +24,11 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._header = 0  # bytes of the header, as far as it is parsed
-        self._unread = 0  # bytes since the last that the parser gave away
+        self._unread = 0  # bytes received since the parser last reported a part of the request
         self._is_refused = False
 
     def data_received(self, data: bytes) -> None:
-        """Parse bytes; those behind a header that is too long are dropped."""
+        """Parse bytes; after a header that is too long they are dropped."""
         if self._is_refused:
             return
         self._unread += len(data)
@@ -43,18 +43,18 @@ class Connection(HttpToolsProtocol):
             return None
         cycle.keep_alive = False
         if not cycle.response_started and cycle.scope["http_version"] == "1.1":
-            self.loop.call_later(_ASK_SECONDS, self._ask, cycle, _ASKED)
+            self.loop.call_later(_PROBE_SECONDS, self._probe, cycle, _PROBES)
         return True
 
     def _due(self) -> RequestResponseCycle | None:
         """Return the last request and its answer, unless that was sent."""
         return self.cycle if self.cycle and not self.cycle.response_complete else None
 
-    def _ask(self, cycle: RequestResponseCycle, times: int) -> None:
-        """Find out whether a client is there that has ended its sending: writing to one that is gone fails."""
+    def _probe(self, cycle: RequestResponseCycle, times: int) -> None:
+        """Write `times` probes to a client that has ended its sending: the write fails if the client is gone."""
         if times and not cycle.response_started and not self.transport.is_closing():
             self.transport.write(_CONTINUE)
-            self.loop.call_later(_ASK_SECONDS, self._ask, cycle, times - 1)
+            self.loop.call_later(_PROBE_SECONDS, self._probe, cycle, times - 1)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

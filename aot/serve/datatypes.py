@@ -31,7 +31,7 @@ _LENGTH = struct.Struct("<I")
 
 
 def datatype_of(info: TensorInfo) -> str:
-    """Return the protocol's name of a tensor's type; types that it lacks have that of their bytes."""
+    """Return the protocol's name of a tensor's type; a type that it lacks gets the name of its bytes' type."""
     return _NAMES.get(info.dtype) or {"i": "INT", "u": "UINT"}[numpy_dtype(info).kind] + str(
         numpy_dtype(info).itemsize * 8
     )

@@ -1,4 +1,4 @@
-"""Requests and answers of the protocol's HTTP form: JSON, and tensors as raw bytes behind it.
+"""Requests and answers of the protocol's HTTP form: JSON, and tensors as raw bytes after it.
 
 {"inputs": [{"name", "shape", "datatype", "data" | "parameters": {"binary_data_size"}}], "outputs": [...]} raw raw ...
 """
@@ -73,7 +73,7 @@ def render(call: Call, answer: Answer) -> tuple[bytes, int | None]:
 
 
 class _Raw:
-    """The bytes behind the JSON, which inputs take in their order."""
+    """The bytes after the JSON, which inputs take in their order."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data

@@ -1,4 +1,4 @@
-"""Figures of a server for Prometheus, and those of the protocol's statistics."""
+"""Figures of a server for Prometheus, and for the protocol's statistics."""
 
 from __future__ import annotations
 

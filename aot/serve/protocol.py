@@ -22,8 +22,8 @@ from aot.serve.served_model import ServedModel
 PLATFORM = "aot_so"
 EXTENSIONS = ("binary_tensor_data", "model_repository", "statistics", "model_configuration")
 _MAX_ID = 256
-_NUMBER_BYTES = 25  # of a number in JSON, at most: -1.7976931348623157e+308 and a comma
-_CHARACTER_BYTES = 6  # of a character in JSON, at most: an escape
+_NUMBER_BYTES = 25  # longest number in JSON: -1.7976931348623157e+308 and a comma
+_CHARACTER_BYTES = 6  # longest character in JSON: an escape such as \u00e9
 # Parameters of requests, inputs and outputs, by how they begin, that would change an answer: Triton's sequences,
 # regions of shared memory, and classes instead of tensors.
 _REFUSED = ("sequence_", "shared_memory_", "classification")
@@ -31,7 +31,7 @@ _REFUSED = ("sequence_", "shared_memory_", "classification")
 
 @dataclass(slots=True)
 class Call:
-    """A request: arrays by input, and the outputs that are asked for; none: all."""
+    """A request: arrays by input, and the requested outputs; none: all."""
 
     inputs: Named
     outputs: list[TensorInfo]

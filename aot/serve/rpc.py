@@ -1,4 +1,4 @@
-"""The Open Inference Protocol over gRPC; its messages are those of the package tritonclient."""
+"""The Open Inference Protocol over gRPC; the package tritonclient has its messages."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Service:
         self._grpc: Any = import_module("grpc")
 
     def handler(self) -> Any:
-        """Return the methods as grpc takes them; those of other extensions are not implemented."""
+        """Return the methods as grpc takes them; methods of other extensions are not implemented."""
         methods: dict[str, Method] = {
             "ServerLive": self._live,
             "ServerReady": self._live,

@@ -42,11 +42,11 @@ class _Web(uvicorn.Server):
 
 def listener_of(settings: Settings) -> socket.socket:
     """Return a socket that listens where the settings say; OSError for an address that is in use."""
-    result = socket.create_server((settings.host, settings.port), backlog=2048)
+    listener = socket.create_server((settings.host, settings.port), backlog=2048)
     # connections inherit it; asyncio sets it only for sockets that name their protocol. Without it the body of an
     # answer, sent after its head, waits 40 ms for the client's acknowledgement
-    result.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return result
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 class Server:

@@ -44,7 +44,7 @@ class Settings:
     cache: Path | None = None  # folder that keeps these, too
     lora: Mapping[str, Path] = field(default_factory=dict[str, Path])  # adapters of language models, by name
     answer_timeout: float = 600.0  # of an answer of a language model, from the request's last byte to its last token
-    poll: float | None = None  # how often files are looked at; None: only when asked
+    poll: float | None = None  # seconds between checks of the files; None: only on request
     token: str | None = None  # that clients must send as `Authorization: Bearer TOKEN`; health needs none
     tls_certificate: Path | None = None  # PEM, with the chain
     tls_key: Path | None = None

@@ -75,12 +75,12 @@ class _Workers:
     def start(self) -> bool:
         """True in each process that serves; False in the parent when all have ended, or SystemExit if not with 0."""
         before = {number: signal.signal(number, self._hand_on) for number in (*_STOPS, signal.SIGHUP)}
-        reading, writing = os.pipe()
+        read_fd, write_fd = os.pipe()
         if self._forks():
-            self.on_ready = partial(os.write, writing, b"1")
+            self.on_ready = partial(os.write, write_fd, b"1")
             return True
-        os.close(writing)
-        is_ready = bool(os.read(reading, 1))  # nothing if the first process ends before
+        os.close(write_fd)
+        is_ready = bool(os.read(read_fd, 1))  # nothing if the first process ends before
         if is_ready and any(self._forks() for _ in range(self._count - 1)):
             return True
         status, started = 0, time.monotonic()

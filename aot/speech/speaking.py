@@ -75,8 +75,8 @@ def voice_of(manifest: Manifest) -> Voice:
 
 def voice_in(v: Values) -> Voice:
     """Return the voice of the settings of a folder; CorruptError for values of another type."""
-    entry = v.find("vocab")
-    vocab = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
+    value = v.find("vocab")
+    vocab = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     if not vocab or any(type(n) is not int or n < 0 for n in vocab.values()):
         raise CorruptError(f"{v.file}: vocab.json must be an object of tokens, got {str(vocab)[:60]}")
     tokens = cast("dict[str, int]", vocab)

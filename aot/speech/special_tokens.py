@@ -39,16 +39,16 @@ class SpecialTokens:
 
     @property
     def first_timestamp(self) -> int:
-        """Token of the time 0; behind all tokens of a model without timestamps."""
+        """Token of the time 0; a number above all tokens for a model without timestamps."""
         return MAX_WORDS if self.no_timestamps is None else self.no_timestamps + 1
 
     def language(self, name: str) -> int:
         """Return the token of a language: de, German's code; UsageError for one that the model does not know."""
-        result = self.languages.get(f"<|{name}|>")
-        if result is None:
+        token = self.languages.get(f"<|{name}|>")
+        if token is None:
             known = ", ".join(key.strip("<|>") for key in self.languages) or "none: it knows one"
             raise UsageError(f"--language: must be one of the model's, {known}, got {name[:20]!r}")
-        return result
+        return token
 
 
 def is_speech_model(manifest: Manifest) -> bool:
@@ -99,7 +99,7 @@ def allowed_logits(special: SpecialTokens, tokens: Sequence[int], logits: Array,
 
 
 def _suppress_times(special: SpecialTokens, tokens: Sequence[int], logits: Array, first: int) -> None:
-    """Hide timestamps that cannot follow: they come in pairs, but at begin and end, and never decrease."""
+    """Suppress timestamps that cannot follow: they never decrease, and come in pairs except at both ends."""
     times = [n for n in tokens if n >= first]
     last, before = bool(tokens) and tokens[-1] >= first, len(tokens) < 2 or tokens[-2] >= first
     if last and before:

@@ -30,7 +30,7 @@ class Segment:
 
 
 class Transcriber:
-    """Writes the text of audio. `language`: that of the first window, unless one is named; None: the model's only."""
+    """Writes the text of audio. `language`: of the audio; None: it is detected in the first window."""
 
     def __init__(self, model: CompiledModel, tokenizer: Tokenizer, *, language: str | None = None) -> None:
         """UsageError for a model without speech, or one that does not know the language."""
@@ -50,21 +50,24 @@ class Transcriber:
         return self._tokenizer.decode([n for n in segment.tokens if n < self._special.end])
 
     def segments(self, audio: Array, *, timestamps: bool = False) -> Iterator[Segment]:
-        """Yield the segments of audio, at 16 kHz; those of more than one window always have `timestamps`.
+        """Yield the segments of audio at 16 kHz; audio of more than one window always gets `timestamps`.
 
-        A window begins behind the last segment that the one before it ends.
+        A window begins where the last complete segment of the window before it ends.
         """
         timestamps = self._special.no_timestamps is not None and (timestamps or len(audio) > WINDOW)
         at = 0
         while at < len(audio):
             part = audio[at : at + WINDOW]
             tokens = self.tokens(np.pad(part, (0, WINDOW - len(part))), timestamps=timestamps)
-            segments_found, used = segments_of(tokens, self._special, len(part) / RATE) if timestamps else ([], None)
-            if not timestamps:
-                segments_found = [Segment(0.0, len(part) / RATE, tuple(tokens))]
-            for segment in segments_found:
+            seconds = len(part) / RATE
+            segments, used_seconds = (
+                segments_of(tokens, self._special, seconds)
+                if timestamps
+                else ([Segment(0.0, seconds, tuple(tokens))], None)
+            )
+            for segment in segments:
                 yield Segment(at / RATE + segment.start, at / RATE + segment.end, segment.tokens)
-            at += len(part) if used is None else max(round(used * RATE), 1)
+            at += len(part) if used_seconds is None else max(round(used_seconds * RATE), 1)
 
     def tokens(self, window: Array, *, timestamps: bool) -> list[int]:
         """Return the tokens of a window [samples], with timestamps or without."""
@@ -88,8 +91,8 @@ class Transcriber:
 def segments_of(tokens: Sequence[int], special: SpecialTokens, duration: float) -> tuple[list[Segment], float | None]:
     """Return the segments of a window's tokens, and the seconds that they take; None: the whole window.
 
-    Two times side by side end a segment and begin the next one. What follows the last pair is read again by the next
-    window, unless a time alone ends it.
+    Two timestamps in a row end a segment and begin the next one. The tokens after the last pair are read again by the
+    next window, unless the window ends with a single timestamp.
     """
     first = special.first_timestamp
     times = [n >= first for n in tokens]
@@ -99,9 +102,9 @@ def segments_of(tokens: Sequence[int], special: SpecialTokens, duration: float) 
         known = [n for n in tokens if n >= first]
         end = (known[-1] - first) * STEP if known and known[-1] != first else duration
         return [Segment(0.0, end, tuple(tokens))], None
-    positions = [0, *ends, *([len(tokens)] if alone else [])]
+    bounds = [0, *ends, *([len(tokens)] if alone else [])]
     segments = [
         Segment((tokens[a] - first) * STEP, (tokens[b - 1] - first) * STEP, tuple(tokens[a:b]))
-        for a, b in pairwise(positions)
+        for a, b in pairwise(bounds)
     ]
-    return segments, None if alone else (tokens[positions[-1] - 1] - first) * STEP
+    return segments, None if alone else (tokens[bounds[-1] - 1] - first) * STEP

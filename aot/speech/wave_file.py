@@ -15,10 +15,10 @@ from aot.runtime.atomic import replacing
 from aot.runtime.errors import CorruptError, UnsupportedError
 from aot.runtime.regular import open_file
 
-BYTES = 2  # of a sample
+BYTES = 2  # bytes of a sample
 RULE = "audio in WAV of 16-bit PCM can be read"
 LEAST_RATE, MAX_RATE, MAX_CHANNELS = 1000, 768000, 64
-CROSSINGS = 16  # of zero on each side of the low-pass filter
+CROSSINGS = 16  # zero crossings on each side of the low-pass filter
 
 
 def read_wave(path: Path, rate: int) -> Array:
@@ -49,8 +49,8 @@ def samples_of(stream: BinaryIO, name: str, rate: int) -> Array:
     if not (LEAST_RATE <= own_rate <= MAX_RATE and 1 <= channels <= MAX_CHANNELS):
         bounds = f"{LEAST_RATE} to {MAX_RATE} Hz and 1 to {MAX_CHANNELS} channels"
         raise CorruptError(f"{name}: must have {bounds}, got {own_rate} Hz and {channels}")
-    whole = len(data) // (BYTES * channels)
-    integers = np.frombuffer(data, "<i2", whole * channels).reshape(whole, channels)
+    frames = len(data) // (BYTES * channels)
+    integers = np.frombuffer(data, "<i2", frames * channels).reshape(frames, channels)
     return resampled(integers.mean(1, dtype=np.float32) / np.float32(1 << 15), own_rate, rate)
 
 
@@ -87,9 +87,9 @@ def resampled(samples: Array, given: int, wanted: int) -> Array:
     near, result = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach), np.empty(count, np.float32)
     band = min(1.0, up / down)
     for first in range(min(up, count)):  # outputs between the same two samples, that lie at the same place there
-        position, phase = divmod(first * down, up)
+        sample, phase = divmod(first * down, up)
         distance = taps - phase / up
         shape = band * np.sinc(band * distance) * (0.5 + 0.5 * np.cos(np.pi * distance / (reach + 1)))
-        rows = near[position + 1 :: down][: len(result[first::up])]
+        rows = near[sample + 1 :: down][: len(result[first::up])]
         result[first::up] = rows @ (shape / shape.sum()).astype(np.float32)
     return result

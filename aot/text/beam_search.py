@@ -69,8 +69,8 @@ class BeamSearch(EncoderDecoderLoop):
         wide -= wide.max(-1, keepdims=True)
         totals = wide - np.log(np.exp(wide).sum(-1, keepdims=True)) + np.array([[beam.total] for beam in going])
         order = np.argsort(-totals, axis=None, kind="stable")[:count]
-        positions = ((int(row), int(token)) for row, token in zip(*np.unravel_index(order, totals.shape), strict=True))
-        return [Beam((*going[row].tokens, token), float(totals[row, token]), row) for row, token in positions]
+        choices = ((int(row), int(token)) for row, token in zip(*np.unravel_index(order, totals.shape), strict=True))
+        return [Beam((*going[row].tokens, token), float(totals[row, token]), row) for row, token in choices]
 
     def _step(self, going: Sequence[Beam]) -> Array:
         """Feed the last token of each text and return a row of logits for each."""

@@ -32,7 +32,7 @@ class Chat:
         self.messages = list(self._first)
 
     def reset(self, system: str | None = None) -> None:
-        """Forget all messages but that of the system, which `system` replaces."""
+        """Forget all messages but the system's, which `system` replaces."""
         if system is not None:
             self._first = [{"role": "system", "content": system}]
         self.messages = list(self._first)
@@ -49,15 +49,13 @@ class Chat:
     def load(self, path: Path) -> None:
         """Replace all messages by those that `save` wrote; UsageError for another file."""
         try:
-            template: object = json.loads(read_file(path, "chat"))
+            value: object = json.loads(read_file(path, "chat"))
         except (ValueError, RecursionError):
-            template = None
-        messages = cast("list[object]", template) if isinstance(template, list) else [None]
+            value = None
+        messages = cast("list[object]", value) if isinstance(value, list) else [None]
         for one in messages:
-            entries = cast("dict[object, object]", one).values() if isinstance(one, dict) else [None]
-            if not (
-                isinstance(one, dict) and one.keys() == {"role", "content"} and all(type(v) is str for v in entries)
-            ):
+            texts = cast("dict[object, object]", one).values() if isinstance(one, dict) else [None]
+            if not (isinstance(one, dict) and one.keys() == {"role", "content"} and all(type(v) is str for v in texts)):
                 raise UsageError(f"chat: {path.name}: must be a list of messages with role and content, got other JSON")
         self.messages = cast("list[dict[str, str]]", messages)
 
@@ -68,8 +66,8 @@ class Chat:
 
         After an error the conversation is as it was before.
         """
-        requested = [*self.messages, {"role": "user", "content": text}]
-        ids = self._tokenizer.begin(self._template.render(requested))
+        messages = [*self.messages, {"role": "user", "content": text}]
+        ids = self._tokenizer.begin(self._template.render(messages))
         if not ids:
             raise UsageError("chat: the template must make a text of the messages, got none")
         ends = frozenset((*stop, *self._tokenizer.stop))
@@ -91,13 +89,13 @@ class Chat:
         if last_text := stream.rest():
             take(last_text)
         answer = "".join(parts)
-        self.messages = [*requested, {"role": "assistant", "content": answer}]
+        self.messages = [*messages, {"role": "assistant", "content": answer}]
         return answer
 
     def _tokens_to_feed(self, ids: Sequence[int]) -> list[int]:
         """Truncate the generator to the tokens that `ids` begins with; return the tokens to feed, one at least."""
         pairs = zip(self._generator.tokens, ids, strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        kept = min(same, len(ids) - 1)
-        self._generator.truncate(kept)
-        return list(ids[kept:])
+        fed = min(same, len(ids) - 1)
+        self._generator.truncate(fed)
+        return list(ids[fed:])

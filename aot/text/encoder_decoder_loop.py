@@ -25,12 +25,12 @@ Rule = Callable[[Sequence[int], Array], Array]
 
 
 def is_text_to_text(manifest: Manifest) -> bool:
-    """True if a library has an encoder that reads a text, and a decoder behind it."""
+    """True if a library has an encoder that reads a text, and a decoder."""
     return {SOURCE_IDS, IDS} <= {tensor.name for tensor in manifest.inputs} and bool(manifest.variables)
 
 
 def start_of(manifest: Manifest) -> list[int]:
-    """Return the tokens that begin each text of a library's decoder; UsageError for one that tells none."""
+    """Return the tokens that begin each text of a library's decoder; UsageError if its manifest has none."""
     start = manifest.json.get(START)
     if start is None:
         raise UsageError(f"{manifest.name}: must tell the tokens that begin a text ({START}), got none")
@@ -55,7 +55,7 @@ class EncoderDecoderLoop(TokenLoop):
     def __init__(self, model: CompiledModel, source: Mapping[str, Array], rule: Rule | None = None) -> None:
         """`source`: its inputs, which are empty in later calls, but for the mask of what is kept.
 
-        `rule`: changes the logits behind the tokens so far, from which the next one is chosen.
+        `rule`: changes the logits after the tokens so far, from which the next one is chosen.
         """
         self._request, self._source, self._rule = model.create_infer_request(), dict(source), rule
         self._output = logits_of(model.manifest)

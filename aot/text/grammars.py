@@ -100,7 +100,7 @@ class Constraint:
         logits[len(allowed) :] = -np.inf
 
     def take(self, token: int) -> None:
-        """Go on behind a token; UsageError where the grammar became too large to follow."""
+        """Advance by a token; UsageError where the grammar became too large to follow."""
         self._matcher.consume_token(token)
         self._check()
 
@@ -129,16 +129,16 @@ class _Spelled:
 def _one_of_resolved(value: object, root: object) -> object:
     """Return a schema whose lists of `oneOf` hold schemas in place of references to them.
 
-    The package follows `oneOf` where it sees that no value fits two of them, and it does not look behind references.
+    The package follows `oneOf` where it sees that no value fits two of them, and it does not resolve references.
     """
     if isinstance(value, list):
         return [_one_of_resolved(one, root) for one in cast("list[object]", value)]
     if not isinstance(value, dict):
         return value
-    results = {key: _one_of_resolved(one, root) for key, one in cast("dict[str, object]", value).items()}
-    if isinstance(options := results.get("oneOf"), list):
-        results["oneOf"] = [_referred(one, root) for one in cast("list[object]", options)]
-    return results
+    resolved = {key: _one_of_resolved(one, root) for key, one in cast("dict[str, object]", value).items()}
+    if isinstance(options := resolved.get("oneOf"), list):
+        resolved["oneOf"] = [_referred(one, root) for one in cast("list[object]", options)]
+    return resolved
 
 
 def _referred(option: object, root: object) -> object:

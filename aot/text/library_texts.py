@@ -15,25 +15,25 @@ from typing import cast
 from aot.runtime.errors import CorruptError
 from aot.runtime.regular import open_file
 
-ENTRY = "tokenizer"  # of the manifest
+ENTRY = "tokenizer"  # entry of the manifest
 TOKEN_TYPES, PAIR_SCORES = "token_type_ids", "scores"  # input and output of an encoder with a head
 SOURCE_IDS, SOURCE_MASK = "encoder_input_ids", "encoder_attention_mask"  # inputs of an encoder before a decoder
-SOURCE, PREFIX = "gguf", "tokenizer."  # where a graph's information has it, and how the names begin
-FOLDER = "huggingface"  # where it has the texts of a folder, and the name of these in the entry
+SOURCE, PREFIX = "gguf", "tokenizer."  # key in a graph's rt_info, and prefix of the names of its texts
+FOLDER = "huggingface"  # key of a folder's texts, both in rt_info and in the manifest's entry
 TOKENIZER, SETTINGS, CHAT_TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
-STOP, CONTEXT_LENGTH = "stop", "context_length"  # of a folder: tokens that end an answer, tokens that it was trained on
+STOP, CONTEXT_LENGTH = "stop", "context_length"  # entries of a folder: tokens that end an answer, trained context
 AUDIO = "audio"  # input of an encoder of speech
-SPEECH = "speech"  # of a folder: settings of generation_config.json for transcriptions
+SPEECH = "speech"  # entry of a folder: settings of generation_config.json for transcriptions
 SCALES, SPEAKER, WAVEFORM = "scales", "speaker", "waveform"  # inputs and output of a network that speaks
-VOICE = "voice"  # of a folder: characters and settings of a network that speaks
-START = "decoder_start"  # of a folder and of a manifest: the tokens that begin the text of a decoder behind an encoder
-ADAPTER = "adapter"  # of a graph and of a manifest: the products that an adapter can change
-LABELS = "labels"  # of a folder: the names of a classifier's scores
+VOICE = "voice"  # entry of a folder: characters and settings of a network that speaks
+START = "decoder_start"  # entry of a folder and a manifest: tokens that begin an encoder-decoder's text
+ADAPTER = "adapter"  # entry of a graph and a manifest: products that an adapter can change
+LABELS = "labels"  # entry of a folder: names of a classifier's scores
 CONTEXT = ".context_length"
 WORDS, MERGES, SCORES = "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores"
-TEXTS = ("tokenizer.chat_template", "tokenizer.ggml.model", "tokenizer.ggml.pre")  # that are no JSON, whatever they say
-LISTS, BETWEEN = (WORDS, MERGES), "\0"  # lists that are kept as one text, and what is between their texts
-MAX_BYTES = 256 << 20  # of the JSON, and of a text: vocabularies of 2^18 tokens have 10 MB, tokenizers 35 MB
+TEXTS = ("tokenizer.chat_template", "tokenizer.ggml.model", "tokenizer.ggml.pre")  # texts never read as JSON
+LISTS, BETWEEN = (WORDS, MERGES), "\0"  # lists that are stored as one text, and the separator of their elements
+MAX_BYTES = 256 << 20  # limit of the JSON and of a text; a vocabulary of 2^18 tokens has 10 MB, a tokenizer 35 MB
 
 
 def read_text(path: Path) -> str:
@@ -53,21 +53,19 @@ def manifest_texts(rt_info: Mapping[str, object]) -> dict[str, str]:
 
     The tokens that begin a text stay without one, too.
     """
-    given = rt_info.get(FOLDER)
-    folder = dict(cast("Mapping[str, object]", given)) if isinstance(given, Mapping) else {}
-    started = {START: str(folder[START])} if START in folder else {}
+    folder_texts = rt_info.get(FOLDER)
+    folder = dict(cast("Mapping[str, object]", folder_texts)) if isinstance(folder_texts, Mapping) else {}
+    start = {START: str(folder[START])} if START in folder else {}
     if TOKENIZER in folder or VOICE in folder:
-        return {ENTRY: _packed({FOLDER: folder}), **started}
-    if started:
-        return started
-    given = rt_info.get(SOURCE)
-    texts: Mapping[str, object] = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
-    kept_texts = {
-        k: v for k, v in texts.items() if isinstance(v, str) and (k.startswith(PREFIX) or k.endswith(CONTEXT))
-    }
-    if WORDS not in kept_texts or not {MERGES, SCORES} & kept_texts.keys():
+        return {ENTRY: _packed({FOLDER: folder}), **start}
+    if start:
+        return start
+    gguf_texts = rt_info.get(SOURCE)
+    metadata: Mapping[str, object] = cast("Mapping[str, object]", gguf_texts) if isinstance(gguf_texts, Mapping) else {}
+    texts = {k: v for k, v in metadata.items() if isinstance(v, str) and (k.startswith(PREFIX) or k.endswith(CONTEXT))}
+    if WORDS not in texts or not {MERGES, SCORES} & texts.keys():
         return {}
-    values = {k: v if k in TEXTS else _joined(_value(v)) for k, v in kept_texts.items()}
+    values = {k: v if k in TEXTS else _joined(_value(v)) for k, v in texts.items()}
     return {ENTRY: _packed(values)}
 
 
@@ -116,10 +114,10 @@ def folder_object(manifest: Mapping[str, object], name: str, key: str) -> dict[s
 def json_of(text: object) -> object:
     """Return the value of a text in JSON; None if it is no JSON."""
     try:
-        result: object = json.loads(str(text))
+        value: object = json.loads(str(text))
     except (ValueError, RecursionError):
         return None
-    return result
+    return value
 
 
 def _joined(value: object) -> object:

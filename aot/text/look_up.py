@@ -29,7 +29,7 @@ class LookUp(Drafting):
 
 
 def followed(tokens: Sequence[int], count: int) -> list[int]:
-    """Return up to `count` tokens behind the last place where the end of a text stood before; [] without one."""
+    """Return up to `count` tokens that followed the last earlier occurrence of a text's end; [] without one."""
     text = np.array(tokens, np.int64)
     for size in SIZES if count > 0 else ():
         if len(text) > size:

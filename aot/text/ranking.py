@@ -50,10 +50,10 @@ def check_ranker(manifest: Manifest, name: str) -> None:
 def labels_of(manifest: Manifest, name: str) -> list[str]:
     """Return the names of the scores that a compiled model keeps; CorruptError for another thing."""
     given = folder_texts(manifest.json, name).get(LABELS)
-    json = json_of(given)
-    if not isinstance(json, list) or not json:
+    names = json_of(given)
+    if not isinstance(names, list) or not names:
         raise CorruptError(f"{name}: tokenizer: {LABELS} must be a list of names, got {str(given)[:40]}")
-    return list(map(str, cast("list[object]", json)))
+    return list(map(str, cast("list[object]", names)))
 
 
 def pairs_of(tokenizer: Tokenizer, pairs: Iterable[tuple[str, str | None]]) -> Pairs:

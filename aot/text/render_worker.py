@@ -24,7 +24,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MEMORY = 512 << 20  # bytes of address space
-SECONDS = 2  # of processor time of one text
+SECONDS = 2  # CPU seconds for one text
 MAX_TEXT = 16 << 20  # characters of one text
 
 

@@ -22,13 +22,13 @@ class Speed:
 
     @property
     def facts(self) -> dict[str, object]:
-        """Number of tokens, milliseconds to the first one, and tokens a second, of those behind the first if any."""
+        """Number of tokens, milliseconds to the first, and tokens a second after it (or with it, if alone)."""
         count = len(self._times)
         if not count:
             return {"count": 0}
         first = self._times[0] - self._begin
-        behind, spent = (count - 1, self._times[-1] - self._times[0]) if count > 1 else (1, first)
-        return {"count": count, "first_ms": 1e3 * first, "tokens_per_second": behind / max(spent, 1e-9)}
+        generated, spent = (count - 1, self._times[-1] - self._times[0]) if count > 1 else (1, first)
+        return {"count": count, "first_ms": 1e3 * first, "tokens_per_second": generated / max(spent, 1e-9)}
 
     def __str__(self) -> str:
         """Return the facts in words."""

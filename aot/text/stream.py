@@ -23,7 +23,7 @@ class Stream:
     def __init__(self, tokenizer: Tokenizer | None, write: Callable[[str], object], *, begins: bool = False) -> None:
         """`begins`: the tokens begin a text."""
         self._tokenizer, self._write, self._begins = tokenizer, write, begins
-        self._before, self._new = list[int](), list[int]()  # tokens that were written last, and those behind them
+        self._before, self._new = list[int](), list[int]()  # tokens that were written last, and the tokens after them
         self._count = 0
 
     def add(self, token: int) -> None:
@@ -55,12 +55,12 @@ def ids_of(text: str, option: str = "--ids") -> list[int]:
 
 
 def tokenizer_of(source: Path, tokenizer: Path | None, manifest: Manifest) -> Tokenizer:
-    """Return the tokenizer that a compiled model keeps, or that of `source` where one is named or the model keeps none.
+    """Return the tokenizer of a compiled model; of `source` if one is named or the model has none.
 
     A folder's own has the tokens that end an answer, which lie in other files than its tokenizer.json.
     """
-    kept = tokenizer is None and ENTRY in manifest.json
-    return stored_tokenizer(manifest, source.name) if kept else read_tokenizer(source)
+    is_stored = tokenizer is None and ENTRY in manifest.json
+    return stored_tokenizer(manifest, source.name) if is_stored else read_tokenizer(source)
 
 
 def text_source(model: Path, tokenizer: Path | None) -> Path:
@@ -72,11 +72,11 @@ def text_source(model: Path, tokenizer: Path | None) -> Path:
         return tokenizer
     name, where = "tokenizer.json", "in" if model.is_dir() else "beside"
     beside = (model / name,) if model.is_dir() else (model.with_suffix(".gguf"), model.with_name(name))
-    result = model if has_tokenizer(model) else next((p for p in beside if p.is_file()), None)
-    if result is None:
+    source = model if has_tokenizer(model) else next((p for p in beside if p.is_file()), None)
+    if source is None:
         if is_compiled(model) and not is_text_to_text(manifest := read_manifest(model)):
             check_inputs([tensor.name for tensor in manifest.inputs])
         rule = "give --tokenizer tokenizer.json or --tokenizer m.gguf, or --ids and numbers"
         missing = " and ".join(f"no {path.name}" for path in beside)
         raise UsageError(f"generate: {rule}: {missing} lies {where} {model.name}")
-    return result
+    return source

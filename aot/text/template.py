@@ -130,7 +130,7 @@ class ChatTemplate:
 
 
 def _before_user(system: str, others: Sequence[Message]) -> list[Message]:
-    """Put the words of the system before those of the first message, where it is the user's."""
+    """Put the system's text before the text of the first message, if it is the user's."""
     given = others[0]["content"] if others and others[0]["role"] == USER else None
     if isinstance(given, list):
         content: object = [{"type": "text", "text": f"{system}\n\n"}, *cast("list[object]", given)]

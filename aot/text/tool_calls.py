@@ -79,8 +79,8 @@ class Calls:
         return ("", calls) if calls else (text, [])
 
     def _split(self, at: int) -> str:
-        result, self._text = self._text[:at], self._text[at:]
-        return result
+        begin, self._text = self._text[:at], self._text[at:]
+        return begin
 
     def _read(self, text: str) -> Iterator[Call]:
         """Yield the calls of a text: between the marks of its form, or all of it."""

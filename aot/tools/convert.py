@@ -1,4 +1,4 @@
-"""Converts a model to OpenVINO IR: its graph behind the front phase and extensions, before it is simplified."""
+"""Converts a model to OpenVINO IR: its graph after the front phase and extensions, before it is simplified."""
 
 from __future__ import annotations
 

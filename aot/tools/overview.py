@@ -99,7 +99,7 @@ def _ranges(graph: Graph) -> dict[str, tuple[int, int]]:
 
 
 def _weights(graph: Graph) -> dict[str, int]:
-    """Return the bytes of constants by element type, those of bodies left out; the most first."""
+    """Return the bytes of constants by element type, without the constants of bodies; the most first."""
     sizes = Counter[str]()
     for node in graph.nodes.values():
         if node.constant_data is not None and node.out_ports():

@@ -94,7 +94,7 @@ def test_a_header_below_the_limit_and_a_large_body(server: Any) -> None:
 
 
 def test_a_client_that_is_gone_is_told_from_one_that_ended_its_sending(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aot.serve.connections._ASK_SECONDS", 0.1)
+    monkeypatch.setattr("aot.serve.connections._PROBE_SECONDS", 0.1)
     uvicorn = import_module("uvicorn")
     connection = import_module("aot.serve.connections").Connection
     told: list[str] = []

@@ -19,7 +19,7 @@ from typing import ParamSpec
 from aot.runtime.describe import error_text, hint
 from aot.runtime.errors import AotError, BudgetError, InternalError, UsageError
 
-BUDGET_SIGNALS = {  # by which a process ends that is over a limit of time or memory
+BUDGET_SIGNALS = {  # signals that end a process over its limit of time or memory
     "SIGALRM": "the time limit (--max-seconds) is over",
     "SIGKILL": "the system has ended it: memory was short",
     "SIGABRT": "an allocation was refused: memory was short (--max-memory)",
@@ -68,7 +68,7 @@ def is_supervised() -> bool:
 
 
 def supervised(run: Callable[..., object]) -> int:
-    """Call `run` in a child; its exit code, or that of the error that ended it. In place where none can be started.
+    """Call `run` in a child process, or here where none can be started; return the exit code of `run` or of its error.
 
     Windows has no fork, and a child of macOS may not call most of what its parent has loaded.
     """

@@ -95,14 +95,14 @@ def epilog(command: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line.strip()}" for line in EXAMPLES[command].strip().splitlines())
 
 
-MANY = 25  # options of a command from which on its help has groups
+MIN_GROUPED_OPTIONS = 25  # number of a command's options from which on its help has groups
 
 
 class GroupedCommand(TyperCommand):
     """A command whose help lists many options under the titles of their groups, which are typer's panels."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words; of an error's text, what the checker of values puts in front of ours is left out."""
+        """Parse the arguments; strip pydantic's prefix `Value error, ` from the message of an error."""
         try:
             return super().parse_args(ctx, args)
         except BadParameter as error:
@@ -111,7 +111,7 @@ class GroupedCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         parameters = self.get_params(ctx)
-        if len(parameters) < MANY:
+        if len(parameters) < MIN_GROUPED_OPTIONS:
             super().format_options(ctx, formatter)
             return
         rows: dict[str, list[tuple[str, str]]] = {title: [] for title in (ARGUMENTS, *Group)}

@@ -45,12 +45,12 @@ def records_of(node: IrNode, bodies: Mapping[str, Graph]) -> dict[str, Any]:
     for number, attrs in enumerate(inner.values()):
         attrs["internal_layer_id"] = number
     parameters = [inner[p.id]["internal_layer_id"] for p in region.parameters]
-    results = [inner[r.id]["internal_layer_id"] for r in region.results]
+    result_ids = [inner[r.id]["internal_layer_id"] for r in region.results]
     records: dict[str, Any] = {
         "input_port_map": [_record(m, parameters[m.parameter]) for m in op.input_maps],
-        "output_port_map": [_record(m, results[m.result]) for m in op.output_maps],
+        "output_port_map": [_record(m, result_ids[m.result]) for m in op.output_maps],
         "back_edges": [
-            {"from_layer": results[e.result], "to_layer": parameters[e.parameter], "from_port": 0, "to_port": 0}
+            {"from_layer": result_ids[e.result], "to_layer": parameters[e.parameter], "from_port": 0, "to_port": 0}
             for e in op.back_edges
         ],
     }
@@ -58,7 +58,7 @@ def records_of(node: IrNode, bodies: Mapping[str, Graph]) -> dict[str, Any]:
         none: dict[str, Any] = {**dict.fromkeys(SLICE), "external_port_id": OUTSIDE}
         for name, purpose, ids, at in (
             ("input_port_map", "current_iteration", parameters, op.current_iteration),
-            ("output_port_map", "execution_condition", results, op.execution_condition),
+            ("output_port_map", "execution_condition", result_ids, op.execution_condition),
         ):
             records[name] += [{**none, "internal_layer_id": ids[at], "purpose": purpose}] if at >= 0 else []
     return records
@@ -147,7 +147,7 @@ class _Records:
         return _within(self.node, "in", self._marked(self.node.in_edges(), record["external_port_id"]))
 
     def _output(self, record: dict[str, Any], records: list[dict[str, Any]]) -> int:
-        """Return the output of a record; in some files outputs are counted behind the inputs."""
+        """Return the output of a record; in some files outputs are counted from the number of inputs on."""
         number = self._marked(self.node.out_edges(), record["external_port_id"])
         if number != record["external_port_id"]:
             return _within(self.node, "out", number)

@@ -26,14 +26,14 @@ _MARKS = ("dim_attrs", "permute_attrs", "nchw_layout", "correct_in_data_layout",
 
 @dataclass(slots=True)
 class Carried:
-    """Attributes of a graph, and those of its nodes by their names, with those of bodies by node and attribute."""
+    """Attributes of a graph; of its nodes, by their names; and of bodies, by node and attribute."""
 
     graph: dict[str, Any] = field(default_factory=dict[str, Any])
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     bodies: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
 
     def take(self, graph: Graph) -> None:
-        """Remember the attributes of a graph at the end of the front phase, instead of those of another one."""
+        """Remember the attributes of a graph at the end of the front phase; the attributes so far are dropped."""
         self.graph = dict(graph.graph)
         self.nodes = {}
         self.bodies = {}

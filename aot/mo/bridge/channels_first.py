@@ -1,4 +1,4 @@
-"""The change of layout, NHWC to NCHW, where Model Optimizer does it: behind the middle phase.
+"""The change of layout, NHWC to NCHW, where Model Optimizer does it: after the middle phase.
 
 Operations that are layout-agnostic by the compiler's own rules (`layout_agnostic.carrier`) get their tensors of four
 dimensions or more with channels first, and their attributes follow. All others stay as they are, between Transposes,
@@ -187,11 +187,11 @@ class _Change:
         self._replace(node, new_node)
         return True
 
-    def _input(self, source: OutPort | None, known: Any, requested: Any) -> OutPort | None:
+    def _input(self, source: OutPort | None, known: Any, permutation: Any) -> OutPort | None:
         """Return an input that names axes or sizes of another tensor, for the new order of that tensor."""
-        if requested is None or source is None:
+        if permutation is None or source is None:
             return source
-        rule, port, check = _RULES[requested[0]], requested[1], requested[2]
+        rule, port, check = _RULES[permutation[0]], permutation[1], permutation[2]
         side, _, number = port.partition(":")
         data = known.in_node(int(number)) if side == "input" else known.out_node(int(number))
         checked = known.in_port(int(number)) if side == "input" else known.out_port(int(number))

@@ -92,7 +92,7 @@ class Extension(Op):
             if node.has_valid("type_infer"):
                 node["type_infer"](node)
         except Exception as error:
-            where = f" ({place})" if (place := raised_in(error)) else ""
+            where = f" ({location})" if (location := raised_in(error)) else ""
             text = f"{self.kind} ({self.name}): its infer failed: {type(error).__name__}: {error}{where}"
             raise ModelError(text) from error
         return node

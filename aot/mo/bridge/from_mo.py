@@ -361,10 +361,10 @@ def _check_inputs(node: IrNode) -> None:
 def _sort_ends(body: IrGraph, original: IrGraph, graph: Graph, owners: dict[str, IrNode]) -> None:
     """Give parameters and results of a body that was copied the order of the original's."""
     order = {node.id: i for i, node in enumerate((*original.parameters, *original.results))}
-    kept = {owner: record_of(Node(graph, id)) for id, owner in owners.items() if id in graph}
-    position = {owner: order.get(found.node.id, len(order)) for owner, found in kept.items() if found is not None}
+    records = {owner: record_of(Node(graph, id)) for id, owner in owners.items() if id in graph}
+    positions = {owner: order.get(r.node.id, len(order)) for owner, r in records.items() if r is not None}
     for ends in (body.parameters, body.results):
-        ends.sort(key=lambda node: position.get(node, len(order)))
+        ends.sort(key=lambda node: positions.get(node, len(order)))
 
 
 def _unneeded(graph: IrGraph) -> set[IrNode]:

@@ -82,8 +82,8 @@ def _of_other_names(op: Definition, node: Any, own: dict[str, Any]) -> Definitio
 def _changed_in_file(op: Foreign, changed: dict[str, Any]) -> Foreign:
     """Return a foreign operation with changed attributes, which may have Model Optimizer's names; None: the default."""
     known = dict(op.attrs)
-    theirs = names_of(op)
-    new = {k: plain(v) for k, v in changed.items() if k in known and k not in theirs} | written(op, changed)
+    op_names = names_of(op)
+    new = {k: plain(v) for k, v in changed.items() if k in known and k not in op_names} | written(op, changed)
     if not new:
         return op
     attrs = {k: v for k, v in {**known, **new}.items() if v is not None}

@@ -39,7 +39,7 @@ LAYOUT = ("batch_dims", "channel_dims", "spatial_dims", "group")
 
 @dataclass
 class Run:
-    """Nodes that were taken out of a graph: operations behind each other, constants that they read, data nodes."""
+    """Nodes that were taken out of a graph: operations one after another, constants that they read, data nodes."""
 
     nodes: dict[str, dict[str, Any]]
     edges: list[tuple[str, str, dict[str, Any]]]
@@ -136,30 +136,30 @@ def _show_channels_last(node: Any, record: NodeRecord) -> None:
     op: Any = record.node.op
     kind: type[Definition] = type(record.node.op)
     rank = len(op.strides) + 2
-    before, behind = _before(node, 0, ("Transpose",)), _behind(node)
-    if before is None or behind is None or rank not in (4, 5):
+    before, follower = _before(node, 0, ("Transpose",)), _behind(node)
+    if before is None or follower is None or rank not in (4, 5):
         return
     if not _has_order(before[0], to_first(rank - 2)):
         return
-    if not _has_order(behind, to_last(rank - 2)):
+    if not _has_order(follower, to_last(rank - 2)):
         return
     nodes = [_before(node, 1, types) for types in WEIGHTS.get(kind, ())]
     weights = next((run for run in nodes if run is not None and _order(run[0]) is not None), None)
     if weights is None and kind is GroupConvolution:
         return
-    _replace(node, record, {0: before} if weights is None else {0: before, 1: weights}, behind)
+    _replace(node, record, {0: before} if weights is None else {0: before, 1: weights}, follower)
 
 
-def _replace(node: Any, record: NodeRecord, runs: dict[int, list[Node]], behind: Node | None) -> None:
+def _replace(node: Any, record: NodeRecord, runs: dict[int, list[Node]], follower: Node | None) -> None:
     """Take the operations around a node out of the graph, and give it attributes in their place."""
     graph, own, name = node.graph, record.attrs, node.name
     sources = {idx: run[0].in_node(0) for idx, run in runs.items()}
     data = sources.get(0, node.in_node(0))
-    record.attrs = shown_attributes(node, record, data, runs.get(1, []), is_last=behind is not None)
-    order = _order(runs[1][0]) if 1 in runs and behind is not None else None
+    record.attrs = shown_attributes(node, record, data, runs.get(1, []), is_last=follower is not None)
+    order = _order(runs[1][0]) if 1 in runs and follower is not None else None
     held = {idx: _shape_and_value(data) for idx, data in sources.items()}
     inputs = {idx: _without_inputs(node, idx, run) for idx, run in runs.items()}
-    output = None if behind is None else _without_output(node, behind)
+    output = None if follower is None else _without_output(node, follower)
     layout = {key: record.attrs[key] for key in LAYOUT if key in record.attrs}
     record.hidden = Hidden(inputs, output, own, record.attrs, name, layout, order, held)
     for key in own.keys() & REPLACED:
@@ -168,9 +168,9 @@ def _replace(node: Any, record: NodeRecord, runs: dict[int, list[Node]], behind:
         node[key] = value
     if order is not None:
         node["get_weights_permute"] = Permutation(order, np.argsort(order))
-    if behind is not None and output is not None:
-        node["name"] = output.nodes[behind.id]["name"]
-        _give_id(graph, node.id, behind.id)  # extensions find nodes by names, which are ids
+    if follower is not None and output is not None:
+        node["name"] = output.nodes[follower.id]["name"]
+        _give_id(graph, node.id, follower.id)  # extensions find nodes by names, which are ids
 
 
 def _give_id(graph: Graph, old: str, new: str) -> None:
@@ -193,12 +193,12 @@ def _without_inputs(node: Any, idx: int, run: list[Any]) -> Run:
     return taken
 
 
-def _without_output(node: Any, behind: Any) -> Run:
-    """Give a node the output of the operation behind it; return that operation."""
-    graph, result, given = node.graph, node.out_node(0), behind.out_node(0)
+def _without_output(node: Any, follower: Any) -> Run:
+    """Give a node the output of the operation after it; return that operation."""
+    graph, data, last_data = node.graph, node.out_node(0), follower.out_node(0)
     edge = dict(node.out_edge(0))
-    taken = _taken(graph, [result.id, behind.id, *_constants(behind)], result.id, behind.id)
-    graph.add_edge(node.id, given.id, **edge)
+    taken = _taken(graph, [data.id, follower.id, *_constants(follower)], data.id, follower.id)
+    graph.add_edge(node.id, last_data.id, **edge)
     return taken
 
 
@@ -251,7 +251,7 @@ def _shape(node: Any, idx: int) -> Any:
 
 
 def _infer(node: Any, last: str) -> None:
-    """Infer operations behind each other up to the data node `last`."""
+    """Infer operations one after another up to the data node `last`."""
     data = node.out_node(0)
     data["shape"] = data["value"] = None
     node["infer"](node)

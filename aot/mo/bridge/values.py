@@ -32,8 +32,8 @@ def value_of(value: Any) -> Any:
         return value.value
     if is_a(value, tuple):
         parts: tuple[Any, ...] = value
-        whole = all(is_a(p, (int, np.integer)) and not is_a(p, bool) for p in parts)
-        if whole or any(isinstance(p, Expr) for p in parts):
+        are_integers = all(is_a(p, (int, np.integer)) and not is_a(p, bool) for p in parts)
+        if are_integers or any(isinstance(p, Expr) for p in parts):
             return shape_of(parts) if any(isinstance(p, Expr) for p in parts) else np.array(parts, np.int64)
         return np.array(parts, np.float32) if all(is_a(p, float) for p in parts) else list(parts)
     return value

@@ -93,16 +93,16 @@ def _pads(op: Any, found: dict[str, Any], shape: Any, window: Any) -> Any:
 
 def _of_weights(node: Any, op: Any, run: list[Any], is_last: bool) -> dict[str, Any]:
     order = run[0].in_node(1)["value"] if run and is_last else np.arange(len(op.strides) + 2)
-    results: dict[str, Any] = {"type": "Convolution", "group": 1}
-    results |= {"input_feature_channel": int(order[1]), "output_feature_channel": int(order[0])}
-    results["kernel_spatial_idx"] = int64_array(order[2:])
+    attributes: dict[str, Any] = {"type": "Convolution", "group": 1}
+    attributes |= {"input_feature_channel": int(order[1]), "output_feature_channel": int(order[0])}
+    attributes["kernel_spatial_idx"] = int64_array(order[2:])
     shape = (run[0].in_node(0) if run else node.in_node(1)).soft_get("shape", None)
     if shape is not None and all(d is not dynamic_dimension for d in shape):
-        whole = int64_array(shape)
-        results |= {"kernel_shape": whole, "kernel_spatial": whole[order[2:]], "output": int(whole[order[0]])}
+        sizes = int64_array(shape)
+        attributes |= {"kernel_shape": sizes, "kernel_spatial": sizes[order[2:]], "output": int(sizes[order[0]])}
     if isinstance(op, GroupConvolution):
         groups, filters = (int(d) for d in node.in_node(1)["shape"][:2])
-        results |= {"group": groups, "output": groups * filters}
+        attributes |= {"group": groups, "output": groups * filters}
         if run[-1].soft_get("type") == "Unsqueeze":
-            results |= {"op": "DepthwiseConv2dNative", "input_feature_channel": results["output_feature_channel"]}
-    return results
+            attributes |= {"op": "DepthwiseConv2dNative", "input_feature_channel": attributes["output_feature_channel"]}
+    return attributes

@@ -66,8 +66,8 @@ def is_channels_last(node: Any) -> bool:
     """True for a convolution or a pool whose data have channels last."""
     if node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
         return False
-    positions = np.asarray(node.spatial_dims).reshape(-1)
-    return bool(len(positions)) and int(positions[0]) == 1
+    spatial_dims = np.asarray(node.spatial_dims).reshape(-1)
+    return bool(len(spatial_dims)) and int(spatial_dims[0]) == 1
 
 
 def channel_tensors(node: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -164,9 +164,9 @@ class Windows:
     def _sizes(self, port: OutPort | None, idx: int) -> OutPort:
         """Return height and width of a map of features."""
         name, last = f"{self.name}/sizes_{idx}", self.node.graph.graph.get("layout") == "NHWC"
-        positions = self.constant(np.array([1, 2] if last else [2, 3]), f"{name}/places")
+        axes = self.constant(np.array([1, 2] if last else [2, 3]), f"{name}/places")
         shape = self.add(ShapeOf(), [port], f"{name}/shape")
-        return self.add(Gather(), [shape, positions, self.constant(np.array(0), f"{name}/axis")], name)
+        return self.add(Gather(), [shape, axes, self.constant(np.array(0), f"{name}/axis")], name)
 
     def _transposed(self, port: OutPort | None, order: Order, what: str) -> OutPort | None:
         if port is None:

@@ -163,15 +163,15 @@ def _ends(graph: Graph, names: list[str]) -> tuple[list[list[tuple[str, int]]], 
 
 
 def generate_pattern_for_node(graph: Graph, sub_graph_pattern: str, node_name: str) -> str:
-    """Return the expression that, behind a scope, fits this node alone; Error if no other does."""
+    """Return the expression that, after a scope, matches only this node; Error if none does."""
     if not sub_graph_pattern:
         return node_name
     parts = node_name.split("/")
     compiled = re.compile(sub_graph_pattern)
-    positions: Iterable[int] = range(1, len(parts) + 1)
-    position = next((i for i in positions if compiled.match("/".join(parts[:i]) + "/")), None)
+    lengths: Iterable[int] = range(1, len(parts) + 1)
+    length = next((i for i in lengths if compiled.match("/".join(parts[:i]) + "/")), None)
     scope = f"{sub_graph_pattern.removesuffix('/')}/"
-    suffix = "" if position is None else f"{re.escape('/'.join(parts[position:]))}$"
-    if position is None or len([id for id in graph.nodes() if re.match(scope + suffix, id)]) != 1:
+    suffix = "" if length is None else f"{re.escape('/'.join(parts[length:]))}$"
+    if length is None or len([id for id in graph.nodes() if re.match(scope + suffix, id)]) != 1:
         raise Error("scope {}: an expression fits node {} alone, got none", sub_graph_pattern, node_name)
     return suffix

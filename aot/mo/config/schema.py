@@ -61,28 +61,28 @@ def _shown(value: object) -> str:
     return json.dumps(value)[:60]
 
 
-def _checked(file: str, position: int, entry: object) -> Entry:
-    label = f"{file}: entry {position + 1}"
+def _checked(file: str, index: int, entry: object) -> Entry:
+    label = f"{file}: entry {index + 1}"
     if not isinstance(entry, dict):
         raise CorruptError(f"{label}: an entry is an object, got {_shown(entry)}")
-    results = cast("Entry", entry)
-    if isinstance(results.get("id"), str) and results["id"]:
-        label = f"{file}: {results['id']}"
+    fields = cast("Entry", entry)
+    if isinstance(fields.get("id"), str) and fields["id"]:
+        label = f"{file}: {fields['id']}"
     for name, (rule, holds) in _FIELDS.items():
-        if name not in results:
+        if name not in fields:
             if name in ("id", "match_kind"):
                 raise CorruptError(f"{label}: {name} must be given: {rule}")
-        elif not holds(results[name]):
-            raise CorruptError(f"{label}: {name}: {rule}, got {_shown(results[name])}")
-    kind = results["match_kind"]
+        elif not holds(fields[name]):
+            raise CorruptError(f"{label}: {name}: {rule}, got {_shown(fields[name])}")
+    kind = fields["match_kind"]
     if kind == "general":
-        return results
+        return fields
     rule, holds = _INSTANCES[kind]
-    if "instances" not in results:
+    if "instances" not in fields:
         raise CorruptError(f"{label}: instances must be given for {kind}: {rule}")
-    if not holds(results["instances"]):
-        raise CorruptError(f"{label}: instances: {rule}, got {_shown(results['instances'])}")
-    return results
+    if not holds(fields["instances"]):
+        raise CorruptError(f"{label}: instances: {rule}, got {_shown(fields['instances'])}")
+    return fields
 
 
 def _texts(value: object) -> bool:

@@ -17,7 +17,7 @@ from aot.mo.bridge.values import plain
 from aot.mo.extracted.attribute import ABSENT, Attr, File, always, called, constant, ints, one_of
 from aot.runtime.abi import DType
 
-TYPES: dict[Any, Any] = {  # by the numbers of ONNX's TensorProto
+TYPES: dict[Any, Any] = {  # types by ONNX's numbers in TensorProto
     number: numpy_dtype(dtype).type for number, dtype in DTYPES.items() if number < 14 and dtype is not DType.STRING
 }
 AXES_ARE_INPUTS = 13  # operation set from which Squeeze and others have axes as an input

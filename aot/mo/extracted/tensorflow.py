@@ -18,7 +18,9 @@ from aot.mo.ops.permutations import PermuteAttrs
 from aot.mo.utils.arrays import dynamic_dimension
 from aot.runtime.abi import DType
 
-TYPES = {DType(name) for name in "f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 boolean".split()}  # that were read
+TYPES = {
+    DType(name) for name in "f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 boolean".split()
+}  # types that Model Optimizer reads
 WIDEST = 64  # bits of a quantised number
 DEPTHS = {"NDHWC": (1, 2, 3), "NCDHW": (2, 3, 4), "NHWC": (1, 2), "NCHW": (2, 3)}  # spatial dimensions
 

@@ -1,4 +1,4 @@
-"""Inputs and outputs where a network is cut, at places that the user names; and data nodes behind the front phase."""
+"""Inputs and outputs where the user cuts a network; and the data nodes that follow the front phase."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def input_user_data_repack(
     freeze_placeholder: dict[str, Any] | None,
     input_user_data_types: dict[str, Any] | None = None,
 ) -> tuple[dict[str, list[Place]] | None, dict[str, Any] | None]:
-    """Return the places of inputs that the user names, by nodes, and values by the Parameters that have them.
+    """Return the cut points of inputs that the user names, by nodes, and values by the Parameters that have them.
 
     `input_user_shapes`: names, shapes by names, the shape of the only input that has no value, or None. Error where
     there are several, and for a value at a new place without a shape.
@@ -82,35 +82,35 @@ def input_user_data_repack(
     own = {name for name, (id, _, port) in values.items() if port is None and id in known}
     frozen: dict[str, Any] = {values[n][0]: v for n, v in (freeze_placeholder or {}).items() if n in own}
     shapes, types = input_user_shapes, input_user_data_types or {}
-    positions: dict[str, list[Place]] = defaultdict(list)
+    cut_points: dict[str, list[Place]] = defaultdict(list)
     if isinstance(shapes, np.ndarray):
         left = known if len(known) == 1 else [id for id in known if id not in frozen]
         if len(left) != 1:
             raise Error("a shape without a name is that of the only input, got inputs {}", ", ".join(left))
-        positions[left[0]].append({"shape": shapes, "port": None})
+        cut_points[left[0]].append({"shape": shapes, "port": None})
     for name in () if shapes is None or isinstance(shapes, np.ndarray) else shapes:
         id, side, port = get_node_id_with_ports(graph, name)
         type_ = {"data_type": types[name]} if types.get(name) is not None else {}
-        positions[id].append({"shape": shapes[name] if isinstance(shapes, dict) else None, side: port, **type_})
+        cut_points[id].append({"shape": shapes[name] if isinstance(shapes, dict) else None, side: port, **type_})
     for id in frozen if shapes is not None else ():
-        positions[id] = positions[id] or [{"shape": None, "port": None}]
+        cut_points[id] = cut_points[id] or [{"shape": None, "port": None}]
     for name in values.keys() - own:
         id, side, port = values[name]
-        if not any(p["shape"] is not None and p.get(side, name) == port for p in positions.get(id, ())):
+        if not any(p["shape"] is not None and p.get(side, name) == port for p in cut_points.get(id, ())):
             raise Error("a value at a new input has a shape, got none for {}", name)
         frozen[get_new_placeholder_name(id, side == "out", port)] = (freeze_placeholder or {})[name]
-    return None if shapes is None else positions, None if freeze_placeholder is None else frozen
+    return None if shapes is None else cut_points, None if freeze_placeholder is None else frozen
 
 
 def output_user_data_repack(graph: Graph, outputs: Iterable[str] | None) -> dict[str, list[Place]] | None:
-    """Return the places of outputs that the user names, by nodes: `{"in": 1}`, `{"out": 0}` or `{"port": None}`."""
+    """Return the cut points of outputs that the user names, by nodes: `{"in": 1}`, `{"out": 0}` or `{"port": None}`."""
     if outputs is None:
         return None
-    results: dict[str, list[Place]] = defaultdict(list)
+    cut_points: dict[str, list[Place]] = defaultdict(list)
     for output in outputs:
         id, side, port = get_node_id_with_ports(graph, output)
-        results[id].append({side: port})
-    return results
+        cut_points[id].append({side: port})
+    return cut_points
 
 
 def add_output_ops(
@@ -118,17 +118,17 @@ def add_output_ops(
 ) -> list[str]:
     """Put Results where the user wants outputs, in place of all others; return their ids.
 
-    None: behind each node that an input, of `inputs` if they are given, reaches and nothing reads.
+    None: after each node that an input, of `inputs` if they are given, reaches and nothing reads.
     """
     graph.remove_nodes_from(graph.get_nodes_with_attributes(op="Result"))
     if user_defined_outputs is None:
         return _results_of_ends(graph, graph.get_nodes_with_attributes(op="Parameter") if inputs is None else inputs)
     sinks: list[str] = []
-    for id, positions in user_defined_outputs.items():
+    for id, cut_points in user_defined_outputs.items():
         if id not in graph:
             raise Error("Node {!r} does not exist in the graph", id)
-        for position in positions:
-            sinks += [add_opoutput(graph, *source, user_defined_name=id) for source in _sources(graph, id, position)]
+        for cut_point in cut_points:
+            sinks += [add_opoutput(graph, *source, user_defined_name=id) for source in _sources(graph, id, cut_point)]
     return sinks
 
 
@@ -141,16 +141,16 @@ def _results_of_ends(graph: Graph, inputs: Iterable[str]) -> list[str]:
     return [add_opoutput(graph, id, port, False) for id in ends for port in range(counts[id])]
 
 
-def _sources(graph: Graph, id: str, position: Place) -> list[tuple[str, int]]:
+def _sources(graph: Graph, id: str, cut_point: Place) -> list[tuple[str, int]]:
     """Return the node and the output that an output of the network reads."""
-    side = next((side for side in ("in", "out") if side in position), None)
+    side = next((side for side in ("in", "out") if side in cut_point), None)
     if side is None:
         return [(id, 0)]
     edges: list[Any] = list((graph.in_edges if side == "in" else graph.out_edges)(id, data=True))
-    found = [(source, int(edge["out"])) for source, _, edge in edges if edge.get(side) == position[side]]
+    found = [(source, int(edge["out"])) for source, _, edge in edges if edge.get(side) == cut_point[side]]
     if not found:
         what = "input" if side == "in" else "output"
-        raise Error("Port index {} is out of number of available {} ports for node {!r}", position[side], what, id)
+        raise Error("Port index {} is out of number of available {} ports for node {!r}", cut_point[side], what, id)
     return list(dict.fromkeys(found))
 
 
@@ -196,21 +196,21 @@ def add_input_op(
 def add_input_ops(graph: Graph, user_defined_inputs: dict[str, list[Place]] | None, before_infer: bool) -> list[str]:
     """Put Parameters where the user wants inputs; return the ids of the network's inputs.
 
-    `before_infer`: the graph has no data nodes, and a place without a shape waits for them; else shapes are those of
-    the data. Error for a port that is not there, and if outputs need an input that is not among them.
+    `before_infer`: the graph has no data nodes, and a cut point without a shape waits for them; else the data nodes
+    give the shapes. Error for a port that does not exist, and if outputs need an input that is not among them.
     """
     _set_is_input(graph, graph.get_nodes_with_attributes(op="Parameter"), False)
     inputs: list[str] = list(graph.get_nodes_with_attributes(op="Parameter")) if user_defined_inputs is None else []
     cut: list[tuple[str, str]] = []
-    for id, positions in (user_defined_inputs or {}).items():
+    for id, cut_points in (user_defined_inputs or {}).items():
         is_parameter = Node(graph, id).op == "Parameter"
-        for position in positions:
-            if position.get("added") or (before_infer and not is_parameter and position.get("shape") is None):
+        for cut_point in cut_points:
+            if cut_point.get("added") or (before_infer and not is_parameter and cut_point.get("shape") is None):
                 continue
             inputs.append(
-                _declared(graph, id, position) if is_parameter else _cut(graph, id, position, before_infer, cut)
+                _declared(graph, id, cut_point) if is_parameter else _cut(graph, id, cut_point, before_infer, cut)
             )
-            position["added"] = True
+            cut_point["added"] = True
     graph.remove_edges_from(cut)
     if inputs:
         _set_is_input(graph, inputs, True)
@@ -233,15 +233,15 @@ def _set_is_input(graph: Graph, ids: Iterable[str], is_input: bool) -> None:
         graph.nodes[id]["is_input"] = is_input
 
 
-def _declared(graph: Graph, id: str, position: Place) -> str:
+def _declared(graph: Graph, id: str, cut_point: Place) -> str:
     """Give a Parameter the shape and the element type that the user wants; return its id."""
     node = Node(graph, id)
-    if position.get("in") is not None:
-        raise Error("Parameter node {!r} doesn't have input port, but input port {} was provided", id, position["in"])
-    if position.get("shape") is not None:
-        node["shape"], node["user_shape"] = _shape(position["shape"]), position["shape"]
-    if position.get("data_type") is not None:
-        node["data_type"] = position["data_type"]
+    if cut_point.get("in") is not None:
+        raise Error("Parameter node {!r} doesn't have input port, but input port {} was provided", id, cut_point["in"])
+    if cut_point.get("shape") is not None:
+        node["shape"], node["user_shape"] = _shape(cut_point["shape"]), cut_point["shape"]
+    if cut_point.get("data_type") is not None:
+        node["data_type"] = cut_point["data_type"]
     name = str(node.soft_get("name"))
     if not graph.has_tensor_name(name):
         for _, _, edge in graph.out_edges(id, data=True):
@@ -249,11 +249,11 @@ def _declared(graph: Graph, id: str, position: Place) -> str:
     return id
 
 
-def _cut(graph: Graph, id: str, position: Place, before_infer: bool, cut: list[tuple[str, str]]) -> str:
+def _cut(graph: Graph, id: str, cut_point: Place, before_infer: bool, cut: list[tuple[str, str]]) -> str:
     """Add a Parameter at a port of a node, and the edges that it replaces to `cut`; return its id."""
     node: Any = Node(graph, id)
-    side = "out" if "out" in position else "in"
-    ports, port = (node.out_nodes() if side == "out" else node.in_nodes()), position.get(side)
+    side = "out" if "out" in cut_point else "in"
+    ports, port = (node.out_nodes() if side == "out" else node.in_nodes()), cut_point.get(side)
     if port is None and (side == "out" or (before_infer and len(ports) > 1)):
         raise Error("{}: an input of the network names a port of a node with several, got none", id)
     port = 0 if port is None else port
@@ -264,8 +264,8 @@ def _cut(graph: Graph, id: str, position: Place, before_infer: bool, cut: list[t
     cut += [(source, target) for source, target, edge in edges if edge.get(side) == port]
     is_out = side == "out"
     if before_infer:
-        shape, given = _shape(position["shape"]), position["shape"]
-        return add_input_op(graph, id, port, False, shape, given, position.get("data_type"), is_out)
+        shape, given = _shape(cut_point["shape"]), cut_point["shape"]
+        return add_input_op(graph, id, port, False, shape, given, cut_point.get("data_type"), is_out)
     data = ports[port]
     if data.soft_get("shape", None) is None:
         raise Error("Shape for tensor {!r} is not defined. Can not proceed.", data.soft_get("name"))
@@ -279,7 +279,7 @@ def _shape(dims: Iterable[Any]) -> Any:
 
 
 def create_tensor_nodes(graph: Graph) -> Graph:
-    """Put a data node behind each output that is read; return the graph, whose nodes are all operations before.
+    """Put a data node after each output that is read; return the graph, whose nodes are all operations before.
 
     The edges' lists `out_attrs`, `in_attrs` and `data_attrs` name the attributes that go to the edge into the data
     node, to the one out of it, and to the data node itself.
@@ -309,5 +309,5 @@ def _split(graph: Graph, id: str) -> None:
 def get_specific_edge_attrs(
     attrs: dict[str, Any], attrs_type: str, additional_attrs: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return those of an edge's attributes that its list `attrs_type` names, and the additional ones."""
+    """Return the attributes of an edge that its list `attrs_type` names, and the additional ones."""
     return {**{k: attrs[k] for k in attrs.get(attrs_type, []) if k in attrs}, **(additional_attrs or {})}

@@ -40,8 +40,8 @@ class CaffePythonFrontExtractorOp:
     @staticmethod
     def parse_param_str(param_str: str) -> Any:
         """Return the parameters, written as a dictionary with or without its brackets."""
-        whole = param_str if param_str[:1] == "{" and param_str[-1:] == "}" else f"{{{param_str}}}"
-        return ast.literal_eval(whole)
+        object_text = param_str if param_str[:1] == "{" and param_str[-1:] == "}" else f"{{{param_str}}}"
+        return ast.literal_eval(object_text)
 
     @staticmethod
     def get_attrs(pb: Any) -> Any:

@@ -80,10 +80,10 @@ class SubgraphMatch:
 
     def node_by_pattern(self, pattern: str) -> Node | None:
         """Return the node of the sub-graph whose name fits; None if there is none, Error if there are several."""
-        whole = f"{self.scope.removesuffix('/')}/{pattern}" if self.scope else pattern
-        found = find_object_by_pattern(self._names, whole)
+        expression = f"{self.scope.removesuffix('/')}/{pattern}" if self.scope else pattern
+        found = find_object_by_pattern(self._names, expression)
         if len(found) > 1:
-            raise Error("{}: {} fits one node, got {}", self._id, whole, ", ".join(found))
+            raise Error("{}: {} fits one node, got {}", self._id, expression, ", ".join(found))
         return Node(self.graph, found[0]) if found else None
 
     @property

@@ -18,7 +18,7 @@ from aot.mo.utils.error import Error
 log = logging.getLogger(__name__)
 
 KEPT_SHAPES = ("ShapeOf", "Shape", "slice_like")  # stay, so that the sizes of inputs may change later
-KEPT_ATTRIBUTES = ("nchw_layout", "force_shape", "force_type")  # of a Const, which its data node keeps
+KEPT_ATTRIBUTES = ("nchw_layout", "force_shape", "force_type")  # attributes of a Const that its data node keeps
 DATA_SUFFIX = re.compile(r"\/Output_\d+\/Data_(.?)+")
 
 

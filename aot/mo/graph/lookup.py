@@ -56,7 +56,7 @@ class Lookup:
         self: Any, match: dict[str, Any], pattern_edges: list[Any], input_names_in_pattern: list[str]
     ) -> list[tuple[Any, int]]:
         """Return the matched nodes of the names, each with the output that its one consumer in the pattern reads."""
-        results: list[tuple[Any, int]] = []
+        inputs: list[tuple[Any, int]] = []
         for name in input_names_in_pattern:
             assert name in match, f"node named {name} not in match {match}"
             consumers = [edge[1] for edge in pattern_edges if edge[0] == name]
@@ -64,20 +64,20 @@ class Lookup:
             if len(consumers) != 1:
                 raise Error("Multiple output ports detected for node {} as {} in pattern", match[name].id, name)
             edge = self.get_edge_data(match[name].id, match[consumers[0]].id)[0]
-            results.append((match[name], edge["out"]))
-        return results
+            inputs.append((match[name], edge["out"]))
+        return inputs
 
     def get_tensor_names_set(self: Any) -> set[str]:
         """Return the names of all tensors."""
-        results: set[str] = set()
+        names: set[str] = set()
         for node in self.get_op_nodes():
             if self.stage is None:
                 for edge in node.out_edges().values():
-                    results.update(pair[1] for pair in edge.get(INFO, []))
+                    names.update(pair[1] for pair in edge.get(INFO, []))
             else:
                 for port in node.out_ports().values():
-                    results.update(port.get_tensor_names())
-        return results
+                    names.update(port.get_tensor_names())
+        return names
 
     def has_tensor_name(self, tensor_name: str) -> bool:
         return tensor_name in self.get_tensor_names_set()
@@ -127,7 +127,7 @@ class Lookup:
             log.debug("   %s : %d", kind, count)
 
     def dfs(self: Any, node_name: str, visited: set[str]) -> list[str]:
-        """Return the ids that are reached from a node, each behind all that is reached from it; extend `visited`."""
+        """Return the ids reached from a node, each after the ids that are reached from it; extend `visited`."""
         order: list[str] = []
         stack = [(node_name, iter(list(self.out_edges(node_name))))]
         visited.add(node_name)

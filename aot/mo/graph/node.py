@@ -28,11 +28,11 @@ class Node(Edits):
         return self._port("out", idx, control_flow)
 
     def in_ports(self, control_flow: bool = False) -> OrderedDict[Number, Port]:
-        """Return the inputs by number; with `control_flow`, those of control flow, too."""
+        """Return the inputs by number; with `control_flow`, inputs of control flow, too."""
         return self._ports("in", control_flow)
 
     def out_ports(self, control_flow: bool = False) -> OrderedDict[Number, Port]:
-        """Return the outputs by number; with `control_flow`, those of control flow, too."""
+        """Return the outputs by number; with `control_flow`, outputs of control flow, too."""
         return self._ports("out", control_flow)
 
     def has_port(self, port_type: str, idx: Number, control_flow: bool = False) -> bool:

@@ -18,7 +18,7 @@ Number = int | str
 
 
 class Port(TensorNames):
-    """Input or output `idx` of a node. Attributes that it does not have itself are those of its edge."""
+    """Input or output `idx` of a node. Attributes that it does not have itself are read from its edge."""
 
     def __init__(self, node: Node, idx: Number, type: str, **kwargs: Any) -> None:
         if type not in ("in", "out"):
@@ -148,21 +148,21 @@ class Port(TensorNames):
             raise Error("create_data_if_necessary: the front phase has no data nodes")
         if self.type == "in":
             raise Error("create_data_if_necessary: an output, got an input")
-        result = data_node(self)
-        if result is None:
-            result = make_data_node(self.node, self.idx)
+        data = data_node(self)
+        if data is None:
+            data = make_data_node(self.node, self.idx)
             self.node["need_shape_inference"] = True
-        return result
+        return data
 
     _create_data_if_necessary = create_data_if_necessary
 
     def get_data_type(self) -> Any:
         """Return the NumPy type of the elements; Error if it is not known."""
-        result = self._get_data_type()
-        if result is None:
+        data_type = self._get_data_type()
+        if data_type is None:
             name = self.node.soft_get("name")
             raise Error("The data type for {} port {} of node {} is not defined", self.type, self.idx, name)
-        return result
+        return data_type
 
     def is_data_type_defined(self) -> bool:
         return self._get_data_type() is not None

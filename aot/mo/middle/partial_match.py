@@ -37,12 +37,12 @@ class PartialMatch:
 
     def _order(self) -> list[str]:
         """Return the pattern's nodes so that each has a neighbour before it, where it has one at all."""
-        left, results = list(self.wanted), list[str]()
+        left, order = list(self.wanted), list[str]()
         while left:
-            near = [n for n in left if any({n} < {u, v} and {u, v} - {n} <= set(results) for u, v, _ in self.edges)]
-            results.append(near[0] if near else left[0])
-            left.remove(results[-1])
-        return results
+            near = [n for n in left if any({n} < {u, v} and {u, v} - {n} <= set(order) for u, v, _ in self.edges)]
+            order.append(near[0] if near else left[0])
+            left.remove(order[-1])
+        return order
 
     def _extend(self, held: dict[str, str]) -> bool:
         """Add the next node of the pattern in each way; True if the whole pattern fits."""

@@ -27,7 +27,9 @@ OTHER_NAMES = {  # attributes of nodes that are not called as in files
     "pad_mode": "mode",
 }
 OTHER_TYPES = {"Deconvolution": "ConvolutionBackpropData"}  # names of types before the operation sets
-INVERTED = {"StridedSlice": ("begin_mask", "end_mask")}  # of a node 1 for a bound that counts, of a file 0
+INVERTED = {
+    "StridedSlice": ("begin_mask", "end_mask")
+}  # masks where 1 in a node, but 0 in a file, means that the bound counts
 WINDOWS = {"strides": "stride", "dilations": "dilation", "kernel": "window", "output_padding": "output_padding"}
 
 

@@ -78,7 +78,7 @@ OWN: dict[tuple[str, str], Any] = {
     ("strided_slice", "StridedSlice"): StridedSlice,
     ("tensor_iterator", "TensorIterator"): bodies.TensorIterator,
 }
-SECOND_NAMES = {  # of `infer`, where the operation's definition is it
+SECOND_NAMES = {  # further names of `infer` where the operation's definition infers
     ("proposal", "ProposalOp"): "proposal_infer",
     ("regionyolo", "RegionYoloOp"): "regionyolo_infer",
     ("reorgyolo", "ReorgYoloOp"): "reorgyolo_infer",
@@ -89,7 +89,7 @@ _TYPES = {"int64": np.int64, "int32": np.int32, "float32": np.float32}
 @cache
 def rows() -> dict[tuple[str, str], Row]:
     """Return the rows by module and class."""
-    results: dict[tuple[str, str], Row] = {}
+    by_class: dict[tuple[str, str], Row] = {}
     for table in (opset_table.TABLE, internal_table.TABLE):
         module = ""
         for line in re.sub(r"\n {8}", " ", re.sub(r"\n {4}(?! )", "\n:", table)).strip("\n").split("\n"):
@@ -98,8 +98,8 @@ def rows() -> dict[tuple[str, str], Row]:
             if text:
                 head, *words = text.split()
                 names, _, base = head.removesuffix(")").partition("(")
-                results |= {(module, name): _row(module, name, base, words) for name in names.split(",")}
-    return results
+                by_class |= {(module, name): _row(module, name, base, words) for name in names.split(",")}
+    return by_class
 
 
 def _row(module: str, name: str, base: str, words: list[str]) -> Row:

@@ -142,11 +142,11 @@ class Op:
         new_attrs["IE"] = [("layer", layer, [data, "@runtime_info", "@ports", "@consts"])]
 
     def _completed(self, attrs: Attrs) -> Attrs:
-        results = with_properties(attrs)
+        completed = with_properties(attrs)
         if where_text := called_from():
-            results[MADE_IN] = where_text
-        self.substitute_ie_attrs(results)
-        return results
+            completed[MADE_IN] = where_text
+        self.substitute_ie_attrs(completed)
+        return completed
 
     @staticmethod
     def extract_port(node_port: Any) -> tuple[Node, int]:

@@ -56,7 +56,7 @@ class Parameter(Op):
 
     @staticmethod
     def reverse_infer(node: Node) -> None:
-        """Take over the shape that the consumers of the output told."""
+        """Take the shape that reverse inference has set at the output."""
         found = node.out_port(0).data.get_shape()
         if node.soft_get("shape", None) is None and found is not None:
             node["shape"] = found

@@ -29,8 +29,8 @@ def _permutation(node: Node, port_info: str) -> Any:
     return data.permutation
 
 
-def _gather(node: Node, input_port: int, part: str, positions: Any, chosen: bool) -> None:
-    """Read the input through a Gather: of the input by `positions`, or of `positions` by the input if `chosen`."""
+def _gather(node: Node, input_port: int, part: str, permutation: Any, chosen: bool) -> None:
+    """Read the input through a Gather: of the input by `permutation`, or of `permutation` by the input if `chosen`."""
     graph, data = node.graph, node.in_node(input_port)
     name = f"{node.soft_get('name', node.id)}/{part}"
 
@@ -38,7 +38,7 @@ def _gather(node: Node, input_port: int, part: str, positions: Any, chosen: bool
         attrs = {"name": f"{name}/{label}", "value": int64_array(value), "need_shape_inference": True}
         return Const(graph, attrs).create_node_with_data()
 
-    inputs = [constant("const", positions), data] if chosen else [data, constant("const", positions)]
+    inputs = [constant("const", permutation), data] if chosen else [data, constant("const", permutation)]
     attrs = {"name": name, "need_shape_inference": True}
     made = library_class("gather", "Gather")(graph, attrs).create_node_with_data([*inputs, constant("axis", 0)])
     edge = node.in_port(input_port).get_in_edge_attrs(data=True)

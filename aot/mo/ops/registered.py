@@ -30,10 +30,10 @@ class Registered(MutableMapping[str, Any]):
         own = self._own()
         if name in own:
             return own[name]
-        result = None if self._library is None else self._library(name)
-        if result is None:
+        cls = None if self._library is None else self._library(name)
+        if cls is None:
             raise KeyError(name)
-        return result
+        return cls
 
     def __setitem__(self, name: str, cls: Any) -> None:
         self._own()[name] = cls

@@ -82,8 +82,8 @@ def _index(begin: Any, i: int, size: Any) -> int:
     """Return an index counted from the front, where that is known."""
     if begin is None or begin[i] is dynamic_dimension:
         return dynamic_dimension_value
-    position = int(begin[i])
-    return position + int(size) if position < 0 and size is not dynamic_dimension else position
+    index = int(begin[i])
+    return index + int(size) if index < 0 and size is not dynamic_dimension else index
 
 
 def _is_unknown(s: Any) -> bool:

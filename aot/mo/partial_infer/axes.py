@@ -38,7 +38,7 @@ def canonicalize_axes(axes: Any, input_rank: int) -> Any:
 
 
 def canonicalize_signal_size(signal_size: Any, axes: Any, input_shape: Any) -> Any:
-    """Return sizes with those of the input for -1."""
+    """Return sizes where each -1 is replaced by the input's size."""
     pairs = zip(signal_size, axes, strict=False)
     found = int64_array([input_shape[axis] if size == -1 else size for size, axis in pairs])
     return int64_array([*found, *signal_size[len(found) :]])
@@ -50,7 +50,7 @@ def get_axes(node: Any) -> Any:
 
 
 def get_signal_size(node: Any) -> Any:
-    """Return the sizes of a transform, input 2; those of the data along the axes without it."""
+    """Return the sizes of a transform, input 2; without it, the sizes of the data along the axes."""
     if node.is_in_port_connected(2):
         return _known(node, 2, "sizes")
     shape = node.in_port(0).data.get_shape()

@@ -187,11 +187,11 @@ def _symbolic(value: Any, label: str, symbols: Symbols) -> Array:
     """Return a value whose masked elements are symbols."""
     if not masked_arrays.is_masked(value):
         return np.asarray(value)
-    result = np.array(value.data, object)
+    array = np.array(value.data, object)
     for i, hidden in enumerate(masked_arrays.getmaskarray(value).reshape(-1)):
         if hidden:
-            result.reshape(-1)[i] = symbols.make(f"{label}.value", i, 0, None)
-    return result
+            array.reshape(-1)[i] = symbols.make(f"{label}.value", i, 0, None)
+    return array
 
 
 def _shape(operand: Operand) -> Any:

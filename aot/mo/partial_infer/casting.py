@@ -36,7 +36,7 @@ def cast_infer(node: Any, otherwise: Known = (None, None)) -> None:
 
 
 def elementwise_type_infer(node: Any, otherwise: Known = (None, None)) -> None:
-    """Give a constant operand the element type of the other one, and the output that of both."""
+    """Give a constant operand and the output the element type of the other operand."""
     ports = node.in_ports()
     if all(i in ports and ports[i].is_data_type_defined() for i in (0, 1)):
         override_data_type_of_constant(node)

@@ -84,15 +84,15 @@ def eltwise_reverse_infer(node: Any) -> None:
 
 
 def _left_over(output: Any, other: Any, name: str) -> Any:
-    """Return the shape of an input from those of the output and of the other input, which has fewer dimensions."""
-    result, rest = undefined_shape_of_rank(len(output)), len(output) - len(other)
-    result[:rest] = output[:rest]
+    """Return the shape of an input, given the output's and the other input's, which has fewer dimensions."""
+    shape, rest = undefined_shape_of_rank(len(output)), len(output) - len(other)
+    shape[:rest] = output[:rest]
     for i in range(-1, -len(other) - 1, -1):
         fits = other[i] is dynamic_dimension or other[i] == 1 or compatible_dims(other[i], output[i])
         assert fits, f"Shapes of Elementwise node '{name}' are not compatible for reverse_infer."
         if other[i] == 1 or output[i] == 1:
-            result[i] = output[i]
-    return result
+            shape[i] = output[i]
+    return shape
 
 
 def bias_add_infer(node: Any, op: Operation | None) -> None:

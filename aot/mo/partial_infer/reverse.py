@@ -18,15 +18,15 @@ from aot.mo.utils.error import InferenceError
 
 
 def gather_reverse_infer(node: Any) -> None:
-    """Set the data's shape from those of the output and the indices, or the indices' from the other two."""
+    """Set the shape of the data, or of the indices, from the output's shape and the other input's."""
     output, data, indices = node.out_port(0).data.get_shape(), *(node.in_port(i).data.get_shape() for i in (0, 1))
-    position = node.in_port(2).data.get_value()
-    if position is None:
+    axis_value = node.in_port(2).data.get_value()
+    if axis_value is None:
         raise InferenceError("{}: the axis must be known", node.soft_get("name", node.id))
-    axis = int(np.asarray(position).reshape(-1)[0])
+    axis = int(np.asarray(axis_value).reshape(-1)[0])
     if output is not None and data is None and indices is not None:
-        kept = [*output[:axis], dynamic_dimension, *output[axis + len(indices) :]]
-        node.in_port(0).data.set_shape(shape_array(kept))
+        dims = [*output[:axis], dynamic_dimension, *output[axis + len(indices) :]]
+        node.in_port(0).data.set_shape(shape_array(dims))
     elif output is not None and indices is None and data is not None:
         rank = len(output) + 1 - len(data) + max(int(node.batch_dims), 0)
         node.in_port(1).data.set_shape(output[axis : axis + rank])
@@ -58,13 +58,13 @@ def unsqueeze_reverse_infer(node: Any) -> None:
 
 
 def split_reverse_infer(node: Any) -> None:
-    """Set the input's shape from those of the parts: sizes along the axis are added, others agree."""
+    """Set the input's shape from the parts' shapes: sizes along the axis are added, others agree."""
     if node.in_port(0).data.get_shape() is not None:
         return
-    position = node.in_port(1).data.get_value() if 1 in node.in_nodes() else node.soft_get("axis", None)
-    if position is None:
+    axis_value = node.in_port(1).data.get_value() if 1 in node.in_nodes() else node.soft_get("axis", None)
+    if axis_value is None:
         raise InferenceError("{}: the axis must be known", node.soft_get("name", node.id))
-    axis = int(np.asarray(position).reshape(-1)[0])
+    axis = int(np.asarray(axis_value).reshape(-1)[0])
     held = [None if p.disconnected() else p.data.get_shape() for p in node.out_ports().values()]
     shapes = [shape_array(shape) for shape in held if shape is not None]
     if not shapes:
@@ -79,7 +79,7 @@ def split_reverse_infer(node: Any) -> None:
 
 
 def pool_reverse_infer(node: Any) -> None:
-    """Set the input's rank from that of the window."""
+    """Set the input's rank from the window's rank."""
     if node.in_port(0).data.get_shape() is None and node.soft_get("window", None) is not None:
         node.in_port(0).data.set_shape(undefined_shape_of_rank(len(node.window)))
 

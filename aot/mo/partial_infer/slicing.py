@@ -32,10 +32,10 @@ def given(node: Any, idx: int = 0) -> Any:
 
 def canonical(rank: int, axis: Any) -> int:
     """Return an axis that is counted from the front."""
-    position = int(np.asarray(axis).reshape(-1)[0])
-    if not -rank <= position < rank:
-        raise InferenceError("an axis lies in [-{}, {}), got {}", rank, rank, position)
-    return position % rank
+    index = int(np.asarray(axis).reshape(-1)[0])
+    if not -rank <= index < rank:
+        raise InferenceError("an axis lies in [-{}, {}), got {}", rank, rank, index)
+    return index % rank
 
 
 def set_output(node: Any, idx: int, shape: Any, value: Any) -> None:
@@ -59,13 +59,13 @@ def slice_infer(node: Any, steps_idx: int, axes_idx: int) -> None:
         return
     count = len(starts)
     steps = steps or (1,) * count
-    positions = [slice(0, size, 1) for size in shape]
+    slices = [slice(0, size, 1) for size in shape]
     for i, axis in enumerate(axes or range(count)):
-        positions[axis] = slice(starts[i], ends[i], steps[i])
-    if value is None or any(is_dynamic_slice(position) for position in positions):
-        node.out_port(0).data.set_shape(get_shape_from_slice(shape, positions))
+        slices[axis] = slice(starts[i], ends[i], steps[i])
+    if value is None or any(is_dynamic_slice(part) for part in slices):
+        node.out_port(0).data.set_shape(get_shape_from_slice(shape, slices))
     else:
-        node.out_port(0).data.set_value(value[tuple(positions)])
+        node.out_port(0).data.set_value(value[tuple(slices)])
 
 
 def _optional(node: Any, idx: int) -> tuple[Any, ...] | None:
@@ -173,10 +173,10 @@ def tile_infer(node: Any) -> None:
 def split_infer(node: Any) -> None:
     """Infer `num_splits` equal parts along `axis`, an attribute or input 1."""
     shape, name = given(node), node.soft_get("name", node.id)
-    position = node.in_port(1).data.get_value() if 1 in node.in_nodes() else node.soft_get("axis", None)
-    if position is None or np.ndim(position) or not node.has_valid("num_splits"):
-        raise InferenceError("{}: the axis must be a known number and num_splits given, got {}", name, position)
-    axis, count = canonical(len(shape), position), int(node.num_splits)
+    axis_value = node.in_port(1).data.get_value() if 1 in node.in_nodes() else node.soft_get("axis", None)
+    if axis_value is None or np.ndim(axis_value) or not node.has_valid("num_splits"):
+        raise InferenceError("{}: the axis must be a known number and num_splits given, got {}", name, axis_value)
+    axis, count = canonical(len(shape), axis_value), int(node.num_splits)
     if shape[axis] is not dynamic_dimension and shape[axis] % count:
         raise InferenceError("{}: size {} does not divide by num_splits, got {}", name, shape[axis], count)
     found, value = shape_array(shape), node.in_port(0).data.get_value()
@@ -194,11 +194,11 @@ def variadic_split_infer(node: Any) -> None:
     listed = 1 not in node.in_nodes()
     if not listed and 2 not in node.in_nodes():
         raise InferenceError("{}: has one input, or three, got {}", name, len(node.in_nodes()))
-    position = node.soft_get("axis", None) if listed else node.in_port(1).data.get_value()
+    axis_value = node.soft_get("axis", None) if listed else node.in_port(1).data.get_value()
     lengths = node.soft_get("split_lengths", None) if listed else node.in_port(2).data.get_value()
-    if position is None or lengths is None:
+    if axis_value is None or lengths is None:
         raise InferenceError("{}: axis and split_lengths must be known", name)
-    axis, lengths = canonical(len(shape), position), np.asarray(lengths)
+    axis, lengths = canonical(len(shape), axis_value), np.asarray(lengths)
     _check_lengths(lengths, shape[axis], name)
     filled = _without_empty_parts(node, lengths)
     if len(filled) != len(lengths) and listed:
@@ -219,13 +219,13 @@ def variadic_split_infer(node: Any) -> None:
 
 def _check_lengths(lengths: Any, size: Any, name: str) -> None:
     rests = int(np.sum(lengths == -1))
-    whole = size is dynamic_dimension or rests or size == np.sum(lengths)
-    if rests > 1 or not whole or np.any(lengths < -1):
+    fills = size is dynamic_dimension or rests or size == np.sum(lengths)
+    if rests > 1 or not fills or np.any(lengths < -1):
         raise InferenceError("{}: split_lengths give {} in all, or one is -1, got {}", name, size, lengths)
 
 
 def _without_empty_parts(node: Any, lengths: Any) -> Any:
-    """Return the lengths without those of empty parts that have no consumers; their ports are removed."""
+    """Return the lengths without the 0 of each empty part that has no consumers; remove the ports of these parts."""
     connected = [i for i, port in node.out_ports().items() if not port.disconnected()]
     if len(connected) > len(lengths):
         shown = node.soft_get("name", node.id), len(connected), len(lengths)
@@ -238,7 +238,7 @@ def _without_empty_parts(node: Any, lengths: Any) -> Any:
 
 
 def _remove_output(node: Any, idx: int) -> None:
-    """Remove an output that has no consumers; those behind it move up."""
+    """Remove an output that has no consumers; renumber the outputs after it."""
     edges = node.out_edges()
     for port in range(idx + 1, len(node.out_ports())):
         if port in edges:
@@ -266,9 +266,9 @@ def concat_infer(node: Any) -> None:
     values = [node.in_node(i).value for i in range(count)]
     if all(value is not None for value in values):
         types = [value.dtype for value in values if is_fully_defined(value)]
-        whole = len(types) == count
-        found = (np if whole else masked_arrays).concatenate(values, axis=node.axis)
-        node.out_port(0).data.set_value(found.astype(types[0] if whole else types[-1] if types else np.int64))
+        is_known = len(types) == count
+        found = (np if is_known else masked_arrays).concatenate(values, axis=node.axis)
+        node.out_port(0).data.set_value(found.astype(types[0] if is_known else types[-1] if types else np.int64))
 
 
 def _joined(shapes: list[Any], axis: int, name: str) -> Any:

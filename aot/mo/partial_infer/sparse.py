@@ -70,14 +70,14 @@ def sparse_segment_infer(node: Any) -> None:
     if any(v is None for v in values):
         set_output(node, 0, shape_array([segments[0], *data[1:]]), None)
         return
-    rows, positions = np.asarray(values[1], np.int64), np.asarray(values[2], np.int64)
-    if np.any(np.diff(positions) < 0) or np.any((rows < 0) | (rows >= data[0])):
+    rows, segment_ids = np.asarray(values[1], np.int64), np.asarray(values[2], np.int64)
+    if np.any(np.diff(segment_ids) < 0) or np.any((rows < 0) | (rows >= data[0])):
         raise InferenceError(
-            "{}: segments are sorted and indices within the data, got {} and {}", name, positions, rows
+            "{}: segments are sorted and indices within the data, got {} and {}", name, segment_ids, rows
         )
-    total = np.zeros((positions[-1] + 1, *data[1:]), np.float32)
-    np.add.at(total, positions, np.asarray(values[0])[rows])
-    counts = np.bincount(positions).clip(1).reshape(-1, *[1] * (total.ndim - 1)).astype(np.float32)
+    total = np.zeros((segment_ids[-1] + 1, *data[1:]), np.float32)
+    np.add.at(total, segment_ids, np.asarray(values[0])[rows])
+    counts = np.bincount(segment_ids).clip(1).reshape(-1, *[1] * (total.ndim - 1)).astype(np.float32)
     node.out_port(0).data.set_value(total / DIVISORS[node.soft_get("op")](counts))
 
 

@@ -137,8 +137,8 @@ def patches_infer(node: Any) -> None:
         raise InferenceError("{}: an image of rank 4, got {}", node.soft_get("name", node.id), shape)
     dims = node.spatial_dims
     sizes, strides, rates = (int64_array(node[name])[dims] for name in ("sizes", "strides", "rates"))
-    _, positions = tf_window_op_pad_infer(shape[dims], rates * (sizes - 1) + 1, strides, node.auto_pad, False)
-    found = {"height": positions[0], "width": positions[1], "batch": shape[get_batch_dim(layout, 4)]}
+    _, counts = tf_window_op_pad_infer(shape[dims], rates * (sizes - 1) + 1, strides, node.auto_pad, False)
+    found = {"height": counts[0], "width": counts[1], "batch": shape[get_batch_dim(layout, 4)]}
     found["features"] = shape[get_features_dim(layout, 4)] * np.prod(sizes)
     node.out_port(0).data.set_shape(shape_for_layout(layout, **found))
 
@@ -202,8 +202,8 @@ def _set_boxes(node: Any, layout: str, count: int) -> None:
         node.out_port(0).data.set_shape([2, np.prod(held) * count * 4])
         return
     shape = node.in_node(0).shape
-    positions = shape[get_height_dim(layout, 4)] * shape[get_width_dim(layout, 4)]
-    node.out_port(0).data.set_shape(shape_array([1, 2, positions * count * 4]))
+    cells = shape[get_height_dim(layout, 4)] * shape[get_width_dim(layout, 4)]
+    node.out_port(0).data.set_shape(shape_array([1, 2, cells * count * 4]))
 
 
 def interpolated_axes(node: Any) -> Any:

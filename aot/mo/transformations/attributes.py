@@ -71,9 +71,9 @@ class AttributedClampNormalizer:
     """`min` and `max` of Clamp"""
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
-        whole = np.finfo(np.float32)
+        limits = np.finfo(np.float32)
         for node in graph.get_op_nodes(op="AttributedClamp"):
-            bounds = node.soft_get("min", whole.min), node.soft_get("max", whole.max)
+            bounds = node.soft_get("min", limits.min), node.soft_get("max", limits.max)
             _replaced(node, "clamp", "Clamp", {1: float32_array(bounds[0]), 2: float32_array(bounds[1])})
 
 

@@ -69,10 +69,10 @@ class ExpandRangeConstant:
     def _replace(graph: Graph, node: Any, held: Any) -> None:
         value, name, label = np.asarray(held.value), name_of(held), name_of(node)
         (axis,) = (i for i, size in enumerate(value.shape) if size != 1)
-        position = int64_array(axis - value.ndim), int64_array(0)
-        wanted = add(graph, "gather.Gather", node.in_port(1).get_source(), *position, name=f"{label}/size")
+        axis_inputs = int64_array(axis - value.ndim), int64_array(0)
+        wanted = add(graph, "gather.Gather", node.in_port(1).get_source(), *axis_inputs, name=f"{label}/size")
         shape = add(graph, "shape.Shape", held, name=f"{name}/shape_of")
-        given = add(graph, "gather.Gather", shape, *position, name=f"{name}/size")
+        given = add(graph, "gather.Gather", shape, *axis_inputs, name=f"{name}/size")
         one = add(graph, "elementwise.Equal", wanted, int64_array(1), name=f"{label}/is_one")
         size = add(graph, "select.Select", one, given, wanted, name=f"{label}/chosen", auto_broadcast="numpy")
         limits = mo_array(0, dtype=value.dtype), size, mo_array(1, dtype=value.dtype)

@@ -24,15 +24,15 @@ class ConcatOdInputEraserAndPortsReconnect:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Concat"):
-            kept: list[Any] = []
+            kept_ports: list[Any] = []
             for idx in sorted(node.in_ports()):
                 source = source_of(node, idx)
                 empty = source is not None and 0 in source.data.get_shape()
-                kept += [idx] if source is not None and not empty else []
+                kept_ports += [idx] if source is not None and not empty else []
                 if source is None or empty:
                     node.delete_input_port(idx)
-            assert kept, f"{name_of(node)}: Concat has an input with elements, got none"
-            for position, idx in enumerate(kept):
+            assert kept_ports, f"{name_of(node)}: Concat has an input with elements, got none"
+            for position, idx in enumerate(kept_ports):
                 if position != idx:
                     node.add_input_port(position, skip_if_exist=True)
                     node.in_port(idx).get_connection().set_destination(node.in_port(position))
@@ -49,15 +49,15 @@ class CutInputHavingZeroDimFromConcat:
             if not all(source.node.has_valid("type") for source in sources.values()):
                 continue
             empty = [idx for idx, source in sources.items() if self._is_empty(source.node)]
-            kept = [idx for idx in sources if idx not in empty]
-            if not empty or not kept:
+            kept_ports = [idx for idx in sources if idx not in empty]
+            if not empty or not kept_ports:
                 continue
-            if len(kept) == 1:
-                node.out_port(0).get_connection().set_source(sources[kept[0]])
+            if len(kept_ports) == 1:
+                node.out_port(0).get_connection().set_source(sources[kept_ports[0]])
                 continue
-            attrs = {"axis": node.axis, "in_ports_count": len(kept), "name": f"{name_of(node)}/kept"}
+            attrs = {"axis": node.axis, "in_ports_count": len(kept_ports), "name": f"{name_of(node)}/kept"}
             made = add(graph, "concat.Concat", **attrs)
-            for position, idx in enumerate(kept):
+            for position, idx in enumerate(kept_ports):
                 node.in_port(idx).get_connection().set_destination(made.in_port(position))
             for idx in empty:
                 node.in_port(idx).disconnect()

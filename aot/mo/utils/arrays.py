@@ -84,8 +84,8 @@ def shape_delete(shape: Shape, obj: Any) -> Shape:
     positions: list[int] = [int(i) if i >= 0 else count + int(i) for i in obj]
     for position in positions:
         assert 0 <= position < count, f"shape_delete: an index into {shape}, got {position}"
-    results = [i for i in range(count) if i not in positions]
-    return shape[results] if is_a(shape, np.ndarray) else shape_array([shape[i] for i in results])
+    remaining = [i for i in range(count) if i not in positions]
+    return shape[remaining] if is_a(shape, np.ndarray) else shape_array([shape[i] for i in remaining])
 
 
 def shape_insert(shape: Any, pos: int, obj: Any) -> Shape:

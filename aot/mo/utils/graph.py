@@ -40,14 +40,14 @@ def backward_bfs_for_operation(
 
 def bfs_search(graph: Graph, start_nodes: Iterable[str] = ()) -> list[str]:
     """Return the ids that are reached from nodes, breadth first; without nodes, from those that have no inputs."""
-    results = list(dict.fromkeys(start_nodes)) or [id for id in graph.nodes() if not graph.in_edges(id)]
-    visited = set(results)
-    for id in results:  # which grows meanwhile
+    ids = list(dict.fromkeys(start_nodes)) or [id for id in graph.nodes() if not graph.in_edges(id)]
+    visited = set(ids)
+    for id in ids:  # which grows meanwhile
         for _, target in graph.out_edges(id):
             if target not in visited:
                 visited.add(target)
-                results.append(target)
-    return results
+                ids.append(target)
+    return ids
 
 
 def nodes_matching_name_pattern(graph: Graph, pattern: str) -> list[str]:

@@ -84,8 +84,8 @@ def node_to_get_spatial_dimensions_value(shape_node: Node) -> Node:
     source: Any = shape_node.in_port(0).get_source()
     shape = source.data.get_shape()
     assert shape is not None, f"{shape_node.name}: the shape must be inferred before"
-    positions = range(2, len(shape)) if _is_nchw(shape_node) else range(1, len(shape) - 1)
-    return node_to_get_shape_value_of_indices(shape_node, list(positions))
+    spatial_dims = range(2, len(shape)) if _is_nchw(shape_node) else range(1, len(shape) - 1)
+    return node_to_get_shape_value_of_indices(shape_node, list(spatial_dims))
 
 
 def _is_nchw(node: Node) -> bool:

@@ -41,8 +41,8 @@ def match_shapes(pattern: Any, shape: Any) -> bool:
     """True if the dimensions of `pattern` that are known and not 0 are those of `shape`."""
     if pattern.size != shape.size:
         return False
-    positions = [i for i, n in enumerate(pattern) if n is not dynamic_dimension and n != 0]
-    return bool(masked_arrays.allequal(pattern[positions], shape[positions]))
+    indices = [i for i, n in enumerate(pattern) if n is not dynamic_dimension and n != 0]
+    return bool(masked_arrays.allequal(pattern[indices], shape[indices]))
 
 
 def symm_match_shapes(shape1: Any, shape2: Any) -> bool:

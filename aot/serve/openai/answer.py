@@ -31,7 +31,7 @@ STOP, LENGTH = "stop", "length"  # why an answer ends
 class Delta:
     """New text of an answer; `reason` is set in the last one.
 
-    `tokens`: of the answer so far. `logprobs`: new tokens whose probabilities were asked for.
+    `tokens`: of the answer so far. `logprobs`: new tokens whose probabilities were requested.
     """
 
     text: str
@@ -147,7 +147,7 @@ class Answer:
         return self._left[0]
 
     def leaves(self) -> bool:
-        """Return True if the answer was cancelled; its end is told then."""
+        """Return True if the answer was cancelled; its end is reported then."""
         if self._cancelled:
             self._tell(None, last=True)
         return self._cancelled
@@ -160,7 +160,7 @@ class Answer:
         """Tell pieces of the answer; False if the last one ends it."""
         ended = deltas[-1].reason is not None
         if ended:
-            self._keep()  # before its end is told: then another answer gets the sequence
+            self._keep()  # before its end is reported: then another answer gets the sequence
         for delta in deltas:
             self._tell(delta, last=delta.reason is not None)
         return not ended
@@ -230,8 +230,8 @@ class StopTextFilter:
             self._ended = True
             taken, self._text = self._text[: min(positions)], ""
             return taken, True
-        kept = max((_begun(self._text, s) for s in self._stop), default=0)
-        taken, self._text = self._text[: len(self._text) - kept], self._text[len(self._text) - kept :]
+        held_back = max((_begun(self._text, s) for s in self._stop), default=0)
+        taken, self._text = self._text[: len(self._text) - held_back], self._text[len(self._text) - held_back :]
         return taken, False
 
 

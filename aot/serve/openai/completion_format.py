@@ -92,11 +92,11 @@ class CompletionFormat:
         return [event(tree) for tree in trees]
 
     def end(self) -> list[bytes]:
-        """Return the events behind the last part."""
+        """Return the events after the last part."""
         if not self.wanted.usage:
             return [DONE]
-        told: dict[str, object] = {"choices": [], "usage": self.usage(), "timings": self._timings()}
-        return [event({**self._head, "object": self.chunk, **told}), DONE]
+        totals: dict[str, object] = {"choices": [], "usage": self.usage(), "timings": self._timings()}
+        return [event({**self._head, "object": self.chunk, **totals}), DONE]
 
     def failed(self, error: AotError) -> list[bytes]:
         """Return the events of an error, which comes after the status was sent."""
@@ -126,7 +126,7 @@ class Choice:
         self._tells = wanted.rules.top_logprobs is not None
         self._texts, self._logprobs = list[str](), list[SampledToken]()
         self._began = False
-        self._offset = 0  # characters of the tokens that were told
+        self._offset = 0  # characters of the tokens that were sent
         self.calls: list[Call] = []
         self.reason: str | None = None
         self.tokens = 0

@@ -15,9 +15,9 @@ from aot.text.grammars import GRAMMAR, REGEX, SCHEMA
 
 MAX_STOPS, MAX_STOP = 4, 256  # texts that end an answer, and their characters
 MAX_ANSWERS, MAX_BIASES = 16, 1024  # to one request, and tokens of `logit_bias`
-MAX_TOP = {True: 20, False: 5}  # tokens whose probabilities are told, of a chat and of a completion, as OpenAI has it
-DEFAULT_TOKENS = 16  # of a completion, as OpenAI has it
-# Fields that are followed in all endpoints; more of them in those of completions and chats, `prompt` or `messages` too.
+MAX_TOP = {True: 20, False: 5}  # tokens whose probabilities are sent: in a chat, in a completion, as in OpenAI's API
+DEFAULT_TOKENS = 16  # tokens of a completion without max_tokens, as in OpenAI's API
+# Fields that all endpoints follow; completions and chats have more, and `prompt` or `messages`.
 COMMON = (
     *("model", "temperature", "top_p", "top_k", "min_p", "seed", "stop", "stream", "stream_options", "logit_bias"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty", "grammar", "regex", "start"),
@@ -30,7 +30,7 @@ WITHOUT_EFFECT = (
     *("parallel_tool_calls", "prediction", "request_id", "priority"),
 )
 # Fields of OpenAI and of other servers that may have one of these values, which ask for what is done anyway. All other
-# fields must be null or left out: they would be answered as if they had not been asked for.
+# fields must be null or left out: otherwise they would be ignored silently.
 NEUTRAL: dict[str, tuple[object, ...]] = {
     "best_of": (1,),
     "echo": (False,),
@@ -60,8 +60,8 @@ class CompletionRequest:
 
     `tokens`: of an answer at most, None: as many as fit.
 
-    `tools`: functions that may be called; `called`: those of which the answer must call one. `grammar`: of answers.
-    `start`: tokens that begin an answer about a text, none: those of the model.
+    `tools`: functions that may be called; `called`: functions of which the answer must call one. `grammar`: of answers.
+    `start`: tokens that begin an answer about a text; none: the model's.
     `text_field`, `tokens_field`: names of the fields that hold the text and the number of tokens, for errors.
     """
 
@@ -80,7 +80,7 @@ class CompletionRequest:
     text_field: str = "messages"
     tokens_field: str = "max_tokens"
     start: tuple[int, ...] = ()
-    adapter: str = ""  # the name behind that of the model, "" for none
+    adapter: str = ""  # the adapter's name, which follows the model's; "" for none
 
 
 def completion_request_of(tree: Mapping[str, object], *, chat: bool) -> CompletionRequest:
@@ -119,7 +119,7 @@ def model_of(tree: Mapping[str, object]) -> str:
 
 
 def sampling_rules_of(tree: Mapping[str, object], top: int | None) -> SamplingRules:
-    """Return the rules of choice; `top`: how many probabilities are told."""
+    """Return the rules of choice; `top`: the number of probabilities in the answer."""
     sampling = Sampling(
         real_of(tree, "temperature", 1.0, 0, 2),
         whole_of(tree, "top_k", 0, 0, 1 << 31),
@@ -138,7 +138,7 @@ def sampling_rules_of(tree: Mapping[str, object], top: int | None) -> SamplingRu
 
 
 def _top(tree: Mapping[str, object], chat: bool) -> int | None:
-    """Return how many probabilities are told beside each token's, None: not even that one."""
+    """Return the number of probabilities that are sent beside each token's own; None: not even its own."""
     if chat:
         count = whole_of(tree, "top_logprobs", 0, 0, MAX_TOP[chat] + 1)
         if count and not flag_of(tree, "logprobs"):

@@ -32,7 +32,7 @@ class Member(Protocol):
         ...
 
     def leaves(self) -> bool:
-        """Return True if the answer was cancelled; its end is told then."""
+        """Return True if the answer was cancelled; its end is reported then."""
         ...
 
     def take(self, logits: Array) -> bool:
@@ -45,7 +45,7 @@ class Member(Protocol):
 
 
 class ContinuousBatch:
-    """Rows of a batch, on the threads of the server: a step is a task, and the next one waits behind other tasks."""
+    """Rows of a batch, on the threads of the server: a step is a task, and the next step queues after other tasks."""
 
     def __init__(self, model: CompiledModel, executor: Executor) -> None:
         self._model, self._executor = model, executor
@@ -85,7 +85,7 @@ class ContinuousBatch:
         with self._lock:
             new = self._new
             self._new = []
-        self._rows += new  # before they are added: after an error all of them are told
+        self._rows += new  # before they are added: after an error all of them are informed
         for member in new:
             self._batch.add(member.generator)
 

@@ -18,7 +18,7 @@ from aot.serve.served_model import ServedModel
 from aot.text.embedding import batches_of, check_encoder, inputs_of, tokens_of
 from aot.text.tokenizers.tokenizer import read_tokenizer
 
-MAX_TEXTS = 2048  # of a request, as OpenAI has it
+MAX_TEXTS = 2048  # texts of a request, as in OpenAI's API
 FLOATS, BASE64 = "float", "base64"
 
 
@@ -60,8 +60,8 @@ class Embedder:
         times.begin(time.monotonic())
         found: dict[int, Array] = {}
         for numbers in batches_of(tokens):
-            results, _ = await self.served.infer(inputs_of([tokens[n] for n in numbers]))
-            found |= zip(numbers, results[EMBEDDING], strict=True)
+            outputs, _ = await self.served.infer(inputs_of([tokens[n] for n in numbers]))
+            found |= zip(numbers, outputs[EMBEDDING], strict=True)
         times.end(time.monotonic())
         vectors = [found[n] for n in range(len(tokens))]
         return await asyncio.to_thread(_written, wanted, vectors, sum(map(len, tokens)))

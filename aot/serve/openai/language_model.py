@@ -67,11 +67,11 @@ class ServedLanguageModel:
             raise FieldError("start", "left out, as the model continues a text", f"{len(wanted.start)} tokens")
         chat = wanted.messages
         prompts = wanted.prompts if chat is None else [self._text(wanted, chat)]
-        results = [self.tokenizer.begin(one) if isinstance(one, str) else one for one in prompts]
-        for ids in results:
+        token_lists = [self.tokenizer.begin(one) if isinstance(one, str) else one for one in prompts]
+        for ids in token_lists:
             self._check_length(wanted, ids)
         self._sequences(wanted.adapter)
-        return results
+        return token_lists
 
     def _check_length(self, wanted: CompletionRequest, ids: list[int]) -> None:
         """Raise FieldError unless a prompt and its answer fit."""

@@ -72,18 +72,18 @@ class Reranker:
 
     async def answer(self, wanted: RerankRequest, times: Times) -> bytes:
         """Return the answer as JSON; `times` gets begin and end of the inferences."""
-        requested = [(wanted.query, text) for text in wanted.texts]
-        pairs = await asyncio.to_thread(pairs_of, self.tokenizer, requested)
+        text_pairs = [(wanted.query, text) for text in wanted.texts]
+        pairs = await asyncio.to_thread(pairs_of, self.tokenizer, text_pairs)
         times.begin(time.monotonic())
         scores: dict[int, Array] = {}
         for numbers in pairs.batches:
-            results, _ = await self.served.infer(pairs.inputs(numbers, self.served.model.manifest))
-            scores |= zip(numbers, results[PAIR_SCORES], strict=True)
+            outputs, _ = await self.served.infer(pairs.inputs(numbers, self.served.model.manifest))
+            scores |= zip(numbers, outputs[PAIR_SCORES], strict=True)
         times.end(time.monotonic())
-        best = ranked([scores[n] for n in range(len(requested))])[: wanted.top]
-        results_told = [
+        order = ranked([scores[n] for n in range(len(text_pairs))])[: wanted.top]
+        results = [
             {"index": n, "relevance_score": score, **({"document": {"text": wanted.texts[n]}} if wanted.shown else {})}
-            for n, score in best
+            for n, score in order
         ]
         usage = {"prompt_tokens": pairs.count, "total_tokens": pairs.count}
-        return written({"object": "list", "model": wanted.model, "results": results_told, "usage": usage})
+        return written({"object": "list", "model": wanted.model, "results": results, "usage": usage})

@@ -20,7 +20,7 @@ from aot.text.tokenizers.tokenizer import Tokenizer
 from aot.text.tool_calls import Call
 
 RUNS, WHOLE, CUT, FAILED = "in_progress", "completed", "incomplete", "failed"  # states of an answer and its items
-CODES = {429: "rate_limit_exceeded"}  # of errors that come while an answer is streamed
+CODES = {429: "rate_limit_exceeded"}  # codes of errors during a streamed answer, by HTTP status
 # Fields of a request that its answer repeats, with the values of those that are left out.
 REPEATED: dict[str, object] = {
     "instructions": None,
@@ -64,7 +64,7 @@ class ResponsesFormat(CompletionFormat):
             **FIXED,
         }
         self._name = name_of("msg")
-        self._began = False  # the message was told
+        self._began = False  # the start of the message was sent
         self._count = 0  # of events
 
     def whole(self) -> dict[str, object]:

@@ -32,7 +32,7 @@ NEUTRAL: dict[str, tuple[object, ...]] = {  # values that ask for what is done a
 KEPT = ("previous_response_id", "conversation")  # fields that name conversations of before
 TEXTS = ("input_text", "output_text")
 MESSAGE, CALL, RESULT = "message", "function_call", "function_call_output"
-# Fields of each type of item that are followed; and those of all, which items of an answer have, too.
+# Fields of each type of item that are followed; and fields of all items, which items of an answer have, too.
 FIELDS = {MESSAGE: ("role", "content"), CALL: ("call_id", "name", "arguments"), RESULT: ("call_id", "output")}
 SENT_BACK = ("type", "id", "status")
 

@@ -163,8 +163,8 @@ class OpenAi:
         prompts = await asyncio.to_thread(language.ids_of, wanted)
         constraint = await asyncio.to_thread(language.constraint, wanted)
         form = made(wanted, [len(ids) for ids in prompts], language.tokenizer)
-        every = [ids for ids in prompts for _ in range(wanted.answers)]
-        deltas = merged([self._deltas(language, form, ids, constraint, n) for n, ids in enumerate(every)])
+        id_lists = [ids for ids in prompts for _ in range(wanted.answers)]
+        deltas = merged([self._deltas(language, form, ids, constraint, n) for n, ids in enumerate(id_lists)])
         if wanted.stream:
             language.admission.check()  # while the status can still tell it
             return StreamingResponse(events(form, deltas), media_type="text/event-stream")
@@ -208,7 +208,7 @@ class OpenAi:
 async def _counted(
     served: ServedModel, work: Callable[[Times], Awaitable[bytes]], media: str = "application/json"
 ) -> Response:
-    """Answer with the bytes that `work` returns, of type `media`, and count the request among those of the model."""
+    """Answer with the bytes that `work` returns, of type `media`, and count the request for the model."""
     begin, code, times = time.monotonic(), CLOSED, Times()
     try:
         answer = await work(times)

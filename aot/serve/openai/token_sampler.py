@@ -22,7 +22,7 @@ class SamplingRules:
     `bias`: is added to logits of tokens. `presence_penalty`, `frequency_penalty`: are taken from the logit of a token
     that the answer has, once, and each time. `repetition_penalty`: divides logits above 0 of tokens that prompt or
     answer have, and multiplies others. `min_p`: least probability of a token, as a part of the greatest one.
-    `top_logprobs`: tokens whose probabilities are told beside the one that is chosen; None: no probabilities.
+    `top_logprobs`: number of further tokens whose probabilities are sent; None: no probabilities.
     """
 
     sampling: Sampling
@@ -40,7 +40,7 @@ class SamplingRules:
 
 @dataclass(frozen=True, slots=True)
 class SampledToken:
-    """A token; the logarithm of its probability, and of those of the most probable ones, if they are asked for."""
+    """A token, its log probability, and the most probable tokens with theirs, if the client wants them."""
 
     token: int
     log: float | None = None
@@ -102,7 +102,7 @@ class TokenSampler:
 
 
 def _with_logprobs(token: int, logits: Logits, top: int) -> SampledToken:
-    """Return a token with its probability, and those of the `top` most probable ones, before any rule."""
+    """Return a token and the `top` most probable tokens with their log probabilities before any rule."""
     wide = np.asarray(logits, np.float64)
     logs = wide - wide.max()
     logs -= np.log(np.exp(logs).sum())

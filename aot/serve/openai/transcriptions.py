@@ -105,11 +105,11 @@ class ServedSpeechModel:
     def _written(self, transcriber: Transcriber, wanted: TranscriptionRequest) -> bytes:
         segments = list(transcriber.segments(wanted.samples, timestamps=wanted.form in (VERBOSE, SRT, VTT)))
         texts = [transcriber.text(segment).strip() for segment in segments]
-        whole = " ".join(texts)
+        full_text = " ".join(texts)
         if wanted.form == TEXT:
-            return f"{whole}\n".encode()
+            return f"{full_text}\n".encode()
         if wanted.form == JSON:
-            return written({"text": whole})
+            return written({"text": full_text})
         if wanted.form != VERBOSE:
             return subtitles(segments, texts, wanted.form).encode()
         rows = [
@@ -117,7 +117,7 @@ class ServedSpeechModel:
             for n, (segment, text) in enumerate(zip(segments, texts, strict=True))
         ]
         facts = {"task": TRANSCRIBE, "language": transcriber.language, "duration": len(wanted.samples) / RATE}
-        return written({**facts, "text": whole, "segments": rows})
+        return written({**facts, "text": full_text, "segments": rows})
 
 
 def subtitles(segments: Sequence[Segment], texts: Sequence[str], form: str) -> str:

@@ -32,7 +32,7 @@ class Packaged:
     def decode(self, ids: Sequence[int], *, begins: bool) -> str:
         """Return the text of tokens; `begins`: they are the first ones of a text.
 
-        Decoders change the beginning of what they are given, so other text is behind a word that is left out again.
+        Decoders change the beginning of their input, so other text is decoded after a word that is removed again.
         """
         if begins:
             return self._text(ids)

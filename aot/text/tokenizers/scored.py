@@ -36,11 +36,11 @@ class Scored(Vocabulary):
         return text.removeprefix(" ") if begins and self._prefix else text
 
     def _tokens(self, text: str) -> list[int]:
-        results: list[int] = []
+        numbers: list[int] = []
         for part in joined((" " * self._prefix + text).replace(" ", SPACE), self._rank):
             tokens = [self.ids[part]] if part in self.ids else self._in_bytes(part)
-            results += tokens if tokens != [self._unknown] or results[-1:] != tokens else []
-        return results
+            numbers += tokens if tokens != [self._unknown] or numbers[-1:] != tokens else []
+        return numbers
 
     def _rank(self, left: str, right: str) -> float | None:
         token = self.ids.get(left + right)

@@ -40,8 +40,8 @@ from aot.text.tokenizers.vocabulary import CONTROL, NORMAL, Vocabulary, numbered
 
 SCORED, LETTERS = "llama", "gpt2"  # `tokenizer.ggml.model` of SentencePiece's BPE and of byte-level BPE
 NAMED = ("bos", "eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep")  # all but the first end a text
-USUAL = {"bos": 1, "eos": 2}  # of SentencePiece, where metadata name none
-MOST = 1e30  # of a score, and of a number of a type
+USUAL = {"bos": 1, "eos": 2}  # SentencePiece's tokens, where metadata name none
+MAX_NUMBER = 1e30  # largest score, and largest number of a type
 NEXT = "give --tokenizer tokenizer.json, or compile a GGUF file"
 
 
@@ -142,8 +142,8 @@ def _of_texts(texts: object, file: str) -> Tokenizer:
     marks = {name: text for name, text in marks.items() if text}
     begin = inner.token_to_id(marks["bos_token"]) if "bos_token" in marks else None
     source = entries.get(CHAT_TEMPLATE, settings.get("chat_template"))
-    told = _json(entries.get(STOP, "[]"), STOP)
-    own = [n for n in cast("list[object]", told) if isinstance(n, int)] if isinstance(told, list) else []
+    ends = _json(entries.get(STOP, "[]"), STOP)
+    own = [n for n in cast("list[object]", ends) if isinstance(n, int)] if isinstance(ends, list) else []
     named: list[int | None] = [inner.token_to_id(marks["eos_token"])] if "eos_token" in marks else []
     stop = dict.fromkeys(n for n in (*own, *named, *ends_of(inner.token_to_id)) if n is not None)
     length = _json(entries.get(CONTEXT_LENGTH, "null"), CONTEXT_LENGTH)
@@ -237,7 +237,7 @@ def _numbers(
     if found is None and default is not None:
         return [default] * len(words)
     values = cast("list[float]", found) if isinstance(found, list) else []
-    finite = set(map(type, values)) <= {int, float} and all(-MOST < v < MOST for v in values)
+    finite = set(map(type, values)) <= {int, float} and all(-MAX_NUMBER < v < MAX_NUMBER for v in values)
     if not finite or len(values) != len(words):
         got = len(values) if finite else "others"
         raise CorruptError(f"{file}: tokenizer: {name} must be a list of {len(words)} numbers, got {got}")

@@ -31,10 +31,10 @@ class Vocabulary(ABC):
             text.encode()
         except UnicodeEncodeError as error:
             raise UsageError(f"text: must be Unicode, got half of a surrogate pair at {error.start}") from None
-        results: list[int] = []
+        numbers: list[int] = []
         for part in self._parts(text):
-            results += [part] if isinstance(part, int) else self._tokens(part)
-        return results
+            numbers += [part] if isinstance(part, int) else self._tokens(part)
+        return numbers
 
     def decode(self, ids: Sequence[int], *, begins: bool) -> str:
         """Return the text of tokens; bytes that are no UTF-8 become replacement characters.

@@ -32,7 +32,7 @@ def alone(model: Path, options: CompileOptions) -> Compilation:
 
 
 def mapped(make: Callable[[], Built | Levels], threads: int | None = None) -> CompiledModel:
-    """Load the library that `make` builds from a file without a name: its weights are mapped, those of the model not.
+    """Load the library that `make` builds, from an unlinked file: its weights are mapped, the model's are not.
 
     Into memory if there is no linker, or if the weights are more than a library can hold.
     """

@@ -45,7 +45,7 @@ from aot.tools.comparing.sides import Compiled, Reference, in_order, results
 
 Json = dict[str, Any]
 CERTIFICATE = 1  # version of the entry of the manifest
-SAMPLES = 2  # of noise, unless the user says
+SAMPLES = 2  # samples of noise, unless the user gives a number
 MAX_NOISE = 1000  # samples of noise that a certificate may ask for
 ROUNDINGS = 10  # a model rounds in each layer, where one unit in the last place of its inputs moves it once
 GRAPH, CODE = "graph", "code"  # sides that are compared with the original
@@ -228,40 +228,40 @@ class _Run:
 def recheck(manifest: Manifest, model: Path, options: CompileOptions) -> list[str]:
     """Certify a model anew, and return the differences from the certificate of a library, whose code does not run.
 
-    `options`: those that its manifest does not tell. UsageError for a library without a certificate, CorruptError if
+    `options`: options that its manifest lacks. UsageError for a library without a certificate, CorruptError if
     compiling the model gives another hash, and the errors of certifying.
     """
-    told = manifest.json.get("certificate")
-    if not isinstance(told, dict):
+    recorded = manifest.json.get("certificate")
+    if not isinstance(recorded, dict):
         raise UsageError(
             "verify: --recheck needs a library that was compiled with --certify, got one that was not",
             advice="compile it with --certify, or check its provenance: aot provenance",
         )
-    certificate = cast(Json, told)
+    certificate = cast(Json, recorded)
     if certificate.get("version") != CERTIFICATE or not isinstance(certificate.get("noise"), int):
         raise CorruptError(
             f"verify: the certificate must have version {CERTIFICATE}, got {str(certificate.get('version'))[:20]}"
         )
-    requested = options_of(manifest, options)
-    built = alone(model, requested).built
+    recorded_options = options_of(manifest, options)
+    built = alone(model, recorded_options).built
     if built.manifest["hash"] != manifest.json["hash"]:
         raise CorruptError(f"verify: compiling {model} must give the library's hash, got another: it is of other files")
-    fresh = certify(model, requested, built, min(int(certificate["noise"]), MAX_NOISE))
+    fresh = certify(model, recorded_options, built, min(int(certificate["noise"]), MAX_NOISE))
     return list(_changes(certificate, fresh.json, ""))
 
 
-def _changes(told: object, made: object, where: str) -> Iterator[str]:
-    """Yield a line for each entry of a certificate that is another one; errors may differ, within their bounds."""
-    match told, made:
+def _changes(recorded: object, fresh: object, where: str) -> Iterator[str]:
+    """Yield a line for each entry of a certificate that has changed; errors may differ, within their bounds."""
+    match recorded, fresh:
         case dict(), dict():
-            one, other = cast(Json, told), cast(Json, made)
+            one, other = cast(Json, recorded), cast(Json, fresh)
             for key in sorted({*one, *other} - {"errors", "error", "largest", "beyond", "sensitive", GRAPH, CODE}):
                 yield from _changes(one.get(key), other.get(key), f"{where}.{key}" if where else key)
         case list(), list():
-            for n, pair in enumerate(zip_longest(cast("list[object]", told), cast("list[object]", made))):
+            for n, pair in enumerate(zip_longest(cast("list[object]", recorded), cast("list[object]", fresh))):
                 yield from _changes(*pair, f"{where}[{n}]")
-        case _ if told != made:
-            yield f"{where}: {str(told)[:80]} in the certificate, {str(made)[:80]} here"
+        case _ if recorded != fresh:
+            yield f"{where}: {str(recorded)[:80]} in the certificate, {str(fresh)[:80]} here"
         case _:
             pass
 

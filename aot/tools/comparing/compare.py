@@ -1,4 +1,4 @@
-"""The first layer of a compiled model whose values differ from those of a reference.
+"""The first layer of a compiled model whose values differ from a reference's.
 
 outputs of m.so  ==  outputs of the reference?     yes: done
 no: layers become outputs of new libraries: the first that differs, see `aot.tools.comparing.search`
@@ -36,7 +36,7 @@ Json = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Differences of outputs, and of layers in the order in which they run, if these were asked for or needed.
+    """Differences of outputs, and of layers in the order in which they run, if they were requested or needed.
 
     `first`: the first layer, or else output, that is beyond its bound; None where the outputs agree, whose inner values
     may be sensitive to rounding: differences that cancel are noise. `alone`: it was found by bisection, with no other
@@ -53,7 +53,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """True if all outputs are within their bounds, and so are the layers that were asked for by name."""
+        """True if all outputs are within their bounds, and so are the layers that were requested by name."""
         return self.first is None
 
     def as_json(self) -> Json:
@@ -100,31 +100,32 @@ def compare(
     `other`: a library, or a model to compile; None: `model` itself is compiled. `data`: inputs by name; None: noise.
     `against`: `reference`, `onnxruntime` or `openvino`. `bound`: of errors of floats, over the largest element; None:
     by their type, 1e-4 for f32. `layers`: compare all layers even if the outputs agree; `keep`: only these layers.
-    `options`, `keywords`: as for `compile_model`; those that the library's manifest tells need not be given.
+    `options`, `keywords`: as for `compile_model`; options in the library's manifest need not be given.
 
     Raises UsageError for a layer that does not exist and for inputs that do not fit, and the errors of compiling.
     """
     path, second = Path(model), Path(model if other is None else other)
-    requested = with_keywords(options, keywords)
+    given_options = with_keywords(options, keywords)
     if is_compiled(path):
         raise UsageError(f"compare: the first file is a model, the second one may be compiled, got {path}")
     library = load(second, threads, strict=True) if is_compiled(second) else None
     manifest = library.manifest if library is not None else None
-    requested = options_of(manifest, requested) if manifest is not None else requested
-    subject = library if library is not None else Compiled(second, requested, threads).made
-    given_options, requested = requested, with_decided(requested, subject.manifest)
-    side, compiled = side_of(against, path, requested), Compiled(second, requested, threads)
+    recorded_options = options_of(manifest, given_options) if manifest is not None else given_options
+    subject = library if library is not None else Compiled(second, recorded_options, threads).made
+    decided_options = with_decided(recorded_options, subject.manifest)
+    side, compiled = side_of(against, path, decided_options), Compiled(second, decided_options, threads)
     inputs, references = _inputs_and_outputs(subject, data)
-    judge = Judge(bound, requested, _fewer_bits(subject, path, requested))
+    judge = Judge(bound, decided_options, _fewer_bits(subject, path, decided_options))
     library = subject = None  # its weights need not be in memory from here on
     outputs = tuple(_judged(judge, references, side.outputs(inputs)))
     comparison = Comparison(f"{side.title} of {path.name}", second.name, outputs)
     differ = not all(row.agrees for row in outputs)
     if not (differ or layers or keep):
         return comparison
-    same = None if manifest is None else is_same(manifest, path, given_options)
-    search = Search(side, compiled if manifest is None else Compiled(path, requested, threads), judge, inputs)
-    rows, first, alone = search.run(_chosen(layers_of(path, requested, inputs), keep), differ and not keep)
+    same = None if manifest is None else is_same(manifest, path, recorded_options)
+    searched = compiled if manifest is None else Compiled(path, decided_options, threads)
+    search = Search(side, searched, judge, inputs)
+    rows, first, alone = search.run(_chosen(layers_of(path, decided_options, inputs), keep), differ and not keep)
     if differ or keep:
         first = first or next((row.name for row in outputs if not row.agrees), None)
         return replace(comparison, layers=rows, first=first, alone=alone, same_code=same)
@@ -140,7 +141,7 @@ def _inputs_and_outputs(
 
 
 def _fewer_bits(subject: CompiledModel, model: Path, options: CompileOptions) -> int | None:
-    """Return the bits of a library's weights if they are fewer than 9, and fewer than those of the model."""
+    """Return the bits of a library's weights if they are fewer than 9, and fewer than the model's."""
     bits = cast("int | None", subject.manifest.json.get("weight_bits"))
     if bits is None:
         return None

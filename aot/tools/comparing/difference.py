@@ -63,7 +63,7 @@ def difference(expected: Array, actual: Array, bound: float) -> Difference:
         return _texts(expected, actual, bound)
     scale = max(_largest(part) for part in _parts(expected))
     scale = scale if scale > SMALLEST_SCALE else 1.0
-    worst, position, beyond = -1.0, 0, 0
+    worst, flat_index, beyond = -1.0, 0, 0
     for n, (one, other) in enumerate(zip(_parts(expected), _parts(actual), strict=True)):
         with np.errstate(invalid="ignore", over="ignore"):
             errors = np.abs(other - one) / scale
@@ -72,8 +72,8 @@ def difference(expected: Array, actual: Array, bound: float) -> Difference:
         errors[~same & ~(np.isfinite(one) & np.isfinite(other))] = math.inf
         beyond += int(np.count_nonzero(errors > bound))
         if errors.max() > worst:
-            worst, position = float(errors.max()), n * CHUNK + int(errors.argmax())
-    at = tuple(map(int, np.unravel_index(position, expected.shape)))
+            worst, flat_index = float(errors.max()), n * CHUNK + int(errors.argmax())
+    at = tuple(map(int, np.unravel_index(flat_index, expected.shape)))
     return Difference(worst, bound, at, expected[at].item(), actual[at].item(), beyond, actual.size)
 
 
@@ -85,7 +85,7 @@ def numbers(array: Array, dtype: DType) -> Array:
 
 
 def bound_of(dtype: DType, given: float | None = None, precision: DType = DType.F32) -> float:
-    """Return the bound of a tensor's error: `given` for floats, else that of its type or of a coarser `precision`.
+    """Return the bound of a tensor's error: `given` for floats, else its type's or a coarser `precision`'s.
 
     Integers are equal.
     """

@@ -82,13 +82,13 @@ def without_integers(sample: Sample) -> Sample:
 def moved(inputs: Arrays) -> Arrays:
     """Return inputs of which each float is one unit in the last place larger or smaller; other types stay."""
     draw = np.random.default_rng(0)
-    results: Arrays = {}
+    arrays: Arrays = {}
     for name, array in inputs.items():
         if array.dtype.kind == "f":
             ways = np.where(draw.integers(0, 2, array.shape) > 0, np.inf, -np.inf).astype(array.dtype)
             array = np.where(np.isfinite(array), np.nextafter(array, ways), array)
-        results[name] = array
-    return results
+        arrays[name] = array
+    return arrays
 
 
 def _filled(array: Array, number: float) -> Array:
@@ -97,15 +97,15 @@ def _filled(array: Array, number: float) -> Array:
 
 def _scaled(noise: Arrays, size: float) -> Arrays:
     """Return floats of at most `size`; other types stay."""
-    results: Arrays = {}
+    arrays: Arrays = {}
     for name, array in noise.items():
         if array.dtype.kind != "f":
-            results[name] = array
+            arrays[name] = array
             continue
         largest = float(np.abs(array).max()) if array.size else 1.0
-        most = min(size, float(np.finfo(array.dtype.name).max))
-        results[name] = (array.astype(np.float64) * (most / (largest or 1.0))).astype(array.dtype)
-    return results
+        bound = min(size, float(np.finfo(array.dtype.name).max))
+        arrays[name] = (array.astype(np.float64) * (bound / (largest or 1.0))).astype(array.dtype)
+    return arrays
 
 
 def _with_one(array: Array, number: float) -> Array:

@@ -21,7 +21,7 @@ UNKNOWN_SIZE = 256  # elements that are assumed along an axis that the model its
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A value that a layer computes. `name`: that of its tensor, or of the layer if its tensor has none.
+    """A value that a layer computes. `name`: its tensor's, or the layer's if its tensor has none.
 
     `layer`, `kind`: name and operation of the layer in the file; `tensors`: all names of the value; `sources`: names of
     the values that the layer reads; `shape`: text; `size`: bytes, assumed if dynamic.

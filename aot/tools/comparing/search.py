@@ -54,8 +54,8 @@ class Judge:
     """
 
     def __init__(self, bound: float | None, options: CompileOptions, bits: int | None = None) -> None:
-        requested = precision_of(options.precision)
-        types = [dtype for dtype in (DType.BF16, DType.F16) if requested.has(dtype.value)]
+        precision = precision_of(options.precision)
+        types = [dtype for dtype in (DType.BF16, DType.F16) if precision.has(dtype.value)]
         types += [DType.I8] if options.activations == ROUNDED or bits is not None else []
         types += [DType.I4] if bits is not None and bits <= DType.I4.bits else []
         self.bound, self.precision = bound, max(types, key=lambda dtype: BOUNDS[dtype], default=DType.F32)
@@ -133,15 +133,15 @@ class Search:
 
     def _bisected(self, layers: Sequence[Layer], values: Mapping[str, Path]) -> Row | None:
         """Return the first layer that differs if it alone is kept; None if the last one does not."""
-        low, high, result = 0, len(layers) - 1, None
+        low, high, first = 0, len(layers) - 1, None
         while low <= high:
             middle = (low + high) // 2
             row = self._rows([layers[middle]], values, {}, set(), None)[0]
             if row.agrees:
                 low = middle + 1
             else:
-                high, result = middle - 1, row
-        return result
+                high, first = middle - 1, row
+        return first
 
 
 @contextmanager

@@ -173,15 +173,15 @@ class OpenVino:
         ports = {op.get_friendly_name(): op.output(0) for op in inner}
         ports |= {name: out for op in inner for out in op.outputs() for name in out.get_names()}
         known = [(one, next((n for n in (one.name, *one.tensors) if n in ports), None)) for one in layers]
-        positions = {_place(result.input_value(0)): i for i, result in enumerate(model.results)}
+        output_numbers = {_port_key(result.input_value(0)): i for i, result in enumerate(model.results)}
         for _, name in known:
-            if name is not None and (position := _place(ports[name])) not in positions:
-                positions[position] = len(model.results)
+            if name is not None and (key := _port_key(ports[name])) not in output_numbers:
+                output_numbers[key] = len(model.results)
                 model.add_results([import_module("openvino.opset13").result(ports[name])])
         outputs = self._run(model, inputs)
         for layer, name in known:
             if name is not None:
-                take(layer.name, outputs[positions[_place(ports[name])]])
+                take(layer.name, outputs[output_numbers[_port_key(ports[name])]])
 
     def _read(self) -> Any:  # the package is optional, so are its types
         with _peer_errors(self.title):
@@ -196,21 +196,21 @@ class OpenVino:
 
 
 def results(model: CompiledModel, inputs: Arrays) -> list[Array]:
-    """Return the outputs of a compiled model as numbers, in order; its state is that of the beginning."""
+    """Return the outputs of a compiled model as numbers, in order, computed from its initial state."""
     outputs = model.create_infer_request().infer(dict(inputs))
     return [decoded(outputs[i], info.dtype) for i, info in enumerate(model.outputs)]
 
 
 def in_order(graph: Graph, inputs: Arrays) -> list[Array]:
     """Return the arrays, or the default values, of the graph's parameters."""
-    result: list[Array] = []
+    arrays: list[Array] = []
     for node in graph.parameters:
         given = next((inputs[n] for n in (node.name, *node.out_port(0).names) if n in inputs), None)
         default = graph.defaults.get(node.id)
         if given is None and default is None:
             raise UsageError(f"compare: input {node.name!r} must be given, got {', '.join(inputs) or 'none'}")
-        result.append(np.asarray(default if given is None else given))
-    return result
+        arrays.append(np.asarray(default if given is None else given))
+    return arrays
 
 
 def decoded(array: Array, dtype: DType) -> Array:
@@ -220,7 +220,7 @@ def decoded(array: Array, dtype: DType) -> Array:
     return array.view(kind) if is_bits else numbers(array, dtype)
 
 
-def _place(output: Any) -> tuple[str, int]:
+def _port_key(output: Any) -> tuple[str, int]:
     """Return the name and the number that identify an output of OpenVINO."""
     return output.get_node().get_friendly_name(), output.get_index()
 
@@ -245,7 +245,7 @@ def side_of(name: str, model: Path, options: CompileOptions) -> Side:
     """Return the side that computes the expected values: `reference`, `onnxruntime` or `openvino`."""
     if name == "reference":
         return Reference(model, options)
-    changed = ("layouts", "mean", "scale", "reverse_channels", "values", "cut")
-    if requested := [field for field in changed if getattr(options, field)]:
-        raise UnsupportedError(f"--against {name}: a model as its file has it, got {', '.join(requested)}")
+    fields = ("layouts", "mean", "scale", "reverse_channels", "values", "cut")
+    if changes := [field for field in fields if getattr(options, field)]:
+        raise UnsupportedError(f"--against {name}: a model as its file has it, got {', '.join(changes)}")
     return OnnxRuntime(model) if name == "onnxruntime" else OpenVino(model)

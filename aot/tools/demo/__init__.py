@@ -1,1 +1,1 @@
-"""Pages on which somebody tries a network in a browser: pictures, conversations, and search."""
+"""Pages on which somebody tries a network in a browser: images, conversations, and search."""

@@ -15,7 +15,7 @@ from aot.tools.running.pictures import form_of
 
 LINES = ("A cat sleeps on the sofa.", "Stock prices fell today.", "How do I bake bread?", "The train leaves at noon.")
 TOP, TOP_BOXES = 5, 100  # scores and boxes that are shown
-MAX_BOXES = 1000  # rows of a network that has chosen its boxes; others have one for each place of the picture
+MAX_BOXES = 1000  # rows of a network that has chosen its boxes; others have a row for each grid cell
 
 
 def kind_of(manifest: Manifest) -> Kind:
@@ -85,7 +85,7 @@ def _labelled(options: Options, count: int | None, top: int) -> Facts:
 
 
 def _picture(manifest: Manifest) -> Facts:
-    """Return how a page gives a picture to the network, and where it finds the result."""
+    """Return how a page passes an image to the network, and which output holds the result."""
     inputs = [info for info in manifest.inputs if info.default is None]
     if len(inputs) != 1:
         raise UsageError(f"demo: the network must have one input, a picture, got {', '.join(i.name for i in inputs)}")

@@ -26,7 +26,7 @@ class Site:
     `kind`: by inputs and outputs of the model if it is None. UsageError for a model without one; CorruptError.
     """
 
-    def __init__(self, library: Path, place: Path, options: Options, kind: Kind | None = None) -> None:
+    def __init__(self, library: Path, output: Path, options: Options, kind: Kind | None = None) -> None:
         manifest = verify(library)
         platform = platform_of(str(manifest.json["triple"]))
         if platform is not WASM:
@@ -34,18 +34,18 @@ class Site:
         kind = kind or kind_of(manifest)
         facts = {"module": library.name, "title": manifest.name} | facts_of(kind, library, manifest, options)
         external, self.copies = "external" in manifest.json, dict[Path, Path]()
-        if place.suffix == ".html":
+        if output.suffix == ".html":
             if external or "atomics" in manifest.features:
                 got = "external weights" if external else "threads"
                 raise UsageError(
                     f"demo: a page in one file needs a module with its weights, without threads, got {got}"
                 )
-            self._texts = {place: page(kind, facts, read_file(library, "demo"))}
+            self._texts = {output: page(kind, facts, read_file(library, "demo"))}
             return
         sources = [library, *([beside(library)] if external else [])]
-        self.copies = {source: place / source.name for source in sources}
-        loader = {path: text for path, text in loader_files(place / LOADER).items() if path.suffix == LOADER.suffix}
-        self._texts = {place / "index.html": page(kind, facts), **loader}
+        self.copies = {source: output / source.name for source in sources}
+        loader = {path: text for path, text in loader_files(output / LOADER).items() if path.suffix == LOADER.suffix}
+        self._texts = {output / "index.html": page(kind, facts), **loader}
 
     @property
     def outputs(self) -> list[Path]:

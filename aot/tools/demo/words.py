@@ -90,14 +90,14 @@ def _packaged(inner: Packaged) -> Facts:
     words = [""] * (1 + max([*vocabulary.values(), *own.values()], default=0))
     for word, n in (vocabulary | own).items():
         words[n] = word
-    alone, whole = inner.tokens("a", marks=False), inner.tokens("a", marks=True)
-    at = next((k for k in range(len(whole)) if whole[k : k + len(alone)] == alone), 0)
+    without_marks, with_marks = inner.tokens("a", marks=False), inner.tokens("a", marks=True)
+    at = next((k for k in range(len(with_marks)) if with_marks[k : k + len(without_marks)] == without_marks), 0)
     facts: Facts = {
         "words": words,
         "marks": own,
         "hidden": [token["id"] for token in added if token["special"]],
-        "begin": whole[:at],
-        "end": whole[at + len(alone) :],
+        "begin": with_marks[:at],
+        "end": with_marks[at + len(without_marks) :],
         "most": None if tree["truncation"] is None else tree["truncation"]["max_length"],
     }
     steps = _steps(tree["pre_tokenizer"], "pretokenizers")
@@ -152,9 +152,9 @@ def _pattern(step: dict[str, Any], *, alone: bool) -> str | None:
 
 
 def turns_of(template: ChatTemplate) -> Facts:
-    """Return the texts of a template before, between and behind the messages of a conversation.
+    """Return the texts of a template before, between and after the messages of a conversation.
 
-    UsageError for a template that does not write them one behind another, each as it is.
+    UsageError for a template that does not write the messages one after another, each as it is.
     """
 
     def written(count: int) -> str:
@@ -164,11 +164,11 @@ def turns_of(template: ChatTemplate) -> Facts:
     parts = re.split("|".join(SAID), written(5))
     if len(parts) != len(SAID) + 1:
         parts = [""] * (len(SAID) + 1)
-    begin, answered, requested, *_, last = parts
-    between = ("", answered, requested, answered, requested)
+    begin, before_answer, before_question, *_, last = parts
+    between = ("", before_answer, before_question, before_answer, before_question)
     for count in (1, 3, 5):
         turns = "".join(before + text for before, text in zip(between[:count], SAID, strict=False))
         if written(count) != begin + turns + last:
             rule = "the chat template must write messages one behind another, each as it is"
             raise UsageError(f"demo: {rule}, got one that writes {count} otherwise")
-    return {"begin": begin, "answered": answered, "asked": requested, "last": last}
+    return {"begin": begin, "answered": before_answer, "asked": before_question, "last": last}

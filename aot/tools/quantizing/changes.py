@@ -24,7 +24,7 @@ from aot.runtime.abi import DType
 from aot.tools.quantizing.products import Product
 from aot.tools.quantizing.ranges import LEVELS
 
-QUANTISED = "aot.quantised"  # the input that tells which products are quantised
+QUANTISED = "aot.quantised"  # the input that says which products are quantised
 Limits = tuple[np.float32, np.float32]
 
 

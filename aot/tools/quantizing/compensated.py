@@ -49,14 +49,14 @@ def _round_block(left: Array, part: Rounded, bits: int, spread: NDArray[np.float
     """Round some columns of a group; return the integers, and the errors over the diagonal of `spread`."""
     assert part.zeros is not None
     scale, zero = (a[:, 0].astype(np.float32) for a in (part.scales, part.zeros))
-    left, whole, errors = left.copy(), np.empty(left.shape, np.uint8), np.empty_like(left)
+    left, levels, errors = left.copy(), np.empty(left.shape, np.uint8), np.empty_like(left)
     for k in range(left.shape[1]):
         rounded = (np.rint(left[:, k] / scale) + zero).clip(0, 2**bits - 1)
-        whole[:, k] = rounded
+        levels[:, k] = rounded
         errors[:, k] = (left[:, k] - (rounded - zero) * scale) / spread[k, k]
         rest: Array = left[:, k + 1 :]
         rest -= np.outer(errors[:, k], spread[k, k + 1 :])
-    return whole, errors
+    return levels, errors
 
 
 def _spread(moments: Floats) -> NDArray[np.float32]:

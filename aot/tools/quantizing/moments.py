@@ -21,7 +21,7 @@ from aot.runtime.errors import UsageError
 from aot.runtime.generation.interface import IDS, step_inputs
 from aot.runtime.model import CompiledModel
 
-MAX_BYTES = 1 << 30  # of moments that are kept together
+MAX_BYTES = 1 << 30  # bytes of moments in memory at once
 
 Floats = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ from aot.tools.quantizing.products import Product
 from aot.tools.quantizing.ranges import Seen
 
 UNKNOWN_SIZE = 256  # elements that are assumed along an axis whose size varies
-MAX_BYTES = 256 << 20  # of values of layers that are kept at once
+MAX_BYTES = 256 << 20  # bytes of layers' values in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,9 @@ def _compare(build: Builder, product: Product, change: Change) -> None:
     data = in_levels(build, product.data, change.limits)
     port = build(product.node.op, data, small_weights(build, change.weights))
     difference = build.Subtract(exact, port)
-    every = range(exact.type.rank)
-    rest = build.const([k for k in every if k != product.channel], DType.I64)
-    whole = build.const(every, DType.I64)
-    build(Result(), build.ReduceMean(difference, rest))
+    axes = range(exact.type.rank)
+    other_axes = build.const([k for k in axes if k != product.channel], DType.I64)
+    all_axes = build.const(axes, DType.I64)
+    build(Result(), build.ReduceMean(difference, other_axes))
     for x in (exact, difference):
-        build(Result(), build.ReduceMean(build.Multiply(x, x), whole))
+        build(Result(), build.ReduceMean(build.Multiply(x, x), all_axes))

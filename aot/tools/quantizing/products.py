@@ -14,7 +14,7 @@ from aot.opset.recurrent.recurrent_cells import Recurrent
 from aot.passes.weights.matrices import constant_floats
 from aot.runtime.abi import DType
 
-# Dimensions of weights that are not summed; those of MatMul depend on its attributes.
+# Dimensions of weights that are not summed; for MatMul they depend on its attributes.
 _OUTER: dict[type, tuple[int, ...]] = {
     Convolution: (0,),
     GroupConvolution: (0, 1),
@@ -71,7 +71,7 @@ class Product:
 def products_of(graph: Graph) -> list[Product]:
     """Return the products in f32 whose weights are constants in floats, in order; those in bodies are left out.
 
-    Layers that are quantised already have weights of integers, or behind a FakeQuantize.
+    Layers that are quantised already have weights of integers, or weights that pass through a FakeQuantize.
     """
     products: list[Product] = []
     for node in graph.order():

@@ -3,7 +3,7 @@
 1. Ranges: the data of each product in the samples.
 2. Errors that quantisation causes in each product alone; their mean over channels is added to the results again.
 3. Only with `max_error`: the error of the network's results that each product causes alone, from one more network whose
-   input tells which products are quantised. Those that cost much error for little arithmetic stay in f32.
+   input says which products are quantised. Products that cost much error for little arithmetic stay in f32.
 4. The network is compiled, measured, and written.
 """
 
@@ -36,7 +36,7 @@ from aot.tools.quantizing.products import left_out, products_of
 from aot.tools.quantizing.ranges import limits
 from aot.tools.quantizing.report import F32, INT8, Quantized, QuantizedLayer, QuantizedOutput, compared, worst
 
-SECONDS = 0.4  # for which each network is timed
+SECONDS = 0.4  # seconds for which each network is timed
 RECURRENT = "--weights int8 reaches recurrent layers: aot quantize MODEL --weights int8 -o m_int8.xml"
 PERCENTILE = 99.99
 
@@ -150,7 +150,7 @@ class _Run:
             self.observe("search", done + 1, total)
 
     def _variant(self, changes: Sequence[Change], long: Sequence[int]) -> Graph:
-        """Return the network with all changes but those of the products `long`."""
+        """Return the network with the changes of all products except `long`."""
         graph, products = self.network.variant()
         quantize(graph, products, [None if k in set(long) else c for k, c in enumerate(changes)])
         return graph

@@ -15,9 +15,9 @@ from aot.runtime.errors import UsageError
 from aot.tools.quantizing.choices import Ranges
 
 LEVELS = 256
-BINS = 2048  # of a histogram: eight for each level
+BINS = 2048  # bins of a histogram: eight for each level
 CUTS = 64  # ranges that entropy compares
-LEAST_RANGE = 1e-6  # of values that are all 0
+LEAST_RANGE = 1e-6  # range that is assumed for values that are all 0
 
 
 def _no_counts() -> Array:
@@ -56,7 +56,7 @@ class Seen:
 
 
 def _percentiles(counts: Array, percentile: float) -> tuple[int, int]:
-    """Return the first bin, and the one behind the last, of the histogram without both tails."""
+    """Return the first bin of the histogram without both tails, and the end of its last bin."""
     below: Array = np.cumsum(counts)
     tail = float(below[-1]) * (1 - percentile / 100)
     first = int(np.searchsorted(below, tail, "right"))
@@ -69,14 +69,14 @@ def _least_divergence(counts: Array, zero: int) -> tuple[int, int]:
 
     Both sides of bin `zero`, where 0 lies, are cut in proportion.
     """
-    best, least_divergence = np.inf, (0, BINS)
+    least, bins = np.inf, (0, BINS)
     for share in np.linspace(1.0, 1 / 8, CUTS):
         first, last = round(zero * (1 - share)), round(zero + (BINS - zero) * share)
         if last - first < LEVELS:
             break
-        if (divergence := _divergence(counts, first, last)) < best:
-            best, least_divergence = divergence, (first, last)
-    return least_divergence
+        if (divergence := _divergence(counts, first, last)) < least:
+            least, bins = divergence, (first, last)
+    return bins
 
 
 def _divergence(counts: Array, first: int, last: int) -> float:

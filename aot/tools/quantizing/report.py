@@ -17,7 +17,7 @@ F32, INT8 = "f32", "int8"
 class QuantizedLayer:
     """A product: its type, the range of its data, its signal over noise in dB.
 
-    `error`: that of the results if it alone is quantised; None where no limit of errors was asked for.
+    `error`: of the results if only this layer is quantised; None where the user set no limit of errors.
     """
 
     layer: str
@@ -76,7 +76,7 @@ def worst(outputs: Sequence[QuantizedOutput]) -> float:
 
 
 def compared(name: str, pairs: Sequence[tuple[Array, Array]]) -> QuantizedOutput:
-    """Compare an output of all samples with those of f32."""
+    """Compare an output of all samples with the same output in f32."""
     error = max(error_of(y, w) for y, w in pairs)
     if pairs[0][1].dtype.kind != "f":
         return QuantizedOutput(name, error, error, None)

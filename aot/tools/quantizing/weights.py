@@ -49,9 +49,9 @@ def quantize_weights(
         raise UsageError(f"quantize: a group must be an even number of weights, or 0 for a row, got {group}")
     path, source = Path(output), Path(model)
     check_xml(path, source)
-    requested = with_keywords(options, keywords)
-    local_path = here(requested)
-    graph = stages(source, local_path).converted
+    given_options = with_keywords(options, keywords)
+    local_options = here(given_options)
+    graph = stages(source, local_options).converted
     wanted, rows = sorted_matrices(graph, bits)
     if not wanted:
         raise UsageError(f"{source.name}: quantize: the network must have matrices of constant weights, got none")
@@ -60,11 +60,11 @@ def quantize_weights(
     measured = [m for m in rounded if m.name not in gathered] if data else []
     rows |= {m: round_matrix(graph, m, group) for m in rounded if m not in measured}
     for matrix, row in _replace_by_data(
-        graph, measured, group, without_interface(local_path), data, requested.on_event
+        graph, measured, group, without_interface(local_options), data, given_options.on_event
     ):
         rows[matrix] = row
-        if requested.on_event is not None:
-            requested.on_event("round", len(rows), len(wanted))
+        if given_options.on_event is not None:
+            given_options.on_event("round", len(rows), len(wanted))
     graph.rt_info |= {"quantised": {"input_model": source.name, "bits": str(bits), "group": str(group)}}
     convert_model(graph, path)
     return [rows[m] for m in wanted]
@@ -78,7 +78,7 @@ def _replace_by_data(
     data: Sequence[Mapping[str, Array] | Array],
     observe: Event | None,
 ) -> Iterator[tuple[Matrix, SmallWeights]]:
-    """Let products read small weights, those of each batch with the data that the batches before leave."""
+    """Let products read small weights, batch by batch; a batch sees data that earlier batches changed."""
     consumers: dict[OutPort, list[Matrix]] = {}
     for matrix in matrices:
         consumers.setdefault(matrix.data, []).append(matrix)

@@ -13,9 +13,9 @@ from typing import Any, cast
 from aot.ir.graph import Graph, Node
 from aot.runtime.errors import MissingError
 
-WIDTH, HEIGHT = 170, 34  # of a box, in pixels; the page has the same
-STEP_X, STEP_Y = 190, 62  # from box to box
-SPACING = 72  # of the layout's library, for both
+WIDTH, HEIGHT = 170, 34  # pixels of a box; the page has the same numbers
+STEP_X, STEP_Y = 190, 62  # pixels from box to box
+SPACING = 72  # units between neighbours in the layout of fast-sugiyama, in both directions
 
 Facts = dict[str, Any]
 Edge = tuple[int, int]
@@ -24,7 +24,7 @@ _Part = tuple[list[tuple[int, Point]], float, float, list[Edge]]  # of a layout:
 
 
 def drawing(graph: Graph, calls: Sequence[Iterable[str]]) -> Facts:
-    """Return the drawing of a canonical graph, whose constants are told with their readers.
+    """Return the drawing of a canonical graph, whose constants are listed with their readers.
 
     `calls`: the layers of each call; a box has the first call that computes it. MissingError without fast-sugiyama.
     """
@@ -34,8 +34,8 @@ def drawing(graph: Graph, calls: Sequence[Iterable[str]]) -> Facts:
             call_of.setdefault(name, index)
     nodes = [node for node in graph.order() if node.data is None]
     edges = [(port.node.id, node.id) for node in nodes for port in node.sources() if port and port.node.data is None]
-    positions, lines = placed([node.id for node in nodes], list(dict.fromkeys(edges)))
-    return {"nodes": [_box(node, call_of) | positions[node.id] for node in nodes], "edges": lines}
+    centres, lines = placed([node.id for node in nodes], list(dict.fromkeys(edges)))
+    return {"nodes": [_box(node, call_of) | centres[node.id] for node in nodes], "edges": lines}
 
 
 def chain(calls: Sequence[Mapping[str, Any]]) -> Facts:
@@ -59,9 +59,9 @@ def placed(nodes: Sequence[int], edges: Sequence[Edge]) -> tuple[dict[int, Facts
     points: dict[int, Point] = {}
     lines: list[list[list[int]]] = []
     left = 0.0
-    for positions, width, height, inner in layouts:
-        begin = min(x for _, (x, _) in positions)
-        own = {n: ((x - begin) / SPACING * STEP_X + left, (height - y) / SPACING * STEP_Y) for n, (x, y) in positions}
+    for vertices, width, height, inner in layouts:
+        begin = min(x for _, (x, _) in vertices)
+        own = {n: ((x - begin) / SPACING * STEP_X + left, (height - y) / SPACING * STEP_Y) for n, (x, y) in vertices}
         lines += _lines(own, inner, len(nodes))
         points |= own
         left += (width / SPACING + 1) * STEP_X

@@ -44,37 +44,37 @@ class Asked:
     inputs: Arrays | None = None
 
 
-def facts(file: Path, options: CompileOptions, requested: Asked) -> Facts:
+def facts(file: Path, options: CompileOptions, arguments: Asked) -> Facts:
     """Return the facts of a library or a model, as JSON has them. The model is run on inputs, or on noise.
 
-    `asked.model`: the file from which a library was compiled, for graph, loop nests and memory; `against`: a library to
-    compare with. UsageError for a model beside a model.
+    `arguments.model`: the file from which a library was compiled, for graph, loop nests and memory;
+    `arguments.against`: a library to compare with. UsageError for `arguments.model` where `file` is a model, too.
     """
     compilation: Compilation | None = None
     if is_compiled(file):
-        model = load(file, requested.threads)
-        if requested.model is not None:
-            compilation = stages(requested.model, options_of(model.manifest, options))
-    elif requested.model is not None:
+        model = load(file, arguments.threads)
+        if arguments.model is not None:
+            compilation = stages(arguments.model, options_of(model.manifest, options))
+    elif arguments.model is not None:
         raise UsageError(f"--model: needs a compiled model, got {file}")
     else:
         compilation = stages(file, options)
-        model = in_memory(compilation.built, requested.threads)
-    inputs = requested.inputs or example_inputs(model.inputs, model.manifest.rules)
+        model = in_memory(compilation.built, arguments.threads)
+    inputs = arguments.inputs or example_inputs(model.inputs, model.manifest.rules)
     roofline = roofline_here(model.threads)
-    gathered = _described(model, file) | _measured(model, inputs, requested.seconds, roofline)
+    gathered = _described(model, file) | _measured(model, inputs, arguments.seconds, roofline)
     gathered |= _inside(compilation, model) if compilation is not None else {"graph": chain(gathered["calls"])}
-    if requested.against is not None:
-        other = load(requested.against, requested.threads)
-        gathered["against"] = _described(other, requested.against) | _measured(
-            other, inputs, requested.seconds, roofline
+    if arguments.against is not None:
+        other = load(arguments.against, arguments.threads)
+        gathered["against"] = _described(other, arguments.against) | _measured(
+            other, inputs, arguments.seconds, roofline
         )
     return gathered
 
 
 def _described(model: CompiledModel, file: Path) -> Facts:
     json = cast(Facts, model.manifest.json)
-    kept = ("hash", "triple", "features", "weights", "options", "toolchain", "versions", "symbols")
+    keys = ("hash", "triple", "features", "weights", "options", "toolchain", "versions", "symbols")
     tensors = {
         "inputs": [f"{i.name}: {i}" for i in model.inputs],
         "outputs": [f"{o.name}: {o}" for o in model.outputs],
@@ -87,7 +87,7 @@ def _described(model: CompiledModel, file: Path) -> Facts:
         "precision": precision,
         "aot": VERSION,
     }
-    return facts | tensors | {"notes": notes(json)} | {key: json[key] for key in kept if key in json}
+    return facts | tensors | {"notes": notes(json)} | {key: json[key] for key in keys if key in json}
 
 
 def _measured(model: CompiledModel, inputs: Arrays, seconds: float, roofline: Roofline) -> Facts:
@@ -133,7 +133,7 @@ def _inside(compilation: Compilation, model: CompiledModel) -> Facts:
     calls = [call.layers for call in model.manifest.calls]
     same = compilation.built.manifest["hash"] == model.manifest.json["hash"]
     versions = compilation.program.versions
-    first = versions[-1].end if versions else 0  # calls of the general version follow those of the others
+    first = versions[-1].end if versions else 0  # calls of the general version come last
     groups = {first + one.number: str(one) for one in compilation.described if isinstance(one, Described)}
     loops, size = dict[str, str](), 0
     for kernel in compilation.program.kernels:

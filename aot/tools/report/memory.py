@@ -16,7 +16,7 @@ def lives(steps: Steps) -> list[Facts]:
 
     Values whose size or place is known only at run time are left out.
     """
-    offsets, results = plan(steps).offsets, list[Facts]()
+    offsets, rows = plan(steps).offsets, list[Facts]()
     for name, (first, last) in live_ranges(steps).items():
         value, offset = steps.values[name], offsets.get(name)
         if not isinstance(value.elements, int) or not isinstance(offset, int):
@@ -24,8 +24,8 @@ def lives(steps: Steps) -> list[Facts]:
         size = aligned(value.elements * value.buffer.dtype.stored_bytes)
         layers = list(steps.steps[first].layers)
         span = {"offset": offset, "size": size, "first": first, "last": last}
-        results.append({"name": name, "shape": _shape(value.buffer.shape), "layers": layers, **span})
-    return results
+        rows.append({"name": name, "shape": _shape(value.buffer.shape), "layers": layers, **span})
+    return rows
 
 
 def weights(graph: Graph) -> list[Facts]:

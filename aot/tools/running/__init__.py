@@ -1,1 +1,1 @@
-"""One inference on files: pictures as inputs, names of classes, a sandbox for libraries of others."""
+"""One inference on files: images as inputs, names of classes, a sandbox for libraries of others."""

@@ -21,7 +21,7 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def is_picture(path: str) -> bool:
-    """True if a path ends as one of a picture."""
+    """True if a path has the suffix of an image."""
     return path.lower().endswith(SUFFIXES)
 
 
@@ -49,7 +49,7 @@ def read_pictures(paths: Sequence[Path], info: TensorInfo, say: Callable[[str], 
 
 
 class PictureForm(NamedTuple):
-    """Order of the axes of an input for pictures and its sizes; 0 for one that varies."""
+    """Order of the axes of an input for images, and its sizes; 0 for a size that varies."""
 
     channels_first: bool
     channels: int
@@ -58,7 +58,7 @@ class PictureForm(NamedTuple):
 
 
 def form_of(info: TensorInfo) -> PictureForm:
-    """Return how an input takes pictures; UsageError for an input that takes none."""
+    """Return how an input takes images; UsageError for an input that takes none."""
     dims = [dim if isinstance(dim, int) else 0 for dim in info.shape]
     if len(dims) != 4 or not {dims[1], dims[3]} & _MODES.keys():
         raise UsageError(f"input '{info.name}': must be N,C,H,W or N,H,W,C for a picture, got {info}")
@@ -69,7 +69,7 @@ def form_of(info: TensorInfo) -> PictureForm:
 
 
 def _read(image: Any, path: Path, channels: int, size: tuple[int, int]) -> tuple[Array, tuple[int, int]]:
-    """Return the pixels at `size` (width, height; 0: the picture's own), and the picture's own size."""
+    """Return the pixels at `size` (width, height; 0: the image's own), and the image's own size."""
     data = io.BytesIO(read_file(path, "run"))
     try:
         opened = image.open(data).convert(_MODES[channels])

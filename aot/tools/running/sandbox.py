@@ -61,8 +61,8 @@ from aot.runtime.model import CompiledModel
 
 MEMORY, SECONDS = 4 << 30, 60.0  # limits of a sandbox unless the user says: bytes beside the library's, time
 FILES = 64  # descriptors that a sandbox may have
-THREADS = 16  # that a sandbox may start beside those it is given
-HEADER_BYTES = 1 << 16  # of the description of one result, at most
+THREADS = 16  # threads that a sandbox may start beside those it is given
+HEADER_BYTES = 1 << 16  # largest description of one result
 
 ASKED = {  # calls that end a sandbox with a message that names them
     "opened a file": ("open", "openat", "openat2", "creat", "name_to_handle_at", "open_by_handle_at"),
@@ -72,7 +72,7 @@ ASKED = {  # calls that end a sandbox with a message that names them
     "touched another process": ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_open", "kill", "tkill"),
     "asked about a file": ("stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink"),
 }
-THREAD = "clone"  # with CLONE_THREAD
+THREAD = "clone"  # system call that starts a thread, with the flag CLONE_THREAD
 SIZE = "fstat"  # asks for the size of an open file: loaders use it or newfstatat
 ALLOWED = (
     *("read", "pread64", "lseek", "close", "dup", "fstatfs"),
@@ -91,7 +91,7 @@ CLONE_THREAD, F_DUPFD_CLOEXEC, PR_SET_NAME, PR_SET_VMA = 0x10000, 1030, 15, 0x53
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes beside those of the library's files, and seconds, that a sandbox may take."""
+    """Bytes that a sandbox may take in addition to the library's files, and seconds."""
 
     memory: int = MEMORY
     seconds: float = SECONDS
@@ -113,38 +113,41 @@ def run_sandboxed(library: Path, inputs: Arrays, threads: int | None = None, lim
     except RuntimeError as error:
         raise MissingError(f"run: --sandbox needs libseccomp 2.5 (Debian: libseccomp2), got {error}") from None
     given = limits if limits is not None else Limits()
-    (results, results_end), (report, report_end) = os.pipe(), os.pipe()
+    (results_fd, results_end), (reason_fd, reason_end) = os.pipe(), os.pipe()
     given_threads = default_threads() if threads is None else threads  # reads files of the system
     child = os.fork()
     if not child:
-        os.close(results)
-        os.close(report)
-        _Supervisor(seccomp, given, report_end, results_end, given_threads).run(library, inputs)
+        os.close(results_fd)
+        os.close(reason_fd)
+        _Supervisor(seccomp, given, reason_end, results_end, given_threads).run(library, inputs)
     os.close(results_end)
-    os.close(report_end)
-    with os.fdopen(results, "rb") as stream, os.fdopen(report, "rb") as told:
+    os.close(reason_end)
+    with os.fdopen(results_fd, "rb") as stream, os.fdopen(reason_fd, "rb") as reason_stream:
         try:
             outputs = _received(stream, infos, given.memory)
         except (ValueError, RecursionError, EOFError) as error:
             outputs = error
-        results_left = stream.read(1)  # the end: nobody writes any more
-        reason = told.read().decode()
+        surplus = stream.read(1)  # b"" at the end: nobody writes any more
+        reason = reason_stream.read().decode()
     os.waitpid(child, 0)
     if reason:
         kind = BudgetError if reason.startswith("took") else CorruptError
         raise kind(f"run: {library}: in the sandbox, a library computes only, got one that {reason}; it was ended")
     if isinstance(outputs, AotError):
         raise outputs
-    if isinstance(outputs, Exception) or results_left:
+    if isinstance(outputs, Exception) or surplus:
         raise CorruptError(f"run: {library}: results must be those that its manifest describes, got others: {outputs}")
     return {info.name: array for info, array in zip(infos, outputs, strict=True)}
 
 
 class _Supervisor:
-    """The process between: it has no code of the library, and ends the sandbox when that asks for too much."""
+    """The process between: it has no code of the library, and ends a sandbox that makes a forbidden call.
 
-    def __init__(self, seccomp: Any, limits: Limits, report: int, results: int, threads: int) -> None:
-        self.seccomp, self.limits, self.report, self.results = seccomp, limits, report, results
+    `reason_fd`, `results_fd`: the pipes to which it writes why it ended the sandbox, and the sandbox its results.
+    """
+
+    def __init__(self, seccomp: Any, limits: Limits, reason_fd: int, results_fd: int, threads: int) -> None:
+        self.seccomp, self.limits, self.reason_fd, self.results_fd = seccomp, limits, reason_fd, results_fd
         self.threads = threads
         self.reason = ""
         self.opened = self.started = 0
@@ -161,8 +164,8 @@ class _Supervisor:
             ours, theirs = socket.socketpair()
             self.sandbox = os.fork()  # before there are threads
             if not self.sandbox:
-                _Sandbox(self.seccomp, self.limits, self.results, theirs).run(library, inputs, self.threads)
-            os.close(self.results)
+                _Sandbox(self.seccomp, self.limits, self.results_fd, theirs).run(library, inputs, self.threads)
+            os.close(self.results_fd)
             theirs.close()
             threading.Thread(target=self._answer, args=(ours,), daemon=True).start()
             timer = threading.Timer(self.limits.seconds, self._end, (f"took more than {self.limits.seconds:g} s",))
@@ -173,7 +176,7 @@ class _Supervisor:
                 number = os.WTERMSIG(status)
                 own = "made a call of the system that is not on the list" if number == signal.SIGSYS else ""
                 self.reason = own or f"was ended by {signal.Signals(number).name}"
-            os.write(self.report, self.reason.encode())
+            os.write(self.reason_fd, self.reason.encode())
             code = 0
         finally:
             os._exit(code)
@@ -221,14 +224,14 @@ class _Supervisor:
 class _Sandbox:
     """The process that loads and runs the library."""
 
-    def __init__(self, seccomp: Any, limits: Limits, results: int, supervisor: socket.socket) -> None:
-        self.seccomp, self.limits, self.results, self.supervisor = seccomp, limits, results, supervisor
+    def __init__(self, seccomp: Any, limits: Limits, results_fd: int, supervisor: socket.socket) -> None:
+        self.seccomp, self.limits, self.results_fd, self.supervisor = seccomp, limits, results_fd, supervisor
 
     def run(self, library: Path, inputs: Arrays, threads: int) -> NoReturn:
         """Write the results, or the error, and end this process."""
         faulthandler.disable()  # it would write about a fault of the library
         _forget_environment()
-        for low, high in _between(3, self.results, self.supervisor.fileno()):
+        for low, high in _between(3, self.results_fd, self.supervisor.fileno()):
             os.closerange(low, high)
         try:
             model = CompiledModel(open_library(library, strict=True, before=self._enter), threads)
@@ -240,15 +243,15 @@ class _Sandbox:
         for part in parts:
             view = memoryview(part)
             while view:
-                view = view[os.write(self.results, view) :]
+                view = view[os.write(self.results_fd, view) :]
         os._exit(0)
 
     def _enter(self) -> None:
         """Forbid all system calls that computing does not need; from here on the library's code may run."""
         with open("/proc/self/statm", encoding="ascii") as stream:
-            taken = int(stream.read().split()[0]) * resource.getpagesize()
-        most = taken + self.limits.memory
-        for limit, number in ((resource.RLIMIT_AS, most), (resource.RLIMIT_NOFILE, FILES)):
+            used_bytes = int(stream.read().split()[0]) * resource.getpagesize()
+        address_bytes = used_bytes + self.limits.memory
+        for limit, number in ((resource.RLIMIT_AS, address_bytes), (resource.RLIMIT_NOFILE, FILES)):
             resource.setrlimit(limit, (number, number))
         for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
             resource.setrlimit(limit, (0, 0))
@@ -256,7 +259,7 @@ class _Sandbox:
         rules = own.SyscallFilter(own.KILL_PROCESS)
         _add(rules, own.ALLOW, ALLOWED)
         _add(rules, own.NOTIFY, (SIZE, *(name for names in ASKED.values() for name in names)))
-        rules.add_rule(own.ALLOW, "write", own.Arg(0, own.EQ, self.results))
+        rules.add_rule(own.ALLOW, "write", own.Arg(0, own.EQ, self.results_fd))
         for name in OWN:
             rules.add_rule(own.ALLOW, name, own.Arg(0, own.EQ, 0))
         rules.add_rule(own.NOTIFY, THREAD, _starts_thread(own))
@@ -281,7 +284,7 @@ class _Sandbox:
 def _forget_environment() -> None:
     """Overwrite the variables of the environment, which often hold secrets, in the memory of this process.
 
-    They lie where the system has put them at the start of the program, behind libc's `environ`, and in os.environ.
+    There are three copies: where the system put them at the start of the program, in libc's `environ`, in os.environ.
     """
     texts = [text for pair in os.environb.items() for text in pair]
     variables = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
@@ -325,20 +328,20 @@ def _sent(array: Array) -> tuple[bytes, bytes]:
     return _line({"shape": list(array.shape)}), np.ascontiguousarray(array).tobytes()
 
 
-def _received(stream: BinaryIO, infos: Sequence[TensorInfo], most: int) -> list[Array] | AotError:
-    """Read results, which may be hostile and have `most` bytes together; an error that the sandbox reports is returned.
+def _received(stream: BinaryIO, infos: Sequence[TensorInfo], max_bytes: int) -> list[Array] | AotError:
+    """Read results of at most `max_bytes` in all; return them, or the error that the sandbox sent.
 
-    ValueError and EOFError for other messages.
+    They may be hostile: ValueError and EOFError for other messages.
     """
-    results: list[Array] = []
-    left = most
+    arrays: list[Array] = []
+    left = max_bytes
     for info in infos:
         facts: object = json.loads(stream.readline(HEADER_BYTES) or b"null")
-        facts_read = cast("dict[str, object]", facts) if isinstance(facts, dict) else {}
-        if "error" in facts_read:
+        header = cast("dict[str, object]", facts) if isinstance(facts, dict) else {}
+        if "error" in header:
             kinds = UsageError, UnsupportedError, CorruptError, PlatformError, BudgetError
-            return next((c for c in kinds if c.exit_code == facts_read.get("code")), AotError)(str(facts_read["error"]))
-        shape = facts_read.get("shape")
+            return next((c for c in kinds if c.exit_code == header.get("code")), AotError)(str(header["error"]))
+        shape = header.get("shape")
         if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in cast("list[object]", shape)):
             raise ValueError("no shape")
         sizes, dtype = cast("list[int]", shape), numpy_dtype(info)
@@ -346,9 +349,9 @@ def _received(stream: BinaryIO, infos: Sequence[TensorInfo], most: int) -> list[
         fits = len(sizes) == len(info.shape) and all(n == m for n, m in pairs if isinstance(m, int))
         size = prod(sizes) * dtype.itemsize
         if not fits or size > left:
-            limit = f"of at most {size_text(most)} with the results before it"
+            limit = f"of at most {size_text(max_bytes)} with the results before it"
             raise ValueError(f"the shape {sizes[:8]} of {info.name!r}, which is {info}, {limit}")
         left -= size
         data = stream.read(size)
-        results.append(np.frombuffer(data, dtype).reshape(sizes))
-    return results
+        arrays.append(np.frombuffer(data, dtype).reshape(sizes))
+    return arrays

@@ -27,14 +27,14 @@ BUILD_TYPE = "urn:aot:compile:v1"
 def provenance(library: Path, model: Path, options: CompileOptions) -> Json:
     """Return the statement that `library` is `model`, compiled, after it was compiled again to the same content hash.
 
-    `options`: those that the library's manifest does not tell. CorruptError if the hash is another.
+    `options`: options that the library's manifest lacks. CorruptError if the hash is another.
     """
     manifest = verify(library)
-    requested = options_of(manifest, options)
-    if others := to_give_again(manifest, model, requested):
+    recorded_options = options_of(manifest, options)
+    if others := to_give_again(manifest, model, recorded_options):
         rule = f"{' and '.join(others)} must be those that the library was compiled with"
         raise CorruptError(f"provenance: {library}: {rule}, got others or none", advice=_AGAIN)
-    if not is_same(manifest, model, requested):
+    if not is_same(manifest, model, recorded_options):
         rule = f"compiling {model} again must give the hash {str(manifest.json['hash'])[:16]}..."
         raise CorruptError(f"provenance: {library}: {rule}, got another", advice=_FILES)
     own = material(library)
@@ -57,14 +57,14 @@ def provenance(library: Path, model: Path, options: CompileOptions) -> Json:
 
 
 def check_provenance(statement: Path, library: Path, model: Path, options: CompileOptions) -> None:
-    """Raise CorruptError unless the statement in a file is that of `provenance` here, for the same files."""
+    """Raise CorruptError unless a file holds the statement that `provenance` gives here, for the same files."""
     try:
-        statement_read: object = json.loads(read_file(statement, "provenance"))
+        tree: object = json.loads(read_file(statement, "provenance"))
     except (ValueError, RecursionError) as error:
         raise CorruptError(f"provenance: {statement}: must be JSON, got {error}") from None
     made = json.loads(json.dumps(provenance(library, model, options), default=str))
-    if not isinstance(statement_read, dict):
-        raise CorruptError(f"provenance: {statement}: must be a statement, got {type(statement_read).__name__}")
-    given = cast(Json, statement_read)
+    if not isinstance(tree, dict):
+        raise CorruptError(f"provenance: {statement}: must be a statement, got {type(tree).__name__}")
+    given = cast(Json, tree)
     if wrong := next((key for key in made if made[key] != given.get(key)), None):
         raise CorruptError(f"provenance: {statement}: {wrong} must be that of {library} and {model}, got another")

@@ -39,10 +39,10 @@ def sbom(library: Path, model: Path | None = None) -> Json:
     output = import_module("cyclonedx.output")
     schema = import_module("cyclonedx.schema")
     writer = output.make_outputter(bom, schema.OutputFormat.JSON, schema.SchemaVersion.V1_7)
-    results: Json = json.loads(writer.output_as_string())
-    del results["metadata"]["timestamp"]
-    results["metadata"]["component"]["modelCard"] = _card(manifest)  # the library has no class for it
-    return results
+    bill: Json = json.loads(writer.output_as_string())
+    del bill["metadata"]["timestamp"]
+    bill["metadata"]["component"]["modelCard"] = _card(manifest)  # the library has no class for it
+    return bill
 
 
 def _bom(manifest: Manifest, own: Material, sources: Sequence[Material]) -> Any:
@@ -56,9 +56,9 @@ def _bom(manifest: Manifest, own: Material, sources: Sequence[Material]) -> Any:
     def properties(facts: Iterable[tuple[str, object]]) -> list[Any]:
         return [model.Property(name=f"aot:{name}", value=str(value)) for name, value in facts]
 
-    recorded = [(name, value) for name, value in manifest.options.items() if value]
-    recorded += [("content-hash", manifest.json["hash"]), ("triple", manifest.json["triple"])]
-    recorded += [(f"about:{line.partition(': ')[0]}", line.partition(": ")[2]) for line in about_lines(manifest)]
+    pairs = [(name, value) for name, value in manifest.options.items() if value]
+    pairs += [("content-hash", manifest.json["hash"]), ("triple", manifest.json["triple"])]
+    pairs += [(f"about:{line.partition(': ')[0]}", line.partition(": ")[2]) for line in about_lines(manifest)]
     main = component(
         name=manifest.name or own.name,
         type=kind.MACHINE_LEARNING_MODEL,
@@ -66,7 +66,7 @@ def _bom(manifest: Manifest, own: Material, sources: Sequence[Material]) -> Any:
         version=str(manifest.json["hash"])[:12],
         hashes=hashes(own.sha256),
         licenses=_licences(manifest),
-        properties=properties(recorded),
+        properties=properties(pairs),
     )
     parts = [
         component(name=s.name, type=kind.DATA, bom_ref=f"source/{s.name}", hashes=hashes(s.sha256)) for s in sources
@@ -87,7 +87,7 @@ def _bom(manifest: Manifest, own: Material, sources: Sequence[Material]) -> Any:
 
 
 def _licences(manifest: Manifest) -> list[Any]:
-    """Return the licence that the model's file told, if it did, under the name that it has there."""
+    """Return the licence that the model's file names, if it does, under the name that it has there."""
     lines = [line.partition(": ") for line in about_lines(manifest)]
     names = [
         text for name, _, text in lines if name.rpartition(".")[2].lower() in ("license", "licence", "license_name")

@@ -1,4 +1,4 @@
-"""Ed25519 signatures of compiled models: the public key tells whether a file is the one that its owner signed.
+"""Ed25519 signatures of compiled models: the public key verifies that a file is the one that its owner signed.
 
 m.so.sig   64 bytes: signature of the SHA-256 of m.so, which holds the hash of its weights, inside or beside it
 """

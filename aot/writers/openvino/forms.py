@@ -69,7 +69,7 @@ give_forms = RuleSet("give_forms", RULES, phase="front", required=True)
 
 
 def form(node: Node) -> Op:
-    """Return the operation of a node's layer; that of Rounded is a Convert to its own type, which gets a mark."""
+    """Return the operation of a node's layer; for Rounded a Convert to its own type, which gets a mark."""
     return Convert(destination_type=node.out_port(0).type.dtype) if isinstance(node.op, Rounded) else node.op
 
 

@@ -179,8 +179,8 @@ def _connected(node: Node) -> list[tuple[InPort, OutPort]]:
 
 def _tensor_names(port: OutPort) -> tuple[str, ...]:
     """Return the names of a tensor, and of the network's outputs that are this tensor."""
-    results = [p.node.out_port(0).names for p in port.destinations if isinstance(p.node.op, Result)]
-    return tuple(dict.fromkeys(name for names in (port.names, *results) for name in names))
+    result_names = [p.node.out_port(0).names for p in port.destinations if isinstance(p.node.op, Result)]
+    return tuple(dict.fromkeys(name for names in (port.names, *result_names) for name in names))
 
 
 def _output_names(node: Node) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Names of layers: those of the user's file, if nodes still correspond to its layers."""
+"""Names of layers: the names in the user's file, if nodes still correspond to its layers."""
 
 from __future__ import annotations
 

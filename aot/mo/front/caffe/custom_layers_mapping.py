@@ -20,7 +20,18 @@ from aot.mo.front.extractor import FrontExtractorOp
 from aot.mo.ops.registered import REGISTERED
 from aot.mo.utils.error import Error
 
-SPECIAL = ("id", "name", "precision", "type", "layer", "value", "shape", "op", "kind", "infer")  # of every node
+SPECIAL = (
+    "id",
+    "name",
+    "precision",
+    "type",
+    "layer",
+    "value",
+    "shape",
+    "op",
+    "kind",
+    "infer",
+)  # attributes that every node has
 CUSTOM_LAYERS = ".xml"  # suffix, where configuration files of transformations have another one
 FLAGS = {"true": True, "false": False}
 
@@ -32,16 +43,16 @@ def load_layers_xml(file_name: str | Path) -> dict[str, dict[str, str]]:
         listed = list(ElementTree.parse(file_name).getroot())
     except (OSError, ElementTree.ParseError, UnicodeError) as error:
         raise Error("-k: {} is a list of CustomLayer in XML, got {}", name, str(error)[:100]) from error
-    results: dict[str, dict[str, str]] = {}
+    layers: dict[str, dict[str, str]] = {}
     for child in listed:
         kind, flag = child.get("NativeType"), FLAGS.get(child.get("hasParam", "").lower())
         if child.tag != "CustomLayer" or not kind or flag is None or (flag and not child.get("protoParamName")):
             rule = "a CustomLayer has NativeType, hasParam (true or false) and, if that is true, protoParamName"
             raise Error("-k: {}: {}, got {} {}", name, rule, child.tag, dict(child.attrib))
-        if kind in results:
+        if kind in layers:
             raise Error("-k: {}: a type is listed once, got {} again", name, kind)
-        results[kind] = dict(child.attrib)
-    return results
+        layers[kind] = dict(child.attrib)
+    return layers
 
 
 def proto_extractor(

@@ -85,5 +85,5 @@ def get_dim_from_layout(node: Node, dim: str) -> tuple[int | None, bool]:
 
 def layout_attrs() -> dict[str, Any]:
     """Return the places of the dimensions of an image in the order NCHW."""
-    positions = {"spatial_dims": int64_array([2, 3]), "channel_dims": int64_array([1]), "batch_dims": int64_array([0])}
-    return {**positions, "layout": "NCHW"}
+    dims = {"spatial_dims": int64_array([2, 3]), "channel_dims": int64_array([1]), "batch_dims": int64_array([0])}
+    return {**dims, "layout": "NCHW"}

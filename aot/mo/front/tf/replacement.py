@@ -17,7 +17,10 @@ from aot.mo.utils.error import Error
 from aot.mo.utils.graph import is_connected_component
 
 _LOG = logging.getLogger(__name__)
-KINDS = {"scope": "a scope fits nodes", "points": "points fit nodes"}  # of match_kind, in errors
+KINDS = {
+    "scope": "a scope fits nodes",
+    "points": "points fit nodes",
+}  # values of match_kind, with their words in errors
 
 
 @base

@@ -117,9 +117,9 @@ class DepthToSpaceFusion:
                 continue
             source, shape, between, last = found
             block = between[2]
-            kept = np.array_equal(between[[0, 4, 5]], np.take(shape, [0, 2, 3])) and between[1] == block
+            is_block = np.array_equal(between[[0, 4, 5]], np.take(shape, [0, 2, 3])) and between[1] == block
             wanted = [shape[0], shape[1] // (block * block), shape[2] * block, shape[3] * block]
-            if kept and np.array_equal(wanted, last):
+            if is_block and np.array_equal(wanted, last):
                 attrs = {"name": name_of(node), "block_size": block, "mode": "depth_first"}
                 made = add(graph, "depth_to_space.DepthToSpaceOp", source, **attrs)
                 node.out_port(0).get_connection().set_source(made.out_port(0))

@@ -22,8 +22,8 @@ class MatMulConstTransposesExtraction:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="MatMul"):
             shape = node.in_port(1).data.get_shape()
-            kept = value_of(node, 1) is not None or producer(node, 1).has_and_set("stop_value_propagation")
-            if not node.has_and_set("transpose_b") and kept and np.count_nonzero(shape != 1) <= 2:
+            is_fixed = value_of(node, 1) is not None or producer(node, 1).has_and_set("stop_value_propagation")
+            if not node.has_and_set("transpose_b") and is_fixed and np.count_nonzero(shape != 1) <= 2:
                 self.insert_transpose(node, 1)
                 node["transpose_b"] = True
 

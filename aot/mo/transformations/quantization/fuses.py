@@ -93,9 +93,9 @@ class ClampQuantizeMark:
             if before.soft_get("op") != "Clamp":
                 continue
             binary = _is_binary(node)
-            least, most, low, high = value_of(before, 1), value_of(before, 2), value_of(node, 1), value_of(node, 2)
-            if all(value is not None for value in (least, most, low, high)):
-                _mark(before, not binary and bool(np.all(low >= least) and np.all(high <= most)))
+            least, largest, low, high = value_of(before, 1), value_of(before, 2), value_of(node, 1), value_of(node, 2)
+            if all(value is not None for value in (least, largest, low, high)):
+                _mark(before, not binary and bool(np.all(low >= least) and np.all(high <= largest)))
 
 
 @transformation("middle.ReluQuantizeFuse")
@@ -124,17 +124,17 @@ class FakeQuantizeFuse:
 
     @staticmethod
     def _move_before(node: Any, port: Any) -> None:
-        moved, idx = port.node, port.idx
-        moved.out_port(0).get_connection().set_source(node.out_port(0))
-        moved.in_port(idx).disconnect()
-        for i, target in enumerate(moved["fuse_up_to_quantize_ports"]):
-            copy = moved
+        operation, idx = port.node, port.idx
+        operation.out_port(0).get_connection().set_source(node.out_port(0))
+        operation.in_port(idx).disconnect()
+        for i, target in enumerate(operation["fuse_up_to_quantize_ports"]):
+            copy = operation
             if i:
-                counts = {"in_ports_count": len(moved.in_ports()), "out_ports_count": len(moved.out_ports())}
-                copy = moved.copy_node(counts)
-                for other in moved.in_ports():
+                counts = {"in_ports_count": len(operation.in_ports()), "out_ports_count": len(operation.out_ports())}
+                copy = operation.copy_node(counts)
+                for other in operation.in_ports():
                     if other != idx:
-                        moved.in_port(other).get_source().connect(copy.in_port(other))
+                        operation.in_port(other).get_source().connect(copy.in_port(other))
             node.in_port(target).get_connection().set_destination(copy.in_port(idx))
             copy.out_port(0).connect(node.in_port(target))
             copy["infer"](copy)

@@ -14,7 +14,7 @@ from aot.mo.utils.arrays import float_array, int64_array
 from aot.mo.utils.error import Error
 from aot.mo.utils.types import data_type_str_to_np
 
-LEVELS = 256  # of 8 bits
+LEVELS = 256  # levels of 8 bits
 BOUNDS = {np.dtype(np.int8): (-128.0, 127.0), np.dtype(np.uint8): (0.0, 255.0)}
 
 

@@ -100,8 +100,8 @@ def _scale_and_zero_point(node: Any, dtype: Any) -> tuple[Any, Any]:
     output_range = add(graph, "elementwise.Sub", out_high, out_low, name=f"{name}/output_range")
     input_range = add(graph, "elementwise.Sub", high, low, name=f"{name}/input_range")
     scale = add(graph, "elementwise.Div", output_range, input_range, name=f"{name}/scale")
-    moved = add(graph, "elementwise.Div", out_low, scale, name=f"{name}/output_low_of_integers")
-    shift = add(graph, "elementwise.Sub", low, moved, name=f"{name}/shift")
+    scaled_low = add(graph, "elementwise.Div", out_low, scale, name=f"{name}/output_low_of_integers")
+    shift = add(graph, "elementwise.Sub", low, scaled_low, name=f"{name}/shift")
     zero = constant(graph, mo_array(0, dtype=dtype), f"{name}/zero")
     flat = add(graph, "elementwise.Equal", scale, zero, name=f"{name}/scale_is_zero")
     zero_point = add(graph, "select.Select", flat, zero, shift, name=f"{name}/zero_point")
@@ -133,16 +133,16 @@ class ZeroPointOptimizer:
         shared = any(len(n.out_port(0).get_destinations()) > 1 for n in (held, convert))
         if weights is None or weights.dtype != np.int8 or shared:
             return False
-        whole: Any = np.asarray(np.round(zero_point), np.int64)
-        moved: Any = weights.astype(np.int64) - whole
+        integer_point: Any = np.asarray(np.round(zero_point), np.int64)
+        shifted: Any = weights.astype(np.int64) - integer_point
         bounds = np.iinfo(np.int8)
         if (
-            moved.min() < bounds.min
-            or moved.max() > bounds.max
-            or not np.allclose(zero_point, whole, rtol=0, atol=NEAR)
+            shifted.min() < bounds.min
+            or shifted.max() > bounds.max
+            or not np.allclose(zero_point, integer_point, rtol=0, atol=NEAR)
         ):
             return False
-        changed = moved.astype(np.int8)
+        changed = shifted.astype(np.int8)
         held["value"] = changed
         held.out_node(0)["value"] = changed
         return True

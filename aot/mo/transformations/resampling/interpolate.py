@@ -28,7 +28,7 @@ BY_SCALES: dict[str, Any] = {
     "version": "opset4",
     "in_ports_count": 4,
 }
-ATTRIBUTES: dict[str, dict[str, Any]] = {  # that operations in a row have in common, with their defaults
+ATTRIBUTES: dict[str, dict[str, Any]] = {  # attributes that merged operations must share, with their defaults
     "opset1": {"mode": None, "align_corners": 0, "antialias": 0, "pads_begin": 0, "pads_end": 0},
     "opset4": {
         "mode": None,
@@ -129,12 +129,12 @@ class SplitConcatPairToInterpolate:
         if len(split.in_port(0).data.get_shape()) not in (4, 5):
             return None
         groups = [port.get_destinations() for port in split.out_ports().values()]
-        positions = [port.idx for group in groups for port in group]
+        port_numbers = [port.idx for group in groups for port in group]
         consumers = {port.node.id: port.node for group in groups for port in group}
         if (
             len(consumers) != 1
             or len({len(group) for group in groups}) != 1
-            or positions != list(range(len(positions)))
+            or port_numbers != list(range(len(port_numbers)))
         ):
             return None
         (consumer,) = consumers.values()

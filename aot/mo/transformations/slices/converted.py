@@ -65,12 +65,12 @@ class ConvertSlice:
         """Return an operation that gives the bound of each dimension; 0 for those that are not sliced."""
         graph, name = node.graph, f"{name_of(node)}/bound_{idx}"
         limits = MARGIN.min, MARGIN.max
-        near = add(graph, "clamp.Clamp", node.in_port(idx).get_source(), *limits, name=f"{name}/clamp")
-        whole = add(graph, "Cast.Cast", near, dst_type=np.int64, name=f"{name}/integers")
-        position = {axis: i for i, axis in enumerate(axes)}
+        clamped = add(graph, "clamp.Clamp", node.in_port(idx).get_source(), *limits, name=f"{name}/clamp")
+        integers = add(graph, "Cast.Cast", clamped, dst_type=np.int64, name=f"{name}/integers")
+        positions = {axis: i for i, axis in enumerate(axes)}
         parts = [
-            add(graph, "gather.Gather", whole, int64_array([position[i]]), int64_array(0), name=f"{name}/{i}")
-            if i in position
+            add(graph, "gather.Gather", integers, int64_array([positions[i]]), int64_array(0), name=f"{name}/{i}")
+            if i in positions
             else int64_array([0])
             for i in range(rank)
         ]
