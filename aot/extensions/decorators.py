@@ -39,7 +39,7 @@ def conversion(framework: str, *kinds: str) -> Callable[[C], C]:
 
     `framework`: onnx, tf, tflite, caffe, paddle or pt2. `kinds`: names; of ONNX with the domain before the last dot
     (`com.microsoft.Gelu`), of TensorFlow Lite with `CUSTOM.` before custom operations, of PyTorch with the name space
-    before `::` and the overload behind the dot (`me::op.default`; without a name space: aten's). `node` has `build` and
+    before `::` and the overload after the dot (`me::op.default`; without a name space: aten's). `node` has `build` and
     the attributes (see `NodeContext` in `aot.frontends.conversion.node_context`). UsageError for a framework whose
     files are not read.
     """

@@ -46,7 +46,7 @@ FRAMEWORKS = (
     "pt2",
     "caffe",
     "paddle",
-)  # folders of front/, of which that of the model's framework is read
+)  # folders of front/, of which only the one for the model's framework is read
 OTHERS = ("caffe", "kaldi", "mxnet")  # frameworks that Model Optimizer knew, and nothing reads here
 _READ = "a configuration file is read by transformations in --extensions"
 _LOG = logging.getLogger(__name__)

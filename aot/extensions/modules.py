@@ -177,7 +177,7 @@ class _Finder(MetaPathFinder):
         owner = self.packages.get(fullname.partition(".")[0])
         if owner is None:
             return None
-        PathFinder.invalidate_caches()  # the folder may have changed within the time that its date tells apart
+        PathFinder.invalidate_caches()  # the folder may have changed within the resolution of its timestamp
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Loader(fullname, spec.loader.path, owner)

@@ -71,8 +71,8 @@ def phase_passes(
     carried = Carried()
     passes: list[object] = [MoFront(framework, declared, tuple(front), configured, switches, carried, keep_layout)]
     if later:
-        behind, back = (set(order[order.index(placeholder(name)) :]) for name in (LAYOUT_CHANGE, "BackStart"))
-        ends = frozenset(behind), frozenset(back)
+        nchw, back = (set(order[order.index(placeholder(name)) :]) for name in (LAYOUT_CHANGE, "BackStart"))
+        ends = frozenset(nchw), frozenset(back)
         passes.append(MoMiddle(framework, declared, tuple(later), *ends, configured, switches, carried))
     return tuple(passes), (*_inputs(config), ("switches", str(switches).encode()))
 

@@ -95,7 +95,7 @@ class _Declare(Generic[P]):
         self._make = make
 
     def __call__(self, default: T, /, *args: P.args, **facts: P.kwargs) -> T:
-        """Return the field of an option with its default; `facts` are those of `Option`."""
+        """Return the field of an option with its default; `facts`: the fields of `Option`."""
         return field(default=default, metadata={KEY: self._make(*args, **facts)})
 
 

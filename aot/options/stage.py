@@ -1,4 +1,4 @@
-"""Stages of a compilation, and functions that are told of them."""
+"""Stages of a compilation, and functions that are notified of them."""
 
 from __future__ import annotations
 

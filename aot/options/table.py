@@ -3,7 +3,7 @@
 row  ->  field of CompileOptions, checked        aot.options.table
          keyword of `compile_model`              aot.options.keywords, aot.options.typed
          parameter of commands, the page cli.md  aot.commands.line.parameters, aot.commands.line.page
-         options that a library tells            aot.compilation.recorded_options
+         options that a library records          aot.compilation.recorded_options
          key of the cache                        aot.compilation.cache
 """
 

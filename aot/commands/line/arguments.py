@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, as types; those of the compiler are in `aot.options.table`."""
+"""Arguments and options that commands share, as types; the compiler's options are in `aot.options.table`."""
 
 from __future__ import annotations
 

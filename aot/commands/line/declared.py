@@ -42,7 +42,7 @@ class Declaration:
 
 
 def option(*names: str, **facts: Any) -> Declaration:
-    """Declare an option; without names, it has that of the parameter."""
+    """Declare an option; without names, its flag is made of the parameter's name."""
     return Declaration(False, names, facts)
 
 

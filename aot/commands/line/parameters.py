@@ -20,7 +20,7 @@ EXTRA_FLAG = "_also"  # suffix of a field's name for the parameter of its extra 
 
 
 def with_options(run: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameter `options` is replaced by those of the table that are for the command.
+    """Return a command whose parameter `options` is replaced by the table's options for this command.
 
     The command itself is called with `CompileOptions`. UsageError for a text that cannot be read.
     """

@@ -189,7 +189,7 @@ class _Import:
         return Windows(node, add, self._constant_port)
 
     def _origin(self, sources: list[OutPort | None], node: Node) -> Origin:
-        """Return the origin of the node whose name a new one has taken; that of a source for another name."""
+        """Return the origin of the node whose name a new one has taken; for another name, the origin of a source."""
         name = str(node.soft_get("name", node.id))
         origin = next((s.node.origin for s in sources if s is not None and s.node.origin.layers), None)
         return self.origins.get(name) or origin or Origin((name,), self.graph.file)

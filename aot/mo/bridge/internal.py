@@ -15,7 +15,7 @@ from aot.ir.types import Array
 from aot.mo.utils.arrays import is_a
 
 OLD = 11  # an operation set in which axes and bounds are attributes, where the operation had them
-UNLIKE_TYPE = ("AttributedSplit",)  # their type is that of an operation with another input
+UNLIKE_TYPE = ("AttributedSplit",)  # classes with the type of an operation that has other inputs
 APPENDED = {"Squeeze": "squeeze_dims", "Unsqueeze": "unsqueeze_dims", "Transpose": "order"}
 
 

@@ -70,7 +70,7 @@ class Hidden:
     held: dict[int, dict[str, Any]]  # shapes and values of the inputs
 
     def type_of(self, node: Any) -> str:
-        """Return the type that the operation sets have for that of a shown node."""
+        """Return the operation sets' type for the type of a shown node."""
         type_ = node.soft_get("type")
         return str(self.own["type"] if type_ == POOLING else type_)
 

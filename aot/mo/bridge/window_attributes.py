@@ -40,7 +40,7 @@ def shown_attributes(node: Any, record: NodeRecord, data: Any, weights: list[Any
     """
     op: Any = record.node.op
     rank = len(op.strides) + 2
-    ends = (1, 1) if is_last else (2, 0)  # dimensions before and behind the spatial ones
+    ends = (1, 1) if is_last else (2, 0)  # dimensions before and after the spatial ones
     found = {k: v for k, v in record.attrs.items() if k not in REPLACED}
     found["spatial_dims"] = np.arange(ends[0], rank - ends[1])
     found |= {new: _padded(getattr(op, old), ends, 1) for old, new in WINDOWS.items() if getattr(op, old, ())}
@@ -58,7 +58,7 @@ def shown_attributes(node: Any, record: NodeRecord, data: Any, weights: list[Any
 
 
 def _padded(values: Any, ends: tuple[int, int], value: int) -> Any:
-    """Return values of the spatial dimensions as those of all dimensions."""
+    """Extend values of the spatial dimensions to all dimensions."""
     array = int64_array(values)
     return np.pad(array, (ends, *((0, 0),) * (array.ndim - 1)), constant_values=value)
 

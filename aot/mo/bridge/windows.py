@@ -52,7 +52,7 @@ Constants = Callable[[Any, str], OutPort]
 
 
 def complete(node: Any) -> None:
-    """Set `spatial_dims` of a node that tells its other dimensions, as Model Optimizer's inference did."""
+    """Set `spatial_dims` of a node that names its other dimensions, as Model Optimizer's inference did."""
     if node.soft_get("type") not in WINDOWED or node.has_valid("spatial_dims"):
         return
     known = next((node[name] for name in ("stride", "window", "pad", "dilation") if node.has_valid(name)), None)
@@ -73,7 +73,7 @@ def is_channels_last(node: Any) -> bool:
 def channel_tensors(node: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the inputs and outputs that an operation of the sets has with channels first, in a graph of NHWC.
 
-    Only of a node that an extension has made: those of the file stand between Transposes.
+    Only of a node that an extension has made: nodes of the file stand between Transposes.
     """
     if node.graph.graph.get("layout") != "NHWC" or node.has_and_set("nchw_layout") or not is_new(node):
         return (), ()

@@ -65,7 +65,7 @@ class CustomReplacementDescriptor:
         return [(end["node"], end["port"]) for end in self.outputs] if self.has("outputs") else None
 
     def update_custom_replacement_attributes(self, graph: Graph) -> None:
-        """Set the fields `inputs` and `outputs`, where they are absent, to those of the graph."""
+        """Set the fields `inputs` and `outputs`, where they are absent, from the graph."""
 
     def get_config_file_representation(self) -> Attrs:
         """Return the entry as the file has it."""

@@ -27,7 +27,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """An attribute. `read` gives its value, or ABSENT; `write` that of the attribute `file` of the file."""
+    """An attribute. `read` gives its value, or ABSENT; `write` the value of the file's attribute `file`."""
 
     name: str
     read: Callable[[File], Any]

@@ -1,6 +1,6 @@
 """Model Optimizer's own extractors, as classes that an extension imports, calls and derives from.
 
-    ConvFrontExtractor.extract(node)      # the attributes that `extracted` tells, and the defaults of Convolution
+    ConvFrontExtractor.extract(node)      # the attributes that `extracted` gives, and the defaults of Convolution
     node["dilation"] = ...                # the file's attribute changes with it
 
 `classes.txt` says which there are: `MODULE:CLASS,CLASS=KIND` below their package, with the kind of operations in the

@@ -19,7 +19,7 @@ def messages_of(framework: str) -> Any:
 
 
 def described(node: Any, framework: str, kind: str) -> Foreign:
-    """Return the operation of a node's message; `kind`: that of a layer of Caffe. Error without one."""
+    """Return the operation of a node's message; `kind`: of a layer of Caffe. Error without one."""
     message = node.pb
     if message is None:
         raise Error("{}: an extractor reads the message of a node of a file, got none", kind)

@@ -80,7 +80,7 @@ UNKNOWN_YET = always(pad=None, pad_spatial_shape=None, output_spatial_shape=None
 
 
 def _count_groups(node: Any, shape: Any, kernel: Any, channel: str) -> Any:
-    """Return the number of groups: channels of the data by those of a filter; 1 if they are not known."""
+    """Return the number of groups: channels of the data divided by a filter's; 1 if they are not known."""
     if node.has_valid("group"):
         return node.group
     if shape is None or kernel is None:

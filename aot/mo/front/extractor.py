@@ -103,7 +103,7 @@ def add_attrs_props(attrs: dict[str, Any]) -> dict[str, Any]:
 
 
 def update_ie_fields(attrs: dict[str, Any], ir_version: int | None = None) -> None:
-    """Let a node have the attributes of its operation in files, not those of `backend_attrs`.
+    """Let a node have the attributes of its operation in files, in place of `backend_attrs`.
 
     `ir_version`: 10, 11 or None; Error for another one.
     """

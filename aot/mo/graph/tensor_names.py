@@ -23,7 +23,7 @@ class TensorNames:
     def get_tensor_names(self, port_renumber: bool = False) -> list[str]:
         """Return the names, sorted; a comma in a name is escaped, for lists of names are joined by commas.
 
-        `port_renumber`: outputs are numbered from 0, while data nodes are numbered behind the inputs.
+        `port_renumber`: outputs are numbered from 0, while data nodes are numbered from the number of inputs on.
         """
         info = self.get_tensor_debug_info(port_renumber)
         names: list[Any] = [item[1] for item in info if item is not None and len(item) >= 2]

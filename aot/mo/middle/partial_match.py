@@ -20,7 +20,7 @@ class PartialMatch:
     """Finds how many nodes of a pattern fit, which they are, and why no further one does."""
 
     def __init__(self, graph: Graph, nodes: list[Any], edges: list[Any], fits: Fits) -> None:
-        """`nodes`, `edges`: as in a pattern; `fits` tells if attributes of a node include those of a pattern's."""
+        """`nodes`, `edges`: as in a pattern; `fits`: true if a node's attributes include a pattern node's."""
         self.graph, self.fits = graph, fits
         self.wanted: dict[str, dict[str, Any]] = {n[0]: n[1] if len(n) > 1 else {} for n in nodes}
         self.edges: list[tuple[str, str, dict[str, Any]]] = [(e[0], e[1], e[2] if len(e) > 2 else {}) for e in edges]

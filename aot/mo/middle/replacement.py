@@ -1,4 +1,4 @@
-"""The base classes of transformations by their phases; those of the front phase have more in `front.common`."""
+"""The base classes of transformations by their phases; classes of the front phase have more in `front.common`."""
 
 from __future__ import annotations
 

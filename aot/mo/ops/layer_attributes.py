@@ -139,9 +139,9 @@ def element_type(dtype: Any) -> DType:
 
 
 def layer_texts(node: Any, type: str | None = None, version: str | None = None) -> dict[str, str]:
-    """Return the attributes of a node's layer: those that its class lists, else those of its definition.
+    """Return the attributes of a node's layer: attributes that its class lists, else its definition's.
 
-    `type`, `version`: those of the definition; without them the node's own.
+    `type`, `version`: the definition's; without them the node's own.
     """
     listed = _listed(node)
     if listed is None:

@@ -1,4 +1,4 @@
-"""Operation classes by their attribute `op`: those of the extensions that take part, and the library's."""
+"""Operation classes by their attribute `op`: of the extensions that take part, and of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes: counted from the end, those of Fourier transforms, and inference of Transpose."""
+"""Axes counted from the end, axes of Fourier transforms, and inference of Transpose."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def assert_infer(node: Any) -> None:
 
 
 def assert_control_infer(node: Any, is_executable: bool, mark_executability: Mark) -> None:
-    """Mark the nodes behind Assert: executed if its condition holds."""
+    """Mark the nodes after Assert: executed if its condition holds."""
     for _, target in node.graph.out_edges(node.id):
         mark_executability(target, node.out_node().value and is_executable)
 

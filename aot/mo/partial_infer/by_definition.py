@@ -24,7 +24,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, BudgetError, InternalError
 
 TRIED = (DType.F32, DType.I64, DType.BOOL)  # element types of inputs whose types the graph does not say
-TRIALS = 64  # combinations of these and of the types of values: those of three inputs
+TRIALS = 64  # most combinations of these and of the types of values: enough for three inputs
 FOLDED = 1 << 24  # elements of a value that inference computes; patterns look at values of weights, too
 
 

@@ -74,7 +74,7 @@ def _complete(node: Any, shape: Any) -> None:
 
 
 def _count(size: Any, pads: Any, reach: Any, stride: Any, up: bool) -> Any:
-    """Return the number of windows; one that would begin in the padding behind the data does not count."""
+    """Return the number of windows; one that would begin in the padding after the data does not count."""
     if size is dynamic_dimension:
         return dynamic_dimension
     room = size + sum(pads) - reach
@@ -113,7 +113,7 @@ def upsample_infer(node: Any) -> None:
 
 
 def onnx_resize_infer(node: Any) -> None:
-    """Infer ONNX's Resize: by the sizes of input 3 behind the first two dimensions, or by the factors of input 2."""
+    """Infer ONNX's Resize: by the sizes of input 3 after the first two dimensions, or by the factors of input 2."""
     shape, name = node.in_port(0).data.get_shape(), node.soft_get("name", node.id)
     if shape is None:
         return

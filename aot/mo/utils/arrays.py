@@ -177,7 +177,7 @@ def _sliced(size: Any, s: Any) -> Any:
 
 
 def reverse_bypass_infer(node: Any, in_ports: list[int]) -> None:
-    """Give the shape of output 0 to those of the inputs `in_ports` that have none."""
+    """Give the shape of output 0 to the inputs `in_ports` that have none."""
     if node.out_port(0).disconnected():
         return
     shape = node.out_port(0).data.get_shape()

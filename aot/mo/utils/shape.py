@@ -37,15 +37,15 @@ def get_range_node_of_idxs(
     """Return a node that gives the axes from `begin` to `end`; negative ones count from the end."""
     graph, name = rank.graph, rank.soft_get("name", rank.id)
 
-    def behind(axis: Node, part: str) -> Node:
+    def successor(axis: Node, part: str) -> Node:
         one = _constant(graph, f"{name}/{part}/value", 1)
         return _make_node(graph, "elementwise", "Add", {"name": f"{name}/{part}"}, axis, one)
 
     start, stop = get_canonical_axis_index_node(rank, begin), get_canonical_axis_index_node(rank, end)
     if not include_begin:
-        start = behind(start, "exclude_begin")
+        start = successor(start, "exclude_begin")
     if include_end:
-        stop = behind(stop, "including_end")
+        stop = successor(stop, "including_end")
     step = _constant(graph, f"{name}/delta", 1)
     return _make_node(graph, "range", "Range", {"name": f"{name}/range_idxs"}, start, stop, step)
 
@@ -96,7 +96,7 @@ def _is_nchw(node: Node) -> bool:
 
 
 def new_shape_node_from_shape_nodes(input_shape_nodes: list[Node]) -> Node:
-    """Return a node that gives the elements of all these nodes' outputs, one behind the other."""
+    """Return a node that gives the elements of all these nodes' outputs, one after the other."""
     assert input_shape_nodes, "new_shape_node_from_shape_nodes: a node at least, got none"
     first = input_shape_nodes[0]
     attrs = {"axis": 0, "name": f"{first.soft_get('name', first.id)}/shapes_concat"}

@@ -38,7 +38,7 @@ class NamedAttrsClass:
 
 
 def match_shapes(pattern: Any, shape: Any) -> bool:
-    """True if the dimensions of `pattern` that are known and not 0 are those of `shape`."""
+    """True if the dimensions of `pattern` that are known and not 0 are equal in `shape`."""
     if pattern.size != shape.size:
         return False
     indices = [i for i, n in enumerate(pattern) if n is not dynamic_dimension and n != 0]

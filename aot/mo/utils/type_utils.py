@@ -1,4 +1,4 @@
-"""Conversion of numbers to element types, and of constants to those of the inputs beside them."""
+"""Conversion of numbers to element types, and of constants to the types of the inputs beside them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def convert_const_node_value_type(const_node: Node, np_data_type: Any) -> None:
 
 
 def override_data_type_of_constant(node: Node, lhs_idx: int = 0, rhs_idx: int = 1) -> None:
-    """Give the constant of two inputs the element type of the other one; Error if neither is constant."""
+    """Give the constant of two inputs the element type of the other input; Error if neither is constant."""
     types = [node.in_port(idx).get_data_type() for idx in (lhs_idx, rhs_idx)]
     if types[0] == types[1]:
         return

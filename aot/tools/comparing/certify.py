@@ -109,7 +109,7 @@ class _Run:
         self.reference, self.judge = Reference(model, options), Judge(None, options)
         self.samples: list[Sample] = []
         self.entries: list[Json] = []
-        self.sensitivities: dict[int, list[float]] = {}  # of the outputs, of samples that were asked for
+        self.sensitivities: dict[int, list[float]] = {}  # sensitivities of the outputs, by the number of the sample
         self.errors: dict[str, dict[str, float]] = {info.name: {GRAPH: 0.0, CODE: 0.0} for info in code.outputs}
 
     def prepare(self, count: int) -> None:

@@ -40,7 +40,7 @@ class Comparison:
 
     `first`: the first layer, or else output, that is beyond its bound; None where the outputs agree, whose inner values
     may be sensitive to rounding: differences that cancel are noise. `alone`: it was found by bisection, with no other
-    layer as an output. `same_code`: the library has the code that a new compilation gives; None: not asked.
+    layer as an output. `same_code`: the library has the code that a new compilation gives; None: not compared.
     """
 
     expected: str

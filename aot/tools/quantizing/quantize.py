@@ -100,14 +100,14 @@ class _Run:
         self.network = Network(graph, products, without_interface(self.given))
         self.steps = 0
 
-    def told(self) -> None:
+    def _report_step(self) -> None:
         self.steps += 1
         if self.observe is not None:
             self.observe("quantize", self.steps, 2 * len(self.samples))
 
     def run(self, path: Path, how: Ranges, percentile: float) -> Quantized:
         products = self.network.products
-        seen = self.network.ranges(self.samples, how, percentile, self.told)
+        seen = self.network.ranges(self.samples, how, percentile, self._report_step)
         ranges = [s.range(how, percentile) for s in seen]
         changes = [
             Change(
@@ -116,7 +116,7 @@ class _Run:
             )
             for p, range_ in zip(products, ranges, strict=True)
         ]
-        faults = self.network.faults(changes, self.samples, self.told)
+        faults = self.network.faults(changes, self.samples, self._report_step)
         changes = [replace(c, correction=f.mean) for c, f in zip(changes, faults, strict=True)]
         order, alone, long = self._costly(changes)
         quantized = self._quantized(changes, order[:long])

@@ -294,7 +294,7 @@ def _forget_environment() -> None:
     for where in strings:
         if where is not None:
             ctypes.memset(where, 0, len(ctypes.string_at(where)))
-    for text in texts:  # objects of os.environ alone, but for those of one byte, which Python shares
+    for text in texts:  # objects of os.environ alone, except one-byte objects, which Python shares
         if len(text) > 1:
             ctypes.memset(id(text) + bytes.__basicsize__ - 1, 0, len(text))
     with open("/proc/self/stat", encoding="ascii") as stream:

@@ -1,4 +1,4 @@
-"""Blobs of Caffe's layers, which become inputs behind the bottoms, and fields of its messages as attributes."""
+"""Blobs of Caffe's layers, which become inputs after the bottoms, and fields of its messages as attributes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def dim_to_shape(dim: Any) -> Any:
 
 
 def connect_blobs(node: Node, bottoms: int) -> None:
-    """Let the inputs behind the bottoms be what an extractor has embedded; without that, there are none."""
+    """Let the inputs after the bottoms be the blobs that an extractor has embedded; without them, there are none."""
     for port in [i for i in node.in_ports() if int(i) >= bottoms]:
         node.in_port(port).disconnect()
         node.delete_input_port(port)
@@ -91,7 +91,7 @@ def connect_blobs(node: Node, bottoms: int) -> None:
 def collect_attributes(
     obj: Any, prefix: str = "", disable_omitting_optional: bool = False, enable_flattening_nested_params: bool = False
 ) -> dict[str, str]:
-    """Return the fields that are set or have a default, as texts; those of messages within, too, by their own names."""
+    """Return the fields that are set or have a default, as texts; fields of inner messages, too, by their own names."""
     attrs: dict[str, str] = {}
     for field in obj.DESCRIPTOR.fields:
         value = getattr(obj, field.name)
@@ -114,5 +114,5 @@ def _text(field: Any, value: Any) -> str:
 
 
 def merge_attrs(param: Any, update_attrs: dict[str, Any]) -> dict[str, Any]:
-    """Return those of some attributes that the message has."""
+    """Return the listed attributes that the message has."""
     return {name: update_attrs[name] for name in collect_attributes(param) if name in update_attrs}

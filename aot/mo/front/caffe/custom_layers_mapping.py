@@ -64,7 +64,7 @@ def proto_extractor(
 ) -> dict[str, Any]:
     """Return the attributes of a layer that is listed: the fields of its message, and how its file has them.
 
-    A field with the name of an attribute that every node has gets a number behind its name.
+    A field with the name of an attribute that every node has gets a number after its name.
     """
     del model_pb
     if not FLAGS[mapping["hasParam"].lower()]:

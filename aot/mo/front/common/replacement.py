@@ -117,7 +117,7 @@ class FrontReplacementOp(FrontReplacementSubgraph):
 
     @staticmethod
     def update_input_edges_attrs(graph: Graph, node: Node, added_nodes: list[str]) -> None:
-        """Add the attributes of the old operation's incoming edges to those of new nodes that read the same."""
+        """Add the attributes of the old operation's incoming edges to the edges of new nodes that read the same."""
         for old_source, _, old in graph.in_edges(node.id, data=True):
             for source, _, edge in graph.in_edges(added_nodes, data=True):
                 if source not in added_nodes and source == old_source and old.get("out") == edge.get("out"):

@@ -50,7 +50,7 @@ def _op(module: str, name: str) -> Any:
 
 
 def add_activation_function_after_node(graph: Graph, node: Node, activation_function: str) -> Node:
-    """Add SOFTMAX, SIGMOID or IDENTITY (nothing) behind a node; return the node of the result."""
+    """Add SOFTMAX, SIGMOID or IDENTITY (nothing) after a node; return the node of the result."""
     if activation_function == "IDENTITY":
         return node
     if activation_function == "SOFTMAX":
