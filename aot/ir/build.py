@@ -32,7 +32,7 @@ class Builder:
         return self.graph.add(op, *ports, name=name, origin=self.origin, outputs=outputs)
 
     def const(self, value: Any, dtype: DType, name: str = "") -> OutPort:
-        """Return a constant; arrays that may change are copied, and those of mapped files are not."""
+        """Return a constant; arrays that may change are copied, arrays of mapped files are not."""
         data = value if isinstance(value, Deferred) else np.asarray(value)
         if not isinstance(data, Deferred):
             changes = data.flags.writeable or not data.flags.c_contiguous

@@ -84,7 +84,7 @@ def register_later(module: str) -> None:
 
 
 def all_operations() -> Mapping[str, type[Op]]:
-    """Return all built-in operations by name; those of modules that nothing has imported yet, too."""
+    """Return all built-in operations by name, including modules that nothing has imported yet."""
     for module in _LATER:
         import_module(module)
     return REGISTRY

@@ -49,7 +49,7 @@ class PartOfBlocks(Op):
     least: int
 
     def reference(self, raw: Raw, order: NDArray[np.int64] | None = None) -> Array:
-        """Return the part of rows of bytes. `order`: those of the rows that are taken."""
+        """Return the part of rows of bytes. `order`: the indices of the rows that are taken."""
         stored = np.dtype(np.uint8) if self.dtype is DType.U4 else numpy_dtype(self.dtype)
         raw = raw.view(np.ndarray)  # of a mapping, each view would take longer
         taken = PIECE if self.part in (Part.NUMBERS, Part.HALVES) else PIECE << 3  # one for many numbers

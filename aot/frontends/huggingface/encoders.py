@@ -178,7 +178,7 @@ def read(path: Path, settings: Mapping[str, object]) -> Graph:
 
 
 def _labels(v: Values) -> list[str]:
-    """Return the names of the scores: those of `id2label`, or made of their numbers as transformers does."""
+    """Return the names of the scores from `id2label`, or else made of their numbers as transformers does."""
     names_by_id = v.find("id2label")
     if names_by_id is None:
         return [f"LABEL_{n}" for n in range(v.integer("num_labels", 2))]

@@ -55,7 +55,7 @@ def pair(path: Path, other: Path | None = None) -> tuple[Path, Path | None]:
 
 
 def _program_in(folder: Path) -> Path | None:
-    """Return the program in a folder: that of the usual name, or the only one that has weights."""
+    """Return the program in a folder: the one with the usual name, or the only one that has weights."""
     paths = [p.with_suffix(s) for p in sorted(folder.glob(f"*{WEIGHTS}")) for s in (PROGRAM, OLDER)]
     paths = [p for p in paths if p.is_file()]
     usual = [p for p in paths if p.stem == NAME]

@@ -64,7 +64,7 @@ def read_bytes(data: bytes, path: Path, signature: str | None = None) -> Graph:
 
 
 def _interface(model: Table, file: str, wanted: str | None) -> Interface:
-    """Return the signature that the user names, else that of sub-graph 0, the default one first."""
+    """Return the signature that the user names, else sub-graph 0's, the default one first."""
     tables = {s.text("SignatureKey"): s for s in model.tables("SignatureDefs")}
     if wanted is not None and wanted not in tables:
         raise UsageError(f"--signature: {file} has the signatures {', '.join(tables) or 'none'}, got {wanted!r}")

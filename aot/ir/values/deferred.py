@@ -38,7 +38,7 @@ class Deferred:
     def __init__(
         self, op: Op, inputs: tuple[Array | Deferred, ...], types: tuple[TensorType, ...], type: TensorType
     ) -> None:
-        """`types`: those of the inputs."""
+        """`types`: the inputs' types."""
         self.op, self.inputs, self.types, self.type = op, inputs, types, type
         self._made: ref[Array] | None = None
 

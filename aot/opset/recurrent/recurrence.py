@@ -69,7 +69,7 @@ class Walk:
 
 
 def batch_of(state: Operand, data: Operand) -> Dim:
-    """Return the batch of a state after the last step: that of the first state, if it is a number, else of the data."""
+    """Return the batch of a state after the last step: the first state's, if it is a number, else the data's."""
     return state.shape[0] if isinstance(state.shape[0], int) else data.shape[0]
 
 

@@ -54,7 +54,7 @@ class VitsWeights(Protocol):
     """The tensors of a network, by the names of its file."""
 
     def floats(self, name: str, *shape: int) -> Array:
-        """Return a tensor; that of a weight-normalised layer has its norm in it."""
+        """Return a tensor; weight-normalised weights include their norm."""
         ...
 
     def has(self, name: str) -> bool:

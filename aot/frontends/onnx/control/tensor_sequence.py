@@ -117,7 +117,7 @@ def joined_elements(node: NodeContext, data: OutPort, lengths: OutPort) -> Tenso
 
 
 def followed(build: Builder, a: TensorSequence, b: TensorSequence) -> TensorSequence:
-    """Return the elements of `a`, then those of `b`."""
+    """Return the elements of `a`, followed by the elements of `b`."""
     if a.data is None or b.data is None:
         return b if a.data is None else a
     if a.lengths is None and b.lengths is None and a.data.shape[1:] == b.data.shape[1:]:

@@ -18,7 +18,7 @@ def along(node: OnnxNode, v: OutPort, x: OutPort, axis: int = 1) -> OutPort:
 def batch_normalization(
     node: OnnxNode, x: OutPort, scale: OutPort, bias: OutPort, mean: OutPort, variance: OutPort
 ) -> tuple[OutPort, ...]:
-    """Normalise by the given statistics, or in training mode by those of the batch."""
+    """Normalise by the given statistics, or in training mode by the batch's statistics."""
     build, eps, dtype = node.build, node.number("epsilon", 1e-5), x.type.dtype
     if not node.flag("training_mode"):
         node.refuse(any(node.outputs[1:]), "training mode is not supported: export the model for inference")

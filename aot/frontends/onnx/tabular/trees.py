@@ -234,7 +234,7 @@ def _listed(node: OnnxNode, prefix: str, dtype: DType) -> tuple[Branches, Weight
 def _leaves(
     node: OnnxNode, prefix: str, dtype: DType, positions: dict[tuple[int, int], int], numbers: Array, trees: Array
 ) -> Weights:
-    """Return the weights of leaves; those of inner nodes have no effect."""
+    """Return the weights of leaves; weights of inner nodes have no effect."""
     names = [f"{prefix}_{name}" for name in ("treeids", "nodeids", "ids")]
     tables: dict[str, Array] = {name: np.array(node.integers(name), np.int64) for name in names}
     tables[f"{prefix}_weights"] = _attribute(node, f"{prefix}_weights", dtype)

@@ -27,7 +27,7 @@ def slice_(
     axes: Sequence[int],
     decrease_axis: Sequence[int] = (),
 ) -> OutPort:
-    """Cut pieces of axes; those of `decrease_axis`, which have one element then, are removed."""
+    """Cut pieces of axes; axes of `decrease_axis`, which have one element then, are removed."""
     rank = x.type.rank
     over = [node.axis(a, rank) for a in axes]
     steps = node.list([1] * len(over)) if strides is None else node.vector(strides)

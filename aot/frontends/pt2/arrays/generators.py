@@ -68,7 +68,7 @@ def filled_like(
 
 
 def node_type(node: AtenNode, x: OutPort) -> DType:
-    """Return the element type of the output, that of `x` for operations that no file has."""
+    """Return the element type of the output; the type of `x` for operations that no file has."""
     given = node.attrs.get("given", ())
     return x.type.dtype if not given or given[0] is None else node.dtype()
 

@@ -41,7 +41,7 @@ def _scaled(node: AtenNode, y: OutPort, sizes: OutPort, exponent: float) -> OutP
 
 
 def _lengths(node: AtenNode, x: OutPort, axes: Sequence[int], sizes: Sequence[Size] | None) -> OutPort:
-    """Return the lengths of a transform as a vector; -1 and no sizes stand for those of `x`."""
+    """Return the lengths of a transform as a vector; -1 and no sizes stand for the sizes of `x`."""
     if not sizes:
         return node.dims(x, axes)
     parts = [node.dims(x, [a]) if n == -1 else node.vector([n]) for a, n in zip(axes, sizes, strict=True)]

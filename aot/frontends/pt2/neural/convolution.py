@@ -11,7 +11,7 @@ from aot.runtime.errors import ModelError
 
 
 def per_axis(node: AtenNode, values: int | Sequence[int], rank: int, name: str) -> tuple[int, ...]:
-    """Return one number for each spatial axis; one number alone is that of all."""
+    """Return one number for each spatial axis; a single number counts for all axes."""
     result = (values,) if isinstance(values, int) else tuple(values)
     if len(result) == 1:
         result *= rank

@@ -14,7 +14,7 @@ from aot.ir.graph import OutPort
 def embedding_gradient(
     node: AtenNode, grad: OutPort, indices: OutPort, num_weights: Size, padding_idx: Size, scale_grad_by_freq: bool
 ) -> OutPort:
-    """Rows of gradients, added where an index chose a row of the table; those of padding count for nothing."""
+    """Rows of gradients, added where an index chose a row of the table; padding rows count for nothing."""
     node.refuse(scale_grad_by_freq, "gradients that are divided by the count of an index are not supported")
     build, last = node.build, grad.type.rank - 1
     zeros = build.Broadcast(

@@ -113,7 +113,7 @@ class Stack:
         return self.node.build.Gather(p, self.node.list(positions), self.node.scalar(0))
 
     def bias(self, parts: Sequence[OutPort], hidden: int, x: OutPort) -> OutPort:
-        """Return the sum of both biases; those of GRU's last gate stay apart."""
+        """Return the sum of both biases; the biases of GRU's last gate stay separate."""
         node, build = self.node, self.node.build
         gates = len(ORDERS[self.family]) + (self.family == "gru")
         if not self.has_biases:

@@ -59,7 +59,7 @@ def _without_frames(net: Net, items: Sequence[Item], file: str) -> None:
 
 
 def _frames(items: Iterable[Item], file: str) -> dict[Item, Frame]:
-    """Return the frame of each item: that of its inputs, one more after Enter, one less after Exit."""
+    """Return the frame of each item: its inputs' frame, one more after Enter, one less after Exit."""
     frames: dict[Item, Frame] = {}
     for item in producers_first(items, _forward, lambda i: i.name):
         inside = max((_after(i, frames[i], file) for i in _forward(item)), key=len, default=())

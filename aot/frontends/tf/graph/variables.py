@@ -102,7 +102,7 @@ def gather_nd(self: Importer, item: Item, scope: Scope, inputs: list[Value], nam
 
 @rule(*(f"ResourceScatter{kind}" for kind in _ROWS), *(f"Scatter{kind}" for kind in _ROWS))
 def scatter(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    """Rows of a variable: indices are those of its first axis."""
+    """Rows of a variable: indices are along its first axis."""
     _check_count(item, inputs, 3)
     last = self.constant(scope, np.array(-1, np.int32), f"{name}/last")
     at = foreign(

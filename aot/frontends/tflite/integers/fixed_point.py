@@ -133,7 +133,7 @@ def shifted(node: TfliteNode, x: OutPort, q: Quantization) -> OutPort:
 
 
 def whole(node: TfliteNode) -> Quantization:
-    """Return the output's scale and zero point, which must be those of the whole tensor."""
+    """Return the output's scale and zero point, which must count for the whole tensor."""
     q = node.output_quantization()
     node.refuse(q is None or q.is_by_axis or not q.scales[0], "outputs have one scale above 0")
     assert q is not None

@@ -67,7 +67,7 @@ class _Now:
 
 
 def _users(graph: Graph) -> Iterator[Node]:
-    """Yield all operations on variables as found in files, those of bodies too."""
+    """Yield all operations on variables as found in files, also in bodies."""
     for node in graph.order():
         if isinstance(node.op, Read | Assign):
             yield node
