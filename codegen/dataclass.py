@@ -226,7 +226,7 @@ def _refusals(cls: type, fields: Fields) -> dict[str, Callable[..., None]]:
     def delete(self: Any, name: str) -> None:
         if type(self) is cls or name in fields:
             _refuse(self, name)
-        super(cls, self).__delattr__(name)  # pyrefly: ignore[invalid-argument]
+        super(cls, self).__delattr__(name)  # pyrefly: ignore[invalid-argument]  any class
 
     return {"__setattr__": change, "__delattr__": delete}
 

@@ -32,7 +32,7 @@ class _Alias:
         del path, target
         if not fullname.startswith(f"{self._name}.") or sys.modules.get(self._name) is not sys.modules[self._package]:
             return None
-        return ModuleSpec(fullname, self)  # pyrefly: ignore[bad-argument-type]
+        return ModuleSpec(fullname, self)  # pyrefly: ignore[bad-argument-type]  it has both methods
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the real module; ModuleNotFoundError if there is none."""

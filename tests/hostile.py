@@ -98,7 +98,7 @@ def surrounded(array: Array, byte: int) -> Array:
 
 
 def faults(call: Call, oracle: Call, feeds: Sequence[Sequence[Array]], layer: str, defined: bool = True) -> list[str]:
-    """What is wrong with the outcomes of `call`, a line for each; there should be none.
+    """Return a line for each wrong outcome of `call`; there should be none.
 
     An outcome is an error that names the layer, or what the oracle gives. Where that gives nothing there is an error,
     or, if `defined`, a result that is made of the inputs alone.

@@ -9,16 +9,16 @@ from typing import Any
 from aot import compile_model
 from aot.codegen.llvm.object import optimize
 
-_MADE: dict[tuple[str, str, int], bytes] = {}
+_COMPILED: dict[tuple[str, str, int], bytes] = {}
 
 
 def library(model: Path | str, to: Path, **options: Any) -> Path:
     """Compile a model into the library `to`, unless this process has compiled the same bytes with the same options."""
     key = _digest(Path(model)), repr(sorted(options.items())), optimize.EFFORT
-    if key not in _MADE:
+    if key not in _COMPILED:
         compile_model(model, **options).export_model(to)
-        _MADE[key] = to.read_bytes()
-    to.write_bytes(_MADE[key])
+        _COMPILED[key] = to.read_bytes()
+    to.write_bytes(_COMPILED[key])
     return to
 
 

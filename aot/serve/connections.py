@@ -36,7 +36,7 @@ class Connection(HttpToolsProtocol):
         if self._unread > HEADER_BYTES and not self._is_refused and not self.transport.is_closing():
             self._refuse()
 
-    def eof_received(self) -> bool | None:  # pyrefly: ignore[bad-override]
+    def eof_received(self) -> bool | None:  # pyrefly: ignore[bad-override]  uvicorn gives None
         """Keep the connection open for an answer that is due; TLS cannot."""
         cycle = self._due()
         if self._is_refused or cycle is None or cycle.more_body or self.scheme == "https":

@@ -36,7 +36,7 @@ _SWEEP_SECONDS = 1.0
 class _Web(uvicorn.Server):
     """uvicorn's server, which leaves signals to ours."""
 
-    def capture_signals(self) -> AbstractContextManager[None]:  # pyrefly: ignore[bad-override]
+    def capture_signals(self) -> AbstractContextManager[None]:  # pyrefly: ignore[bad-override]  uvicorn has a generator
         return nullcontext()
 
 

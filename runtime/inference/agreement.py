@@ -48,7 +48,7 @@ def size_at(size: object, values: Mapping[str, int]) -> int | None:
     match size:
         case int():
             return size
-        case {"symbol": str(text)} | {"expr": str(text)}:  # pyrefly: ignore[not-callable]
+        case {"symbol": str(text)} | {"expr": str(text)}:  # pyrefly: ignore[not-callable]  a pattern
             return evaluate(text, values)
         case _:
             return None

@@ -36,7 +36,7 @@ class Cancel:
         answers = _answers(self._raised)
         next(answers)  # enters its `try`; in a function, a handler could raise before the first line
         try:
-            self._ask = _ASK(answers.__next__)  # pyrefly: ignore[possibly-uninitialized-attribute]
+            self._ask = _ASK(answers.__next__)  # pyrefly: ignore[possibly-uninitialized-attribute]  set here
             self._address = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
         except MemoryError:  # the system forbids executable memory: signals wait until the inference ends
             self._address = 0

@@ -1,4 +1,4 @@
-"""What the fuzzers have found stays mended; and a case of each of them is right."""
+"""Files on which the fuzzers found faults compile or are refused now, and one case of each fuzzer passes."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ LEVELS = 255.0  # steps between the least and the largest u8
 class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
     """LSTMRecurrence with R [gates, H] in i8, and its scales and sums of rows, [gates] each."""
 
-    def infer(  # pyrefly: ignore[bad-override]
+    def infer(  # pyrefly: ignore[bad-override]  it has other operands
         self,
         a: Operand,
         h: Operand,
@@ -54,7 +54,7 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         return super().conditions(*operands[:4], *operands[6:])
 
-    def nest(  # pyrefly: ignore[bad-override]
+    def nest(  # pyrefly: ignore[bad-override]  it has other operands
         self, outs: tuple[Buffer, ...], a: Input, h0: Input, c0: Input, *rest: Input | None
     ) -> tuple[Work, ...]:
         r, scale, sums, lengths = (*rest, None)[:4]
@@ -104,7 +104,7 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
         new = f.array(forget) * states[1] + f.array(update) * g.array(cell)
         return f.array(out) * self.state_activation().array(new), new
 
-    def reference(  # pyrefly: ignore[bad-override]
+    def reference(  # pyrefly: ignore[bad-override]  it has other operands
         self, a: Array, h: Array, c: Array, r: Array, scale: Array, sums: Array, lengths: Array | None = None
     ) -> tuple[Array, ...]:
         return tuple(x.astype(a.dtype) for x in recur(self, a, [h, c], r, scale, lengths, self.reverse))

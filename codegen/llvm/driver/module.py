@@ -184,7 +184,7 @@ def _table(program: Program, *, generates: bool) -> str:
     if not generates:
         fields |= {"generate": "ptr null", "forget": "ptr null"}
     entries: list[str] = []
-    for name, *_ in abi.Table._fields_:  # pyrefly: ignore[protected-access]
+    for name, *_ in abi.Table._fields_:  # pyrefly: ignore[protected-access]  of ctypes, public
         entries.append("i64 {bytes}" if name == "bytes" else fields.get(name, f"ptr @{name}"))
     texts = [
         f"@error_text.{i} = internal constant {_string(t)}"

@@ -97,28 +97,30 @@ class Parts:
         `progress` gets the number of finished ones without the pool's.
         """
         key = self._key("drivers", drivers)
-        stored_code = self._store.get(key) if self._store is not None else None
-        main = None if stored_code is None else _unpacked(stored_code)[1]
+        main = self._stored(key)
         if main is None:
             self._submit(drivers, None, key, {})
         self._objects.append((main, {}))
         cached = sum(code is not None for code, _ in self._objects)
         progress(cached, len(self._objects))
         made = iter(self._workers.finish(lambda done, total: progress(cached + done, cached + total)))
-        objects = [(next(made) if code is None else code, names) for code, names in self._objects]
-        objects.insert(0, (self._pool(pool), {}))
+        *kernels, main_object = [(next(made) if code is None else code, names) for code, names in self._objects]
         seconds = dict(zip(self._compiled, self._workers.seconds, strict=False))  # the drivers' are the last
-        return Objects([objects[-1], *objects[:-1]], seconds)
+        return Objects([main_object, (self._pool(pool), {}), *kernels], seconds)
 
     def _pool(self, text: str) -> bytes:
         key = self._key("pool", text)
-        stored_code = self._store.get(key) if self._store is not None else None
-        if stored_code is not None:
-            return _unpacked(stored_code)[1]
-        code = compiled_once(text, self._target, optimize.EFFORT)
-        if self._store is not None:
-            self._store.put(key, _packed({}, code))
+        code = self._stored(key)
+        if code is None:
+            code = compiled_once(text, self._target, optimize.EFFORT)
+            if self._store is not None:
+                self._store.put(key, _packed({}, code))
         return code
+
+    def _stored(self, key: str) -> bytes | None:
+        """Return the object code that the store has for `key`, None if it has none."""
+        entry = self._store.get(key) if self._store is not None else None
+        return None if entry is None else _unpacked(entry)[1]
 
     def _key(self, *parts: object) -> str:
         return hashlib.sha256(repr((self._context, *parts)).encode()).hexdigest()
@@ -143,9 +145,9 @@ def _digest(kernel: Kernel) -> str:
 
 
 class Objects:
-    """Objects of a model, the drivers' first, with the names that their symbols get; `seconds` of LLVM by kernel.
+    """Objects of a model, with the names that their symbols get: drivers, thread pool, kernels in their order.
 
-    The pool's is the second.
+    `seconds`: those that LLVM took, by kernel.
     """
 
     def __init__(self, objects: Sequence[tuple[bytes, Mapping[str, str]]], seconds: Mapping[str, float]) -> None:

@@ -33,8 +33,8 @@ _FIELDS = {  # fields in the order of the templates' types; one without a name i
         "turn",
         "scratch_bytes",
     ),
-    "request": tuple(field[0] for field in abi.Request._fields_),  # pyrefly: ignore[protected-access]
-    "generation": tuple(field[0] for field in abi.Generation._fields_),  # pyrefly: ignore[protected-access]
+    "request": tuple(field[0] for field in abi.Request._fields_),  # pyrefly: ignore[protected-access]  of ctypes, public
+    "generation": tuple(field[0] for field in abi.Generation._fields_),  # pyrefly: ignore[protected-access]  of ctypes, public
     "sequence": (
         "request",
         "tokens",

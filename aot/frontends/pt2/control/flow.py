@@ -21,7 +21,7 @@ def cond(node: AtenNode, condition: OutPort) -> Outputs:
 
 @aten_node("while_loop")
 def while_loop(node: AtenNode, going: OutPort, *states: OutPort) -> Any:
-    return while_(node, node.cast(node.single(going), DType.BOOL), *states)  # pyrefly: ignore[bad-argument-type]
+    return while_(node, node.cast(node.single(going), DType.BOOL), *states)
 
 
 @aten_node("scan")

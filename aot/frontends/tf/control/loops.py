@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aot.frontends.conversion.bodies import after_loop, number, ports_of, region_of, stable_region, whole
-from aot.frontends.conversion.node_context import PresentValue
-from aot.frontends.tf.registry import Outputs, TfNode, Value, tf
+from aot.frontends.conversion.node_context import NodeContext, PresentValue
+from aot.frontends.tf.registry import Outputs, Value, tf
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Foreign
 from aot.opset.control.control_flow import Loop
@@ -21,7 +21,7 @@ from aot.runtime.errors import ModelError
 
 
 @tf("While", takes_complex=True)
-def while_(node: TfNode, going: OutPort, *states: Value) -> Outputs:
+def while_(node: NodeContext, going: OutPort, *states: Value) -> Outputs:
     if number(going) == 0:
         return Outputs(states)
     body, captured = region_of(node, "body"), dict(node.captures["body"])
@@ -47,7 +47,7 @@ def _is_loop_invariant(body: Graph, i: int, k: int) -> bool:
 
 
 def _loop(
-    node: TfNode,
+    node: NodeContext,
     going: OutPort,
     graph: Graph,
     values: Sequence[PresentValue],

@@ -18,4 +18,4 @@ def if_(node: TfliteNode, condition: OutPort) -> Outputs:
 
 @tflite("WHILE", stored=True)
 def loop(node: TfliteNode, going: OutPort, *states: Any) -> Any:
-    return while_(node, node.cast(node.single(going), DType.BOOL), *states)  # pyrefly: ignore[bad-argument-type]
+    return while_(node, node.cast(node.single(going), DType.BOOL), *states)

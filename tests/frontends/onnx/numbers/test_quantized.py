@@ -90,7 +90,7 @@ def static(folder: Path, network: Callable[[Path], Path] = network, **options: A
 
 
 def levels(path: Path) -> Iterator[tuple[Array, Array]]:
-    """What was compiled and ONNX Runtime give for four inputs, in f32."""
+    """Return the results of the compiled library and of ONNX Runtime for four inputs, in f32."""
     compiled = aot.compile_model(path, threads=1)
     for _ in range(4):
         x = f32(*INPUT)
