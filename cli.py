@@ -82,7 +82,7 @@ def rewrite(
     limit: Annotated[int, option(min=1, metavar="N", help="Print at most N attempts")] = 20,
     debug: arg.Debug = False,
 ) -> None:
-    """Say where a rule of the optimiser fires. Elsewhere: the part that fits, and the first difference."""
+    """Show the nodes that a rule rewrites; for others, how far the pattern matched and why it stopped."""
     from aot.tools.why_not import attempts
 
     tried = attempts(model, explain, options)

@@ -16,7 +16,7 @@ To measure again, change a value and run `python -m benchmarks` or `python -m be
 from __future__ import annotations
 
 
-class Costs:  # no data class: nobody makes another, and the constructor of all these fields is slow to make
+class Costs:  # single instance: a dataclass would first compile a constructor with all these parameters
     """Target-dependent thresholds. "Rows" are iterations of the output axes that are not in lanes."""
 
     # ---- processors

@@ -153,7 +153,7 @@ def _initializer(fields: Fields, frozen: bool, post: bool) -> FunctionType:
 def _sort(field: dataclasses.Field[Any]) -> str:
     """Return the kind of a field: v without a default, d with a default, f with a default factory.
 
-    i and n have no parameter, and are made by a function or by nobody.
+    Fields of kinds i and n have no parameter: a factory sets the former, and the latter stay unset.
     """
     if field.default_factory is not MISSING:
         return "f" if field.init else "i"

@@ -1,7 +1,6 @@
-"""Operands that tell sizes or places, with values that nobody means: what compiled code makes of them, in a process of
-its own, so that a crash is a result as any other.
+"""Run compiled code on operands with absurd sizes and indices, each in its own process: a crash is a result.
 
-Each call is made twice with other numbers around its inputs in memory: results that differ have read those.
+Each call runs twice, with other bytes around its inputs: results that differ were read outside of the inputs.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ from aot.codegen.llvm.levels import names_of
 from aot.compilation.recorded_options import contents_of
 from aot.extensions.folder import Extensions, load_for
 from aot.frontends import framework_of
-from aot.frontends.caffe.files import pair
+from aot.frontends.caffe.files import network_and_weights
 from aot.frontends.kinds import LANGUAGE_MODEL, SAVED_MODEL, is_caffe, is_gguf, is_language_model
-from aot.frontends.paddle.files import both
+from aot.frontends.paddle.files import program_and_weights
 from aot.options import CompileOptions
 from aot.options.table import options as rows
 from aot.runtime.errors import AotError, CorruptError, PlatformError, UsageError
@@ -243,8 +243,8 @@ def files_of(model: Path) -> list[Path]:
     if is_language_model(model):
         return sorted(path for path in model.rglob("*") if path.suffix in LANGUAGE_MODEL and path.is_file())
     if is_caffe(model):
-        return [path for path in pair(model) if path is not None]
-    if paths := both(model):
+        return [path for path in network_and_weights(model) if path is not None]
+    if paths := program_and_weights(model):
         return list(paths)
     if model.is_dir() or model.name in SAVED_MODEL:
         folder = model if model.is_dir() else model.parent

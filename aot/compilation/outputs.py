@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aot.codegen.platforms import LINUX, platform_named
 from aot.frontends.kinds import LANGUAGE_MODEL, SAVED_MODEL, ZIP, is_caffe, is_gguf, is_language_model, is_tflite
-from aot.frontends.paddle.files import both
+from aot.frontends.paddle.files import program_and_weights
 from aot.ir.graph import Graph
 from aot.runtime.arrays.files import check_library, check_output
 from aot.runtime.errors import UsageError
@@ -66,7 +66,7 @@ def is_read(model: Path, path: Path) -> bool:
     name = resolved.relative_to(folder).as_posix()
     if is_language_model(model):
         return path.suffix in LANGUAGE_MODEL
-    if paths := both(model):
+    if paths := program_and_weights(model):
         return any(path.samefile(file) for file in paths)
     if model.is_dir() or model.name in SAVED_MODEL:
         return name in SAVED_MODEL or name.startswith(_FOLDERS)

@@ -139,15 +139,15 @@ class OutPort:
         return f"{self.node.graph.scope}{self.node.id}{f'o{self.idx}' if self.idx else ''}"
 
     @property
-    def seen(self) -> Array | None:
+    def symbolic_value(self) -> Array | None:
         """The value as inference has used it: with symbols, if an operation could not do without."""
         value = self._inferred
-        return value if value is not None else self.node.asked(self.idx)[0]
+        return value if value is not None else self.node.requested_symbols(self.idx)[0]
 
     @property
     def own_symbols(self) -> Array | None:
         """Symbols that are names of this output's elements, if an operation could not do without."""
-        symbols, own = self.node.asked(self.idx)
+        symbols, own = self.node.requested_symbols(self.idx)
         return symbols if self._inferred is None and own else None
 
     @property
@@ -321,7 +321,7 @@ class Node:
         assert self._operands is not None
         return self._operands
 
-    def give(self, operand: Operand | None) -> None:
+    def set_given_operand(self, operand: Operand | None) -> None:
         """Set `given`, the operand that a body's Parameter gets."""
         before = self.given
         if operand is None or before is None or not operand.is_same(before) or has_other_symbols(operand, before):
@@ -359,7 +359,7 @@ class Node:
         assert self._symbols is not None
         return self._symbols
 
-    def asked(self, idx: int) -> Named:
+    def requested_symbols(self, idx: int) -> Named:
         """Return the symbols of an output that inference read, and True if they stand for its own elements."""
         return (None, False) if self._symbols is None else self._symbols[idx]
 
@@ -370,14 +370,16 @@ class Node:
         return [p.node for p in ports if p.node._symbols is None] if able else []
 
     def _named(self) -> None:
-        inputs = [None if p is None else replace(p.node.operands()[p.idx], value=p.seen) for p in self.sources()]
+        inputs = [
+            None if p is None else replace(p.node.operands()[p.idx], value=p.symbolic_value) for p in self.sources()
+        ]
         labels = [f"v{p.label}" for p in self._outputs]
         own = [o.source is p for o, p in zip(self.operands(), self._outputs, strict=True)]
         self._symbols = name_outputs(self._op, inputs, self.operands(), labels, own)
 
     def __str__(self) -> str:
-        kinds = [("?" if p.source is None else p.source.node.name) for p in self._inputs]
-        return f"{self.type}({', '.join(kinds)})"
+        names = [("?" if p.source is None else p.source.node.name) for p in self._inputs]
+        return f"{self.type}({', '.join(names)})"
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self}>"

@@ -24,16 +24,16 @@ Observer = Callable[["LoweringReport", Steps], None]
 
 @dataclass(frozen=True, slots=True)
 class LoweringReport:
-    """Report of one lowering pass: `made` of its `works` are new; `steps` counts the steps after it, in all blocks."""
+    """Report of one lowering pass; `works` and `steps` are counted after it, in all blocks."""
 
     name: str
     milliseconds: float
     steps: int
     works: int
-    made: int
+    new_works: int
 
     def __str__(self) -> str:
-        what = f"{self.made} of {self.works} works new" if self.made else "unchanged"
+        what = f"{self.new_works} of {self.works} works new" if self.new_works else "unchanged"
         return f"{self.name}: {what}, {self.steps} steps ({self.milliseconds:.1f} ms)"
 
 
@@ -112,7 +112,7 @@ def _release(steps: Steps) -> None:
 
 
 def _parts(steps: Steps) -> list[object]:
-    """Return the objects that `verify_steps` reads, none of which changes, in the order of the steps."""
+    """Return the objects that `verify_steps` reads, in step order. They are immutable, so identity shows a change."""
     parts: list[object] = [*steps.values.values(), *steps.outputs, *steps.symbols, *steps.sizes.meaning]
     for block in steps.blocks():
         parts.append(block.layouts)

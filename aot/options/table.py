@@ -218,8 +218,8 @@ class CompileOptions(PassOptions):
             value = getattr(self, name)
             if row.rule is not None and not row.rule.holds(value):
                 raise UsageError(f"CompileOptions: {name} {row.rule.text}, got {value!r}")
-        plain = precision_of(without_auto(self.precision)).computes_in_f32
-        if self.tune is not None and not plain:
+        computes_in_f32 = precision_of(without_auto(self.precision)).computes_in_f32
+        if self.tune is not None and not computes_in_f32:
             raise UsageError(f"CompileOptions: tune is for layers in f32, got precision {self.precision}")
         if self.tune is not None and self.fast_compile:
             raise UsageError("CompileOptions: tune looks for the fastest code, got fast_compile")

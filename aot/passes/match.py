@@ -53,7 +53,7 @@ def has_one_consumer(port: OutPort) -> bool:
 
 def is_decided(node: Node) -> bool:
     """True if all conditions of the node are decided at compile time, so that its removal drops no run-time check."""
-    operands = [None if p is None else Operand(p.type, p.seen, p) for p in node.sources()]
+    operands = [None if p is None else Operand(p.type, p.symbolic_value, p) for p in node.sources()]
     conditions = node.op.conditions(*operands)
     return all(a == b or (isinstance(a, int) and isinstance(b, int)) for a, b, _ in conditions)
 

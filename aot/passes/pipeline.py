@@ -62,9 +62,11 @@ def pipeline(
         "FrontFinish",
         "MiddleStart",
         append_variables,  # caches stay where they are; before carry_variables, which copies variables of dynamic sizes
-        *((LimitContext(context),) if context is not None else ()),  # of these caches
-        *((set_row_lengths,) if row_lengths else ()),  # of these caches, too
-        *((ShortenVariables(precision),) if precision is not None else ()),  # of these caches, too
+        *((LimitContext(context),) if context is not None else ()),  # needs the CacheSizes that append_variables adds
+        *((set_row_lengths,) if row_lengths else ()),  # needs the Append nodes, which get one more input
+        *(
+            (ShortenVariables(precision),) if precision is not None else ()
+        ),  # needs the Append nodes, whose type it changes
         carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below
         simplify_loops,  # before bodies are copied: uses of counters become inputs and outputs of the loop
         loops_to_sequences,  # once slices are recognised; before bodies are copied

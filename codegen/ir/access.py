@@ -1,4 +1,4 @@
-"""Access patterns of a definition, by which schedules and layouts are chosen: each access's step along each axis."""
+"""Access patterns of a definition: the stride of each access along each axis. Schedules and layouts depend on them."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def element_offset(strides: tuple[Size, ...], index: tuple[Expr, ...]) -> Affine
     """Return the offset, in elements, of an index of any buffer with these strides."""
     total = Affine({})
     for i, stride in zip(index, strides, strict=True):
-        step = normal(i, {})
-        total = total.plus(step.times(stride) if isinstance(stride, int) else normal(step.expr() * stride, {}))
+        elements = normal(i, {})
+        total = total.plus(elements.times(stride) if isinstance(stride, int) else normal(elements.expr() * stride, {}))
     return total
 
 
 def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
     """Return a buffer whose dimensions are dense in this order, the outermost first; absent ones have one element."""
     strides: list[Size] = [0] * len(buffer.shape)
-    step: Size = 1
+    stride: Size = 1
     for k in reversed(order):
-        strides[k] = step
-        step = step * buffer.shape[k]
+        strides[k] = stride
+        stride = stride * buffer.shape[k]
     return replace(buffer, strides=tuple(strides))
 
 
@@ -49,26 +49,26 @@ def buffer_bytes(buffer: Buffer) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One load or store. `steps[axis]`: elements from one point of `axis` to the next, None if not constant."""
+    """One load or store. `strides[axis]`: elements from one point of `axis` to the next, None if not constant."""
 
     load: Load | None  # None: the store
     buffer: Buffer
-    steps: dict[Var, int | None]
+    strides: dict[Var, int | None]
     at: Affine
 
-    def step(self, axis: Var) -> int | None:
-        return self.steps[axis]
+    def stride(self, axis: Var) -> int | None:
+        return self.strides[axis]
 
     def moves(self, axis: Var) -> bool:
-        return self.steps[axis] != 0
+        return self.strides[axis] != 0
 
     def reach(self, axis: Var) -> int:
         """Return the elements between two points of `axis`, for ordering loops: an estimate, 0 if not linear."""
-        step = self.steps.get(axis)
-        if step is not None:
-            return abs(step)
-        step = coefficient(self.at, axis)
-        return 0 if step is None else abs(typical(step.expr()))
+        stride = self.strides.get(axis)
+        if stride is not None:
+            return abs(stride)
+        stride = coefficient(self.at, axis)
+        return 0 if stride is None else abs(typical(stride.expr()))
 
     def continues_axis(self, outer: Var, inner: Var) -> bool:
         """True if `outer` continues where `inner` ends, for any size: both move the access like one axis."""

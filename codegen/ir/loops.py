@@ -333,10 +333,10 @@ def dense(
 ) -> Buffer:
     """Return a row-major buffer; `pitch` elements are added to the outermost stride."""
     strides: list[Size] = []
-    step: Size = 1
+    stride: Size = 1
     for n in reversed(shape):
-        strides.insert(0, step)
-        step = n * step
+        strides.insert(0, stride)
+        stride = n * stride
     if pitch and strides:
         strides[0] = strides[0] + pitch
     return Buffer(name, shape, tuple(strides), space, dtype=dtype, values=values)

@@ -93,8 +93,8 @@ def _part(fill: HaloFill, unit: Var, units: Size) -> Stmts:
     row = _outermost(d)
     if isinstance(row, Var) and row in d.axes and row.extent is not None and not row.low:
         if isinstance(row.extent, int) and isinstance(units, int) and row.extent % units == 0:
-            step = row.extent // units
-            return fill.build({row: Span(unit * step, step)})
+            share = row.extent // units
+            return fill.build({row: Span(unit * share, share)})
         count, length = as_expr(units, DType.I64), as_expr(row.extent, DType.I64)
         start, end = unit * length // count, (unit + 1) * length // count
         return fill.build({row: Span(start, end - start)})
@@ -106,6 +106,8 @@ def _part(fill: HaloFill, unit: Var, units: Size) -> Stmts:
 def _outermost(d: Definition) -> Expr:
     """Return the output's index in the dimension of the largest stride, among those of more than one element."""
     moving = [
-        (i, typical(step)) for i, n, step in zip(d.target, d.out.shape, d.out.strides, strict=True) if typical(n) > 1
+        (i, typical(stride))
+        for i, n, stride in zip(d.target, d.out.shape, d.out.strides, strict=True)
+        if typical(n) > 1
     ]
     return max(moving, key=lambda pair: pair[1], default=(Const(0), 0))[0]

@@ -109,8 +109,8 @@ def _group(group: Group, s: Schedule) -> None:
     for n, _ in s.pitch:
         if n not in temps:
             raise ScheduleError(f"{group.name}: pitch names no temp: {n!r} (temps: {', '.join(sorted(temps))})")
-    for member, plan in zip(group.members, s.members, strict=True):
-        check(member, plan, inside=True)
+    for member, schedule in zip(group.members, s.members, strict=True):
+        check(member, schedule, inside=True)
 
 
 def _pack(name: str, p: Pack, operands: dict[str, Buffer]) -> None:
@@ -199,7 +199,7 @@ def _dots(d: Definition, s: Schedule) -> bool:
     assert s.dots is not None
     names = dict(s.fuse).get(s.dots, (s.dots,))
     parts = tuple(a for n in names for a in all_axes(d) if a.name == n)
-    plan = next((p for p in s.pack if p.words == len(parts)), None)
+    packing = next((p for p in s.pack if p.words == len(parts)), None)
     factors = dot_factors(d.reduction, s.lane) if d.reduction is not None and s.lanes is not None else None
     if s.lanes is None or s.lanes[1] > DOT_LANES or factors is None or not parts:
         return False
@@ -209,20 +209,20 @@ def _dots(d: Definition, s: Schedule) -> bool:
             return False
     if not _has_fixed_fields(d, parts, s):
         return False
-    size = elements_per_dot(factors[1].buffer.dtype) if plan is None else plan.elements(factors[1].buffer.dtype)
-    if plan is not None and s.in_blocks and not (takes_blocks(d, plan, s.lane) and s.lanes[1] == BLOCK_COLUMNS):
+    size = elements_per_dot(factors[1].buffer.dtype) if packing is None else packing.elements(factors[1].buffer.dtype)
+    if packing is not None and s.in_blocks and not (takes_blocks(d, packing, s.lane) and s.lanes[1] == BLOCK_COLUMNS):
         return False
     terms, columns = s.size(s.dots), s.size(s.lanes[0])
     fills_words = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0
     if Tail.BALANCE in (terms.tail, columns.tail) or not fills_words:
         return False
-    if plan is None:
+    if packing is None:
         either = takes_rows, has_k_paired_weights
         return len(parts) == 1 and any(f(d, parts[0], s.lanes[0]) for f in either)
-    panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
-    in_rows = len(parts) == 1 and takes_columns(d, parts[0], plan, s.lanes[0])
+    panels = not (packing.width % s.lanes[1] or (packing.width % columns.size and columns.size % packing.width))
+    in_rows = len(parts) == 1 and takes_columns(d, parts[0], packing, s.lanes[0])
     lanes = dict(s.fuse).get(s.lanes[0], (s.lanes[0],))
-    return panels and (in_rows or has_k_words(d, parts, plan, s.lane)) and packs_lanes(d, plan, lanes)
+    return panels and (in_rows or has_k_words(d, parts, packing, s.lane)) and packs_lanes(d, packing, lanes)
 
 
 def _has_fixed_fields(d: Definition, parts: tuple[Var, ...], s: Schedule) -> bool:
@@ -281,7 +281,7 @@ def _lies_in_lanes(d: Definition, s: Schedule) -> bool:
     """True if neighbours along the vector axis are neighbours in the memory of the prefetched operand."""
     lane = next((a for a in d.axes if s.lanes is not None and a.name == s.lanes[0]), None)
     read = (access(x.buffer, x.index, d.axes) for x in loads(d.value) if x.buffer.name == s.prefetch)
-    return lane is not None and any(x.step(lane) == 1 for x in read)
+    return lane is not None and any(x.stride(lane) == 1 for x in read)
 
 
 def _sums_in_blocks(d: Definition, reduction: Reduce, s: Schedule) -> None:

@@ -87,9 +87,9 @@ def _kernel(
     packed: dict[str, Pack | None] = {}
     for w, s in zip(works, schedules, strict=True):
         check(w, s)
-        for operand, plan in packings(w, s):
-            if packed.setdefault(operand, plan) != plan:
-                raise ScheduleError(f"{name}: {operand} is packed in one way only, got {packed[operand]} and {plan}")
+        for operand, packing in packings(w, s):
+            if packed.setdefault(operand, packing) != packing:
+                raise ScheduleError(f"{name}: {operand} is packed in one way only, got {packed[operand]} and {packing}")
         bodies.append(_build(w, s, {}))
     shared = next((n for n in reversed(range(len(works))) if has_parallel(bodies[n])), None)
     if shared is not None:
@@ -108,13 +108,13 @@ def _kernel(
 def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str, Pack | None]]:
     """Yield each parameter that a work reads, with its packing or None."""
     if isinstance(work, Group):
-        for member, plan in zip(work.members, schedule.members, strict=True):
-            yield from packings(member, plan)
+        for member, member_schedule in zip(work.members, schedule.members, strict=True):
+            yield from packings(member, member_schedule)
         return
-    plans = {p.operand: p for p in schedule.pack}
+    by_operand = {p.operand: p for p in schedule.pack}
     for x in loads(work.value, *(r.value for r in work.results)):
         if x.buffer.space is Space.ARG:
-            yield x.buffer.name, plans.get(x.buffer.name)
+            yield x.buffer.name, by_operand.get(x.buffer.name)
 
 
 def _accessed(stmts: Stmts, buffers: list[Buffer]) -> list[Buffer]:
@@ -193,8 +193,8 @@ def _group(group: Group, schedule: Schedule, spans: Spans) -> Stmts:
         shrunk = {t: _shrink(t, local, pitch.get(t.name, 0)) for t in group.temps}
         shrunk = {t: _in_memory(b, t, group) for t, b in shrunk.items()}
         stmts: Stmts = ()
-        for member, plan in zip(group.members, schedule.members, strict=True):
-            stmts += _build(_relocate(member, shrunk), plan, local)
+        for member, member_schedule in zip(group.members, schedule.members, strict=True):
+            stmts += _build(_relocate(member, shrunk), member_schedule, local)
         for temp in reversed(list(shrunk.values())):
             if temp.space is not Space.TABLE:
                 stmts = (Alloc(temp, stmts),)
@@ -265,8 +265,8 @@ def _relocate(work: Definition | Group, shrunk: dict[Buffer, Buffer]) -> Definit
 
 
 def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stmts:
-    for plan in schedule.pack:
-        definition = pack(definition, plan)
+    for packing in schedule.pack:
+        definition = pack(definition, packing)
     target = definition.target
     axes, lets = _fuse(definition.axes, schedule, spans)
     reduction = definition.reduction
@@ -278,7 +278,7 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
         reduction = fused
     definition = replace(definition, axes=axes, index=target)
 
-    def block(block_spans: Spans, plan: Schedule) -> Stmts:
+    def block(block_spans: Spans, block_schedule: Schedule) -> Stmts:
         def tile(inner: Spans) -> Stmts:
             points = Points(definition.axes, inner, lets, schedule)
             if reduction is not None and schedule.matrix is not None and not is_summed_by_vectors(schedule, points):
@@ -289,7 +289,7 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
                 return along_lanes(definition, reduction, schedule, points, _tiles)
             return tile_sums(definition, reduction, schedule, points, block_spans, _tiles)
 
-        return _tiles(axes, plan, {**spans, **block_spans}, tile)
+        return _tiles(axes, block_schedule, {**spans, **block_spans}, tile)
 
     return _blocks(axes, reduction.axes if reduction else (), schedule, spans, block)
 
@@ -301,7 +301,7 @@ def _blocks(
     spans: Spans,
     body: Callable[[Spans, Schedule], Stmts],
 ) -> Stmts:
-    """Build loops over `schedule.blocks`; `body` is built for each combination of block sizes, with the plan's rest.
+    """Build loops over `schedule.blocks`; `body` builds, by the remaining schedule, each combination of block sizes.
 
     The blocks of one output axis around the parallel loop of another one are parallel, too. If the parallel axis itself
     is cut into blocks around the loops over other output axes, both its blocks and its tiles are parallel.
@@ -311,12 +311,16 @@ def _blocks(
     (first, size), *inner_blocks = schedule.blocks
     if inner_blocks and first == schedule.parallel and {n for n, _ in inner_blocks} <= {a.name for a in outputs}:
         outer = Schedule(order=(first,), tile=(Tile(first, size),), parallel=first)
-        plan = replace(schedule, blocks=tuple(inner_blocks))
+        inner_schedule = replace(schedule, blocks=tuple(inner_blocks))
         axes = tuple(a for a in outputs if a.name == first)
 
         def inside(block_spans: Spans) -> Stmts:
             return _blocks(
-                outputs, sums, plan, {**spans, **block_spans}, lambda inner, p: body({**block_spans, **inner}, p)
+                outputs,
+                sums,
+                inner_schedule,
+                {**spans, **block_spans},
+                lambda inner, p: body({**block_spans, **inner}, p),
             )
 
         return _tiles(axes, outer, spans, inside)
@@ -382,9 +386,9 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
         plain = segment.size == 1 and segment.count == axis.extent and axis_span.start == Const(0)
         loop = axis if plain else Var(label, segment.count)
         looped = segment.count != 1 or kind is LoopKind.PARALLEL
-        step = loop if looped else Const(0)
-        at = as_expr(segment.start, DType.I64) + step * segment.size
-        at = at if segment.latest is None else _at_most(step, segment.size, segment.latest)
+        iteration = loop if looped else Const(0)
+        at = as_expr(segment.start, DType.I64) + iteration * segment.size
+        at = at if segment.latest is None else _at_most(iteration, segment.size, segment.latest)
         size = segment.size if segment.last is None else prim("min", segment.last - at, segment.size)
         span = Span(axis_span.start + at, size)
         inner = _nested(rest, schedule, spans, lambda s, span=span: body({axis: span, **s}))
@@ -394,11 +398,11 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
     return stmts
 
 
-def _at_most(step: Expr, size: int, latest: Size) -> Expr:
+def _at_most(iteration: Expr, size: int, latest: Size) -> Expr:
     """Return the start of a tile, `latest` at most. A common factor stays outside, where quotients of rows see it."""
     factor = gcd(size, latest) if isinstance(latest, int) else 1
     last = latest if factor == 1 or not isinstance(latest, int) else latest // factor
-    return prim("min", step * (size // factor), last) * factor
+    return prim("min", iteration * (size // factor), last) * factor
 
 
 def _label(name: str, spans: Spans) -> str:

@@ -24,79 +24,81 @@ from aot.runtime.abi import DType
 Number = TypeVar("Number", bound=np.generic)
 
 
-def pack(definition: Definition, plan: Pack) -> Definition:
+def pack(definition: Definition, packing: Pack) -> Definition:
     """Redirect every load of `plan.operand` to its packed form."""
-    read = (x for x in loads(*expressions(definition)) if x.buffer.name == plan.operand)
-    change: dict[Expr, Expr] = {x: _blocked(x, plan) for x in read}
+    read = (x for x in loads(*expressions(definition)) if x.buffer.name == packing.operand)
+    change: dict[Expr, Expr] = {x: _blocked(x, packing) for x in read}
     return rewrite_definition(definition, change.get)
 
 
-def pack_buffer(buffer: Buffer, plan: Pack) -> Buffer:
+def pack_buffer(buffer: Buffer, packing: Pack) -> Buffer:
     """[.., n, ..] -> [the dimensions in `order`, n as n / width, and then width], the last block and word padded."""
-    axes = (plan.axis,) if plan.fused is None else (plan.fused, plan.axis)
+    axes = (packing.axis,) if packing.fused is None else (packing.fused, packing.axis)
     extents = [buffer.shape[i] for i in axes]
     sizes = [n for n in extents if isinstance(n, int)]
     if len(sizes) < len(extents):
-        raise ScheduleError(f"{buffer.name}: a packed axis has a static extent, got axis {plan.axis}")
-    blocks = -(-prod(sizes) // plan.width)
-    shape = [blocks if i == plan.axis else buffer.shape[i] for i in plan.order]
-    size = plan.elements(buffer.dtype)
-    packed = (*_in_words(shape, plan, size), plan.width, size) if plan.words else (*shape, plan.width)
+        raise ScheduleError(f"{buffer.name}: a packed axis has a static extent, got axis {packing.axis}")
+    blocks = -(-prod(sizes) // packing.width)
+    shape = [blocks if i == packing.axis else buffer.shape[i] for i in packing.order]
+    size = packing.elements(buffer.dtype)
+    packed = (*_in_words(shape, packing, size), packing.width, size) if packing.words else (*shape, packing.width)
     return dense(buffer.name, *packed, space=buffer.space, dtype=buffer.dtype)
 
 
-def _in_words(shape: list[Size], plan: Pack, size: int) -> tuple[Size, ...]:
-    head, tail = shape[: -plan.words], volume(shape[-plan.words :])
+def _in_words(shape: list[Size], packing: Pack, size: int) -> tuple[Size, ...]:
+    head, tail = shape[: -packing.words], volume(shape[-packing.words :])
     return *head, (tail + size - 1) // size
 
 
-def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
+def pack_array(array: NDArray[Number], packing: Pack) -> NDArray[Number]:
     """Arrange elements of any type in the layout of `pack_buffer`, padded with zeros."""
-    size = plan.word_bytes // array.itemsize
-    last = tuple(range(array.ndim - plan.words, array.ndim))
+    size = packing.word_bytes // array.itemsize
+    last = tuple(range(array.ndim - packing.words, array.ndim))
     tail = prod(array.shape[i] for i in last)
-    if not plan.words or plan.order[-plan.words :] != last or tail % size or not array.flags.c_contiguous:
-        packed = _in_blocks(array, plan)
-        return _by_words(packed, plan) if plan.words else packed
-    words = array.reshape(*array.shape[: last[0]], tail).view(f"<u{plan.word_bytes}")  # which move as one element each
-    packed = _in_blocks(words, replace(plan, order=(*plan.order[: -plan.words], last[0])))
+    if not packing.words or packing.order[-packing.words :] != last or tail % size or not array.flags.c_contiguous:
+        packed = _in_blocks(array, packing)
+        return _by_words(packed, packing) if packing.words else packed
+    words = array.reshape(*array.shape[: last[0]], tail).view(
+        f"<u{packing.word_bytes}"
+    )  # which move as one element each
+    packed = _in_blocks(words, replace(packing, order=(*packing.order[: -packing.words], last[0])))
     return packed.view(array.dtype).reshape(*packed.shape, size)
 
 
-def _in_blocks(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
-    """Return the elements in the order of `plan`, with the lanes of a block as the innermost dimension."""
-    others = tuple(i for i in plan.order if i != plan.axis)
-    transposed = array.transpose(*others, *([] if plan.fused is None else [plan.fused]), plan.axis)
+def _in_blocks(array: NDArray[Number], packing: Pack) -> NDArray[Number]:
+    """Return the elements in the order of `packing`, with the lanes of a block as the innermost dimension."""
+    others = tuple(i for i in packing.order if i != packing.axis)
+    transposed = array.transpose(*others, *([] if packing.fused is None else [packing.fused]), packing.axis)
     transposed = transposed.reshape(*transposed.shape[: len(others)], -1)
-    full_blocks, rest = divmod(transposed.shape[-1], plan.width)
-    shape = [array.shape[i] for i in plan.order]
-    shape[plan.place] = full_blocks + (rest > 0)
-    packed = np.zeros((*shape, plan.width), array.dtype)
-    to = np.moveaxis(packed, plan.place, 0)  # a view
-    blocks = transposed[..., : full_blocks * plan.width].reshape(*transposed.shape[:-1], full_blocks, plan.width)
+    full_blocks, rest = divmod(transposed.shape[-1], packing.width)
+    shape = [array.shape[i] for i in packing.order]
+    shape[packing.place] = full_blocks + (rest > 0)
+    packed = np.zeros((*shape, packing.width), array.dtype)
+    to = np.moveaxis(packed, packing.place, 0)  # a view
+    blocks = transposed[..., : full_blocks * packing.width].reshape(*transposed.shape[:-1], full_blocks, packing.width)
     to[:full_blocks] = np.moveaxis(blocks, -2, 0)
     if rest:
-        to[full_blocks, ..., :rest] = transposed[..., full_blocks * plan.width :]
+        to[full_blocks, ..., :rest] = transposed[..., full_blocks * packing.width :]
     return packed
 
 
-def _by_words(packed: NDArray[Number], plan: Pack) -> NDArray[Number]:
-    head, tail = packed.shape[: -plan.words - 1], prod(packed.shape[-plan.words - 1 : -1])
-    size = plan.word_bytes // packed.itemsize
-    terms = np.zeros((*head, -(-tail // size) * size, plan.width), packed.dtype)
-    terms[..., :tail, :] = packed.reshape(*head, tail, plan.width)
-    return np.ascontiguousarray(terms.reshape(*head, -1, size, plan.width).swapaxes(-1, -2))
+def _by_words(packed: NDArray[Number], packing: Pack) -> NDArray[Number]:
+    head, tail = packed.shape[: -packing.words - 1], prod(packed.shape[-packing.words - 1 : -1])
+    size = packing.word_bytes // packed.itemsize
+    terms = np.zeros((*head, -(-tail // size) * size, packing.width), packed.dtype)
+    terms[..., :tail, :] = packed.reshape(*head, tail, packing.width)
+    return np.ascontiguousarray(terms.reshape(*head, -1, size, packing.width).swapaxes(-1, -2))
 
 
-def _blocked(load: Load, plan: Pack) -> Expr:
-    lane = load.index[plan.axis]
-    if plan.fused is not None:
-        lane = load.index[plan.fused] * as_expr(load.buffer.shape[plan.axis], DType.I64) + lane
-    index = [lane // plan.width if i == plan.axis else load.index[i] for i in plan.order]
-    if not plan.words:
-        return Load(pack_buffer(load.buffer, plan), (*index, lane % plan.width))
-    term, size = as_expr(0, DType.I64), plan.elements(load.buffer.dtype)
-    for i in plan.order[-plan.words :]:
+def _blocked(load: Load, packing: Pack) -> Expr:
+    lane = load.index[packing.axis]
+    if packing.fused is not None:
+        lane = load.index[packing.fused] * as_expr(load.buffer.shape[packing.axis], DType.I64) + lane
+    index = [lane // packing.width if i == packing.axis else load.index[i] for i in packing.order]
+    if not packing.words:
+        return Load(pack_buffer(load.buffer, packing), (*index, lane % packing.width))
+    term, size = as_expr(0, DType.I64), packing.elements(load.buffer.dtype)
+    for i in packing.order[-packing.words :]:
         term = term * as_expr(load.buffer.shape[i], DType.I64) + load.index[i]
-    packed_index = *index[: -plan.words], term // size, lane % plan.width, term % size
-    return Load(pack_buffer(load.buffer, plan), packed_index)
+    packed_index = *index[: -packing.words], term // size, lane % packing.width, term % size
+    return Load(pack_buffer(load.buffer, packing), packed_index)

@@ -55,14 +55,14 @@ def prefetch_panels(
     `w`: the packed operand; `block_spans`: the block of rows that use them; `inner`: the current block of the sum, over
     the axes `sums`.
     """
-    plan = next((p for p in schedule.pack if p.operand == schedule.prefetch == w.buffer.name), None)
-    lane, stride = points.vector, None if plan is None else w.buffer.strides[plan.place]
-    if plan is None or lane is None or not isinstance(stride, int):
+    packing = next((p for p in schedule.pack if p.operand == schedule.prefetch == w.buffer.name), None)
+    lane, stride = points.vector, None if packing is None else w.buffer.strides[packing.place]
+    if packing is None or lane is None or not isinstance(stride, int):
         return ()
     rank = {name: n for n, name in enumerate(schedule.order)}
     column = rank.get(lane.name, -1)
     rows = sorted((a for a in points.spans if rank.get(a.name, -1) > column), key=lambda a: rank[a.name])
-    panels = -(-points.extent(lane) // plan.width)
+    panels = -(-points.extent(lane) // packing.width)
     spans = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
     whole, here = volume(s.extent for s in spans.values()), volume(points.spans[a].extent for a in rows)
     terms, block = volume(size_of(a.extent) for a in sums), volume(inner[a].extent for a in sums)
@@ -74,9 +74,9 @@ def prefetch_panels(
     at = at + _linear([(inner[a].start, a.extent) for a in sums]) * each
     line = COSTS.line_bytes // w.buffer.dtype.stored_bytes
     known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
-    outer = (rewrite(i, known) for i in w.index[: plan.place])
-    following = points.spans[lane].start // plan.width + panels
-    first = *outer, following, *(Const(0) for _ in w.buffer.shape[plan.place + 2 :])
+    outer = (rewrite(i, known) for i in w.index[: packing.place])
+    following = points.spans[lane].start // packing.width + panels
+    first = *outer, following, *(Const(0) for _ in w.buffer.shape[packing.place + 2 :])
     fetched = range(-(-each * block // line))
     return tuple(Prefetch(w.buffer, (*first, at + n * line), level=schedule.prefetch_level) for n in fetched)
 

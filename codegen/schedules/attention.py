@@ -18,7 +18,7 @@ from aot.codegen.ir.traverse import members
 from aot.codegen.schedules.request import Reasons, ScheduleChoice
 from aot.codegen.target import Target
 
-Plan = Callable[[Definition | Group, frozenset[Var]], ScheduleChoice]
+ScheduleMember = Callable[[Definition | Group, frozenset[Var]], ScheduleChoice]
 
 
 def is_attention(g: Group) -> bool:
@@ -27,30 +27,30 @@ def is_attention(g: Group) -> bool:
     return 0 < len(inner) < len(g.members) and all(m.axes == g.axes for m in inner)
 
 
-def attention(g: Group, target: Target, plan: Plan) -> ScheduleChoice:
-    """Return the schedule of a group. `plan` schedules a member, given the axes around it that are points."""
+def attention(g: Group, target: Target, schedule_member: ScheduleMember) -> ScheduleChoice:
+    """Return the schedule of a group. `schedule_member` schedules a member, given the axes of points around it."""
     *outer, row = g.axes
     size = _size(g, row, target)
     text = f"{g.name}: products with rows between: blocks of {size} rows, half of L2 is {target.l2 // 2} bytes"
     reasons: Reasons = (lambda: text,)
-    again = varies((row,)) and fills((row,), size) and not any(d.overwrites for d in members(g))
-    plans: list[Schedule] = []
+    recomputes_rows = varies((row,)) and fills((row,), size) and not any(d.overwrites for d in members(g))
+    schedules: list[Schedule] = []
     for m in g.members:
         if isinstance(m, Definition):
             block = replace(m, axes=tuple(replace(a, extent=size) if a == row else a for a in m.axes))
-            schedule, more = plan(block, frozenset(outer))
-            schedule = schedule if again else _without_overlap(schedule, row)
+            schedule, more = schedule_member(block, frozenset(outer))
+            schedule = schedule if recomputes_rows else _without_overlap(schedule, row)
         else:
-            schedule, more = plan(m, frozenset())
-        plans.append(replace(schedule, parallel=None))
+            schedule, more = schedule_member(m, frozenset())
+        schedules.append(replace(schedule, parallel=None))
         reasons += more
-    tile = (Tile(row.name, size, Tail.LAP if again else Tail.SHORT),)
+    tile = (Tile(row.name, size, Tail.LAP if recomputes_rows else Tail.SHORT),)
     if len(outer) > 1 and varies(outer):  # any of them may be 1
         name = next(n for n in "pqr" if n not in {a.name for a in g.axes})
         fuse = ((name, tuple(a.name for a in outer)),)
-        return Schedule(fuse=fuse, tile=tile, parallel=name, members=tuple(plans)), reasons
+        return Schedule(fuse=fuse, tile=tile, parallel=name, members=tuple(schedules)), reasons
     shared = next((a for a in outer if typical(a.extent or 1) > 1), row)
-    return Schedule(tile=tile, parallel=shared.name, members=tuple(plans)), reasons
+    return Schedule(tile=tile, parallel=shared.name, members=tuple(schedules)), reasons
 
 
 def _without_overlap(s: Schedule, row: Var) -> Schedule:

@@ -36,12 +36,12 @@ def _tiled(work: Definition, s: Schedule, target: Target) -> Iterator[Schedule]:
     assert s.lanes is not None
     lane, lanes = s.lanes
     rows = next((t for t in s.tile if t.axis != lane and t.axis in s.order and _is_output(work, s, t.axis)), None)
-    wide = next((t for t in s.tile if t.axis == lane), None)
+    lane_tile = next((t for t in s.tile if t.axis == lane), None)
     yield s
     if rows is None:
         return
     count, columns = _extent(work, s, rows.axis), -(-_extent(work, s, lane) // lanes)
-    for vectors in range(1, min(MAX_VECTORS, columns) + 1) if wide is not None else (1,):
+    for vectors in range(1, min(MAX_VECTORS, columns) + 1) if lane_tile is not None else (1,):
         highest = min(COSTS.max_tile_rows, (target.registers - 2 - vectors) // vectors)
         for max_height in (highest, max(1, highest // 2)):
             height = -(-count // -(-count // max_height))

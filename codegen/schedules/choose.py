@@ -81,11 +81,14 @@ def _definition(request: Request) -> ScheduleChoice:
 def _group(g: Group, target: Target, constants: frozenset[str], points: frozenset[Var]) -> ScheduleChoice:
     inner = points | frozenset(g.axes)
     planned = [_planned(m, target, constants, inner) for m in g.members]
-    plans, reasons = tuple(replace(s, parallel=None) for s, _ in planned), tuple(r for _, more in planned for r in more)
+    schedules, reasons = (
+        tuple(replace(s, parallel=None) for s, _ in planned),
+        tuple(r for _, more in planned for r in more),
+    )
     if points or carries(g):
-        return Schedule(members=plans), reasons
-    tile, more = rows_together(g, plans, target)
-    return Schedule(tile=tile, parallel=g.axes[0].name if g.axes else None, members=plans), reasons + more
+        return Schedule(members=schedules), reasons
+    tile, more = rows_together(g, schedules, target)
+    return Schedule(tile=tile, parallel=g.axes[0].name if g.axes else None, members=schedules), reasons + more
 
 
 def carries(g: Group) -> bool:

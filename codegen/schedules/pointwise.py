@@ -85,9 +85,9 @@ def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int)
     if varies(inner) or not 1 < count < lanes or tile > COSTS.max_interleaved_vectors * lanes or not order:
         return 0
     outer = order[-1]
-    if typical(outer.extent or 1) * count < tile or stored.steps.get(inner[-1]) != 1:
+    if typical(outer.extent or 1) * count < tile or stored.strides.get(inner[-1]) != 1:
         return 0
-    return tile if stored.steps.get(outer) == count else 0
+    return tile if stored.strides.get(outer) == count else 0
 
 
 def _fused(letter: str, axes: list[Var], d: Definition) -> tuple[str, Fused]:
@@ -116,7 +116,7 @@ def _across(inner: list[Var], order: list[Var], accesses: tuple[Access, ...], co
         return None
     far = [x for x in accesses if x.buffer.name not in constants and _is_far(x, inner[-1])]
     for a in order:
-        if any(x.steps.get(a) == 1 for x in far):
+        if any(x.strides.get(a) == 1 for x in far):
             row, _ = _contiguous_axes(a, [other for other in order if other is not a], accesses)
             if prod(typical(b.extent if b.extent is not None else 1) for b in row) >= COSTS.min_transposed_extent:
                 return a
@@ -130,8 +130,8 @@ def _fills_code(d: Definition, inner: list[Var], lanes: int) -> bool:
 
 
 def _is_far(x: Access, a: Var) -> bool:
-    step = x.steps.get(a)
-    return coefficient(x.at, a) is not None if step is None else abs(step) >= COSTS.gather_distance
+    stride = x.strides.get(a)
+    return coefficient(x.at, a) is not None if stride is None else abs(stride) >= COSTS.gather_distance
 
 
 def _power(n: int) -> int:
@@ -158,11 +158,11 @@ def _instructions(a: Var, accesses: tuple[Access, ...], constants: frozenset[str
     """
     extent, each = typical(a.extent if a.extent is not None else 1), 0.0
     for x in accesses:
-        step = x.steps.get(a, 0)
+        stride = x.strides.get(a, 0)
         packable = x.load is not None and x.buffer.name in constants and a in x.load.index
-        vectors = 1 if step in (0, 1) or packable else COSTS.gather_distance
-        if step is not None and x.load is not None:
-            vectors = min(vectors, abs(step) + 1)
+        vectors = 1 if stride in (0, 1) or packable else COSTS.gather_distance
+        if stride is not None and x.load is not None:
+            vectors = min(vectors, abs(stride) + 1)
         scattered = 1.5 if x.load is None else 1.0
         each += vectors / max(min(lanes, extent), 1) if vectors < COSTS.gather_distance else scattered
     return each
@@ -175,7 +175,7 @@ def _contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> b
         return all_continue(accesses, outer, first)
     assert isinstance(first.extent, int)
     for x in accesses:
-        a, b = x.steps.get(outer, 0), x.steps.get(first, 0)
+        a, b = x.strides.get(outer, 0), x.strides.get(first, 0)
         if a is None or b is None or a != first.extent * b:
             return False
     return True
@@ -206,7 +206,7 @@ def packs(
         if x.load is None or x.buffer.name not in constants or axis not in x.load.index:
             continue
         at = x.load.index.index(axis)
-        if not isinstance(x.buffer.shape[at], int) or (x.steps.get(axis) == 1 and not order):
+        if not isinstance(x.buffer.shape[at], int) or (x.strides.get(axis) == 1 and not order):
             continue
         dims = sorted((ranks.get(i, 0), k) for k, i in enumerate(x.load.index))
         by_operand[x.buffer.name] = Pack(x.buffer.name, tuple(k for _, k in dims), at, lanes)

@@ -13,28 +13,28 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Size, Var
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
 from aot.codegen.ir.traverse import rewrite_work
-from aot.codegen.schedules.attention import Plan
+from aot.codegen.schedules.attention import ScheduleMember
 from aot.codegen.schedules.products.product_form import extent, parts
 from aot.codegen.schedules.request import Reasons, ScheduleChoice
 from aot.codegen.target import Target
 
 
-def strips(g: Group, target: Target, plan: Plan) -> ScheduleChoice:
-    """Return the schedule of strips. `plan` schedules a member, given the axes around it that are points."""
+def strips(g: Group, target: Target, schedule_member: ScheduleMember) -> ScheduleChoice:
+    """Return the schedule of strips. `schedule_member` schedules a member, given the axes around it that are points."""
     *outer, row = g.axes
     size = rows_of(g, target)
     half = target.l2 // 2
     reasons: Reasons = (lambda: f"{g.name}: strips of {size} rows take {_bytes(g, size)} bytes, half of L2 is {half}",)
-    plans: list[Schedule] = []
+    schedules: list[Schedule] = []
     for m in g.members:
-        schedule, more = plan(block(m, row, size) if isinstance(m, Definition) else m, frozenset(outer))
+        schedule, more = schedule_member(block(m, row, size) if isinstance(m, Definition) else m, frozenset(outer))
         if isinstance(m, Definition):
             schedule = replace(schedule, blocks=tuple(b for b in schedule.blocks if b[0] != row.name))
-        plans.append(replace(schedule, parallel=None))
+        schedules.append(replace(schedule, parallel=None))
         reasons += more
     tile = (Tile(row.name, size, Tail.SHORT),)
     order = (row.name, *(a.name for a in outer))
-    return Schedule(order=order, tile=tile, parallel=row.name, members=tuple(plans)), reasons
+    return Schedule(order=order, tile=tile, parallel=row.name, members=tuple(schedules)), reasons
 
 
 def block(d: Definition, row: Var, size: int) -> Definition:

@@ -136,19 +136,19 @@ def _vector_axis(d: Definition, constants: frozenset[str]) -> Var | None:
     assert d.reduction is not None
     axes: list[Var] = []
     for a in d.reduction.axes:
-        steps = [x.steps.get(a) for x in reads(d, body=True) if not (x.buffer.name in constants and packable(x, a))]
+        steps = [x.strides.get(a) for x in reads(d, body=True) if not (x.buffer.name in constants and packable(x, a))]
         if 1 in steps and {*steps} <= {0, 1}:
             axes.append(a)
     return max(axes, key=lambda a: typical(a.extent if a.extent is not None else 1), default=None)
 
 
-def rows_together(g: Group, plans: Sequence[Schedule], target: Target) -> tuple[tuple[Tile, ...], Reasons]:
+def rows_together(g: Group, schedules: Sequence[Schedule], target: Target) -> tuple[tuple[Tile, ...], Reasons]:
     """Return the tile of short rows that a group computes member by member; () where a row passes all members at once.
 
     A fold of partial results waits for each of its steps, and so does what needs it: meanwhile the next row is summed.
     """
     works = [m for m in g.members if isinstance(m, Definition)]
-    folds = any(_folds(m, p) for m, p in zip(works, plans, strict=False))
+    folds = any(_folds(m, p) for m, p in zip(works, schedules, strict=False))
     lengths = [n for t in g.temps for n in t.shape if n not in g.axes]
     if not g.axes or not folds or len(works) < len(g.members) or not all(isinstance(n, int) for n in lengths):
         return (), ()
@@ -162,7 +162,7 @@ def rows_together(g: Group, plans: Sequence[Schedule], target: Target) -> tuple[
     return (Tile(g.axes[-1].name, size, Tail.SHORT),), (lambda: f"{g.name}: {size} rows of {each} bytes at a time",)
 
 
-def _folds(d: Definition, plan: Schedule) -> bool:
+def _folds(d: Definition, schedule: Schedule) -> bool:
     """True if a reduction has partial results in lanes."""
     r = d.reduction
-    return r is not None and plan.lanes is not None and any(a.name == plan.lanes[0] for a in r.axes)
+    return r is not None and schedule.lanes is not None and any(a.name == schedule.lanes[0] for a in r.axes)

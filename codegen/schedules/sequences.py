@@ -11,7 +11,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import varies
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
-from aot.codegen.schedules.attention import Plan
+from aot.codegen.schedules.attention import ScheduleMember
 from aot.codegen.schedules.products.product_form import extent
 from aot.codegen.schedules.request import Reasons, ScheduleChoice
 from aot.codegen.schedules.row_strips import block
@@ -25,18 +25,18 @@ def is_sequences(g: Group) -> bool:
     return all(isinstance(m, Definition) for m in inner.members)
 
 
-def sequences(g: Group, plan: Plan) -> ScheduleChoice:
-    """Return the schedule of a group. `plan` schedules a member, given the axes around it that are points."""
+def sequences(g: Group, schedule_member: ScheduleMember) -> ScheduleChoice:
+    """Return the schedule of a group. `schedule_member` schedules a member, given the axes of points around it."""
     (row,), inner = g.axes, g.members[0]
     assert isinstance(inner, Group)
     size = COSTS.dynamic_sequence_rows if varies(g.axes) else _size(extent(row))
     text = f"{g.name}: each block of {size} sequences passes through all steps by itself"
     reasons: Reasons = (lambda: text,)
     short = replace(inner, members=tuple(block(m, row, size) for m in inner.members if isinstance(m, Definition)))
-    schedule, more = plan(short, frozenset())
-    plans = tuple(_at_most(s, row.name, size) for s in schedule.members)
+    schedule, more = schedule_member(short, frozenset())
+    schedules = tuple(_at_most(s, row.name, size) for s in schedule.members)
     tile = (Tile(row.name, size, Tail.SHORT if varies(g.axes) else Tail.BALANCE),)
-    schedule = replace(schedule, parallel=None, members=plans)
+    schedule = replace(schedule, parallel=None, members=schedules)
     return Schedule(tile=tile, parallel=row.name, members=(schedule,)), reasons + more
 
 

@@ -80,7 +80,7 @@ def supervised(run: Callable[..., object]) -> int:
         except OSError:
             return _code(run)
         if not child:
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # whoever kills the parent means the work
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # killing the parent must also stop the child
             OWN_PROCESS.set()
             os._exit(_code(run))
 

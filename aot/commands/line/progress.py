@@ -67,5 +67,5 @@ def _bars(stream: TextIO) -> Progress:
 
 
 def terminal() -> TextIO | None:
-    """Return standard error where it is a terminal: what is said while a text is awaited is for a person only."""
+    """Return standard error if it is a terminal: progress of text generation is shown to a terminal only."""
     return sys.stderr if sys.stderr.isatty() else None

@@ -11,7 +11,7 @@ from pathlib import Path
 TEXT, WEIGHTS = ".prototxt", ".caffemodel"
 
 
-def pair(path: Path, other: Path | None = None) -> tuple[Path | None, Path | None]:
+def network_and_weights(path: Path, other: Path | None = None) -> tuple[Path | None, Path | None]:
     """Return the text and the weights of the network in a file of either kind, None for one that is missing.
 
     `other`: the file of the other kind; None: the one beside it.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.caffe.files import TEXT, pair
+from aot.frontends.caffe.files import TEXT, network_and_weights
 from aot.frontends.caffe.kinds import EACH, FROM_FILES, INPUTS, blob_name
 from aot.frontends.caffe.layers import attributes, layers_of
 from aot.frontends.caffe.messages import Message, array, network, weights
@@ -33,7 +33,7 @@ def read(path: Path, other: Path | None = None) -> Graph:
     Without weights it is read, too, if no layer needs any. CorruptError for a file that is damaged; UnsupportedError
     for fields that Caffe does not have.
     """
-    text, binary = pair(path, other)
+    text, binary = network_and_weights(path, other)
     if text is None:
         rule = f"the layers are in a text file beside the weights, {path.stem}{TEXT}"
         raise UsageError(f"{path.name}: {rule}, got none")

@@ -294,7 +294,7 @@ class Branching:
             self.node.add_input_port().connect(port)
             sources.append(port)
         parameter = graph.add(Parameter(port.type.dtype, port.type.dims), name=port.node.name)
-        parameter.give(port.node.operands()[port.idx])
+        parameter.set_given_operand(port.node.operands()[port.idx])
         branch.inputs.append(InputMap(sources.index(port), len(graph.parameters) - 1))
         self.branchings |= branchings_of(self.converter, port)
         return parameter.out_port(0)

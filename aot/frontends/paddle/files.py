@@ -24,7 +24,7 @@ def is_folder(path: Path) -> bool:
     return any(path.glob(f"*{WEIGHTS}")) and _program_in(path) is not None
 
 
-def both(path: Path) -> tuple[Path, ...]:
+def program_and_weights(path: Path) -> tuple[Path, ...]:
     """Return the two files of the network in a file or a folder; none unless both are there."""
     program = _program_in(path) if path.is_dir() else path if path.suffix in (PROGRAM, OLDER) else None
     if path.suffix == WEIGHTS:
@@ -33,7 +33,7 @@ def both(path: Path) -> tuple[Path, ...]:
     return (program, weights) if program is not None and weights is not None and weights.is_file() else ()
 
 
-def pair(path: Path, other: Path | None = None) -> tuple[Path, Path | None]:
+def require_program(path: Path, other: Path | None = None) -> tuple[Path, Path | None]:
     """Return the program and the weights of the network in a file of either kind, or in a folder; None without weights.
 
     `other`: the file of the weights. UsageError where there is no program.
@@ -44,7 +44,7 @@ def pair(path: Path, other: Path | None = None) -> tuple[Path, Path | None]:
             raise UsageError(f"{path}: a folder must have one network of PaddlePaddle, got none or several")
         path = program
     if path.suffix == WEIGHTS:
-        paths = both(path)
+        paths = program_and_weights(path)
         if not paths:
             rule = f"the program is beside the weights, {path.stem}{PROGRAM} or {path.stem}{OLDER}"
             step = f"copy the program to {path.parent}, by the name of the weights"

@@ -12,7 +12,7 @@ from typing import Any
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.scopes import Scope, SizeNames, branch_inputs, loop_inputs
-from aot.frontends.paddle.files import NAME, OLDER, WEIGHTS, pair
+from aot.frontends.paddle.files import NAME, OLDER, WEIGHTS, require_program
 from aot.frontends.paddle.older import read_older
 from aot.frontends.paddle.pir import read_program
 from aot.frontends.paddle.program import Block, ConstantInput, Input, Key, Keys, Operation, Program
@@ -33,7 +33,7 @@ def read(path: Path, other: Path | None = None) -> Graph:
 
     CorruptError for a file that is damaged; UsageError for a network whose weights are missing.
     """
-    model, weights = pair(path, other)
+    model, weights = require_program(path, other)
     program = (read_older if model.suffix == OLDER else read_program)(model)
     names = list(program.weights.values())
     if names and weights is None:

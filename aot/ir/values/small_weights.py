@@ -54,8 +54,8 @@ def has_short_weights(graph: Graph) -> bool:
 def rounded_products(graph: Graph, least: int = LEAST_ELEMENTS) -> int:
     """Return the number of products whose data are rounded to 8 bits, unless options say otherwise.
 
-    Their weights are more than `least` integers of 8 bits or fewer, and their data floats. A graph that rounds
-    data itself says which, so none of its products count. Constants may be deferred.
+    Their weights are more than `least` integers of 8 bits or fewer, and their data floats. The number is 0 if the graph
+    contains its own quantisation of data. Constants may be deferred.
     """
     return 0 if rounds_data(graph) else _plain_products(graph, least)
 
@@ -73,15 +73,15 @@ def _is_rounding(node: Node) -> bool:
 
 
 def _plain_products(graph: Graph, least: int) -> int:
-    plain_products = 0
+    count = 0
     for node in graph.all_nodes():
         positions, sources = _PRODUCTS.get(node.type) or RECURRENT.get(node.type, ()), node.sources()
         ports = [p for p in (sources[k] for k in positions if k < len(sources)) if p is not None]
         held = [_integers(p) for p in ports] if all(p.type.dtype.is_float for p in ports) else []
         apart = [p.shape[0] if node.type.endswith("Sequence") else 1 for p in ports]  # directions, which are split
         large = sum(n is not None and isinstance(d, int) and n > least * d for n, d in zip(held, apart, strict=False))
-        plain_products += large if node.type in RECURRENT else large == 1 and None in held
-    return plain_products
+        count += large if node.type in RECURRENT else large == 1 and None in held
+    return count
 
 
 def _integers(port: OutPort) -> int | None:

@@ -81,7 +81,7 @@ def inner_product_form_of(d: Definition, constants: frozenset[str]) -> InnerProd
     if w.buffer.name not in constants or x.buffer.name in constants:
         return None
     rows, (k,) = tuple(a for a in d.axes if a in variables(*x.index)), r.axes
-    return InnerProductForm(x, w, rows, k, r.init) if access(x.buffer, x.index, all_axes(d)).steps[k] == 1 else None
+    return InnerProductForm(x, w, rows, k, r.init) if access(x.buffer, x.index, all_axes(d)).strides[k] == 1 else None
 
 
 def pays(form: InnerProductForm) -> bool:

@@ -44,14 +44,14 @@ def _separated(work: Work, target: Target, constants: frozenset[str]) -> Work:
     if not isinstance(work, Definition) or work.reduction is None or work.where or not _is_heavy(work, work.reduction):
         return work
     d, r = work, work.reduction
-    plan = choose(d, target, constants)
+    schedule = choose(d, target, constants)
     column = next((a for a in d.axes if _is_contiguous(d, a)), None)
-    around = sorted((a for a in d.axes if a is not column), key=lambda a: a.name != plan.parallel)
-    if column is None or not around or around[0].name != plan.parallel:  # threads share columns
+    around = sorted((a for a in d.axes if a is not column), key=lambda a: a.name != schedule.parallel)
+    if column is None or not around or around[0].name != schedule.parallel:  # threads share columns
         return work
-    if plan.tile:  # several sums at a time have other partial sums than one alone
+    if schedule.tile:  # several sums at a time have other partial sums than one alone
         return work
-    if plan.lanes is None or any(a.name == plan.lanes[0] for a in d.axes) or not isinstance(column.extent, int):
+    if schedule.lanes is None or any(a.name == schedule.lanes[0] for a in d.axes) or not isinstance(column.extent, int):
         return work
     if not target.lanes(d.out.dtype) <= column.extent <= COSTS.max_function_columns:
         return work
@@ -67,8 +67,8 @@ def _in_two(step: Step, target: Target, constants: frozenset[str]) -> list[Step]
     r = d.reduction if d is not None else None
     if d is None or r is None or d.where or step.binds or d.out.dtype is not r.dtype or not _is_heavy(d, r):
         return [step]
-    plan = choose(d, target, constants)
-    if plan.lanes is None or any(a.name == plan.lanes[0] for a in d.axes):
+    schedule = choose(d, target, constants)
+    if schedule.lanes is None or any(a.name == schedule.lanes[0] for a in d.axes):
         return [step]
     count = prod(map(typical, d.out.shape))
     if varies(d.axes) or prod(typical(a.extent or 1) for a in d.axes) != count:
@@ -81,7 +81,7 @@ def _in_two(step: Step, target: Target, constants: frozenset[str]) -> list[Step]
     value = rewrite(d.value, {r: Load(d.out, index), **change})
     sums = replace(d, value=r)
     functions = Definition(d.out, tuple(axes.values()), value, index)
-    if not variables(value) <= {*axes.values()} or choose(sums, target, constants) != plan:
+    if not variables(value) <= {*axes.values()} or choose(sums, target, constants) != schedule:
         return [step]
     if len({flushes((w,), target) for w in (d, sums, functions)}) > 1:  # some keep denormals
         return [step]
@@ -96,5 +96,5 @@ def _is_heavy(d: Definition, r: Reduce) -> bool:
 
 def _is_contiguous(d: Definition, a: Var) -> bool:
     """True if neighbours along an axis are neighbours in memory."""
-    step = coefficient(offset(d.out, d.target), a)
-    return step is not None and step.is_const and step.const == 1
+    stride = coefficient(offset(d.out, d.target), a)
+    return stride is not None and stride.is_const and stride.const == 1

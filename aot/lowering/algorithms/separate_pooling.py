@@ -47,7 +47,7 @@ class _Slide:
     def reach(self) -> int:
         """Return the number of elements from the first one to the last one that all windows read."""
         return 1 + sum(
-            step * (fixed_extent(a) - 1) for a, step in ((a, self.index.terms[a]) for a in (self.axis, self.tap))
+            stride * (fixed_extent(a) - 1) for a, stride in ((a, self.index.terms[a]) for a in (self.axis, self.tap))
         )
 
 

@@ -92,15 +92,17 @@ def _products(
     outside = panels >= min(2 * target.cores, tiles)
     axes = (n, p) if outside else (p, n)
     across, down = Tile(n.name, width, Tail.CUT), Tile(p.name, height)
-    plan = Schedule(
+    product = Schedule(
         order=(n.name, p.name, k.name),
         tile=(down, across, Tile(k.name, COSTS.fetch_steps, Tail.CUT)),
         lanes=(n.name, lanes),
         pack=(Pack(weights, (2, 0, 1), 2, width),),
         prefetch_level=1 if target.fetches_near else 2,
     )
-    plans = tuple(replace(plan, prefetch=weights if outside and sum(map(abs, row)) == 1 else None) for row in RIGHT)
-    schedule = Schedule(tile=(across, down), parallel=axes[0].name, members=(*plans, _along(n, len(OUT), target)))
+    products = tuple(
+        replace(product, prefetch=weights if outside and sum(map(abs, row)) == 1 else None) for row in RIGHT
+    )
+    schedule = Schedule(tile=(across, down), parallel=axes[0].name, members=(*products, _along(n, len(OUT), target)))
     return Planned(Group("strassen", axes, (m,), members), schedule)
 
 

@@ -164,23 +164,23 @@ def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
     As many panels as make up a tile twice as wide, and rows as long as the narrow one does not fill the chains. Dots
     keep their tiles, which hold the terms of words. Weights that L2 keeps from step to step need no prefetches.
     """
-    plan = choose(d, target, steps.constants())
+    schedule = choose(d, target, steps.constants())
     rows = [a for a in d.axes if isinstance(a.extent, Expr)]
-    if plan.lanes is None or plan.dots is not None or not plan.pack or len(rows) != 1:
+    if schedule.lanes is None or schedule.dots is not None or not schedule.pack or len(rows) != 1:
         return step
-    if rows[0].name not in (t.axis for t in plan.tile):
+    if rows[0].name not in (t.axis for t in schedule.tile):
         return step
-    lane, lanes = plan.lanes
-    vectors = plan.size(lane).size // lanes
+    lane, lanes = schedule.lanes
+    vectors = schedule.size(lane).size // lanes
     max_rows = min((COSTS.latency_chains - 1) // vectors, (target.registers - 2) // (2 * vectors) - 1)
     if max_rows < 1:
         return step
-    sums = (t for t in plan.tile if t.axis not in (rows[0].name, lane))
+    sums = (t for t in schedule.tile if t.axis not in (rows[0].name, lane))
     tiles = (Tile(rows[0].name, max_rows), Tile(lane, 2 * vectors * lanes, Tail.CUT), *sums)
     if _weights([d], steps) <= target.l2 // 2:
-        plan = replace(plan, prefetch=None)
-        step = replace(step, schedule=plan)
-    few = replace(step, schedule=replace(plan, tile=tiles, prefetch_epilogue=False))
+        schedule = replace(schedule, prefetch=None)
+        step = replace(step, schedule=schedule)
+    few = replace(step, schedule=replace(schedule, tile=tiles, prefetch_epilogue=False))
     then, other = (replace(steps, steps=[branch], inputs=[], outputs=[]) for branch in (few, step))
     return replace(step, works=(), control=BranchControl(_is_at_most(rows[0], max_rows), then, other))
 

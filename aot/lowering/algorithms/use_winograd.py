@@ -87,5 +87,5 @@ def _apart(step: Step, planned: Winograd, steps: Steps) -> list[Step]:
     works = [rewrite_work(w, move_loads(buffers), lambda b: buffers.get(b.name, b)) for w in planned.work.members]
     into, _, back = planned.schedule.members
     (ty,) = planned.work.axes
-    plans = (replace(into, parallel=ty.name), None, replace(back, parallel=ty.name))
-    return [replace(step, works=(w,), schedule=plan) for w, plan in zip(works, plans, strict=True)]
+    schedules = (replace(into, parallel=ty.name), None, replace(back, parallel=ty.name))
+    return [replace(step, works=(w,), schedule=schedule) for w, schedule in zip(works, schedules, strict=True)]

@@ -104,8 +104,8 @@ def winograd(
     )
     group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
     if vary:
-        plan = _plan(group, u.name, (starts, ends), 1, False, target)
-        return Winograd(group, plan, u, typical(tiles.shared[0].extent or 1))
+        schedule = _plan(group, u.name, (starts, ends), 1, False, target)
+        return Winograd(group, schedule, u, typical(tiles.shared[0].extent or 1))
     rows = _height(form, tiles, count, target)
     *around, high = (typical(a.extent or 1) for a in tiles.shared)
     blocks = -(-high // rows) * prod(around)
@@ -136,18 +136,18 @@ def _point(at: tuple[Var, ...], tiling: Tiling) -> Expr:
 def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int:
     """Return the rows of tiles in a block: they fill the cache, and in one direction all cores get equally many.
 
-    In two directions so many, too, where weights that do not stay there come from afar for each block.
+    In two directions a block also has enough rows to amortise reloading weights that exceed L2.
     """
     rows, outs = typical(tiles.shared[-1].extent or 1), typical(form.oc.extent or 1)
     beside = prod(typical(a.extent or 1) for a in tiles.inside)
-    held = count * (form.dtype.stored_bytes * form.terms + 4 * outs)
+    tile_bytes = count * (form.dtype.stored_bytes * form.terms + 4 * outs)
     if len(tiles.sides) > 1:
         passing = not target.near_l3 and form.dtype.stored_bytes * count * form.terms * outs > target.l2
-        wanted = max(COSTS.winograd_tiles / beside, target.l2 * 3 // 4 // held // beside if passing else 0)
+        wanted = max(COSTS.winograd_tiles / beside, target.l2 * 3 // 4 // tile_bytes // beside if passing else 0)
         if form.groups:  # a group's panels are small, so tiles may be many
-            wanted = max(wanted, target.l2 // 4 // held // beside)
+            wanted = max(wanted, target.l2 // 4 // tile_bytes // beside)
         return max(1, min(round(wanted), rows))
-    max_rows = max(COSTS.winograd_tiles, target.l2 // held) // beside
+    max_rows = max(COSTS.winograd_tiles, target.l2 // tile_bytes) // beside
     blocks = -(-rows // max(1, max_rows))
     if blocks > 1:
         blocks = -(-blocks // target.cores) * target.cores
@@ -316,8 +316,8 @@ def _plan(
     sizes = {"ty": rows, "tile": Var("tiles", None, 1, COSTS.winograd_tiles)}
     block = replace(products, axes=tuple(replace(a, extent=sizes.get(a.name, a.extent)) for a in products.axes))
     around = frozenset(a for a in axes if a in products.axes and a.name not in sizes)
-    plan, _ = product(Request(block, target, frozenset({weights}), around))
-    assert plan is not None and isinstance(forward, Group) and isinstance(backward, Group)
+    product_schedule, _ = product(Request(block, target, frozenset({weights}), around))
+    assert product_schedule is not None and isinstance(forward, Group) and isinstance(backward, Group)
     v, m = group.temps
     starts, ends = transforms
     edges = tuple(Tile(a, 1, Tail.PEEL) for a in ("ty", "tx")[: len(ends)] if ragged)
@@ -327,7 +327,7 @@ def _plan(
         parallel=axes[0].name if len(axes) == 1 or typical(axes[0].extent or 1) > 1 else axes[-1].name,
         members=(
             _written_out(forward, starts, (), target.lanes(v.dtype)),
-            replace(plan, parallel=None),
+            replace(product_schedule, parallel=None),
             _written_out(backward, ends, edges, target.lanes(m.dtype)),
         ),
     )

@@ -250,7 +250,7 @@ class Definer:
         if port not in self.buffers:
             self.value(port, MemoryRegion.CONSTANT, data=_known_array(port))
         sizes = self.steps.sizes
-        return Input(self.buffers[port].buffer, sizes.type(port.type), sizes.value(port.seen))
+        return Input(self.buffers[port].buffer, sizes.type(port.type), sizes.value(port.symbolic_value))
 
     def value(self, port: OutPort, region: MemoryRegion, index: int = 0, data: Array | Deferred | None = None) -> Value:
         if port.type.dtype is DType.NF4:
@@ -350,14 +350,14 @@ class Definer:
             source, condition = (self.input(p) for p in (node.source(0), node.source(len(node.in_ports()) - 1)))
             known = len(node.in_ports()) == 1 or known_truth(node.input(1))
             when = None if known else prim("ne", condition(*[0] * condition.rank), 0)
-            works = self.state.write(node, offsets, source.buffer, when)
-            self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))
+            work = self.state.write(node, offsets, source.buffer, when)
+            self.steps.steps.append(Step((work,), node.origin.layers, "Assign"))
 
     def _assign_appended(self, caches: Caches) -> None:
         """Add the steps that set the sizes of variables which grow in place, after all other steps."""
         for node in self.graph.sinks:
-            works = caches.write(node, self.input(node.source(0)).buffer, self._part)
-            self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))
+            work = caches.write(node, self.input(node.source(0)).buffer, self._part)
+            self.steps.steps.append(Step((work,), node.origin.layers, "Assign"))
         appended = (node.source(0).node for node in self.graph.sinks)
         self.steps.variables = tuple(map(caches.variable_of, appended))
         sizes = next(n for n in self.graph.nodes.values() if isinstance(n.op, CacheSizes))

@@ -177,13 +177,13 @@ class Caches:
         shape, k = sizes.shape(node.out_port(0).shape), op.axis
         room = sizes.of(node.input(3).dims("Append: room")[0])
         strides: list[Size] = [0] * len(shape)
-        step: Size = room if op.last else 1
+        stride: Size = room if op.last else 1
         for d in range(len(shape) - 1, k, -1):
-            strides[d], step = step, step * shape[d]
-        strides[k] = 1 if op.last else step
-        step = step if op.last else step * room
+            strides[d], stride = stride, stride * shape[d]
+        strides[k] = 1 if op.last else stride
+        stride = stride if op.last else stride * room
         for d in range(k - 1, 0, -1):
-            strides[d], step = step, step * shape[d]
+            strides[d], stride = stride, stride * shape[d]
         strides[0] = self.row * room
         offset = sizes.of(self.data + variable.cache.before * variable.dtype.stored_bytes * room)
         address = offset if isinstance(offset, int) else sizes.add(offset, "at")
@@ -206,7 +206,7 @@ class Caches:
         return (*before, new) if starts is None else (*before, new, self._shifts(op, out, past, x.shape, starts))
 
     def _shifts(self, op: Append, out: Buffer, past: Expr, shape: Shape, starts: Input) -> tuple[Stmt, ...]:
-        """Copy the new tokens of a row, a small part of it, from the end of the stored tokens to the end of the row."""
+        """Move a row's new tokens from the common write position to the row's own end."""
         axes, at = indices(shape)
         start = prim("max", prim("min", cast(starts(at[0]), DType.I64), past), 0)
 

@@ -51,7 +51,7 @@ def _conditions(node: Node) -> list[SizeConstraint]:
 
 
 def _operands(node: Node) -> list[Operand | None]:
-    return [None if p is None else Operand(p.type, p.seen) for p in node.sources()]
+    return [None if p is None else Operand(p.type, p.symbolic_value) for p in node.sources()]
 
 
 def _not_negative(one: Dim, other: Dim) -> list[Dim]:

@@ -52,7 +52,7 @@ def group_rows(steps: Steps, _context: Context) -> None:
         clusters.consider(step)
     innermost = _innermost_dimensions(steps)
     former = _Former(steps)
-    for cluster in clusters.made:
+    for cluster in clusters.all:
         if len(cluster.steps) > 1 and not _side_by_side(steps, cluster, innermost):
             former.form(cluster)
     steps.steps = [s for s in former.slots if s is not None]
@@ -63,7 +63,7 @@ class _Clusters:
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
         self.constants = steps.constants()
-        self.made: list[_Cluster] = []
+        self.all: list[_Cluster] = []
         self.of: dict[int, _Cluster] = {}  # id of a step -> its cluster
         order = Producers(steps)
         self.producers = {name: writers[-1] for name, writers in order.of.items()}
@@ -84,7 +84,7 @@ class _Clusters:
     def _start(self, step: Step, d: Definition) -> None:
         cluster = _Cluster(tuple(a.extent for a in d.axes if a.extent is not None))
         self._add(cluster, step, d, d.axes)
-        self.made.append(cluster)
+        self.all.append(cluster)
         self._absorb(cluster, d)
 
     def _add(self, cluster: _Cluster, step: Step, d: Definition, rows: tuple[Var, ...]) -> None:
@@ -185,11 +185,11 @@ def _reads_each_once(strides: tuple[Size, ...], index: tuple[Expr, ...], axes: t
     if not all(isinstance(i, Var) and isinstance(i.extent, int) and i.low == 0 for i in terms):
         return _runs_through(at, axes)
     reach = 0
-    for axis, step in sorted(terms.items(), key=lambda item: item[1]):
+    for axis, stride in sorted(terms.items(), key=lambda item: item[1]):
         assert isinstance(axis, Var) and isinstance(axis.extent, int)
-        if step <= reach:
+        if stride <= reach:
             return False
-        reach += step * (axis.extent - 1)
+        reach += stride * (axis.extent - 1)
     return True
 
 

@@ -94,7 +94,7 @@ def _group(d: Definition, value: Expr, shared: _Shared, rest: tuple[Var, ...]) -
     definitions: list[Definition] = []
     replacements: dict[Expr, Expr] = {}
     for e in shared.all():
-        dtype = DType.I32 if e.dtype is DType.I64 and _small(e) else e.dtype
+        dtype = DType.I32 if e.dtype is DType.I64 and _fits_i32(e) else e.dtype
         temp = dense(f"{d.out.name}.{len(definitions)}{LOCAL}", r, lane.extent, space=Space.STACK, dtype=dtype)
         definitions.append(Definition(temp, (r, lane), rewrite(cast(e, dtype), change)))
         replacements[e] = cast(temp[r, lane], e.dtype)
@@ -119,7 +119,7 @@ def _atoms(e: Expr) -> Iterator[Expr]:
                 yield atom
 
 
-def _small(e: Expr) -> bool:
+def _fits_i32(e: Expr) -> bool:
     low, high = bounds(Affine({e: 1}))
     return low >= -(1 << 31) and high < 1 << 31
 

@@ -132,9 +132,9 @@ def _takes(producer: Step, function: _Function, steps: Steps) -> bool:
         return False
     beside, own = _result(d, function), store(d)
     other = access(beside.out, beside.index, d.axes)
-    along = [a for a in d.axes if own.step(a) == 1]
+    along = [a for a in d.axes if own.stride(a) == 1]
     full = all(typical(a.extent or 1) % COSTS.vector_extent == 0 for a in along)
-    return full and along == [a for a in d.axes if other.step(a) == 1]
+    return full and along == [a for a in d.axes if other.stride(a) == 1]
 
 
 def _is_whole(d: Definition) -> bool:

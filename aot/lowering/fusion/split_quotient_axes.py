@@ -35,7 +35,7 @@ def _repeated(d: Definition) -> Definition | None:
     """Match y[i, j] = x[i, j % n] with j in 4 n: a row of n elements, four times."""
     sites = loads(d.value)
     varying = (a for a in d.axes if not isinstance(a.extent, int))
-    return divided(d, sites) if any(not isinstance(_step(sites, a), int) for a in varying) else None
+    return divided(d, sites) if any(not isinstance(_common_divisor(sites, a), int) for a in varying) else None
 
 
 def _split(d: Definition) -> Definition | None:
@@ -57,11 +57,11 @@ def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
     quotients: list[Var] = []
     rests: list[Var] = []
     for a in d.axes:
-        step = _step(sites, a)
-        if step != 0:
-            quotients.append(Var(a.name, _part(a, step)))
-            rests.append(Var(f"{a.name}{step if isinstance(step, int) else '.rest'}", step))
-            change[a] = quotients[-1] * step + rests[-1]
+        divisor = _common_divisor(sites, a)
+        if divisor != 0:
+            quotients.append(Var(a.name, _part(a, divisor)))
+            rests.append(Var(f"{a.name}{divisor if isinstance(divisor, int) else '.rest'}", divisor))
+            change[a] = quotients[-1] * divisor + rests[-1]
     if not change:
         return None
     value = simplified(rewrite(d.value, change))
@@ -70,7 +70,7 @@ def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
     return Definition(d.out, (*unsplit, *quotients, *rests), value, index)
 
 
-def _step(sites: Sequence[Load], a: Var) -> Size:
+def _common_divisor(sites: Sequence[Load], a: Var) -> Size:
     """Return the common divisor of `a` in all these accesses; 0 if they differ."""
     values = {
         q.args[1]
@@ -79,19 +79,19 @@ def _step(sites: Sequence[Load], a: Var) -> Size:
         for q in walk(normal(i, {}).expr())
         if isinstance(q, Prim) and q.fn == "floordiv" and normal(q.args[0], {}).terms == {a: 1}
     }
-    step: Expr = values.pop() if len(values) == 1 else Const(0)
-    if isinstance(step, Const):
-        return int(step.value) if step.value > 1 and _part(a, int(step.value)) is not None else 0
-    return step if isinstance(step, Var) and _part(a, step) is not None else 0
+    divisor: Expr = values.pop() if len(values) == 1 else Const(0)
+    if isinstance(divisor, Const):
+        return int(divisor.value) if divisor.value > 1 and _part(a, int(divisor.value)) is not None else 0
+    return divisor if isinstance(divisor, Var) and _part(a, divisor) is not None else 0
 
 
-def _part(a: Var, step: Size) -> Size | None:
-    """Return the extent divided by `step`; None if that is no whole number."""
+def _part(a: Var, divisor: Size) -> Size | None:
+    """Return the extent divided by `divisor`; None if that is no whole number."""
     if a.extent is None:
         return None
     size = normal(as_expr(a.extent, DType.I64), {})
-    part = normal(size.expr() // step, {})
-    if normal(part.expr() * step, {}).key != size.key:
+    part = normal(size.expr() // divisor, {})
+    if normal(part.expr() * divisor, {}).key != size.key:
         return None
     expr = part.expr()
     return int(expr.value) if isinstance(expr, Const) else expr

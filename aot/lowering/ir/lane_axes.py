@@ -62,7 +62,7 @@ def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
 def _axes_beside_lanes(d: Definition, x: Load) -> tuple[Var, ...]:
     """Return the axes that an index may have beside the lanes: output axes, and window axes of step one."""
     assert d.reduction is not None
-    steps = {a: step for i in x.index for a, step in normal(i, {}).terms.items()}
+    steps = {a: stride for i in x.index for a, stride in normal(i, {}).terms.items()}
     return (*d.axes, *(a for a in d.reduction.axes if steps.get(a, 1) == 1))
 
 

@@ -144,36 +144,36 @@ def _uneven_axes(
     """Return, for each uneven axis of an access of elements of `size` bytes, the points for which it counts once."""
     at, uneven = element_offset(strides, index), list[int]()
     for a in axes:
-        step = coefficient(at, a)
+        stride = coefficient(at, a)
         row = a in rows
-        if step is None:
+        if stride is None:
             inside = prod(typical(i.extent or 1) for i in axes if row and i not in rows)
             uneven.append(max(1, inside))  # a dynamic size may be typically 0: a difference of sizes
-        elif rows and not row and _collides(step.const * size, typical(a.extent or 1)):
+        elif rows and not row and _collides(stride.const * size, typical(a.extent or 1)):
             uneven.append(1)
     return tuple(uneven)
 
 
-def _collides(step: int, count: int) -> bool:
-    """True if `count` elements that are `step` bytes apart exceed the ways of an L1 cache set."""
-    return step != 0 and step % COSTS.page_bytes == 0 and count > COSTS.cache_ways
+def _collides(stride: int, count: int) -> bool:
+    """True if `count` elements that are `stride` bytes apart exceed the ways of an L1 cache set."""
+    return stride != 0 and stride % COSTS.page_bytes == 0 and count > COSTS.cache_ways
 
 
 def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -> tuple[Buffer, Size]:
     """Return `b` with strides, and its elements in all. `order`: dimensions, outermost first; others have stride 0."""
     strides: list[Size] = [0] * len(b.shape)
-    step: Size = 1
+    stride: Size = 1
     origin: Size = 0
     for position, k in enumerate(reversed(order)):
         before, after = halo.sides[k] if halo else (0, 0)
-        strides[k] = step
-        origin = origin + before * step
-        step = step * (b.shape[k] + (before + after))
+        strides[k] = stride
+        origin = origin + before * stride
+        stride = stride * (b.shape[k] + (before + after))
         if position == 0:
-            step = step + pitch
+            stride = stride + pitch
     return replace(
         b, strides=tuple(strides), origin=origin, halo=halo.fill if halo and not isinstance(halo.fill, Expr) else None
-    ), step
+    ), stride
 
 
 def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: frozenset[str], target: Target) -> int:

@@ -93,22 +93,22 @@ def _read(step: Step, target: Target, constants: frozenset[str]) -> Iterator[Col
         return
     pairs = [(w, choose(w, target, constants)) for w in step.works if isinstance(w, Definition | Group)]
     while pairs:
-        work, plan = pairs.pop()
+        work, schedule = pairs.pop()
         if not isinstance(work, Definition):
-            pairs += zip(work.members, plan.members, strict=True)
-        elif (columns := _columns(work, plan, target)) is not None:
+            pairs += zip(work.members, schedule.members, strict=True)
+        elif (columns := _columns(work, schedule, target)) is not None:
             yield columns
 
 
-def _columns(d: Definition, plan: Schedule, target: Target) -> Columns | None:
+def _columns(d: Definition, schedule: Schedule, target: Target) -> Columns | None:
     """Return the columns of a product that its target sums faster from words; None for others."""
-    lane = next((a for a in d.axes if plan.lanes is not None and a.name == plan.lanes[0]), None)
-    if d.reduction is None or lane is None or plan.matrix is not None:
+    lane = next((a for a in d.axes if schedule.lanes is not None and a.name == schedule.lanes[0]), None)
+    if d.reduction is None or lane is None or schedule.matrix is not None:
         return None
     if is_chain_sum(d.reduction):
         columns = _of_chains(d, lane) if target.abilities.tiles else None
     else:
-        columns = _of_dots(d, lane, plan.dots)
+        columns = _of_dots(d, lane, schedule.dots)
     if columns is None or loads(*columns[0].index):
         return None
     load, k_axis, block = columns
@@ -134,7 +134,7 @@ def _of_chains(d: Definition, lane: Var) -> tuple[Load, Var, int] | None:
         return None
     at = access(form.w.buffer, form.w.index, all_axes(d))
     return (
-        (form.w, form.axis, form.terms) if at.steps[lane] == 1 and coefficient(at.at, form.axis) is not None else None
+        (form.w, form.axis, form.terms) if at.strides[lane] == 1 and coefficient(at.at, form.axis) is not None else None
     )
 
 

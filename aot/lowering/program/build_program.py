@@ -357,7 +357,7 @@ class ProgramBuilder:
         ]
 
     def _packed_tables(self) -> dict[str, Pack]:
-        """Return the packing of each constant whose rows are gathered, too: the library then has it once."""
+        """Return the packing of constants that are also gathered by rows, so that the library stores them once."""
         parts = self._parts()
         gathered = {name for part, _ in parts for work in part for name in gathered_rows(work)}
         fixed = {n for n in gathered if self.steps.values[n].region is MemoryRegion.CONSTANT}
@@ -375,10 +375,10 @@ class ProgramBuilder:
 
     def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:
         """Return the symbols that the kernel reads, in the program's order."""
-        axes = [v for v in frozenset[Var]().union(*map(sizes_of, works)) if self.steps.is_known(v)]
-        if not all(v in self._places for v in axes):  # more sizes have been named
+        symbols = [v for v in frozenset[Var]().union(*map(sizes_of, works)) if self.steps.is_known(v)]
+        if not all(v in self._places for v in symbols):  # more sizes have been named
             self._places = {v: n for n, v in reversed(list(enumerate(self.steps.known())))}
-        return tuple(sorted(axes, key=lambda v: self._places[v]))
+        return tuple(sorted(symbols, key=lambda v: self._places[v]))
 
     def _kernel(
         self,

@@ -59,11 +59,11 @@ class Constants:
         self.weights = weights
         self._known: dict[tuple[str, Pack | None], ConstantBlock] = {}
 
-    def add(self, value: Value, plan: Pack | None) -> int:
+    def add(self, value: Value, packing: Pack | None) -> int:
         """Add a block; return its offset."""
-        key = (value.name, plan)
+        key = (value.name, packing)
         if key not in self._known:
-            self._known[key] = self.weights.place(_block(value, plan))
+            self._known[key] = self.weights.place(_block(value, packing))
         return self._known[key].offset
 
     @property
@@ -72,43 +72,45 @@ class Constants:
         return tuple({block.offset: block for block in self._known.values()}.values())
 
 
-def _block(value: Value, plan: Pack | None) -> ConstantBlock:
+def _block(value: Value, packing: Pack | None) -> ConstantBlock:
     """Return the elements in the type of their buffer; packed types have one element a byte here."""
     data, stored = value.data, numpy_dtype(value.buffer.dtype)
     assert data is not None
-    if plan is None and value.arrange is None and not isinstance(data, Deferred) and data.dtype == stored:
+    if packing is None and value.arrange is None and not isinstance(data, Deferred) and data.dtype == stored:
         return ConstantBlock(0, data)
-    shape = value.buffer.shape if plan is None else pack_buffer(value.buffer, plan).shape
+    shape = value.buffer.shape if packing is None else pack_buffer(value.buffer, packing).shape
     count = prod(n for n in shape if isinstance(n, int))
     source = np.empty(0, numpy_dtype(data.type.dtype)) if isinstance(data, Deferred) else data
-    return ConstantBlock(0, source, partial(_pieces, value, plan), count * stored.itemsize)
+    return ConstantBlock(0, source, partial(_pieces, value, packing), count * stored.itemsize)
 
 
-def _pieces(value: Value, plan: Pack | None) -> list[Callable[[], Array]]:
+def _pieces(value: Value, packing: Pack | None) -> list[Callable[[], Array]]:
     """Return functions that compute the elements in memory order, a run of contiguous rows each."""
-    return [partial(_piece, value, plan, begin, end) for begin, end in _cuts(value, plan)]
+    return [partial(_piece, value, packing, begin, end) for begin, end in _cuts(value, packing)]
 
 
-def _piece(value: Value, plan: Pack | None, begin: int, end: int) -> Array:
+def _piece(value: Value, packing: Pack | None, begin: int, end: int) -> Array:
     data, stored = value.data, numpy_dtype(value.buffer.dtype)
     assert data is not None
     rows = rows_of(data, begin, end) if data.shape else value_of(data)
     rows = rows if value.arrange is None else value.arrange(rows)
     rows = rows.astype(stored, copy=False)
-    packed = rows if plan is None else pack_array(rows, plan)
+    packed = rows if packing is None else pack_array(rows, packing)
     release(data)
     return packed
 
 
-def _cuts(value: Value, plan: Pack | None) -> Iterator[tuple[int, int]]:
+def _cuts(value: Value, packing: Pack | None) -> Iterator[tuple[int, int]]:
     """Yield the bounds of the rows that are made together."""
     assert value.data is not None
     rows, *others = value.data.shape or (1,)
-    has_separate_rows = plan is None or (plan.axis == plan.order[0] == 0 and plan.words < len(plan.order))
+    has_separate_rows = packing is None or (
+        packing.axis == packing.order[0] == 0 and packing.words < len(packing.order)
+    )
     is_made_whole = isinstance(value.data, Deferred) and not value.data.is_in_rows
     if is_made_whole or value.arrange is not None or not value.data.shape or not has_separate_rows:
         yield 0, rows
         return
-    width = 1 if plan is None else plan.width
+    width = 1 if packing is None else packing.width
     each = max(PIECE // max(prod(others) * width, 1), 1) * width
     yield from ((begin, min(begin + each, rows)) for begin in range(0, rows, each))

@@ -36,23 +36,23 @@ def separated(
     """
     taken: dict[tuple[str, Pack | None], str] = {}
 
-    def parameter(role: str, plan: Pack | None) -> str:
-        if (role, plan) not in taken:
+    def parameter(role: str, packing: Pack | None) -> str:
+        if (role, packing) not in taken:
             first = all(known != role for known, _ in taken)
             fresh = role if first else f"w{sum(n[0] == 'w' for n in names)}"
-            taken[role, plan] = fresh
+            taken[role, packing] = fresh
             names[fresh] = names[role]
-        return taken[role, plan]
+        return taken[role, packing]
 
     def split(work: Work, schedule: Schedule) -> tuple[Work, Schedule]:
         if isinstance(work, Group):
             pairs = [split(m, s) for m, s in zip(work.members, schedule.members, strict=True)]
             inner = tuple(m for m, _ in pairs if isinstance(m, Definition | Group))
             return replace(work, members=inner), replace(schedule, members=tuple(s for _, s in pairs))
-        plans = {p.operand: p for p in schedule.pack}
+        packings = {p.operand: p for p in schedule.pack}
         read = {x.buffer for x in reads(work) if x.buffer.name in constants}
         ordered = sorted(read, key=lambda b: b.name)
-        renamed = {b.name: replace(b, name=parameter(b.name, plans.get(b.name))) for b in ordered}
+        renamed = {b.name: replace(b, name=parameter(b.name, packings.get(b.name))) for b in ordered}
         parameter_names = {name: b.name for name, b in renamed.items()}
         pack = tuple(replace(p, operand=parameter_names.get(p.operand, p.operand)) for p in schedule.pack)
         ahead = parameter_names.get(schedule.prefetch, schedule.prefetch) if schedule.prefetch is not None else None
@@ -61,8 +61,8 @@ def separated(
     scheduled = [w for w in works if isinstance(w, Definition | Group)]
     pairs = [split(w, s) for w, s in zip(scheduled, schedules, strict=True)]
     statements = tuple(w for w in works if isinstance(w, tuple))
-    plans = {fresh: replace(plan, operand=fresh) for (_, plan), fresh in taken.items() if plan is not None}
-    return (*(w for w, _ in pairs), *statements), tuple(s for _, s in pairs), plans
+    packings = {fresh: replace(packing, operand=fresh) for (_, packing), fresh in taken.items() if packing is not None}
+    return (*(w for w, _ in pairs), *statements), tuple(s for _, s in pairs), packings
 
 
 def standalone_kernel(work: Definition, schedule: Schedule, constants: frozenset[str]) -> Kernel:

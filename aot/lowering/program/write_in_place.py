@@ -97,7 +97,7 @@ def _is_large_sum(step: Step, d: Definition, target: Target) -> bool:
     """
     if step.definition is not d or varies(d.axes) or buffer_bytes(d.out) < COSTS.min_far_bytes:
         return False
-    rows = volume(a.extent or 1 for a in d.axes if store(d).step(a) != 1)
+    rows = volume(a.extent or 1 for a in d.axes if store(d).stride(a) != 1)
     return not target.abilities.tiles or (isinstance(rows, int) and even_height(rows) > 0)
 
 

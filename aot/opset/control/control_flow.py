@@ -311,7 +311,7 @@ def enter(what: str, body: Graph, operands: Mapping[int, Operand]) -> None:
         declared = TensorType(node.op.element_type, node.op.shape)
         if not _fits(declared, operand.type):
             raise ShapeError(f"{what}: parameter {node.name!r} is {declared}, got {operand.type}")
-        node.give(operand)
+        node.set_given_operand(operand)
 
 
 def _fits(declared: TensorType, type: TensorType) -> bool:

@@ -128,7 +128,7 @@ class Interpolation(DecomposedOp, ABC):
         return TensorType(x.dtype, self.plan(x, *inputs).shape(x.shape))
 
     def decompose(self, build: Builder, x: OutPort, *inputs: OutPort | None) -> OutPort:
-        operands = [None if p is None else Operand(p.type, p.seen, p) for p in (x, *inputs)]
+        operands = [None if p is None else Operand(p.type, p.symbolic_value, p) for p in (x, *inputs)]
         plan = self.plan(*operands)  # type: ignore[arg-type]
         if any(plan.begins) or any(plan.ends):
             x = build.Pad(x, numbers(build, plan.begins), numbers(build, plan.ends), 0)

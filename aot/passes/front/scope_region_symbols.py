@@ -21,7 +21,7 @@ def scope_region_symbols(graph: Graph) -> bool:
                 body.scope = scope
                 changed = True
                 for inner in body.nodes.values():
-                    inner.give(None)
+                    inner.set_given_operand(None)
                 node.forget_types()
             changed = scope_region_symbols(body) or changed
     return changed

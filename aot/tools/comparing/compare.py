@@ -38,9 +38,9 @@ Json = dict[str, object]
 class Comparison:
     """Differences of outputs, and of layers in the order in which they run, if they were requested or needed.
 
-    `first`: the first layer, or else output, that is beyond its bound; None where the outputs agree, whose inner values
-    may be sensitive to rounding: differences that cancel are noise. `alone`: it was found by bisection, with no other
-    layer as an output. `same_code`: the library has the code that a new compilation gives; None: not compared.
+    `first`: the first layer, or else output, that is beyond its bound; None if the outputs agree. Inner values may then
+    still differ by rounding: differences that cancel are noise. `alone`: it was found by bisection, with no other layer
+    as an output. `same_code`: the library has the code that a new compilation gives; None: not compared.
     """
 
     expected: str

@@ -64,10 +64,10 @@ def elements_per_dot(dtype: DType) -> int:
     return 4 // dtype.stored_bytes
 
 
-def takes_blocks(d: Definition, plan: Pack, lane: str) -> bool:
+def takes_blocks(d: Definition, packing: Pack, lane: str) -> bool:
     """True if a product of bytes has whole blocks of columns, which one instruction can multiply with two rows."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or d.reduction is None or scaled_sum(d.reduction) is not None or plan.fused is not None:
+    if factors is None or d.reduction is None or scaled_sum(d.reduction) is not None or packing.fused is not None:
         return False
     columns = next((a.extent for a in d.axes if a.name == lane), None)
     fills_blocks = isinstance(columns, int) and columns % BLOCK_COLUMNS == 0
@@ -164,12 +164,12 @@ def _moves(x: Load, axis: str) -> bool:
     return any(v.name == axis for v in variables(*x.index))
 
 
-def has_k_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) -> bool:
-    """True if terms along `parts`, outermost first, are contiguous: in the data now, in the weights by `plan`."""
+def has_k_words(d: Definition, parts: tuple[Var, ...], packing: Pack, lane: str) -> bool:
+    """True if terms along `parts`, outermost first, are contiguous: in the data now, in the weights by `packing`."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or factors[1].buffer.name != plan.operand or not is_k_contiguous(d, parts, factors[0]):
+    if factors is None or factors[1].buffer.name != packing.operand or not is_k_contiguous(d, parts, factors[0]):
         return False
-    return tuple(factors[1].index[k] for k in plan.order[plan.place + 1 :][-len(parts) :]) == parts
+    return tuple(factors[1].index[k] for k in packing.order[packing.place + 1 :][-len(parts) :]) == parts
 
 
 def window_factors(reduction: Reduce | None, lane: str) -> tuple[Load, Load] | None:
@@ -184,28 +184,28 @@ def window_factors(reduction: Reduce | None, lane: str) -> tuple[Load, Load] | N
     return factors if all(_moves(x, lane) for x in factors) else None
 
 
-def takes_columns(d: Definition, k_axis: Var, plan: Pack, lane: str) -> bool:
-    """True if words of data have their elements in rows along `k_axis`, and weights are packed in words by `plan`."""
+def takes_columns(d: Definition, k_axis: Var, packing: Pack, lane: str) -> bool:
+    """True if words of data have their elements in rows along `k_axis`, and `packing` arranges weights in words."""
     factors = window_factors(d.reduction, lane)
-    w = next((x for x in factors or () if x.buffer.name == plan.operand), None)
+    w = next((x for x in factors or () if x.buffer.name == packing.operand), None)
     if factors is None or w is None:
         return False
     data = next(x for x in factors if x is not w)
     moves = access(data.buffer, data.index, all_axes(d))
-    beside = any(a.name == lane and step == 1 for a, step in moves.steps.items())
-    return beside and coefficient(moves.at, k_axis) is not None and w.index[plan.order[-1]] == k_axis
+    beside = any(a.name == lane and stride == 1 for a, stride in moves.strides.items())
+    return beside and coefficient(moves.at, k_axis) is not None and w.index[packing.order[-1]] == k_axis
 
 
 def takes_rows(d: Definition, k_axis: Var, lane: str) -> bool:
     """True if bf16 products read data that are contiguous along `k_axis`, and weights that are along the lanes."""
     weights = _weights_of_pairs(d, k_axis, lane)
-    return weights is not None and coefficient(weights.at, k_axis) is not None and _step(weights, lane) == 1
+    return weights is not None and coefficient(weights.at, k_axis) is not None and _stride_along(weights, lane) == 1
 
 
 def has_k_paired_weights(d: Definition, k_axis: Var, lane: str) -> bool:
     """True if bf16 products read data that are contiguous along `k_axis`, and weights in words of two terms."""
     weights = _weights_of_pairs(d, k_axis, lane)
-    if weights is None or weights.load is None or _step(weights, lane) != elements_per_dot(DType.BF16):
+    if weights is None or weights.load is None or _stride_along(weights, lane) != elements_per_dot(DType.BF16):
         return False
     return is_arranged(weights.load, (k_axis,)) == k_axis
 
@@ -227,37 +227,38 @@ def _weights_of_pairs(d: Definition, k_axis: Var, lane: str) -> Access | None:
     return access(factors[1].buffer, factors[1].index, all_axes(d), factors[1])
 
 
-def _step(x: Access, axis: str) -> int | None:
-    return next((step for a, step in x.steps.items() if a.name == axis), None)
+def _stride_along(x: Access, axis: str) -> int | None:
+    return next((stride for a, stride in x.strides.items() if a.name == axis), None)
 
 
 def is_k_contiguous(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
     """True if data are contiguous along `parts`, outermost first; only the outermost may have a dynamic size."""
-    data, step = access(x.buffer, x.index, all_axes(d)), 1
+    data, stride = access(x.buffer, x.index, all_axes(d)), 1
     for a in reversed(parts):
-        if data.steps.get(a) != step or not (isinstance(a.extent, int) or a == parts[0]):
+        if data.strides.get(a) != stride or not (isinstance(a.extent, int) or a == parts[0]):
             return False
-        step *= typical(a.extent or 1)
+        stride *= typical(a.extent or 1)
     return bool(parts)
 
 
-def packs_lanes(d: Definition, plan: Pack, lanes: tuple[str, ...]) -> bool:
+def packs_lanes(d: Definition, packing: Pack, lanes: tuple[str, ...]) -> bool:
     """True if weights are packed along the axes `lanes`, outermost first, and data move by words along the outer one.
 
     Of two axes, as groups and channels of a group, all lanes of a group have one word of data.
     """
     factors = dot_factors(d.reduction, lanes[-1]) if d.reduction is not None else None
-    w = next((x for x in factors or () if x.buffer.name == plan.operand), None)
+    w = next((x for x in factors or () if x.buffer.name == packing.operand), None)
     if factors is None or w is None:
         return False
-    dims = (plan.axis,) if plan.fused is None else (plan.fused, plan.axis)
+    dims = (packing.axis,) if packing.fused is None else (packing.fused, packing.axis)
     packed = [w.index[k] for k in dims]
     if tuple(i.name for i in packed if isinstance(i, Var)) != lanes:
         return False
-    data, size = access(factors[0].buffer, factors[0].index, all_axes(d)).steps, elements_per_dot(w.dtype)
+    data, size = access(factors[0].buffer, factors[0].index, all_axes(d)).strides, elements_per_dot(w.dtype)
     steps = [data[i] for i in packed[:-1] if isinstance(i, Var)]
     fills_words = (
-        not steps or volume([w.buffer.shape[k] for k in plan.order[len(plan.order) - plan.words :]]) % size == 0
+        not steps
+        or volume([w.buffer.shape[k] for k in packing.order[len(packing.order) - packing.words :]]) % size == 0
     )
     return fills_words and all(step is not None and step % size == 0 for step in steps)
 

@@ -12,12 +12,14 @@ from aot.codegen.ir.loops import Expr
 Keys = tuple[Key, ...]
 Place = tuple[object, ...]  # loops and tests around a place
 
+# A goal is a sum to be shown nonnegative. A proof tries each goal whose bounds do not show it, and visits a goal that
+# has no verdict yet: it derives further goals from which this one follows.
 MAX_DEPTH = 14  # substitutions one after another
 FIRST_GOALS = 8  # goals that a proof may visit before it splits into cases of sizes
 MAX_GOALS = 40  # goals that a proof may visit
-MAX_TRIES = 400  # goals that it may look at, those visited before with them
-MIN_TRIES = 24  # goals that any proof may look at
-MAX_WORK = 1500  # goals that the proofs of one operation may look at
+MAX_TRIES = 400  # goals that a proof may try, including those visited before
+MIN_TRIES = 24  # goals that any proof may try
+MAX_WORK = 1500  # goals that the proofs of one operation may try
 MAX_CASES = 3  # pairs of sets of facts that a proof may tell apart, one inside of another
 PRINTED_WORK = 15_000  # the same where they are printed
 
@@ -26,7 +28,7 @@ PRINTED_WORK = 15_000  # the same where they are printed
 class SearchState:
     """State of the proofs over one set of sizes. `proved`: goals, each with its place; they stay so as facts are added.
 
-    `goals`, `tries`: how many may still be visited and looked at; `left`: the same of all proofs of one operation;
+    `goals`, `tries`: budgets of visits and tries of a proof; `left`: tries left to all proofs of one operation;
     `age`: how often facts were added.
     """
 

@@ -34,11 +34,11 @@ class Scope:
 
 
 class Access(NamedTuple):
-    """An access, in elements: `offset` without the lane, `step` per lane (None: not linear), `whole` with the lane."""
+    """An access, in elements: `offset` without lane, `stride` per lane (None: not linear), `whole` with the lane."""
 
     buffer: Buffer
     offset: Affine
-    step: int | None
+    stride: int | None
     whole: Affine
 
 
@@ -119,21 +119,21 @@ class Addresses:
             return Access(buffer, offset, 0, offset)
         if depends_on(offset, self.lane):
             return Access(buffer, offset, None, offset)
-        step = offset.terms.get(self.lane, 0)
-        if not step:
+        per_lane = offset.terms.get(self.lane, 0)
+        if not per_lane:
             return Access(buffer, offset, 0, offset)
         rest = {a: c for a, c in offset.terms.items() if a != self.lane}
-        return Access(buffer, Affine(rest, offset.const), step, offset)
+        return Access(buffer, Affine(rest, offset.const), per_lane, offset)
 
     def is_strided(self, a: Access) -> bool:
         """True if the step per lane is a dynamic size."""
         assert self.lane is not None
-        return a.step is None and coefficient(a.whole, self.lane) is not None
+        return a.stride is None and coefficient(a.whole, self.lane) is not None
 
     def optional_step(self, a: Access) -> Affine | None:
         """Return the step per lane if it is a dynamic size of 0 or 1, else None."""
-        step = coefficient(a.whole, self.lane) if self.lane is not None else None
-        return step if step is not None and bounds(step) == (0, 1) else None
+        stride = coefficient(a.whole, self.lane) if self.lane is not None else None
+        return stride if stride is not None and bounds(stride) == (0, 1) else None
 
     def in_lane(self, a: Access, lane: int) -> Access:
         """Return the same access for one lane."""

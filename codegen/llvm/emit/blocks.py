@@ -130,9 +130,9 @@ class TileTransposer:
             self.values.at.env[var] = exactly(k)
             with self._bound((*tile.outside, *tile.inside)):
                 a = self.values.at.access(load.buffer, load.index)
-            step = a.offset.plus(accesses[0].offset, -1) if accesses else Affine({})
-            is_distant = self.values.at.is_strided(a) if a.step is None else abs(a.step) >= COSTS.gather_distance
-            if not is_distant or step.terms or step.const != len(accesses):
+            distance = a.offset.plus(accesses[0].offset, -1) if accesses else Affine({})
+            is_distant = self.values.at.is_strided(a) if a.stride is None else abs(a.stride) >= COSTS.gather_distance
+            if not is_distant or distance.terms or distance.const != len(accesses):
                 return
             accesses.append(a)
         while len(accesses) >= COSTS.min_transposed_extent:

@@ -55,7 +55,7 @@ class ByteStores:
     def keep(self, store: Store, target: Access) -> bool:
         """Emit the numbers of a store at `target` and keep them; False if it writes its bytes itself."""
         level = self._levels.get(store)
-        if level is None or target.step != 1 or self.values.width != LANES:
+        if level is None or target.stride != 1 or self.values.width != LANES:
             return False
         if self.values.inside is not None or target.buffer.name in self.values.registers:
             return False

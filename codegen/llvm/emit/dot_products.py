@@ -67,8 +67,8 @@ class DotEmitter:
         """Return `total` + the products of a block of data in registers and a block of two columns of weights."""
         values, at = self.values, self.values.at
         block, each = at.access(x.buffer, x.index), at.access(w.buffer, w.index)
-        if lanes_of(total.type) != BLOCK_COLUMNS or each.step != BLOCK_BYTES or values.mixed:
-            raise InternalError(f"dot: columns of blocks lie side by side, got {w.buffer.name} by {each.step}")
+        if lanes_of(total.type) != BLOCK_COLUMNS or each.stride != BLOCK_BYTES or values.mixed:
+            raise InternalError(f"dot: columns of blocks lie side by side, got {w.buffer.name} by {each.stride}")
         data = values.registers[x.buffer.name].read(values.f, block.offset.const, BLOCK_COLUMNS)
         access = moved(each, half * 2 * BLOCK_BYTES)
         key = ("block", access.offset.key)
@@ -196,12 +196,12 @@ class DotEmitter:
     def _data(self, x: Load, n: int) -> Value:
         """Return the word at `x` in every lane, or one for each lane."""
         values, one = self.values, self.values.at.access(x.buffer, x.index)
-        if one.step == elements_per_dot(x.buffer.dtype):
+        if one.stride == elements_per_dot(x.buffer.dtype):
             return self._weights(x)
-        if one.step is None:
+        if one.stride is None:
             return self._spread(x, one)
-        if values.width > 1 and (one.step != 0 or values.mixed):
-            raise InternalError(f"dot: all lanes have one word of data, got {x.buffer.name} by {one.step}")
+        if values.width > 1 and (one.stride != 0 or values.mixed):
+            raise InternalError(f"dot: all lanes have one word of data, got {x.buffer.name} by {one.stride}")
         key = ("dot", one.offset.key, n, values.width)
         data = values.known(x.buffer, key)
         if data is None:
@@ -247,8 +247,8 @@ class DotEmitter:
         """Return a word for each lane."""
         values, each = self.values, self.values.at.access(w.buffer, w.index)
         size = elements_per_dot(w.buffer.dtype)
-        if values.width > 1 and (each.step != (1 if rows else size) or values.mixed):
-            raise InternalError(f"dot: words of weights lie side by side, got {w.buffer.name} by {each.step}")
+        if values.width > 1 and (each.stride != (1 if rows else size) or values.mixed):
+            raise InternalError(f"dot: words of weights lie side by side, got {w.buffer.name} by {each.stride}")
         count = 1 + sum(isinstance(row, Load) for row in rows) if rows else size
         key = ("dot", each.offset.key, count, values.width)
         weights = values.known(w.buffer, key)

@@ -27,10 +27,10 @@ def _distances(moving: Expr, lane: Var, width: int) -> tuple[int, ...] | None:
     """Return the distance of each lane from the first one if all are constants, else None."""
     first, distances = normal(moving, {lane: exactly(0)}), [0]
     for i in range(1, width):
-        step = normal(moving, {lane: exactly(i)}).plus(first, -1)
-        if step.terms:
+        change = normal(moving, {lane: exactly(i)}).plus(first, -1)
+        if change.terms:
             return None
-        distances.append(step.const)
+        distances.append(change.const)
     return tuple(distances)
 
 

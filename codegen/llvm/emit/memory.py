@@ -176,9 +176,9 @@ class Memory(Lanes):
         Without `spread`, one word is a number.
         """
         a = self.at.access(x.buffer, x.index)
-        lanes = {0: 1, elements_per_dot(x.buffer.dtype): self.width}.get(-1 if a.step is None else a.step)
+        lanes = {0: 1, elements_per_dot(x.buffer.dtype): self.width}.get(-1 if a.stride is None else a.stride)
         if lanes is None or self.mixed:
-            raise InternalError(f"word: words lie side by side, got {x.buffer.name} by {a.step}")
+            raise InternalError(f"word: words lie side by side, got {x.buffer.name} by {a.stride}")
         width = self.width if spread else lanes
         key = ("word", a.offset.key, lanes, width)
         result = self.known(x.buffer, key)
@@ -265,9 +265,9 @@ class Memory(Lanes):
 
     def load(self, load: Load) -> Value:
         a = self.at.access(load.buffer, load.index)
-        if a.step in (0, 1) and (not self.mixed or a.buffer.name in self.registers):
-            return self.read(a, self.width if a.step else 1)
-        shared = self.shared(load, a) if a.step is None else None
+        if a.stride in (0, 1) and (not self.mixed or a.buffer.name in self.registers):
+            return self.read(a, self.width if a.stride else 1)
+        shared = self.shared(load, a) if a.stride is None else None
         return self.gather(a) if shared is None else shared
 
     def shared(self, load: Load, a: Access) -> Value | None:

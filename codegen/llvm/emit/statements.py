@@ -46,7 +46,7 @@ from aot.codegen.llvm.emit.registers import Cells, fits_registers
 from aot.codegen.llvm.emit.replaced import replaced
 from aot.codegen.llvm.emit.stacks import Stacks
 from aot.codegen.llvm.emit.tile_registers import TileRegisters
-from aot.codegen.llvm.emit.unrolled_stores import MAX_LOOPS, Leaf, Loop, Part, Room, Steps, UnrolledStores
+from aot.codegen.llvm.emit.unrolled_stores import MAX_LOOPS, AffineAccess, Leaf, Loop, Part, Room, UnrolledStores
 from aot.codegen.llvm.emit.values import ZERO, Values
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
@@ -205,20 +205,20 @@ class StatementEmitter:
         self.store(leaf.store)
         at.places = None
 
-    def added(self, parts: tuple[Steps, Steps, Steps], indices: list[int]) -> bool:
+    def added(self, parts: tuple[AffineAccess, AffineAccess, AffineAccess], indices: list[int]) -> bool:
         """Add a product of two floats to a target as `store` does; False, without any line, for what only that can."""
         x = parts[1].at(indices)
         if x.buffer.space is Space.TABLE:
-            if x.step or x.offset.terms:
+            if x.stride or x.offset.terms:
                 return False
             if is_positive_zero(x.buffer.values[x.offset.const]):
                 return True
         target, w, values = parts[0].at(indices), parts[2].at(indices), self.values
-        if x.step not in (0, 1) or w.step not in (0, 1) or (target.step != 1 and self.at.lane is not None):
+        if x.stride not in (0, 1) or w.stride not in (0, 1) or (target.stride != 1 and self.at.lane is not None):
             return False
         width = values.width
         old = values.read(target, width)
-        a, b = values.read(x, width if x.step else 1), values.read(w, width if w.step else 1)
+        a, b = values.read(x, width if x.stride else 1), values.read(w, width if w.stride else 1)
         half, dtype = values.holds_half(target.buffer), target.buffer.dtype.compute
         total = values.half_fma(a, b, old) if half else values.fma(dtype, a, b, old)
         values.write(target, values.wide(total, width), width)
@@ -403,11 +403,11 @@ class StatementEmitter:
 
     def stored(self, target: Access, value: Value) -> None:
         """Write a value, each lane to its element of `target`."""
-        if self.at.lane is None or target.step == 1:
+        if self.at.lane is None or target.stride == 1:
             return self.values.write(target, self.values.wide(value, self.values.width), self.values.width)
-        if target.step == 0:
+        if target.stride == 0:
             return self.values.write(target, self.f.extract(value, self.values.width - 1), 1)
-        if self.tiles.kept is not None and (target.step is not None or self.at.is_strided(target)):
+        if self.tiles.kept is not None and (target.stride is not None or self.at.is_strided(target)):
             return self.tiles.keep(target, self.values.wide(value, self.values.width))
         return self.scatter(target, value, lambda one, item: item)
 
@@ -424,10 +424,10 @@ class StatementEmitter:
         def added(one: Access, item: Value) -> Value:
             return self.values.apply(fn, dtype, self.values.read(one, 1), item)
 
-        if self.at.lane is None or target.step == 1:
+        if self.at.lane is None or target.stride == 1:
             return self.values.write(target, self.values.wide(self.combined(fn, stmt.value, target), width), width)
         value = self.values.wide(self.values.expr(stmt.value), width)
-        if target.step == 0:
+        if target.stride == 0:
             while (n := lanes_of(value.type)) > 1:
                 value = self.values.apply(fn, dtype, self.f.part(value, 0, n // 2), self.f.part(value, n // 2, n // 2))
             return self.values.write(target, added(target, value), 1)
@@ -459,7 +459,7 @@ class StatementEmitter:
         if not isinstance(factor, Load) or factor.buffer.space is not Space.TABLE:
             return False
         a = self.at.access(factor.buffer, factor.index)
-        if a.step == 0 and a.offset.is_const and factor.buffer.dtype.is_float:
+        if a.stride == 0 and a.offset.is_const and factor.buffer.dtype.is_float:
             return is_positive_zero(a.buffer.values[a.offset.const])
         return self.values.expr(factor).name == ZERO
 

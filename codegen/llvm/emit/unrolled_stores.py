@@ -36,14 +36,14 @@ class Range(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A sum without the terms that add a constant; `step`: what a lane adds, None if that is no constant."""
+    """A sum without the terms that add a constant; `stride`: what a lane adds, None if that is no constant."""
 
     offset: Affine
-    step: int | None
+    stride: int | None
     whole: Affine
 
 
-class Steps:
+class AffineAccess:
     """An access as a function of the values of unrolled variables.
 
     Those in quotients and the like (`folded`) give the sum a form of its own for each value; others add a constant.
@@ -79,8 +79,8 @@ class Steps:
         for numbers in product(*(range(len(self._ranges[slot].values)) for slot in self._folded)):
             for slot, i in zip(self._folded, numbers, strict=True):
                 indices[slot] = i
-            step = self._form(indices).step
-            if step is None or abs(step) >= most or (is_target and step < 0):
+            stride = self._form(indices).stride
+            if stride is None or abs(stride) >= most or (is_target and stride < 0):
                 return False
         return True
 
@@ -93,8 +93,8 @@ class Steps:
             for slot, added in self._added:
                 const += added[indices[slot]]
             offset = form.offset.after(const)
-            affine = offset if not form.step else form.whole.after(const)
-            access = self._known[key] = Access(self._buffer, offset, form.step, affine)
+            affine = offset if not form.stride else form.whole.after(const)
+            access = self._known[key] = Access(self._buffer, offset, form.stride, affine)
         return access
 
     def _form(self, indices: list[int]) -> Form:
@@ -125,14 +125,14 @@ class Steps:
         if any(not isinstance(x, Var) and lane in variables(x) for x in offset.terms):
             return Form(offset, None, offset)
         if self._vector is not None:
-            step = self._vector[1]
-            return Form(offset, step, Affine({**offset.terms, lane: step}, offset.const))
-        step, rest = offset.terms.get(lane, 0), {x: c for x, c in offset.terms.items() if x != lane}
-        return Form(Affine(rest, offset.const) if step else offset, step, offset)
+            stride = self._vector[1]
+            return Form(offset, stride, Affine({**offset.terms, lane: stride}, offset.const))
+        stride, rest = offset.terms.get(lane, 0), {x: c for x, c in offset.terms.items() if x != lane}
+        return Form(Affine(rest, offset.const) if stride else offset, stride, offset)
 
 
 def _chosen(slots: list[int]) -> Callable[[list[int]], object]:
-    """Return a function of the elements in some slots, which tells them apart."""
+    """Return a key function: it selects the elements in `slots`."""
     return itemgetter(*slots) if slots else lambda indices: None
 
 
@@ -143,8 +143,8 @@ class Leaf(NamedTuple):
     """
 
     store: Store
-    places: dict[tuple[int, int], Steps]
-    added: tuple[Steps, Steps, Steps] | None
+    places: dict[tuple[int, int], AffineAccess]
+    added: tuple[AffineAccess, AffineAccess, AffineAccess] | None
 
 
 class Room(NamedTuple):
@@ -220,10 +220,12 @@ class UnrolledStores:
 
     def _leaf(self, stmt: Store, ranges: list[Range]) -> list[Part] | None:
         target = (stmt.buffer, stmt.index)
-        leaves: dict[tuple[int, int], Steps] = {}
+        leaves: dict[tuple[int, int], AffineAccess] = {}
         for buffer, index in (target, *((x.buffer, x.index) for x in loads(stmt.value))):
-            steps = leaves[id(buffer), id(index)] = Steps(buffer, self._at.access(buffer, index).offset, ranges)
-            if not steps.are_near((buffer, index) is target):
+            affine_access = leaves[id(buffer), id(index)] = AffineAccess(
+                buffer, self._at.access(buffer, index).offset, ranges
+            )
+            if not affine_access.are_near((buffer, index) is target):
                 return None
         added = None
         match stmt:

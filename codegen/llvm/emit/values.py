@@ -38,8 +38,8 @@ class Values(Memory):
         if self.at.places is not None and isinstance(expr, Load):
             steps = self.at.places.get((id(expr.buffer), id(expr.index)))  # None: a parameter of a function
             a = None if steps is None else steps.at(self.at.indices)
-            if a is not None and a.step in (0, 1):
-                return self.read(a, self.width if a.step else 1)  # which knows what was read before
+            if a is not None and a.stride in (0, 1):
+                return self.read(a, self.width if a.stride else 1)  # which knows what was read before
         if isinstance(expr, Const):
             return constant(expr.value, expr.dtype)
         value = self.behind(expr, self.memo)

@@ -65,8 +65,8 @@ def key_of(
 
 def _packed(works: Works, schedules: tuple[Schedule, ...], params: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
     """Return the parameters of a kernel; packed ones have the shape of their panels."""
-    plans = {name: plan for w, s in zip(works, schedules, strict=True) for name, plan in packings(w, s)}
-    return tuple(p if (plan := plans.get(p.name)) is None else pack_buffer(p, plan) for p in params)
+    by_operand = {name: packing for w, s in zip(works, schedules, strict=True) for name, packing in packings(w, s)}
+    return tuple(p if (packing := by_operand.get(p.name)) is None else pack_buffer(p, packing) for p in params)
 
 
 def _parts(work: object) -> object:

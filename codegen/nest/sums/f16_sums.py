@@ -42,8 +42,10 @@ def in_f16(
 
     def terms(first: Expr, count: int) -> Stmts:
         spans = {**inner, axis: Span(first, count)}
-        plan = replace(schedule, tile=(Tile(axis.name, ROW_TERMS),))  # fewer terms at the end are loaded one by one
-        rows, body = row_vectors(reduction.body, plan, points, spans, unused_name(prefix, definition))
+        row_schedule = replace(
+            schedule, tile=(Tile(axis.name, ROW_TERMS),)
+        )  # fewer terms at the end are loaded one by one
+        rows, body = row_vectors(reduction.body, row_schedule, points, spans, unused_name(prefix, definition))
         stmts = unrolled(points.each((Store(half, cell, body, "add"),), spans), reduction.axes, spans)
         return (*ahead(spans), *with_register_values(rows, {a: s for a, s in spans.items() if a is not axis}, stmts))
 

@@ -192,7 +192,7 @@ def _in_blocks(blocks: WordRows | None, stmts: Stmts) -> Stmts:
 def _word_blocks(
     definition: Definition, reduction: Reduce, schedule: Schedule, total: Buffer, points: Points
 ) -> WordRows | None:
-    """Return a sum of bytes of which each row's words are loaded at once; None for others."""
+    """Return the helper that loads each row's words at once; None for sums that need none."""
     form = WordBlocks if schedule.in_blocks else WordRows if schedule.dots and is_centred(reduction) else None
     factors = dot_factors(reduction, schedule.lane)
     if form is None or factors is None or scaled_sum(reduction) is not None or len(points.axes) > 2:

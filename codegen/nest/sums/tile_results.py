@@ -47,6 +47,6 @@ def _looped_row(definition: Definition, points: Points) -> Var | None:
     if not calls_functions(definition.value) or vectors < COSTS.min_looped_results:
         return None
     cells = [(definition.out, definition.target), *((r.out, r.index) for r in definition.results)]
-    stored = [access(*place, definition.axes).steps[lane] for place in cells]
-    read = [access(x.buffer, x.index, definition.axes).steps[lane] for x in loads(definition.value)]
+    stored = [access(*place, definition.axes).strides[lane] for place in cells]
+    read = [access(x.buffer, x.index, definition.axes).strides[lane] for x in loads(definition.value)]
     return rows[0] if set(stored) == {1} and set(read) <= {0, 1} else None

@@ -133,7 +133,11 @@ def word_vectors(
         return None
     if points.vector is None or len(points.axes) > 2:
         return None
-    steps, size, word = access(factors[0].buffer, factors[0].index, (*reduction.axes, *points.axes)).steps, 1, Const(0)
+    steps, size, word = (
+        access(factors[0].buffer, factors[0].index, (*reduction.axes, *points.axes)).strides,
+        1,
+        Const(0),
+    )
     for a in reversed(tiled):
         extent = inner[a].extent
         if steps.get(a) != size or not isinstance(extent, int):

@@ -81,24 +81,24 @@ def _with_rows(total: For, rows: For, condition: Expr) -> For | None:
         return None
     if len(extents) < len(chain) or any(f.kind is not LoopKind.SERIAL for f in chain):
         return None
-    steps = prod(extents)
-    if steps < COSTS.min_overlapped_steps:
+    iterations = prod(extents)
+    if iterations < COSTS.min_overlapped_steps:
         return None
-    step: Expr = chain[0].var
+    iteration: Expr = chain[0].var
     for f, extent in zip(chain[1:], extents[1:], strict=True):
-        step = step * extent + f.var
-    each = -(-count // steps)
+        iteration = iteration * extent + f.var
+    each = -(-count // iterations)
     part = Var(rows.var.name, each)
-    row = step * each + part if each > 1 else step
+    row = iteration * each + part if each > 1 else iteration
     some: Stmts = _body_at(rows, row)
-    if each * steps > count:
+    if each * iterations > count:
         some = (If(prim("lt", row, Const(count)), some),)
     body: Stmts = (*chain[-1].body, If(condition, (For(part, some),) if each > 1 else some))
     for f in reversed(chain):
         body = (replace(f, body=body),)
-    (loop_nest,) = body
-    assert isinstance(loop_nest, For)
-    return loop_nest
+    (loop,) = body
+    assert isinstance(loop, For)
+    return loop
 
 
 def _body_at(loop: For, value: Expr) -> Stmts:

@@ -39,7 +39,7 @@ def chain_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
     tiles = [Tile(shape.lane.name, width * vectors, Tail.CUT), block_tile(axis)]
     if row is not None:
         tiles.insert(0, Tile(row.name, height, Tail.CUT if varies((row,)) else Tail.BALANCE))
-    sums, plans = [a.name for a in d.reduction.axes], word_panels(d, shape, constants, d.reduction.axes)
+    sums, packings = [a.name for a in d.reduction.axes], word_panels(d, shape, constants, d.reduction.axes)
     rows, panels = prod(map(extent, shape.rows)), prod(map(extent, shape.sums)) * extent(shape.lane)
     outside = panels > rows * extent(axis) and not varies(shape.rows)
     order = (*loops, *([shape.lane.name, *down] if outside else [*down, shape.lane.name]), *sums)
@@ -48,9 +48,9 @@ def chain_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
         order=order,
         tile=tuple(tiles),
         lanes=(shape.lane.name, width),
-        pack=plans,
-        prefetch=None if plans else operand_across_pages(d, shape, constants, target),
-        prefetch_level=1 if plans else prefetch_level(shape, target),
+        pack=packings,
+        prefetch=None if packings else operand_across_pages(d, shape, constants, target),
+        prefetch_level=1 if packings else prefetch_level(shape, target),
         parallel=None if request.points else order[0],
     )
     return schedule, ()

@@ -34,8 +34,10 @@ def window(request: Request, shape: MatmulShape) -> ScheduleChoice:
     Only some rows of a large window are unrolled: neighbouring taps share most of their loads, which stay in registers.
     """
     d, lanes, target, constants = request.work, request.lanes, request.target, request.constants
-    alone = any(x.steps[shape.lane] not in (0, 1) for x in reads(d, body=True) if x.buffer.name not in constants)
-    width = width_of(extent(shape.lane), min(lanes, COSTS.max_gathered_lanes) if alone else lanes)
+    gathers_lanes = any(
+        x.strides[shape.lane] not in (0, 1) for x in reads(d, body=True) if x.buffer.name not in constants
+    )
+    width = width_of(extent(shape.lane), min(lanes, COSTS.max_gathered_lanes) if gathers_lanes else lanes)
     around, fused = loops_of(d, shape.rows[:-1])
     rows = [*around, *(a.name for a in shape.rows[-1:])]
     tile: list[Tile] = []
@@ -44,14 +46,14 @@ def window(request: Request, shape: MatmulShape) -> ScheduleChoice:
         shape = replace(shape, sums=(down, *(a for a in shape.sums if a != down)))
     small = prod(extent(a) for a in shape.sums) <= COSTS.max_unrolled_window
     max_rows = COSTS.window_tile_rows if small or target.registers < 32 else 2 * COSTS.window_tile_rows
-    if alone and small:
+    if gathers_lanes and small:
         max_rows = min(max_rows, max(1, COSTS.max_unrolled_gathers // (width * prod(extent(a) for a in shape.sums))))
     height = _pixels(extent(shape.rows[-1]), max_rows) if shape.rows else 1
     if shape.rows:
         tile.append(row_tile(shape.rows[-1:], rows[-1], height, once=d.overwrites))
     if down is not None:
         tile += [Tile(shape.lane.name, width, Tail.CUT), Tile(down.name, elements_per_dot(DType.U8), Tail.CUT)]
-    elif height == 1 and not alone:
+    elif height == 1 and not gathers_lanes:
         vectors = max(1, min(COSTS.latency_chains, extent(shape.lane) // width))
         tile.append(Tile(shape.lane.name, width * vectors, Tail.CUT))
     if not small and height > 1 and not varies(shape.sums):
@@ -88,9 +90,9 @@ def _words(d: Definition, shape: MatmulShape, target: Target, constants: frozens
     data = next((x for x in factors if x.buffer.name not in constants), factors[0])
     for a in shape.sums:
         dims = [variables(i) for i in data.index if a in variables(i)]
-        plans = _packs(d, shape, a, 1, constants)
+        packings = _packs(d, shape, a, 1, constants)
         if all(v.isdisjoint(shape.rows[-1:]) for v in dims) and any(
-            p.words and takes_columns(d, a, p, shape.lane.name) for p in plans
+            p.words and takes_columns(d, a, p, shape.lane.name) for p in packings
         ):
             return a
     return None
@@ -104,8 +106,8 @@ def _packs(
     if down is None:
         return packs(reads(d), shape.lane, constants, width, sums)
     factors = window_factors(d.reduction, shape.lane.name) or ()
-    plans = packs(reads(d), shape.lane, constants, width, (*sums, down))
-    return tuple(replace(p, words=1) if any(x.buffer.name == p.operand for x in factors) else p for p in plans)
+    packings = packs(reads(d), shape.lane, constants, width, (*sums, down))
+    return tuple(replace(p, words=1) if any(x.buffer.name == p.operand for x in factors) else p for p in packings)
 
 
 def _skipped(d: Definition, shape: MatmulShape, tile: list[Tile]) -> tuple[str, ...]:

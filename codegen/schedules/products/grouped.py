@@ -44,20 +44,20 @@ def grouped(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
         return None
     (group,), out = shape.outer, store(d)
     fits = 1 < channels <= lanes and lanes % channels == 0 and extent(group) * channels % lanes == 0
-    if not fits or out.steps[group] != channels or out.steps[shape.lane] != 1:
+    if not fits or out.strides[group] != channels or out.strides[shape.lane] != 1:
         return None
     body = reads(d, body=True)
     weights, data = [x for x in body if x.moves(shape.lane)], [x for x in body if not x.moves(shape.lane)]
     if len(weights) != 1 or not _packed(weights[0], shape, group, constants):
         return None
     slides = _slides(shape, body)
-    inner = [a for a in shape.sums if a is not slides and any(x.steps[a] == 1 for x in data)]
+    inner = [a for a in shape.sums if a is not slides and any(x.strides[a] == 1 for x in data)]
     written = [a for a in (*inner, slides) if a is not None]
     sums = [*(a for a in shape.sums if a not in written), *written]
-    plan = _plan(weights[0], shape, group, [*(a for a in shape.sums if a not in inner), *inner], lanes)
-    words = _words(d, shape, group, inner, plan, target)
+    packing = _plan(weights[0], shape, group, [*(a for a in shape.sums if a not in inner), *inner], lanes)
+    words = _words(d, shape, group, inner, packing, target)
     if not words and (
-        channels == lanes or not all((x.steps[group] or lanes) * (lanes // channels) <= lanes for x in data)
+        channels == lanes or not all((x.strides[group] or lanes) * (lanes // channels) <= lanes for x in data)
     ):
         return None
     name = unused_axis("v", d)
@@ -76,27 +76,27 @@ def grouped(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
         ),
         unroll=tuple(a.name for a in written),
         lanes=(name, lanes),
-        pack=(replace(plan, words=1) if words else plan,),
+        pack=(replace(packing, words=1) if words else packing,),
         dots=inner[0].name if words else None,
         parallel=rows[0],
     )
     return schedule, ()
 
 
-def _words(d: Definition, shape: MatmulShape, group: Var, inner: list[Var], plan: Pack, target: Target) -> int:
+def _words(d: Definition, shape: MatmulShape, group: Var, inner: list[Var], packing: Pack, target: Target) -> int:
     """Return the elements of a word if dots sum the product, along the only axis in `inner`; else 0."""
     factors = dot_factors(d.reduction, shape.lane.name) if d.reduction is not None else None
     if d.reduction is None or factors is None or len(inner) != 1 or scaled_sum(d.reduction) is not None:
         return 0
-    kind, plan = factors[1].buffer.dtype, replace(plan, words=1)
+    kind, packing = factors[1].buffer.dtype, replace(packing, words=1)
     if (
         not target.abilities.dot_terms(kind)
         or packed_field(d.reduction) is not None
         or (kind.is_float and is_guarded(d.reduction))
     ):
         return 0
-    lies = has_k_words(d, (inner[0],), plan, shape.lane.name)
-    return elements_per_dot(kind) if lies and packs_lanes(d, plan, (group.name, shape.lane.name)) else 0
+    lies = has_k_words(d, (inner[0],), packing, shape.lane.name)
+    return elements_per_dot(kind) if lies and packs_lanes(d, packing, (group.name, shape.lane.name)) else 0
 
 
 def _packed(w: Access, shape: MatmulShape, group: Var, constants: frozenset[str]) -> bool:
@@ -105,7 +105,7 @@ def _packed(w: Access, shape: MatmulShape, group: Var, constants: frozenset[str]
 
 def _slides(shape: MatmulShape, body: tuple[Access, ...]) -> Var | None:
     """Return the axis of a short window that slides along the innermost rows, whose taps share loads; else None."""
-    steps = [x.steps for x in body if x.moves(shape.rows[-1])]
+    steps = [x.strides for x in body if x.moves(shape.rows[-1])]
     short = [a for a in shape.sums if extent(a) <= COSTS.max_unrolled_slide]
     return next((a for a in reversed(short) if all(s[a] and s[a] == s[shape.rows[-1]] for s in steps)), None)
 

@@ -46,11 +46,11 @@ def tile_register_schedule(request: Request, shape: MatmulShape) -> ScheduleChoi
     if fits and (chains or _is_large(shape)):
         matrix, fused = (matrix_form(r, shape.lane), fused) if chains else _bytes(d, shape)
     axes = r.axes if chains else shape.sums
-    plans = word_panels(d, shape, constants, axes, 2 if fused else 1) if matrix is not None else ()
-    arranged = not plans and chains and not d.overwrites
-    if matrix is None or not shape.rows or not (plans or arranged) or not _lies_well(d, shape, matrix, plans):
+    packings = word_panels(d, shape, constants, axes, 2 if fused else 1) if matrix is not None else ()
+    arranged = not packings and chains and not d.overwrites
+    if matrix is None or not shape.rows or not (packings or arranged) or not _lies_well(d, shape, matrix, packings):
         return None
-    words = bool(plans) or is_arranged(matrix.w, axes) is not None
+    words = bool(packings) or is_arranged(matrix.w, axes) is not None
     sums = [a.name for a in axes]
     if fused:
         sums[-2:] = [matrix.axis.name]
@@ -82,14 +82,16 @@ def tile_register_schedule(request: Request, shape: MatmulShape) -> ScheduleChoi
     terms = block_tile(matrix.axis) if chains else Tile(matrix.axis.name, matrix.terms, Tail.CUT)
     schedule = Schedule(
         fuse=fusions,
-        blocks=_row_blocks(row, shape, data_bytes, half_l2) if panels_outside and plans and not without_blocks else (),
+        blocks=_row_blocks(row, shape, data_bytes, half_l2)
+        if panels_outside and packings and not without_blocks
+        else (),
         order=order,
         tile=(*([Tile(line_axis, 2, Tail.LAP)] if line_axis is not None else []), rows, columns, terms),
         skip_padding=skipped_padding,
         matrix=row,
         lanes=(shape.lane.name, ROWS),
-        pack=plans,
-        prefetch=next((p.operand for p in plans if prefetches), None),
+        pack=packings,
+        prefetch=next((p.operand for p in packings if prefetches), None),
         prefetch_level=2 if prefetches else 1,
         parallel=None if shared else order[0],
     )
@@ -129,8 +131,8 @@ def _scaled(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
     matrix, factors, inner = matrix_form(r, shape.lane, steps), dot_factors(r, shape.lane.name), shape.sums[1:]
     if matrix is None or factors is None or not has_equal_steps(r, steps) or not is_k_contiguous(d, inner, factors[0]):
         return None
-    few, plans = field_axes(d, shape), word_panels(d, shape, constants, shape.sums)
-    if not any(p.operand == matrix.w.buffer.name and p.words for p in plans):
+    few, packings = field_axes(d, shape), word_panels(d, shape, constants, shape.sums)
+    if not any(p.operand == matrix.w.buffer.name and p.words for p in packings):
         return None
     row, around, row_fused = _rows(d, shape, matrix, constants)
     if row is None:
@@ -150,7 +152,7 @@ def _scaled(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
         ),
         matrix=row,
         lanes=(shape.lane.name, ROWS),
-        pack=plans,
+        pack=packings,
         dots=inner[-1].name,
         scaled_steps=steps.name,
         parallel=None if request.points else (*loops, shape.lane.name)[0],
@@ -211,20 +213,20 @@ def _is_passed(b: PaddingTerms) -> bool:
     return b.test is not None or b.share >= COSTS.min_skipped_share
 
 
-def _lies_well(d: Definition, shape: MatmulShape, form: MatrixForm, plans: tuple[Pack, ...]) -> bool:
+def _lies_well(d: Definition, shape: MatmulShape, form: MatrixForm, packings: tuple[Pack, ...]) -> bool:
     """True if the rows' operand is contiguous within blocks, and columns are packed in words or may be, in panels."""
     fused = form.axis not in shape.sums  # by `_bytes`, which has looked at it
     if not fused and not is_contiguous(form.x, form.axis, form.terms):
         return False
-    if plans:
-        return all(p.operand == form.w.buffer.name and p.words for p in plans)
+    if packings:
+        return all(p.operand == form.w.buffer.name and p.words for p in packings)
     assert d.reduction is not None
     if is_arranged(form.w, d.reduction.axes) == form.axis:
         return len(d.reduction.axes) == 1
     w = next(x for x in reads(d, body=True) if x.load == form.w)
     panel = extent(form.axis) * 2 * ROWS * form.w.buffer.dtype.stored_bytes
     alone = len(d.reduction.axes) == 1 and len(shape.rows) == 1 and not varies((*shape.rows, shape.lane, form.axis))
-    return alone and w.steps[shape.lane] == 1 and panel <= PANEL_BYTES
+    return alone and w.strides[shape.lane] == 1 and panel <= PANEL_BYTES
 
 
 def _rows(

@@ -134,9 +134,9 @@ def in_register_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
         vectors = COSTS.streamed_vectors
     columns = width * vectors
     panels_outside, order = _order(d, shape, loops, height, columns, target)
-    terms, plans = _dots(d, shape, inner, _packs(d, shape, constants, columns), target)
+    terms, packings = _dots(d, shape, inner, _packs(d, shape, constants, columns), target)
     if word_bytes:
-        plans = tuple(replace(p, word_bytes=word_bytes) for p in plans)
+        packings = tuple(replace(p, word_bytes=word_bytes) for p in packings)
     sums_integers = terms > 0 and scaled  # steps add up integers
     run = _run_axis(d, shape, terms, target)
     only_own_loops = not (loops.outer or shared)  # no loops are around those of the product's own tiles
@@ -153,12 +153,12 @@ def in_register_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
     can_prefetch_panels = panels_outside and columns < extent(shape.lane) and _has_many_rows(shape)
     # Only dots of i16 prefetch panels: bytes take half of the memory, and gained nothing.
     i16_pairs = terms == UNROLLED_DOT_TERMS[DType.I16] and not (scaled or field_axes(d, shape) or varies(shape.rows))
-    prefetches_panels = can_prefetch_panels and len(plans) == 1 and (i16_pairs or not terms)
+    prefetches_panels = can_prefetch_panels and len(packings) == 1 and (i16_pairs or not terms)
     may_prefetch_further = (
-        panels_outside and only_own_loops and len(plans) == 1 and not (blocks or terms or len(loops.rows) > 1)
+        panels_outside and only_own_loops and len(packings) == 1 and not (blocks or terms or len(loops.rows) > 1)
     )
     min_prefetch_units = prefetch_within(d, shape, columns, target) if may_prefetch_further else None
-    strided_operand = None if plans or len(loops.sums) > 1 else operand_across_pages(d, shape, constants, target)
+    strided_operand = None if packings or len(loops.sums) > 1 else operand_across_pages(d, shape, constants, target)
     schedule = Schedule(
         fuse=loops.fuse,
         blocks=blocks,
@@ -170,8 +170,8 @@ def in_register_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
         ),
         skip_padding=tuple(b.axis.name for b in loops.skipped),
         lanes=(shape.lane.name, width),
-        pack=plans,
-        prefetch=plans[0].operand if min_prefetch_units is not None or prefetches_panels else strided_operand,
+        pack=packings,
+        prefetch=packings[0].operand if min_prefetch_units is not None or prefetches_panels else strided_operand,
         prefetch_within=min_prefetch_units,
         scaled_steps=steps.name if steps is not None and (sums_integers or not (terms or blocks)) else None,
         row_vectors=run.name if run is not None else loops.innermost if row_vector_terms > 1 and not terms else None,
@@ -189,12 +189,16 @@ def _row_words(request: Request, shape: MatmulShape, inner: tuple[Var, ...]) -> 
     d, abilities = request.work, request.target.abilities
     if d.reduction is None or not (abilities.multiplies_blocks or is_centred(d.reduction)):
         return 0
-    plans = _packs(d, shape, request.constants, BLOCK_COLUMNS)
-    if len(plans) != 1 or not has_k_words(d, inner, plans[0], shape.lane.name) or scaled_sum(d.reduction) is not None:
+    packings = _packs(d, shape, request.constants, BLOCK_COLUMNS)
+    if (
+        len(packings) != 1
+        or not has_k_words(d, inner, packings[0], shape.lane.name)
+        or scaled_sum(d.reduction) is not None
+    ):
         return 0
     if is_centred(d.reduction):
         return WORD_BYTES
-    return BLOCK_BYTES if takes_blocks(d, plans[0], shape.lane.name) else 0
+    return BLOCK_BYTES if takes_blocks(d, packings[0], shape.lane.name) else 0
 
 
 def _are_streamed(d: Definition, shape: MatmulShape, loops: ProductLoops, target: Target) -> bool:
@@ -286,8 +290,8 @@ def _run_steps(d: Definition, shape: MatmulShape, axis: Var) -> int:
     """Return the steps of an axis whose data fill 16 contiguous bytes; 0 if they are not contiguous."""
     factors = dot_factors(d.reduction, shape.lane.name) if d.reduction is not None else None
     data = None if factors is None else next((x for x in reads(d, body=True) if x.load == factors[0]), None)
-    step = 0 if data is None else data.steps.get(axis) or 0
-    return 0 if not step or ROW_BYTES % step else ROW_BYTES // step
+    stride = 0 if data is None else data.strides.get(axis) or 0
+    return 0 if not stride or ROW_BYTES % stride else ROW_BYTES // stride
 
 
 def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
@@ -297,7 +301,7 @@ def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
 
 
 def _dots(
-    d: Definition, shape: MatmulShape, inner: tuple[Var, ...], plans: tuple[Pack, ...], target: Target
+    d: Definition, shape: MatmulShape, inner: tuple[Var, ...], packings: tuple[Pack, ...], target: Target
 ) -> tuple[int, tuple[Pack, ...]]:
     """Return the unrolled terms of a sum by dots, 0 without, and the packing of its weights.
 
@@ -306,27 +310,27 @@ def _dots(
     factors = dot_factors(d.reduction, shape.lane.name) if d.reduction is not None else None
     kind = factors[1].buffer.dtype if factors is not None else None
     if d.reduction is None or kind is None or not target.abilities.dot_terms(kind):
-        return 0, plans
+        return 0, packings
     if kind.is_float and is_guarded(d.reduction):
-        return 0, plans
+        return 0, packings
     if scaled_sum(d.reduction) is not None:
         steps = step_axis(d, shape)
         if steps is None or steps in inner or not has_equal_steps(d.reduction, steps):
-            return 0, plans
-    plan = next((p for p in plans if p.operand == factors[1].buffer.name), None) if factors is not None else None
-    if plan is not None and has_k_words(d, inner, plan, shape.lane.name):
+            return 0, packings
+    packing = next((p for p in packings if p.operand == factors[1].buffer.name), None) if factors is not None else None
+    if packing is not None and has_k_words(d, inner, packing, shape.lane.name):
         # Only the elements of one word are unrolled where their loop is inside of the loop over fields.
         has_fields = packed_field(d.reduction) is not None
         terms = elements_per_dot(kind) if has_fields else UNROLLED_DOT_TERMS[kind]
-        return terms, tuple(replace(p, words=len(inner)) if p == plan else p for p in plans)
-    if plans or len(inner) != 1:
-        return 0, plans
+        return terms, tuple(replace(p, words=len(inner)) if p == packing else p for p in packings)
+    if packings or len(inner) != 1:
+        return 0, packings
     if takes_rows(d, inner[0], shape.lane.name):
         varies_in_size = varies(
             (*shape.rows, shape.lane, *inner)
         )  # a loop for each size of the tile: little code for each
-        return elements_per_dot(kind) if varies_in_size else UNROLLED_DOT_TERMS[kind], plans
-    return UNROLLED_DOT_TERMS[kind] if has_k_paired_weights(d, inner[0], shape.lane.name) else 0, plans
+        return elements_per_dot(kind) if varies_in_size else UNROLLED_DOT_TERMS[kind], packings
+    return UNROLLED_DOT_TERMS[kind] if has_k_paired_weights(d, inner[0], shape.lane.name) else 0, packings
 
 
 def _packs(d: Definition, shape: MatmulShape, constants: frozenset[str], width: int) -> tuple[Pack, ...]:

@@ -45,12 +45,12 @@ def matmul_shape(
     candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
     candidates = [a for a in candidates if any(x.moves(a) for x in body)]
     if not candidates:
-        candidates = [a for a in d.axes if a not in shared and out.steps[a] == 1 and all(_close(x, a) for x in body)]
+        candidates = [a for a in d.axes if a not in shared and out.strides[a] == 1 and all(_close(x, a) for x in body)]
     if not candidates:
         return None
 
     def rank(a: Var) -> tuple[bool, bool, int]:
-        return out.steps[a] == 1, extent(a) >= lanes, min(extent(a), 4 * lanes)
+        return out.strides[a] == 1, extent(a) >= lanes, min(extent(a), 4 * lanes)
 
     lane = max(candidates, key=rank)
     others = [a for a in d.axes if a is not lane and a not in shared]
@@ -63,28 +63,28 @@ def matmul_shape(
 
 def is_thin(d: Definition, shape: MatmulShape) -> bool:
     """True if the output axis is too short for lanes, which then run along the reduction."""
-    along = (a for a in shape.sums if any(x.steps.get(a) == 1 for x in reads(d, body=True)))
+    along = (a for a in shape.sums if any(x.strides.get(a) == 1 for x in reads(d, body=True)))
     return extent(shape.lane) < COSTS.min_product_lanes and any(extent(a) >= 2 * COSTS.min_product_lanes for a in along)
 
 
 def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozenset[str]) -> bool:
     return all(
-        x.steps[a] in (0, 1) or (x.buffer.name in constants and packable(x, a)) or _has_words(x, a, d) for x in body
+        x.strides[a] in (0, 1) or (x.buffer.name in constants and packable(x, a)) or _has_words(x, a, d) for x in body
     )
 
 
 def _has_words(x: Access, a: Var, d: Definition) -> bool:
     """True if the words of the sum's terms are contiguous along `a`."""
     assert d.reduction is not None
-    if x.load is None or x.steps[a] != elements_per_dot(DType.BF16):
+    if x.load is None or x.strides[a] != elements_per_dot(DType.BF16):
         return False
     return is_arranged(x.load, d.reduction.axes) is not None
 
 
 def _close(x: Access, a: Var) -> bool:
     """True if the elements of all lanes fit few vectors, from which shuffles take them."""
-    step = x.steps[a]
-    return step is not None and 0 < step < COSTS.gather_distance
+    stride = x.strides[a]
+    return stride is not None and 0 < stride < COSTS.gather_distance
 
 
 def _sums(d: Definition, body: tuple[Access, ...], lane: Var, pairs: bool) -> tuple[Var, ...]:
@@ -110,7 +110,7 @@ def row_terms(d: Definition, shape: MatmulShape, terms: int, target: Target) -> 
     if r is None or r.dtype is not DType.F32 or is_chain_sum(r) or varies(shape.sums):
         return 1
     shared = [x for x in reads(d, body=True) if not x.moves(shape.lane) and x.moves(inner)]
-    beside = bool(shared) and all(x.steps[inner] == 1 and x.buffer.dtype.compute is DType.F32 for x in shared)
+    beside = bool(shared) and all(x.strides[inner] == 1 and x.buffer.dtype.compute is DType.F32 for x in shared)
     lanes = target.lanes(DType.F32) * (2 if sums_in_f16(d, shape, target) else 1)
     return lanes if target.abilities.multiplies_lanes and beside and terms >= lanes else 1
 

@@ -75,7 +75,9 @@ def _sum_loops(d: Definition, shape: MatmulShape) -> tuple[list[str], Fused]:
         return names, ()
     outer, inner = shape.sums[-2:]
     shared = [x for x in reads(d, body=True) if not x.moves(shape.lane)]
-    if not isinstance(inner.extent, int) or any(x.steps[outer] != inner.extent * (x.steps[inner] or 0) for x in shared):
+    if not isinstance(inner.extent, int) or any(
+        x.strides[outer] != inner.extent * (x.strides[inner] or 0) for x in shared
+    ):
         return names, ()
     if takes_pairs(d, shape) or field_axes(d, shape):
         return names, ()

@@ -40,9 +40,9 @@ def operand_across_pages(d: Definition, shape: MatmulShape, constants: frozenset
     if varies(shape.sums):
         return None
     for x in reads(d, body=True):
-        crosses_pages = x.reach(k) * x.buffer.dtype.stored_bytes >= COSTS.page_bytes or x.steps[k] is None
+        crosses_pages = x.reach(k) * x.buffer.dtype.stored_bytes >= COSTS.page_bytes or x.strides[k] is None
         large = varies((shape.lane,)) or extent(shape.lane) * extent(k) * x.buffer.dtype.stored_bytes > target.l2
-        if x.buffer.name not in constants and x.steps[shape.lane] == 1 and crosses_pages and large:
+        if x.buffer.name not in constants and x.strides[shape.lane] == 1 and crosses_pages and large:
             return x.buffer.name
     return None
 

@@ -179,8 +179,8 @@ def test_weights_that_f16_holds_stay_so() -> None:
     assert products(made) == int(not made.target.converts_half_aside)
 
 
-def test_weights_that_others_read_lie_in_memory_once() -> None:
-    """As a table of words does that is the last layer's weights, too."""
+def test_shared_weights_are_stored_once() -> None:
+    """Another step reads the weights too, like a table of words that is also the weights of the last layer."""
 
     def make(b: Builder, x: OutPort) -> tuple[OutPort, OutPort]:
         w = weights(b, 512, 512)

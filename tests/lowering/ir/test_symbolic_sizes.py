@@ -58,8 +58,8 @@ def test_elements_that_are_counted_make_no_more_than_their_count() -> None:
     assert set(sizes.late.values()) == {None}
 
 
-def test_what_is_made_before_a_rule_is_checked_does_not_rely_on_it() -> None:
-    """What has some of its symbols only may be made before the others are known."""
+def test_bounds_of_a_product_are_not_relied_on_by_part_of_it() -> None:
+    """An expression may be computed once its own symbols are known, before the others are checked."""
     sizes = Sizes()
     v, w, z = late(sizes, "v", "w", "z")
     sizes.learn(v * w * z, 100)

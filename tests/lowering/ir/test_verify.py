@@ -169,7 +169,7 @@ def test_reports_count_what_changed() -> None:
     passes = pipeline(CONTEXT)
     reports = run_lowering(steps, passes, CONTEXT, observe=lambda done, _: seen.append(done.name))
     assert seen == [p.name for p in passes]
-    assert (reports[0].works, reports[0].made) == (2, 2)
+    assert (reports[0].works, reports[0].new_works) == (2, 2)
     assert str(reports[1]).startswith("use_integer_dots: unchanged, 2 steps (")
 
 

@@ -105,7 +105,7 @@ def test_numbers_without_a_size(wrong: float) -> None:
 
 @pytest.mark.parametrize("size", [1e-44, 1e-40, 1e-37, 1e-30, 1e30, 3e38])
 def test_very_small_and_very_large_numbers(size: float) -> None:
-    """These are found, or left alone: numbers that mean something else are wrong."""
+    """Scales are recovered exactly or not at all."""
     w = (np.array([[1, -3, 127, 0, 60]]) / 127 * size).astype(np.float32)
     found = whole_numbers(w, (1,), BYTE)
     assert found is None or same(found, w)

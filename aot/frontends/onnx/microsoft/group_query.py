@@ -84,18 +84,20 @@ def _normalised(node: OnnxNode, x: OutPort, weight: OutPort | None) -> OutPort:
 
 
 def _cached(
-    node: OnnxNode, held: OutPort | None, new: OutPort, past: OutPort, count: OutPort
+    node: OnnxNode, past_cache: OutPort | None, new: OutPort, past: OutPort, count: OutPort
 ) -> tuple[OutPort, OutPort]:
     """Return the first `count` rows of each head with the new ones written, and the whole cache."""
-    if held is None:
+    if past_cache is None:
         return new, new
-    build, room, zero, one = node.build, node.size(held, 2), node.scalar(0), node.list([1])
-    both = build.Concat(held, new, axis=2)
+    build, room, zero, one = node.build, node.size(past_cache, 2), node.scalar(0), node.list([1])
+    both = build.Concat(past_cache, new, axis=2)
     rows = indices(node, build.Maximum(room, count))
-    fresh = build.Subtract(rows, past)  # [batch, rows]
-    isnew = build.LogicalAnd(build.GreaterEqual(fresh, zero), build.Less(fresh, node.size(new, 2)))
+    offset_in_new = build.Subtract(rows, past)  # [batch, rows]
+    is_new = build.LogicalAnd(build.GreaterEqual(offset_in_new, zero), build.Less(offset_in_new, node.size(new, 2)))
     old = build.Minimum(rows, build.Subtract(node.size(both, 2), 1))
-    present = build.Gather(both, build.Select(isnew, build.Add(fresh, room), old), node.scalar(2), batch_dims=1)
+    present = build.Gather(
+        both, build.Select(is_new, build.Add(offset_in_new, room), old), node.scalar(2), batch_dims=1
+    )
     return build.Slice(present, node.list([0]), build.Unsqueeze(count, node.list([0])), one, node.list([2])), present
 
 

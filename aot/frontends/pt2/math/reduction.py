@@ -138,8 +138,8 @@ def spread(
     total = build.ReduceSum(build.Multiply(gap, gap), at, keep_dims=keepdim)
     count = build.ReduceProd(node.dims(x, axes), node.list([0])) if axes else node.scalar(1)
     rest = build.Subtract(node.cast(count, wide.type.dtype), node.same(1 if correction is None else correction, wide))
-    port = build.Divide(total, build.Maximum(rest, node.like(0, wide)))
-    return port, mean if keepdim else build.Squeeze(mean, at) if axes else mean
+    variance = build.Divide(total, build.Maximum(rest, node.like(0, wide)))
+    return variance, mean if keepdim else build.Squeeze(mean, at) if axes else mean
 
 
 @aten("var.correction", "std.correction", "var_mean.correction", "std_mean.correction")
@@ -150,9 +150,9 @@ def var_correction(
     correction: Number | None = None,
     keepdim: bool = False,
 ) -> tuple[OutPort, ...]:
-    port, mean = spread(node, x, dim, correction, keepdim)
-    port = node.build.Sqrt(port) if node.kind.startswith("std") else port
-    return (port, mean)[: len(node.outputs)]
+    variance, mean = spread(node, x, dim, correction, keepdim)
+    variance = node.build.Sqrt(variance) if node.kind.startswith("std") else variance
+    return (variance, mean)[: len(node.outputs)]
 
 
 @aten("var.dim", "std.dim", "var_mean.dim", "std_mean.dim")

@@ -101,8 +101,8 @@ AUTOMATIC = 3  # Philox on CPUs
 
 
 def _require_philox(node: TfNode, algorithm: OutPort) -> None:
-    found = node.ints(algorithm, "the algorithm")[0]
-    node.refuse(found not in (PHILOX, AUTOMATIC), f"numbers are drawn by Philox (1), got algorithm {found}")
+    number = node.ints(algorithm, "the algorithm")[0]
+    node.refuse(number not in (PHILOX, AUTOMATIC), f"numbers are drawn by Philox (1), got algorithm {number}")
 
 
 @tf("StatelessRandomGetAlg")

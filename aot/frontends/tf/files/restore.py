@@ -112,7 +112,7 @@ def _objects(checkpoint: Checkpoint | None) -> Sequence[Any]:
 
 
 def _bound_keys(meta: Any, net: Net, checkpoint: Checkpoint | None) -> dict[str, str]:
-    """Keys of a checkpoint by the variables of a graph, whose names are none of the objects' where those repeat.
+    """Return the checkpoint keys by the names of a graph's variables; names of objects may be ambiguous.
 
     A call of a concrete function ends with the variables that the function is bound to: its list of objects.
     """

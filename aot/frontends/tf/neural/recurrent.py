@@ -135,9 +135,9 @@ def _loop(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c:
     outputs = tuple(OutputMap(k, 3 + k, 0) for k in range(7))
     loop = Loop(tuple(maps), outputs, edges, current_iteration=len(outer), execution_condition=0)
     steps = node.size(x, 0)
-    made_node = build.node(loop, steps, build.const(True, DType.BOOL), *outer, outputs=7)
-    made_node.regions["body"] = body
-    return tuple(made_node.out_ports().values())
+    loop_node = build.node(loop, steps, build.const(True, DType.BOOL), *outer, outputs=7)
+    loop_node.regions["body"] = body
+    return tuple(loop_node.out_ports().values())
 
 
 @tf("GRUBlockCell")

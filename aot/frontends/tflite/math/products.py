@@ -20,7 +20,7 @@ def rows(node: TfliteNode, x: OutPort, width: OutPort) -> OutPort:
 
 
 def with_axes(node: TfliteNode, y: OutPort, x: OutPort) -> OutPort:
-    """[rows, outputs] with the axes of `x` in front, where options say so."""
+    """[rows, outputs] with the axes of `x` in front if `keep_num_dims` is set."""
     if not node.flag("keep_num_dims") or x.type.rank == 2:
         return y
     front = [node.dims(x, [a]) for a in range(x.type.rank - 1)]

@@ -94,14 +94,14 @@ def tf_tensor_content(tf_dtype: int, shape: Any, pb_tensor: Any) -> Any:
 def _elements(dtype: Any, field: str, pb_tensor: Any) -> Any:
     if pb_tensor.tensor_content:
         return mo_array(np.frombuffer(pb_tensor.tensor_content, dtype))
-    given = _reader(dtype, field)(pb_tensor)
+    value = _reader(dtype, field)(pb_tensor)
     if dtype is not str:
-        return np.array(list(given), dtype=dtype)
+        return np.array(list(value), dtype=dtype)
     try:
-        return np.array([item.decode() if isinstance(item, bytes) else item for item in given], dtype=str)
+        return np.array([item.decode() if isinstance(item, bytes) else item for item in value], dtype=str)
     except UnicodeDecodeError:
         _LOG.error("TensorFlow constant: texts that are not UTF-8 stay bytes")
-        return np.array(list(given))
+        return np.array(list(value))
 
 
 def bool_cast(x: Any) -> Any:

@@ -120,7 +120,7 @@ class PaddedGenerateProposals(Proposing, LoopOp):
         return (
             _move(boxes, marks, images.buffer, anchors.buffer, deltas.buffer, scores.buffer, self),
             _keep(boxes, marks, images.buffer, order, held, kept, outs[2], self),
-            _give(outs, boxes, marks, kept),
+            _write_results(outs, boxes, marks, kept),
         )
 
     def reference(self, images: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, ...]:
@@ -202,7 +202,7 @@ def _is_large(boxes: Buffer, n: Expr, least: Sequence[Expr], offset: float, i: E
 
 
 @loops
-def _give(outs: Scripted, boxes: Scripted, marks: Scripted, kept: Scripted) -> None:
+def _write_results(outs: Scripted, boxes: Scripted, marks: Scripted, kept: Scripted) -> None:
     rows, scores, numbers, count = outs
     total = var(0, DType.I64)
     for n in range(marks.shape[0]):

@@ -180,11 +180,11 @@ class PaddedSelection(Selection, LoopOp):
         best = dense("best", x.images, x.classes * room, space=Space.ARENA, dtype=DType.I64)
         rows = dense("rows", outs[0].shape[0], space=Space.ARENA, dtype=DType.I64)
         return (
-            _find(x, order, found, self),
+            _list_candidates(x, order, found, self),
             self.suppress(x, order, found, (kept, marks, counts), room),
-            _choose(x, marks, counts, best, outs[2], room, self),
-            _line_up(x, best, outs[2], marks, rows, outs[3], room, self),
-            _give(x, rows, kept, marks, outs, room),
+            _rank_boxes(x, marks, counts, best, outs[2], room, self),
+            _order_results(x, best, outs[2], marks, rows, outs[3], room, self),
+            _write_results(x, rows, kept, marks, outs, room),
         )
 
     @abstractmethod
@@ -200,7 +200,7 @@ class PaddedSelection(Selection, LoopOp):
 
 
 @loops
-def _find(x: Scripted, order: Scripted, found: Scripted, op: Scripted) -> None:
+def _list_candidates(x: Scripted, order: Scripted, found: Scripted, op: Scripted) -> None:
     """Write the candidates of each image and class, and their number to `found`."""
     for item in parallel(x.images * x.classes):
         n = item // x.classes
@@ -223,7 +223,7 @@ def _find(x: Scripted, order: Scripted, found: Scripted, op: Scripted) -> None:
 
 
 @loops
-def _choose(
+def _rank_boxes(
     x: Scripted, marks: Scripted, counts: Scripted, best: Scripted, numbers: Scripted, room: Scripted, op: Scripted
 ) -> None:
     """Write the best boxes of each image by score; equal ones in the order of classes."""
@@ -238,7 +238,7 @@ def _choose(
 
 
 @loops
-def _line_up(
+def _order_results(
     x: Scripted,
     best: Scripted,
     numbers: Scripted,
@@ -270,7 +270,9 @@ def _line_up(
 
 
 @loops
-def _give(x: Scripted, rows: Scripted, kept: Scripted, marks: Scripted, outs: Scripted, room: Scripted) -> None:
+def _write_results(
+    x: Scripted, rows: Scripted, kept: Scripted, marks: Scripted, outs: Scripted, room: Scripted
+) -> None:
     out, index, _, count = outs
     for r in parallel(rows.shape[0]):
         if r < count[()]:

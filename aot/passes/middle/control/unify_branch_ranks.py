@@ -100,10 +100,10 @@ def _settle(node: Node, size: Dim | None) -> bool:
     """Move all dependent nodes into both branches; `size`: size that the If, formerly a Squeeze, compares with 1."""
     graph, op = node.graph, node.op
     assert isinstance(op, If)
-    behind = _dependents(node)
-    if any(n.type == "Assign" for n in behind):
+    dependents = _dependents(node)
+    if any(n.type == "Assign" for n in dependents):
         return False
-    then, other = (_Branch(node, op, name, behind) for name in ("then", "else"))
+    then, other = (_Branch(node, op, name, dependents) for name in ("then", "else"))
     if then.wrong is not None:
         if other.wrong is not None:
             raise then.wrong
@@ -114,7 +114,7 @@ def _settle(node: Node, size: Dim | None) -> bool:
     one, two = then.types(), other.types()
     pair = next(((a, b) for a, b in zip(one, two, strict=True) if a.rank != b.rank), None)
     if pair is None:
-        _replace(node, op, behind, then, other)
+        _replace(node, op, dependents, then, other)
         return True
     if graph.scope and size is None:
         return False

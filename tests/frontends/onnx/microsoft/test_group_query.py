@@ -91,7 +91,7 @@ CASES: dict[str, tuple[dict[str, Array], dict[str, Any]]] = {
 
 
 def valid(inputs: dict[str, Array], outputs: list[Array]) -> list[Array]:
-    """Without what lies behind the ends of sequences in presents, which no one reads."""
+    """Clear the presents after the end of each sequence, where their values are unspecified."""
     y, *presents = (np.array(p) for p in outputs)
     for p in presents:
         for b, end in enumerate(inputs["seqlens_k"] + 1):
