@@ -72,7 +72,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --quick, run one case of each parametrised test, with --smoke one of each file: the middle one."""
+    """Select the middle case of each parametrised test with --quick, of each file with --smoke."""
     if not (config.getoption("--quick") or config.getoption("--smoke")):
         return
     end = "::" if config.getoption("--smoke") else "["

@@ -32,7 +32,7 @@ MARGIN = 256
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one call: `results`, or the `error`, or the `signal` that ended the process."""
+    """Outcome of one call: `results`, or the `error`, or the `signal` that ended the process."""
 
     results: tuple[Array, ...] | None = None
     error: str = ""
@@ -41,7 +41,7 @@ class Outcome:
 
 
 def outcomes(call: Call, feeds: Sequence[Sequence[Array]], seconds: float = SECONDS) -> list[Outcome]:
-    """Of `call` with each feed, in children of this process; a new one where one ends early."""
+    """Return the outcome of `call` for each feed. Calls run in a child process, and in a new one after it died."""
     found: list[Outcome] = []
     while len(found) < len(feeds):
         found += _in_child(call, feeds[len(found) :], seconds)

@@ -43,7 +43,7 @@ def copied(module: str, folder: Folder, *options: str) -> Folder:
 
 
 def error(folder: Folder) -> float:
-    """Of ours, against the results that lie in the folder."""
+    """Return the error of our results against those stored in the folder."""
     model = aot.compile_model(folder.xml)
     expected = folder.outputs()
     return largest_error([np.asarray(y) for y in model(list(folder.inputs().values())).to_tuple()], expected)

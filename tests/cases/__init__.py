@@ -32,7 +32,7 @@ class Tolerance:
     absolute: float
 
     def allows(self, found: Array, expected: Array) -> bool:
-        """Are they equal but for this much? NaN equals NaN."""
+        """True if both are equal within the tolerance; NaN equals NaN."""
         if expected.dtype.kind not in "fV" or not self.relative:
             return bool(np.array_equal(found, expected, equal_nan=expected.dtype.kind in "fV"))
         rounding = 2 * float(ml_dtypes.finfo(expected.dtype).eps) if expected.dtype.itemsize < 4 else 0.0
@@ -70,7 +70,7 @@ class Case:
         return f"{type(self.op).__name__}.{'.'.join(map(_text, self.inputs))}"
 
     def operands(self) -> list[Operand | None]:
-        """What inference knows of the inputs."""
+        """Return the operands that inference gets."""
         return [None if s is None else _operand(s) for s in self.inputs]
 
     def static_operands(self) -> list[Operand | None]:

@@ -339,14 +339,14 @@ def _plain(x: Any, dtype: DType) -> Any:
 
 
 def _called(function: Callable[[Any, Any], Any], a: Value, b: Value, dtype: DType) -> Value:
-    """Return what calls an operator of Python; an integer of 64 bits wraps around."""
+    """Return a function that calls an operator of Python; integers of 64 bits wrap around."""
     if dtype is DType.I64:
         return lambda: ((function(a(), b()) + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
     return lambda: function(a(), b())
 
 
 def _folded(fn: str, dtype: DType, a: Value, b: Value) -> Value:
-    """Return what combines two values as a reduction does."""
+    """Return a function that combines two values as a reduction does."""
     fast = _FAST_INTEGERS if dtype is DType.I64 else _FAST if dtype.is_float else {}
     if fn in fast:
         return _called(fast[fn], a, b, dtype)

@@ -1,4 +1,4 @@
-"""What a definition means: numpy over whole index spaces, no loops, no schedule."""
+"""The meaning of a definition: numpy over whole index spaces, no loops, no schedule."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def evaluated(size: Size, kernel: Kernel, values: list[int]) -> int:
 
 
 def number(e: Expr, env: dict[Var, int]) -> int:
-    """What an index is where its variables have these values."""
+    """Return the value of an index for these values of its variables."""
 
     def chosen(e: Expr) -> Expr | None:
         match e:

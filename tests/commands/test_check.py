@@ -49,14 +49,14 @@ def test_unknown_layers_of_ir_are_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_options_settle_is_supported(tmp_path: Path) -> None:
+def test_operations_that_options_settle_are_supported(tmp_path: Path) -> None:
     noise = model([helper.make_node("RandomNormalLike", ["x"], ["y"])], {"x": X}, ["y"])
     path = save(tmp_path, noise)
     assert check(path) and not check(path, CompileOptions(seed=1))
     assert CliRunner().invoke(cli.app, ["check", str(path), "--seed", "1"]).exit_code == 0
 
 
-def test_what_only_memory_needs_is_found(tmp_path: Path) -> None:
+def test_sizes_that_memory_needs_are_reported(tmp_path: Path) -> None:
     nodes = [helper.make_node("ConstantOfShape", ["s"], ["u"]), helper.make_node("Relu", ["u"], ["y"])]
     path = save(tmp_path, model(nodes, {"s": np.ones(11, np.int64)}, ["y"]))
     (found,) = check(path)

@@ -63,7 +63,7 @@ def test_compile_twice_gives_equal_bytes(library: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["run", "LIBRARY", SEVEN], ["info", "LIBRARY"], ["--help"]])
-def test_what_is_compiled_runs_without_the_compiler(library: Path, arguments: list[object]) -> None:
+def test_libraries_run_without_the_compiler(library: Path, arguments: list[object]) -> None:
     words = [str(library if a == "LIBRARY" else a) for a in arguments]
     script = """import sys, cli
 try:

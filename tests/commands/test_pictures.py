@@ -66,7 +66,7 @@ def test_a_picture_of_another_size_is_said_to_be_resized(tmp_path: Path) -> None
         ("1,3,8,8", "float", b"\x89PNG\r\n\x1a\n" + bytes(50), "must be a picture"),
     ],
 )
-def test_what_is_no_picture(shape: str, kind: str, data: bytes | None, says: str, tmp_path: Path) -> None:
+def test_invalid_pictures_are_refused(shape: str, kind: str, data: bytes | None, says: str, tmp_path: Path) -> None:
     image.new("RGB", (4, 4)).save(tmp_path / "x.png")
     if data is not None:
         (tmp_path / "x.png").write_bytes(data)

@@ -1,4 +1,4 @@
-"""How far a compilation is: a line for each stage, and on a terminal a bar."""
+"""Progress of a compilation: a line for each stage, and on a terminal a bar."""
 
 import io
 

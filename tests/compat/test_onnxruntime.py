@@ -52,7 +52,7 @@ def test_a_session_runs_as_in_onnx_runtime(form: str, tmp_path: Path) -> None:
         assert [a.tolist() for a in found] == [a.tolist() for a in wanted]
 
 
-def test_what_has_no_meaning_is_refused() -> None:
+def test_meaningless_arguments_are_refused() -> None:
     data = model(TEXTS[0]).SerializeToString()
     with pytest.raises(UsageError, match="providers must contain CPUExecutionProvider, got CUDA"):
         ours.InferenceSession(data, providers=["CUDAExecutionProvider"])

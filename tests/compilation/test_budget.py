@@ -50,7 +50,7 @@ def hungry() -> None:
     ],
     ids=["time", "memory", "one allocation"],
 )
-def test_what_exceeds_the_budget_ends(
+def test_work_that_exceeds_the_budget_ends(
     work: Callable[[], object], limits: tuple[int | None, float | None], rule: str
 ) -> None:
     with pytest.raises(BudgetError, match=rule):
@@ -221,7 +221,7 @@ def test_sizes_are_read(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1GB", "many", "1e9", "5XB"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_invalid_sizes_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="max-memory: must be a size"):
         bytes_of(text)
 

@@ -98,7 +98,7 @@ def test_both_files_of_caffe(given: str, tmp_path: Path) -> None:
 
 
 def test_files_of_a_language_model(tmp_path: Path) -> None:
-    """What the compiler or the user writes into the folder is no part of it."""
+    """The key ignores files that the compiler or the user writes into the folder."""
     for name in ("config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"):
         (tmp_path / name).write_bytes(b"1")
     keys = [cache.key_of(tmp_path, FAST)]

@@ -61,7 +61,7 @@ def test_shapes_and_dims_say_sizes() -> None:
         ({"rules": (("n * 0", "1"),)}, "give --shape INPUT=SHAPE, --dim NAME=SIZE or arrays, got n = 1"),
     ],
 )
-def test_what_does_not_fit_is_said(given: dict[str, object], message: str) -> None:
+def test_mismatched_examples_are_refused(given: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         shapes(info("x", "n", 4), **given)  # type: ignore[arg-type]
 

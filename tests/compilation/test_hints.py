@@ -117,7 +117,7 @@ def test_decoders_with_weights_of_16_bits_compute_in_bf16_where_that_is_faster(
     "asked",
     [{"precision": "bf16"}, {"activations": "int8"}, {"activations": "f32"}, {"precision": "f32,y=bf16"}],
 )
-def test_who_has_chosen_is_told_nothing(asked: dict[str, str]) -> None:
+def test_chosen_options_give_no_hints(asked: dict[str, str]) -> None:
     assert faster(stages(network("i8"), CompileOptions(target="x86-64-v4-bf16", **asked))) == {}  # type: ignore[arg-type]
 
 
@@ -155,7 +155,7 @@ def test_versions_and_levels_round_like_the_whole_library() -> None:
 
 
 @pytest.mark.parametrize("asked", [{"activations": "f32"}, {"precision": "bf16"}])
-def test_who_asks_for_a_type_of_data_gets_it(asked: dict[str, str]) -> None:
+def test_chosen_types_of_data_are_kept(asked: dict[str, str]) -> None:
     made = stages(network("i8", LARGE), CompileOptions("x86-64-v4", level=None, **asked))  # type: ignore[arg-type]
     assert made.decided == made.options and "dots=" not in made.groups
 

@@ -154,7 +154,7 @@ def test_a_kernel_of_another_target_is_another_one(tmp_path: Path, emitted: list
         assert bool(emitted) == new
 
 
-def test_where_kernels_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_folder_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert user_folder() == tmp_path / "aot" / "kernels"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")

@@ -1,4 +1,4 @@
-"""What compilations refuse to be asked for, in words."""
+"""Options that compilations refuse, and the text of the errors."""
 
 from typing import Any
 

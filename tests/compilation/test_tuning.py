@@ -98,7 +98,7 @@ def test_it_ends_in_time(asked: Compilation) -> None:
     assert (few.turns, many.turns > 5) == (4, True)  # as it is, two candidates, what came out
 
 
-def test_what_is_known_is_not_tried_again(asked: Compilation, tmp_path: Path) -> None:
+def test_known_schedules_are_not_measured_again(asked: Compilation, tmp_path: Path) -> None:
     searched(asked, tmp_path / "tune.json")
     measured = Measured(asked, later_is_faster)
     Tuning(NATIVE, tmp_path / "tune.json").search(1000, measured, Clock())

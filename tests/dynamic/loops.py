@@ -73,7 +73,7 @@ def _loop(op: Loop | TensorIterator, inputs: Sequence[OutPort], body: Graph) -> 
 
 
 def shapes_by_branch() -> Graph:
-    """Where c: all of x, else its first row, twice; what follows takes either."""
+    """Return a network whose branches have different shapes: all of x if c, else its first row twice."""
     graph = Graph("branches")
     c, x = parameter(graph, "c", dtype=DType.BOOL), parameter(graph, "x", 2, 4)
     then, other = Body(), Body()
@@ -219,7 +219,7 @@ def images() -> Graph:
 
 
 def places_in_branch() -> Graph:
-    """Where c: the places of what is not 0, else x: a size that a branch computes."""
+    """Return a network with a data-dependent size in one branch: the places of nonzero elements if c, else x."""
     graph = Graph("places")
     c, x = parameter(graph, "c", dtype=DType.BOOL), parameter(graph, "x", 2, 4)
     then, other = Body(), Body()

@@ -88,7 +88,7 @@ def test_rows_follow_beams_where_all_move_to_more_room() -> None:
     follows(attention, calls)
 
 
-def test_without_beams_the_batch_stays() -> None:
+def test_batch_stays_without_beams() -> None:
     request = compiled(attention(gathered=False)).create_infer_request()
     state: dict[str, Array] = {}
     for n in (3, 1, 250):

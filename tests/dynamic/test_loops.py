@@ -12,7 +12,7 @@ from tests.dynamic.networks import check, compiled
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_as_the_references_say(name: str) -> None:
+def test_loops_equal_the_references(name: str) -> None:
     network = NETWORKS[name]
     model = compiled(network.make())
     for arrays in network.inputs:

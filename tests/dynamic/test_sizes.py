@@ -36,7 +36,7 @@ def test_conv_net_runs_at_any_size() -> None:
 
 
 def test_a_pyramid_reads_padding_in_halos() -> None:
-    """What was halved and doubled lies beside what it came from: their sizes are equal by a rule."""
+    """A rule makes the sizes equal of an input and of its halved and doubled copy."""
     made = stages(pyramid(), CompileOptions(level=None))
     assert not asks(made)
     model, oracle = in_memory(made.built, threads=1), pyramid()

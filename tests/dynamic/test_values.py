@@ -164,7 +164,7 @@ def chained(b: Builder, x: OutPort) -> OutPort:
     return b.Relu(b.MatMul(rows, rows, transpose_b=True))
 
 
-def test_what_follows_has_such_sizes() -> None:
+def test_later_layers_have_data_dependent_sizes() -> None:
     rng = np.random.default_rng(2)
     runs = [(rng.uniform(low, low + 1, (40, 8)).astype(np.float32),) for low in (-0.5, 0.1, -2)]
     check([(F32, (40, 8))], chained, *runs)
@@ -204,7 +204,7 @@ def test_reductions_of_many_axes_that_are_all_open() -> None:
     check([(F32, shape), (I64, (2,))], lambda b, x, a: b.ReduceSum(x, a, keep_dims=True), (x, ints(1, -1)))
 
 
-def test_as_many_segments_as_ids_say() -> None:
+def test_ids_determine_the_number_of_segments() -> None:
     x = np.arange(18, dtype=np.float32).reshape(6, 3) - 7
     runs = [(x, np.array(ids, np.int32)) for ids in ((0, 0, 1, 3, 3, 3), (0, 0, 0, 0, 0, 0), (2, 2, 5, 5, 9, 9))]
     check([(F32, (6, 3)), (I32, (6,))], lambda b, x, ids: b.SegmentMax(x, ids), *runs)

@@ -250,7 +250,7 @@ def test_a_variable_grows_in_a_loop() -> None:
     follows(growing_loop, [(np.array(n), ONE * (i + 1)) for i, n in enumerate((2, 0, 5, 1))])
 
 
-def test_what_varies_only_by_its_declaration_is_fixed() -> None:
+def test_variables_declared_dynamic_may_be_fixed() -> None:
     """Declared as ?, but always of one size: it costs nothing more than a variable of fixed size."""
 
     def make() -> Graph:
@@ -267,7 +267,7 @@ def test_what_varies_only_by_its_declaration_is_fixed() -> None:
     assert state.state.shape == (1, 3)
 
 
-def test_what_is_assigned_fits_the_declaration() -> None:
+def test_assigned_types_must_fit_the_declaration() -> None:
     graph = cache(shape=(1, Var("past"), 2))
     (sink,) = graph.sinks
     build = Builder(graph)

@@ -40,7 +40,7 @@ def specialised(graph: Graph, *texts: str, **options: object) -> Compilation:
 
 
 def ran(model: CompiledModel, *inputs: Array) -> list[int]:
-    """Which calls an inference makes."""
+    """Return the indices of the calls that an inference runs."""
     request = model.create_infer_request()
     request.enable_profiling()
     request.infer(list(inputs))
@@ -151,7 +151,7 @@ def test_sizes_from_data_in_every_version() -> None:
         ([f"n={','.join(map(str, range(1, 34)))}"], {}, "at most 32 versions, one for each combination, got 33"),
     ],
 )
-def test_what_cannot_be_specialised(texts: list[str], options: dict[str, object], message: str) -> None:
+def test_invalid_versions_are_refused(texts: list[str], options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError) as error:
         _ = specialised(mlp(), *texts, **options).program
     assert message in str(error.value)

@@ -44,7 +44,7 @@ def test_rules_and_passes(tmp_path: Path) -> None:
         ({"middle_x": LOST}, r"extension Lose: KeyError: 'lost' \(.*x.py:\d+\)"),
     ],
 )
-def test_what_is_wrong_is_the_users(tmp_path: Path, files: dict[str, str], text: str) -> None:
+def test_mistakes_in_extensions_are_usage_errors(tmp_path: Path, files: dict[str, str], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         _ = stages(absolute(tmp_path), options(folder(tmp_path, **files))).optimized
 

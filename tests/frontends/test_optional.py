@@ -1,4 +1,4 @@
-"""What an extra brings is not needed by the rest."""
+"""Packages of an extra are needed by that extra alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_compiler_works_without_the_onnx_package(module: str) -> None:
 def test_a_file_whose_reader_is_missing_names_the_extra(
     name: str, head: bytes, module: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where `google` is missing as a whole, a search for `google.protobuf` raises an error of its own."""
+    """If `google` itself is missing, a search for `google.protobuf` raises an error of its own."""
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, f"{module}.protobuf", raising=False)
     (tmp_path / name).write_bytes(head)

@@ -126,7 +126,7 @@ def _other_shape(d: Draw, array: Array) -> Array:
 
 
 def _expected(path: Path, given: Sequence[object], right: Sequence[Array]) -> Sequence[Expected] | None:
-    """What the references give; None if they refuse the inputs, or where that is not comparable.
+    """Return the results of the references; None if they refuse the inputs, or if results are not comparable.
 
     Floats with other values may be outside of an operation's domain, which nothing defines: infinities where weights of
     zero may be left out, sizes of images below zero.

@@ -72,7 +72,7 @@ def _with_nodes(case: Case, kept: Sequence[str]) -> Case:
 
 
 def _pruned(case: Case, graph: Graph, inputs: list[Array]) -> Case:
-    """Without what no result needs."""
+    """Remove the nodes that no result needs."""
     changed = True
     while changed:
         changed = False

@@ -29,7 +29,7 @@ MODELS: dict[str, Callable[[Path], Any]] = {
     ("name", "count", "verify"), [("capacities", 200, 0), ("capacities", 60, 1), ("tokens", 30, 0)]
 )
 def test_damaged_modules(name: str, count: int, verify: int, tmp_path: Path) -> None:
-    """Without digests, too. Code that was damaged may run for ever: that is ended, and no fault of the loader."""
+    """Damaged code may loop for ever: the test ends it, and the loader is not to blame. Most cases skip digests."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("needs node, 20 or newer")

@@ -44,12 +44,12 @@ def compiled(
 
 
 def calls(made: Compilation) -> int:
-    """How many kernels run."""
+    """Return the number of kernel calls."""
     return len(made.program.calls)
 
 
 def asks(made: Compilation) -> bool:
-    """Does anything still ask whether a read is inside?"""
+    """True if some expression still tests whether a read is in bounds."""
     works = [w for s in made.steps.steps for w in s.works]
     return any(isinstance(e, Prim) and e.fn == "within" for w in works for e in walk(*expressions(w)))
 

@@ -59,7 +59,7 @@ def written(place: Path, text: str) -> Path:
 def test_operations_made_of_their_records_compute_the_same(
     tmp_path: Path, text: str, inputs: list[Any], stage: str
 ) -> None:
-    """Without the record of where it came from, a node with bodies is made anew."""
+    """A node with bodies is rebuilt if the record of its origin is missing."""
     graph = stages(written(tmp_path, text), FAST).converted
     before = interpret(graph, inputs)
     ops = {n.name: n.op for n in graph.nodes.values() if isinstance(n.op, RegionOp)}

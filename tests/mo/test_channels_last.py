@@ -197,7 +197,7 @@ CHANGES: dict[str, tuple[Callable[[Graph], None], dict[str, Any], slice]] = {
 
 
 @pytest.mark.parametrize(("change", "more", "channels"), CHANGES.values(), ids=CHANGES)
-def test_what_extensions_change_comes_back(
+def test_changes_of_extensions_are_imported(
     graph: IrGraph, change: Callable[[Graph], None], more: dict[str, Any], channels: slice
 ) -> None:
     wanted = expected(graph, **more)[..., channels]

@@ -357,7 +357,7 @@ BAD: list[tuple[dict[str, str], type[AotError], str]] = [
 
 
 @pytest.mark.parametrize(("files", "kind", "text"), BAD, ids=[text[:40] for _, _, text in BAD])
-def test_what_cannot_run_says_which_file_and_why(
+def test_broken_extensions_are_errors_that_name_the_file(
     tmp_path: Path, files: dict[str, str], kind: type[AotError], text: str
 ) -> None:
     with pytest.raises(kind, match=text) as caught:

@@ -204,7 +204,7 @@ CHANGES: dict[str, tuple[Callable[[Graph], None], dict[str, dict[str, Any]], Cal
 
 
 @pytest.mark.parametrize(("change", "attrs", "held"), CHANGES.values(), ids=CHANGES)
-def test_what_extensions_change_comes_back(
+def test_changes_of_extensions_are_imported(
     graph: IrGraph, change: Callable[[Graph], None], attrs: dict[str, dict[str, Any]], held: Any
 ) -> None:
     made = shown(graph)

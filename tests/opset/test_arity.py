@@ -1,4 +1,4 @@
-"""How many inputs operations have: as their methods list them, or as the class declares."""
+"""Number of inputs of operations: as their methods list them, or as the class declares."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_only_these_take_any_number_of_inputs() -> None:
 
 
 def test_more_inputs_than_an_operation_has_are_an_error_of_the_model() -> None:
-    """Of every operation, whatever else is wrong with the inputs."""
+    """The error comes for every operation, whatever else is wrong with the inputs."""
     for cls in OURS:
         most = arity(cls)[1]
         if most is None:

@@ -54,7 +54,7 @@ def add(graph: Graph, case: Case, at: int) -> list[Array]:
 
 
 def wrong(case: Case, found: list[Array]) -> str:
-    """What differs from the reference; empty if nothing does."""
+    """Describe the first difference from the reference; empty if there is none."""
     for n, (a, b) in enumerate(zip(found, case.op.evaluate(*case.arrays), strict=True)):
         a = a.view(b.dtype) if a.dtype != b.dtype and a.dtype.itemsize == b.dtype.itemsize else a
         if a.dtype != b.dtype or a.shape != b.shape:
@@ -74,7 +74,7 @@ def network(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
 
 
 def failures(cases: Sequence[Case], outputs: Iterable[Array]) -> list[str]:
-    """What differs from the references in the outputs of `network`."""
+    """List the cases whose outputs differ from the references."""
     results, failed = iter(outputs), list[str]()
     for case in cases:
         mine = [next(results) for _ in case.op.outputs(*case.operands())]

@@ -238,7 +238,7 @@ def repeated(graph: Graph, port: OutPort, op: Op, times: int, reads: int = 1) ->
 
 
 @pytest.mark.parametrize(("op", "times", "reads"), [(Sqrt(), 300, 1), (Add(), 40, 2)], ids=["deep", "shared"])
-def test_what_follows_each_other_is_merged_so_far_as_it_can_be_walked(op: Op, times: int, reads: int) -> None:
+def test_long_chains_are_merged_as_far_as_they_can_be_walked(op: Op, times: int, reads: int) -> None:
     graph = Graph("chain")
     x = graph.add(Parameter(DType.F32, (4,)), name="x").out_port(0)
     graph.add(Result(), repeated(graph, x, op, times, reads))

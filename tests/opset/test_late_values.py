@@ -74,7 +74,7 @@ def test_order_of_a_transpose(order: tuple[int, ...], late: bool) -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 0, 1), (0, 1, 3), (-1, 0, 1)])
-def test_what_is_no_order(order: tuple[int, ...]) -> None:
+def test_invalid_orders_are_refused(order: tuple[int, ...]) -> None:
     compiled = model(Transpose(), [DATA, np.array([0, 1, 2])])
     with pytest.raises(UsageError, match=r"Transpose 'op': order must be a permutation of 3 dimensions"):
         compiled(DATA, np.array(order))
@@ -99,7 +99,7 @@ def test_counts_of_mirrored_pads_along_two_dimensions(mode: PadMode) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_what_is_left_beside_copied_dimensions_of_size_0(late: bool) -> None:
+def test_copied_dimensions_of_size_0_leave_a_size_to_infer(late: bool) -> None:
     empty = np.empty((2, 0, 3), np.float32)
     (found,) = check(Reshape(special_zero=True), [empty], [np.array([0, 0, -1])], late=late)
     assert found.shape == (2, 0, 3)

@@ -158,7 +158,7 @@ def test_constants_are_known_when_compiling() -> None:
     assert compile_model(graph, FAST, threads=1)().to_tuple()[0].tolist() == [*WORDS, *WORDS]
 
 
-def test_what_does_more_than_to_move_strings_is_refused() -> None:
+def test_operations_that_compute_with_strings_are_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"'op': strings can be packed, unpacked and moved, nothing else"):
         compile_model(graph_of(Use(_Lengths(), [WORDS])), FAST)
 
@@ -265,7 +265,7 @@ def test_requests_speak_of_strings(echo: CompiledModel) -> None:
         (np.array(["a", 1], object), "elements must be str or bytes, got int"),
     ],
 )
-def test_what_is_no_string_is_refused(echo: CompiledModel, value: Array, text: str) -> None:
+def test_values_that_are_no_strings_are_refused(echo: CompiledModel, value: Array, text: str) -> None:
     with pytest.raises(AotError, match=text):
         echo(value)
 

@@ -61,7 +61,7 @@ def numbers(value: Array, sizes: dict[Expr, Expr], dtype: DType) -> Array:
 
 
 @pytest.mark.parametrize("name", sorted(tables()))
-def test_what_is_folded_with_symbols_agrees_with_the_reference(name: str) -> None:
+def test_folding_with_symbols_agrees_with_the_reference(name: str) -> None:
     for case in tables()[name]:
         for which in range(len(case.inputs)):
             made = marked(case, which)

@@ -59,7 +59,7 @@ def test_an_option_is_recorded_or_says_why_it_need_not_be(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", those(Record.ALWAYS, Record.IF_SET))
-def test_what_is_recorded_gives_the_options_again(name: str) -> None:
+def test_recorded_options_are_read_back(name: str) -> None:
     told = recorded_options(given(name), 0)
     assert options_of(manifest_of(told), CompileOptions()) == given(name)
     assert (name in recorded_options(CompileOptions(), 0)) == (ROWS[name].record is Record.ALWAYS)

@@ -18,7 +18,7 @@ def b(graph: Graph) -> bool:
 
 
 class Extension:
-    """What users write: a class."""
+    """Extension that a user writes: a class."""
 
     def find_and_replace_pattern(self, graph: Graph) -> None: ...
 

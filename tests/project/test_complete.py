@@ -1,4 +1,4 @@
-"""What holds for the whole tree: operations are complete, files are short, nothing refers to a developer's machine."""
+"""Facts about the whole tree: operations are complete, files are short, nothing refers to a developer's machine."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def help_of(module: str) -> str:
-    """Return what `python -m MODULE -h` prints, run in this process."""
+    """Return the output of `python -m MODULE -h`, run in this process."""
     with redirect_stdout(io.StringIO()) as output, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [module, "-h"])
         for name in (module, f"{module}.__main__"):  # runpy warns of a module that another test has imported

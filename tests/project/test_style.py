@@ -18,6 +18,7 @@ import runtime
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("aot", "codegen", "runtime")
+DOCUMENTED = (*FOLDERS, "tests")
 ANSWERS = "Of What Those These With Without As Whether Where Which Who Whose How Does Is Are May Can Has Do".split()
 RIDDLES = re.compile(rf"(({'|'.join(ANSWERS)})|Return what) ")
 NOUNS = re.compile("(The|A|An|Its|Their|All|Each|Every|Another|One|Both|Names|Values|Elements|Outputs|Inputs|Sizes) ")
@@ -53,6 +54,7 @@ class Facts:
 
     docstrings: list[tuple[str, str]]
     undecorated: list[tuple[str, str]]
+    functions: list[str]
     constants: list[str]
     unused: list[str]  # private functions and classes of the module that nothing in it names
     bound: Counter[str]
@@ -69,6 +71,7 @@ def facts(path: Path) -> Facts:
     return Facts(
         [(name, text) for _, name, text in texts],
         [(name, text) for n, name, text in texts if isinstance(n, ast.FunctionDef) and not n.decorator_list],
+        [n.name for n in nodes if isinstance(n, ast.FunctionDef)],
         [t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)],
         [n.name for n in tree.body if isinstance(n, kinds[:3]) and _is_unused(n, source)],
         Counter(_bound(tree)),
@@ -93,7 +96,7 @@ def files(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", DOCUMENTED)
 def test_docstrings_are_sentences(folder: str) -> None:
     paths = [*files(folder), *([ROOT / "cli.py"] if folder == "aot" else [])]
     found = [(p.relative_to(ROOT), name, text.split("\n")[0]) for p in paths for name, text in facts(p).docstrings]
@@ -106,6 +109,12 @@ def test_functions_are_imperative(folder: str) -> None:
     """Properties and rules may have an equation or a noun."""
     found = [(p.relative_to(ROOT), *f) for p in files(folder) for f in facts(p).undecorated]
     assert [f"{p}: {n}: {s}" for p, n, s in found if NOUNS.match(s)] == []
+
+
+def test_names_of_tests_have_a_subject() -> None:
+    names = [(path.relative_to(ROOT), name) for path in files("tests") for name in facts(path).functions]
+    riddles = re.compile(f"test_({'|'.join(ANSWERS[:13])})_", re.IGNORECASE)
+    assert [f"{path}: {name}" for path, name in names if riddles.match(name)] == []
 
 
 @pytest.mark.parametrize("folder", NAMED_FOLDERS)

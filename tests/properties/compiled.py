@@ -35,7 +35,7 @@ def network(trials: Sequence[Trial]) -> tuple[Graph, list[Array]]:
 
 
 def wrong(trials: Sequence[Trial], found: Sequence[Array]) -> list[str]:
-    """What differs from the references, a line for each."""
+    """List the differences from the references, a line for each."""
     results, lines = iter(found), list[str]()
     for trial in trials:
         for n, expected in enumerate(trial.expected()):

@@ -44,7 +44,7 @@ class Trial:
     dynamic: bool = False
 
     def operands(self, prefix: str = "n") -> list[Operand | None]:
-        """What inference knows of the inputs."""
+        """Return the operands that inference gets."""
         found: list[Operand | None] = []
         for k, array in enumerate(self.arrays):
             if array is None:
@@ -63,11 +63,11 @@ class Trial:
 
     @property
     def given(self) -> list[Array]:
-        """What to feed."""
+        """Return the arrays to feed."""
         return [a for k, a in enumerate(self.arrays) if a is not None and k not in self.fixed]
 
     def expected(self) -> tuple[Array, ...]:
-        """What the reference gives."""
+        """Return the results of the reference."""
         with np.errstate(all="ignore"):
             return self.op.evaluate(*self.arrays)
 
@@ -145,6 +145,6 @@ def with_run_time_sizes(trial: Trial) -> Trial:
 
 
 def random_draw(seed: int) -> Draw:
-    """Without a library that shrinks."""
+    """Return a source of random numbers that does not shrink failures."""
     rng = np.random.default_rng(seed)
     return Draw(lambda low, high: int(rng.integers(low, high + 1)))

@@ -59,7 +59,7 @@ MAKERS = [
 
 
 def openvino(trial: Trial) -> list[Array]:
-    """What OpenVINO's CPU plugin gives in f32."""
+    """Return the results of OpenVINO's CPU plugin in f32."""
     xml, weights = model(trial)
     core = ov.Core()
     network = core.read_model(xml.encode(), np.frombuffer(weights or b"\0", np.uint8).tobytes())

@@ -20,7 +20,7 @@ def network(torch: Any) -> Any:
     return layers.Sequential(layers.Conv2d(3, 4, 3), layers.BatchNorm2d(4), layers.ReLU(), layers.Flatten(1)).eval()
 
 
-def test_without_pytorch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pytorch_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporting, "find_spec", lambda name: None)
     with pytest.raises(MissingError, match=r"aot\[torch\]"):
         aot.export(object(), ())

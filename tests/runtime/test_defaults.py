@@ -51,7 +51,7 @@ def same(found: object, wanted: np.ndarray[tuple[int, ...], np.dtype[np.float32]
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_what_is_left_out_has_its_default(fed: runtime.CompiledModel) -> None:
+def test_omitted_inputs_have_their_defaults(fed: runtime.CompiledModel) -> None:
     """Each inference of its own: what was given before is not what a later one reads."""
     assert [(i.name, i.default is not None) for i in fed.inputs] == [("x", False), ("w", True), ("b", True)]
     same(fed({"x": X})[0], X @ W + B)
@@ -69,7 +69,7 @@ def test_set_tensors_stay_until_inputs_are_given(fed: runtime.CompiledModel) -> 
     same(request.infer()[0], X @ (W * 2) + B)
 
 
-def test_what_must_be_given_is_said(fed: runtime.CompiledModel, model: Path) -> None:
+def test_required_inputs_are_named(fed: runtime.CompiledModel, model: Path) -> None:
     with pytest.raises(UsageError, match="input 'x': needs an array"):
         fed.create_infer_request().infer({"w": W})
     with pytest.raises(UsageError, match="inputs: 1 to 3 must be given, got 0"):
@@ -78,7 +78,7 @@ def test_what_must_be_given_is_said(fed: runtime.CompiledModel, model: Path) -> 
         aot.compile_model(model, CompileOptions(feeds=("v",)))
 
 
-def test_without_the_option_they_are_constants(model: Path) -> None:
+def test_inputs_are_constants_without_the_option(model: Path) -> None:
     found = aot.compile_model(model)
     assert [i.name for i in found.inputs] == ["x"]
     same(found(X)[0], X @ W + B)

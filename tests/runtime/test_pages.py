@@ -36,7 +36,7 @@ def test_pages_of_a_file_are_given_back(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", SHRINKS, str(file)], check=True)
 
 
-def test_what_was_written_stays(tmp_path: Path) -> None:
+def test_changed_pages_survive_release(tmp_path: Path) -> None:
     file = tmp_path / "weights"
     file.write_bytes(bytes(SIZE))
     data = np.memmap(file, np.uint8, mode="c")  # its changed pages are nowhere else

@@ -1,4 +1,4 @@
-"""What a model tells about itself; memory given back; pickles."""
+"""Properties of a model; memory given back; pickles."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_graph_of_what_runs(chain_so: Path) -> None:
         request.get_profiling_info()
 
 
-def test_of_values_and_extensions_names_are_told() -> None:
+def test_values_and_extensions_are_recorded_by_name() -> None:
     options = CompileOptions(values=(("k", 5), ("t", (1.0, 2.0))), extensions=Path("/some/where/mine"))
     assert recorded_options(options, 0).items() >= {"values": ["k", "t"], "extensions": ["mine"]}.items()
 

@@ -110,7 +110,7 @@ def test_mutilated_files_are_refused(chain_so: Path, tmp_path: Path, harm: Calla
 
 
 def test_mutilated_manifests_are_refused(chain_so: Path, tmp_path: Path) -> None:
-    """With a digest that is right: so nothing but the reader of the manifest stands before the loader."""
+    """Manifests have a valid digest, so that only their reader can refuse them."""
     dice, path, good = random.Random(5), tmp_path / "a.so", read_manifest(chain_so).json
     text = json.dumps(good, sort_keys=True, separators=(",", ":")).encode()
     junk: tuple[object, ...] = (None, True, -1, 1 << 70, 1.5, "x", "../x", [], [None], {}, {"a": [1]})

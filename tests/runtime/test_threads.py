@@ -83,7 +83,7 @@ def test_models_share_a_pool(chain_so: Path, varying_so: Path, tmp_path: Path) -
 
 
 def processor(thread: int) -> int:
-    """Where it runs, or ran last."""
+    """Return the processor on which a thread runs, or ran last."""
     stat = Path(f"/proc/self/task/{thread}/stat").read_text(encoding="utf-8")
     return int(stat.rpartition(")")[2].split()[36])
 

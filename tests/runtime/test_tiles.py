@@ -78,7 +78,7 @@ def test_only_libraries_with_tiles_say_so() -> None:
 
 
 @has_tiles
-def test_without_permission_the_level_below_runs(tmp_path: Path) -> None:
+def test_lower_level_runs_without_permission_for_tiles(tmp_path: Path) -> None:
     built(f"x86-64-v4,{AMX}").write_shared(tmp_path / "m.so")
     assert runtime.load(tmp_path / "m.so").get_property("COMPILE_OPTIONS")["target"] == AMX  # type: ignore[index]
     assert answer(tmp_path / "m.so") == "x86-64-v4"
@@ -86,7 +86,7 @@ def test_without_permission_the_level_below_runs(tmp_path: Path) -> None:
 
 
 @has_tiles
-def test_without_permission_a_library_of_one_level_is_refused(tmp_path: Path) -> None:
+def test_library_of_one_level_is_refused_without_permission(tmp_path: Path) -> None:
     built(AMX).write_shared(tmp_path / "m.so")
     assert "the system must allow tile registers (AMX), got ENOSPC" in answer(tmp_path / "m.so")
 

@@ -74,7 +74,9 @@ def held(served: Any, monkeypatch: pytest.MonkeyPatch, ask_first: Callable[[], A
         ("types", 0, 16),
     ],
 )
-def test_which_models_have_batches(models: Path, digits: Path, model: str, limit: int | None, most: int) -> None:
+def test_batch_limit_follows_from_the_model(
+    models: Path, digits: Path, model: str, limit: int | None, most: int
+) -> None:
     loaded = runtime.load(digits if model == "digits" else models / f"{model}.so")
     assert batching.batch_limit(loaded.manifest, loaded.inputs, loaded.outputs) == limit
     with listening(models, digits, max_batch=16) as server:

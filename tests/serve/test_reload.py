@@ -187,7 +187,7 @@ def test_a_damaged_file_leaves_the_old_one_in_service(factors: dict[int, Path], 
         (["a b/c?.so"], ["a b/c?.so"], "must be plain text"),
     ],
 )
-def test_what_sources_name(
+def test_scan_returns_the_models_of_sources(
     files: list[str], sources: list[str], found: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

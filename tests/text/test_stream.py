@@ -58,7 +58,7 @@ def test_an_answer_keeps_the_space_that_it_begins_with(tmp_path: Path) -> None:
     assert ("".join(parts), found.decode([3, 3, 1])) == (" b ba", "b ba")
 
 
-def test_without_a_tokenizer_numbers_are_written() -> None:
+def test_numbers_are_written_without_a_tokenizer() -> None:
     parts: list[str] = []
     stream = Stream(None, parts.append)
     for token in (5, 17, 3):

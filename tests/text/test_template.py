@@ -101,7 +101,7 @@ def test_names_and_blocks_of_transformers(source: str, text: str, rendered: list
     assert one.render(MESSAGES) == text
 
 
-def test_what_a_template_refuses_is_said_and_the_next_text_is_made(rendered: list[ChatTemplate]) -> None:
+def test_errors_of_a_template_do_not_end_the_process(rendered: list[ChatTemplate]) -> None:
     one = ChatTemplate("{% if messages | length > 1 %}{{ raise_exception('one message only') }}{% endif %}fine")
     rendered.append(one)
     with pytest.raises(TemplateError, match="one message only"):

@@ -67,7 +67,9 @@ def test_pieces_are_cut_before_merges(pre: str, pieces: list[str], tmp_path: Pat
         ({"merges": ["t"]}, CorruptError, "merges must be pairs of tokens that make tokens"),
     ],
 )
-def test_what_is_refused(changed: dict[str, object], error: type[AotError], text: str, tmp_path: Path) -> None:
+def test_invalid_tokenizers_are_refused(
+    changed: dict[str, object], error: type[AotError], text: str, tmp_path: Path
+) -> None:
     with pytest.raises(error, match=text):
         read_tokenizer(saved(tmp_path, **changed))
 

@@ -95,7 +95,7 @@ def test_a_request_may_run_again(name: str, tmp_path: Path) -> None:
 
 
 @each_network
-def test_without_passes_of_llvm_results_differ_by_rounding(name: str, tmp_path: Path) -> None:
+def test_results_without_passes_of_llvm_differ_by_rounding(name: str, tmp_path: Path) -> None:
     inputs = inputs_of(name)
     fast = outputs(compiled(name, tmp_path / "a.so"), inputs)
     slow = outputs(compiled(name, tmp_path / "b.so", CompileOptions(level=1)), inputs)

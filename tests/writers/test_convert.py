@@ -128,7 +128,7 @@ MODELS: list[Callable[[], Any]] = [layers, attention, rows, either, repeated, sc
 
 
 @pytest.mark.parametrize("make", [*MODELS, short])
-def test_what_is_converted_computes_the_same_bits(make: Callable[[], Any], tmp_path: Path) -> None:
+def test_converted_models_compute_the_same_bits(make: Callable[[], Any], tmp_path: Path) -> None:
     made, inputs = make()
     path, out = save(tmp_path, made), tmp_path / "ir.xml"
     convert_model(path, out)
@@ -324,7 +324,7 @@ def test_names_that_xml_cannot_hold_are_escaped(tmp_path: Path) -> None:
         ("Cast", np.zeros(3, ml_dtypes.int2), {"to": 1}, "Parameter in 'x': element types must be OpenVINO's, got i2"),
     ],
 )
-def test_what_ir_has_no_form_for_is_refused(
+def test_operations_without_a_form_in_ir_are_refused(
     kind: str, given: Array, more: dict[str, Any], part: str, tmp_path: Path
 ) -> None:
     made = model([helper.make_node(kind, ["x"], ["y"], name="node", **more)], {"x": given}, ["y"], opset=25)

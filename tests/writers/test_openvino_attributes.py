@@ -92,7 +92,7 @@ def test_the_version_is_the_first_that_has_the_attributes(op: Op, version: str |
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_what_is_written_is_read_back(module: str, tmp_path: Path) -> None:
+def test_written_attributes_are_read_back(module: str, tmp_path: Path) -> None:
     first, second = tmp_path / "first.xml", tmp_path / "second.xml"
     for name, case in cases(module):
         graph = network(case)

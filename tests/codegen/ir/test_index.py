@@ -66,7 +66,7 @@ def test_quotients_by_run_time_sizes_are_taken_apart() -> None:
         assert found.const == (n * a * b * 8 + (a - 1) * a + 3) // (a * b * 8)
 
 
-def test_what_may_be_as_large_as_the_size_stays_a_quotient() -> None:
+def test_quotients_that_can_exceed_zero_stay() -> None:
     h, w = Var("h"), Var("w")
     x, wide = Var("x", w), Var("y", w + 1)
     assert normal((x * 2 + Var("c", 8) * w) // w, {}).terms.keys() > {Var("c", 8)}

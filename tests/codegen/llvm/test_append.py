@@ -46,7 +46,7 @@ def test_many_weights_have_an_offset_like_their_address(tmp_path: Path, columns:
 
 
 @pytest.mark.parametrize("at", [0, 3 << 16])
-def test_what_is_written_at_once_ends_at_large_pages(at: int) -> None:
+def test_pieces_end_at_large_pages(at: int) -> None:
     data = np.random.default_rng(0).integers(0, 256, LARGE_PAGE * 2 + 100, np.uint8).tobytes()
     parts = [data[:10], memoryview(data)[10:LARGE_PAGE], b"", data[LARGE_PAGE:]]
     made = [bytes(p) for p in pieces(at, parts)]

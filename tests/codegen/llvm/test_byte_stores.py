@@ -67,7 +67,7 @@ def test_up_to_four_vectors_become_one(columns: int, words: int, stores: int) ->
     assert text.count("  store ") == stores
 
 
-def test_what_packing_would_change_stays() -> None:
+def test_stores_that_packing_would_change_are_not_packed() -> None:
     d, params = work(64, DType.I8, -9)
     j = Var("j", 64)
     x, y = dense("x", 64), dense("y", 64, dtype=DType.U8)

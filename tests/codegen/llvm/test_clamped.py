@@ -198,7 +198,7 @@ def test_bytes_of_clamped_numbers(low: float, high: float, zero: int, lanes: int
 @pytest.mark.parametrize("out", [DType.I32, DType.F32, DType.I64, DType.U8, DType.I8, DType.BOOL])
 @pytest.mark.parametrize("t", SMALL)
 def test_casts_of_casts(t: DType, out: DType, lanes: int) -> None:
-    """What is in between is cut to its type, though nothing is stored there."""
+    """The value between two casts wraps to its type, although it is not stored."""
     x = floats(t, "f4")
     low, high = limits(t)
     found = run(lambda e: cast(cast(clamp(e, low, high), t), out), out, (DType.F32, x), lanes=lanes)

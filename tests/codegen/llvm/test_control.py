@@ -1,4 +1,4 @@
-"""What runs between calls: sizes that calls have computed, capacities, checks, jumps."""
+"""Control between calls: sizes that calls have computed, capacities, checks, jumps."""
 
 from __future__ import annotations
 

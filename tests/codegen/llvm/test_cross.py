@@ -118,7 +118,7 @@ def one_of(calls: int, data: bytes) -> bytes:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_network_runs_under_an_emulator(name: str, tmp_path: Path) -> None:
-    """As on this machine, but for rounding."""
+    """Results equal those on this machine, but for rounding."""
     model = MODELS[name]
     here = in_memory(stages(model(), CompileOptions()).built, threads=2)
     dice = np.random.default_rng(3)

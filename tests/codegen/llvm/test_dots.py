@@ -94,7 +94,7 @@ def test_product_prints() -> None:
 
 @pytest.mark.parametrize("terms", [1, 3, 4, 6, 11])
 def test_nests_mean_the_same(terms: int) -> None:
-    """Without a code generator, on every machine."""
+    """The interpreter runs the nests, so that the test needs no particular processor."""
     plan = replace(
         PLAN,
         tile=(Tile("i", 2), Tile("j", 4, Tail.CUT), Tile("k", 8, Tail.CUT)),

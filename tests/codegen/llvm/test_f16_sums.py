@@ -87,7 +87,7 @@ def test_convolutions_are_near_f32(tmp_path: Path) -> None:
 
 
 def test_other_sums_are_those_of_f32() -> None:
-    """Without the option, without the instruction, and where weights are beyond f16."""
+    """Sums stay in f32 without the option, without the instruction, and if weights exceed f16."""
     shape = (ROWS, TERMS)
     assert "f16_sums=k" in compiled(product, shape).groups
     others = [compiled(product, shape, target) for target in ("aarch64-v8", "x86-64-v4")]

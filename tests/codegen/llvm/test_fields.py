@@ -128,7 +128,7 @@ PLAN = Schedule(
 
 
 def test_nests_mean_the_same() -> None:
-    """Without a code generator, on every machine."""
+    """The interpreter runs the nest, so that the test needs no particular processor."""
     work, params = product(3, 11, NIBBLES)
     given, wanted = operands(3, 11, NIBBLES)
     given[1] = pack_array(given[1], PLAN.pack[0])
@@ -157,13 +157,13 @@ def test_a_word_is_loaded_for_all_of_its_fields_and_zero_points_are_added_once_a
         {"pack": (Pack("w", (0, 1, 3, 2), 0, 8, 1),)},
     ],
 )
-def test_what_no_schedule_may_say(changed: dict[str, object]) -> None:
+def test_illegal_schedules_of_packed_fields_are_refused(changed: dict[str, object]) -> None:
     work, params = product(2, 8, NIBBLES)
     with pytest.raises(ScheduleError):
         apply("k", work, replace(PLAN, **changed), params)  # type: ignore[arg-type]
 
 
-def test_what_a_field_is() -> None:
+def test_packed_fields_are_recognised() -> None:
     w, h = dense("w", 8, dtype=DType.U8), Var("h", 2)
     found = PackedField(w[0], h * 4, 15)
     assert packed_field_of(found.value) == found

@@ -67,7 +67,7 @@ def test_the_highest_level_is_taken(levels: Levels, tmp_path: Path) -> None:
 def test_a_level_that_does_not_run_here_is_passed_over(
     levels: Levels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a machine whose system does not save the registers of a level: a bit of XCR0 that is never set."""
+    """The system pretends not to save the registers of a level: it waits for a bit of XCR0 that is never set."""
     monkeypatch.setitem(SAVED, "avx512f", 1 << 20)
     levels.write_shared(tmp_path / "m.so")
     model = runtime.load(tmp_path / "m.so")

@@ -1,4 +1,4 @@
-"""What is written: one exported symbol, nothing needed but libc, equal bytes, readable by the loader of the system."""
+"""The linked file: one exported symbol, no dependency but libc, equal bytes, readable by the system's loader."""
 
 from __future__ import annotations
 

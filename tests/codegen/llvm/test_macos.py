@@ -95,7 +95,7 @@ def test_signing_anew_keeps_the_digest(library: Path, tmp_path: Path) -> None:
         verify(tmp_path / "m.dylib")
 
 
-def test_what_is_refused(library: Path, tmp_path: Path) -> None:
+def test_unsupported_uses_are_refused(library: Path, tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="is compiled for macos, this system is linux"):
         runtime.load(library)
     with library.open("rb") as stream, pytest.raises(PlatformError, match="is compiled for macos"):

@@ -1,4 +1,4 @@
-"""What the emitter remembers: equal expressions are one object, and sums are made anew only where variables differ."""
+"""Memory of the emitter: equal expressions are one object, and a sum is rebuilt only if its variables differ."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_sums_are_made_once_for_each_state_of_their_variables() -> None:
     assert at({ROW: one}, Var("lane", 8)) is made[3]
 
 
-def test_what_is_found_in_an_expression() -> None:
+def test_loads_and_variables_of_an_expression() -> None:
     x, w = dense("x", 8), dense("w", 8)
     inner = x[ROW] * w[COLUMN]
     total = Reduce("add", (COLUMN,), inner, x[ROW])

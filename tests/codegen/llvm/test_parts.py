@@ -177,7 +177,7 @@ def test_nothing_of_the_working_folder_is_imported(tmp_path: Path, monkeypatch: 
     assert run(code, 4) == 9 and process.returncode == 0
 
 
-def test_without_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_compile_without_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "WORTH_STARTING", 0)
     monkeypatch.setattr(sys, "executable", "/bin/false-python")
     with Workers(NATIVE, 2) as compiling:

@@ -101,7 +101,7 @@ def test_sigmoid_is_exact_where_it_ends() -> None:
 
 @pytest.mark.parametrize("fn", [*REFERENCE, *GELUS, "mish_short"])
 def test_all_targets_compute_the_same_bits(fn: str) -> None:
-    """Without multiply-adds, as on x86-64-v2, results are near."""
+    """Targets with fused multiply-adds agree exactly; x86-64-v2, which has none, is near."""
     found = {name: run(fn, DType.F32, X, target=name) for name in TARGETS}
     plain = found.pop("x86-64-v2")
     for y in found.values():

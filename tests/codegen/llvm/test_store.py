@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Store:
     return made
 
 
-def test_what_is_put_is_found(store: Store) -> None:
+def test_entries_are_read_back(store: Store) -> None:
     assert store.get(KEY) == b"code" and store.get(OTHER) is None
     store.put(KEY, b"new")
     assert Store(store.folder).get(KEY) == b"new"
@@ -103,7 +103,7 @@ def test_a_folder_of_another_user_is_not_used(store: Store, monkeypatch: pytest.
     assert store.get(KEY) is None and store.entries() == []
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
+def test_least_recently_used_entries_are_evicted_first(tmp_path: Path) -> None:
     store = Store(tmp_path / "kernels", most_bytes=SHARES * 300)
     keys = [f"ab{n:02x}" + 60 * "0" for n in (1, 2, 3)]
     for age, key in zip((9000, 8000, 7000), keys, strict=True):

@@ -64,8 +64,8 @@ def test_a_feature_that_the_loader_cannot_find_is_not_used() -> None:
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_what_the_name_of_a_processor_implies_is_not_used_where_it_is_not_there(hidden: bool) -> None:
-    """As in virtual machines without AVX-512 on processors that have it."""
+def test_features_that_the_machine_lacks_are_not_used(hidden: bool) -> None:
+    """Virtual machines may lack AVX-512 on processors whose name implies it."""
     absent, unseen = ((), AVX512) if hidden else (AVX512, ())
     target = native((*AVX2, *unseen), absent, unseen)
     assert (target.lanes_bytes, target.registers) == (32, 16)
@@ -74,7 +74,7 @@ def test_what_the_name_of_a_processor_implies_is_not_used_where_it_is_not_there(
     assert "zmm" not in text
 
 
-def test_what_is_made_for_this_machine_runs_on_it() -> None:
+def test_native_target_has_the_features_of_this_machine() -> None:
     target = parse_target("native")
     assert missing_features(target.isa_features) == []
     assert set(target.features) | set(target.without) == set(host().features)

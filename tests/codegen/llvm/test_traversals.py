@@ -1,4 +1,4 @@
-"""Which calls go through their weights to and fro, and that it changes no result."""
+"""Calls that traverse their weights in alternating order, which changes no result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_weights_whose_units_are_counted_swing_only_if_they_are_read_again(monke
     assert {2, 3} <= set(traversals(stages(graph_of(twice, (1, 512)), target).program))
 
 
-def test_what_follows_is_fetched_only_where_l3_keeps_all_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_layers_are_prefetched_only_if_l3_keeps_all_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """4 MB of it: one layer of 480 KB alone, or with another one of 8 MB."""
     monkeypatch.setattr(Target, "fetches_from_l3", True)
     target = CompileOptions(target="x86-64-v3")

@@ -67,7 +67,7 @@ def test_equal_bytes(module: Path, tmp_path: Path) -> None:
     assert module.read_bytes() == (tmp_path / "other.wasm").read_bytes()
 
 
-def test_what_is_refused(module: Path, tmp_path: Path) -> None:
+def test_unsupported_uses_are_refused(module: Path, tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="is compiled for wasm, this system is linux; compile it for linux"):
         runtime.load(module)
     built = build(chain(), Target.parse("wasm"))
@@ -172,7 +172,7 @@ def test_relaxed_multiply_adds(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sizes_that_vary_and_variables(tmp_path: Path) -> None:
-    """As the runtime here, call after call; sizes of the inputs, computed ones, loops, and state until it is reset."""
+    """Node.js equals the runtime here, call after call: dynamic and computed sizes, loops, state until a reset."""
     networks = {name: LOOPS[name] for name in LOOPS}
     jobs: list[tuple[str, list[Call]]] = []
     for name, network in networks.items():

@@ -114,7 +114,7 @@ def test_short_names_and_several_levels(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_refused(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_uses_are_refused(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = f"windows-{LEVEL}"
     with pytest.raises(PlatformError, match="is compiled for windows, this system is linux; compile it for linux"):
         runtime.load(library)

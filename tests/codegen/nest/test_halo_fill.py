@@ -1,4 +1,4 @@
-"""What lies around a result is written by the units that write what lies beside it."""
+"""Halos of a result are written by the units that write the rows next to them."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def test_edges_may_hold_what_run_time_tells() -> None:
 
 
 @pytest.mark.parametrize("low", [0, 1])
-def test_of_nothing_at_all_the_edges_are_written(low: int) -> None:
-    """Where run time may tell that there are no rows, the edges above and below them do not wait for a row."""
+def test_edges_are_written_if_there_are_no_rows(low: int) -> None:
+    """If the number of rows may be 0, the edges above and below do not wait for a row."""
     n = Var("n", None, low)
     y = replace(dense("y", n + 2, AROUND), shape=(n, AROUND), start=(Const(-1), Const(0)))
     i, e, c = Var("i", n), Var("e", AROUND), Var("c", AROUND)

@@ -70,7 +70,7 @@ def test_flat_rows_are_asked_by_their_outer_part() -> None:
     assert text.count("if ") == 2  # of kh alone: a tile may go on in the next row
 
 
-def test_how_much_lies_outside() -> None:
+def test_padding_terms_have_the_share_outside() -> None:
     found = padding_terms(window(picture(0.0)))
     assert [b.axis for b in found] == [KH, KW]
     assert found[0].share == pytest.approx(8 / 18)
@@ -126,6 +126,6 @@ def test_a_tile_that_lies_inside_asks_no_longer(plan: Schedule, turned: bool, as
     np.testing.assert_array_equal(out, [np.broadcast_to(row, (4, 8)) for row in expected])
 
 
-def test_what_is_asked_counts_where_something_else_lies_outside() -> None:
+def test_conditions_count_if_the_padding_has_their_value() -> None:
     assert [b.extent for b in padding_terms(asking(0.0))] == [5]
     assert not padding_terms(asking(1.0))

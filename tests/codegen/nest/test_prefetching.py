@@ -77,7 +77,7 @@ def test_panels_of_words_are_fetched_between_parts_of_a_sum(m: int, k: int) -> N
     np.testing.assert_array_equal(c, a.astype(np.int32) @ b)
 
 
-def test_what_follows_in_a_panel_is_fetched_by_calls_of_enough_units() -> None:
+def test_rest_of_a_panel_is_prefetched_by_calls_of_enough_units() -> None:
     plan = replace(PLAN, tile=(Tile("i", 4), Tile("j", 32, Tail.CUT)), order=("j", "i"), parallel="j", prefetch="b")
     plan = replace(plan, pack=(Pack("b", (1, 0), 1, 32),), prefetch_within=3)
     kernel = apply("matmul", matmul(2, 7, 128), plan, params(2, 7, 128))  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ def test_an_operand_that_is_not_packed_is_fetched_tiles_ahead_within_its_rows() 
     ]
 
 
-def test_what_the_end_of_a_tile_touches_is_fetched_while_it_is_summed() -> None:
+def test_operands_of_an_epilogue_are_prefetched_during_the_sum() -> None:
     i, j, kk = Var("i", 8), Var("j", 32), Var("k", 64)
     a, b, c, d = dense("a", 8, 64), dense("b", 64, 32), dense("c", 8, 32), dense("d", 8, 32)
     work = Definition(c, (i, j), Reduce("add", (kk,), a[i, kk] * b[kk, j]) + d[i, j])

@@ -40,7 +40,7 @@ def windowed(n: int) -> tuple[Group, Buffer, Buffer]:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_windows_on_a_shared_axis(size: int) -> None:
-    """What two tiles read both make; rows outside of the limits are left alone."""
+    """Tiles recompute the rows that they share; rows outside of the limits are not written."""
     group, x, y = windowed(5)
     rows = Schedule(members=(Schedule(),))
     plan = Schedule(tile=(Tile("i", size, Tail.SHORT),), parallel="i", members=(rows, rows, rows, Schedule()))

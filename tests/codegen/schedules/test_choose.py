@@ -1,4 +1,4 @@
-"""What the cost model chooses for products, on targets that differ in their caches."""
+"""Choices of the cost model for products, on targets that differ in their caches."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_each_core_has_its_rows_where_they_are_many() -> None:
     ],
 )
 def test_cores_share_the_panels_of_one_row(columns: int, steps: int, cores: int, panel: int) -> None:
-    """As many for each, where weights of 256 KB or more are read; fewer are not worth it."""
+    """Each core gets the same number of panels if the weights have 256 KB or more; sharing less does not pay."""
     target = replace(Target.parse("x86-64-v4"), cores=cores)
     assert chosen(product(1, columns, steps), target).size("j").size == panel
     batch = chosen(product(1, columns, steps, batch=36), target)
@@ -103,7 +103,7 @@ def test_rows_of_a_block_of_channels_stay_in_the_nearest_cache(channels: int, si
     ("side", "cores", "rows"), [(14, 2, 7), (28, 4, 7), (28, 16, 4), (56, 3, 14), (56, 2, 28), (7, 2, 0), (14, 1, 0)]
 )
 def test_a_core_has_the_same_rows_of_all_channels(side: int, cores: int, rows: int) -> None:
-    """As many for each core, and four at least; channels are blocks inside of these."""
+    """Each core gets the same number of rows, four at least; channels are blocks inside of these rows."""
     plan = chosen(depthwise(384, side), replace(FAR, cores=cores, l2=8 << 20))
     assert dict(plan.blocks).get("h", 0) == rows
     assert plan.blocks[-1][0] == "c"
@@ -112,7 +112,7 @@ def test_a_core_has_the_same_rows_of_all_channels(side: int, cores: int, rows: i
 @pytest.mark.parametrize(
     ("l2", "cores", "rows"), [(2 << 20, 1, 14), (2 << 20, 2, 14), (1 << 20, 1, 8), (8 << 20, 1, 0)]
 )
-def test_what_a_block_of_rows_reads_stays_in_the_second_cache(l2: int, cores: int, rows: int) -> None:
+def test_blocks_of_rows_fit_the_second_cache(l2: int, cores: int, rows: int) -> None:
     """In half of it: a row of 56 pixels and 2 of padding takes 58 x 4 x 192 bytes; 16 of them 696 KB."""
     plan = chosen(depthwise(192, 56), replace(FAR, cores=cores, l2=l2))
     assert dict(plan.blocks).get("h", 0) == rows
@@ -209,7 +209,7 @@ def test_large_windows_keep_in_registers_what_neighbours_read() -> None:
 
 
 def test_rows_that_may_be_few_are_balanced() -> None:
-    """Where weights come from far, a tile of one row takes about as long as one of six."""
+    """If weights come from far memory, a tile of one row takes about as long as one of six."""
     m = Var("m", typical=1000)
     wide = replace(NEAR, registers=32, lanes_bytes=64)
     far, near = chosen(product(m, 768, 768), wide), chosen(product(m, 32, 64), wide)

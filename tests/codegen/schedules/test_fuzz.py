@@ -58,7 +58,7 @@ def schedule(r: random.Random, outputs: list[str], reductions: list[str], writte
 
 
 def blocks(r: random.Random, work: Definition, plan: Schedule) -> tuple[tuple[str, int], ...]:
-    """Of the axis that threads share, of one more, and of one that is summed where that is legal; or around it."""
+    """Draw blocks of the parallel axis, of one more output axis, and of a summed axis if that is legal."""
     assert work.reduction is not None
     reductions = [a for a in plan.order if a in {"q", *(a.name for a in work.reduction.axes)}]
     outputs = [a for a in plan.order if a not in reductions]

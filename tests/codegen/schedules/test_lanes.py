@@ -35,7 +35,7 @@ def test_pieces_cover_the_places_and_stay_between_them(places: list[int]) -> Non
     assert all(size & (size - 1) == 0 for _, size in found)
 
 
-def test_what_lies_far_apart_is_not_near() -> None:
+def test_distant_lanes_are_not_near() -> None:
     assert near(range(0, 64, 4))
     assert not near(range(0, 1600, 100))
 
@@ -98,7 +98,7 @@ def test_tiles_are_transposed(
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("store", [False, True])
 def test_tiles_are_transposed_however_far_rows_lie_apart(store: bool, target: str) -> None:
-    """As above, where run time tells how far."""
+    """The distance between rows is a dynamic size."""
     n = Var("n")
     u, v = Var("u", n), Var("v", 24)
     far, flat = dense("x", 24, n), dense("y", n, 24)

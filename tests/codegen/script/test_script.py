@@ -93,7 +93,7 @@ def test_steps_and_run_time_extents() -> None:
     assert [found["y"][i] for i in np.ndindex(3, 4)] == [0, 7, 0, 7, 1, 1, 0, 0, 1, 1, 1, 0]
 
 
-def test_what_python_knows_is_decided_at_once() -> None:
+def test_python_values_are_folded() -> None:
     @loops
     def f(y: Buffer, shape: tuple[int, ...], flag: bool):
         for i, n in enumerate(shape):
@@ -201,7 +201,7 @@ def test_errors_name_file_and_line() -> None:
 
 
 def test_a_name_may_be_negative() -> None:
-    """What is known of a name's range must hold for values from memory, too."""
+    """The inferred range of a name must also hold for values from memory."""
 
     @loops
     def f(n: Buffer, y: Buffer):

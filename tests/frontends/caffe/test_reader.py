@@ -123,7 +123,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "error", "rule", "step"), WRONG, ids=[rule for _, _, rule, _ in WRONG])
-def test_what_is_wrong_is_said(tmp_path: Path, text: str, error: type[AotError], rule: str, step: str) -> None:
+def test_invalid_networks_are_refused(tmp_path: Path, text: str, error: type[AotError], rule: str, step: str) -> None:
     with pytest.raises(error, match=rule) as caught:
         converted(written(tmp_path, text, {"other": [B]}))
     assert step in hint(caught.value)

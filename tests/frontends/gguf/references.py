@@ -12,7 +12,7 @@ from tests.inferred import results_of
 
 
 def inputs(ids: list[int], past: int) -> dict[str, np.ndarray]:
-    """Return what a chunk of tokens behind `past` others is fed as."""
+    """Return the inputs of a chunk of tokens after `past` others."""
     return {
         "input_ids": np.array([ids], np.int64),
         "attention_mask": np.ones((1, past + len(ids)), np.int64),

@@ -182,7 +182,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_does_not_fit_is_named(name: str, tmp_path: Path) -> None:
+def test_mismatched_metadata_is_refused(name: str, tmp_path: Path) -> None:
     changed, error, text = WRONG[name]
     network = NETWORKS["llama"]
     path = write(tmp_path / "m.gguf", network.metadata | changed, network.tensors)

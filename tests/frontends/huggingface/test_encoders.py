@@ -67,7 +67,7 @@ def pooled(hidden: Array, mask: Array, kind: str) -> Array:
 
 
 def vectors(folder: Path, inputs: dict[str, Array]) -> Array:
-    """Return what a network gives by the references of the opset."""
+    """Return the results of a network, computed by the references of the opset."""
     graph = stages(folder).optimized
     return results_of(graph, [inputs[node.name] for node in graph.parameters])[0]
 

@@ -191,7 +191,7 @@ WRONG: Mapping[str, tuple[Mapping[str, object], type[AotError], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_does_not_fit_is_named(name: str, tmp_path: Path) -> None:
+def test_mismatched_configurations_are_refused(name: str, tmp_path: Path) -> None:
     changed, error, text = WRONG[name]
     with pytest.raises(error, match=text):
         read_model(write(tmp_path / "m", {**CONFIG, **changed}, tensors()))

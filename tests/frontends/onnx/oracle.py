@@ -22,6 +22,6 @@ def session(path: Path, optimised: bool = True, threads: int = 1) -> Any:
 
 
 def expected(path: Path, *inputs: Array, threads: int = 1) -> list[Array]:
-    """What ONNX Runtime gives for the model as it is written; `inputs` in the model's order."""
+    """Return the results of ONNX Runtime for the unoptimised model; `inputs` are in the model's order."""
     running = session(path, optimised=False, threads=threads)
     return running.run(None, {i.name: x for i, x in zip(running.get_inputs(), inputs, strict=True)})

@@ -122,7 +122,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_as_onnx_runtime_says(tmp_path: Path, name: str) -> None:
+def test_control_flow_equals_onnx_runtime(tmp_path: Path, name: str) -> None:
     text, inputs = CASES[name]
     path = written(tmp_path, text)
     model = aot.compile_model(path, CompileOptions(level=None), threads=1)

@@ -1,4 +1,4 @@
-"""What ONNX files hold beside operations: small types, functions, fixed values, old opsets."""
+"""Contents of ONNX files beside operations: small types, functions, fixed values, old opsets."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What OpenVINO writes is read as OpenVINO means it."""
+"""Files that OpenVINO writes give the results that OpenVINO gives."""
 
 from __future__ import annotations
 

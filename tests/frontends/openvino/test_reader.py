@@ -27,7 +27,7 @@ def read(folder: Path, xml: str, weights: bytes | None = b"") -> Graph:
 
 
 def data_of(folder: Path, element_type: str, shape: str, raw: bytes, size: int | None = None) -> np.ndarray:
-    """What a Constant of these bytes, at offset 1, holds."""
+    """Return the data of a Constant with these bytes, at offset 1."""
     xml = network([constant(0, "c", element_type, shape, 1, len(raw) if size is None else size), result(1)], "0.0->1.0")
     data = read(folder, xml, b"\xff" + raw).nodes[0].data
     assert data is not None
@@ -381,7 +381,7 @@ def test_malformed_regions(tmp_path: Path, choice: str, message: str) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["If", "TensorIterator"])
-def test_what_a_body_reads_is_fed_once(tmp_path: Path, kind: str, maps: str, message: str) -> None:
+def test_inputs_of_a_body_are_fed_exactly_once(tmp_path: Path, kind: str, maps: str, message: str) -> None:
     """A Parameter that nothing in the body reads may stay without."""
     out = '<output external_port_id="2" internal_layer_id="20"/>'
     inner = [parameter(10, "p"), parameter(11, "unread"), result(20, "q")]

@@ -58,7 +58,7 @@ def nested(p, x, n):  # type: ignore[no-untyped-def]
 
 
 def array_ends(p: Any, x: Any) -> Any:
-    """Return what is in an array, after writes behind the last one and in place of one."""
+    """Return the elements of an array that was appended to and overwritten."""
     place = [p.full([1], i, "int64") for i in range(3)]
     xs = p.tensor.array_write(x, place[0])
     for i, y in ((1, x * 2), (2, x + 1), (0, x - 3)):

@@ -86,7 +86,9 @@ WRONG: tuple[tuple[Callable[[Any], None], type[AotError], str], ...] = (
 
 
 @pytest.mark.parametrize(("change", "error", "rule"), WRONG, ids=[rule for _, _, rule in WRONG])
-def test_what_is_wrong_is_said(tmp_path: Path, change: Callable[[Any], None], error: type[AotError], rule: str) -> None:
+def test_invalid_programs_are_refused(
+    tmp_path: Path, change: Callable[[Any], None], error: type[AotError], rule: str
+) -> None:
     model = files(tmp_path)
     program = json.loads(model.read_text())
     change(program)

@@ -22,7 +22,7 @@ def rounded(x: np.ndarray) -> np.ndarray:
 
 
 def test_state_of_svdf_may_have_8_bits(tmp_path: Path) -> None:
-    """Return what TensorFlow Lite Micro computes; the state and its weights have 8 bits and a zero point."""
+    """Results equal TensorFlow Lite Micro; the state and its weights have 8 bits and a zero point."""
     tensors = svdf_tensors("i8", rank=2)
     compiled = aot.compile_model(saved(tmp_path, svdf_file(tensors, 2)))
     x, features, times, bias, held, y = tensors

@@ -97,7 +97,7 @@ def test_max_unpool_puts_numbers_where_pooling_found_them(tmp_path: Path) -> Non
 def test_transposed_convolution_with_bias(
     size: int, strides: tuple[int, int], kernel: tuple[int, int], is_same: bool, tmp_path: Path
 ) -> None:
-    """With SAME, the output of an odd size is smaller than the stride times that size."""
+    """SAME makes the output of an odd size smaller than the stride times that size."""
     x, w, bias = f(2, size, size, 3), f(5, *kernel, 3), f(5)
     pads = [max(0, k - (size - 1) % s - 1) if is_same else 0 for k, s in zip(kernel, strides, strict=True)]
     whole = [(size - 1) * s + k for s, k in zip(strides, kernel, strict=True)]

@@ -111,7 +111,7 @@ def _matmul(b: Builder, x: OutPort, d: Draw) -> OutPort | None:
 
 
 def _reduced(b: Builder, x: OutPort, d: Draw) -> OutPort | None:
-    """Of the transposed tensor, over the axes where they are now."""
+    """Reduce the tensor before its transpose, over the axes in their former order."""
     y, axes = x.node.source(0), x.node.constant(1)
     if axes is None or getattr(x.node.op, "keep_dims", False):
         return None

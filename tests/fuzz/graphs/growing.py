@@ -38,7 +38,7 @@ class Value:
 
 
 class Refused(Exception):
-    """What was drawn does not fit; nothing was added that is read."""
+    """Error for a drawn operation that does not fit; the graph has no new consumers."""
 
 
 @dataclass

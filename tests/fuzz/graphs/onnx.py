@@ -190,7 +190,7 @@ class OnnxGraphs:
 
 
 def _part(case: Case, outputs: Sequence[str], nodes: Sequence[int] | None) -> Case:
-    """These outputs, and these nodes or all; other values are inputs, static where their sizes are not told."""
+    """Return a case with these outputs and nodes (None: all); other values become inputs, static if sizes are known."""
     model = onnx.ModelProto.FromString(case.files["model.onnx"])
     graph = model.graph
     with np.load(io.BytesIO(case.files[FED])) as held:

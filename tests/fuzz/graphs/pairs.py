@@ -175,7 +175,7 @@ def _like(found: Array, value: Array) -> Array:
 
 
 def _bounds(folder: Path, inputs: Sequence[Array]) -> list[Expected]:
-    """What the two may be apart: both may be off by as much as their own roundings give."""
+    """Return the expected values with the sum of both networks' allowed differences."""
     STAGE.enter(REFERENCE)
     both = [expectations(read(folder / f"{n}.xml"), inputs) for n in ("model", "grown")]
     return [Expected(a.value, a.allowed + b.allowed) for a, b in zip(*both, strict=True)]

@@ -1,4 +1,4 @@
-"""How far two right programs may be apart: the references run again with every value a few roundings off.
+"""Differences allowed between two right programs: the references run again with every value a few roundings off.
 
 An element that moves by d under random roundings may differ by FACTOR * d; one that takes another integer, or is
 infinite once and finite once, is not compared. (Stochastic arithmetic: Vignes 1993.)
@@ -36,7 +36,7 @@ class Expected:
     allowed: Array
 
     def differs(self, found: Array, exact: bool = False) -> str:
-        """What is wrong with `found`; empty if nothing is."""
+        """Describe the difference of `found` from the expected value; empty if there is none."""
         value = self.value
         if found.dtype != value.dtype and found.dtype.itemsize == value.dtype.itemsize and found.dtype.kind in "uVf":
             found = found.view(value.dtype)  # bf16 travels as bits
@@ -107,7 +107,7 @@ def _rounding(value: Array, op: Op | None = None) -> float:
 
 
 def _distance(value: Array, moved: Array | None) -> Array:
-    """How far each element has moved; infinite where that has no number."""
+    """Return the distance that each element has moved; infinite if that is no number."""
     if moved is None or moved.shape != value.shape or value.dtype == object:
         return np.full(value.shape, np.inf)
     if value.dtype.kind in "iub":

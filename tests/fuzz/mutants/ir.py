@@ -204,7 +204,7 @@ class IrMutants:
         return compile_and_run(case)
 
     def smallest(self, case: Case, holds: Callable[[Case], bool]) -> Case:
-        """Without the elements and attributes that the fault does not need."""
+        """Remove the elements and attributes that the fault does not need."""
         try:
             root = etree.fromstring(case.files["model.xml"])
         except etree.XMLSyntaxError:

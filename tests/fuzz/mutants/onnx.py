@@ -212,7 +212,7 @@ class OnnxMutants:
         return compile_and_run(case)
 
     def smallest(self, case: Case, holds: Callable[[Case], bool]) -> Case:
-        """Without the fields and elements that the fault does not need."""
+        """Remove the fields and elements that the fault does not need."""
         try:
             root = onnx.ModelProto.FromString(case.files["model.onnx"])
         except DecodeError:

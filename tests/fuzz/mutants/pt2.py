@@ -167,7 +167,7 @@ class Pt2Mutants:
         return compile_and_run(case)
 
     def smallest(self, case: Case, holds: Callable[[Case], bool]) -> Case:
-        """Without fields and elements of the program that the fault does not need."""
+        """Remove the fields and elements of the program that the fault does not need."""
         try:
             with zipfile.ZipFile(io.BytesIO(case.files[FILE])) as archive:
                 files = {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}

@@ -171,7 +171,7 @@ class TfMutants:
         return compile_and_run(case)
 
     def smallest(self, case: Case, holds: Callable[[Case], bool]) -> Case:
-        """Without nodes that it does not need."""
+        """Remove the nodes that the fault does not need."""
         try:
             root = parse(case)
         except (DecodeError, StopIteration):

@@ -21,7 +21,7 @@ from tests.passes.check import graph_of
 
 
 def apart(made: Compilation) -> int:
-    """How many windows are."""
+    """Return the number of separated windows."""
     works = [w for step in made.steps.steps for w in step.works]
     return sum(isinstance(w, Group) and w.name == "window" for w in works)
 
@@ -60,7 +60,7 @@ def test_windows_are_taken_apart_where_that_is_less_work(op: MaxPool | AvgPool |
 
 
 @pytest.mark.parametrize("dtype", [DType.F32, DType.I32, DType.I8])
-def test_without_channels_in_lanes(dtype: DType) -> None:
+def test_lanes_need_not_hold_channels(dtype: DType) -> None:
     """Rows are lanes; three taps each way do not pay."""
     made = compiled(lambda b, x: b(MaxPool(**square(5, 0)), x), (2, 3, 21, 40), dtype=dtype)
     assert apart(made) == 1
@@ -74,7 +74,7 @@ def test_three_dimensions_and_one() -> None:
     assert apart(compiled(lambda b, x: b(MaxPool(**line), x), (1, 2, 20))) == 0
 
 
-def test_what_follows_is_computed_in_it() -> None:
+def test_consumer_is_fused_into_the_last_pooling() -> None:
     made = compiled(lambda b, x: b.Relu(b(MaxPool(**square(5, 2)), conv(b, x, 32))), (1, 3, 12, 12))
     assert apart(made) == 1 and len(made.steps.steps) == 3
 

@@ -29,7 +29,7 @@ def near(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def products(made: Compilation) -> int:
-    """How many of the network's products are Strassen's."""
+    """Return the number of products that Strassen's algorithm computes."""
     return made.groups.count("group strassen ")
 
 
@@ -38,7 +38,7 @@ def lowered(make: Make, *shapes: tuple[int | str, ...], options: CompileOptions 
 
 
 def dense(b: Builder, x: OutPort, columns: int = 512, seed: int = 0) -> OutPort:
-    """With a bias and an activation; the weights are [columns, sum]."""
+    """Build a product with a bias and an activation; the weights are [columns, sum]."""
     depth = x.type.shape[-1]
     assert isinstance(depth, int)
     w = weights(b, columns, depth, seed=seed)
@@ -95,7 +95,7 @@ def test_every_other_pixel() -> None:
     assert products(compiled(lambda b, x: pointwise(b, x, stride=2), (1, 512, 28, 28), target=X86)) == 1
 
 
-def test_what_is_written_with_a_border() -> None:
+def test_products_may_write_results_with_a_border() -> None:
     made = compiled(lambda b, x: conv(b, pointwise(b, x), 32, stride=2), (1, 512, 13, 13), target=X86)
     assert products(made) == 1
 

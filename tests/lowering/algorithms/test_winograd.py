@@ -50,7 +50,7 @@ def exact(x: Array, w: Array, step: int = 1) -> Array:
 
 
 def same(b: Builder, x: OutPort, window: tuple[int, int], channels: int = 64) -> OutPort:
-    """With as much padding before as after."""
+    """Build a convolution with the same padding on both sides."""
     w = weights(b, channels, x.type.static_shape[1], *window)
     pads = ((window[0] - 1) // 2, (window[1] - 1) // 2)
     return b.Convolution(x, w, strides=(1, 1), dilations=(1, 1), pads_begin=pads, pads_end=pads)
@@ -182,7 +182,7 @@ def test_weights_from_afar_pass_by_for_as_many_tiles_as_the_cache_holds(
 def test_weights_from_memory_are_not_made_more(
     cpu: str, kept: int, points: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 7x7 pictures, where a far L3 keeps fewer bytes than the model has."""
+    """Images have 7x7 points, and a far L3 holds fewer bytes than the model has."""
     target = replace(Target.parse("x86-64-v4"), cpu=cpu)
     monkeypatch.setattr(aot.compilation.session, "parse_target", lambda *_: target)
     monkeypatch.setattr(COSTS, "evicted_weight_bytes", kept)

@@ -130,7 +130,7 @@ def test_sums_that_could_overflow_are_plain() -> None:
     ("window", "size", "channels", "points"),
     [((3, 3), (28, 28), (64, 48), 36), ((1, 3), (9, 28), (64, 64), 0)],
 )
-def test_where_bytes_have_dot_instructions(
+def test_i16_products_need_fewer_points_beside_dot_instructions(
     window: tuple[int, ...], size: tuple[int, int], channels: tuple[int, int], points: int
 ) -> None:
     """Dots of i16 sum half as many products as those of bytes."""

@@ -45,7 +45,7 @@ def select(b: Builder, x: OutPort, y: OutPort) -> OutPort:
 
 
 def patches(b: Builder, x: OutPort) -> OutPort:
-    """What follows has sizes of its own: it is the patches that the rule must be about."""
+    """Build patches and a sum over them: the error must name the patches, although the sum has sizes of its own."""
     return b.ReduceSum(b.ExtractImagePatches(x, sizes=(2, 3), name="patches"), ints(b, 2, 3))
 
 
@@ -122,7 +122,7 @@ def test_a_computed_size_of_one_stretches(op: str, other: tuple[Size, ...], swap
 
 
 @pytest.mark.parametrize(("axes", "right"), [((0, 1, 0), (1, 3)), ((1,), (1,)), ((0, 1), (1, 2))])
-def test_as_many_shifts_as_axes_or_one(axes: tuple[int, ...], right: tuple[int, ...]) -> None:
+def test_shifts_are_one_or_as_many_as_axes(axes: tuple[int, ...], right: tuple[int, ...]) -> None:
     """Shifts are data, and how many there are is known when an inference begins."""
     graph = Graph()
     build = Builder(graph)

@@ -180,7 +180,7 @@ def groups_of(make: Make, *shapes: tuple[int, ...]) -> str:
     return stages(graph_of(make, *shapes), CompileOptions(level=None, target=V3)).groups
 
 
-def test_what_is_no_larger_than_its_factors_stays_apart() -> None:
+def test_values_smaller_than_their_factors_are_not_grouped() -> None:
     """A convolution of channels by themselves, a norm, a matrix."""
 
     def make(b: Builder, x: OutPort) -> OutPort:

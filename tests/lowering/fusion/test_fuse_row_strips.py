@@ -83,7 +83,7 @@ def test_windows_become_one_group_of_strips(windows: Make) -> None:
     assert len(strips(compiled(make, (2, *TALL[1:]), target=V3))) == 1
 
 
-def test_without_a_product_behind() -> None:
+def test_strips_need_no_product_at_the_end() -> None:
     """A result of the network, and one that two read, are written by the windows."""
     (group,) = strips(compiled(lambda b, x: depthwise(b, expanded(b, x)), TALL, target=V3))
     assert [t.name for t in group.temps] == ["read'"]
@@ -102,11 +102,11 @@ def test_the_last_strip_is_shorter() -> None:
     assert 1 < rows_of(group, Target.parse(V3)) < 101
 
 
-def test_what_fits_stays_apart() -> None:
+def test_values_that_fit_the_cache_are_not_grouped() -> None:
     assert not strips(compiled(inverted, (1, 6, 40, 26), target=V3))
 
 
-def test_what_two_read_stays_in_memory() -> None:
+def test_values_with_two_consumers_stay_in_memory() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         wide = expanded(b, x)
         return b.Add(depthwise(b, wide), b.Sigmoid(wide))
@@ -128,7 +128,7 @@ def test_full_windows_stay_apart() -> None:
     assert not strips(compiled(lambda b, x: conv(b, expanded(b, x), 8, 5, begin=(2, 2)), TALL, target=V3))
 
 
-def test_where_an_l3_is_near_they_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_with_a_near_l3_have_no_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Target, "near_l3", True)
     assert not strips(compiled(inverted, TALL, target=V3))
 

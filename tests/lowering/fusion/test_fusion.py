@@ -151,12 +151,12 @@ def test_an_input_is_a_result() -> None:
     assert calls(made) == 4
 
 
-def test_what_loops_write_goes_into_the_result() -> None:
+def test_loops_write_into_the_result() -> None:
     made = compiled(lambda b, x: b.TopK(x, b.const(3, DType.I64), axis=1, outputs=2), (4, 9))
     assert [s.kind for s in made.steps.steps] == ["TopK"]
 
 
-def test_what_a_nest_ends_with_merges_with_its_reader() -> None:
+def test_end_of_a_nest_merges_with_its_consumer() -> None:
     """Interleaved planes and what is done to them are one kernel."""
     made = compiled(lambda b, x: b.Relu(b.DFT(x, ints(b, 1))), (4, 64, 2))
     assert [s.kind for s in made.steps.steps] == ["DFT", "Result"]
@@ -169,7 +169,7 @@ def test_rows_that_data_choose_are_copied_where_they_lie_across() -> None:
     assert (calls(many), calls(few)) == (2, 1)
 
 
-def test_what_loops_write_is_read_where_a_result_has_it() -> None:
+def test_values_of_loops_are_read_from_the_result() -> None:
     def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
         best = b.TopK(x, b.const(3, DType.I64), axis=1, outputs=2)
         return best, b.Exp(best), best

@@ -1,4 +1,4 @@
-"""What is equal for all channels of a picture is computed once."""
+"""Values that are equal for all channels of an image are computed once."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def test_few_channels_share_nothing() -> None:
     assert not shared(compiled(lambda b, x, grid: b.GridSample(x, grid), (2, 3, 6, 7), (2, 3, 11, 2)))
 
 
-def test_what_costs_little_stays() -> None:
+def test_cheap_invariants_are_not_hoisted() -> None:
     assert not shared(compiled(lambda b, x, mask: b.Multiply(x, b.Add(mask, 1.0)), (2, 5, 6, 16), (1, 1, 6, 16)))

@@ -150,7 +150,7 @@ def test_a_value_that_lies_where_its_operand_lay(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("shape", [(1, 64, 24, 24), (1, 28, 80, 80)], ids=["in a cache", "vectors half empty"])
-def test_where_it_does_not_pay(shape: tuple[int, ...]) -> None:
+def test_unprofitable_joins_are_left(shape: tuple[int, ...]) -> None:
     def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
         return residual(b, x, channels=shape[1])
 

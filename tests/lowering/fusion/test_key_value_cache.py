@@ -27,7 +27,7 @@ def test_keys_and_values_are_written_where_the_results_are() -> None:
     assert "result" not in kinds
 
 
-def test_what_is_read_often_has_a_layout_of_its_own() -> None:
+def test_values_that_are_read_often_have_a_layout_of_their_own() -> None:
     """A picture of two parts that is a result, and what a convolution reads."""
 
     def make(b: Builder, x: OutPort, y: OutPort) -> tuple[OutPort, OutPort]:

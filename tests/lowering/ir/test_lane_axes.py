@@ -26,7 +26,7 @@ TARGET = Target.parse("x86-64-v3")
 
 
 def plans(made: Compilation) -> list[Schedule]:
-    """Of the reductions."""
+    """Return the schedules of all reductions."""
     constants = made.steps.constants()
     works = [w for step in made.steps.steps for w in step.works if isinstance(w, Definition)]
     return [choose(w, TARGET, constants) for w in works if w.reduction is not None]

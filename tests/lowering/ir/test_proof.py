@@ -56,7 +56,7 @@ NESTED = "detection.suppression detection.roi_align detection.rotated_suppressio
 
 
 def unknown(case: Case) -> list[str]:
-    """Return what is not proven after definition, and after all lowering passes: halos are memory that values have."""
+    """List the obligations that are unproven after definition or after all lowering passes, which add halos."""
     graph = Graph("one")
     add(graph, case, 0)
     made = Compilation(graph, CompileOptions(level=None))

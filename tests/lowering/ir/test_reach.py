@@ -1,4 +1,4 @@
-"""How far an index can lie behind a dimension that only run time knows."""
+"""Distance by which an index can exceed a dynamic dimension."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_sizes_over_each_other() -> None:
 
 
 def test_sizes_that_a_rule_makes_equal() -> None:
-    """As where a pyramid puts what it doubled beside what it halved."""
+    """A pyramid concatenates a doubled image with the image that was halved."""
     sizes, (fine, coarse) = Sizes(), ((N + 7) // 8, (N + 31) // 32)
     out, tap = Var("o", (N + 15) // 16), Var("k", 3)
     assert behind(out * 2 + tap - 1, coarse * 4, sizes) is None

@@ -19,7 +19,7 @@ def late(sizes: Sizes, *names: str, low: int = 0, extent: int | None = None) -> 
     return found
 
 
-def test_what_is_known_beforehand_is_its_own_bound() -> None:
+def test_known_sizes_are_their_own_bounds() -> None:
     assert Sizes().most(N + 1) == N + 1
 
 
@@ -30,7 +30,7 @@ def test_a_limit_needs_no_capacity() -> None:
     assert sizes.late == {v: None}
 
 
-def test_without_a_limit_there_is_a_capacity() -> None:
+def test_sizes_without_a_limit_have_a_capacity() -> None:
     sizes = Sizes()
     (v,) = late(sizes, "v")
     found = sizes.most(v * 2)
@@ -68,7 +68,7 @@ def test_bounds_of_a_product_are_not_relied_on_by_part_of_it() -> None:
     assert sizes.late[z] is not None
 
 
-def test_without_elements_some_sizes_may_be_anything() -> None:
+def test_sizes_of_an_empty_tensor_may_be_anything() -> None:
     sizes = Sizes()
     v, w, z = late(sizes, "v", "w", "z")
     sizes.learn(v * w * z, 0)

@@ -88,7 +88,7 @@ def test_a_row_has_the_same_bits_alone_and_among_others(name: str) -> None:
 
 @pytest.mark.parametrize("name", HERE)
 def test_many_rows_read_words(name: str) -> None:
-    """Without instructions for words of two terms columns are read where they lie; with them, by the number of rows."""
+    """Targets with dots of two terms choose by the number of rows; the others read columns in place."""
     compilation = made(name)
     words = [n for n in compilation.steps.values if n.endswith(".words")]
     choices = [s for s in compilation.steps.steps if isinstance(s.control, BranchControl)]

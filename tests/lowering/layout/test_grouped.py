@@ -87,7 +87,7 @@ def test_windows_of_all_kinds(side: tuple[int, ...], options: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(("inner", "width"), [(1, 2), (1, 4), (2, 4), (4, 2), (3, 4), (8, 4)])
-def test_as_many_channels_go_in_as_there_are(inner: int, width: int) -> None:
+def test_groups_have_any_number_of_input_channels(inner: int, width: int) -> None:
     network((6, 10), 16, width, inner=inner, target="x86-64-v3")
 
 

@@ -22,7 +22,7 @@ from tests.passes.check import graph_of
 
 
 def buffers(made: Compilation) -> list[Buffer]:
-    """Of the intermediate values."""
+    """Return the buffers of the intermediate values."""
     return [v.buffer for v in made.steps.values.values() if v.region is MemoryRegion.ARENA]
 
 
@@ -103,7 +103,7 @@ def _is_within(e: Expr) -> bool:
     return isinstance(e, Prim) and e.fn == "within"
 
 
-def test_what_is_added_to_a_convolution_lies_as_its_result() -> None:
+def test_summands_of_a_convolution_have_its_layout() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         y = b.Relu(conv(b, x, 8))
         pooled = b.MaxPool(y, strides=(2, 2), kernel=(2, 2), pads_begin=(0, 0), pads_end=(0, 0))
@@ -231,7 +231,7 @@ def test_heads_are_index_maps() -> None:
 
 @pytest.mark.parametrize(("tokens", "copies"), [(40, 1), (12, 0)])
 def test_keys_that_lie_with_queries_and_values_are_copied(tokens: int, copies: int) -> None:
-    """Of one product for all three: in it features lie side by side, and scores want tokens to, if they are many."""
+    """One product computes all three, with contiguous features; scores of many tokens want contiguous tokens."""
 
     def make(b: Builder, x: OutPort) -> OutPort:
         three = b.Reshape(b.MatMul(x, weights(b, 48, 144)), ints(b, tokens, 3, 3, 16))
@@ -261,7 +261,7 @@ def test_scores_in_a_group_have_lanes_along_their_rows() -> None:
     assert any(name.endswith(".keys") for name in made.steps.values)
 
 
-def test_what_a_step_of_a_recurrence_makes_is_not_copied_before_it() -> None:
+def test_states_of_a_recurrence_are_not_copied_ahead() -> None:
     """The reset state is a factor of a product of data, and strided there."""
 
     def make(b: Builder, x: OutPort, w: OutPort, r: OutPort, bias: OutPort) -> tuple[OutPort, ...]:
@@ -306,7 +306,7 @@ def test_depthwise_convolutions(channels: int) -> None:
 
 
 def rows_around(made: Compilation) -> list[int]:
-    """Of each picture with a halo those above its first one."""
+    """Return the number of halo rows above the first row, for each buffer with a halo."""
     return [typical(b.origin) // typical(b.strides[2]) for b in buffers(made) if b.halo is not None]
 
 

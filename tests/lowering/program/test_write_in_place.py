@@ -22,7 +22,7 @@ from tests.passes.check import graph_of
 
 
 def places(made: Compilation) -> list[tuple[Address, ...]]:
-    """Where the arguments of each call lie that are no weights."""
+    """Return the addresses of each call's arguments, without its weights."""
     return [tuple(p for p in c.args if p.region is not MemoryRegion.CONSTANT) for c in made.program.calls]
 
 

@@ -79,7 +79,7 @@ def test_f32_does_not_change(name: str) -> None:
 
 @pytest.mark.parametrize("precision", ["f16", "bf16"])
 def test_strassen_needs_fast_math(precision: str) -> None:
-    """Without it, bits may not depend on the target's cost model; the choice of Winograd does not."""
+    """Exact bits must not depend on the target's cost model; the choice of Winograd does not depend on it."""
     target = parse_target("x86-64-v4")
     for fast_math in (False, True):
         context = Context(target, precision_of(precision), fast_math=fast_math)

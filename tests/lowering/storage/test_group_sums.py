@@ -186,7 +186,7 @@ def test_others_compute_in_floats(w: Weights) -> None:
     assert np.allclose(in_memory(made.built)(data(5, w.length))[0], np.abs(data(5, w.length)) @ w.values.T, rtol=1e-5)
 
 
-def test_without_the_option_data_stay_floats() -> None:
+def test_data_stay_floats_without_the_option() -> None:
     assert "round_even" not in made_of(KINDS["u4 in 64"], options=CompileOptions(level=None)).groups
 
 

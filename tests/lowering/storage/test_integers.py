@@ -26,7 +26,7 @@ def multiples(seed: int, rows: int, terms: int, most: int, products: int) -> tup
 
 
 def same(found: tuple[Array, Array] | None, w: Array) -> bool:
-    """Do the numbers and factors give the weights?"""
+    """True if the product of numbers and factors is the weights."""
     assert found is not None
     whole, scale = found
     assert (whole.dtype, scale.dtype) == (np.int16, np.float32)

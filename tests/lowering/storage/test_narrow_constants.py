@@ -80,7 +80,7 @@ def test_values_that_bf16_has(value: float, dtype: DType) -> None:
         ("aarch64", MANY, False, DType.F32),
     ],
 )
-def test_where_it_pays(target: str, rows: int, small: bool, dtype: DType) -> None:
+def test_constants_are_narrow_if_it_pays(target: str, rows: int, small: bool, dtype: DType) -> None:
     assert stored(product(weights(), rows, target, small=small).program) == {dtype}
 
 
@@ -124,7 +124,7 @@ def test_rows_of_a_table() -> None:
 
 
 def test_the_library_of_a_compressed_model_is_half_as_large(tmp_path: Path) -> None:
-    """As OpenVINO saves models: weights in f16, each with a conversion."""
+    """OpenVINO saves compressed models with weights in f16, each with a conversion."""
 
     def make(b: Builder, x: OutPort) -> OutPort:
         w = b.const(np.random.default_rng(0).normal(size=(512, 512)), DType.F16)

@@ -61,7 +61,7 @@ def product(dtype: DType) -> Make:
 
 
 def rounded(x: Array) -> Array:
-    """Return what is left of data of which each group has 127 steps from 0 to its largest number."""
+    """Return data rounded by groups to 127 steps from 0 to the group's largest magnitude."""
     groups = x.reshape(-1, LENGTHS[x.shape[-1]])
     step = np.maximum(np.abs(groups).max(-1, keepdims=True), np.float32(2.0**-100)) * np.float32(1 / 127)
     return (np.rint(groups * (1 / step), dtype=np.float32) * np.float64(1) * step).reshape(x.shape)

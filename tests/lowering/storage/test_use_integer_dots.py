@@ -52,7 +52,7 @@ WINDOWS = [(1, 1), (3, 2), (1, 2), (5, 1)]  # taps, stride
     [*((3, 1, *z) for z in ZEROS), *((*WINDOWS[n], *z) for n, z in enumerate(ZEROS[::2]))],
 )
 def test_convolutions_of_bytes_use_dots(taps: int, stride: int, dtype: DType, zero: int) -> None:
-    """What lies outside of the picture is zero, whatever byte that is."""
+    """The padding of an image is zero, whatever byte represents it."""
     at = zero if dtype is U8 else zero - 128
     check(lambda b, x: convolution(b, quantized(b, x, at, dtype), 24, taps, stride=stride), IMAGE, dots=1, spread=True)
 
@@ -205,7 +205,7 @@ def test_weights_of_products_of_floats_are_not_looked_at(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_what_comes_after_and_before(target: str) -> None:
+def test_neighbouring_layers_merge_with_dots(target: str) -> None:
     """A bias, an activation, bytes again, and the next convolution."""
 
     def make(b: Builder, x: OutPort) -> OutPort:
@@ -286,7 +286,7 @@ def test_outputs_whose_weights_are_zero() -> None:
 
 @pytest.mark.parametrize("zero", [0, 9])
 def test_integers_of_32_bits(zero: int) -> None:
-    """As MatMulInteger is read: exact."""
+    """MatMulInteger is exact."""
 
     def make(b: Builder, x: OutPort) -> OutPort:
         q = b.Convert(bytes_of(b, x), destination_type=I32)

@@ -52,7 +52,7 @@ CASES: list[tuple[Cuts, list[str], list[str], list[Array]]] = [
 
 @pytest.mark.parametrize("through_ir", [False, True])
 @pytest.mark.parametrize(("cut", "inputs", "outputs", "expected"), CASES, ids=lambda v: str(v)[:30])
-def test_what_lies_between_is_left(
+def test_nodes_between_the_cuts_stay(
     cut: Cuts, inputs: list[str], outputs: list[str], expected: list[Array], through_ir: bool, tmp_path: Path
 ) -> None:
     path = network(tmp_path)
@@ -66,7 +66,7 @@ def test_what_lies_between_is_left(
         np.testing.assert_allclose(found[i], wanted, rtol=1e-6)
 
 
-def test_what_is_cut_off_need_not_be_supported(tmp_path: Path) -> None:
+def test_nodes_outside_of_the_cuts_need_not_be_supported(tmp_path: Path) -> None:
     path = network(tmp_path, last="NoSuchThing")
     made = compile_model(path, CompileOptions(cut=((), ("z",)), level=None))
     np.testing.assert_allclose(made(X)[0], relu(np.abs(X) + W).sum(1, keepdims=True))

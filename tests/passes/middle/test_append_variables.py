@@ -36,7 +36,7 @@ def test_keys_have_tokens_as_neighbours_and_values_do_not() -> None:
     assert "ReadValue<" not in print_graph(graph)
 
 
-def test_what_bf16_holds_is_kept_exactly() -> None:
+def test_numbers_that_bf16_holds_stay_exact() -> None:
     """Keys and values are whole numbers, over 8: the network with short variables computes what it did."""
     graph, state, rng = attention(), dict[str, Array](), np.random.default_rng(0)
     assert append_variables(graph)

@@ -13,7 +13,7 @@ from aot.runtime.abi import DType
 from tests.passes.check import after, graph_of, operations, weights
 
 
-def test_what_depends_on_constants_is_folded() -> None:
+def test_nodes_that_depend_on_constants_alone_are_folded() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         return b.Add(x, b.Exp(b.Add(b.const([1, 2, 3], DType.F32), 1.0)))
 

@@ -52,7 +52,7 @@ def test_arithmetic_of_f16_weights_is_that_of_f16() -> None:
     assert np.array_equal(found, (half * np.float16(1.7)).astype(np.float32))
 
 
-def test_what_run_time_tells_is_left_alone() -> None:
+def test_data_of_run_time_are_not_decompressed() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         small = b.Convert(b.Convert(x, destination_type=DType.U8), destination_type=DType.F16)
         return b.Convert(b.Multiply(small, b.const(np.array(0.3), DType.F16)), destination_type=DType.F32)

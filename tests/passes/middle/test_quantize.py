@@ -86,7 +86,7 @@ def test_signed_range() -> None:
         ((-3.0, -1.0, 0.0, 2.0), 1000, ["Clamp", "Multiply"]),
     ],
 )
-def test_where_the_output_begins(limits: tuple[float, ...], levels: int, last: list[str]) -> None:
+def test_shift_and_scale_are_left_out_if_neutral(limits: tuple[float, ...], levels: int, last: list[str]) -> None:
     found = after([decompose], quantize(limits, levels), SHAPE)
     assert found[-len(last) :] == last
     assert ("Subtract" in found[:1]) == (limits[0] != 0)

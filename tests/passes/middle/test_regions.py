@@ -83,7 +83,7 @@ def test_short_loops_are_unrolled(trips: int, left: str) -> None:
     assert all(map(np.array_equal, results(graph, *arrays), expected))
 
 
-def test_what_a_loop_passes_on_as_it_was_comes_from_outside() -> None:
+def test_values_that_a_loop_passes_on_come_from_outside() -> None:
     graph, arrays = loop(None), [np.array(4), X, X]
     expected = results(graph, *arrays)
     run_passes(graph, [drop_unused_region_ports, remove_dead_code])

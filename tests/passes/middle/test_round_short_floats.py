@@ -87,7 +87,7 @@ JUMPS: dict[str, Jump] = {
 
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("dtype", TYPES)
-def test_what_jumps_reads_rounded_values(dtype: DType, chain: str) -> None:
+def test_jumps_read_rounded_values(dtype: DType, chain: str) -> None:
     """Each jump has arithmetic and inputs of its own, so that nothing is stored before it."""
     make, reference = CHAINS[chain]
 

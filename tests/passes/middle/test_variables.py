@@ -27,7 +27,7 @@ def test_a_loop_carries_a_variable() -> None:
     assert "ReadValue" not in text.replace("%ReadValue", "")
 
 
-def test_what_varies_has_sizes_of_its_own() -> None:
+def test_variables_of_dynamic_size_get_symbols() -> None:
     assert "f32[1,v10_1,2] = KeptValue" in carried(cache(initial=False))
 
 

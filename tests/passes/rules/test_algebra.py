@@ -46,7 +46,7 @@ CASES: list[tuple[list[str], Make]] = [
 
 
 @pytest.mark.parametrize(("expected", "make"), CASES, ids=range(len(CASES)))
-def test_what_each_rule_leaves(expected: list[str], make: Make) -> None:
+def test_rules_leave_the_expected_nodes(expected: list[str], make: Make) -> None:
     assert after(RULES, make, (2, 3)) == expected
 
 

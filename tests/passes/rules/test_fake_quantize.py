@@ -77,7 +77,7 @@ STAY: dict[str, tuple[Make, tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("name", STAY)
-def test_what_is_quantized_where_it_is(name: str) -> None:
+def test_quantisation_that_cannot_move_stays(name: str) -> None:
     make, shape = STAY[name]
     assert after(PASSES, lambda b, x: make(b, b.Relu(x)), shape)[-1] == "FakeQuantize"
 

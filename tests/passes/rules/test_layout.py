@@ -45,7 +45,7 @@ def f32(b: Builder, *dims: int) -> OutPort:
 
 
 def nhwc(between: Between) -> Callable[[Builder, OutPort], OutPort]:
-    """What lies between two convolutions of a model made for NHWC."""
+    """Build the layers between two convolutions of a model made for NHWC."""
     return lambda b, x: moved(b, between(b, moved(b, x, TO_NHWC)), TO_NCHW)
 
 

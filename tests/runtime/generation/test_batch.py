@@ -84,7 +84,7 @@ def test_all_rows_alike_are_as_without_the_option(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("model", NETWORKS[:1], indirect=True, ids=lambda n: n.architecture)
-def test_what_is_refused(model: CompiledModel, tmp_path: Path) -> None:
+def test_invalid_batches_are_refused(model: CompiledModel, tmp_path: Path) -> None:
     plain = library(Network("llama", "Q4_0").write(tmp_path / "m.gguf"), tmp_path / "m.so")
     for path in (plain, library("examples/digits/model.xml", tmp_path / "digits.so")):
         with pytest.raises(UsageError, match="must be compiled with --row-lengths"):

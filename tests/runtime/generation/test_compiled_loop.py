@@ -139,7 +139,7 @@ def test_it_ends_at_stop_tokens_and_where_the_callback_says(loop: Loop) -> None:
         ([1], {"top_k": -1}, ERROR_SAMPLING),
     ],
 )
-def test_what_it_refuses(loop: Loop, ids: list[int], change: dict[str, float], error: int) -> None:
+def test_invalid_requests_are_refused(loop: Loop, ids: list[int], change: dict[str, float], error: int) -> None:
     how = Sampling()
     for name, value in change.items():
         object.__setattr__(how, name, value)

@@ -86,7 +86,7 @@ def test_it_ends_where_the_large_model_would(large: CompiledModel) -> None:
     assert drafting.large.tokens == (*IDS, *whole[: whole.index(whole[2])])
 
 
-def test_what_is_refused(folder: Path, large: CompiledModel, tmp_path: Path) -> None:
+def test_mismatched_models_are_refused(folder: Path, large: CompiledModel, tmp_path: Path) -> None:
     network, last = Network("llama", "Q4_0"), load(folder / "part.so")
     with pytest.raises(UsageError, match="must give all logits, as by --all-logits, got the last"):
         Drafting(Generator(last), Generator(large))

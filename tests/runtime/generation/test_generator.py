@@ -135,7 +135,7 @@ def test_a_fork_goes_on_by_itself(model: CompiledModel) -> None:
     assert Generator(model).fork().tokens == ()
 
 
-def test_what_was_saved_goes_on(model: CompiledModel) -> None:
+def test_saved_generators_are_restored(model: CompiledModel) -> None:
     generator = Generator(model)
     generator.feed(IDS)
     saved, wanted = generator.save(), generator.feed([3]).tobytes()

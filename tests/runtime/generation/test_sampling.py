@@ -24,7 +24,7 @@ LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.4, 0.05], np.float32))
         (Sampling(1.0, top_k=99), [1, 3, 0, 2, 4]),
     ],
 )
-def test_which_tokens_may_be_drawn(how: Sampling, tokens: list[int]) -> None:
+def test_sampling_draws_the_allowed_tokens(how: Sampling, tokens: list[int]) -> None:
     assert list(dict.fromkeys(drawn(LOGITS, how, n / 1000) for n in range(1000))) == tokens
     sampler = Sampler(how)
     assert {sampler.choose(LOGITS) for _ in range(400)} == set(tokens)
@@ -68,7 +68,7 @@ def test_equal_seeds_draw_equal_tokens() -> None:
         ({"seed": -1}, "seed: must be 0 or more, got -1"),
     ],
 )
-def test_what_is_refused(fields: dict[str, float], text: str) -> None:
+def test_invalid_settings_are_refused(fields: dict[str, float], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         Sampling(**fields)
 

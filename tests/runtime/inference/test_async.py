@@ -35,7 +35,7 @@ class Gate:
 
 
 class Exporter:
-    """What another library's tensor looks like from here."""
+    """Tensor of another library: it has DLPack's two methods alone."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array

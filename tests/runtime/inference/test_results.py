@@ -65,7 +65,7 @@ KEPT: dict[str, Callable[[Outputs], Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KEPT)
-def test_what_somebody_has_stays_as_it_is(kind: str) -> None:
+def test_results_in_use_do_not_change(kind: str) -> None:
     gc.freeze()  # what the tests before this one keep in caches: the collections below would walk through it
     request = model(LARGE).create_infer_request()
     kept: list[Any] = []

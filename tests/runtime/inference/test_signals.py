@@ -33,7 +33,7 @@ AGAIN = 0.05  # seconds to the next signal: Python ignores what a handler raises
 
 
 class Hit(Exception):
-    """What the handler raises."""
+    """Exception that the signal handler raises."""
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def interrupted(call: Callable[[], object], delay: float) -> None:
 
 
 def calls_of(model: runtime.CompiledModel) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
-    """What is interrupted, and what must work afterwards."""
+    """Return pairs of a call to interrupt and a call that must work afterwards."""
     request, queue = model.create_infer_request(), runtime.AsyncInferQueue(model, 2)
     pipeline = Pipeline((Executor(), lambda x: x), (Executor(), model), jobs=2)
 

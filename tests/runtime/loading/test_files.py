@@ -1,4 +1,4 @@
-"""What is no file, links in a circle, edited manifests, systems without /proc: a sentence, and no hang."""
+"""Special files, links in a circle, edited manifests, systems without /proc: an error with a reason, and no hang."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def external(folder: Path) -> Path:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", ["a FIFO", "a device", "a folder"])
-def test_what_is_no_file_is_refused(tmp_path: Path, reader: str, kind: str) -> None:
+def test_special_files_are_refused(tmp_path: Path, reader: str, kind: str) -> None:
     path = tmp_path / "x.npy"
     {"a FIFO": os.mkfifo, "a device": lambda p: p.symlink_to("/dev/zero"), "a folder": Path.mkdir}[kind](path)
     if kind == "a folder" and reader == "cache":  # SavedModels are folders, and so have keys
@@ -79,7 +79,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, reader: str, kind: str) -> N
         READERS[reader](path)
 
 
-def test_what_lies_beside_a_model_is_a_file(tmp_path: Path) -> None:
+def test_weights_of_a_model_must_be_a_file(tmp_path: Path) -> None:
     shutil.copy(DIGITS / "model.xml", tmp_path)
     os.mkfifo(tmp_path / "model.bin")
     for call in (read_model, READERS["cache"]):

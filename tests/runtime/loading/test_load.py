@@ -201,7 +201,7 @@ def test_a_stream_is_read_to_the_end_of_the_model(tmp_path: Path) -> None:
         np.testing.assert_array_equal(model(X)[0], X * factor)
 
 
-def test_what_is_no_stream_of_one_model_is_refused(chain_so: Path) -> None:
+def test_invalid_streams_are_refused(chain_so: Path) -> None:
     data = chain_so.read_bytes()
     with pytest.raises(CorruptError, match="bytes behind it"):
         runtime.import_model(data + b"x")

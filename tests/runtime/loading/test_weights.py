@@ -137,7 +137,7 @@ def no_hash(*_: object) -> str:
 
 @pytest.mark.slow
 def test_more_than_two_gigabytes_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the hash of 2 GB of zeros, which takes seconds to make, and again to check."""
+    """The hash is left out: 2 GB of zeros take seconds to hash, when written and when loaded."""
     monkeypatch.setattr("aot.codegen.llvm.weights.weights_hash", no_hash)
     monkeypatch.setattr("aot.runtime.loading.weights._check_hash", no_hash)
     build(far(), parse_target("native"), external=True).write_shared(tmp_path / "m.so")

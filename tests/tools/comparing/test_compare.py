@@ -255,7 +255,7 @@ def test_command_tells_errors_by_exit_code_text_and_json(tmp_path: Path) -> None
         ((MODEL, "OTHER"), 2, "input"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(tmp_path: Path, arguments: Sequence[Any], code: int, says: str) -> None:
+def test_incomparable_arguments_are_refused(tmp_path: Path, arguments: Sequence[Any], code: int, says: str) -> None:
     files = {"LIBRARY": tmp_path / "m.so", "OTHER": network(tmp_path / "other.onnx")}
     aot("compile", MODEL, "-o", files["LIBRARY"])
     assert says in aot("compare", *(files.get(a, a) for a in arguments), code=code).stderr

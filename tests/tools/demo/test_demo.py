@@ -224,7 +224,7 @@ def other_outputs(folder: Path) -> Path:
         (other_outputs, "must be N,classes, boxes as of YOLO or DetectionOutput, logits of a language model, or"),
     ],
 )
-def test_what_no_page_is_made_for(make: Callable[[Path], Path], says: str, tmp_path: Path) -> None:
+def test_unsupported_models_get_no_page(make: Callable[[Path], Path], says: str, tmp_path: Path) -> None:
     path = make(tmp_path)
     told = CliRunner().invoke(cli.app, ["demo", str(path), "-o", str(tmp_path / "site")])
     assert told.exit_code in (2, 4) and says in told.output

@@ -135,7 +135,7 @@ def test_a_tokenizer_of_another_kind_is_refused(tmp_path: Path) -> None:
         of_package(inner, tmp_path)
 
 
-def test_what_a_template_writes_between_messages() -> None:
+def test_turns_of_a_template_are_found() -> None:
     plain = "<s>{% for m in messages %}[{{ m.role }}]{{ m.content }};{% endfor %}"
     plain += "{% if add_generation_prompt %}[a]{% endif %}"
     found = turns_of(ChatTemplate(plain))

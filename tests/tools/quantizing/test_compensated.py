@@ -47,7 +47,7 @@ def test_moments_without_an_inverse(data: np.ndarray) -> None:
     assert error(found, data) <= error(alone, data)
 
 
-def test_without_data_it_is_rounding() -> None:
+def test_compensation_without_data_is_rounding() -> None:
     found = Compensation(np.zeros((COLUMNS, COLUMNS))).round(WEIGHTS, 4, 64)
     alone = round_groups(WEIGHTS.reshape(ROWS, -1, 64), 4, np.zeros((1, 4, 64)))
     assert np.array_equal(found.integers, alone.integers)

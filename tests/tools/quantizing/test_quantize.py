@@ -158,7 +158,7 @@ def test_a_limit_that_no_layer_keeps(tmp_path: Path) -> None:
     assert found.outputs[0].error <= 1e-9
 
 
-def test_what_is_quantized_stays(quantized: tuple[Path, Path, Quantized], tmp_path: Path) -> None:
+def test_quantised_networks_are_not_quantised_again(quantized: tuple[Path, Path, Quantized], tmp_path: Path) -> None:
     """A network that was quantised before has no products left to quantise."""
     first = quantized[1]
     with pytest.raises(UsageError, match=r"a network with products of constant weights in f32, .*, got none"):

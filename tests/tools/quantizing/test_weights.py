@@ -52,7 +52,7 @@ def decoder(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(("bits", "bound"), [(8, 0.02), (4, 0.2)])
-def test_as_openvino_decompresses_them(bits: int, bound: float, tmp_path: Path) -> None:
+def test_decompressed_weights_equal_openvino(bits: int, bound: float, tmp_path: Path) -> None:
     path, out = decoder(tmp_path), tmp_path / "q.xml"
     found = aot.quantize_weights(path, out, bits=bits, group=32)
     assert [x.bits for x in found] == [8, bits, bits, 8]

@@ -64,7 +64,7 @@ def test_only_bounded_arithmetic_flushes(make: Make, expected: bool) -> None:
 
 
 def test_f16_is_read_without_the_processors_help_where_denormals_count() -> None:
-    """Without F16C the load itself multiplies denormal f32 numbers."""
+    """The software conversion (no F16C) multiplies denormal f32 numbers, so denormals must not be flushed."""
 
     def doubled(b: Builder, x: OutPort) -> OutPort:
         return b.Add(x, x)

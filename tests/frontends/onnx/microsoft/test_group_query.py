@@ -100,7 +100,7 @@ def valid(inputs: dict[str, Array], outputs: list[Array]) -> list[Array]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_as_onnx_runtime_says(tmp_path: Path, name: str) -> None:
+def test_results_equal_onnx_runtime(tmp_path: Path, name: str) -> None:
     inputs, attrs = CASES[name]
     path = save(tmp_path, network(inputs, attrs, {}))
     wanted = valid(inputs, expected(path, *inputs.values()))

@@ -43,7 +43,7 @@ BROKEN: list[tuple[str, list[Array], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "inputs", "attrs", "text"), BROKEN, ids=[f"{c[0]}-{c[3]}" for c in BROKEN])
-def test_what_is_no_type_is_an_error_that_names_the_node(
+def test_invalid_types_are_errors_that_name_the_node(
     tmp_path: Path, kind: str, inputs: list[Array], attrs: dict[str, Any], text: str
 ) -> None:
     given = {f"x{i}": np.asarray(x) for i, x in enumerate(inputs)}

@@ -120,7 +120,7 @@ def test_only_floats_are_drawn(tmp_path: Path) -> None:
         converted(path, seed=SEED)
 
 
-def test_without_a_seed_nothing_is_drawn(tmp_path: Path) -> None:
+def test_random_numbers_need_a_seed(tmp_path: Path) -> None:
     node = helper.make_node("RandomNormalLike", ["x"], ["y"], name="noise")
     path = save(tmp_path, model([node], {"x": MANY}, ["y"]))
     with pytest.raises(UnconvertedError, match=r"'noise': RandomNormalLike: .* or have them drawn: --seed 1"):

@@ -63,7 +63,7 @@ def test_cast_to_the_own_type_rounds(tmp_path: Path, dtype: np.dtype[Any]) -> No
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_rounding_at_the_edges_of_a_type(tmp_path: Path, dtype: np.dtype[Any]) -> None:
-    """What lies between two roundings shows the first: (x / 2) rounded, times 2."""
+    """Scaling by 1/2 and 2 shows a first rounding that the second one would hide."""
     whole = np.array([1.0], dtype)
     nodes = [
         helper.make_node("Cast", ["x"], ["a"], to=helper.np_dtype_to_tensor_dtype(dtype)),

@@ -244,7 +244,7 @@ def inputs() -> list[Array]:
 
 
 @pytest.mark.parametrize(("head", "part"), [*((h, p) for h in ("squeeze", "swapped") for p in range(4)), ("nested", 3)])
-def test_what_follows_equals_onnx_runtime_in_either_branch(tmp_path: Path, head: str, part: int) -> None:
+def test_later_layers_equal_onnx_runtime_in_either_branch(tmp_path: Path, head: str, part: int) -> None:
     names = list(CHAINS)[part::4]
     nodes = list(HEADS[head])
     for k, name in enumerate(names):

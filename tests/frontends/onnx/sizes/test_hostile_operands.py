@@ -179,7 +179,7 @@ def test_wrong_operands_are_errors_and_read_nothing(tmp_path: Path, case: Case, 
 
 
 @pytest.mark.parametrize("case", NEVER, ids=[f"{i}-{c[0]}" for i, c in enumerate(NEVER)])
-def test_what_has_no_meaning_is_refused(tmp_path: Path, case: Case) -> None:
+def test_meaningless_operands_are_refused(tmp_path: Path, case: Case) -> None:
     kind, opset, inputs, attrs, _, _ = case
     given = {f"x{i}": np.asarray(x) for i, x in enumerate(inputs) if x is not None}
     sized = {n: (x.dtype, _shape(n, x, n == "x0" or kind == "Compress")) for n, x in given.items()}

@@ -136,7 +136,7 @@ BROKEN: list[tuple[str, dict[str, Array | None], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "inputs", "attrs", "text"), BROKEN, ids=[c[0] for c in BROKEN])
-def test_what_breaks_the_rules_is_an_error_of_the_model(
+def test_broken_rules_are_errors_of_the_model(
     tmp_path: Path, kind: str, inputs: dict[str, Array | None], attrs: dict[str, Any], text: str
 ) -> None:
     given = {name: x for name, x in inputs.items() if x is not None}

@@ -59,7 +59,7 @@ def test_integer_arithmetic_on_sizes_equals_onnx_runtime(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("parts", [2, 3, 4])
 def test_chunks_of_a_size_that_varies_and_of_one_that_does_not(tmp_path: Path, parts: int) -> None:
-    """As PyTorch exports `chunk`: bounds are multiples of ceil(size / parts), and the last may lie behind the end."""
+    """PyTorch exports `chunk` with bounds that are multiples of ceil(size / parts); the last may exceed the size."""
     nodes, outputs = [node("Shape", ["x"], ["s"])], list[str]()
     constants = {"less": i64(parts - 1), "parts": i64(parts)}
     constants |= {f"k{k}": i64(k) for k in range(parts + 1)}

@@ -58,7 +58,7 @@ def equal(path: Path, *shapes: tuple[int, ...], options: aot.CompileOptions | No
 
 
 @pytest.mark.parametrize("opset", [11, 17])
-def test_what_follows_is_that_of_the_size(tmp_path: Path, opset: int) -> None:
+def test_size_decides_the_rank_of_later_layers(tmp_path: Path, opset: int) -> None:
     path = built(tmp_path, [squeeze("x", "s"), *SOFTMAX], ("n", 1, 4), FLAT, opset)
     equal(path, (1, 1, 4), (3, 1, 4))
 
