@@ -24,6 +24,7 @@ from aot.codegen.ir.loops import (
     Load,
     Prim,
     Reduce,
+    Size,
     Store,
     Var,
     as_expr,
@@ -74,94 +75,131 @@ def tile_sums(
     definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, block_spans: Spans, tiles: Tiler
 ) -> Stmts:
     """Reduce with an accumulator per point of the tile. Partial sums of blocks in `block_spans` are in the output."""
-    acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
-    sums = _in_order(reduction.axes, schedule)
-    scaled_step = _scaled_step(definition, reduction, sums, schedule, points)
-    hoisted: tuple[RegisterValue, ...] = ()
-    total, own = (acc, reduction.body) if scaled_step is None else (scaled_step.total, scaled_step.body)
-    if scaled_step is None and schedule.dots is None and not is_chain_sum(reduction):
-        hoisted, own = register_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
-    sum_spans = {a: block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
-    skipped_padding = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
-    ahead = partial(prefetch_ahead, reduction, schedule, points, block_spans, sum_spans)
-    inner_reduction = without_hoisted_tests(replace(reduction, body=own), skipped_padding, points)
+    return _TileSum(definition, reduction, schedule, points, block_spans, tiles).build()
 
-    blocks = _word_blocks(definition, inner_reduction, schedule, total, points)
-    partial_update = (
-        _partial_sums(definition, inner_reduction, schedule, points, total, ahead) if blocks is None else blocks.update
-    )
 
-    def update(inner: Spans) -> Stmts:
-        if partial_update is not None:
-            return partial_update(inner)
-        rows, body = row_vectors(inner_reduction.body, schedule, points, inner, unused_name("", definition))
-        words = word_vectors(inner_reduction, schedule, points, inner, unused_name("row", definition))
-        stmts = _products_added(replace(inner_reduction, body=body), schedule, points, total, inner, words)
-        stmts = with_register_values(rows, {a: s for a, s in inner.items() if a.name != schedule.row_vectors}, stmts)
-        fetches = ahead(inner)
-        if schedule.prefetch_epilogue:
-            fetches += prefetch_epilogue(definition, reduction, schedule, points, sum_spans, inner)
-        return (*fetches, *stmts)
+class _TileSum:
+    """The reduction of one tile: `acc` has an accumulator for each of its points, to which `terms` are added."""
 
-    sum_blocks = {a: s for a, s in block_spans.items() if a in reduction.axes}
+    def __init__(
+        self,
+        definition: Definition,
+        reduction: Reduce,
+        schedule: Schedule,
+        points: Points,
+        block_spans: Spans,
+        tiles: Tiler,
+    ) -> None:
+        self.definition, self.reduction, self.schedule, self.points = definition, reduction, schedule, points
+        self.block_spans, self.tiles = block_spans, tiles
+        self.sum_blocks = {a: s for a, s in block_spans.items() if a in reduction.axes}
+        self.axes = _in_order(reduction.axes, schedule)
+        self.acc = points.accumulator(unused_name("acc", definition), reduction.dtype)
+        self.scaled_step = _scaled_step(definition, reduction, self.axes, schedule, points)
+        self.total = self.acc if self.scaled_step is None else self.scaled_step.total
+        self.skipped_padding = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
+        self.hoisted, self.terms = self._terms()
+        self.word_rows = _word_rows(definition, self.terms, schedule, self.total, points)
+        self.far = self._long_sum()
+        self.far_axis, self.far_size = block_of(self.axes, 1)
 
-    def terms(axes: tuple[Var, ...], inner: Spans) -> Stmts:
+    def build(self) -> Stmts:
+        """Return the statements of the sum, from the start of its accumulators to the stores of its values."""
+        first, last = _between_blocks(self.definition, self.reduction, self.points, self.block_spans, self.acc)
+        begin = self.points.each((Store(self.acc, self.points.cell, first),))
+        stmts = self._loops(self.axes, {})
+        stmts = stmts if self.word_rows is None else self.word_rows.around(stmts)
+        return _with_far(self.far, self.points, self.acc, begin, with_register_values(self.hoisted, {}, stmts), last)
+
+    def _terms(self) -> tuple[tuple[RegisterValue, ...], Reduce]:
+        """Return values that are computed before the loops, and the reduction of what is left to add."""
+        body = self.reduction.body if self.scaled_step is None else self.scaled_step.body
+        hoisted: tuple[RegisterValue, ...] = ()
+        if self.scaled_step is None and self.schedule.dots is None and not is_chain_sum(self.reduction):
+            name = unused_name("", self.definition)
+            hoisted, body = register_values(body, self.reduction.axes, (), self.schedule, self.points, name)
+        return hoisted, without_hoisted_tests(replace(self.reduction, body=body), self.skipped_padding, self.points)
+
+    def _long_sum(self) -> LongSum | None:
+        """Return the sum of the accumulators' blocks; None where all terms are one chain."""
+        if self.scaled_step is not None or self.sum_blocks or self.schedule.dots is not None:
+            return None
+        if not is_long(self.reduction, count(self.axes), LONG_CHAIN):
+            return None
+        return LongSum(self.acc, far_sum(self.points, unused_name("far", self.definition)), self.points.cell)
+
+    def _loops(self, axes: tuple[Var, ...], inner: Spans) -> Stmts:
+        """Return loops over `axes`, outermost first, that add the terms of `inner`, a span of each axis around them."""
         if not axes:
-            return update(inner)
+            return self._add(inner)
         axis, *rest = axes
+        step = partial(self._step, axis, tuple(rest), inner)
+        if self.far is not None and axis is self.axes[self.far_axis]:
+            return self._far_tiles(axis, self.far, step)
+        panels = _prefetched(self.reduction, self.schedule) if axis.name == self.schedule.dots else None
+        return self._tiles(axis, {}, step) if panels is None else self._panel_tiles(axis, panels, inner, step)
 
-        def step(span: Spans) -> Stmts:
-            stmts = terms(tuple(rest), inner | span)
-            for border in (b for b in skipped_padding if b.axis == axis):
-                stmts = skip_padding_terms(border, points, inner | span, stmts)
-            step_of_axis = None if scaled_step is None or axis != scaled_step.axis else scaled_step
-            return stmts if step_of_axis is None else step_of_axis.around(stmts, inner | span, acc, cell)
+    def _tiles(self, axis: Var, block: Spans, step: Callable[[Spans], Stmts]) -> Stmts:
+        """Return the loop over the tiles of an axis, or over those of one `block`."""
+        return self.tiles((axis,), self.schedule, self.sum_blocks | block, step)
 
-        if far_sums is not None and axis is sums[axis_index]:
-            flush = points.each(far_sums.flush)
-            return in_blocks(
-                axis.name,
-                size_of(axis.extent),
-                block,
-                flush,
-                lambda start, n: tiles((axis,), schedule, sum_blocks | {axis: Span(start, n)}, step),
-                again=axis_index > 0,
-            )
-        if axis.name != schedule.dots or panels is None:
-            return tiles((axis,), schedule, sum_blocks, step)
-        ahead = partial(prefetch_panels, panels, schedule, points, block_spans, sums)
-        panel_schedule = replace(schedule, tile=(Tile(axis.name, _part_terms(axis, panels, schedule), Tail.CUT),))
-        return tiles(
+    def _far_tiles(self, axis: Var, far: LongSum, step: Callable[[Spans], Stmts]) -> Stmts:
+        """Return loops over the blocks of a long sum: each block's accumulators are added to `far`."""
+
+        def run(start: Expr, extent: Size) -> Stmts:
+            return self._tiles(axis, {axis: Span(start, extent)}, step)
+
+        flush = self.points.each(far.flush)
+        return in_blocks(axis.name, size_of(axis.extent), self.far_size, flush, run, again=self.far_axis > 0)
+
+    def _panel_tiles(self, axis: Var, panels: Load, inner: Spans, step: Callable[[Spans], Stmts]) -> Stmts:
+        """Return the loop over the tiles of an axis, with prefetches of the next panel between some of them."""
+        terms = Tile(axis.name, _part_terms(axis, panels, self.schedule), Tail.CUT)
+        ahead = partial(prefetch_panels, panels, self.schedule, self.points, self.block_spans, self.axes)
+        return self.tiles(
             (axis,),
-            panel_schedule,
-            sum_blocks,
-            lambda s: (*ahead(inner | s), *tiles((axis,), schedule, sum_blocks | s, step)),
+            replace(self.schedule, tile=(terms,)),
+            self.sum_blocks,
+            lambda span: (*ahead(inner | span), *self._tiles(axis, span, step)),
         )
 
-    far_sums = None if scaled_step is not None or sum_blocks else _long_chain(definition, schedule, points, acc, sums)
-    axis_index, block = block_of(sums, 1)
-    panels = _prefetched(reduction, schedule)
-    first, last = _between_blocks(definition, reduction, points, block_spans, acc)
-    begin = points.each((Store(acc, cell, first),))
-    return _with_far(
-        far_sums, points, acc, begin, with_register_values(hoisted, {}, _in_blocks(blocks, terms(sums, {}))), last
-    )
+    def _step(self, axis: Var, rest: tuple[Var, ...], inner: Spans, span: Spans) -> Stmts:
+        """Return a step of the loop over `axis`, within its `span`: loops over the `rest` of the axes."""
+        spans = inner | span
+        stmts = self._loops(rest, spans)
+        for border in self.skipped_padding:
+            if border.axis == axis:
+                stmts = skip_padding_terms(border, self.points, spans, stmts)
+        if self.scaled_step is None or axis != self.scaled_step.axis:
+            return stmts
+        return self.scaled_step.around(stmts, spans, self.acc, self.points.cell)
 
+    def _add(self, inner: Spans) -> Stmts:
+        """Add the terms of a tile: in the form of the sum if it has one of its own, else one by one."""
+        if self.word_rows is not None:
+            return self.word_rows.update(inner)
+        definition, points, total = self.definition, self.points, self.total
+        if is_chain_sum(self.terms):
+            return chain_loops(definition, self.terms, points, total, points.cell, inner, self._prefetches)
+        if self.schedule.f16_sums is not None:
+            return in_f16(definition, self.terms, self.schedule, points, total, inner, self._prefetches)
+        rows, body = row_vectors(self.terms.body, self.schedule, points, inner, unused_name("", definition))
+        words = word_vectors(self.terms, self.schedule, points, inner, unused_name("row", definition))
+        stmts = _products_added(replace(self.terms, body=body), self.schedule, points, total, inner, words)
+        stmts = with_register_values(
+            rows, {a: s for a, s in inner.items() if a.name != self.schedule.row_vectors}, stmts
+        )
+        fetches = self._prefetches(inner)
+        if self.schedule.prefetch_epilogue:
+            fetches += prefetch_epilogue(definition, self.reduction, self.schedule, points, self._sum_spans(), inner)
+        return (*fetches, *stmts)
 
-def _partial_sums(
-    definition: Definition,
-    reduction: Reduce,
-    schedule: Schedule,
-    points: Points,
-    total: Buffer,
-    ahead: Callable[[Spans], Stmts],
-) -> Callable[[Spans], Stmts] | None:
-    """Return the statements that add a tile of a sum whose tiles have partial sums; None for other sums."""
-    if is_chain_sum(reduction):
-        return lambda inner: chain_loops(definition, reduction, points, total, points.cell, inner, ahead)
-    if schedule.f16_sums is not None:
-        return lambda inner: in_f16(definition, reduction, schedule, points, total, inner, ahead)
-    return None
+    def _prefetches(self, inner: Spans) -> Stmts:
+        spans = self._sum_spans()
+        return prefetch_ahead(self.reduction, self.schedule, self.points, self.block_spans, spans, inner)
+
+    def _sum_spans(self) -> Spans:
+        return {a: self.block_spans.get(a, Span(Const(0), size_of(a.extent))) for a in self.axes}
 
 
 def _products_added(
@@ -185,11 +223,7 @@ def _products_added(
     return stmts if words is None else (Alloc(words[0], (*words[1], *stmts)),)
 
 
-def _in_blocks(blocks: WordRows | None, stmts: Stmts) -> Stmts:
-    return stmts if blocks is None else blocks.around(stmts)
-
-
-def _word_blocks(
+def _word_rows(
     definition: Definition, reduction: Reduce, schedule: Schedule, total: Buffer, points: Points
 ) -> WordRows | None:
     """Return the helper that loads each row's words at once; None for sums that need none."""
@@ -207,16 +241,6 @@ def _with_far(far: LongSum | None, points: Points, acc: Buffer, begin: Stmts, bo
     if far is None:
         return (Alloc(acc, (*begin, *body, *last)),)
     return with_buffers((acc, far.far), (*begin, *points.each(far.begin), *body, *points.each(far.end), *last))
-
-
-def _long_chain(
-    definition: Definition, schedule: Schedule, points: Points, acc: Buffer, axes: tuple[Var, ...]
-) -> LongSum | None:
-    """Return the sum of blocks of an accumulator; None where all terms are one chain."""
-    reduction = definition.reduction
-    if reduction is None or schedule.dots is not None or not is_long(reduction, count(axes), LONG_CHAIN):
-        return None
-    return LongSum(acc, far_sum(points, unused_name("far", definition)), points.cell)
 
 
 def _scaled_step(
