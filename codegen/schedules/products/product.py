@@ -40,7 +40,13 @@ from aot.codegen.schedules.products.chain_tiles import chain_tiles
 from aot.codegen.schedules.products.depthwise import window
 from aot.codegen.schedules.products.grouped import grouped
 from aot.codegen.schedules.products.matrix import tile_register_schedule
-from aot.codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside, near_rows, panels_text
+from aot.codegen.schedules.products.product_blocks import (
+    Blocks,
+    cache_blocks,
+    has_panels_outside,
+    near_rows,
+    panels_text,
+)
 from aot.codegen.schedules.products.product_form import (
     MatmulShape,
     extent,
@@ -103,85 +109,144 @@ def _shape_text(d: Definition, shape: MatmulShape) -> str:
 
 def in_register_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
     """Return the schedule of a product in register tiles of rows by vectors of columns."""
-    d, target, constants, shared = request.work, request.target, request.constants, request.points
-    in_f16 = sums_in_f16(d, shape, target)
-    width = width_of(extent(shape.lane), request.lanes * (1 + in_f16))
-    loops, loop_reasons = product_loops(d, shape, width, target, constants)
-    steps = None if in_f16 else step_axis(d, shape)
-    scaled = steps is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
-    panel_column_bytes = 0 if len(loops.rows) > 1 else column_bytes(d, shape, steps)
-    sharing_cores, resident_vectors = 1 if shared or shape.outer else target.cores, register_vectors(d, shape, steps)
-    rows = loops.count(loops.tiled, shape)
-    inner = tuple(a for n in loops.axes(loops.innermost) for a in shape.sums if a.name == n)
-    in_pairs = takes_pairs(d, shape) or len(field_axes(d, shape)) > 0
-    row_vector_terms = 1 if in_pairs else row_terms(d, shape, prod(map(extent, inner)), target)
-    tile = Product(
-        rows,
-        extent(shape.lane),
-        width,
-        panel_column_bytes,
-        sharing_cores,
-        resident_vectors,
-        1 + scaled,
-        row_vector_terms,
-        has_code=len(loops.rows) < 2,
-    )
-    word_bytes = _row_words(request, shape, inner) if width == BLOCK_COLUMNS and rows > 1 else 0
-    height, vectors = tile_of(tile, target)
-    if word_bytes:
-        height, vectors = row_word_tile_of(rows, tile_count(extent(shape.lane), width), target, word_bytes)
-    if _are_streamed(d, shape, loops, target):
-        vectors = COSTS.streamed_vectors
-    columns = width * vectors
-    panels_outside, order = _order(d, shape, loops, height, columns, target)
-    terms, packings = _dots(d, shape, inner, _packs(d, shape, constants, columns), target)
-    if word_bytes:
-        packings = tuple(replace(p, word_bytes=word_bytes) for p in packings)
-    sums_integers = terms > 0 and scaled  # steps add up integers
-    run = _run_axis(d, shape, terms, target)
-    only_own_loops = not (loops.outer or shared)  # no loops are around those of the product's own tiles
-    blocks = (
-        cache_blocks(d, shape, loops, columns, panels_outside, target)
-        if only_own_loops and (panels_outside or not sums_integers)
-        else ()
-    )
-    if (reuse_blocks := near_rows(d, shape, loops, panels_outside, target)) and only_own_loops:
-        blocks, order = reuse_blocks, (shape.lane.name, *loops.rows, *loops.sums)
-    # Each word of i16 is a step of its own, which a prefetch would lengthen by a seventh.
-    epilogue = has_time_for_epilogue(shape, target) and terms != UNROLLED_DOT_TERMS[DType.I16] and not in_f16
-    unrolled_steps = HALF_TERMS if in_f16 else max(row_vector_terms, COSTS.fetch_steps if epilogue else 1)
-    can_prefetch_panels = panels_outside and columns < extent(shape.lane) and _has_many_rows(shape)
-    # Only dots of i16 prefetch panels: bytes take half of the memory, and gained nothing.
-    i16_pairs = terms == UNROLLED_DOT_TERMS[DType.I16] and not (scaled or field_axes(d, shape) or varies(shape.rows))
-    prefetches_panels = can_prefetch_panels and len(packings) == 1 and (i16_pairs or not terms)
-    may_prefetch_further = (
-        panels_outside and only_own_loops and len(packings) == 1 and not (blocks or terms or len(loops.rows) > 1)
-    )
-    min_prefetch_units = prefetch_within(d, shape, columns, target) if may_prefetch_further else None
-    strided_operand = None if packings or len(loops.sums) > 1 else operand_across_pages(d, shape, constants, target)
-    schedule = Schedule(
-        fuse=loops.fuse,
-        blocks=blocks,
-        order=order,
-        tile=(
-            *_row_tiles(d, shape, loops, height, can_prefetch_panels, dict(blocks)),
-            Tile(shape.lane.name, columns, Tail.CUT),
-            *_sum_tiles(d, shape, loops.innermost, terms, unrolled_steps, run),
-        ),
-        skip_padding=tuple(b.axis.name for b in loops.skipped),
-        lanes=(shape.lane.name, width),
-        pack=packings,
-        prefetch=packings[0].operand if min_prefetch_units is not None or prefetches_panels else strided_operand,
-        prefetch_within=min_prefetch_units,
-        scaled_steps=steps.name if steps is not None and (sums_integers or not (terms or blocks)) else None,
-        row_vectors=run.name if run is not None else loops.innermost if row_vector_terms > 1 and not terms else None,
-        f16_sums=loops.innermost if in_f16 else None,
-        dots=loops.innermost if terms else None,
-        prefetch_epilogue=epilogue,
-        prefetch_level=2 if i16_pairs or strided_operand is not None else prefetch_level(shape, target),
-        parallel=None if shared else order[0],
-    )
-    return schedule, (*loop_reasons, partial(tile_text, tile, target), partial(panels_text, d, shape, target))
+    tiles = _RegisterTiles(request, shape)
+    reasons = (partial(tile_text, tiles.product, request.target), partial(panels_text, tiles.d, shape, request.target))
+    return tiles.schedule(), (*tiles.loop_reasons, *reasons)
+
+
+class _RegisterTiles:
+    """The choices for a product in register tiles: loops, the tile, dots, blocks; each uses those before it."""
+
+    def __init__(self, request: Request, shape: MatmulShape) -> None:
+        self.d, self.shape, self.target, self.is_shared = request.work, shape, request.target, bool(request.points)
+        d, target = self.d, self.target
+        self.in_f16 = sums_in_f16(d, shape, target)
+        self.width = width_of(extent(shape.lane), request.lanes * (1 + self.in_f16))
+        self.loops, self.loop_reasons = product_loops(d, shape, self.width, target, request.constants)
+        self.inner = tuple(a for n in self.loops.axes(self.loops.innermost) for a in shape.sums if a.name == n)
+        self.steps = None if self.in_f16 else step_axis(d, shape)
+        self.is_scaled = self.steps is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
+        self.product = self._product()
+        has_words = self.width == BLOCK_COLUMNS and self.product.rows > 1
+        word_bytes = _row_words(request, shape, self.inner) if has_words else 0
+        self.height, vectors = self._tile(word_bytes)
+        self.columns = self.width * vectors
+        self.panels_outside, order = _order(d, shape, self.loops, self.height, self.columns, target)
+        packings = _packs(d, shape, request.constants, self.columns)
+        self.terms, self.packings = _dots(d, shape, self.inner, packings, target)
+        if word_bytes:
+            self.packings = tuple(replace(p, word_bytes=word_bytes) for p in self.packings)
+        self.sums_integers = self.terms > 0 and self.is_scaled  # steps add up integers
+        self.run = _run_axis(d, shape, self.terms, target)
+        self.blocks, self.order = self._blocks(order)
+        self.page_operand = (
+            None
+            if self.packings or len(self.loops.sums) > 1
+            else operand_across_pages(d, shape, request.constants, target)
+        )
+
+    @property
+    def has_only_own_loops(self) -> bool:
+        """True if no loops are around those of the product's own tiles."""
+        return not (self.loops.outer or self.is_shared)
+
+    @property
+    def can_prefetch_panels(self) -> bool:
+        """True if there is a next panel, and time to prefetch it."""
+        return self.panels_outside and self.columns < extent(self.shape.lane) and _has_many_rows(self.shape)
+
+    @property
+    def sums_i16_pairs(self) -> bool:
+        """True if dots of i16 sum plain weights for a known number of rows."""
+        d, shape = self.d, self.shape
+        is_plain = not (self.is_scaled or field_axes(d, shape) or varies(shape.rows))
+        return self.terms == UNROLLED_DOT_TERMS[DType.I16] and is_plain
+
+    def schedule(self) -> Schedule:
+        """Return the schedule with all choices."""
+        shape, loops, terms = self.shape, self.loops, self.terms
+        # Each word of i16 is a step of its own, which a prefetch would lengthen by a seventh.
+        epilogue = (
+            has_time_for_epilogue(shape, self.target) and terms != UNROLLED_DOT_TERMS[DType.I16] and not self.in_f16
+        )
+        unrolled_steps = HALF_TERMS if self.in_f16 else max(self.product.terms, COSTS.fetch_steps if epilogue else 1)
+        scaled_steps = None
+        if self.steps is not None and (self.sums_integers or not (terms or self.blocks)):
+            scaled_steps = self.steps.name
+        row_vectors = loops.innermost if self.product.terms > 1 and not terms else None
+        prefetch, prefetch_within = self._prefetch()
+        return Schedule(
+            fuse=loops.fuse,
+            blocks=self.blocks,
+            order=self.order,
+            tile=(
+                *_row_tiles(self.d, shape, loops, self.height, self.can_prefetch_panels, dict(self.blocks)),
+                Tile(shape.lane.name, self.columns, Tail.CUT),
+                *_sum_tiles(self.d, shape, loops.innermost, terms, unrolled_steps, self.run),
+            ),
+            skip_padding=tuple(b.axis.name for b in loops.skipped),
+            lanes=(shape.lane.name, self.width),
+            pack=self.packings,
+            prefetch=prefetch,
+            prefetch_within=prefetch_within,
+            scaled_steps=scaled_steps,
+            row_vectors=self.run.name if self.run is not None else row_vectors,
+            f16_sums=loops.innermost if self.in_f16 else None,
+            dots=loops.innermost if terms else None,
+            prefetch_epilogue=epilogue,
+            prefetch_level=self._prefetch_level(),
+            parallel=None if self.is_shared else self.order[0],
+        )
+
+    def _product(self) -> Product:
+        """Return the product as the cost of register tiles sees it."""
+        d, shape, loops, target = self.d, self.shape, self.loops, self.target
+        in_pairs = takes_pairs(d, shape) or len(field_axes(d, shape)) > 0
+        return Product(
+            loops.count(loops.tiled, shape),
+            extent(shape.lane),
+            self.width,
+            depth=0 if len(loops.rows) > 1 else column_bytes(d, shape, self.steps),
+            cores=1 if self.is_shared or shape.outer else target.cores,
+            kept=register_vectors(d, shape, self.steps),
+            sums=1 + self.is_scaled,
+            terms=1 if in_pairs else row_terms(d, shape, prod(map(extent, self.inner)), target),
+            has_code=len(loops.rows) < 2,
+        )
+
+    def _tile(self, word_bytes: int) -> tuple[int, int]:
+        """Return the rows and vectors of the register tile; `word_bytes`: bytes of a word of rows, 0 without."""
+        height, vectors = tile_of(self.product, self.target)
+        if word_bytes:
+            all_vectors = tile_count(extent(self.shape.lane), self.width)
+            height, vectors = row_word_tile_of(self.product.rows, all_vectors, self.target, word_bytes)
+        is_streamed = _are_streamed(self.d, self.shape, self.loops, self.target)
+        return height, COSTS.streamed_vectors if is_streamed else vectors
+
+    def _blocks(self, order: tuple[str, ...]) -> tuple[Blocks, tuple[str, ...]]:
+        """Return the blocks, and the order of loops: `order`, but for rows that reuse a panel."""
+        d, shape, loops, target = self.d, self.shape, self.loops, self.target
+        if not self.has_only_own_loops:
+            return (), order
+        if blocks := near_rows(d, shape, loops, self.panels_outside, target):
+            return blocks, (shape.lane.name, *loops.rows, *loops.sums)
+        if self.panels_outside or not self.sums_integers:
+            return cache_blocks(d, shape, loops, self.columns, self.panels_outside, target), order
+        return (), order
+
+    def _prefetch(self) -> tuple[str | None, int | None]:
+        """Return the operand to prefetch, and the units of a call from which on it is fetched further ahead."""
+        reads_ahead = self.panels_outside and self.has_only_own_loops and len(self.packings) == 1
+        within = None
+        if reads_ahead and not (self.blocks or self.terms or len(self.loops.rows) > 1):
+            within = prefetch_within(self.d, self.shape, self.columns, self.target)
+        # Only dots of i16 prefetch panels: bytes take half of the memory, and gained nothing.
+        panels = self.can_prefetch_panels and len(self.packings) == 1 and (self.sums_i16_pairs or not self.terms)
+        return self.packings[0].operand if within is not None or panels else self.page_operand, within
+
+    def _prefetch_level(self) -> int:
+        is_far = self.sums_i16_pairs or self.page_operand is not None
+        return 2 if is_far else prefetch_level(self.shape, self.target)
 
 
 def _row_words(request: Request, shape: MatmulShape, inner: tuple[Var, ...]) -> int:
