@@ -1,4 +1,4 @@
-"""Types in which layers compute, as `--precision` states them: `bf16`, or by name `bf16,stem=f32,head.*=f32`."""
+"""Types of layers, as `--precision` states them: `bf16`, or by name `bf16,stem=f32,head.*=f32`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AUTO = "auto"  # found by data, before a compilation
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """`default`, and the type of the layers whose name matches a pattern; the last pattern that matches decides."""
+    """`default`, and the type of layers by patterns of their names; the last pattern that matches decides."""
 
     default: str = F32
     layers: tuple[tuple[str, str], ...] = ()

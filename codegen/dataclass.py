@@ -1,4 +1,4 @@
-"""Data classes whose methods are written when one of them is first used.
+"""Data classes that write their methods when one of them is first used.
 
 `dataclasses.dataclass` writes and compiles six methods for each class: for the hundreds of operations, passes and
 nodes that is two thirds of the time of importing them, and a compilation uses few of them. None is compiled for each
@@ -162,7 +162,7 @@ def _sort(field: dataclasses.Field[Any]) -> str:
 
 @cache
 def _template(sorts: str, frozen: bool, post: bool) -> CodeType:
-    """Return the code that makes an object with these sorts of fields, whose names are _0, _1, …"""
+    """Return the code that makes an object with these sorts of fields; their names are _0, _1, …"""
     lines = [f"def __init__(self{''.join(f', _{k}' for k, sort in enumerate(sorts) if sort in 'vf')}):"]
     for k, sort in enumerate(sorts):
         value = {"f": f"make_{k}() if _{k} is missing_ else _{k}", "i": f"make_{k}()"}.get(sort, f"_{k}")

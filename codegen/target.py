@@ -159,7 +159,7 @@ class Target:
 
     @property
     def llvm_cpu(self) -> str:
-        """CPU by whose model LLVM schedules."""
+        """LLVM's scheduling model: the name of a CPU."""
         return self.machine.scheduled(self.cpu)
 
     @property

@@ -44,7 +44,7 @@ _END = "versions end"
 
 
 def join_versions(general: Program, versions: Sequence[tuple[SizesByName, Program]]) -> Program:
-    """Join `general` and its `versions`: a request runs the first version whose sizes it has, else `general`.
+    """Join `general` and its `versions`: a request runs the first version with its sizes, else `general`.
 
     They share inputs and outputs, names of kernels and offsets of weights; versions have no symbols that `general`
     lacks.
@@ -140,7 +140,7 @@ class _Joined:
         self.parts: list[Program] = []
 
     def version(self, sizes: SizesByName, program: Program) -> None:
-        """Append a version: requests whose symbols have these sizes run its calls and skip all later ones."""
+        """Append a version: requests with these sizes of symbols run its calls and skip all later ones."""
         first, otherwise = len(self.calls), f"version{len(self.versions) + 1} else"
         fits = select(_condition(self.general, sizes), 1, 0)
         self.control.append(Jump(first, otherwise, prim("eq", fits, 0)))
@@ -179,7 +179,7 @@ class _Joined:
         )
 
     def _output(self, index: int, tensor: Tensor, rows: Sequence[tuple[SizesByName, Program]]) -> Tensor:
-        """Return an output whose shape and `most` are those of the version that runs, as the sizes choose it."""
+        """Return an output with shape and `most` of the version that runs, as the sizes choose it."""
         shape, most = list(tensor.shape), tensor.most
         for sizes, part in reversed(rows):
             other, condition = part.outputs[index], _condition(self.general, sizes)

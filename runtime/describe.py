@@ -126,7 +126,7 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
 
 
 def precision_text(manifest: Manifest) -> str:
-    """Return in which types layers compute, and the bits of weights that have 8 or fewer."""
+    """Return the types that layers compute in, and the bits of weights that have 8 or fewer."""
     types: list[str] = [str(manifest.options.get("precision", "f32"))]
     if (bits := manifest.json.get("weight_bits")) is not None:
         types.append(f"weights of {bits} bits")
@@ -247,7 +247,7 @@ def certificate_lines(manifest: Mapping[str, object]) -> list[str]:
 
 
 def _pairs(facts: object) -> str:
-    """Join the pairs whose values are not empty."""
+    """Join the pairs that have values."""
     return ", ".join(f"{name} {value}" for name, value in sorted(cast(dict[str, object], facts).items()) if value)
 
 
@@ -280,7 +280,7 @@ def level_lines(manifest: Manifest) -> list[str]:
 
 
 def version_lines(manifest: Manifest) -> list[str]:
-    """Return lines about sizes with specialised code, if there is any, in the order in which they are tried."""
+    """Return lines about sizes with specialised code, if there is any, in the order of trial."""
     versions = cast(list[dict[str, Any]], manifest.json.get("versions", []))
     sizes = [", ".join(f"{name}={size}" for name, size in v["sizes"].items()) for v in versions]
     lines = [f"{text}: {v['end'] - v['first']} calls" for text, v in zip(sizes, versions, strict=True)]

@@ -96,7 +96,7 @@ def _set_nothing(model: Described, value: object) -> None:
 
 
 def _precision(model: Described) -> str:
-    """Return the type in which most layers compute, which is not always that of the stored numbers."""
+    """Return the type of most layers' computations, which need not be that of the stored numbers."""
     return str(model.manifest.options.get("precision", "f32")).split(",")[0]
 
 

@@ -1,4 +1,4 @@
-"""`aot demo`: a page on which somebody tries a network in a browser."""
+"""`aot demo`: a page for trying a network in a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aot bench --precisions`: the types in which a model can compute, beside each other."""
+"""`aot bench --precisions`: times of a model in each type that it can compute in, side by side."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _infer(model: CompiledModel, given: Arrays) -> Arrays:
 
 
 def _manifest(library: Path) -> Manifest:
-    """Return the manifest of a library, of which nothing is run; UsageError for a model that is not compiled."""
+    """Return the manifest of a library without running it; UsageError for a model that is not compiled."""
     if not is_compiled(library):
         raise UsageError(f"run: --sandbox needs a compiled model, got {library}")
     return read_manifest(library)

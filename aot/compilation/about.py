@@ -10,7 +10,7 @@ MAX_LENGTH = 500  # characters of a text
 
 
 def about(rt_info: Mapping[str, object]) -> dict[str, str]:
-    """Return the graph's metadata strings whose keys end in one of `NAMES`, by key; long ones are truncated."""
+    """Return the graph's metadata strings with keys that end in one of `NAMES`, by key; long ones are truncated."""
     return {name: value[:MAX_LENGTH] for name, value in flat(rt_info) if _last(name) in NAMES and value}
 
 

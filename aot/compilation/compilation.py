@@ -1,4 +1,4 @@
-"""One compilation, whose stages are computed when they are first used, and kept; each can be printed."""
+"""One compilation. Its stages are computed on first use, and kept; each can be printed."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def compile_model(
     properties: Mapping[str, object] | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> CompiledModel:
-    """Compile in memory, without a linker; or into the file `output`, from which the model is loaded.
+    """Compile in memory, without a linker, or into the file `output`; return the loaded model.
 
     `model`: a file (.xml, .onnx), its bytes, a ModelProto of ONNX, or a graph. `threads`: threads of an inference, as
     for `runtime.load`; None: as many as this process may use. `cache_dir`: a folder in which the code is kept; it is

@@ -1,4 +1,4 @@
-"""Options with which a compiled model would run faster on its target, for results that round more."""
+"""Options that would make a compiled model faster on its target, with results that round more."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def faster_lines(compilation: Compilation, model: Path) -> list[str]:
 
 
 def faster(compilation: Compilation) -> Options:
-    """Return options with which products of a model in f32 run faster; none if there are none, or several targets.
+    """Return the options that speed up products of a model in f32; none for several targets.
 
     Data in 8 bits where weights have so few bits and data are not rounded yet; bf16 where the target sums its products.
     """

@@ -17,5 +17,5 @@ class ImpliedPrecision:
 
 
 def asks_for_bf16(graph: Graph) -> bool:
-    """True for a language model of GGUF or of a folder whose matrices have floats of 16 bits."""
+    """True for a language model of GGUF or of a folder that stores its matrices in floats of 16 bits."""
     return is_of_language_model(graph.rt_info) and has_short_weights(graph)

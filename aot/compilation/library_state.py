@@ -21,7 +21,7 @@ class LibraryState:
     """
 
     def __init__(self, options: CompileOptions, framework: str) -> None:
-        """`options` are those of the whole library; `framework`: the model's, whose extensions take part."""
+        """`options`: of the whole library. `framework`: the model's; extensions of that framework take part."""
         several = names_of(options.target) != (options.target,) or bool(options.specialise)
         self.weights = Weights(several)
         self.budget = Budget(options.max_memory, options.max_seconds, hard=options.hard_limits)

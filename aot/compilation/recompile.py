@@ -20,7 +20,7 @@ from aot.runtime.loading.manifest import Manifest
 
 
 def options_of(manifest: Manifest, requested: CompileOptions) -> CompileOptions:
-    """Return the options with which a library was compiled; those that its manifest lacks are as `requested`."""
+    """Return the options that a library was compiled with; options that its manifest lacks are as `requested`."""
     recorded_options = cast("Mapping[str, Any]", manifest.options)
     names = {name for name, row in rows().items() if row.record is not Record.NAMES}
     recorded: dict[str, Any] = {name: _frozen(value) for name, value in recorded_options.items() if name in names}

@@ -15,7 +15,7 @@ from aot.runtime.errors import UsageError
 
 @runtime_checkable
 class Message(Protocol):
-    """A ModelProto of ONNX, whose package need not be imported for it."""
+    """A ModelProto of ONNX. The check for it does not import the package `onnx`."""
 
     def SerializeToString(self) -> bytes: ...  # noqa: N802  (the name that protobuf gives it)
 

@@ -1,4 +1,4 @@
-"""The sizes for which a library holds specialised versions of the model.
+"""Sizes that a library has specialised versions of the model for.
 
 batch=1,8  seq=128     ->     batch = 1 and seq = 128     batch = 8 and seq = 128     and the general version
 """

@@ -61,7 +61,7 @@ def lost_methods(cls: type[Any]) -> list[str]:
 
 
 def check_used(file: str, module: ModuleType, modules: Iterable[ModuleType]) -> None:
-    """UsageError for a file that declares nothing that can run, and from which no other file imports anything."""
+    """UsageError for a file that declares nothing that can run, and that no other file imports from."""
     others = [m for m in modules if m is not module]
     for other in others:
         for value in vars(other).values():

@@ -52,7 +52,7 @@ PT2 = "pt2"  # extensions' name of exported programs of PyTorch
 
 
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
-    """Return the network in a file or a folder, whose format is detected from its content.
+    """Return the network in a file or a folder; the content tells the format.
 
     `weights`: the `.bin` of an IR, the `.caffemodel` of a `.prototxt`, or the `.pdiparams` of a program, that has
     another name; `signature`: which one of a SavedModel, or which network of a container. A network whose own name is
@@ -121,7 +121,7 @@ def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
 
 
 def framework_of(model: Path | str | Graph) -> str:
-    """Return `tf`, `tflite`, `pt2`, `caffe`, `paddle` or `onnx`: the framework whose extensions a compilation takes.
+    """Return the framework of a model, for its extensions: `tf`, `tflite`, `pt2`, `caffe`, `paddle` or `onnx`.
 
     Nothing is checked: a graph, an IR, and an unreadable file count as `onnx`.
     """
@@ -150,7 +150,7 @@ def framework_of(model: Path | str | Graph) -> str:
 
 
 def _with_signatures(head: bytes, path: Path) -> Callable[[Path, str | None], Graph] | None:
-    """Return the reader of a format whose files have signatures; None for others."""
+    """Return the reader of a format that has signatures; None for other formats."""
     if is_tensorflow(head, path):
         return _tensorflow
     if is_tflite(head):

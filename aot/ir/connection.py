@@ -10,7 +10,7 @@ from aot.runtime.errors import InternalError
 
 
 class Output(Protocol):
-    """The methods that a connection needs of the port at which it begins."""
+    """Methods of the port at the beginning of a connection."""
 
     names: tuple[str, ...]
     node: Any
@@ -22,7 +22,7 @@ class Output(Protocol):
 
 
 class Input(Protocol):
-    """The methods that a connection needs of a port at which it ends."""
+    """Methods of a port at the end of a connection."""
 
     def connect(self, source: Any) -> None: ...
 

@@ -462,7 +462,7 @@ class Graph:
                 nodes.remove(node)
 
     def order(self) -> list[Node]:
-        """Return all nodes, producers first, else in the order in which they were added. ModelError for a cycle."""
+        """Return all nodes, producers first, else in the order of insertion. ModelError for a cycle."""
         if self._order is None:
             self._order = tuple(producers_first(self.nodes.values(), _producers, lambda n: n.name))
         return list(self._order)

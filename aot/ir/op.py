@@ -58,7 +58,7 @@ class Elements(StrEnum):
 
 @dataclass(frozen=True)
 class Op:
-    """Base of all operations: a frozen value whose fields are its attributes."""
+    """Base of all operations: frozen values with fields as attributes."""
 
     type: ClassVar[str] = ""
     xml_type: ClassVar[str] = ""

@@ -79,7 +79,7 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
 
 
 def register_later(module: str) -> None:
-    """Have a module imported, whose import registers more operations, once an unknown one is looked up."""
+    """Import a module as soon as an unknown operation is looked up; the import registers more operations."""
     _LATER.append(module)
 
 
@@ -100,7 +100,7 @@ def _number(opset: str) -> int:
 
 
 def _order(opset: str) -> int:
-    """Return the number of a set; 0 for sets that OpenVINO does not have, whose definitions are never extended."""
+    """Return the number of a set; 0 for sets that OpenVINO lacks, since their definitions are never extended."""
     return _number(opset) if is_numbered(opset) else 0
 
 
@@ -140,12 +140,12 @@ def _versions(type_name: str) -> Mapping[int, type[Op] | None]:
 
 
 def opsets_of(cls: type[Op]) -> tuple[int, ...]:
-    """Return the operation sets in which definitions with this meaning were first registered."""
+    """Return the operation sets that first registered definitions with this meaning."""
     return tuple(sorted(n for n, definition in _versions(cls.type.lower()).items() if definition is cls))
 
 
 def definition_of(op: Op) -> str | None:
-    """Return the operation set whose definition an operation's attributes need; None if no set has one.
+    """Return the operation set that defines an operation with these attributes; None if no set does.
 
     It is the first set that has all attributes and values, if the definitions of the class differ in these
     (`attr(since=)`); else the last set, which has the widest definition.

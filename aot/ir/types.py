@@ -1,4 +1,4 @@
-"""Tensor types: an element type and a shape whose dimensions are numbers or expressions over named symbols.
+"""Tensor types: an element type and a shape. Dimensions are numbers or expressions over named symbols.
 
 f32[1,3,224,224]      f32[batch,seq*2+1]      i64[...] (rank not known yet)
 """

@@ -13,7 +13,7 @@ from aot.precision import Precision, precision_of
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The target of a compilation and those options on which lowering passes depend; see `CompileOptions`."""
+    """The target of a compilation and the options that lowering passes depend on; see `CompileOptions`."""
 
     target: Target
     precision: Precision = field(default_factory=Precision)

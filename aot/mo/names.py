@@ -52,7 +52,7 @@ HOMES = {path: tuple(homes.split(",")) for path, homes in (entry.split("=") for 
 
 
 class MoModule(ModuleType):
-    """A module of Model Optimizer, whose contents are looked up on access."""
+    """A module of Model Optimizer; its contents are looked up on access."""
 
     def __init__(self, root: str, path: str) -> None:
         """`root` is one of ROOTS, `path` is the rest of the name; empty for the root itself."""
@@ -225,7 +225,7 @@ def _nearest(path: str) -> Iterable[str]:
 
 
 def available() -> bool:
-    """True if networkx is installed, on which Model Optimizer's graph is built."""
+    """True if networkx is installed: Model Optimizer's graph is built on it."""
     return find_spec("networkx") is not None
 
 

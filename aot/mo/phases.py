@@ -157,7 +157,7 @@ class MoMiddle:
             scope_region_symbols(graph)  # bodies may be new, and nodes have other names
 
     def _check(self, graph: Graph, owners: dict[str, IrNode]) -> None:
-        """Error for a node whose inputs do not fit it, with the class and the line that have made it."""
+        """Error for a node with inputs that do not fit it, with the class and the line that have made it."""
         for id, node in owners.items():
             try:
                 node.operands()

@@ -44,7 +44,7 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A keyword of `compile_model` whose values have another form than the field.
+    """A keyword of `compile_model` with values in another form than the field's.
 
     `type`: for type checkers; `form`: in words, for errors; `read` makes the field's value of one given, or, if
     `by_name`, of a name and its entry in a mapping. TypeError and ValueError for a wrong one.

@@ -1,4 +1,4 @@
-"""The table of options: each is declared in one row, from which all that speaks of options is made.
+"""The table of options: one row declares each, and all other forms of an option follow from it.
 
 row  ->  field of CompileOptions, checked        aot.options.table
          keyword of `compile_model`              aot.options.keywords, aot.options.typed

@@ -31,7 +31,7 @@ ARGUMENTS = ("node", "op", "build")  # parameters of every rule
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One node at which a rule was tried, and `reached` of `size` operations or, of rules without pattern, lines."""
+    """One attempt of a rule at a node: `reached` of `size` operations matched or, for rules without pattern, lines."""
 
     rule: str
     layer: str
@@ -59,7 +59,7 @@ def rule_names(passes: tuple[object, ...]) -> list[str]:
 
 
 def watched(passes: tuple[Any, ...], name: str, record: Record) -> tuple[Any, ...]:
-    """Return `passes`, in which the rules of a name, or of the set of that name, record their attempts."""
+    """Return `passes` with rules that record their attempts: the rules of a name, or of the set of that name."""
     return tuple(_watched(one, name, record) if isinstance(one, RuleSet) else one for one in passes)
 
 
@@ -133,7 +133,7 @@ def _reason(frame: FrameType) -> str:
 
 
 def _parts(test: ast.expr, truth: bool) -> list[ast.expr]:
-    """Return the parts of a condition of which one decides: of `or` for a true one, of `and` for a false one."""
+    """Return the parts of a condition that decide alone: of `or` for a true one, of `and` for a false one."""
     joint = ast.Or if truth else ast.And
     return list(test.values) if isinstance(test, ast.BoolOp) and isinstance(test.op, joint) else [test]
 

@@ -59,7 +59,7 @@ def is_decided(node: Node) -> bool:
 
 
 def broadcasts(op: Op) -> bool:
-    """True for a binary operation whose operands are aligned at the end, or have one shape."""
+    """True for a binary operation with operands that are aligned at the end, or have one shape."""
     return isinstance(op, Binary) and op.auto_broadcast is not AutoBroadcast.PDPD
 
 

@@ -1,4 +1,4 @@
-"""Rewrites whose pattern is a function: the pattern is the expression that the function returns for `p`.
+"""Rewrites by patterns that are functions: the pattern is the expression that the function returns for `p`.
 
     @rewrite(lambda p, x: p.Multiply(x, p.Sigmoid(x)))
     def swish(build, x):
@@ -133,7 +133,7 @@ class Search:
         self.furthest = Stop(-1, "")
 
     def port(self, pattern: Any, port: OutPort | None, match: Match, where: str) -> Iterator[Match]:
-        """Yield each way in which a pattern fits a tensor. `where` names the tensor for reports."""
+        """Yield each match of a pattern at a tensor. `where` names the tensor for reports."""
         if port is None:
             self._stop(match, f"{where} is not connected")
         elif isinstance(pattern, Tensor):
@@ -159,7 +159,7 @@ class Search:
             yield Match({**match.tensors, pattern.name: port}, match.nodes)
 
     def node(self, pattern: PatternNode, node: Node, match: Match, where: str) -> Iterator[Match]:
-        """Yield each way in which an operation of the pattern fits a node."""
+        """Yield each match of the pattern's operation at a node."""
         key = id(pattern.whole or pattern)
         before = match.nodes.get(key)
         if before is not None:

@@ -46,7 +46,7 @@ class Rule:
 
 
 def rule(*anchors: type[Op]) -> Callable[[RuleBody], Rule]:
-    """Turn a function whose docstring is an equation into a rule, which fires on these classes and their subclasses."""
+    """Turn a function with an equation as its docstring into a rule for these classes and their subclasses."""
 
     def make(body: RuleBody) -> Rule:
         return Rule(body.__name__, anchors, body, (body.__doc__ or "").strip())

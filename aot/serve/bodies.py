@@ -75,7 +75,7 @@ def _too_large(settings: Settings) -> TooLargeError:
 
 
 def json_object(body: bytes) -> dict[str, object]:
-    """Return the object that a body holds, whose strings are texts; UsageError for another one."""
+    """Return the object that a body holds; its strings are texts. UsageError for another one."""
     try:
         tree = json_tree(body)
         json.dumps(tree, ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""Errors of a server, and the codes by which HTTP and gRPC tell them."""
+"""Errors of a server, and their codes in HTTP and gRPC."""
 
 from __future__ import annotations
 

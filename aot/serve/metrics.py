@@ -28,11 +28,11 @@ class Times:
     ended: float = 0.0
 
     def begin(self, now: float) -> None:
-        """Record the time at which the inference begins."""
+        """Record the start time of the inference."""
         self.begun = now
 
     def end(self, now: float) -> None:
-        """Record the time at which the inference has ended."""
+        """Record the end time of the inference."""
         self.ended = now
 
     @property

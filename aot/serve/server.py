@@ -197,6 +197,6 @@ class Server:
                     connection.transport.abort()
 
     def _timeout(self, cycle: Any) -> float:
-        """Return the seconds in which a request is answered."""
+        """Return the time limit of a request in seconds."""
         is_answer = str(cycle.scope.get("path", "")).startswith(PREFIX)
         return self.settings.answer_timeout if is_answer else self.settings.timeout

@@ -1,4 +1,4 @@
-"""Beam search: of several texts about one source, the one whose tokens are the most probable ones together.
+"""Beam search: of several texts about one source, the one with the most probable tokens together.
 
     score of a text = sum of the logarithms of its tokens' probabilities / number of its tokens
 

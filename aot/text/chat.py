@@ -1,4 +1,4 @@
-"""A conversation with a language model: its messages as tokens, of which only new ones are computed."""
+"""A conversation with a language model: its messages as tokens. Only new tokens are computed."""
 
 from __future__ import annotations
 

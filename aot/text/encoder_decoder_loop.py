@@ -1,4 +1,4 @@
-"""The loop around an encoder with a decoder: a source in, then tokens about it, each of which is fed back.
+"""The loop around an encoder with a decoder: a source in, then tokens about it, each fed back.
 
 loop = EncoderDecoderLoop(load("m.so"), source_inputs(source))
 loop.generate(start_of(manifest), tokens=64)
@@ -50,7 +50,7 @@ def source_inputs(source: Sequence[int]) -> dict[str, Array]:
 
 
 class EncoderDecoderLoop(TokenLoop):
-    """A text about one source. The first call reads the source, of which a request keeps keys and values."""
+    """A text about one source. The first call reads the source; a request keeps its keys and values."""
 
     def __init__(self, model: CompiledModel, source: Mapping[str, Array], rule: Rule | None = None) -> None:
         """`source`: its inputs, which are empty in later calls, but for the mask of what is kept.
@@ -70,7 +70,7 @@ class EncoderDecoderLoop(TokenLoop):
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """Tokens whose keys and values are kept."""
+        """Tokens with their keys and values kept."""
         return tuple(self._tokens)
 
     def feed(self, ids: Sequence[int]) -> Array:

@@ -77,7 +77,7 @@ class Grammars:
 
 
 class Constraint:
-    """The tokens with which an answer may go on; each answer has a constraint of its own."""
+    """The tokens that may continue an answer; each answer has a constraint of its own."""
 
     def __init__(self, matcher: Any) -> None:
         self._matcher = matcher
@@ -127,7 +127,7 @@ class _Spelled:
 
 
 def _one_of_resolved(value: object, root: object) -> object:
-    """Return a schema whose lists of `oneOf` hold schemas in place of references to them.
+    """Return a schema with schemas in place of references in its lists of `oneOf`.
 
     The package follows `oneOf` where it sees that no value fits two of them, and it does not resolve references.
     """

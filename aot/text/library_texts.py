@@ -70,7 +70,7 @@ def manifest_texts(rt_info: Mapping[str, object]) -> dict[str, str]:
 
 
 def is_of_language_model(rt_info: Mapping[str, object]) -> bool:
-    """True for the graph of a decoder whose file holds no graph, so that a reader has made it."""
+    """True for the graph of a decoder that a reader has built, since its file holds no graph."""
     folder = rt_info.get(FOLDER)
     return SOURCE in rt_info or (isinstance(folder, Mapping) and STOP in folder)
 

@@ -1,4 +1,4 @@
-"""Beginnings of sequences whose keys and values are kept, so that equal ones are computed once.
+"""Beginnings of sequences with their keys and values, so that equal ones are computed once.
 
 tokens  ->  blocks of BLOCK  ->  a hash of each block and of all before it  ->  keys and values of its tokens
 

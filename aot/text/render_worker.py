@@ -1,4 +1,4 @@
-"""Renders chat templates in a process of its own, whose memory and time the system limits: a template is a program.
+"""Renders chat templates in a process with limited memory and time: a template is a program.
 
 The first line of the input is the template as JSON, each other line an object of variables; each line of the output is
 `{"text": …}` or `{"error": …}`. Run by path: it needs the standard library and jinja2 only. Arguments: folders
@@ -80,7 +80,7 @@ def _limit_memory() -> None:
 
 
 def _limit_job() -> None:
-    """Put this process in a job of Windows whose processes may take `MEMORY` bytes."""
+    """Put this process in a job of Windows that limits its processes to `MEMORY` bytes."""
     if sys.platform == "win32":
         kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
         kernel32.CreateJobObjectW.restype = kernel32.GetCurrentProcess.restype = ctypes.c_void_p

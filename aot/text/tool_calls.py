@@ -41,14 +41,14 @@ class Call(NamedTuple):
 
 
 def form_of(template: str) -> CallForm:
-    """Return the form in which a template writes calls; JSON alone where it does not say."""
+    """Return the form of calls in a template; JSON alone if it does not say."""
     call_form = next((form for form in FORMS if form.begin in template), PLAIN)
     is_llama = call_form.key == LLAMA.key or (call_form is PLAIN and '"parameters"' in template)
     return LLAMA if is_llama else call_form
 
 
 class Calls:
-    """Text of an answer, of which calls are held back until it ends."""
+    """Text of an answer; calls in it are held back until it ends."""
 
     def __init__(self, names: Collection[str]) -> None:
         """`names`: of the functions that may be called; other calls are text."""
@@ -100,5 +100,5 @@ class Calls:
 
 
 def _begun(text: str, mark: str) -> int:
-    """Return the number of characters at the end of a text with which a mark begins."""
+    """Return the length of the longest end of a text that a mark begins with."""
     return next((n for n in range(min(len(text), len(mark) - 1), 0, -1) if text.endswith(mark[:n])), 0)

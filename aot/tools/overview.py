@@ -89,7 +89,7 @@ def _about(graph: Graph) -> dict[str, str]:
 
 
 def _ranges(graph: Graph) -> dict[str, tuple[int, int]]:
-    """Return the least and the greatest size of the dimensions of inputs for which the file has both."""
+    """Return the least and the greatest size of the dimensions of inputs, if the file has both."""
     ranges: dict[str, tuple[int, int]] = {}
     for node in graph.parameters:
         for symbol in sorted(variables(*(d for d in node.out_port().type.dims or () if isinstance(d, Expr))), key=str):

@@ -33,7 +33,7 @@ def element_offset(strides: tuple[Size, ...], index: tuple[Expr, ...]) -> Affine
 
 
 def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
-    """Return a buffer whose dimensions are dense in this order, the outermost first; absent ones have one element."""
+    """Return a buffer with dimensions dense in this order, the outermost first; absent ones have one element."""
     strides: list[Size] = [0] * len(buffer.shape)
     stride: Size = 1
     for k in reversed(order):
@@ -137,7 +137,7 @@ def reads(d: Definition, *, body: bool = False) -> tuple[Access, ...]:
 
 @lru_cache(maxsize=1 << 15)
 def points(d: Definition) -> Size:
-    """Return the number of points at which the innermost value is computed."""
+    """Return the number of points that compute the innermost value."""
     return volume(_extents(all_axes(d)))
 
 

@@ -1,4 +1,4 @@
-"""Caches whose keys are objects, not their values: to compare two nests by value takes as long as to walk them."""
+"""Caches by the identity of their keys: to compare two nests by value takes as long as to walk them."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Definition(_Hashed):
 
     @property
     def target(self) -> tuple[Expr, ...]:
-        """Index at which the value of a point is stored."""
+        """Index that stores the value of a point."""
         return self.index or self.axes
 
     @property

@@ -13,7 +13,7 @@ from aot.codegen.ir.node import Node
 
 
 def digest(root: Node | tuple[object, ...]) -> str:
-    """Return the SHA-256 of a node or of nested tuples of nodes, whose parts are numbered: shared ones count once."""
+    """Return the SHA-256 of a node or of nested tuples of nodes. Parts are numbered: shared ones count once."""
     numbers: dict[Node, int] = {}
     rows: list[str] = []
     waiting = [root] if isinstance(root, Node) else list(_nodes(root))

@@ -111,7 +111,7 @@ class Const(Arith):
             return self._hash
 
     def _digits(self) -> int | str:
-        """Return the number in a form in which 0.0 and -0.0 differ, and NaN equals itself."""
+        """Return a key of the number: 0.0 and -0.0 differ, and NaN equals itself."""
         return self.value if isinstance(self.value, int) else repr(self.value)
 
 

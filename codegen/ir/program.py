@@ -130,7 +130,7 @@ class SizeConstraint:
 
 @dataclass(frozen=True, slots=True)
 class DataDependentSize:
-    """A data-dependent size: a symbol whose value the inference computes."""
+    """A data-dependent size: a symbol, and where the inference computes its value."""
 
     symbol: Var
     capacity: Var | None = None
@@ -206,7 +206,7 @@ Control = Bind | Let | Check | Label | Jump
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Calls `first` to `end`, excluded, which run only for requests whose symbols have these `sizes`."""
+    """Calls `first` to `end`, excluded: they run only for requests with these `sizes` of symbols."""
 
     sizes: tuple[tuple[str, int], ...]
     first: int

@@ -165,7 +165,7 @@ def _names(tile: Tile) -> tuple[Var, Var, Var]:
 
 
 def _balanced(tile: Tile) -> tuple[Segment, ...]:
-    """Cut a dynamic extent into balanced tiles: each tile size has a loop, of which at most two run."""
+    """Cut a dynamic extent into balanced tiles: each tile size has a loop, and at most two of them run."""
     tiles, low, more = _names(tile)
 
     def loop(height: int) -> Segment:

@@ -263,7 +263,7 @@ def has_parallel(stmts: tuple[Stmt, ...]) -> bool:
 
 
 def has_prefetch(stmts: tuple[Stmt, ...], matches: Callable[[Prefetch], bool]) -> bool:
-    """True if `stmts` contain a prefetch for which `matches` is true."""
+    """True if `stmts` contain a prefetch that satisfies `matches`."""
     for s in stmts:
         match s:
             case Store() | TileOp():

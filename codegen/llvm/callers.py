@@ -84,7 +84,7 @@ def _without_comments(script: str) -> str:
 
 
 def _description(model: str, files: Sequence[Path]) -> str:
-    """Return the package.json of a package of `files`, of which the module has the suffix `.wasm`."""
+    """Return the package.json of a package of `files`; the module among them has the suffix `.wasm`."""
     (module,) = (file for file in files if file.suffix == ".wasm")
     facts = {
         "name": re.sub(r"[^a-z0-9-]+", "-", module.stem.lower()).strip("-") or "network",

@@ -240,7 +240,7 @@ def _compiled(levels: Levels) -> bytes:
 
 
 def _hidden(library: Built) -> bytes:
-    """Return the code of a level, whose query the library does not export."""
+    """Return the code of a level; the library does not export its query."""
     return hidden(library.code, [abi.QUERY_PREFIX + library.tag])
 
 

@@ -53,7 +53,7 @@ class Abilities:
 
     @property
     def summed_short(self) -> frozenset[DType]:
-        """Types of 16 bits of which instructions sum products, faster than of f32."""
+        """Types of 16 bits with instructions that sum products, faster than of f32."""
         pairs = frozenset({DType.BF16} if self.sums_pairs else ())
         return pairs | frozenset({DType.F16} if self.sums_half else ())
 
@@ -85,7 +85,7 @@ class FlushMode:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """The way in which the query function of a library of several levels asks the processor for features.
+    """Query of the processor's features by a library of several levels.
 
     `words`: what reads a word, as a call without its result's type, and for each feature the bits that must be set in
     it. They are read in this order as %w0, %w1 and so on, but ones that no level needs only if they are in `always`.

@@ -62,7 +62,7 @@ def _abilities(features: frozenset[str], vector_bytes: int) -> Abilities:
 
 
 def _scheduled(cpu: str) -> str:
-    """Never Intel's models, with which some register tiles spill (LLVM 22)."""
+    """Return LLVM's scheduling model: never Intel's, with which LLVM 22 spills some register tiles."""
     return cpu if cpu.startswith("znver") else "x86-64"
 
 

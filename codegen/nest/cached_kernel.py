@@ -1,4 +1,4 @@
-"""Kernels whose loops are made when they are first read: where the code is kept, they never are."""
+"""Kernels that make their loops when they are first read: if the code is kept, they never are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aot.codegen.nest.nest import units
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """Facts about the loops of a kernel, by which a program is made where the code is found in a store.
+    """Facts about a kernel's loops: enough to make a program if a store has the code.
 
     `units`: iterations of all parallel loops together, over the kernel's sizes. `tiles`: loops use tile registers.
     `one_way`: loops prefetch the next panel, so that they may not run backwards. `counting`: they prefetch in calls of

@@ -32,7 +32,7 @@ Build = Callable[[Spans], Stmts]
 
 @dataclass(frozen=True, slots=True)
 class HaloFill:
-    """A definition whose value is the same for all points, as for a halo.
+    """A definition with the same value at all points, as for a halo.
 
     `build` returns the statements that store its part in given spans.
     """
@@ -65,7 +65,7 @@ def stores_one_value(work: Definition | Group) -> TypeGuard[Definition]:
 
 
 def with_halo_fills(stmts: Stmts, fills: tuple[HaloFill, ...]) -> Stmts:
-    """Add the fills to the first parallel loop of `stmts`, for which `can_take` holds."""
+    """Add the fills to the first parallel loop of `stmts`; `can_take` must hold for it."""
     if not fills:
         return stmts
     for n, s in enumerate(stmts):

@@ -1,4 +1,4 @@
-"""Linux, with any C library: a model calls no function whose meaning or layout differs between glibc and musl."""
+"""Linux, with any C library: a model calls only functions of the same meaning and layout in glibc and musl."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _without_overlap(s: Schedule, row: Var) -> Schedule:
 
 
 def _size(g: Group, row: Var, target: Target) -> int:
-    """Return the rows of a block whose temporaries fit half of L2; a divisor of all rows if there is one."""
+    """Return the rows of a block with temporaries that fit half of L2; a divisor of all rows if there is one."""
     if varies((row,)) or not all(isinstance(n, int) for t in g.temps for n in t.shape[len(g.axes) :]):
         return COSTS.dynamic_attention_rows
     large = (t for t in g.temps if len(t.shape) > len(g.axes))

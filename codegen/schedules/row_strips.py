@@ -47,7 +47,7 @@ def block(d: Definition, row: Var, size: int) -> Definition:
 
 
 def rows_of(g: Group, target: Target) -> int:
-    """Return the rows of a strip whose temporaries fit half of L2; equal strips, equally many a core, if possible."""
+    """Return the rows of a strip with temporaries that fit half of L2; if possible, equal strips and work of cores."""
     row = g.axes[-1]
     n, max_rows = extent(row), max(1, (target.l2 // 2 - _bytes(g, 0)) // (_bytes(g, 1) - _bytes(g, 0)))
     sizes = [k for k in parts(n) if max_rows // 2 < k <= max_rows]

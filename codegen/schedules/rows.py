@@ -96,7 +96,7 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
 
 
 def _height(count: int, registers: int, target: Target) -> int:
-    """Return the rows whose sums with `count` rows of the other operand registers hold."""
+    """Return the rows that registers hold the sums of, with `count` rows of the other operand."""
     return max((target.registers - 1 - count) // (count * registers), 1)
 
 

@@ -1,4 +1,4 @@
-"""Groups of sequences, each of which passes through the steps of an inner group: a block of sequences at a time.
+"""Groups of sequences; each passes through the steps of an inner group: a block of sequences at a time.
 
 tile[b:4] parallel=b        products of 4 rows in each step; a thread runs all steps of a block
 """
@@ -41,7 +41,7 @@ def sequences(g: Group, schedule_member: ScheduleMember) -> ScheduleChoice:
 
 
 def _at_most(s: Schedule, axis: str, size: int) -> Schedule:
-    """Return a schedule whose tiles of an axis have no more points than a block: there is a loop for each number."""
+    """Limit the tiles of an axis to the points of a block: there is a loop for each number of points."""
     return replace(s, tile=tuple(replace(t, size=min(t.size, size)) if t.axis == axis else t for t in s.tile))
 
 

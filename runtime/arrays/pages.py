@@ -22,7 +22,7 @@ LARGE_BYTES = 4 << 20  # bytes from which on NumPy requests large pages
 
 
 def small_pages(count: int) -> mmap.mmap:
-    """Return `count` zeros, each page of which takes memory once it is touched; BudgetError if there is no memory."""
+    """Return `count` zeros; a page takes memory once it is touched. BudgetError if there is no memory."""
     try:
         return memory.small_pages(count)
     except (OSError, OverflowError):

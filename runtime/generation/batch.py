@@ -26,7 +26,7 @@ class Batch:
     """
 
     def __init__(self, model: CompiledModel) -> None:
-        """UsageError for a model whose rows have no lengths of their own."""
+        """UsageError for a model without lengths of its rows."""
         if not has_row_lengths(model.manifest):
             raise UsageError(f"batch: {model.name}: must be compiled with --row-lengths, got a library without it")
         self._names, self._output = {t.name for t in model.inputs}, logits_of(model.manifest)

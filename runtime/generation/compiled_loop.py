@@ -25,7 +25,7 @@ _TELL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_int64)
 
 
 class CompiledLoop(TokenLoop):
-    """One sequence of tokens, whose keys and values its library keeps; gives the tokens of `Generator`."""
+    """One sequence of tokens; its library keeps keys and values. Gives the tokens of `Generator`."""
 
     def __init__(self, library: Library, pool: Pool) -> None:
         """`library`: one with a loop (`has_loop`). `pool`: threads that work on each token.

@@ -28,7 +28,7 @@ def check_inputs(names: Collection[str]) -> None:
 
 
 class Generator(TokenLoop):
-    """One sequence of tokens, whose keys and values a request keeps.
+    """One sequence of tokens; a request keeps its keys and values.
 
     The model has the inputs of language models that OpenVINO's exporters write: `input_ids` [1, n], and of
     `attention_mask` [1, past + n], `position_ids` [1, n] and `beam_idx` [1] those that it needs; output `logits`.
@@ -52,7 +52,7 @@ class Generator(TokenLoop):
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """Tokens whose keys and values are kept."""
+        """Tokens with their keys and values kept."""
         return tuple(self._tokens)
 
     @property

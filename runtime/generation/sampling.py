@@ -21,7 +21,7 @@ EXP_TERMS = tuple(1 / factorial(n) for n in range(13, -1, -1))  # series of exp;
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Rules by which tokens are drawn.
+    """Rules for drawing tokens.
 
     `temperature` 0 takes the greatest logit, the first of equal ones. Above it, logits are divided by the temperature,
     and a token is drawn by `seed` among the `top_k` greatest (0: all), and among those the fewest whose probabilities

@@ -1,4 +1,4 @@
-"""Ends an inference whose loops have no static bound: by `cancel()` from any thread, or by a signal in the main thread.
+"""Ends an inference with unbounded loops: by `cancel()` from any thread, or by a signal in the main thread.
 
 Signal handlers of Python run in the main thread between bytecodes, so not while compiled code runs. Loops without a
 static bound call a function at intervals (`codegen/llvm/pool/cancel.ll`), which lets handlers run; their exceptions end

@@ -172,7 +172,7 @@ class InferRequest:
 
     @property
     def id(self) -> int:
-        """Number of the request among those of its model, in the order in which they were made."""
+        """Number of the request among those of its model, in the order of creation."""
         return self._id
 
     @property

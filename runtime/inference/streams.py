@@ -71,7 +71,7 @@ class Streams(Pool):
 
 
 def executor_of(pool: Pool, threads: int) -> Executor:
-    """Return an executor for inferences on a pool, whose threads take turns with its streams if it has any."""
+    """Return an executor for inferences on a pool; its threads take turns with its streams if it has any."""
     return Executor(threads, begin=pool.enter if isinstance(pool, Streams) else None)
 
 

@@ -295,7 +295,7 @@ def _shape(info: VariableInfo) -> Shape:
 
 
 def _end(info: VariableInfo) -> int:
-    """Return the end of the part of a variable whose offset is fixed."""
+    """Return the end of the part of a variable with a fixed offset."""
     return info.flag + info.entries * _ENTRY_BYTES if info.data is None else info.data + _bytes(info, _shape(info))
 
 

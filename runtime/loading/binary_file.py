@@ -56,7 +56,7 @@ class BinaryFile:
         return self._read(section.offset, section.size)
 
     def digest(self, without: tuple[str, ...]) -> bytes:
-        """Return the SHA-256 of the file except for some sections; CorruptError for a file whose parts overlap."""
+        """Return the SHA-256 of the file except for some sections; CorruptError if its parts overlap."""
         gaps = [(section.offset, section.offset + section.size) for section in map(self.find, without)]
         gaps = [*sorted((*gaps, *self._changing)), (self._size, self._size)]
         ends = [0, *(end for _, end in gaps)]

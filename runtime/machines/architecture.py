@@ -34,12 +34,12 @@ class Architecture:
         return (*self.levels, *self.short_names)
 
     def level_of(self, name: str) -> str:
-        """Return the full name of a level whose name may be short, or lack the prefix; any other name with a prefix."""
+        """Return the full name of a level; its name may be short, or lack the prefix. Other names get a prefix."""
         full = self.short_names.get(name, name)
         return full if full in self.levels else self.prefix + full
 
     def features_of(self, name: str) -> tuple[str, ...]:
-        """Return the features that a level has, whose name may be short."""
+        """Return the features that a level has; its name may be short."""
         return self.levels[self.level_of(name)]
 
     def needed(self, features: Iterable[str]) -> list[str]:
@@ -48,11 +48,11 @@ class Architecture:
         return [feature for feature in plain if not feature.startswith("-") and feature not in self.unused]
 
     def missing(self, features: Iterable[str], flags: frozenset[str]) -> list[str]:
-        """Return those of `features` that a processor lacks whose features are `flags`, in the kernel's names."""
+        """Return the `features` that are missing among `flags`, in the kernel's names."""
         return [feature for feature in self.needed(features) if self._kernel_name(feature) not in flags]
 
     def levels_that_run(self, features: Iterable[str]) -> list[str]:
-        """Return the levels whose processors have all `features`, lowest first."""
+        """Return the levels that have all `features`, lowest first."""
         wanted = set(self.needed(features))
         return [name for name, own in self.levels.items() if wanted <= set(own)]
 

@@ -160,7 +160,7 @@ def _kernel_line(rows: list[CallProfile], width: int) -> str:
 
 
 def summary(profile: ModelProfile) -> str:
-    """Return the profile in one line, sizes at which it was measured first."""
+    """Return the profile in one line, measured sizes first."""
     together = sum(row.median for row in profile.calls)
     rate = f", {profile.work / profile.median / 1e9:.1f} GFLOP/s" if profile.work else ""
     most = f"p90 {profile.p90 * 1e3:.3f} ms, p99 {profile.p99 * 1e3:.3f} ms"

@@ -58,7 +58,7 @@ class RuntimeLayer:
 
 @dataclass(frozen=True)
 class RuntimeModel:
-    """The layers in the order in which they run."""
+    """The layers in execution order."""
 
     name: str
     layers: tuple[RuntimeLayer, ...]
@@ -86,7 +86,7 @@ def runtime_model(manifest: Manifest, precision: str, measured: Sequence[Sequenc
 
 
 def _ends(tensors: Iterable[TensorInfo], kind: str, first: int) -> list[RuntimeLayer]:
-    """Return the layers of inputs or outputs, whose dimensions are in the order of the network: a, b, c ..."""
+    """Return the layers of inputs or outputs; dimensions are in the order of the network: a, b, c ..."""
     return [
         RuntimeLayer(t.name, kind, (t.name,), first + i, str(t.dtype.value), "abcdefghijkl"[: len(t.shape)])
         for i, t in enumerate(tensors)

@@ -1,4 +1,4 @@
-"""Everything that this package asks of the operating system: a folder for each, of which a process takes its own.
+"""Everything that this package asks of the operating system: a folder for each; a process takes its own.
 
 loading     opens and replaces files, maps an open library into the process, and unloads it
 memory      maps weights, enters pages into the page table, gives them back

@@ -63,7 +63,7 @@ def report(error: Exception, command: str) -> int:
 
 
 def is_supervised() -> bool:
-    """True if the command has a process of its own, whose limits it may set."""
+    """True if the command runs in a process of its own and may set that process's limits."""
     return OWN_PROCESS.is_set()
 
 

@@ -91,7 +91,7 @@ EXAMPLES = {
 
 
 def epilog(command: str) -> str:
-    """Return the examples of a command as the end of its help, whose lines are not wrapped."""
+    """Return the examples of a command as the end of its help; their lines are not wrapped."""
     return "\b\nExamples:\n" + "\n".join(f"  {line.strip()}" for line in EXAMPLES[command].strip().splitlines())
 
 
@@ -99,7 +99,7 @@ MIN_GROUPED_OPTIONS = 25  # number of a command's options from which on its help
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help lists many options under the titles of their groups, which are typer's panels."""
+    """A command with a help that lists many options in groups, each in a panel of typer's with a title."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; strip pydantic's prefix `Value error, ` from the message of an error."""

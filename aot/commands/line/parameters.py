@@ -20,7 +20,7 @@ EXTRA_FLAG = "_also"  # suffix of a field's name for the parameter of its extra 
 
 
 def with_options(run: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose parameter `options` is replaced by the table's options for this command.
+    """Return a command with the table's options for it in place of its parameter `options`.
 
     The command itself is called with `CompileOptions`. UsageError for a text that cannot be read.
     """

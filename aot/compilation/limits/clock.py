@@ -1,4 +1,4 @@
-"""The time that a compilation takes: wall-clock seconds, or the seconds in which it had a processor."""
+"""Time of a compilation: wall-clock seconds, or seconds of processor time."""
 
 from __future__ import annotations
 

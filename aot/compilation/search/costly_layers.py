@@ -1,4 +1,4 @@
-"""Search for the layers whose change costs most accuracy, by sample data.
+"""Search for the layers that cost most accuracy when they change, by sample data.
 
 A network in f32 has one more input, flags: layer k computes in the other way where flag k is set. So an inference for
 each layer tells the error that this layer alone causes in the results, without compiling again.

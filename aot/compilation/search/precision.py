@@ -92,7 +92,7 @@ def find_precision(
     max_error: float = 1e-2,
     **keywords: Unpack[CompileKeywords],
 ) -> FoundPrecision:
-    """Return the precision in which as many layers compute in bf16 as `max_error` allows.
+    """Return the precision with as many layers in bf16 as `max_error` allows.
 
     `data`: an array for each input, by name, of its shape, or of one dimension more in front: several samples.
     `max_error`: the largest difference of a result in f32, over the largest number of that output; of integers, the
@@ -126,7 +126,7 @@ class _Search:
         return in_memory(compilation.built, threads=1)
 
     def text(self, long: Sequence[str]) -> str:
-        """Return the precision in which the layers `long` stay in f32."""
+        """Return the precision that keeps the layers `long` in f32."""
         parts = (BF16, *(f"{pattern_of(name)}={F32}" for name in long), *([self.fixed] if self.fixed else []))
         return ",".join(parts)
 
@@ -167,7 +167,7 @@ class _Search:
             count += max(1, count // 2)
 
     def emulated(self) -> tuple[list[str], CompiledModel]:
-        """Return the layers with products, and a network whose input `ROUNDED` selects the layers that round."""
+        """Return the layers with products, and a network with the input `ROUNDED`: it selects the layers that round."""
         options = replace(self.options, precision=F32, plain_products=True)
         session = Session.of(self.model, options)
         optimized = optimize(session, read(session, self.model))

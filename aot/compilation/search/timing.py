@@ -1,4 +1,4 @@
-"""Timed runs of a model whose schedules are given, for the measured search (`aot.compilation.search.tuning`)."""
+"""Timed runs of a model with given schedules, for the measured search (`aot.compilation.search.tuning`)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def node_message(node: Node) -> Message:
 
 
 def weights_message(node: Node) -> Any:
-    """Return the layer of the weights, whose `blobs` have `data` and `shape.dim`; None for a layer without blobs."""
+    """Return the weights' layer: its `blobs` have `data` and `shape.dim`. None for a layer without blobs."""
     op = node.op
     assert isinstance(op, Foreign), node.name
     blobs = [source.node.data for source in node.sources()[dict(op.attrs).get("bottoms", 0) :] if source is not None]

@@ -1,4 +1,4 @@
-"""Reads networks of Caffe: .prototxt, whose layers become foreign nodes, with the blobs of .caffemodel as inputs.
+"""Reads networks of Caffe: layers of .prototxt become foreign nodes, with blobs of .caffemodel as inputs.
 
 layer { name: "relu" bottom: "conv" top: "conv" }      a layer in place: from here on "conv" is its result
 """
@@ -123,7 +123,7 @@ class _Reader:
             self.unread[name] = None
 
     def _node(self, layer: Message, bottoms: Sequence[OutPort], outputs: int, name: str) -> list[OutPort]:
-        """Add a foreign node, whose inputs are the bottoms and the blobs of a layer."""
+        """Add a foreign node. Its inputs are the bottoms and the blobs of a layer."""
         attrs: dict[str, Any] = {"bottoms": len(bottoms), **attributes(layer)}
         if layer.type in FROM_FILES:
             rule = "a layer that reads a data set: give the network for deployment, deploy.prototxt, whose inputs have"
@@ -142,7 +142,7 @@ class _Reader:
         return self.graph.add(Constant(DType.F32), name=name, origin=origin, data=data).out_port(0)
 
     def _filled(self, layer: Message, i: int) -> OutPort:
-        """Add the constant of a layer whose data are the same in each inference."""
+        """Add the constant of a layer that gives the same data in each inference."""
         param = layer.dummy_data_param
         old = [getattr(param, n) for n in ("num", "channels", "height", "width")]
         shapes: list[Any] = [s.dim for s in param.shape] or [list(s) for s in zip(*old, strict=False)]

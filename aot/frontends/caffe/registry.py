@@ -49,7 +49,7 @@ class CaffeNode(NodeContext):
         return self.converted_as(view, ONNX_CONVERSIONS.of(kind), kind, inputs, attrs)
 
     def along(self, value: OutPort, axis: int, rank: int) -> OutPort:
-        """Return a tensor whose first axis is `axis` of tensors of `rank`."""
+        """Return `value` with axes appended, so that its first axis aligns with `axis` of tensors of `rank`."""
         first, own = self.axis(axis, rank), value.type.rank
         missing = range(own, rank - first)
         return self.build.Unsqueeze(value, self.list(missing)) if missing else value

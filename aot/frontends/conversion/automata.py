@@ -179,7 +179,7 @@ class _Nodes:
         return frozenset(found)
 
     def determined(self, first: int, last: int) -> tuple[Array, Array]:
-        """Return the tables of the deterministic automaton, whose states are sets of nodes and what is before them."""
+        """Return the deterministic automaton's tables: states are sets of nodes with the character class before."""
         numbers = {(frozenset((first,)), "edge"): 0}
         rows: list[list[int]] = []
         accepts: list[int] = []

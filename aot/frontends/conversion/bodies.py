@@ -58,7 +58,7 @@ def branched(node: NodeContext, condition: OutPort) -> Outputs:
 
 
 def ports_of(value: PresentValue) -> tuple[OutPort, ...]:
-    """Return the tensors that a value is made of, each of which is one parameter of a region."""
+    """Return the tensors that a value consists of; each becomes one parameter of a region."""
     if isinstance(value, tuple):
         return value
     return (value,) if isinstance(value, OutPort) else value.ports
@@ -78,7 +78,7 @@ def tensor(value: Value) -> OutPort:
 
 
 def whole(value: Value) -> PresentValue:
-    """Return a value in the form in which a region takes it: a tensor, or made of tensors."""
+    """Return a value as a region takes it: one tensor, or a composite of tensors."""
     if isinstance(value, tuple):
         return tuple(tensor(part) for part in value)
     found = joined(value)

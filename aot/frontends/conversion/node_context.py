@@ -67,7 +67,7 @@ SHORT_FLOATS = (DType.F16, DType.BF16)  # floats that are computed with in f32
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Several outputs, of which some may be sequences or absent."""
+    """Several outputs; some may be sequences or absent."""
 
     values: Sequence[Value]
 

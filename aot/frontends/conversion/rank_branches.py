@@ -1,4 +1,4 @@
-"""Data-dependent If: nodes that read a value whose rank depends on the branch are converted into both branches.
+"""Data-dependent If with branches of different ranks: nodes that read the result are converted into both branches.
 
     r = If(c) {squeeze(x)} {x};  z = sum(softmax(r))    ->    z = If(c) {sum(softmax(squeeze(x)))} {sum(softmax(x))}
 
@@ -318,7 +318,7 @@ class Branching:
         return self.joined[pair]
 
     def join_composite(self, pair: BranchValues) -> CompositeTensor:
-        """Join a pair of values that are made of tensors, each of which becomes an output of the If.
+        """Join a pair of composite values; each of their tensors becomes an output of the If.
 
         UnsupportedError if they have no form in common.
         """

@@ -114,7 +114,7 @@ class Control:
 
 
 def parameter(scope: Scope, name: str) -> OutPort:
-    """Add a parameter whose type inference will find."""
+    """Add a parameter; inference will find its type."""
     return scope.graph.add(Parameter(DType.F32, None), name=name).out_port(0)
 
 

@@ -1,4 +1,4 @@
-"""Conversion of a graph whose sizes may be changed later: they are computed, and loops stay loops.
+"""Conversion of a graph with sizes that may change later: they are computed, and loops stay loops.
 
 x: f32[1,4,6,8]    Flatten(x, axis=2)    ->    Reshape(x, [ReduceProd(ShapeOf(x)[:2]), -1]),    not Reshape(x, [4, 48])
 
@@ -28,7 +28,7 @@ ATTEMPTS = (("all", True), ("first", True), ("all", False), ("first", False), ("
 
 @dataclass(frozen=True, slots=True)
 class Reshapeable:
-    """The pass `conversion`, of a graph whose sizes may change where its operations can be converted for any size.
+    """The pass `conversion`, with dynamic sizes as far as the operations can be converted for any size.
 
     Each attempt must give results of the types that the conversion for the given sizes gives.
     """

@@ -61,7 +61,7 @@ class Scope:
         self.written[name] = None
 
     def enter(self, name: str, outside: OutPort) -> OutPort:
-        """Add a parameter by which a value from the graph around comes in."""
+        """Add a parameter for a value of the outer graph."""
         node = self.graph.add(Parameter(DType.F32, None), name=name)
         self.captured.append((len(self.graph.parameters) - 1, outside))
         return node.out_port(0)
@@ -99,7 +99,7 @@ def branch_inputs(condition: OutPort, labels: Sequence[str], inners: Sequence[Sc
 
 
 def carried_variables(inner: Scope, outer: Scope, first: First) -> list[str]:
-    """Return the variables that the body of a loop sets, each of which is a parameter of it, in their order."""
+    """Return the variables that the body of a loop sets, in their order; each is a parameter of the body."""
     for variable in inner.written:
         if variable not in inner.entered:
             inner.entered[variable] = len(inner.graph.parameters)
@@ -131,7 +131,7 @@ class SizeNames:
     taken: set[str] = field(default_factory=set[str])
 
     def symbol(self, name: str) -> Dim:
-        """Return a new symbol whose name is made of `name`."""
+        """Return a new symbol with a name made from `name`."""
         plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
         stem = plain if re.match("[A-Za-z_]", plain) else f"_{plain}"
         while stem in self.taken:

@@ -265,7 +265,7 @@ class _Converter:
             raise
 
     def _closed(self, node: Node, attrs: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
-        """Return the outputs of a node none of whose inputs is an open pair."""
+        """Return the outputs of a node without an open pair among its inputs."""
         values = list(self._called(node, attrs, [joined(v) for v in inputs]))
         branchings = frozenset[Branching]().union(*(branchings_of(self, v) for v in inputs))
         if branchings:
@@ -358,7 +358,7 @@ class _Converter:
         regions: Sequence[tuple[Graph, Sequence[PresentValue]]],
         size: Dim | None = None,
     ) -> list[Any]:
-        """Return the outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
+        """Return the outputs of an If without outputs yet: a pair for each output with two ranks."""
         op = conditional.op
         assert isinstance(op, If)
         branches: list[Branch] = []

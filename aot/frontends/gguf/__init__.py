@@ -1,1 +1,1 @@
-"""GGUF: files of language models, whose architecture the metadata name, to a stateful graph of the opset."""
+"""GGUF: files of language models become a stateful graph of the opset. Metadata name the architecture."""

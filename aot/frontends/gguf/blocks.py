@@ -55,7 +55,7 @@ class Blocks:
 
     @property
     def offsets(self) -> Floats:
-        """Return the elements whose numbers are 0."""
+        """Return the elements with number 0."""
         if self.minima is not None:
             return self.minima
         assert self.zero is not None

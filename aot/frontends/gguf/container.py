@@ -148,7 +148,7 @@ def read_header(path: Path) -> Header:
 
 
 def read_container(path: Path) -> Container:
-    """Read a file, whose data are mapped; CorruptError if it is damaged, UnsupportedError for unknown versions."""
+    """Read a file and map its data; CorruptError if it is damaged, UnsupportedError for unknown versions."""
     cursor = _cursor(path)
     metadata, records = _header(cursor)
     align = metadata.get("general.alignment", 32)

@@ -27,7 +27,7 @@ PIECE = 1 << 17  # numbers that are made together: they stay in the cache
 
 
 class Part(StrEnum):
-    """Part of blocks, whose elements are (number - zero point) * scale."""
+    """Part of blocks with elements (number - zero point) * scale."""
 
     NUMBERS = "numbers"
     HALVES = "halves"  # the numbers of 4 bits, two in a byte
@@ -180,7 +180,7 @@ class Positive:
         return zeros
 
     def _offsets(self) -> Floats:
-        """Return the elements whose numbers are 0."""
+        """Return the elements with number 0."""
         b = self.blocks
         if self.negative is None:
             return b.offsets

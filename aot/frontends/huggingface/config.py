@@ -221,7 +221,7 @@ def _falcon(v: Values, a: Architecture) -> tuple[Values, Architecture]:
 
 
 def _latent(v: Values, c: Config) -> Config:
-    """Return the sizes of a network whose queries, keys and values are made of shorter vectors."""
+    """Return the sizes of a network that makes queries, keys and values from shorter vectors."""
     plain, rotated = v.integer("qk_nope_head_dim", 128), v.integer("qk_rope_head_dim", 64)
     queries = 0 if v.find("q_lora_rank") is None else v.integer("q_lora_rank")
     return replace(

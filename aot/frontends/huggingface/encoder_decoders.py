@@ -65,7 +65,7 @@ class Kind:
 
 
 def read(path: Path, config: Mapping[str, object]) -> Graph:
-    """Return the network in a folder whose config.json has this object.
+    """Return the network of a folder; `config` is the object in its config.json.
 
     CorruptError for files that are damaged, UnsupportedError for networks without a graph.
     """
@@ -256,7 +256,7 @@ def _whisper_facts(v: Values) -> EncoderDecoderConfig:
 
 
 def _waves(v: Values) -> PositionTable:
-    """Return Marian's and Pegasus' positions: sines and cosines, whose files may hold them, too."""
+    """Return Marian's and Pegasus' positions: sines and cosines. Files may store them or leave them out."""
     rows, half = _most(v), v.integer("d_model", least=2) // 2
     return PositionTable(rows, table=_wave_table(v, rows, WAVE_LENGTH ** -(np.arange(half) / half)))
 

@@ -145,7 +145,7 @@ ENCODERS = {
 
 
 def read(path: Path, settings: Mapping[str, object]) -> Graph:
-    """Return the network in a folder whose config.json has this object.
+    """Return the network of a folder; `settings` is the object in its config.json.
 
     CorruptError for files that are damaged, UnsupportedError for networks and modules without a graph.
     """
@@ -189,7 +189,7 @@ def _labels(v: Values) -> list[str]:
 
 
 def _head(v: Values, kind: Kind, labels: int) -> Head:
-    """Return the head of a classifier, whose scores are those of sentence-transformers: of one label sigmoids."""
+    """Return the head of a classifier. Scores are as in sentence-transformers: one label has a sigmoid."""
     own = v.find("sentence_transformers")
     s = Values(v.file, cast("dict[str, object]", own) if isinstance(own, dict) else {})
     usual = v.find("sbert_ce_default_activation_function", SIGMOID if labels == 1 else IDENTITY)

@@ -33,12 +33,12 @@ NORMED = (  # names of the length and the direction of a weight-normalised layer
 MAX_FLOWS, MAX_KERNEL = 64, 1 << 10
 
 
-def read(path: Path, found: Mapping[str, object]) -> Graph:
-    """Return the network in a folder whose config.json has this object.
+def read(path: Path, config: Mapping[str, object]) -> Graph:
+    """Return the network of a folder; `config` is the object in its config.json.
 
     CorruptError for files that are damaged, UnsupportedError for networks without a graph.
     """
-    v, name = Values(f"{path.name}/{FILE}", found), path.absolute().name
+    v, name = Values(f"{path.name}/{FILE}", config), path.absolute().name
     if str(v.find("hidden_act", "relu")) != "relu":
         raise unsupported(v, "VITS with hidden_act relu can be read", str(v.find("hidden_act")), path)
     graph = Graph(name=name, file=name)

@@ -1,1 +1,1 @@
-"""Decoder-only language models whose files hold tensors and sizes, but no graph: GGUF, and folders of Hugging Face."""
+"""Decoder-only language models from files with tensors and sizes, but no graph: GGUF, and folders of Hugging Face."""

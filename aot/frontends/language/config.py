@@ -56,7 +56,7 @@ class ClampedGate:
 
 @dataclass(frozen=True, slots=True)
 class Latents:
-    """Vectors of which all heads' queries, or keys and values, are made: `queries` and `keys` elements.
+    """Short vectors that all heads' queries (`queries` elements), or keys and values (`keys` elements), are made from.
 
     Queries are made of the layer's input where they have 0. The rotated elements of keys, the last ones of a head, are
     those of all heads, and rotations turn neighbours.
@@ -68,7 +68,7 @@ class Latents:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """MLPs of which a router chooses some for each token.
+    """MLPs with a router that chooses some of them for each token.
 
     `count` of them, of `inner` elements between their products, in `layers`; the `chosen` most probable ones of a token
     are added up, weighted by their probabilities, which are `normalised` to a sum of 1 or not.

@@ -75,7 +75,7 @@ class Source:
 
 
 class Stack(Layers):
-    """Builds layers of one of the stacks, whose tensors begin with `name`."""
+    """Builds layers of one of the stacks; names of its tensors begin with `name`."""
 
     def __init__(self, graph: Graph, facts: EncoderDecoderConfig, weights: Tensors, name: str) -> None:
         super().__init__(graph, facts.encoder if name == ENCODER else facts.decoder, weights)

@@ -84,7 +84,7 @@ class Layers(Parts):
     def _mixed(
         self, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None, sinks: tuple[OutPort, ...] = ()
     ) -> OutPort:
-        """Return the values, weighted by the softmax of scores, of which each head may have one more."""
+        """Return the values, weighted by the softmax of scores; each head may have one more score."""
         b, c = self.b, self.config
         scale = c.scale or c.key**-0.5
         if c.score_cap == 0:

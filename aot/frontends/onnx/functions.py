@@ -1,4 +1,4 @@
-"""Nodes without a conversion whose operation ONNX defines by a function: the function's body replaces them."""
+"""Operations that ONNX defines by a function: a node without a conversion is replaced by the function's body."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_ROUNDS = 8  # rounds of expansion: bodies may contain functions again
 
 
 def expanded(model: ModelProto, opsets: dict[str, int]) -> ModelProto:
-    """Return `model`, or a copy whose nodes without a conversion are replaced by the functions that define them."""
+    """Return `model`, or a copy in which the functions' bodies replace nodes without a conversion."""
     for _ in range(MAX_ROUNDS):
         nodes = ((node, _defined(node, opsets)) for node in every_node(model.graph.node))
         defined = [(node, schema) for node, schema in nodes if schema is not None]
@@ -95,7 +95,7 @@ def _body(node: NodeProto, schema: Schema, types: dict[str, TypeProto]) -> Funct
 
 
 def _inlined(model: ModelProto, defined: list[tuple[NodeProto, Schema]]) -> ModelProto:
-    """Return a model in which each node has called a local function of its own, which was inlined."""
+    """Return a model with all calls of local functions inlined; each call first gets a function of its own."""
     types = _types(model.graph, shape_inference.infer_shapes(model).graph)
     for i, (node, schema) in enumerate(defined):
         function = _body(node, schema, types)

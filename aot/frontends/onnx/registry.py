@@ -92,7 +92,7 @@ class OnnxNode(NodeContext):
         return dtype
 
     def aligned(self, b: OutPort, rank: int) -> OutPort:
-        """Before opset 7, attribute `axis` says with which axis of a tensor of `rank` the first axis of `b` goes."""
+        """Reshape `b` as before opset 7: attribute `axis` aligns its first axis with an axis of a tensor of `rank`."""
         if self.opset >= 7 or not self.flag("broadcast") or not self.has("axis") or not b.type.rank:
             return b
         return self.reshape(b, (*b.shape, *[1] * (rank - self.axis(self.integer("axis"), rank) - b.type.rank)))

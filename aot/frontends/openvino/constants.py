@@ -30,7 +30,7 @@ PIECE = 1 << 16  # bytes that are unpacked together: they stay in the cache
 
 @dataclass(frozen=True)
 class Unpacked(Op):
-    """Elements of `dtype` in `shape`, of bytes in which several elements share one."""
+    """Elements of `dtype` in `shape`, several to a byte."""
 
     dtype: DType
     shape: tuple[int, ...]

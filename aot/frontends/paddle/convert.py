@@ -8,7 +8,7 @@ from aot.frontends.paddle.registry import CONVERSIONS, PaddleNode
 
 
 class _Paddle(Dialect):
-    """An operation whose name ends with `_` computes in place, which is the same here."""
+    """An operation with a name that ends with `_` computes in place, which is the same here."""
 
     def conversion(self, kind: str, attrs: Facts) -> Conversion | None:
         del attrs

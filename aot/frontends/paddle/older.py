@@ -1,4 +1,4 @@
-"""Programs of PaddlePaddle 2, in protobuf, whose operations are brought to those of version 3 by `older.txt`.
+"""Programs of PaddlePaddle 2, in protobuf. `older.txt` translates their operations to version 3.
 
 pool2d pool2d X @ksize > Out                           the second input is an attribute here
 clip clip X Min,@min Max,@max > Out                    a tensor, or without it an attribute
@@ -77,7 +77,7 @@ _SILENT = ("op_role", "op_role_var", "op_namescope", "op_callstack", "op_device"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The form of an operation in version 3. `inputs`: the choices for each, of which the first that exists counts."""
+    """The form of an operation in version 3. `inputs`: names to choose from for each; the first that exists counts."""
 
     kind: str
     inputs: Sequence[Sequence[str]]

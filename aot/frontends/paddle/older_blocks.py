@@ -1,4 +1,4 @@
-"""Conversion of PaddlePaddle 2's control flow, whose blocks write outer variables, to version 3.
+"""Conversion of PaddlePaddle 2's control flow to version 3: its blocks write outer variables.
 
     while(going) {x = f(x); going = g(x)}                           going, x = while(going, x) {f(x), g(x)}
     conditional_block(p) {a = f(x)}; conditional_block(not p) {b = g(x)}; y = select_input(p, b, a)
@@ -88,7 +88,7 @@ class Blocks:
         return operations
 
     def _is_unset(self, op: Operation) -> bool:
-        """True if an operation makes a variable, not of the rank it is declared with, to which a loop gives a value."""
+        """True for the placeholder of a variable that a loop sets: it has another rank than the variable declares."""
         rank = self.ranks.get(op.name)
         return op.kind == "full" and op.inputs[1] is None and rank not in (None, len(op.attrs.get("shape", ())))
 

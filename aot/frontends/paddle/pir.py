@@ -1,4 +1,4 @@
-"""Programs of PaddlePaddle 3, in JSON: regions of blocks of operations, whose values have numbers.
+"""Programs of PaddlePaddle 3, in JSON: regions of blocks of operations. Values are referred to by numbers.
 
     {"#": "1.relu", "A": [{"N": "place", "AT": {"#": "0.a_str", "D": ""}}], "I": [{"%": 3}], "O": [{"%": 5}]}
     {"#": "p", "A": [0, 1, 1, "conv2d_0.w_0"], "O": {"%": 1, ..}}                               a weight

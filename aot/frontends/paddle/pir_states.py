@@ -17,13 +17,13 @@ IN_PLACE = ("array_write_",)
 
 
 def with_states(block: Block, outputs: Sequence[Key]) -> Block:
-    """Return the block of a program whose loops carry what they change, and nothing that is not read."""
+    """Return the block of a program with loops that carry what they change, and nothing that is not read."""
     carrying = _carrying(_renamed(block, {}))
     return _without(carrying, {*outputs, *_read(carrying)})
 
 
 def _renamed(block: Block, own: dict[Key, Key]) -> Block:
-    """Return a block in which a changed array has the key that it had before."""
+    """Return a block that refers to a changed array by the key that it had before."""
 
     def name(key: Keys | ConstantInput | None) -> Keys | ConstantInput | None:
         if isinstance(key, tuple):
@@ -60,7 +60,7 @@ def _keys(keys: Sequence[Keys | ConstantInput | None]) -> Iterator[Key]:
 
 
 def _carrying(block: Block) -> Block:
-    """Return a block whose operations give the arrays that they change."""
+    """Return a block with operations that return the arrays that they change."""
     operations = list[Operation]()
     for op in block.operations:
         arrays = list(dict.fromkeys(key for inner in op.blocks for key in _changed(inner)))
@@ -82,7 +82,7 @@ def _read(block: Block) -> Iterator[Key]:
 
 
 def _without(block: Block, read: set[Key]) -> Block:
-    """Return a block whose loops have no states that are not read."""
+    """Return a block with loops that have no unread states."""
     operations = list[Operation]()
     for op in block.operations:
         blocks = [_without(inner, read) for inner in op.blocks]

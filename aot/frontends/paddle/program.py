@@ -41,7 +41,7 @@ def element_type(name: str) -> DType:
 
 @dataclass(frozen=True, slots=True)
 class ConstantInput:
-    """An input whose value the file has."""
+    """An input with its value in the file."""
 
     data: Array
 

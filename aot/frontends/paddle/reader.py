@@ -1,4 +1,4 @@
-"""Reads networks of PaddlePaddle, whose operations become foreign nodes.
+"""Reads networks of PaddlePaddle; their operations become foreign nodes.
 
 program, weights -> Program in one form -> Graph of paddle.*
 """
@@ -118,7 +118,7 @@ class _Reader:
         return [*ports], regions, attrs | {"captures": captures}
 
     def _region(self, block: Block, label: str, outer: Scope, is_loop: bool) -> Scope:
-        """Return the graph of a block, whose parameters are its arguments and values of the graph around it.
+        """Return the graph of a block. Its parameters are the block's arguments and values of the outer graph.
 
         In front of those of a loop come the number of the step and the condition, as in ONNX's Loop.
         """

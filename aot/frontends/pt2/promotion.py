@@ -1,4 +1,4 @@
-"""PyTorch's type promotion: the element type in which values of several types are computed.
+"""PyTorch's type promotion: the element type for computing with values of several types.
 
     f16[3] + f32[] -> f16      i32[3] + 1.5 -> f32      u8[3] + i8[3] -> i16      i32[3] + i64[] -> i32
 
@@ -55,7 +55,7 @@ def _rank(dtype: DType) -> int:
 
 
 def promoted_type(values: Sequence[Kind]) -> DType:
-    """Return the element type in which values are computed together. A float number alone is f32."""
+    """Return the common element type of values. A float number alone is f32."""
     result: DType | None = None
     for level in (ARRAY, SCALAR, NUMBER):
         dtype: DType | None = None

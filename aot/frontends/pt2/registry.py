@@ -249,7 +249,7 @@ def _fitting(value: float | bool, dtype: DType) -> float | int | bool:
 
 
 class ByName:
-    """A conversion whose function takes its arguments from the node's attributes, by their names."""
+    """A conversion by a function that takes its arguments from the node's attributes, by their names."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         parameters = list(inspect.signature(function).parameters.values())[1:]

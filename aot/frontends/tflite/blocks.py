@@ -1,4 +1,4 @@
-"""Scales in blocks: BlockwiseQuantization, whose scales are a tensor of the sub-graph.
+"""Scales in blocks (BlockwiseQuantization): a tensor of the sub-graph has the scales.
 
     number[.., i] = (stored[.., i] - zeros[.., i / size]) scales[.., i / size]
 

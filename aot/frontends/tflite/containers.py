@@ -127,7 +127,7 @@ def _chosen(container: Container, wanted: str | None) -> tuple[Section, str | No
 
 
 def _with_weights(container: Container, section: Section) -> Section:
-    """Return a network whose weights are in it."""
+    """Return the section of a network; UnsupportedError if another section has its weights."""
     if any(s.kind == WEIGHTS and s.name == f"{section.name} weights" for s in container.sections):
         raise UnsupportedError(f"{container.file}: {section.name}: weights in a section of their own are not supported")
     return section

@@ -1,4 +1,4 @@
-"""Options of custom operations: bytes whose form is the operation's own, checked before they are used."""
+"""Options of custom operations: bytes in a form of the operation's own, checked before use."""
 
 from __future__ import annotations
 

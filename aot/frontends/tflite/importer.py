@@ -172,7 +172,7 @@ class Importer:
         return scope.graph.add(Constant(dtype_of(data)), name=name, origin=origin, data=data).out_port(0)
 
     def _state(self, net: Net, n: int, scope: Scope) -> str:
-        """Return the name of a variable tensor, whose first value is zero."""
+        """Return the name of a variable tensor; its first value is zero."""
         stored = net.tensors[n]
         name = f"{net.name}/{stored.facts.name}#{n}" if net.name else f"{stored.facts.name}#{n}"
         top = outermost(scope)

@@ -109,7 +109,7 @@ class Nets:
 
 
 def _kind(code: Table, names: dict[int, str]) -> str:
-    """Return the operation of a code; the larger of two numbers, of which the older one ends at 127."""
+    """Return the operation of a code: the larger of two numbers, since the older number ends at 127."""
     number = max(code.stored(_NEWER), code.number("DeprecatedBuiltinCode"))
     name = names.get(number, f"builtin {number}")
     return f"{_CUSTOM}.{code.text('CustomCode')}" if name == _CUSTOM else name

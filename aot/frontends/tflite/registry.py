@@ -140,7 +140,7 @@ class TfliteNode(NodeContext):
         return self.cast(build.Multiply(plain, self.along(q.scales, q, rank, exact)), DType.F32)
 
     def _real_blocks(self, x: OutPort, axis: int, blocks: Blocks) -> OutPort:
-        """(x - zeros) scales in f32, for a tensor whose sizes are known."""
+        """(x - zeros) scales in f32, for a tensor of known sizes."""
         build, sizes = self.build, [self.extent(x, a, "the size of a tensor in blocks") for a in range(x.type.rank)]
         apart = [*sizes[:axis], sizes[axis] // blocks.size, blocks.size, *sizes[axis + 1 :]]
         self.refuse(blocks.scales.size * blocks.size != prod(sizes), "a tensor in blocks has the shape of the file")

@@ -1,4 +1,4 @@
-"""Sparse weights: a tree of axes, each of which lists all of its elements or those that are there."""
+"""Sparse weights: a tree of axes. Each axis lists all of its elements, or those that are there."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class OfNormals(Protocol):
 
 @runtime_checkable
 class OfWholes(Protocol):
-    """An operation whose floats may be whole numbers of 8 bits."""
+    """An operation with floats that may be whole numbers of 8 bits."""
 
     @property
     def in_bytes(self) -> Op | None:
@@ -141,7 +141,7 @@ def in_bytes(constant: Array | Deferred) -> Array | Deferred:
 
 
 def is_normal(constant: Array | Deferred) -> bool:
-    """True if a constant has no denormal numbers by the way in which it is made; others are not looked at."""
+    """True if the producer of a constant guarantees that it has no denormal numbers; stored values are not searched."""
     return (
         isinstance(constant, Deferred)
         and isinstance(constant.op, OfNormals)
@@ -160,7 +160,7 @@ def rows_of(constant: Array | Deferred, begin: int, end: int) -> Array:
 
 
 def release(constant: Array | Deferred) -> None:
-    """Release the pages of mapped files in which a constant, or its sources, lie."""
+    """Release the pages of mapped files that hold a constant, or its sources."""
     if isinstance(constant, Deferred):
         for one in constant.inputs:
             release(one)

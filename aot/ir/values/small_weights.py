@@ -22,7 +22,7 @@ _DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # 
 
 
 def weight_bits(graph: Graph) -> int | None:
-    """Return the fewest bits in which matrices of constants lie; None if all have more than 8, or are booleans."""
+    """Return the fewest bits of a number in a constant matrix; None if all have more than 8, or are booleans."""
     widths: list[int] = []
     for node in graph.all_nodes():
         if node.constant_data is not None and node.out_ports() and node.out_port().destinations:
@@ -52,7 +52,7 @@ def has_short_weights(graph: Graph) -> bool:
 
 
 def rounded_products(graph: Graph, least: int = LEAST_ELEMENTS) -> int:
-    """Return the number of products whose data are rounded to 8 bits, unless options say otherwise.
+    """Return the number of products with data to round to 8 bits, unless options say otherwise.
 
     Their weights are more than `least` integers of 8 bits or fewer, and their data floats. The number is 0 if the graph
     contains its own quantisation of data. Constants may be deferred.

@@ -1,4 +1,4 @@
-"""Values with symbolic elements: arrays of objects, in which integers and expressions over sizes stand mixed.
+"""Values with symbolic elements: arrays of objects, a mix of integers and expressions over sizes.
 
 [n // 2, 3]: i64          elements are numbers of the tensor's type: integers wrap as that type does
 """

@@ -43,7 +43,7 @@ def split_taps(taps: Var) -> LongTaps:
 
 
 def split_load(w: Load, splits: tuple[LongTaps, ...]) -> Load:
-    """Return the load of weights whose dimensions of taps are two each. `w` is indexed by axes alone."""
+    """Return the load of weights with each dimension of taps split in two. `w` is indexed by axes alone."""
     index, shape = list[Expr](), list[int]()
     for i, n in zip(w.index, w.buffer.shape, strict=True):
         split = next((s for s in splits if s.taps == i), None)

@@ -45,7 +45,7 @@ class StrassenForm:
 
 
 def strassen_form_of(d: Definition, constants: frozenset[str]) -> StrassenForm | None:
-    """Return the form, if `d` is a product of f32 matrices with known sizes, of which the second one is constant."""
+    """Return the form if `d` is a product of f32 matrices with known sizes, and the second one is constant."""
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or len(r.axes) != 1 or d.where or d.out.dtype is not DType.F32:
         return None

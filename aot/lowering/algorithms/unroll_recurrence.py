@@ -33,7 +33,7 @@ from aot.runtime.abi import DType
 
 @dataclass(slots=True)
 class _Shift:
-    """Elements by which a buffer moves with each step of time."""
+    """Elements that a buffer moves by with each step of time."""
 
     elements: dict[str, int]
 
@@ -129,7 +129,7 @@ def _nested(g: Group, b: Var, temps: dict[str, Buffer]) -> Group:
 
 
 def _where_few(step: Step, by_sequences: Group, steps: Steps) -> None:
-    """Keep the control flow of a step for few sequences, whose number is dynamic; of many, threads take blocks."""
+    """Branch on a dynamic number of sequences: few keep the control flow of a step, many are blocks for threads."""
     other = Step((by_sequences,), step.layers, step.kind)
     few = _is_at_most(by_sequences.axes[0], COSTS.min_sequences - 1)
     blocks = (replace(steps, steps=[branch], inputs=[], outputs=[]) for branch in (replace(step), other))
@@ -145,7 +145,7 @@ def _sizes(b: Buffer) -> tuple[Expr, ...]:
 
 
 def _cycle(step: Step, g: Group, members: list[Definition], n: Expr, steps: Steps, target: Target) -> None:
-    """Build a loop of control flow, whose counter the kernels read."""
+    """Build a loop of control flow; the kernels read its counter."""
     renamed = {temp.name: _as_value(temp, step, steps) for temp in g.temps}
     clock = Var(f"{next(iter(renamed), step.layers[0])}.t", n)
     works = [_for_step(d, g.axes[0], clock, lambda b: renamed.get(b.name, b)) for d in members]

@@ -52,7 +52,7 @@ def use_strassen(steps: Steps, context: Context) -> None:
 
 
 def _forms(steps: Steps, target: Target) -> dict[int, StrassenForm]:
-    """Return the Strassen forms of steps whose weights have no other consumers, and do not fit f16."""
+    """Return the Strassen forms of steps. Their weights have no other consumers, and do not fit f16."""
     constants = steps.constants()
     forms: dict[int, StrassenForm] = {}
     for step in steps.steps:

@@ -111,7 +111,7 @@ class WinogradForm:
 
     @property
     def sum_type(self) -> DType:
-        """Return the type in which transforms and products are summed."""
+        """Return the type of sums in transforms and products."""
         return DType.I32 if self.is_whole else DType.F32
 
     def number(self, e: Expr) -> Expr:
@@ -155,7 +155,7 @@ class WinogradForm:
         return Tiling(tuple(Kind(points, r, stride, whole=self.is_whole) for r, stride in pairs))
 
     def with_largest(self, weights: NDArray[np.generic]) -> WinogradForm:
-        """Return the form with `largest` set, a bound of its sums, by which a transform is known to be exact."""
+        """Return the form with `largest` set: a bound of its sums, which shows that a transform is exact."""
         sizes = np.abs(weights.astype(np.int64))
         if sizes.max(initial=0) > MAX_WEIGHT:
             return replace(self, largest=1 << 31)

@@ -123,7 +123,7 @@ def weight_matrix(kind: Kind) -> NDArray[np.float64]:
 
 @lru_cache
 def growth(kind: Kind) -> tuple[int, int]:
-    """Return the factors by which B may enlarge data, and `whole_factor` * G weights."""
+    """Return the greatest factors of growth: of data by B, and of weights by `whole_factor` * G."""
     b = np.matmul(np.array(into(kind).combine), np.array(into(kind).split))
     factors = (np.abs(m).sum(axis=1).max() for m in (b, whole_factor(kind) * weight_matrix(kind)))
     data, weights = (round(float(n)) for n in factors)
@@ -132,7 +132,7 @@ def growth(kind: Kind) -> tuple[int, int]:
 
 @lru_cache
 def whole_factor(kind: Kind) -> int:
-    """Return the least factor by which G is whole numbers, as A and B are; 0 if there is none."""
+    """Return the least factor that makes G whole numbers, as A and B are; 0 if there is none."""
     if not kind.sums:
         return 0
     tables = [np.array(m) for t in (into(kind), back(kind)) for m in (t.split, t.combine)]

@@ -75,7 +75,7 @@ class Definer:
         return self.steps
 
     def inside(self, body: Graph) -> Definer:
-        """Return a definer for a body, whose block shares the values of this one."""
+        """Return a definer for a body; its block shares the values of this one."""
         block = replace(self.steps, steps=[], inputs=[], outputs=[])
         definer = Definer(body, block, self.regions)
         definer.prover = Prover(block, self.prover)
@@ -145,7 +145,7 @@ class Definer:
         self._bind(node)
 
     def _proven(self, node: Node, works: tuple[Work, ...]) -> tuple[Work, ...]:
-        """Return works all of whose accesses are inside of their buffers.
+        """Return works with all accesses inside of their buffers.
 
         Where no proof is found, a rule refuses the sizes before anything runs, or, if memory decides an index, it is
         clamped or tested.
@@ -286,7 +286,7 @@ class Definer:
         return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
 
     def _equated(self, x: Input, output: TensorType) -> Input:
-        """Return an input whose sizes are replaced by the result's sizes that a checked rule makes equal to them."""
+        """Replace sizes of an input by sizes of the result that a checked rule makes equal to them."""
         if x.type.is_static:
             return x
         alike = self.steps.sizes.alike

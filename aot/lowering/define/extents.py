@@ -1,4 +1,4 @@
-"""Rules on sizes of several inputs that must fit each other, derived from the indices at which works read them.
+"""Rules on sizes of several inputs that must fit each other, derived from the indices of their accesses.
 
     y[i, j] = x[i, j] + z[j]    for i in n, j in m        z: f32[k]      ->      m <= k
 

@@ -67,7 +67,7 @@ class Caches:
 
     @property
     def data(self) -> int:
-        """The byte at which rows begin."""
+        """The byte offset of rows."""
         return LINE_BYTES * (1 + len(self.op.ids))
 
     def before(self, index: int) -> int:

@@ -44,7 +44,7 @@ def guarded(work: Work, unproven: Sequence[Obligation]) -> Work:
 
 
 def _guard(loaded: Loaded, is_nest: bool, e: Expr) -> Expr | None:
-    """Return a load whose unproven indices are clamped in a nest, and tested in a definition."""
+    """Guard a load with unproven indices: they are clamped in a nest, and tested in a definition."""
     if not isinstance(e, Load):
         return None
     index = [rewrite(i, partial(_guard, loaded, is_nest)) for i in e.index]
@@ -62,7 +62,7 @@ def _guard(loaded: Loaded, is_nest: bool, e: Expr) -> Expr | None:
 
 
 def _tested(s: Stmt, stored: Stored, change: Change) -> Stmt:
-    """Return the statement with a bounds test around each store whose index is unproven."""
+    """Return the statement with a bounds test around each store that has an unproven index."""
 
     def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return tuple(_tested(b, stored, change) for b in body)

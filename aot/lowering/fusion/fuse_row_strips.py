@@ -150,7 +150,7 @@ def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -
 def _between(
     b: Definition, walks: tuple[Var, ...], shared: tuple[Var, ...], c: Definition
 ) -> tuple[_Temporary, tuple[Var, ...]] | None:
-    """Return the temporary for the result of `b` until `c` has read it, and the axes by which `c` indexes it."""
+    """Return the temporary for the result of `b` until `c` has read it, and the axes of `c` that index it."""
     lead = tuple(b.target.index(v) for v in walks if v in b.target)
     y = _load(c, b.out)
     axes = _axes(c, y.index, lead) if y is not None and len(lead) == len(walks) else None

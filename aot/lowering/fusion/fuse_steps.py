@@ -202,7 +202,7 @@ class _Fuser:
         return entry[1]
 
     def _append_epilogue(self, step: Step) -> bool:
-        """Append `step` to a reduction whose only consumer it is and that it reads whole; True if there was one."""
+        """Append `step` to a reduction that it reads whole, as the only consumer; True if there was one."""
         d = step.definition
         if d is None or d.reduction is not None:
             return False

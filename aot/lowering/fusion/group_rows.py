@@ -97,7 +97,7 @@ class _Clusters:
             cluster.dims[d.out.name] = tuple(d.target.index(r) for r in rows)
 
     def _joins_divided(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
-        """Match as `_joins`, after dividing an axis of which rows are a part: channels in groups."""
+        """Match as `_joins` after dividing an axis, such as channels in groups: rows are one part of it."""
         definition = divided(d, loads(d.value)) if d.reduction is None else None
         if definition is None or not self._joins(cluster, step, definition):
             return False

@@ -30,7 +30,7 @@ class Components:
         self._heir = list(range(len(in_order)))  # component that each one was merged into, or itself
 
     def renew(self, step: Step) -> None:
-        """Recompute the dependencies of a step whose works have changed."""
+        """Recompute the dependencies of a step with changed works."""
         n = self._of[id(step)]
         self._needs[n] = {self._of[id(m)] for s in self._members[n] for m in self.producers.producers(s)}
 
@@ -54,7 +54,7 @@ class Components:
         return sorted(reached, key=lambda n: self._rank[n])
 
     def merge(self, one: Step, other: Step) -> None:
-        """Merge two components for which `between` is not None."""
+        """Merge two components; `between` must not be None for them."""
         low, high = self._by_rank(one, other)
         self._move_below(self.between(one, other) or [], low)
         del self._ranks[bisect_left(self._ranks, self._rank[high])]

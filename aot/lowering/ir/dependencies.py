@@ -99,7 +99,7 @@ class PartIndex:
                 return
 
     def near(self, load: Load) -> list[Step]:
-        """Return, in order, the producers whose range overlaps `load` in the dimension that parts are sorted by."""
+        """Return, in order, the producers with a range that overlaps `load` in the dimension that sorts parts."""
         if self.dim is None:
             return self.producers
         low, high = bounds(normal(load.index[self.dim], {}))

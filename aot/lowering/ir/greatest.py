@@ -1,4 +1,4 @@
-"""The greatest value of an index whose axes have known extents, from all of its values.
+"""The greatest value of an index over axes of known extents, from all of its values.
 
 (c // 4 * 4 + (c % 4 * 3 + h) // 2) // 2     the quotients are not at their ends together, so that ends of its parts,
                                              as in `reach`, give more than it reaches

@@ -41,7 +41,7 @@ def _lane_axes(d: Definition, constants: frozenset[str]) -> tuple[tuple[bool, in
 
 
 def dim_of(index: tuple[Expr, ...], a: Var, beside: tuple[Var, ...] = ()) -> int | None:
-    """Return the dimension in which `a` moves by one element; None for several, or with axes not in `beside`."""
+    """Return the dimension that `a` moves along by one element; None for several, or with axes not in `beside`."""
     dims = [k for k, i in enumerate(index) if a in variables(i)]
     terms = normal(index[dims[0]], {}).terms if len(dims) == 1 else {}
     return dims[0] if terms.get(a) == 1 and all(t == a or t in beside for t in terms) else None

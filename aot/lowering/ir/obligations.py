@@ -12,7 +12,7 @@ from aot.codegen.ir.program import SizeConstraint
 
 
 class Proof(StrEnum):
-    """Reason for which an access is inside of its buffer."""
+    """Reason why an access is inside of its buffer."""
 
     PROVED = "proved"  # by ranges of axes and sizes
     CHECKED = "checked"  # by rules on sizes that are tested before

@@ -126,7 +126,7 @@ class Prover:
         ]
 
     def _grows(self, buffer: Buffer) -> bool:
-        """True if a buffer is in a state whose sizes vary."""
+        """True if a buffer is in a state of dynamic size."""
         value = self.steps.values.get(buffer.name)
         return (
             value is not None

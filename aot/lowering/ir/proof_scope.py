@@ -72,7 +72,7 @@ class ProofScope:
         return normal(e, self.env).expr()
 
     def guarded(self, facts: list[Affine]) -> ProofScope:
-        """Return the scope in which a test holds."""
+        """Return the scope inside of a test."""
         return replace(self, around=(*self.around, ((), tuple(facts))), known=None, has_guards=True) if facts else self
 
     def under(self, condition: Expr, holds: bool, stored: tuple[Buffer, ...]) -> ProofScope:

@@ -1,4 +1,4 @@
-"""Distance by which an index can lie outside of a dimension at any size: a constant, or unknown.
+"""Distance by which an index can exceed a dimension at any size: a constant, or unknown.
 
 oh * 2 + kh - 1 - (h - 1)   with oh < (h + 1) // 2, kh < 3      <=  2 * ((h + 1) // 2) - h  <=  1
 """

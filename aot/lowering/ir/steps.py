@@ -66,7 +66,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """All works `count` times; `shifts`: elements by which a value moves each time."""
+    """Repetition of all works, `count` times; `shifts`: elements that a value moves by each time."""
 
     count: int
     shifts: dict[str, int]
@@ -167,7 +167,7 @@ class LoopControl:
 
 
 class Layouts(StrEnum):
-    """Degree to which the places of values in memory are decided."""
+    """State of the decisions on memory layouts."""
 
     LOGICAL = "logical"  # dense, in the order of their dimensions: only indices count
     FINAL = "final"  # strides, halos and pitches are chosen, and padded reads find their halo

@@ -43,7 +43,7 @@ def verify_steps(steps: Steps) -> None:
 
 
 def _never_written(steps: Steps) -> set[str]:
-    """Return the values of dynamic size whose producers have no elements: tables of strings without any string."""
+    """Return the values of dynamic size that no step writes: tables of strings may be empty."""
     written = {b.name for block in steps.blocks() for s in block.steps for b in s.writes()}
     rest = (v for name, v in steps.values.items() if name not in written)
     return {_memory(v) for v in rest if v.half is None and not all(isinstance(n, int) for n in v.buffer.shape)}

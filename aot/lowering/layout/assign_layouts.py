@@ -64,7 +64,7 @@ def assign_layouts(steps: Steps, context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An access of a definition. `rows`: the axes of the group around it, at one point of which it runs at a time."""
+    """An access of a definition. `rows`: the axes of the group around it; it runs for one point of them at a time."""
 
     d: Definition
     index: tuple[Expr, ...]
@@ -141,7 +141,7 @@ def _unevenness(b: Buffer, sites: list[Site]) -> float:
 def _uneven_axes(
     strides: tuple[Size, ...], size: int, index: tuple[Expr, ...], axes: tuple[Var, ...], rows: tuple[Var, ...]
 ) -> tuple[int, ...]:
-    """Return, for each uneven axis of an access of elements of `size` bytes, the points for which it counts once."""
+    """Return the uneven axes of an access of elements of `size` bytes; each as the points that count once."""
     at, uneven = element_offset(strides, index), list[int]()
     for a in axes:
         stride = coefficient(at, a)

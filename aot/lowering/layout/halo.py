@@ -86,7 +86,7 @@ def _is_late(fill: float | Expr, name: str, steps: Steps) -> bool:
 
 
 def _padded_loads(work: Work) -> Iterator[tuple[_Padded, frozenset[int], int]]:
-    """Yield padded loads, with the dimensions in which each needs no halo and the number of points that read it."""
+    """Yield padded loads, each with the dimensions that need no halo and the number of points that read it."""
     for part in (*members(work),) or (work,):
         windows = dict(_windows(part)) if isinstance(part, Definition) else {}
         times = typical(points(part)) if isinstance(part, Definition) else 1

@@ -128,7 +128,7 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
 
 
 def _is_across(x: Load, lane: Var, d: Definition, steps: Steps, votes: Votes) -> bool:
-    """True if `x` reads a value of the arena in which the lanes will not be contiguous."""
+    """True if `x` reads a value of the arena that will not be contiguous along the lanes."""
     value = steps.values.get(x.buffer.name)
     if value is None or value.region is not MemoryRegion.ARENA or lane not in variables(*x.index):
         return False

@@ -174,7 +174,7 @@ def _sites(d: Definition, steps: Steps) -> _Sites:
 
 
 def _pass_on(sites: _Sites, votes: Votes) -> None:
-    """Spread votes through a definition without a reduction, whose values should be laid out alike."""
+    """Spread votes through a definition without a reduction, so that its values are laid out alike."""
     scores: dict[Var, float] = {}
     for b, index in sites:
         votes_by_dim = votes.get(b.name, {})

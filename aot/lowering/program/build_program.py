@@ -181,7 +181,7 @@ class ProgramBuilder:
         return self.program
 
     def _in_floats(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return the layers of all blocks whose products stay f32, by the reason."""
+        """Return the layers of all blocks that keep products in f32, by the reason."""
         buffers: dict[str, dict[str, None]] = {}
         for block in self.steps.blocks():
             for why, layers in block.in_floats.items():
@@ -196,7 +196,7 @@ class ProgramBuilder:
         return tuple(DataDependentSize(s, c, 0 if c is None else first) for s, c in late.items())
 
     def _computed(self, late: tuple[DataDependentSize, ...]) -> tuple[tuple[Var, Expr], ...]:
-        """Return the named sizes, with their expressions, whose late symbols are all in `late`."""
+        """Return the named sizes, with their expressions, if `late` has all their late symbols."""
         sizes, symbols = self.steps.sizes, {x.symbol for x in late}
         return tuple((s, m) for s, m in sizes.meaning.items() if sizes.late_of(m) <= symbols)
 

@@ -68,7 +68,7 @@ class Constants:
 
     @property
     def blocks(self) -> tuple[ConstantBlock, ...]:
-        """Return the distinct blocks in the order in which they were added."""
+        """Return the distinct blocks in the order of their addition."""
         return tuple({block.offset: block for block in self._known.values()}.values())
 
 

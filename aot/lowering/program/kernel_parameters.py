@@ -1,4 +1,4 @@
-"""Parameters of a kernel: buffers by their roles, and constants once for each packing in which they are read."""
+"""Parameters of a kernel: buffers by their roles, and a constant once for each of its packings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def all_packs(s: Schedule) -> tuple[Pack, ...]:
 def separated(
     works: tuple[Work, ...], schedules: tuple[Schedule, ...], constants: frozenset[str], names: dict[str, str]
 ) -> tuple[tuple[Work, ...], tuple[Schedule, ...], dict[str, Pack]]:
-    """Give a constant one parameter for each packing in which definitions read it.
+    """Give a constant one parameter for each packing that definitions read it in.
 
     Returns three things: the works, their schedules, and the packing of each packed parameter. `names`, the constants
     by parameter, is changed: each new parameter is added with its constant.
@@ -66,7 +66,7 @@ def separated(
 
 
 def standalone_kernel(work: Definition, schedule: Schedule, constants: frozenset[str]) -> Kernel:
-    """Return the kernel of one work, whose buffers have the names of their roles."""
+    """Return the kernel of one work; its buffers have the names of their roles."""
     works, schedules, _ = separated((work,), (schedule,), constants, {name: name for name in constants})
     return apply("alone", tuple(w for w in works if isinstance(w, Definition | Group)), schedules, parameters(works))
 

@@ -1,4 +1,4 @@
-"""Tables whose rows are gathered, and which are packed for a product: an embedding that is also the head.
+"""Tables that are gathered by rows and packed for a product, such as an embedding that is also the head.
 
 The gather reads the packed elements, so that a library has the table once:
 
@@ -17,7 +17,7 @@ from aot.codegen.ir.traverse import Work, members, reads
 
 
 def gathered_rows(work: Work) -> set[str]:
-    """Return the buffers of which a definition gathers rows, and reads nothing else."""
+    """Return the buffers that a definition reads by gathering rows, and in no other way."""
     gathered, others = set[str](), set[str]()
     for d in members(work):
         for x in reads(d):
@@ -26,7 +26,7 @@ def gathered_rows(work: Work) -> set[str]:
 
 
 def with_tables(work: Definition | Group, schedule: Schedule, tables: Mapping[str, Pack]) -> Schedule:
-    """Return a schedule by which a work reads the packed elements of `tables` of which it gathers rows."""
+    """Return a schedule that gathers rows of `tables` from their packed elements."""
     if isinstance(work, Group):
         pairs = zip(work.members, schedule.members, strict=True)
         return replace(schedule, members=tuple(with_tables(m, s, tables) for m, s in pairs))

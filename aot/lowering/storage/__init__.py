@@ -1,1 +1,1 @@
-"""Types in which values lie in memory: bytes, small integers, f16 where nothing is lost."""
+"""Types of values in memory: bytes, small integers, f16 if nothing is lost."""

@@ -27,7 +27,7 @@ GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common 
 
 @runtime_checkable
 class Limited(Protocol):
-    """An operation that takes numbers out of a file whose format bounds them."""
+    """An operation that takes numbers out of a file with a format that bounds them."""
 
     @property
     def number_limits(self) -> tuple[int, int]:
@@ -37,7 +37,7 @@ class Limited(Protocol):
 
 @runtime_checkable
 class Moderate(Protocol):
-    """An operation that takes scales out of a file whose format may bound them."""
+    """An operation that takes scales out of a file with a format that may bound them."""
 
     @property
     def is_moderate(self) -> bool:
@@ -183,7 +183,7 @@ def scaled(constant: Deferred, shape: tuple[int, ...], whole: bool = True) -> Sc
 
 
 def _transposed(constant: Deferred, source: Deferred, shape: tuple[int, ...], whole: bool) -> Scaled | None:
-    """Split a transposed constant, whose dimensions are seen in `shape` as one or more each."""
+    """Split a transposed constant; `shape` splits each of its dimensions in one or more."""
     parts = _divided(constant.shape, shape)
     if parts is None:
         return None
@@ -221,7 +221,7 @@ def _without_ones(shape: tuple[int, ...]) -> list[int]:
 
 
 def first_rows(constant: Deferred, shape: tuple[int, ...], count: int) -> Array | None:
-    """Return the first `count` rows of a constant, whose elements are seen in `shape`; None where that needs all."""
+    """Return the first `count` rows of a constant, viewed in `shape`; None if all rows must be computed."""
     source = _converted(constant)
     while isinstance(source.op, Reshape) and isinstance(source.inputs[0], Deferred):
         source = _converted(source.inputs[0])

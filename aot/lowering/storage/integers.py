@@ -167,7 +167,7 @@ def _shared(outer_first: NDArray[np.float32], outer: int, count: int, max_magnit
 
 
 def _factors(rows: NDArray[np.float32], max_magnitude: int) -> NDArray[np.float32] | None:
-    """Return the largest factor of each row whose quotients are at most `max_magnitude`; None if a row has none.
+    """Return the largest factor of each row with quotients of at most `max_magnitude`; None if a row has none.
 
     It is the largest number divided by the least count for which all numbers of the row are integers.
     """

@@ -58,7 +58,7 @@ def narrow_constants(steps: Steps, context: Context) -> None:
 
 
 def moving(steps: Steps) -> set[str]:
-    """Return the values whose place moves with each repetition: their alignment is known for f32."""
+    """Return the values that move with each repetition: their alignment is known for f32."""
     repeats = (step.repeat for block in steps.blocks() for step in block.steps)
     return {name for r in repeats if r is not None for name, elements in r.shifts.items() if elements}
 

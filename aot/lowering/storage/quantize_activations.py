@@ -95,7 +95,7 @@ class _Rounded:
         return self.groups[e.buffer.name].element_at(tuple(rewrite(i, self._gathered) for i in e.index))
 
     def _recurrence(self, g: Group, step: Step) -> Group:
-        """Return a recurrence whose products read rounded states."""
+        """Return a recurrence with products that read rounded states."""
         members: list[Definition | Group] = []
         for d in g.members:
             r = d.reduction if isinstance(d, Definition) else None
@@ -279,7 +279,7 @@ class _Rounded:
         before: list[Step],
         joined: int = 0,
     ) -> Load:
-        """Add a step that computes a value over `axes`, the last `joined` of which are one dimension."""
+        """Add a step that computes a value over `axes`; the last `joined` of them form one dimension."""
         cut = len(axes) - joined
         sizes = [a.extent if a.extent is not None else 1 for a in axes]
         index = (*axes[:cut], ravel(axes[cut:], sizes[cut:])) if joined else axes

@@ -99,7 +99,7 @@ def _with_offset(x: Quantized | None, by: Expr | None) -> Quantized | None:
 
 
 def _padded(x: Quantized | None, index: Expr, bound: Expr) -> Quantized | None:
-    """Move a bounds check whose fill is the number 0 to the byte."""
+    """Move a bounds check from the number to the byte, if it has a fill that is a byte."""
     if x is None or x.fill is None:
         return None
     return replace(x, byte=prim("within", index, bound, x.byte, x.fill))

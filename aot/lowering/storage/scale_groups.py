@@ -69,7 +69,7 @@ def _form(shape: tuple[int, ...], sums: tuple[int, ...], size: int) -> _Form:
 
 
 def _of_file(data: Deferred, forms: list[_Form]) -> Parts | None:
-    """Return the parts in which the file stores a constant; None if it stores other parts."""
+    """Return the parts of a constant as the file stores them; None if the file stores other parts."""
     for form in forms:
         weights = scaled(data, form.split, whole=False)
         if weights is None or not weights.is_shared(form.inner):
@@ -91,7 +91,7 @@ def _of_file(data: Deferred, forms: list[_Form]) -> Parts | None:
 
 
 def split_shape(shape: tuple[int, ...], sums: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """Return a shape whose dimension of `sums` is two: parts, and their `size` elements; the same for size 0."""
+    """Return a shape with the dimensions of `sums` split into parts of `size` elements; the same shape for size 0."""
     return tuple(n for k, m in enumerate(shape) for n in ((m // size, size) if size and k in sums else (m,)))
 
 
@@ -116,7 +116,7 @@ class _Form:
         return weights.is_shared(self.inner) and weights.with_whole_zeros() is not None
 
     def of_whole(self, integers: NDArray[np.int16], factors: NDArray[np.float32]) -> Parts | None:
-        """Return parts of whole numbers, with zero points by which they fit their bits."""
+        """Return parts of whole numbers, with zero points that make them fit their bits."""
         low, high = integers.min(self.inner, keepdims=True), integers.max(self.inner, keepdims=True)
         if (high - low > SPAN).any():
             return None
@@ -136,7 +136,7 @@ class _Form:
         return self._parts(numbers, zeros, quotients.factors, small)
 
     def as_limited(self, weights: Scaled, least: int, greatest: int) -> Parts:
-        """Return parts whose numbers are bounded by the file format; no number is read."""
+        """Return parts with numbers that the file format bounds; no number is read."""
         file_zeros = value_of(weights.zeros).astype(np.int16, copy=False)
         zeros, small = self._zeros(least - file_zeros, greatest - file_zeros)
         numbers = self._shifted(weights.seen, zeros - file_zeros, small)

@@ -1,4 +1,4 @@
-"""Functions whose results are rounded to levels of 8 bits: forms of few digits, which need no division.
+"""Functions with results rounded to levels of 8 bits: forms of few digits, which need no division.
 
     u8(min(max(round_even((x / (exp_normal(-x) + 1) + 0.28) / 0.02), 0), 255))
         ->  u8(min(max(round_even(x * sigmoid_level(x) * 50 + 14), 0), 255))

@@ -58,7 +58,7 @@ class Shifted(Op):
 
     @property
     def is_dense(self) -> bool:
-        """True if the numbers are seen in the order in which they lie."""
+        """True if the numbers are viewed in their order in memory."""
         dense = (prod(self.seen[k + 1 :]) for k in range(len(self.seen)))
         return all(n == 1 or s == d for n, s, d in zip(self.seen, self.strides, dense, strict=True))
 

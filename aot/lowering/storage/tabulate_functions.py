@@ -63,7 +63,7 @@ class _Functions:
         return prim("lookup", _table(e, byte)[0], q if q.dtype is DType.U8 else prim("bits", q, dtype=DType.U8))
 
     def _byte(self, e: Expr) -> Expr | None:
-        """Return the innermost byte on which `e` depends alone, a constant if nothing varies; None otherwise."""
+        """Return the only byte, the innermost one, that `e` depends on; a constant if nothing varies; else None."""
         if e not in self._bytes:
             self._bytes[e] = self._decides(e)
         return self._bytes[e]

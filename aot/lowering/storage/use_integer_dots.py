@@ -295,7 +295,7 @@ Guards = tuple[tuple[Expr, Expr], ...]
 
 
 def _unguarded(e: Expr) -> tuple[Guards, Expr]:
-    """Return the padding guards around an expression, whose fill must be zero, and the expression inside."""
+    """Return the padding guards around an expression, as long as they fill with zero, and the expression inside."""
     guards: list[tuple[Expr, Expr]] = []
     while isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or is_zero(e.args[3])):
         guards.append((e.args[0], e.args[1]))

@@ -1,4 +1,4 @@
-"""Products of bytes inside of groups, for machines whose dot instructions multiply i16.
+"""Products of bytes inside of groups, for machines with dot instructions for i16.
 
 q[k] = u8(..)                         q.i16[k] = i16(u8(..))
 add[k](i32(q[k]) i32(r[g, k]))   ->   add[k](i32(q.i16[k]) i32(r.i16[g, k]))

@@ -158,7 +158,7 @@ class _Records:
 
     @staticmethod
     def _marked(edges: Mapping[Any, Any], number: int) -> int:
-        """Return the port whose edge has a mark `external_port_id`; the number itself where no edge has it."""
+        """Return the port with an edge that has a mark `external_port_id`; the number itself if no edge has it."""
         found = [int(port) for port, attrs in edges.items() if attrs.get("external_port_id") == number]
         return found[0] if found else number
 

@@ -143,7 +143,7 @@ class _Change:
         return True
 
     def _replace(self, node: Node, new_node: Node) -> None:
-        """Note that a node with channels first stands for another one, whose name it gets."""
+        """Note that a node with channels first stands for another one and gets its name."""
         for old, new in zip(node.out_ports().values(), new_node.out_ports().values(), strict=True):
             rank = old.type.rank
             self.views[old] = new, to_last(rank - 2) if rank >= LEAST_RANK else tuple(range(rank))

@@ -63,7 +63,7 @@ def complete(node: Any) -> None:
 
 
 def is_channels_last(node: Any) -> bool:
-    """True for a convolution or a pool whose data have channels last."""
+    """True for a convolution or a pool of data with channels last."""
     if node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
         return False
     spatial_dims = np.asarray(node.spatial_dims).reshape(-1)
@@ -83,7 +83,7 @@ def channel_tensors(node: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def reads_sizes(node: Any) -> bool:
-    """True for a PriorBox that an extension has made: it reads maps of features, whose sizes the sets' one reads."""
+    """True for an extension's PriorBox: it reads feature maps; the one of operation sets reads their sizes."""
     return node.soft_get("type") in ("PriorBox", "PriorBoxClustered") and is_new(node)
 
 
@@ -187,7 +187,7 @@ class Windows:
             return 1  # it asks for a shape of the data, which the front phase does not know
 
     def _split(self, weights: OutPort | None, group: int) -> OutPort:
-        """Return weights whose first dimension is split into groups."""
+        """Return weights with the first dimension split into groups."""
         shape = _shape(weights)
         if weights is None or shape is None:
             raise Error("{}: a convolution with group above 1 has weights of a known shape, got none", self.name)

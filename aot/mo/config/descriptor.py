@@ -15,7 +15,7 @@ Attrs = dict[str, Any]
 
 
 class CustomReplacementDescriptor:
-    """One entry: its fields are attributes, of which those that are there may be set."""
+    """One entry: its fields are attributes, and those that are there may be set."""
 
     replacement_id: str
     custom_attributes: Attrs
@@ -123,7 +123,7 @@ class CustomReplacementDescriptorPoints(CustomReplacementDescriptor):
 
 
 class CustomReplacementDescriptorScope(CustomReplacementDescriptor):
-    """Sub-graphs whose names begin with a scope."""
+    """Sub-graphs with names that begin with a scope."""
 
     def update_custom_replacement_attributes(self, graph: Graph) -> None:
         scope: str = self.instances[0]

@@ -63,7 +63,7 @@ def always(**values: Any) -> tuple[Attr, ...]:
 
 
 def one_of(name: str, file: str, names: dict[Any, Any], otherwise: Any) -> Attr:
-    """Declare an attribute whose values have other names in the file."""
+    """Declare an attribute with other names of its values in the file."""
     back = {value: key for key, value in names.items()}
 
     def read(given: File) -> Any:

@@ -105,7 +105,7 @@ def attrs_of(kind: str, file: File) -> tuple[Attr, ...]:
 
 
 def name_of(kind: str, file: File) -> str | None:
-    """Return the attribute `op` of a layer whose fields decide it; None for another one."""
+    """Return the attribute `op` of a layer that its fields decide; None for another layer."""
     if kind == "ReLU":
         return "LeakyReLU" if file.get("negative_slope", 0) else "ReLU"
     if kind == "Eltwise":

@@ -80,7 +80,7 @@ CONVOLUTION = (
 
 
 def _transposed_pad(node: Any, input_shape: Any, kernel_shape: Any) -> Any:
-    """Return rows of beginning and end with which a transposed convolution has the output's spatial shape."""
+    """Return rows of beginning and end that give a transposed convolution the output's spatial shape."""
     del input_shape
     where, kernel = node.spatial_dims, kernel_shape[node.kernel_spatial_idx]
     given = node.stride[where] * (node.in_node(0).shape[where] - 1) + node.output_padding[where] + kernel

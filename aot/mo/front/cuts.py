@@ -279,7 +279,7 @@ def _shape(dims: Iterable[Any]) -> Any:
 
 
 def create_tensor_nodes(graph: Graph) -> Graph:
-    """Put a data node after each output that is read; return the graph, whose nodes are all operations before.
+    """Put a data node after each output that is read; return the graph, with operations only before.
 
     The edges' lists `out_attrs`, `in_attrs` and `data_attrs` name the attributes that go to the edge into the data
     node, to the one out of it, and to the data node itself.

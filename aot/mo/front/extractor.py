@@ -14,7 +14,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class FrontExtractorOp:
-    """Sets the attributes of the operations whose kind in the file is `op`, whatever the case of its letters."""
+    """Sets the attributes of operations with `op` as their kind in the file, whatever the case of its letters."""
 
     op: ClassVar[Any]
     enabled: ClassVar[Any]

@@ -79,7 +79,7 @@ class SubgraphMatch:
         return self._outputs[port]
 
     def node_by_pattern(self, pattern: str) -> Node | None:
-        """Return the node of the sub-graph whose name fits; None if there is none, Error if there are several."""
+        """Return the node of the sub-graph with a fitting name; None if there is none, Error if there are several."""
         expression = f"{self.scope.removesuffix('/')}/{pattern}" if self.scope else pattern
         found = find_object_by_pattern(self._names, expression)
         if len(found) > 1:

@@ -90,7 +90,7 @@ class Connection:
                 self.graph.add_edge(port.node.id, v, **edge)
 
     def set_destination(self, port: Port, attributes_save_mode: str | None = None) -> None:
-        """Make the input `port` read the source, in place of the destination, of which there is one at most."""
+        """Make the input `port` read the source, in place of the destination; there must be one at most."""
         if len(self.destinations or ()) > 1:
             raise Error("set_destination: a connection with one destination at most, got {}", len(self.destinations))
         self._check(port, "in", "set_destination")

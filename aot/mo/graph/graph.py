@@ -1,4 +1,4 @@
-"""Graph: Model Optimizer's graph, a multigraph of networkx whose nodes and edges are dictionaries.
+"""Graph: Model Optimizer's graph, a multigraph of networkx with dictionaries as nodes and edges.
 
     stage front           operation -> operation              edge: in, out
     stage middle, back    operation -> data -> operation      edge: out, edge: in
@@ -200,7 +200,7 @@ def fill_graph_with_nodes(graph: Graph, src_nodes: Any, get_id: Any, get_attrs: 
 
 
 def _method(name: str, owner: type[Any] = Graph, first: str = "graph") -> Any:
-    """Return the function of earlier releases that calls a method of its first argument, whose name is `first`."""
+    """Return the function of earlier releases that calls a method of its first argument, named `first`."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         found, *rest = args or (kwargs.pop(first),)

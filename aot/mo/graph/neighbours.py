@@ -37,12 +37,12 @@ class Neighbours(Attributes):
     """A node with its edges."""
 
     def get_inputs(self, edge_attr: Edge | None = None, control_flow: bool = False) -> list[tuple[str, Edge]]:
-        """Return the ids of producers, each with its edge, in the order in which the edges were made."""
+        """Return the ids of producers, each with its edge, in the order of the edges' creation."""
         edges = self.graph.in_edges(self.id, data=True)
         return [(u, d) for u, _, d in edges if (control_flow or not _is_control_flow(d)) and _fits(d, edge_attr)]
 
     def get_outputs(self, edge_attr: Edge | None = None, control_flow: bool = False) -> list[tuple[str, Edge]]:
-        """Return the ids of consumers, each with its edge, in the order in which the edges were made."""
+        """Return the ids of consumers, each with its edge, in the order of the edges' creation."""
         edges = self.graph.out_edges(self.id, data=True)
         return [(v, d) for _, v, d in edges if (control_flow or not _is_control_flow(d)) and _fits(d, edge_attr)]
 
@@ -104,12 +104,12 @@ class Neighbours(Attributes):
         return self.out_edges(control_flow=control_flow)[key]
 
     def edges(self, attrs: Edge | None = None) -> list[tuple[str, str, Edge]]:
-        """Return all edges from and to the node whose attributes include `attrs`."""
+        """Return all edges from and to the node with `attrs` among their attributes."""
         around = [*self.graph.in_edges([self.id], data=True), *self.graph.out_edges([self.id], data=True)]
         return [(u, v, d) for u, v, d in around if dict_includes(d, attrs or {})]
 
     def edge(self, attrs: Edge | None = None) -> tuple[str, str, Edge]:
-        """Return the one edge whose attributes include `attrs`."""
+        """Return the one edge with `attrs` among its attributes."""
         edges = self.edges(attrs)
         assert len(edges) == 1, f"edges: {edges}, required attributes: {attrs}"
         return edges[0]

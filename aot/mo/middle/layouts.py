@@ -1,4 +1,4 @@
-"""Marks of inputs and outputs whose data have the right layout, whatever the layout of the graph is."""
+"""Marks of inputs and outputs with data in the right layout, whatever the layout of the graph is."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def apply_pattern(
     node_attrs: Any = None,
     edge_attrs: Any = None,
 ) -> None:
-    """Find all matches of a pattern, then call `action` with each whose nodes are all still there."""
+    """Find all matches of a pattern, then call `action` with each match that still has all its nodes."""
     nodes, edges = list(nodes), list(edges)
     if not all_edges_in_nodes([node[0] for node in nodes], edges):
         names: list[str] = sorted({end for edge in edges for end in edge[:2]} - {node[0] for node in nodes})

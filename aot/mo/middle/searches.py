@@ -14,22 +14,22 @@ def _only(found: Sequence[Any]) -> Any:
 
 
 def get_value_id(node: Node) -> Any:
-    """Return the number of the one input whose value is known; None if there is none, or several."""
+    """Return the number of the only input with a known value; None if there is none, or several."""
     return _only([i for i, source in node.in_nodes().items() if source.has_valid("value")])
 
 
 def get_tensor_id(node: Node) -> Any:
-    """Return the number of the one input whose value is not known; None if there is none, or several."""
+    """Return the number of the only input without a known value; None if there is none, or several."""
     return _only([i for i, source in node.in_nodes().items() if not source.has_valid("value")])
 
 
 def get_value_in_port(node: Node) -> Port | None:
-    """Return the one input whose value is known; None if there is none, or several."""
+    """Return the only input with a known value; None if there is none, or several."""
     return _only([port for port in node.in_ports().values() if port.data.get_value() is not None])
 
 
 def get_tensor_in_port(node: Node) -> Port | None:
-    """Return the one input whose value is not known; None if there is none, or several."""
+    """Return the only input without a known value; None if there is none, or several."""
     return _only([port for port in node.in_ports().values() if port.data.get_value() is None])
 
 
@@ -42,7 +42,7 @@ def common_bfs(
     attr_to_check: str = "type",
     follow_multi_consumer_data_nodes: bool = False,
 ) -> list[Node]:
-    """Return the nearest operations, above or below, whose `attr_to_check` is one of `op_name`.
+    """Return the nearest operations, above or below, that have one of `op_name` as `attr_to_check`.
 
     The search passes operations of `allowed_ops`, or all; at another one it finds nothing. Upwards it does not pass
     data nodes with several consumers, unless `follow_multi_consumer_data_nodes` is set.

@@ -1,4 +1,4 @@
-"""Classes of the library: the base that the tables fill in, and those whose nodes do more than the tables say."""
+"""Classes of the library: the base that the tables fill in, and classes with nodes that do more than the tables say."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class BiasAdd(Elementwise):
 
 
 class Copy(LibraryOp):
-    """An operation whose output is its input."""
+    """An operation with its input as its output."""
 
     @staticmethod
     def infer(node: Node) -> None:
@@ -186,7 +186,7 @@ class SplitBase(DefinedOp):
 
 
 class VariadicSplitBase(DefinedOp):
-    """Parts whose number is `out_ports_count`."""
+    """`out_ports_count` parts."""
 
     needs = ("out_ports_count",)
 
@@ -215,7 +215,7 @@ POOLS = {"max": ("MaxPool", "opset8", 2), "avg": ("AvgPool", "opset1", 1)}
 
 
 class OutputTyped(DefinedOp):
-    """An operation whose `output_type` must be given."""
+    """An operation that needs `output_type`."""
 
     needs = ("output_type",)
 

@@ -1,4 +1,4 @@
-"""If, Loop and TensorIterator: operations whose attributes hold graphs, and records that map ports to nodes in them.
+"""If, Loop and TensorIterator: operations with graphs as attributes, and with records that map ports to nodes in them.
 
 Records of a loop are dictionaries: `external_port_id` (-1: none), `internal_layer_id`, `axis`, `start`, `end`,
 `stride`, `part_size`, and `purpose` for a Loop's iteration number and condition. An If has the numbers of ports in

@@ -1,4 +1,4 @@
-"""Permutations of attributes that follow a tensor whose layout changes, NHWC to NCHW or back."""
+"""Permutations of attributes that follow a tensor with a changing layout, NHWC to NCHW or back."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class PermuteAttrs:
         return self
 
     def permute_attrs(self, node: Any) -> None:
-        """Permute the attributes of a node whose data nodes have attribute `permutation`."""
+        """Permute the attributes of a node if its data nodes have attribute `permutation`."""
         for name, port, rule in self.attrs.values():
             side, _, number = port.partition(":")
             data = node.in_node(int(number)) if side == "input" else node.out_node(int(number))

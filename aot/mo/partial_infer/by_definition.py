@@ -81,7 +81,7 @@ def _outputs(node: Any, otherwise: Known, common: DType | None = None) -> tuple[
 def _fitting(
     op: Definition, inputs: list[Operand | None], loose: list[int]
 ) -> tuple[list[Operand | None], tuple[Operand, ...]]:
-    """Return the inputs and the outputs; inputs in `loose`, whose types no node declares, may get other types.
+    """Return the inputs and the outputs; inputs in `loose` have no declared types, and may get other types.
 
     The types are those that the operation takes: a condition is boolean, an index an integer. AotError if none fits.
     """
@@ -137,7 +137,7 @@ def _with_values(op: Definition, inputs: list[Operand | None], outputs: tuple[Op
 
 
 def _inputs(node: Any, op: Definition) -> tuple[list[Operand | None], list[int]]:
-    """Return the operands, and those whose element type no node declares.
+    """Return the operands, and those without an element type that a node declares.
 
     It is that of the value, else that of another input, else f32. Unknown sizes are symbols.
     """
@@ -184,7 +184,7 @@ def _operand(data: Any, dtype: DType, symbols: Symbols) -> Operand:
 
 
 def _symbolic(value: Any, label: str, symbols: Symbols) -> Array:
-    """Return a value whose masked elements are symbols."""
+    """Return a value with symbols in place of masked elements."""
     if not masked_arrays.is_masked(value):
         return np.asarray(value)
     array = np.array(value.data, object)
@@ -200,7 +200,7 @@ def _shape(operand: Operand) -> Any:
 
 
 def masked(value: Array, dtype: DType) -> Any:
-    """Return a value whose symbols are masked."""
+    """Return a value with masks in place of symbols."""
     if value.dtype != object or dtype is DType.STRING:
         return value
     flat = [dynamic_dimension if isinstance(v, Expr) else v for v in value.reshape(-1)]

@@ -1,4 +1,4 @@
-"""Inference of conversions to types of which several elements lie in a byte, and of operands' common types."""
+"""Inference of conversions to types with several elements in a byte, and of operands' common types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference of Select and FakeQuantize, whose operands may be of several types."""
+"""Inference of Select and FakeQuantize: their operands may be of several types."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def _axis_follows_layout(node: Any) -> None:
 
 
 def slice_infer(node: Any, steps_idx: int, axes_idx: int) -> None:
-    """Infer a slice whose bounds are inputs 1 and 2, and whose steps and axes are inputs of these numbers, if any."""
+    """Infer a slice with bounds as inputs 1 and 2, and steps and axes as inputs of these numbers, if any."""
     shape, value = given(node), node.in_port(0).data.get_value()
     starts, ends = (node.in_port(i).data.get_value() for i in (1, 2))
     steps, axes = (_optional(node, i) for i in (steps_idx, axes_idx))
@@ -286,7 +286,7 @@ def _joined(shapes: list[Any], axis: int, name: str) -> Any:
 
 
 def reverse_infer(node: Any) -> None:
-    """Infer a tensor whose elements along `axis`, an attribute or input 1, have the reversed order."""
+    """Infer a tensor with elements in reversed order along `axis`, an attribute or input 1."""
     shape, value = given(node), node.in_port(0).data.get_value()
     if not node.has_valid("axis"):
         held = node.in_port(1).data.get_value() if 1 in node.in_nodes() else None

@@ -85,7 +85,7 @@ def _count(size: Any, pads: Any, reach: Any, stride: Any, up: bool) -> Any:
 
 
 def pool_of_inputs_infer(node: Any) -> None:
-    """Infer a pool whose window and strides are inputs 1 and 2."""
+    """Infer a pool with window and strides as inputs 1 and 2."""
     if len(node.in_nodes()) != 3:
         raise InferenceError("{}: has three inputs, got {}", node.soft_get("name", node.id), len(node.in_nodes()))
     for idx, name in ((1, "window"), (2, "stride")):

@@ -40,7 +40,7 @@ def _is_computed(node: Any) -> bool:
 
 
 def _by_inverse(node: Any, made: Any, inverse: Any) -> None:
-    """Put `made` in the place of a node with two inputs, whose second one goes through `inverse`."""
+    """Put `made` in the place of a node with two inputs; the second one goes through `inverse`."""
     for idx in (0, 1):
         move(node, idx, made, idx)
     take_place(node, made)

@@ -90,7 +90,7 @@ def chain(node: Any, *types: str) -> list[Any]:
 
 
 def nodes_of(graph: Graph, **attrs: Any) -> list[Any]:
-    """Return the operations whose attributes have these values."""
+    """Return the operations with these values of attributes."""
     nodes: list[Any] = graph.get_op_nodes(**attrs)
     return nodes
 

@@ -22,7 +22,7 @@ def _count(node: Any) -> int:
 
 
 def _attribute_as_input(node: Any, name: str, kind: str) -> None:
-    """Put an operation in the place of one with one input, whose attribute becomes input 1; Error without it.
+    """Put an operation in the place of one with one input; its attribute becomes input 1. Error without it.
 
     The operation is new, for one of a framework has the inputs of its framework.
     """
@@ -112,7 +112,7 @@ class ConstantOfShapeToBroadcast:
 
 
 def _broadcast(graph: Graph, node: Any) -> None:
-    """Put Broadcast of `fill_value` in the place of an operation whose input is a shape."""
+    """Put Broadcast of `fill_value` in the place of an operation with a shape as its input."""
     made = add(graph, "broadcast.Broadcast", mo_array(node.fill_value), name=f"{name_of(node)}/broadcast")
     move(node, 0, made, 1)
     node.out_port(0).get_connection().set_source(made.out_port(0))

@@ -27,7 +27,7 @@ def is_a(value: Any, kinds: Any) -> bool:
 
 
 def shape_array(value: Any, dtype: Any = np.int64) -> Shape:
-    """Return a masked array of `value`, whose masked elements stay masked."""
+    """Return a masked array of `value`; masked elements stay masked."""
     if is_a(value, Iterable) and not (is_a(value, np.ndarray) and value.ndim == 0):
         value = [dynamic_dimension_value if item is dynamic_dimension else item for item in value]
     return masked_arrays.masked_equal(value, dynamic_dimension_value).astype(dtype)

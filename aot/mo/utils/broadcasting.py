@@ -77,7 +77,7 @@ def bi_directional_broadcasting(input_value: Any, second_shape: Any) -> Any:
 
 
 def explicit_broadcasting(input_value: Any, target_shape: Any, axes_mapping: Any) -> Any:
-    """Return a value, broadcast to `target_shape`, in which its dimensions have the given axes."""
+    """Return a value, broadcast to `target_shape`, with its dimensions at the given axes."""
     found, axes = explicit_shape_broadcasting(input_value.shape, target_shape, axes_mapping)
     missing = [axis for axis in range(len(target_shape)) if axis not in axes]
     return np.broadcast_to(np.expand_dims(input_value, tuple(missing)), tuple(int(d) for d in found))

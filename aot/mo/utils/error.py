@@ -6,7 +6,7 @@ from aot.runtime.errors import UsageError
 
 
 class BasicError(UsageError):
-    """Error whose first argument is a format for the others: `Error("{} has no name", id)`."""
+    """Error with a format for the others as its first argument: `Error("{} has no name", id)`."""
 
     def __str__(self) -> str:
         if len(self.args) <= 1:

@@ -159,7 +159,7 @@ def node_outcoming_neighbourhood(graph: Graph, node_name: str, depth: int) -> li
 
 
 def scope_output_nodes(graph: Graph, scope: str, scope_delimiter: str = "/") -> list[Node]:
-    """Return the nodes whose ids begin with a scope and that a node outside of it reads."""
+    """Return the nodes with ids that begin with a scope and a consumer outside of it."""
     inside = scope if scope.endswith(scope_delimiter) else scope + scope_delimiter
     within = [id for id in graph.nodes() if id.startswith(inside)]
     return [Node(graph, id) for id in within if any(not v.startswith(inside) for _, v in graph.out_edges(id))]

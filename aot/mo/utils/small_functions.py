@@ -86,7 +86,7 @@ def files_by_pattern(dir: str, pattern: str, files_only: bool = True, add_prefix
 
 
 def group_by_with_binary_predicate(xs: list[Any], predicate: Callable[[Any, Any], bool]) -> list[list[Any]]:
-    """Return runs of elements, in each of which `predicate` holds for neighbours."""
+    """Return runs of elements; `predicate` holds for all neighbours in a run."""
     groups: list[list[Any]] = []
     for x in xs:
         if groups and predicate(groups[-1][-1], x):
@@ -97,7 +97,7 @@ def group_by_with_binary_predicate(xs: list[Any], predicate: Callable[[Any, Any]
 
 
 def unique_by(xs: list[Any], predicate: Callable[[Any, Any], bool]) -> list[Any]:
-    """Return the first element of each run in which `predicate` holds for neighbours."""
+    """Return the first element of each run; `predicate` holds for all neighbours in a run."""
     return [group[0] for group in group_by_with_binary_predicate(xs, predicate)]
 
 
@@ -116,7 +116,7 @@ def factor_update(factor: Any, real_factor: list[Any], in_shape: list[int], out_
 
 
 def find_nodes_by_attribute_value(graph: Any, attr: str, attr_name: str) -> list[str]:
-    """Return the ids of nodes whose attribute `attr` is `attr_name`."""
+    """Return the ids of nodes with `attr_name` as attribute `attr`."""
     return [id for id, attrs in graph.nodes(data=True) if attr in attrs and attrs[attr] == attr_name]
 
 

@@ -104,7 +104,7 @@ def _both(z: list[Pair]) -> list[Pair]:
 
 
 def _folded(z: list[Pair]) -> list[Pair]:
-    """Return the first number, then the sums, then the differences of those whose exponents have opposite signs."""
+    """Return the first number, then sums, then differences of the pairs with opposite exponents."""
     ends = list(zip(z[1:], reversed(z[1:]), strict=True))[: len(z) // 2]
     sums = [(a[0] + b[0], a[1] + b[1]) for a, b in ends]
     return [z[0], *sums, *((a[0] - b[0], a[1] - b[1]) for a, b in ends)]

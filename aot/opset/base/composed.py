@@ -48,7 +48,7 @@ class ComposedOp(DecomposedOp):
         return type(self).written(build, *ports, **attributes)
 
     def _graph(self, operands: Any) -> Graph:
-        """Return the operation by itself. UnsupportedError for an input whose rank is not known."""
+        """Return a graph of the operation alone. UnsupportedError for an input of unknown rank."""
         graph = Graph()
         build = Builder(graph)
         ports = [None if one is None else _input(build, one, self.type) for one in operands]

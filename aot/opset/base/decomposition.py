@@ -13,7 +13,7 @@ from aot.runtime.abi import DType
 
 
 def widened(build: Builder, port: OutPort) -> OutPort:
-    """Convert values to the compute type of their element type, in which sums are made."""
+    """Convert values to the compute type of their element type; sums are made in that type."""
     wide = port.type.dtype.compute
     return port if wide is port.type.dtype else build.Convert(port, destination_type=wide)
 
@@ -44,7 +44,7 @@ def wide(x: Array) -> Array:
 
 
 def softmax_with_sink(build: Builder, scores: OutPort, sink: OutPort) -> OutPort:
-    """Return the softmax along the last axis of the scores and one more, `sink`, whose share is then dropped."""
+    """Return the softmax along the last axis of the scores and one more, `sink`, which has no result of its own."""
     last = numbers(build, (-1,))
     top = build.Maximum(build.ReduceMax(scores, last, keep_dims=True), sink)
     powers = build.Exp(build.Subtract(scores, top))

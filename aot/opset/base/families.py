@@ -53,7 +53,7 @@ def _common(dims: Iterable[Dim], what: str) -> Dim:
 
 
 def _either(a: Expr, b: Expr) -> Dim:
-    """Return the common size of dimensions each of which may be 1: the largest one, or 0 if one is empty."""
+    """Return the common size of dimensions if each may be 1: the largest one, or 0 if one is empty."""
     first, *rest = sorted(parts_of_common(a) | parts_of_common(b), key=dim_text)
     least = most = first
     for part in rest:
@@ -87,7 +87,7 @@ def _is_size(e: Expr) -> bool:
 
 
 def parts_of_common(m: Expr) -> frozenset[Expr]:
-    """Return the dimensions from which a common size is computed."""
+    """Return the dimensions that a common size is computed from."""
     match m:
         case Prim("max", args) if all(map(_is_size, args)):  # max(count, 0) is no common size
             return frozenset(p for a in args for p in parts_of_common(a))
@@ -171,7 +171,7 @@ def rounded_once(function: Callable[..., Array], *arrays: Array) -> Array:
 
 
 def read_broadcast(x: Input, index: tuple[ExprLike, ...]) -> Expr:
-    """Return the element of `x` at `index`, to whose rank `x` broadcasts."""
+    """Return the element of `x` at `index`; `x` broadcasts to the rank of `index`."""
     own = index[len(index) - x.rank :]
     return x(*(stretched(i, n) for i, n in zip(own, x.shape, strict=True)))
 

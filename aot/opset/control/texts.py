@@ -1,4 +1,4 @@
-"""Strings whose bytes are read: compared, split into words, in capital or small letters.
+"""Operations that read the bytes of strings: comparisons, splits into words, changes of case.
 
 A tensor of strings comes as begins, ends and symbols (`aot.opset.control.strings`), as StringTensorUnpack gives it.
 """

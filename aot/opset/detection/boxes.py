@@ -93,7 +93,7 @@ class Ranking:
 
 @loops
 def heap(ranking: Ranking, count: Scripted) -> None:
-    """Make the first `count` indices a heap of items whose root is the best."""
+    """Make the first `count` indices a heap of items with the best at its root."""
     order = ranking.order
     for t in range(count):
         order[ranking.at(t)] = ranking.item(order[ranking.at(t)])

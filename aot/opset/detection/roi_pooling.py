@@ -60,7 +60,7 @@ def image_of(number: float, images: int) -> int:
 
 @loops
 def bilinear(x: Scripted, channel: Scripted, place: Scripted, extents: Scripted) -> Scripted:
-    """Interpolate between four pixels, whose indices are floor and ceil of the position, clamped to the image."""
+    """Interpolate between four pixels: their indices are floor and ceil of the position, clamped to the image."""
     y, z = place
     top = whole_number(prim("floor", y))
     left = whole_number(prim("floor", z))

@@ -140,7 +140,7 @@ class HSwish(Real):
 
 @dataclass(frozen=True)
 class WithScalars(Elementwise):
-    """Base of operations on the first input's elements whose parameters are single numbers in further inputs."""
+    """Base of operations on the first input; further inputs are parameters, single numbers."""
 
     elements = Elements.FLOAT
 

@@ -242,21 +242,21 @@ class Tanh(Real):
 
 @op("opset4")
 class Asinh(Real):
-    """The number whose hyperbolic sine is x."""
+    """The inverse hyperbolic sine of x."""
 
     fn, numpy = "asinh", np.arcsinh
 
 
 @op("opset4")
 class Acosh(Real):
-    """The number >= 0 whose hyperbolic cosine is x; NaN below 1."""
+    """The inverse hyperbolic cosine of x, at least 0; NaN below 1."""
 
     fn, numpy = "acosh", np.arccosh
 
 
 @op("opset4")
 class Atanh(Real):
-    """The number whose hyperbolic tangent is x."""
+    """The inverse hyperbolic tangent of x."""
 
     fn, numpy = "atanh", np.arctanh
 

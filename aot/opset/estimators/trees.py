@@ -122,7 +122,7 @@ def _features(x: TensorType) -> int:
 
 @op()
 class PackedTrees(LoopOp):
-    """A tree ensemble whose tables are `tree_tables.Packed` and optionally `tree_tables.Masks`."""
+    """A tree ensemble with tables `tree_tables.Packed` and optionally `tree_tables.Masks`."""
 
     elements = Elements.FLOAT
 

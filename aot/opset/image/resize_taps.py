@@ -154,7 +154,7 @@ def _moved(build: Builder, a: Axis, at: OutPort, how: Sampling) -> OutPort:
 
 
 def _taps(build: Builder, a: Axis, where: OutPort, how: Sampling) -> Iterator[tuple[OutPort, OutPort | None]]:
-    """Yield positions inside of the input, and weights whose sum is 1 (None: 1)."""
+    """Yield positions inside of the input, and weights with sum 1 (None: 1)."""
     last = build.Subtract(a.extent, 1.0)
 
     def inside(coordinate: OutPort) -> OutPort:

@@ -264,7 +264,7 @@ class EmbeddingBagOffsets(OffsetBags):
 
 @loops
 def first_not_below(ids: Buffer, count: Scripted, wanted: Scripted) -> Scripted:
-    """Return the first place in sorted `ids` whose id is at least `wanted`."""
+    """Return the first place in sorted `ids` with an id of at least `wanted`."""
     low = var(0, DType.I64)
     high = var(count, DType.I64)
     while low < high:

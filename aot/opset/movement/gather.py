@@ -386,4 +386,4 @@ class OneHot(Marking):
 
 @op("opset1", type="OneHot")
 class OneHot_1(Marking):
-    """OneHot whose negative indices name no place."""
+    """OneHot without results for negative indices."""

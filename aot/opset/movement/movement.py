@@ -216,7 +216,7 @@ class ReverseMode(StrEnum):
 
 @op("opset1")
 class Reverse(ViewOp):
-    """Along the given axes, or along those whose mask is set, from the last to the first."""
+    """Reverse along the given axes, or along those with a set mask."""
 
     mode: ReverseMode = ReverseMode.INDEX
 

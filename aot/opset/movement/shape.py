@@ -23,7 +23,7 @@ D = TypeVar("D")
 
 
 class Renaming(ViewOp):
-    """A view whose elements keep their row-major order; `pieces` and `reference` follow from the output's shape."""
+    """A view that keeps the row-major order; `pieces` and `reference` follow from the output's shape."""
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, *rest: Operand | None) -> tuple[Piece, ...]:
         return (whole(outs[0], reshaped(x.shape, outs[0].shape)),)
@@ -121,7 +121,7 @@ class Squeeze(Renaming):
         return gone
 
     def skips_axes(self) -> bool:
-        """True if axes whose size is not 1 are skipped."""
+        """True if axes of a size other than 1 are skipped."""
         return False
 
     def reference(self, x: Array, axes: Array | None = None) -> Array:
@@ -131,7 +131,7 @@ class Squeeze(Renaming):
 
 @op("opset15", type="Squeeze")
 class Squeeze_15(Squeeze):
-    """Squeeze; with `allow_axis_skip`, axes whose size is not 1 stay."""
+    """Squeeze; with `allow_axis_skip`, axes of a size other than 1 stay."""
 
     allow_axis_skip: bool = False
 

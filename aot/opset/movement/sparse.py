@@ -1,4 +1,4 @@
-"""SparseFillEmptyRows: a sparse matrix in which every row has an entry."""
+"""SparseFillEmptyRows: a sparse matrix with an entry in every row."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def convolve(geometry: Windows, x: Array, w: Array) -> Array:
 
 
 def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type in which references sum."""
+    """Return the type of sums in references."""
     return np.dtype(np.int64) if dtype.kind in "iu" else numpy_dtype(DType.F64)
 
 

@@ -1,4 +1,4 @@
-"""Einstein summation: products of tensors whose axes have names, summed over the names the output lacks.
+"""Einstein summation: products of tensors with named axes, summed over the names the output lacks.
 
 abc,cd,de->abe      two at a time, from the left: each pair is a matrix product, or an elementwise one
 """
@@ -145,7 +145,7 @@ class Diagonal(ViewOp):
 
 
 def without_ones(build: Builder, terms: Sequence[Term]) -> list[Term]:
-    """Drop the axes of size 1 whose name has another size in another term: they broadcast."""
+    """Drop axes of size 1 if another term has the same name with another size: they broadcast."""
     wider = {x for t in terms for x, n in zip(t.labels, t.port.shape, strict=True) if not _is_one(n)}
     reduced: list[Term] = []
     for t in terms:

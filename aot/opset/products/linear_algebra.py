@@ -100,7 +100,7 @@ def _eliminate(left: Scripted, right: Scripted, size: Scripted, o: Scripted, k: 
 
 @op()
 class Cholesky(LoopOp):
-    """The lower triangle L of each matrix L L' of x [.., M, M], whose upper triangle is not read.
+    """The lower triangle L of each matrix L L' of x [.., M, M]; the upper triangle of x is not read.
 
     Elements are NaN from the first pivot on that is not positive.
     """

@@ -1,4 +1,4 @@
-"""The recurrence of an LSTM whose weights are bytes: the state is quantised before each step, and sums are integers.
+"""The recurrence of an LSTM with weights of bytes: the state is quantised before each step, and sums are integers.
 
     for t:  low, high = min(h[t], 0), max(h[t], 0)                over all sequences that have not ended
             scale = (high - low) / 255, or 1 for zeros            zero = round(-low / scale)

@@ -47,7 +47,7 @@ class Recurrent(Op, ABC):
 
     @property
     def bias_gates(self) -> int:
-        """Gates whose biases B has."""
+        """Gates that B has biases for."""
         return self.gates
 
     def written_out(self) -> Op:
@@ -74,7 +74,7 @@ class Recurrent(Op, ABC):
             raise ShapeError(f"{self.type}: {what} must be {dim_text(expected)}, got {dim_text(size)}")
 
     def next_state(self, state: Operand) -> TensorType:
-        """Return the type of the next state, whose batch has the name of the state's, so that loops can carry it."""
+        """Return the type of the next state. Its batch has the name of the state's, so that loops can carry it."""
         return TensorType(state.dtype, (state.shape[0], self.hidden_size))
 
     def check_weights(self, x: Operand, states: Sequence[Operand], w: Operand, r: Operand, b: Operand | None) -> None:

@@ -54,7 +54,7 @@ class Bucketize(ComputeOp):
 
 
 def _common(a: DType, b: DType) -> DType:
-    """Return a type in which values of both types are compared."""
+    """Return a type for comparing values of both types."""
     a, b = a.compute, b.compute
     if a is b:
         return a

@@ -1,4 +1,4 @@
-"""NonZero and Unique, whose output sizes depend on the data.
+"""NonZero and Unique: their output sizes depend on the data.
 
 Both fill tensors sized for the worst case, count the entries, and return a prefix of that length.
 """
@@ -231,7 +231,7 @@ def _sort(rows: Scripted, order: Scripted, spare: Scripted, number: Scripted) ->
 def _list(
     rows: Scripted, order: Scripted, group: Scripted, name: Scripted, outs: Scripted, number: Scripted, ordered: bool
 ) -> None:
-    """Group equal rows and write the outputs; `name[i]`: output index of the group whose first row is i."""
+    """Group equal rows and write the outputs; `name[i]`: output index of the group with first row i."""
     found, first, inverse, counts, total = outs
     many = var(0, DType.I64)
     for k in range(number):

@@ -167,7 +167,7 @@ def mirrored(x: Signal, axis: int, n: Dim) -> Signal:
 
 @op("opset9")
 class IRDFT(FourierTransform):
-    """The real signal whose half spectrum along the last of the axes is given."""
+    """The real signal of a half spectrum, given along the last of the axes."""
 
     def real_dims(self, x: Operand, along: tuple[int, ...], size: Operand | None) -> Shape:
         dims = list(self.resized(x.shape[:-1], along, size))

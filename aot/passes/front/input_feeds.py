@@ -1,4 +1,4 @@
-"""Constants that the user may feed: they become inputs whose default is the constant.
+"""Constants that the user may feed: they become inputs, with the constant as the default.
 
 w = Constant f32[64,64]     --feed w     ->     w: f32[64,64], optional
 """

@@ -47,7 +47,7 @@ class LastLogits:
 
 
 def _product(node: Node) -> Node | None:
-    """Return the product whose rows are the rows of a node's value; None without one."""
+    """Return the product that computes the rows of a node's value; None without one."""
     while True:
         varying = [idx for idx in range(len(node.in_ports())) if node.input(idx).value is None]
         if len(varying) != 1:

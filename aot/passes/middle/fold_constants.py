@@ -1,4 +1,4 @@
-"""Constant folding: nodes whose outputs are known at compile time become constants."""
+"""Constant folding: nodes with outputs known at compile time become constants."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _is_open(node: Node) -> bool:
 
 
 def _deferred(node: Node) -> list[Deferred] | None:
-    """Return the deferred value of a node whose inputs are constants; None if it is computed at once."""
+    """Return the deferred value of a node with constant inputs; None if it is computed at once."""
     if not isinstance(node.op, KEEPS_SMALL):
         return None
     pairs = [(s.node.constant_data, s.type) for s in node.sources() if s is not None]

@@ -1,4 +1,4 @@
-"""Dead code elimination: nodes on which no result and no state depends."""
+"""Dead code elimination: nodes that no result and no state depends on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from aot.passes.rewrite import is_dead
 
 
 def remove_dead_code(graph: Graph) -> bool:
-    """Remove nodes whose outputs have no consumers. Parameters stay: they are the interface."""
+    """Remove nodes without consumers of their outputs. Parameters stay: they are the interface."""
     changed = False
     for node in reversed(graph.order()):
         if is_dead(graph, node):

@@ -64,7 +64,7 @@ def _is_inside(producer: Node, consumer: Node) -> bool:
 
 
 def _stored(order: Sequence[Node]) -> set[int]:
-    """Return the nodes whose values are read from memory, or only moved from there."""
+    """Return the nodes with values that are read from memory, or only moved from there."""
     stored: set[int] = set()
     for node in order:
         sources = [s.node.id for s in node.sources() if s is not None and s.type.dtype.is_float]

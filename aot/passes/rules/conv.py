@@ -151,7 +151,7 @@ def scale_into_weights(node: Node, op: Multiply, build: Builder) -> OutPort | No
 
 
 def _scaled_weights(node: Node, scale: Array, build: Builder) -> list[OutPort | None] | None:
-    """Return inputs for which a convolution or product gives `scale` times its result; None if there are none."""
+    """Return inputs that make a convolution or product give `scale` times its result; None if there are none."""
     if node.out_port(0).type.dtype not in MERGED_TYPES or not np.isfinite(scale).all():
         return None
     if isinstance(node.op, MatMul):

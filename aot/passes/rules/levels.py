@@ -1,4 +1,4 @@
-"""Levels of quantised networks: tensors of bytes q, whose numbers are (q - z) s.
+"""Levels of quantised networks: tensors of bytes q that stand for the numbers (q - z) s.
 
 levels of x:    Convert(Clamp(Round(x / s) + z)) to u8 or i8
 numbers of q:   (Convert(q) - z) s
@@ -52,7 +52,7 @@ def _operand(port: OutPort, kind: type[Binary]) -> tuple[Node, OutPort, float] |
 
 
 def _levels(node: Node) -> _Levels | None:
-    """Match the levels of a tensor of f32, whose last operation is `node`."""
+    """Match the levels of a tensor of f32; `node` is the last operation."""
     op = node.op
     if not isinstance(op, Convert) or op.destination_type not in BYTES:
         return None

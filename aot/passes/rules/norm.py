@@ -70,7 +70,7 @@ def _centered(port: OutPort) -> Centered | None:
 
 
 def _deviation_of(centered: Centered, gap: OutPort, port: OutPort) -> tuple[float, Inside] | None:
-    """Return eps and its position if `port` is the standard deviation of x, whose centred form is `gap`; else None."""
+    """Return eps and its position if `port` is the standard deviation of x; `gap` is the centred x. Else None."""
     root, eps = source(port, Sqrt), 0.0
     if root is not None:
         inside = _plus_number(root.source(0))

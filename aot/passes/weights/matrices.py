@@ -107,7 +107,7 @@ def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
 
 
 def _last_products(graph: Graph) -> set[int]:
-    """Return the products whose results reach no other product."""
+    """Return the products with results that reach no other product."""
     leads: set[int] = set()
     last_products: set[int] = set()
     for node in reversed(graph.order()):

@@ -1,4 +1,4 @@
-"""Weights as small integers with scales: `(integers - zeros) * scales`, whose error is least among some scales."""
+"""Weights as small integers with scales: `(integers - zeros) * scales`, with the least error among some scales."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ class Answer:
         return not ended
 
     def _keep(self) -> None:
-        """Keep the tokens, with which others may begin."""
+        """Keep the tokens: other requests may begin with them."""
         if self._prefix_cache is not None:
             self._prefix_cache.keep(self.generator, self._adapter)
 
@@ -236,5 +236,5 @@ class StopTextFilter:
 
 
 def _begun(text: str, stop: str) -> int:
-    """Return the number of characters at the end of a text with which `stop` begins."""
+    """Return the length of the longest end of a text that `stop` begins with."""
     return next((n for n in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:n])), 0)

@@ -56,7 +56,7 @@ NEUTRAL: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A request. `prompts`: texts or tokens, each of which gets `answers`; `messages`: of a chat, instead of them.
+    """A request. `prompts`: texts or tokens; each gets `answers`. `messages`: of a chat, instead of them.
 
     `tokens`: of an answer at most, None: as many as fit.
 
@@ -205,7 +205,7 @@ def tokens_of(tree: Mapping[str, object], field: str, default: int | None) -> in
 
 
 def _prompts(value: object, answers: int) -> list[str | list[int]]:
-    """Return the prompts, each of which gets so many answers."""
+    """Return the prompts; each gets `answers` answers."""
     prompts = list_of(value)
     several = prompts if prompts and all(isinstance(one, (str, list)) for one in prompts) else [value]
     rule = f"a text, a list of tokens, or a list of them for {MAX_ANSWERS} answers at most"

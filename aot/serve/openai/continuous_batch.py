@@ -19,7 +19,7 @@ from aot.runtime.model import CompiledModel
 
 
 class Member(Protocol):
-    """An answer whose prompt is computed and whose next token is chosen."""
+    """An answer after its prompt is computed and its next token is chosen."""
 
     @property
     def generator(self) -> Generator:

@@ -35,7 +35,7 @@ def tools_of(tree: Mapping[str, object]) -> tuple[dict[str, object], ...]:
 
 
 def called_of(tree: Mapping[str, object], tools: tuple[dict[str, object], ...]) -> tuple[dict[str, object], ...]:
-    """Return the functions one of which an answer must call: by `tool_choice`, all, the one that it names, or none."""
+    """Return the functions that an answer must call one of: by `tool_choice`, all, the one that it names, or none."""
     value = tree.get("tool_choice")
     if value in (None, NO_CALL, ANY_CALL):
         return ()
@@ -88,7 +88,7 @@ def _call(field: str, value: object) -> dict[str, object]:
 
 
 def call_of(field: str, function: Mapping[str, object]) -> dict[str, object]:
-    """Return a call whose arguments are an object, as templates write them."""
+    """Return a call with its arguments as an object, as templates write them."""
     name, text = function.get("name"), function.get("arguments")
     if not isinstance(name, str) or not isinstance(text, str):
         raise FieldError(field, "a call of a function with a name and arguments", json.dumps(function))

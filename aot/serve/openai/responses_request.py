@@ -1,4 +1,4 @@
-"""Requests to `/v1/responses`, whose conversation is a list of items: messages, calls of functions, their results."""
+"""Requests to `/v1/responses`. A conversation is a list of items: messages, calls of functions, their results."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from aot.text.grammars import Constraint
 
 @dataclass(frozen=True, slots=True)
 class SamplingRules:
-    """Rules by which the tokens of an answer are chosen.
+    """Rules for sampling the tokens of an answer.
 
     `bias`: is added to logits of tokens. `presence_penalty`, `frequency_penalty`: are taken from the logit of a token
     that the answer has, once, and each time. `repetition_penalty`: divides logits above 0 of tokens that prompt or

@@ -42,7 +42,7 @@ class TranscriptionRequest:
 
 
 def wanted_of(kind: str, body: bytes) -> TranscriptionRequest:
-    """Return a request whose content type is `kind`; FieldError for a field that is missing, or not supported."""
+    """Return a request of content type `kind`; FieldError for a field that is missing, or not supported."""
     parts = parts_of(kind, body)
     audio, texts = parts.pop("file", None), {name: value.decode("utf-8", "replace") for name, value in parts.items()}
     for name, text in texts.items():

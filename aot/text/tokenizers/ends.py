@@ -31,7 +31,7 @@ PARTS = (
 
 
 def ends_of(token: Callable[[str], int | None]) -> list[int]:
-    """Return the tokens whose texts end an answer; `token` gives the number of a text, None where there is none."""
+    """Return the tokens that end an answer by their texts; `token` gives the number of a text, or None."""
     ends = {text: n for text in ENDS if (n := token(text)) is not None}
     inside = {part for others, part in PARTS if others <= ends.keys()}
     return [n for text, n in ends.items() if text not in inside]

@@ -1,4 +1,4 @@
-r"""Patterns by which byte-level BPE cuts a text before it joins letters, by `tokenizer.ggml.pre`.
+r"""Patterns of byte-level BPE that cut a text before letters are joined, by `tokenizer.ggml.pre`.
 
 Source: `pre_tokenizer` in the tokenizer.json of these models, and llama.cpp where a file has no such tokenizer.
 """
@@ -24,7 +24,7 @@ WIDE_MARKS = r"\s?[!-/:-~！-／：-～‘-‟\u3000-。]+"
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Patterns, each of which cuts the pieces of the one before it.
+    """Patterns; each cuts the pieces of the one before it.
 
     `whole`: a piece that is a token stays one. `begins`: a text begins with BOS unless metadata say otherwise.
     """

@@ -81,7 +81,7 @@ class Tokenizer:
         return self.inner.decode(ids, begins=True)
 
     def after(self, before: Sequence[int], ids: Sequence[int]) -> str:
-        """Return the text of tokens that follow others, of which the last ones are in `before`."""
+        """Return the text of tokens that follow others; `before` has the last ones of these."""
         known = self.inner.decode(before, begins=False)
         return self.inner.decode([*before, *ids], begins=False)[len(known) :]
 

@@ -144,7 +144,7 @@ class _Run:
         return None
 
     def compare_code(self) -> str | None:
-        """Return the first layer whose code gives other values than the reference; None if all results are equal."""
+        """Return the first layer with other values than the reference; None if all results are equal."""
         for n, sample in enumerate(self.samples):
             self._report(2 * len(self.samples) + n)
             outputs = results(self.code, sample.inputs)
@@ -226,7 +226,7 @@ class _Run:
 
 
 def recheck(manifest: Manifest, model: Path, options: CompileOptions) -> list[str]:
-    """Certify a model anew, and return the differences from the certificate of a library, whose code does not run.
+    """Certify a model anew, and return the differences from a library's certificate; the library does not run.
 
     `options`: options that its manifest lacks. UsageError for a library without a certificate, CorruptError if
     compiling the model gives another hash, and the errors of certifying.
@@ -275,7 +275,7 @@ def _accepted(graph: Graph, sample: Sample) -> list[Array] | None:
 
 
 def _layers_json(rows: Sequence[Row]) -> Json:
-    """Return errors of layers in the order in which they run, and the hash of their names: few bytes for each."""
+    """Return errors of layers in execution order, and the hash of their names: few bytes for each."""
     errors = [None if row.found is None else row.found.error for row in rows]
     known = [(error, row.name) for error, row in zip(errors, rows, strict=True) if error is not None]
     largest, name = max(known, default=(0.0, ""))

@@ -1,4 +1,4 @@
-"""The first layer of a compiled model whose values differ from a reference's.
+"""The first layer of a compiled model that differs from a reference.
 
 outputs of m.so  ==  outputs of the reference?     yes: done
 no: layers become outputs of new libraries: the first that differs, see `aot.tools.comparing.search`
@@ -36,7 +36,7 @@ Json = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Differences of outputs, and of layers in the order in which they run, if they were requested or needed.
+    """Differences of outputs, and of layers in execution order, if they were requested or needed.
 
     `first`: the first layer, or else output, that is beyond its bound; None if the outputs agree. Inner values may then
     still differ by rounding: differences that cancel are noise. `alone`: it was found by bisection, with no other layer

@@ -1,4 +1,4 @@
-"""Inputs on which a certificate is made: edge values and seeded noise, in sizes that the model accepts.
+"""Inputs of a certificate: edge values and seeded noise, in sizes that the model accepts.
 
 zeros, negative zeros, ones    floats and integers alike
 largest, smallest, denormal    noise times a number; the largest one that leaves all values of the model finite
@@ -54,7 +54,7 @@ def digest(arrays: Sequence[Array]) -> str:
 
 
 def samples(graph: Graph, infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], count: int) -> Iterator[Sample]:
-    """Yield edge inputs and `count` samples of noise for a model whose reference is `graph`."""
+    """Yield edge inputs and `count` samples of noise for a model with the reference `graph`."""
     plain = example_inputs(infos, rules)
     noise = _noise(plain, 0)
     yield Sample("zeros", {name: _filled(a, 0.0) for name, a in plain.items()})
@@ -80,7 +80,7 @@ def without_integers(sample: Sample) -> Sample:
 
 
 def moved(inputs: Arrays) -> Arrays:
-    """Return inputs of which each float is one unit in the last place larger or smaller; other types stay."""
+    """Return inputs with each float one unit in the last place larger or smaller; other types stay."""
     draw = np.random.default_rng(0)
     arrays: Arrays = {}
     for name, array in inputs.items():
@@ -109,7 +109,7 @@ def _scaled(noise: Arrays, size: float) -> Arrays:
 
 
 def _with_one(array: Array, number: float) -> Array:
-    """Return an array whose first element is `number`, if it has floats."""
+    """Return an array with `number` as its first element, if it has floats."""
     result = array.copy()
     if result.dtype.kind == "f" and result.size:
         result.reshape(-1)[0] = number
@@ -133,7 +133,7 @@ def _noise(shapes: Arrays, seed: int) -> Arrays:
 
 
 def _larger(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], plain: Arrays) -> Arrays:
-    """Return inputs whose dimensions that vary are larger, if the model has rules that allow that."""
+    """Return inputs with larger dynamic dimensions, if the model has rules that allow that."""
     varying = {d.text: d for info in infos for d in info.shape if isinstance(d, Dim)}
     wanted = {name: max(LARGER, 2 * d.low) for name, d in varying.items()}
     dims = [(name, min(wanted[name], wanted[name] if d.high is None else d.high), None) for name, d in varying.items()]

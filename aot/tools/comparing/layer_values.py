@@ -38,7 +38,7 @@ class Layer:
 
 
 def layers_of(model: Path, options: CompileOptions, inputs: Arrays) -> list[Layer]:
-    """Return the layers of a model that depend on its inputs, in the order in which they run; strings are left out.
+    """Return the layers of a model that depend on its inputs, in execution order; strings are left out.
 
     `inputs`: arrays whose shapes give the sizes.
     """

@@ -1,1 +1,1 @@
-"""Pages on which somebody tries a network in a browser: images, conversations, and search."""
+"""Pages for trying a network in a browser: images, conversations, and search."""

@@ -38,7 +38,7 @@ def page(kind: Kind, facts: Facts, module: bytes | None = None) -> str:
 
 
 def _inside() -> str:
-    """Return the loader as a part of another script, in which it imports nothing."""
+    """Return the loader as a part of another script, without imports."""
     texts = {path.name: text for path, text in loader_files(LOADER).items() if path.suffix == LOADER.suffix}
     first = texts.pop(LOADER.name)
     (name, second), *_ = texts.items()

@@ -72,7 +72,7 @@ def _letters(patterns: Sequence[str], merges: list[str], *, whole: bool, prefix:
 
 
 def _scripted(pattern: str) -> str:
-    """Return a pattern as engines of JavaScript read it, some of which have no flags for a part of it."""
+    """Return a pattern for engines of JavaScript; some of them have no flags for a part of it."""
     either = re.compile("[a-z]")
 
     def spelled(match: re.Match[str]) -> str:
@@ -136,7 +136,7 @@ def _steps(step: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
 
 
 def _pattern(step: dict[str, Any], *, alone: bool) -> str | None:
-    """Return the pattern by which a step cuts a text; "" for none, None for a step of another kind.
+    """Return the pattern that a step cuts a text by; "" for none, None for a step of another kind.
 
     `alone`: it is the only step, else it may not write a space before each piece of the one before it.
     """

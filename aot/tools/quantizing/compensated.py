@@ -1,4 +1,4 @@
-"""Rounding of weights, column after column, in which later columns make up for the errors of earlier ones.
+"""Rounding of weights, column after column: later columns compensate for the errors of earlier ones.
 
     y[i] = sum over k of x[k] w[i, k]        S = mean of x^T x over samples: second moments of the data
 

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 
 def batches(ports: Iterable[OutPort]) -> Iterator[list[OutPort]]:
-    """Divide ports, in order, into batches whose moments have `MAX_BYTES`, or that are one port."""
+    """Divide ports, in order, into batches with moments of `MAX_BYTES`, or of one port."""
     batch, size = list[OutPort](), 0
     for port in ports:
         more = 8 * columns_of(port) ** 2

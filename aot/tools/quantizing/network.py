@@ -102,7 +102,7 @@ class Network:
         return product.data.node.name, product.data.idx
 
     def _batches(self, names: Sequence[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
-        """Yield tensors whose values fit into `MAX_BYTES` together."""
+        """Yield groups of tensors with `MAX_BYTES` of values together."""
         sizes = {self._source(p): 4 * _elements(p.data) for p in self.products}
         batch, size = list[tuple[str, int]](), 0
         for name in names:

@@ -1,4 +1,4 @@
-"""Paths that quantisation writes, and options for networks whose interface has been changed already."""
+"""Paths that quantisation writes, and options for networks with an interface that has been changed already."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Product:
 
 
 def products_of(graph: Graph) -> list[Product]:
-    """Return the products in f32 whose weights are constants in floats, in order; those in bodies are left out.
+    """Return the products in f32 with constant weights in floats, in order; those in bodies are left out.
 
     Layers that are quantised already have weights of integers, or weights that pass through a FakeQuantize.
     """
@@ -85,7 +85,7 @@ def products_of(graph: Graph) -> list[Product]:
 
 
 def left_out(graph: Graph) -> list[str]:
-    """Return the names of the user's layers whose products stay in f32: recurrent ones, loops and branches."""
+    """Return the names of the user's layers that keep products in f32: recurrent ones, loops and branches."""
     return [
         node.origin.layers[0] if node.origin.layers else node.name
         for node in graph.order()

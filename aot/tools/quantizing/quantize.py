@@ -52,7 +52,7 @@ def quantize_model(
     max_error: float | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> Quantized:
-    """Write a model as OpenVINO IR whose products compute in 8 bits: `output`, an .xml, and the .bin beside it.
+    """Write a model as OpenVINO IR with products in 8 bits: `output`, an .xml, and the .bin beside it.
 
     `data`: an array for each input, by name, of its shape, or of one dimension more in front: several samples; or a
     list of them, whose sizes may differ. `ranges`: `minmax`, `percentile` (the middle `percentile` % of all values), or
@@ -131,7 +131,7 @@ class _Run:
         return self._report(path, quantized, outputs, ranges, faults, alone, set(order[:long]))
 
     def _costly(self, changes: Sequence[Change]) -> tuple[list[int], list[float] | None, int]:
-        """Return products in the order in which they stay in f32, their errors, and how many of them have to."""
+        """Return products in the order of their return to f32, their errors, and how many of them must return."""
         if self.max_error is None:
             return [], None, 0
         graph, products = self.network.variant()

@@ -35,7 +35,7 @@ def quantize_weights(
     data: Sequence[Mapping[str, Array] | Array] = (),
     **keywords: Unpack[CompileKeywords],
 ) -> list[SmallWeights]:
-    """Write a model as OpenVINO IR whose matrices of weights are integers of 4 or 8 bits: an .xml and a .bin.
+    """Write a model as OpenVINO IR with matrices of weights as integers of 4 or 8 bits: an .xml and a .bin.
 
     Each `group` elements of a row have a scale and a zero point (0: the whole row; also where rows are no multiple of
     `group`). Embeddings, the last product and recurrent layers have 8 bits, the latter with a scale for each row.

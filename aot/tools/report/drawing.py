@@ -24,7 +24,7 @@ _Part = tuple[list[tuple[int, Point]], float, float, list[Edge]]  # of a layout:
 
 
 def drawing(graph: Graph, calls: Sequence[Iterable[str]]) -> Facts:
-    """Return the drawing of a canonical graph, whose constants are listed with their readers.
+    """Return the drawing of a canonical graph; its constants are listed with their consumers.
 
     `calls`: the layers of each call; a box has the first call that computes it. MissingError without fast-sugiyama.
     """
@@ -73,7 +73,7 @@ def placed(nodes: Sequence[int], edges: Sequence[Edge]) -> tuple[dict[int, Facts
 
 
 def _lines(points: Mapping[int, Point], edges: Sequence[Edge], count: int) -> list[list[list[int]]]:
-    """Join the edges that pass through the layout's own vertices, whose numbers begin at `count`, into lines."""
+    """Join the edges that pass through the layout's own vertices into lines; these vertices begin at `count`."""
     follows = {a: b for a, b in edges if a >= count}
     lines: list[list[list[int]]] = []
     for a, b in edges:

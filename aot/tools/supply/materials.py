@@ -26,5 +26,5 @@ def material(path: Path) -> Material:
 
 
 def materials(model: Path) -> list[Material]:
-    """Return the files of a model, as an .xml and its .bin, in the order in which they are read."""
+    """Return the files of a model, as an .xml and its .bin, in reading order."""
     return [material(path) for path in files_of(model)]

@@ -40,7 +40,7 @@ Place = tuple[int, int]  # ids of a layer and of a port
 
 @dataclass(slots=True)
 class _Network:
-    """A `<net>` or body to which layers are added; `places`: the ports of outputs."""
+    """A `<net>` or body that layers are added to; `places`: the ports of outputs."""
 
     layers: Element
     edges: Element

@@ -1,4 +1,4 @@
-"""Products of bf16 numbers in the order in which tile registers sum them, so that all processors give the same bits.
+"""Products of bf16 numbers in the order of tile registers' sums, so that all processors give the same bits.
 
     chains[k](x[i, k] * w[k, j])     for each block of terms of the last axis:
                                        even = odd = 0
@@ -43,7 +43,7 @@ def padded_terms(n: int) -> int:
 
 
 def block_tile(axis: Var) -> Tile:
-    """Return the tile of the axis whose terms form blocks."""
+    """Return the tile of the axis that forms blocks of terms."""
     n = axis.extent or 1
     return Tile(axis.name, block_terms(n), Tail.CUT if isinstance(n, int) else Tail.SHORT)
 
@@ -54,7 +54,7 @@ def is_chain_sum(r: Reduce | None) -> bool:
 
 
 def chain_axis(r: Reduce) -> Var:
-    """Return the axis whose terms form blocks."""
+    """Return the axis that forms blocks of terms."""
     return r.axes[-1]
 
 

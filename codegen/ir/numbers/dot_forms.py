@@ -211,7 +211,7 @@ def has_k_paired_weights(d: Definition, k_axis: Var, lane: str) -> bool:
 
 
 def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
-    """Return the axis of `sums` whose terms fill words in memory: x[.., k // 2, j, k % 2] of bf16; else None."""
+    """Return the axis of `sums` that fills words in memory: x[.., k // 2, j, k % 2] of bf16; else None."""
     size = elements_per_dot(DType.BF16)
     if x.buffer.dtype is not DType.BF16 or x.buffer.shape[-1:] != (size,) or x.buffer.strides[-1:] != (1,):
         return None

@@ -46,7 +46,7 @@ def even_height(rows: int) -> int:
 
 
 def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixForm | None:
-    """Return the form of a sum whose columns are along `lane`; None for sums that tile registers do not compute.
+    """Return the form of a sum with columns along `lane`; None for sums that tile registers do not compute.
 
     `axis`: the axis of blocks of a sum of bytes, which may run in any order; the axis of steps of a scaled sum.
     """

@@ -1,4 +1,4 @@
-"""Values that are no denormal numbers, in kernels whose arithmetic flushes these to zero.
+"""Values that are no denormal numbers, in kernels with arithmetic that flushes these to zero.
 
 VCVTNEPS2BF16 takes denormal numbers for zero. Results of arithmetic are none where the processor flushes them; what is
 loaded and stored without arithmetic may be one.

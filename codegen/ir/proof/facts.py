@@ -46,7 +46,7 @@ class Facts(KnownFacts):
     """Facts that hold at one place, and the search for proofs from them."""
 
     def inside(self, *axes: Var) -> Facts:
-        """Return the facts inside of loops, each of which has at least one iteration."""
+        """Return the facts inside of loops; each loop has at least one iteration."""
         if not axes:
             return self
         if axes not in self._inner:
@@ -87,7 +87,7 @@ class Facts(KnownFacts):
         return bounds(goal)[0] >= 0 or self.are_contrary or self._is_known(goal)
 
     def _home(self, goal: Affine) -> Facts:
-        """Return the outermost place inside of which no loop and no test is about a goal: a proof there holds here."""
+        """Return the outermost place with no loop and no test about a goal inside of it: a proof there holds here."""
         atoms = frozenset[Expr]((*variables(*goal.terms), *loads(*goal.terms)))
         return next(f for f in self._around if f._is_base or not f._subjects.isdisjoint(atoms))
 
@@ -188,7 +188,7 @@ class Facts(KnownFacts):
         return any(bounds(goal.plus(f, -1))[0] >= 0 for f in self._facts_about(next(iter(goal.terms), None)))
 
     def _ways(self, goal: Affine, depth: int) -> Iterator[Goals]:
-        """Yield sets of goals, from each of which `goal` follows."""
+        """Yield sets of goals; `goal` follows from each set."""
         if any(is_greatest(atom, -c) for atom, c in goal.terms.items()):
             yield from self._cases(goal, depth)
         yield from self._by_constants(goal)
@@ -221,7 +221,7 @@ class Facts(KnownFacts):
         return None
 
     def _settled(self, goal: Affine, side: tuple[Affine, ...]) -> Affine:
-        """Return a goal in which `n` is replaced by `m`, where a case has n - m >= 0 and m - n >= 0."""
+        """Return a goal with `m` in place of `n`, if a case has n - m >= 0 and m - n >= 0."""
         gap = side[0]
         for v, c in gap.terms.items():
             if isinstance(v, Var) and c in (1, -1) and not any(v in variables(t) for t in gap.terms if t is not v):

@@ -1,4 +1,4 @@
-"""Facts at one place: affine expressions that are not negative, pairs of which one holds, and values of sizes."""
+"""Facts at one place: affine expressions that are not negative, pairs with one true side, and values of sizes."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _TAG, _MANIFEST_BYTES = "\0tag\0", "\0bytes\0"
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """The LLVM IR of a model, whose symbols have no tag yet."""
+    """The LLVM IR of a model; its symbols have no tag yet."""
 
     marked: str
 

@@ -71,7 +71,7 @@ class TileTransposer:
         return tile is not None and tile.store.accumulate is None and not _rereads(tile.store)
 
     def keep(self, target: Access, value: Value) -> None:
-        """Keep a vector whose elements are far apart in memory, to store it with its column."""
+        """Keep a vector with elements far apart in memory, to store it with its column."""
         lane, is_normal = self.values.at.lane, self.values.is_normal
         assert self.kept is not None and lane is not None
         column = self.kept.pop(target.whole.key, None) or _Column(lane, target, [], is_normal)

@@ -100,7 +100,7 @@ class DotEmitter:
         return values.splats[key]
 
     def _products(self, x: Load, n: int, dtype: DType, weights: Value, total: Value) -> Value:
-        """Return `total` + `n` products of data and `weights`, whose elements have type `dtype`."""
+        """Return `total` + `n` products of data and `weights`; their elements have type `dtype`."""
         factors = self._data(x, n), weights
         return self._added(dtype, total, *(factors[::-1] if dtype is DType.U8 else factors))
 

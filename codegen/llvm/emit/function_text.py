@@ -157,7 +157,7 @@ class Function:
         return self.op(type_, f"call {flags}{type_} @{name}({', '.join([f'{type_} {name}' for type_, name in args])})")
 
     def intrinsic(self, name: str, *args: Value, flags: str = "") -> Value:
-        """Call an intrinsic whose result and name follow the type of its first argument."""
+        """Call an intrinsic; its result and name follow the type of its first argument."""
         type_ = args[0].type
         return self.call(f"llvm.{name}.{suffix(type_)}", type_, *args, flags=flags)
 
@@ -225,7 +225,7 @@ class Function:
         return self.call(f"llvm.vector.reduce.and.{suffix(truths.type)}", "i1", truths)
 
     def either(self, c: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
-        """Emit two branches, of which only the chosen one runs; return its value."""
+        """Emit two branches; only the chosen one runs. Return its value."""
         ways, after = [self.append("yes"), self.append("no")], self.append("after")
         self.branch_if(c, *ways)
         branches: list[tuple[Value, Block]] = []

@@ -72,7 +72,7 @@ class Lanes(ABC):
         return None if distances is None else list(distances)
 
     def numbers(self, a: Affine, dtype: DType = WIDE) -> Value:
-        """Return a sum whose terms may vary by lane, modulo 2^32 if `dtype` is i32."""
+        """Return a sum with terms that may vary by lane, modulo 2^32 if `dtype` is i32."""
         fixed = [atom for atom in a.terms if not self.moves(atom)]
         rest = Affine({x: c for x, c in a.terms.items() if x in fixed}, a.const)
         total = None if rest.is_const and not rest.const else self._narrowed(self.at.linear(rest), dtype)

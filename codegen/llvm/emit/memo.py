@@ -40,7 +40,7 @@ class Memo(Generic[T]):
 
 
 def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
-    """Return the same nodes, in which equal nodes are one object."""
+    """Return the same nodes with one object for equal nodes."""
     return _unified(nodes, {})
 
 

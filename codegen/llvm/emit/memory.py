@@ -421,7 +421,7 @@ class Memory(Lanes):
 
     @contextmanager
     def fixed_lane(self, lane: Var, i: int) -> Generator[None]:
-        """Emit scalar code for one lane of the vector loop, whose axis is a constant in it."""
+        """Emit scalar code for one lane of the vector loop; the loop's axis is a constant in it."""
         self.memo = {}
         with replaced(self.at, env=fixed(self.at.env, lane, i), lane=None):
             yield

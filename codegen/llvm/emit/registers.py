@@ -19,7 +19,7 @@ Cell = tuple[int, int]
 
 @dataclass(slots=True)
 class Cells:
-    """Cells of a buffer, whose elements have the type `scalar`."""
+    """Cells of a buffer; their elements have the type `scalar`."""
 
     scalar: str
     values: dict[Cell, Value] = field(default_factory=dict[Cell, Value])

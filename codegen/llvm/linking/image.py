@@ -162,7 +162,7 @@ class Image(ABC):
             self.relocations.aim(self.text.data, jump, self.text.at + jump, slots[name])
 
     def relocate(self, base: int) -> None:
-        """Complete code and data, whose areas have their addresses, for an image at `base`."""
+        """Complete code and data for an image at `base`; their areas have addresses by now."""
         for area, at, number, kind, addend in self._rows():
             symbol_place = self.places[number]
             if symbol_place is None:

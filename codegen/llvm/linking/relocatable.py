@@ -21,7 +21,7 @@ _MOST_SECTIONS = 0xFEFF  # larger section numbers have special meanings
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object whose section headers are taken apart; `table` is the index of its symbol table."""
+    """An object with section headers taken apart; `table` is the index of its symbol table."""
 
     data: bytearray
     header: list[object]

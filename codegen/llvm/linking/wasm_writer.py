@@ -91,7 +91,7 @@ class WasmModule:
 
     @property
     def filled(self) -> list[tuple[int, Data]]:
-        """Addresses and data of `own` whose contents are in the module: external weights are not."""
+        """Addresses and data of `own` in the module; external weights are left out."""
         return [(at, data) for at, data in zip(self.at, self.own, strict=True) if not data.reserved]
 
     def _define(self, i: int, each: WasmObject) -> None:

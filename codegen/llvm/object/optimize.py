@@ -81,7 +81,7 @@ def _with_effort(target: Target, effort: Literal[0, 1, 2, 3]) -> llvm.TargetMach
 
 
 def _triple(target: Target) -> str:
-    """Return LLVM's triple, by which objects are ELF files on every system."""
+    """Return LLVM's triple; it makes objects ELF files on every system."""
     return target.triple + target.platform.environment
 
 

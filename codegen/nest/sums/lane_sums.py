@@ -130,7 +130,7 @@ class _LaneSum:
         return not isinstance(self.sweep.extent, int)
 
     def begin(self, here: Var) -> Stmts:
-        """Initialise the partial results, whose elements `here` numbers, and the sums."""
+        """Initialise the partial results, with elements numbered by `here`, and the sums."""
         start, cell = identity(self.reduction.fn, self.acc.dtype), self.points.cell
         init = self.reduction.init if self.reduction.init is not None else start
         return (

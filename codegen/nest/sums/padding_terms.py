@@ -49,7 +49,7 @@ class PaddingTerms:
 
 
 def padding_terms(d: Definition) -> tuple[PaddingTerms, ...]:
-    """Return the padding of the reduction whose terms can be skipped; none where they would change the result."""
+    """Return the padding of the reduction with terms that can be skipped; none if that would change the result."""
     r = d.reduction
     terms = () if r is None else (*_tested_terms(r), *_halos(r))
     return tuple({(b.axis, normal(b.index, {}).key, b.extent): b for b in reversed(terms)}.values())[::-1]

@@ -121,7 +121,7 @@ class _TileSum:
         return hoisted, without_hoisted_tests(replace(self.reduction, body=body), self.skipped_padding, self.points)
 
     def _long_sum(self) -> LongSum | None:
-        """Return the sum of the accumulators' blocks; None where all terms are one chain."""
+        """Return the sum of the accumulators' blocks; None if all terms are one chain."""
         if self.scaled_step is not None or self.sum_blocks or self.schedule.dots is not None:
             return None
         if not is_long(self.reduction, count(self.axes), LONG_CHAIN):
@@ -272,7 +272,7 @@ def _between_blocks(
 
 
 def _prefetched(reduction: Reduce, schedule: Schedule) -> Load | None:
-    """Return the load of the packed weights whose next panel is prefetched while dots sum the terms of this one."""
+    """Return the load of packed weights to prefetch: dots sum the terms of one panel meanwhile."""
     packed = {p.operand for p in schedule.pack if p.operand == schedule.prefetch and schedule.dots}
     return next((x for x in loads(reduction.body) if x.buffer.name in packed), None)
 

@@ -1,4 +1,4 @@
-"""Products whose rows are loaded several terms at a time, for instructions that multiply a vector by a lane of another.
+"""Products that load several terms of a row at a time, for instructions that multiply a vector by a lane of another.
 
 rows[i.t, 0:4] = x[i, k:k + 4]
 acc[i.t, j.t] += rows[i.t, k.u] * w[k + k.u, j]

@@ -1,4 +1,4 @@
-"""Sums whose steps have factors of their own, as the scales of groups of weights.
+"""Sums of steps with factors of their own, as the scales of groups of weights.
 
 for g in 9:
   zero[j] = z[g, j]                                  values equal in a step are computed once

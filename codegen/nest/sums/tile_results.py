@@ -21,7 +21,7 @@ from aot.codegen.nest.stored import at_point, unused_name
 
 
 def tile_results(definition: Definition, reduction: Reduce, points: Points, acc: Buffer) -> Stmts:
-    """Return the stores of all points of a tile whose sums are in the accumulators `acc`."""
+    """Return the stores of all points of a tile; the accumulators `acc` have their sums."""
     row = _looped_row(definition, points)
     if row is None:
         return _stores(definition, reduction, points, acc)
@@ -36,7 +36,7 @@ def _stores(definition: Definition, reduction: Reduce, points: Points, total: Bu
 
 
 def _looped_row(definition: Definition, points: Points) -> Var | None:
-    """Return the axis of the rows whose results a loop computes; None if all are written out.
+    """Return the axis of the rows for a loop over results; None if all are written out.
 
     Lanes that lie apart in memory are transposed together with the lanes of the other rows.
     """

@@ -1,4 +1,4 @@
-"""Sums of products of bytes whose data are loaded 16 at a time, once for all columns of a tile, into registers.
+"""Sums of products of bytes with data loaded 16 at a time, once for all columns of a tile, into registers.
 
     words[i.t, 0:4] = 16 bytes of row i, from x[i, k] on
     acc[i.t, j.t] += dot(words[i.t, n], w[k + 4 n, j])
@@ -53,7 +53,7 @@ VECTOR_BYTES = 4 * LANES
 
 @dataclass(frozen=True, slots=True)
 class WordRows:
-    """The accumulators `total` of a tile, whose words of data are `x` and of weights `w`; u8 are less 128."""
+    """The accumulators `total` of a tile; words of data are `x`, of weights `w`. u8 are less 128."""
 
     total: Buffer
     x: Load

@@ -86,7 +86,7 @@ def loaded(form: MatrixForm, tiles: Tiles, points: Points, inner: Spans) -> Stmt
 
 
 def _load(tile: int, x: Load, points: Points, spans: Spans, along: Var, step: int) -> TileOp:
-    """Load a tile whose rows lie at every `step` points of the axis `along`."""
+    """Load a tile; its rows lie at every `step` points of the axis `along`."""
 
     def index(at: Expr) -> tuple[Expr, ...]:
         known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | spans).items()}

@@ -69,7 +69,7 @@ def _overlapped(loop: For) -> Stmts:
 
 
 def _with_rows(total: For, rows: For, condition: Expr) -> For | None:
-    """Return a sum whose steps run, under a condition, the rows of an epilogue in equal parts.
+    """Return a sum with steps that run, under a condition, the rows of an epilogue in equal parts.
 
     None for rows that are transposed together, and for few steps.
     """

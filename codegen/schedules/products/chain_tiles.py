@@ -28,7 +28,7 @@ PANEL = 16  # columns of a panel of the weights, as many as a tile register has
 
 
 def chain_tiles(request: Request, shape: MatmulShape) -> ScheduleChoice:
-    """Return the schedule of a product whose sum has a fixed order."""
+    """Return the schedule of a product with a fixed order of its sum."""
     d, target, constants = request.work, request.target, request.constants
     assert d.reduction is not None
     axis, width = chain_axis(d.reduction), width_of(extent(shape.lane), request.lanes)

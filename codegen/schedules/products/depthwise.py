@@ -118,7 +118,7 @@ def _skipped(d: Definition, shape: MatmulShape, tile: list[Tile]) -> tuple[str, 
 
 
 def _channels(d: Definition, shape: MatmulShape, width: int, target: Target, constants: frozenset[str]) -> int:
-    """Return the channels of a block, whose rows stay in L1 until the last window has read them; 0 for all channels."""
+    """Return the channels of a block: its rows stay in L1 until the last window has read them. 0: all channels."""
     if varies((*shape.rows, shape.lane, *shape.sums)):
         return 0
     held = _bytes(d, {a: extent(a) for a in (*shape.rows[-1:], *shape.sums)}, constants)

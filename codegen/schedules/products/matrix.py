@@ -198,7 +198,7 @@ def _line(d: Definition, shape: MatmulShape, around: list[str]) -> str | None:
 
 
 def _skipped(d: Definition, form: MatrixForm, parts: tuple[str | None, ...]) -> tuple[str, ...] | None:
-    """Return the axes whose padding is skipped for a whole tile; None if other terms have bounds checks."""
+    """Return the axes with padding skipped for a whole tile; None if other terms have bounds checks."""
     r = d.reduction
     assert r is not None
     moving = {a for a in d.axes if a.name in parts}

@@ -250,7 +250,7 @@ class _RegisterTiles:
 
 
 def _row_words(request: Request, shape: MatmulShape, inner: tuple[Var, ...]) -> int:
-    """Return the bytes of a word of a product of bytes whose data are loaded 16 at a time; 0 for other products."""
+    """Return the bytes of a word of a product of bytes that loads data 16 at a time; 0 for other products."""
     d, abilities = request.work, request.target.abilities
     if d.reduction is None or not (abilities.multiplies_blocks or is_centred(d.reduction)):
         return 0
@@ -324,7 +324,7 @@ def _row_tiles(
 def _sum_tiles(
     d: Definition, shape: MatmulShape, inner: str, terms: int, steps: int, run: Var | None = None
 ) -> list[Tile]:
-    """Return the tiles of the sum, whose innermost loop is `inner`. `terms`: unrolled terms of dots, 0 without dots.
+    """Return the tiles of the sum; `inner` is its innermost loop. `terms`: unrolled terms of dots, 0 without dots.
 
     `steps`: terms unrolled for loads or prefetches, without dots. `run`: see `_run_axis`.
     """
@@ -339,7 +339,7 @@ def _sum_tiles(
 
 
 def _run_axis(d: Definition, shape: MatmulShape, terms: int, target: Target) -> Var | None:
-    """Return the outermost axis of a run of 16 bytes of data, whose words scaled dots take from a register; or None."""
+    """Return the outermost axis of a run of 16 bytes of data: scaled dots take its words from a register. Or None."""
     if not terms or d.reduction is None or scaled_sum(d.reduction) is None or not target.abilities.multiplies_lanes:
         return None
     fields = field_axes(d, shape)
@@ -352,7 +352,7 @@ def _run_axis(d: Definition, shape: MatmulShape, terms: int, target: Target) -> 
 
 
 def _run_steps(d: Definition, shape: MatmulShape, axis: Var) -> int:
-    """Return the steps of an axis whose data fill 16 contiguous bytes; 0 if they are not contiguous."""
+    """Return the steps of an axis that fill 16 contiguous bytes of data; 0 if they are not contiguous."""
     factors = dot_factors(d.reduction, shape.lane.name) if d.reduction is not None else None
     data = None if factors is None else next((x for x in reads(d, body=True) if x.load == factors[0]), None)
     stride = 0 if data is None else data.strides.get(axis) or 0

@@ -1,4 +1,4 @@
-"""Blocks of products for caches: parts of the sum, of the rows, or of a window, whose data stay in L2."""
+"""Blocks of products for caches: parts of the sum, of the rows, or of a window, with data that stay in L2."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _has_words(x: Access, a: Var, d: Definition) -> bool:
 
 
 def _close(x: Access, a: Var) -> bool:
-    """True if the elements of all lanes fit few vectors, from which shuffles take them."""
+    """True if the elements of all lanes fit few vectors, so that shuffles can take them from there."""
     stride = x.strides[a]
     return stride is not None and 0 < stride < COSTS.gather_distance
 
@@ -125,7 +125,7 @@ def sums_in_f16(d: Definition, shape: MatmulShape, target: Target) -> bool:
 
 
 def loops_of(d: Definition, axes: Sequence[Var], fused: Fused = ()) -> tuple[list[str], Fused]:
-    """Return the loops around a tile and what they fuse: dynamic axes, each of which may have one iteration only.
+    """Return the loops around a tile and what they fuse: dynamic axes that may each have one iteration only.
 
     `fused`: axes that other loops fuse, whose names are taken.
     """

@@ -31,7 +31,7 @@ def prefetch_within(d: Definition, shape: MatmulShape, width: int, target: Targe
 
 
 def operand_across_pages(d: Definition, shape: MatmulShape, constants: frozenset[str], target: Target) -> str | None:
-    """Return the operand that may exceed L2 and whose next step of the sum lies in another page; None without one.
+    """Return the operand that may exceed L2 and has its next step of the sum in another page; None without one.
 
     Each step begins elsewhere, as in a product of keys that lie token by token: hardware follows fewer sequences than a
     sum has steps, and none into another page. So half of the memory's speed is lost without prefetches.

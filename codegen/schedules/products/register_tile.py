@@ -20,7 +20,7 @@ WORD_UNITS, WORD_LOADS = 4, 3  # instructions of vectors and loads a cycle; Neov
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product whose register tile has a cost: `rows` and `columns`, in vectors of `width`, and how they are read.
+    """A product for the cost of its register tile: `rows` and `columns`, in vectors of `width`, and how they are read.
 
     `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels. `kept`: vectors
     that a step of the sum keeps for each vector of columns; `sums`: accumulators of each point. `terms`: those that a

@@ -72,7 +72,7 @@ def enter_pages(address: int, size: int) -> bool:
 
 
 def small_pages(count: int) -> mmap.mmap:
-    """Return `count` zeros, each page of which takes memory once it is touched; OSError or OverflowError."""
+    """Return `count` zeros; a page takes memory once it is touched. OSError or OverflowError."""
     return mmap.mmap(-1, count)
 
 

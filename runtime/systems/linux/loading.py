@@ -136,7 +136,7 @@ def _in_memory(descriptor: int) -> Generator[str | None]:
 
 @contextmanager
 def _in_folder(descriptor: int) -> Generator[str | None]:
-    """Yield the path of a copy in a folder from which code may be run; None if there is none."""
+    """Yield the path of a copy in a folder that code may run from; None if there is none."""
     for folder in (os.environ.get("TMPDIR", _FOLDERS[0]), *_FOLDERS):
         with suppress(OSError):
             if os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & _NOEXEC:

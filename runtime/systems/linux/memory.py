@@ -38,7 +38,7 @@ def enter_pages(address: int, size: int) -> bool:
 
 
 def small_pages(count: int) -> mmap.mmap:
-    """Return `count` zeros, each page of which takes memory once it is touched; OSError or OverflowError."""
+    """Return `count` zeros; a page takes memory once it is touched. OSError or OverflowError."""
     pages = mmap.mmap(-1, count, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a system without large pages
         pages.madvise(mmap.MADV_NOHUGEPAGE)

@@ -89,7 +89,7 @@ def machine() -> str:
 
 @cache
 def features(cpuinfo: Path = CPUINFO) -> frozenset[str]:
-    """Return the features of the processor whose registers the system saves, in Linux' names; none if not x86-64."""
+    """Return the processor's features with registers that the system saves, in Linux' names; none if not x86-64."""
     del cpuinfo
     if machine() != "AMD64":
         return frozenset()

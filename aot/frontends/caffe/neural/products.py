@@ -36,7 +36,7 @@ def embed(node: CaffeNode, x: OutPort, w: OutPort, b: OutPort | None = None) -> 
 def scale(
     node: CaffeNode, x: OutPort, *given: OutPort, axis: int, num_axes: int, bias_term: bool, bottoms: int
 ) -> OutPort:
-    """Multiply by a second bottom or the first blob, whose axes begin at `axis`; the next blob is added."""
+    """Multiply by a second bottom or the first blob, aligned at `axis`; the next blob is added."""
     if len(given) != 1 + bias_term:
         raise ModelError(f"{node.kind}: there must be {1 + bias_term} tensors beside the data, got {len(given)}")
     is_blob = bottoms == 1
@@ -54,7 +54,7 @@ def _fitting(node: CaffeNode, value: OutPort, axes: int) -> OutPort:
 
 @caffe("Bias", param="bias_param")
 def bias(node: CaffeNode, x: OutPort, b: OutPort, *, axis: int, num_axes: int, bottoms: int) -> OutPort:
-    """Add a second bottom or the blob, whose axes begin at `axis`."""
+    """Add a second bottom or the blob, aligned at `axis`."""
     shift = _fitting(node, b, num_axes if bottoms == 1 else 0)
     return node.build.Add(x, node.along(shift, axis, x.type.rank))
 

@@ -55,7 +55,7 @@ class Durations(VitsLayers):
         return x
 
     def _spline_flow(self, first: OutPort, second: OutPort, condition: OutPort, at: str) -> OutPort:
-        """Return `second` moved back along a spline whose places come from `first` and the text."""
+        """Return `second` moved back along a spline; `first` and the text give the spline's places."""
         b, c, width = self.b, self.config, self.config.hidden_size
         bins = c.duration_predictor_flow_bins
         x = self._separable(self._conv(first, f"{at}.conv_pre", width, 1), f"{at}.conv_dds", condition)

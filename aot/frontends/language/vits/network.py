@@ -98,7 +98,7 @@ class Vits(VitsLayers):
         return positions, b.Broadcast(tokens, shape)
 
     def _attended(self, x: OutPort, at: str, near: tuple[OutPort, OutPort]) -> OutPort:
-        """Attention whose scores and values have parts for the distances of near tokens."""
+        """Attention with additional scores and values for the distances of near tokens."""
         b, c, window = self.b, self.config, self.config.window_size
         key = c.hidden_size // c.num_attention_heads
         q, k, v = (self._heads(x, f"{at}.{part}_proj") for part in "qkv")

@@ -1,4 +1,4 @@
-"""Random numbers, for which the user must give a seed: of the right distribution, but not those of another runtime.
+"""Random numbers of the right distribution, but not those of another runtime. The user must give a seed.
 
 the user's seed, with the node's or its name  ->  key of Philox  ->  uniform  ->  normal, Bernoulli
 """
@@ -80,7 +80,7 @@ def bernoulli(node: OnnxNode, x: OutPort) -> OutPort:
 
 @onnx("Multinomial")
 def multinomial(node: OnnxNode, x: OutPort, *, sample_size: int = 1) -> OutPort:
-    """Sample classes by each row of log-probabilities, whose exponentials need not sum up to 1."""
+    """Sample classes by each row of log-probabilities. Their exponentials need not sum up to 1."""
     build = node.build
     logs = build.Subtract(x, build.ReduceMax(x, node.list([-1]), keep_dims=True))
     return build.Multinomial(

@@ -91,7 +91,7 @@ def _without_ones(node: OnnxNode, x: OutPort) -> Value:
 
 
 def _foreign(graph: Graph, node: OnnxNode, x: OutPort, **attrs: tuple[int, ...]) -> OutPort:
-    """Return a Squeeze of opset 11, whose axes are an attribute."""
+    """Return a Squeeze of opset 11, with its axes as an attribute."""
     op = Foreign("onnx", "Squeeze", (("domain", ""), ("opset", 11), *attrs.items()))
     return graph.add(op, x, name=node.node.name, origin=node.node.origin).out_port(0)
 

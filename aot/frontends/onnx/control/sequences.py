@@ -144,7 +144,7 @@ def _split(node: OnnxNode, x: OutPort, axis: int, split: OutPort | None, dropped
 
 
 def _moved(node: OnnxNode, x: OutPort, source: int, to: int) -> OutPort:
-    """Return a tensor whose axis `source` is axis `to`."""
+    """Return a tensor with axis `source` moved to `to`."""
     order = [a for a in range(x.type.rank) if a != source]
     order.insert(to, source)
     return x if source == to else node.build.Transpose(x, node.list(order))

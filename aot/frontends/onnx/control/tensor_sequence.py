@@ -82,7 +82,7 @@ def joined_form(build: Builder, xs: TensorSequence) -> TensorSequence:
 
 
 def merged(build: Builder, x: OutPort, axis: int) -> OutPort:
-    """Return a tensor whose axes `axis` and `axis` + 1 are one."""
+    """Return a tensor with the axes `axis` and `axis` + 1 merged."""
     sizes = [sizes_of(build, x, [a]) for a in range(x.type.rank)]
     both = build.Multiply(sizes[axis], sizes[axis + 1])
     shape = [*sizes[:axis], both, *sizes[axis + 2 :]]
@@ -108,7 +108,7 @@ def as_sequence(build: Builder, x: OutPort) -> TensorSequence:
 
 
 def joined_elements(node: NodeContext, data: OutPort, lengths: OutPort) -> TensorSequence:
-    """Return a sequence of parts of a tensor, whose lengths must add up to its first axis."""
+    """Return a sequence of parts of a tensor; the lengths must add up to its first axis."""
     extent, rule = node.size(data, 0), "the lengths must add up to the size"
     length_vector = node.cast(lengths, DType.I64)
     own = node.demand(node.build.GreaterEqual(length_vector, 0), "lengths must not be negative", length_vector)

@@ -25,7 +25,7 @@ def col2im(node: OnnxNode, x: OutPort, size: OutPort, block: OutPort) -> OutPort
 
 
 def _added(node: OnnxNode, x: OutPort, size: OutPort, block: OutPort, windows: Windowing) -> OutPort:
-    """Sum over any number of axes, whose sizes may be dynamic. The last element collects cut off elements."""
+    """Sum over any number of axes, also of dynamic size. The last element collects cut off elements."""
     build, rank, zero, first = node.build, len(windows.strides), node.scalar(0), node.list([0])
     positions, inside = _places(node, size, block, windows)
     room = build.ReduceProd(size, first, keep_dims=True)

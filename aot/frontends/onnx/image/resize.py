@@ -93,7 +93,7 @@ def _sampling(node: OnnxNode) -> Sampling:
 def _interpolated(
     node: OnnxNode, x: OutPort, axes: list[int], wanted: OutPort, kind: ShapeFrom, fields: dict[str, Any]
 ) -> OutPort:
-    """Build Interpolate over the axes whose size changes."""
+    """Build Interpolate over the axes that change in size."""
     value = wanted.value
     if value is not None:
         numbers = value.reshape(-1).tolist()

@@ -20,7 +20,7 @@ def attention(
     past: OutPort | None = None,
     score_bias: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    """Attention whose queries, keys and values come from one product."""
+    """Attention with queries, keys and values from one product."""
     total = node.build.MatMul(x, w)
     return attended_with_past(node, total if bias is None else node.build.Add(total, bias), mask, past, score_bias)
 

@@ -208,7 +208,7 @@ def qattention(
     w_zero: OutPort | None = None,
     past: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    """Attention whose first product is of integers; the rest is in f32."""
+    """Attention with a first product of integers; the rest is in f32."""
     build = node.build
     x_point, w_point = (
         None if zero is None else fitted(node, zero, p, axis) for zero, p, axis in ((x_zero, x, 2), (w_zero, w, 1))

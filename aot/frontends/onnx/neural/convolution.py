@@ -40,7 +40,7 @@ def spatial_rank(node: OnnxNode, x: OutPort) -> int:
 
 
 def weights_of_kernel(node: OnnxNode, w: OutPort) -> OutPort:
-    """Weights [.., .., *kernel] whose spatial sizes are attribute `kernel_shape`; ModelError for other ones.
+    """Weights [.., .., *kernel] with the spatial sizes `kernel_shape`; ModelError for other sizes.
 
     Sizes that vary are checked at run time. Without the attribute the weights say what the kernel is.
     """

@@ -33,7 +33,7 @@ def max_pool(node: OnnxNode, x: OutPort) -> tuple[OutPort, ...]:
 
 
 def _columns_first(node: OnnxNode, positions: OutPort, x: OutPort) -> OutPort:
-    """Transpose flat indices to a tensor whose last axes are stored in reverse order."""
+    """Transpose flat indices to a tensor that stores the last axes in reverse order."""
     build, sizes = node.build, x.type.static_shape[2:]
     outside = build.Multiply(build.Divide(positions, prod(sizes)), prod(sizes))
     rest, total, step = positions, outside, prod(sizes)

@@ -51,7 +51,7 @@ class Weights:
 
 
 def forest(kind: str, branches: Branches, weights: Weights, targets: int, fill: float) -> Forest:
-    """Return the tables of an ensemble; `fill`: contribution of a leaf to targets for which it has no weight.
+    """Return the tables of an ensemble; `fill`: contribution of a leaf to targets that it has no weight for.
 
     ModelError for nodes that form no trees; UnsupportedError for trees that are too deep, or for too many targets.
     """

@@ -119,7 +119,7 @@ def _two_classes(
 def _eligible(
     node: OnnxNode, scores: OutPort, rows: OutPort, branches: Branches, weights: Weights, base: Array
 ) -> OutPort:
-    """Return scores, -inf for classes to which no leaf of a row contributes: they are no candidates for the label."""
+    """Return scores; classes that no leaf of a row contributes to get -inf, so that they cannot be the label."""
     classes, trees = scores.shape[1], len(branches.roots)
     assert isinstance(classes, int)
     pairs = np.unique(np.stack([weights.leaves, weights.targets], 1), axis=0)
@@ -172,7 +172,7 @@ def _plus(node: OnnxNode, scores: OutPort, base: Array) -> OutPort:
 
 
 def _compared_type(x: OutPort) -> DType:
-    """Return the type in which thresholds are compared: integers become f32, as in ONNX Runtime."""
+    """Return the type for comparing thresholds: integers become f32, as in ONNX Runtime."""
     return DType.F64 if x.type.dtype is DType.F64 else DType.F32
 
 

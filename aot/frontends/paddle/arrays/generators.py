@@ -66,7 +66,7 @@ def full_batch_size_like(
     input_dim_idx: int = 0,
     output_dim_idx: int = 0,
 ) -> OutPort:
-    """Fill a tensor of a shape, of which one size is that of another tensor."""
+    """Fill a tensor of a shape; one of its sizes is a size of another tensor."""
     at = node.axis(output_dim_idx, len(shape))
     parts = [node.dims(like, [input_dim_idx]) if a == at else node.list([n]) for a, n in enumerate(shape)]
     sizes = parts[0] if len(parts) == 1 else node.build.Concat(*parts, axis=0)

@@ -43,7 +43,7 @@ def stack(node: PaddleNode, xs: OutPort | StaticSequence, *, axis: int = 0) -> O
 
 @paddle("split")
 def split(node: PaddleNode, x: OutPort, sections: Value, axis: OutPort, *, num: int = 0) -> Outputs:
-    """Cut into parts of given lengths, of which one may be -1; in version 2 also into equal ones."""
+    """Cut into parts of given lengths, one of which may be -1; in version 2 also into equal parts."""
     along = node.axis(int(node.one(axis, "axis")), x.type.rank)
     lengths = () if sections is None else node.ints(node.vector(sections), "the lengths of parts")
     if not lengths:

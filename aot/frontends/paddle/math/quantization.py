@@ -1,4 +1,4 @@
-"""Quantised networks of Paddle and PaddleSlim: numbers of 8 or 16 bits, whose scale is the largest magnitude.
+"""Quantised networks of Paddle and PaddleSlim: numbers of 8 or 16 bits, scaled by the largest magnitude.
 
     quantize_linear: round(x (2^(bits - 1) - 1) / scale)        dequantize_linear: x scale / (2^(bits - 1) - 1)
 

@@ -71,7 +71,7 @@ def rnn(
 
 
 def _gates(node: PaddleNode, weights: Sequence[OutPort], mode: str) -> list[OutPort]:
-    """Return weights whose rows, a block for each gate, are in the order of ONNX."""
+    """Return weights with their gates, blocks of rows, in the order of ONNX."""
     order = GATES[mode]
     if len(order) == 1:
         return list(weights)

@@ -1,4 +1,4 @@
-"""Random numbers, for which the user must give a seed: of the right distribution, but not those of PyTorch."""
+"""Random numbers of the right distribution, but not those of PyTorch. The user must give a seed."""
 
 from __future__ import annotations
 

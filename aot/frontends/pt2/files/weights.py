@@ -68,7 +68,7 @@ def open_weights(archive: Archive, model: str) -> Weights:
 
 
 def sizes_of(meta: Table, name: str) -> tuple[int, ...]:
-    """Return sizes or strides of stored data, all of which are numbers."""
+    """Return sizes or strides of stored data; all must be numbers."""
     found: list[int] = []
     for value in meta.list(name):
         tag, number = union(value, meta.place(name))

@@ -137,7 +137,7 @@ def _ports(tensors: Sequence[Tensor]) -> list[OutPort]:
 
 
 def _inlined(importer: ProgramImporter, item: Item, **more: Any) -> Sequence[Tensor]:
-    """Return the results of the one sub-graph of a node, whose nodes become nodes around it.
+    """Return the results of a node's only sub-graph; the sub-graph's nodes are inlined.
 
     Its operands are the arguments behind it, the same tensors inside and outside: writes in place go through.
     """
@@ -175,7 +175,7 @@ rule(*PLAIN)(_inlined)
 
 @rule("wrap_with_autocast")
 def wrap_with_autocast(importer: ProgramImporter, item: Item) -> Sequence[Tensor]:
-    """Inside of it, results say in which type an operation computes: the export has no nodes for casts."""
+    """Inline a region under autocast: the declared type of a result is the type to compute in, as no node casts."""
     options = [union(table.value("arg"), table.where) for table in item.table.tables("inputs")]
     enabled = next((bool(value) for tag, value in options if tag == "as_bool"), True)  # the first one
     return _inlined(importer, item, autocast=enabled)
@@ -183,7 +183,7 @@ def wrap_with_autocast(importer: ProgramImporter, item: Item) -> Sequence[Tensor
 
 @rule("out_dtype")
 def out_dtype(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
-    """An operation of integers whose results are of a wider type: it computes in that type."""
+    """An operation of integers with results of a wider type computes in that type."""
     arguments, ports = importer.arguments(item)
     values = list(arguments.values())
     target, dtype = (*values, None, None)[:2]
@@ -223,7 +223,7 @@ def _node(
     types: Sequence[Any] | None = None,
     **more: Any,
 ) -> list[OutPort]:
-    """Add a foreign node whose inputs after the first `own` are captured by its regions.
+    """Add a foreign node. Its regions capture the inputs after the first `own`.
 
     `kind` and `types` are those of the item unless they are given; `more`: further attributes.
     """
@@ -297,7 +297,7 @@ def _scanned(
 def _scan(
     importer: ProgramImporter, item: Item, operands: Sequence[Sequence[OutPort]], body: Graph, types: Sequence[Any]
 ) -> list[OutPort]:
-    """Add a scan. `operands`: carried values, tensors whose rows are scanned, values that stay the same."""
+    """Add a scan. `operands`: carried values, tensors to scan by rows, values that stay the same."""
     states, rows, fixed = operands
     own = len(states) + len(rows)
     captures = tuple(("body", own + i, own + i) for i in range(len(fixed)))

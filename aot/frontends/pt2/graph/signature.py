@@ -161,7 +161,7 @@ class Signature:
         node.out_port(0).names = tuple(dict.fromkeys((name, value)))
 
     def _mutated(self, name: str, value: str) -> None:
-        """Set a buffer whose last contents are a value of the graph."""
+        """Set a buffer to a value of the graph, its last contents."""
         if name not in {n for n, _ in self.states.values()}:
             raise CorruptError(f"{self.importer.file}: a buffer that is written to must be an input, got {name!r}")
         self.importer.scope.set(name, self.importer.read(value))

@@ -122,7 +122,7 @@ def atan2(node: AtenNode, x: OutPort | Number, other: OutPort) -> OutPort:
 
 
 def hypotenuse(node: AtenNode, a: OutPort, b: OutPort) -> OutPort:
-    """Return the root of a^2 + b^2, whose squares may overflow or vanish; infinite where one is, beside NaN, too."""
+    """Return the root of a^2 + b^2 without overflow of the squares; infinite if a or b is, even beside NaN."""
     build = node.build
     a, b = build.Abs(a), build.Abs(b)
     large, small = build.Maximum(a, b), build.Minimum(a, b)

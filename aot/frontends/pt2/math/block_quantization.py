@@ -20,7 +20,7 @@ SMALLEST = {DType.F32: 2.0**-126, DType.BF16: 2.0**-126, DType.F16: 2.0**-14, DT
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """A tensor whose axes are cut where a block is a part of one. `inner`: the axes that lie in a block."""
+    """A tensor with axes cut at the blocks. `inner`: the axes that lie in a block."""
 
     node: AtenNode
     sizes: tuple[OutPort, ...]  # of the axes, in vectors
@@ -155,7 +155,7 @@ def choose_parameters(
 
 
 def _symmetric_scale(node: AtenNode, mapping: str, ranged: tuple[OutPort, OutPort], ends: tuple[int, int]) -> OutPort:
-    """Return the scale of a range whose zero point is the middle of the integers."""
+    """Return the scale of a range that has its zero point in the middle of the integers."""
     build, (low, high), (first, last) = node.build, ranged, ends
     if mapping == "SYMMETRIC":
         most = build.Maximum(build.Negative(low), high)

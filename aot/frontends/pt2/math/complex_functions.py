@@ -121,7 +121,7 @@ def sqrt(node: AtenNode, z: Complex) -> Complex:
 
 
 def _root(node: AtenNode, z: Complex, below: OutPort) -> Complex:
-    """Return the root whose real part is not negative: the sum |a| + |z| never cancels.
+    """Return the root with a real part that is not negative: the sum |a| + |z| never cancels.
 
     `below`: true where the imaginary part is negative, or a zero that counts as negative.
     """

@@ -92,7 +92,7 @@ def paired_up(node: AtenNode, *values: Operand) -> list[Complex]:
 
 
 def _counts(x: Operand) -> bool:
-    """True for tensors, whose type counts; numbers have that of the tensors beside them."""
+    """True for tensors, the types of which count; numbers take the type of the tensors beside them."""
     return isinstance(x, Complex | OutPort)
 
 
@@ -156,7 +156,7 @@ def by_parts(node: AtenNode, *arguments: Any, **named: Any) -> tuple[Complex, ..
 
 @aten_complex(*kinds(ONES))
 def of_real_numbers(node: AtenNode, *arguments: Any, **named: Any) -> Complex:
-    """Complex numbers whose imaginary parts are 0."""
+    """Complex numbers with imaginary parts 0."""
     inputs = [x.real if isinstance(x, Complex) else x for x in node.inputs]
     (found,) = on_real(node, inputs)
     return Complex(found, zeros(node, found))
@@ -248,7 +248,7 @@ def added(node: AtenNode, x: Complex, y: Complex) -> Complex:
 
 
 def times(node: AtenNode, x: Operand, y: Operand) -> Complex:
-    """Return the product of two numbers, at least one of which is complex."""
+    """Return the product of two numbers; at least one is complex."""
     if isinstance(x, Complex) and isinstance(y, OutPort | int | float | Symbol):
         return scaled(node, x, y)
     if isinstance(y, Complex) and isinstance(x, OutPort | int | float | Symbol):
@@ -257,7 +257,7 @@ def times(node: AtenNode, x: Operand, y: Operand) -> Complex:
 
 
 def quotient(node: AtenNode, x: Operand, y: Operand) -> Complex:
-    """Return the quotient of two numbers, one of which is complex. The larger part of `y` is divided by first."""
+    """Return the quotient of two numbers; one is complex. The larger part of `y` is divided by first."""
     build = node.build
     if isinstance(x, Complex) and isinstance(y, OutPort | int | float | Symbol):
         divisor = node.same(y, x.real)

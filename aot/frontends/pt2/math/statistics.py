@@ -196,7 +196,7 @@ def mode(node: AtenNode, x: OutPort, dim: int = -1, keepdim: bool = False) -> tu
 
 
 def _parts_of_order(node: AtenNode, x: OutPort, absent: OutPort, axis: int) -> OutPort:
-    """Return the part in which elements lie when PyTorch has sorted them: a NaN stays and parts those on its sides.
+    """Return the part of each element in PyTorch's order: a NaN keeps its place and separates the elements beside it.
 
     Only an element that is less than all before it comes to the front, unless that is NaN. Even parts are those of
     numbers, odd ones of one NaN each.
@@ -216,7 +216,7 @@ def _parts_of_order(node: AtenNode, x: OutPort, absent: OutPort, axis: int) -> O
 
 @aten("renorm.default")
 def renorm(node: AtenNode, x: OutPort, p: Number, dim: int, maxnorm: Number) -> OutPort:
-    """Slices along an axis whose norm is larger than `maxnorm`, scaled down to it."""
+    """Slices along an axis; those with a norm larger than `maxnorm` are scaled down to it."""
     build, axis = node.build, node.axis(dim, x.type.rank)
     others = tuple(k for k in range(x.type.rank) if k != axis)
     size = norm(node, x, p, None, others, True)

@@ -19,7 +19,7 @@ def attention(
     scale: Number | None = None,
     enable_gqa: bool = False,
 ) -> OutPort:
-    """softmax(q k^T scale + mask) v; a query all of whose keys are masked gives 0."""
+    """softmax(q k^T scale + mask) v; a query with all keys masked gives 0."""
     node.refuse(dropout_p != 0, "dropout in training is not supported: export model.eval()")
     build = node.build
     if enable_gqa:

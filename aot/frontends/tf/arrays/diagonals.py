@@ -182,7 +182,7 @@ def diag(node: TfNode, x: OutPort) -> OutPort:
 
 @tf("DiagPart")
 def diag_part(node: TfNode, x: OutPort) -> OutPort:
-    """The elements of which both halves of the index are equal."""
+    """The elements with two equal halves of the index."""
     build, half = node.build, x.type.rank // 2
     sizes = node.dims(x, range(half))
     count = build.ReduceProd(sizes, node.list([0]))

@@ -29,7 +29,7 @@ def tile(node: TfNode, x: OutPort, multiples: OutPort) -> OutPort:
 @tf("Reverse")
 @by_parts
 def reverse(node: TfNode, x: OutPort, flags: OutPort) -> OutPort:
-    """Along the axes whose flag is set."""
+    """Reverse along the axes with a set flag."""
     chosen = [i for i, flag in enumerate(node.known(flags, "dims").reshape(-1)) if flag]
     return node.build.Reverse(x, node.list(chosen), mode=ReverseMode.INDEX) if chosen else x
 

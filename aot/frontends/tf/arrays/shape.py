@@ -170,7 +170,7 @@ def concat(node: TfNode, *xs: OutPort) -> OutPort:
 
 @tf("ConcatOffset")
 def concat_offset(node: TfNode, axis: OutPort, *shapes: OutPort) -> tuple[OutPort, ...]:
-    """The place in the whole at which each part begins."""
+    """The offset of each part in the whole."""
     build, along = node.build, node.ints(axis, "concat_dim")[0]
     count = node.extent(shapes[0], 0, "the rank of shapes")
     mask = build.const([int(i == along % count) for i in range(count)], shapes[0].type.dtype)

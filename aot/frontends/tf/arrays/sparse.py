@@ -27,7 +27,7 @@ def sparse_dense_add(node: TfNode, indices: OutPort, values: OutPort, shape: Out
 
 @tf("SparseReshape")
 def sparse_reshape(node: TfNode, indices: OutPort, shape: OutPort, target: OutPort) -> tuple[OutPort, OutPort]:
-    """The indices of the same elements in another shape, in which -1 stands for the remaining size."""
+    """The indices of the same elements in another shape; -1 in it stands for the remaining size."""
     build, one = node.build, node.list([1])
     count, rank = (node.extent(p, 0, "the rank") for p in (target, shape))
     total = build.ReduceProd(shape, node.list([0]))

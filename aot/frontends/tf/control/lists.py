@@ -1,4 +1,4 @@
-"""Operations on lists of tensors (TensorList) and arrays of tensors (TensorArrayV3, whose flow is the list)."""
+"""Operations on lists of tensors (TensorList) and arrays of tensors (TensorArrayV3; the flow is the list)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While: the opset's Loop, whose body ends with the condition.
+"""While: the opset's Loop with a body that ends with the condition.
 
 Values that the body hands on unchanged are inputs and not carried. Lists of tensors are carried as the tensor that they
 lie in; lists that are empty before the first iteration begin with zeros of the shape that the body gives.

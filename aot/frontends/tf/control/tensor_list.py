@@ -67,7 +67,7 @@ def length(node: TfNode, xs: TensorList) -> OutPort:
 
 
 def filled(node: TfNode, xs: TensorList) -> TensorList:
-    """Return a list whose data exist, which are 0: by the shape of its elements, which must be known."""
+    """Return a list with data: 0 if they were not set. The shape of its elements must be known then."""
     if xs.data is not None:
         return xs
     if xs.shape is None or any(d < 0 for d in xs.shape):

@@ -1,4 +1,4 @@
-"""Assets of a SavedModel: text files in its folder `assets`, of which tables are filled.
+"""Assets of a SavedModel: text files in its folder `assets` that fill tables.
 
 cat\\t0.5
 dog\\t1.5     ->     keys ["cat", "dog"] (column 0), values [0.5, 1.5] (column 1)

@@ -64,7 +64,7 @@ class Stored:
 
 
 def stored(meta: Any, net: Net, file: str, prefix: Path, folder: Path) -> Stored:
-    """Return the values of a MetaGraph whose checkpoint has this prefix; variables need none if the graph has none."""
+    """Return the values of a MetaGraph. `prefix`: of its checkpoint, which a graph without variables may lack."""
     has_checkpoint = prefix.with_name(f"{prefix.name}.index").is_file()
     checkpoint = Checkpoint(prefix) if has_checkpoint else None
     functions = {f.signature.name: f for f in meta.graph_def.library.function}

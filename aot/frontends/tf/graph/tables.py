@@ -1,4 +1,4 @@
-"""Lookup tables whose keys and values are constants, or lines of a file of the SavedModel."""
+"""Lookup tables with constant keys and values, or with those in a file of the SavedModel."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def fill_from_file(self: Importer, item: Item, scope: Scope, inputs: list[Value]
 
 @rule("LookupTableFind", "LookupTableFindV2")
 def find(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    """A foreign lookup whose inputs are keys, values, the keys to look up, and the default."""
+    """A foreign lookup with four inputs: keys, values, the keys to look up, and the default."""
     if len(inputs) < 3:
         raise CorruptError(f"{item.kind}: a table, keys and a default must be inputs, got {len(inputs)}")
     given = [self.tensor_of(v, scope, item.kind) for v in inputs[1:3]]

@@ -42,7 +42,7 @@ def variable(self: Importer, item: Item, scope: Scope, inputs: list[Value], name
 
 
 def _handle(self: Importer, item: Item, name: str, reference: bool = False) -> Handle:
-    """Return the handle of a variable, whose shape is kept."""
+    """Return the handle of a variable; its shape is kept."""
     handle = Handle(item.text("shared_name") or name, reference)
     if "shape" in item.attrs:
         self.shapes[handle.name] = shape_of(item.attrs["shape"].shape, f"{self.file}: variable {handle.name!r}")

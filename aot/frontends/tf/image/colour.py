@@ -1,4 +1,4 @@
-"""Colours of images whose last axis has red, green and blue."""
+"""Colours of images with red, green and blue along the last axis."""
 
 from __future__ import annotations
 

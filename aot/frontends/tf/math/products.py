@@ -15,7 +15,7 @@ def matmul(node: TfNode, a: Number, b: Number) -> Number:
 
 @tf("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", takes_complex=True)
 def batch_matmul(node: TfNode, a: Number, b: Number) -> Number:
-    """V3 may give another type than its operands have, in which the sums are made."""
+    """V3 may declare another type than its operands have; sums are made in that type."""
     if node.kind == "BatchMatMulV3" and isinstance(a, OutPort) and isinstance(b, OutPort):
         wide = node.dtype("Tout", a.type.dtype)
         a, b = node.cast(a, wide), node.cast(b, wide)

@@ -23,7 +23,7 @@ def fake_quant_vars(node: TfNode, x: OutPort, low: OutPort, high: OutPort) -> Ou
 
 
 def _fake_quant(node: TfNode, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
-    """Quantise to a grid on which 0 lies, for which the limits move; limits 0 and 0 give 0."""
+    """Quantise to a grid with 0 as a point; limits move to make it one. Limits 0 and 0 give 0."""
     build, bits = node.build, node.integer("num_bits")
     if not 2 <= bits <= 16:
         raise ModelError(f"{node.kind}: num_bits must be 2 to 16, got {bits}")

@@ -84,7 +84,7 @@ def cross_entropy(node: TfNode, logits: OutPort, labels: OutPort) -> tuple[OutPo
 
 @tf("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_cross_entropy(node: TfNode, logits: OutPort, labels: OutPort) -> tuple[OutPort, OutPort]:
-    """The loss of each row whose class is given by its number, and its gradient."""
+    """The loss of each row, and its gradient; a number gives the row's class."""
     build = node.build
     column = build.Unsqueeze(labels, node.list([1]))
     logs = build.Gather(build.LogSoftmax(logits, axis=1), column, node.scalar(1), batch_dims=1)

@@ -83,7 +83,7 @@ def block_lstm(
 
 
 def _sequence(node: TfNode, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c: OutPort) -> OutPort:
-    """Return the hidden states by one LSTMSequence, whose gates are f i c o."""
+    """Return the hidden states by one LSTMSequence with gates f i c o."""
     build, one, zero = node.build, node.scalar(1), node.list([0])
     hidden = node.extent(cell.w, 1, "the size of states") // 4
     parts: dict[str, OutPort] = {}

@@ -200,7 +200,7 @@ def _grid(node: TfliteNode, sizes: list[int], centre: float) -> tuple[OutPort, O
 def _moved(
     node: TfliteNode, matrix: OutPort, across: OutPort, down: OutPort, scale: float = 1.0
 ) -> tuple[OutPort, OutPort]:
-    """Return x and y of points, [count] each, after a matrix whose shifts are multiplied by `scale`."""
+    """Return x and y of points, [count] each, after a matrix; its shifts are multiplied by `scale`."""
     build = node.build
     if matrix.shape != MATRIX:
         raise ModelError(f"{node.kind}: matrices must be [1, 4, 4], got {matrix.type}")

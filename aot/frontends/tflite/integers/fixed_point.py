@@ -49,7 +49,7 @@ def single(x: float) -> float:
 def scaled(
     node: TfliteNode, x: OutPort, factors: Sequence[float], shape: Sequence[int] = (), count: int = 1
 ) -> OutPort:
-    """`x` in i32 or i64 times a factor, or factors whose array has `shape`, as LiteRT rounds it; divided by `count`."""
+    """`x` in i32 or i64 times a factor, or an array of factors of `shape`, as LiteRT rounds it; divided by `count`."""
     pairs = [_divided(*multiplier(f), count) for f in factors]
     m = np.array([p[0] for p in pairs], np.int64)
     left = np.array([max(p[1], 0) for p in pairs], np.int64)

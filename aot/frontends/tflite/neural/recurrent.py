@@ -1,4 +1,4 @@
-"""Recurrent layers whose states the model keeps: LSTM, RNN, SVDF, over one step or a sequence.
+"""Recurrent layers with states that the model keeps: LSTM, RNN, SVDF, over one step or a sequence.
 
 Each gives its outputs, then the new values of its states, in the order of its inputs.
 """
@@ -36,7 +36,7 @@ def product(node: TfliteNode, x: OutPort, w: OutPort) -> OutPort:
 
 
 def steps(node: TfliteNode, x: OutPort, axis: int) -> list[OutPort]:
-    """Return the slices of a sequence, whose length must be known."""
+    """Return the slices of a sequence; its length must be known."""
     count = node.extent(x, axis, "the length of the sequence")
     node.refuse(not 0 < count <= MAX_STEPS, f"sequences of 1 to {MAX_STEPS} steps are supported, got {count}")
     return [node.build.Gather(x, node.scalar(k), node.scalar(axis)) for k in range(count)]

@@ -134,7 +134,7 @@ class ChainedProducts:
         return block_terms(terms) > 0 if self.chains else terms >= MIN_DOT_TERMS
 
     def _shared_dimensions(self, product: _Product) -> list[Load]:
-        """Return the factors that zeros shall follow, but whose dimensions the terms share with other axes."""
+        """Return the factors that need zeros at the end, but share the dimension of the terms with other axes."""
         if self._fills_words(product.axis.extent or 1):
             return []
         return [x for x in (product.x, product.w) if dim_along(x, product.axis) is None]

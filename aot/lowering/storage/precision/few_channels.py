@@ -1,4 +1,4 @@
-"""Convolutions of few channels as products whose terms run along pixels and channels together.
+"""Convolutions of few channels as products over pixels and channels together.
 
     add[ic in 3, kh, kw in 7](x[ic, h + kh, w + kw] * f[c, ic, kh, kw])
     chains[kh, t in 28](x.pixels[h + kh, w + t // 4, t % 4] * f.pixels[c, kh, t])          t = kw * 4 + ic
@@ -80,7 +80,7 @@ class FewChannels:
         return padded.reshape(*channels_last.shape[:-2], -1).astype(ml_dtypes.bfloat16)
 
     def product(self, pixels: Buffer, filters: Buffer, fn: str) -> Definition:
-        """Return the convolution as a product of both, whose sum is a reduction by `fn`."""
+        """Return the convolution as a product of `pixels` and `filters`, reduced by `fn`."""
         r, t = self.d.reduction, self.terms
         assert r is not None
         columns: dict[Expr, Expr] = {self.column: t // self.width}

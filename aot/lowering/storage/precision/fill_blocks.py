@@ -32,7 +32,7 @@ def can_fill(axis: Var, r: Reduce, constants: frozenset[str]) -> bool:
 
 
 def dim_along(x: Load, axis: Var) -> int | None:
-    """Return the dimension whose elements a sum along `axis` reads, all and in order; None if there is none."""
+    """Return the dimension that a sum along `axis` reads completely and in order; None if there is none."""
     dims = [k for k, i in enumerate(x.index) if axis in variables(i)]
     return dims[0] if len(dims) == 1 and x.index[dims[0]] == axis and x.buffer.shape[dims[0]] == axis.extent else None
 
@@ -51,7 +51,7 @@ def laid_out(x: Load, axis: Var, name: str) -> Definition:
 
 
 def filled(r: Reduce, axis: Var, longer: Callable[[Buffer, int, int], Buffer | None]) -> Reduce:
-    """Return a sum of products whose factors are padded with zeros at the end.
+    """Return a sum of products with factors padded by zeros at the end.
 
     `longer(b, k, n)`: returns a constant with `n` elements of dimension k, the last of which are zero; None for data.
     """

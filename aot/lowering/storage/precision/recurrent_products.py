@@ -41,7 +41,7 @@ def _recurrent_factors(d: Definition, g: Group, types: ShortTypes) -> tuple[Load
 
 
 def _is_recurrent(g: Group, r: Reduce, x: Load, w: Load, types: ShortTypes) -> bool:
-    """True if a group runs along one axis, on which the weights do not depend, and sums enough terms of a state."""
+    """True if a group sums enough terms of a state along its one axis, and the weights do not depend on that axis."""
     plain = types.can_copy(w.buffer) and types.shared_kind(w.buffer.name) is DType.BF16
     alone = all(isinstance(i, Var | Const) for i in x.index if variables(i).isdisjoint(g.axes))
     terms = [a.extent for a in r.axes if a in x.index and a in w.index]

@@ -1,4 +1,4 @@
-"""Values to which branches are added and which norms read: the residual stream of a transformer.
+"""Values that branches are added to and norms read: the residual stream of a transformer.
 
     y[i, j] = chains[k](x[i, k] * w[k, j]) + r[i, j]
     n[i, j] = (y[i, j] - add[k](y[i, k]) / 384) / ..          y and r stay f32

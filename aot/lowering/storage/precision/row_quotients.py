@@ -18,7 +18,7 @@ from aot.runtime.abi import DType
 
 
 def invert_divisors(work: Work) -> Work:
-    """Store the inverse of each number of a row by which a group divides, where it does nothing else with it."""
+    """Store the inverse of a row's numbers if its group only divides by them."""
     if not isinstance(work, Group):
         return work
     rows = [d for d in work.members if isinstance(d, Definition) and d.axes == work.axes and d.out in work.temps]

@@ -1,4 +1,4 @@
-"""Functions whose results are rounded to bf16 or to bytes: forms of few digits, which need no division.
+"""Functions with results rounded to bf16 or to bytes: forms of few digits, which need no division.
 
     exp_normal(x)   erf(x)   tanh(x)          exp_short(x)   erf_short(x)   tanh_short(x)
     x * 0.5 * (erf(x * sqrt(0.5)) + 1)        gelu_short(x)
@@ -30,7 +30,7 @@ LEVEL_ERROR = 5e-6  # error of `sigmoid_level`, relative to the result
 
 
 def shorten_functions(work: Work, divides: bool = False) -> Work:
-    """Compute the functions of a work whose results are rounded with few digits; `divides`: quotients stay."""
+    """Compute functions with few digits if a work rounds their results; `divides`: quotients stay."""
 
     def shorter(e: Expr) -> Expr | None:
         value = short_form(e, divides)

@@ -1,4 +1,4 @@
-"""Types of 16 bits by step and by value, and the way in which sums of products of bf16 are computed."""
+"""Types of 16 bits by step and by value, and the form of sums of products of bf16."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ShortTypes:
         self.converted = read_by_windows(steps) if sums.fast else frozenset[str]()
 
     def kind(self, step: Step) -> DType | None:
-        """Return the type of 16 bits in which a step's values are stored; None: f32."""
+        """Return the type of 16 bits that a step stores its values in; None: f32."""
         return SHORT.get(self.precision.of(step.layers))
 
     def rounds_results(self, step: Step) -> bool:

@@ -85,7 +85,7 @@ def _is_worth_it(value: Value) -> bool:
 
 
 def _without_product(d: Definition) -> Expr:
-    """Return the value computed from a product's sum, whose factors are rounded anyway; of other definitions, all."""
+    """Return the value computed from a product's sum, without the product: its factors are rounded anyway."""
     r = d.reduction
     return d.value if r is None or chain_factors(r) is None else rewrite(d.value, {r: Const(0.0, r.dtype)})
 

@@ -99,7 +99,7 @@ class FrontReplacementSubgraph(FrontReplacementPattern):
 
 @base
 class FrontReplacementOp(FrontReplacementSubgraph):
-    """Replaces each operation whose attribute `op` is the class's `op`."""
+    """Replaces each operation with the class's `op` as its attribute `op`."""
 
     op = "UnknownOp"
 

@@ -62,7 +62,7 @@ def _output(count: int, described: Any, name: str, port: int) -> int:
 
 
 def skip_nodes_by_condition(current_node: Node, condition: Callable[[Node], Any], forward: bool = False) -> Node:
-    """Return the first node, upwards from this one or forward, for which the condition does not hold."""
+    """Return the first node, upwards from this one or forward, that does not satisfy the condition."""
     while condition(current_node):
         current_node = current_node.out_node() if forward else current_node.in_node()
     return current_node

@@ -1,4 +1,4 @@
-"""Functions that add operations whose inputs are constants, and the small sub-graphs of detection networks."""
+"""Functions that add operations with constant inputs, and the small sub-graphs of detection networks."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def add_fake_background_loc(graph: Graph, input_node: Node) -> Node:
 
 
 def add_convolution_to_swap_xy_coordinates(graph: Graph, input_node: Node, coordinates_size: int) -> Node:
-    """Swap x and y of boxes of 4 coordinates, or of 5 of which the first stays; return the node of the result."""
+    """Swap x and y of boxes of 4 coordinates, or of 5, when the first one stays; return the node of the result."""
     assert coordinates_size in (4, 5), f"boxes have 4 or 5 coordinates, got {coordinates_size}"
     order = [1, 0, 3, 2] if coordinates_size == 4 else [0, 2, 1, 4, 3]
     shaped = create_op_node_with_second_input(

@@ -21,7 +21,7 @@ def _grouped(graph: Graph) -> list[Any]:
 
 
 def _weights_of(node: Any) -> Any:
-    """Return the shape of the weights, whose first dimension the groups divide."""
+    """Return the shape of the weights with the first dimension divided by the groups."""
     shape = node.in_port(1).data.get_shape()
     group = int(np.reshape(node.group, -1)[0])
     rule = f"{name_of(node)}: weights have 3 to 5 dimensions, the first of them a multiple of {group}, got {shape}"

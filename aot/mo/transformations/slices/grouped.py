@@ -97,7 +97,7 @@ class ConvertGroupedStridedSlice:
 
 
 def _put_behind(node: Any, kind: str, mask: Any, shape: Any, attrs: dict[str, Any]) -> None:
-    """Put an operation on the axes of a mask behind a node, whose output has `shape` from then on."""
+    """Put an operation on the axes of a mask after a node; its output then has `shape`."""
     last = node.out_node().shape
     axes = int64_array(np.flatnonzero(mask))
     made = add(node.graph, kind, None, axes, name=f"{name_of(node)}/{kind.partition('.')[0]}", **attrs)

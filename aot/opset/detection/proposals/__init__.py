@@ -1,1 +1,1 @@
-"""Proposals of region networks: anchors moved by deltas, the best of which are kept."""
+"""Proposals of region networks: anchors moved by deltas; the best ones are kept."""

@@ -1,4 +1,4 @@
-"""Proposals of a region network: anchors moved by deltas, of which the best survive suppression of overlaps."""
+"""Proposals of a region network: anchors moved by deltas; the best survive suppression of overlaps."""
 
 from __future__ import annotations
 

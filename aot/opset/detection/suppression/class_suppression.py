@@ -31,7 +31,7 @@ NEAR_ZERO = 1e-10  # added to divisors that may be 0
 
 
 class Decay(StrEnum):
-    """Formula by which a score decays with the overlap."""
+    """Formula for the decay of a score with the overlap."""
 
     GAUSSIAN = "gaussian"
     LINEAR = "linear"

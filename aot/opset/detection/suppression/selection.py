@@ -293,7 +293,7 @@ class Selecting(Selection, DecomposedOp):
     @property
     @abstractmethod
     def padded(self) -> PaddedSelection:
-        """The operation whose outputs are sized for the most results."""
+        """The operation with outputs sized for the most results."""
 
     def infer(self, boxes: Operand, scores: Operand, numbers: Operand | None = None) -> tuple[TensorType, ...]:
         rows, index, counts, _ = self.results(boxes, scores, numbers)

@@ -98,6 +98,6 @@ def suppress_softly(
 
 
 def _told_off(iou: Expr, threshold: Expr, sigma: Expr) -> Expr:
-    """Return the factor by which an overlap scales a score; without a sigma 0 or 1, by the threshold."""
+    """Return the factor of a score for an overlap; without a sigma 0 or 1, by the threshold."""
     soft = prim("exp", iou * iou * (-0.5) / select(prim("gt", sigma, 0.0), sigma, 1.0))
     return select(prim("gt", sigma, 0.0), soft, cast(prim("le", iou, threshold), DType.F32))

@@ -258,7 +258,7 @@ def _with_maps(op: object, more: Mapping[str, _Maps]) -> If | Iterating:
 
 
 def _either(build: Builder, now: _Now, first: OutPort, element_type: DType) -> OutPort:
-    """Build If(known) {value} {first}, whose branches may differ in size."""
+    """Build If(known) {value} {first}; its branches may differ in size."""
     maps = [((InputMap(k, 0),), (OutputMap(0, 0),)) for k in (1, 2)]
     node = build.node(If(*maps[0], *maps[1]), now.known, now.value, first)
     for name in ("then", "else"):

@@ -28,7 +28,7 @@ UNROLLED = 256  # nodes of all iterations, up to which the fusion gained outweig
 
 
 def inline_regions(graph: Graph) -> bool:
-    """Replace nodes whose branch or iteration count is known at compile time, nested ones too."""
+    """Replace nodes, also nested ones, if their branch or iteration count is known at compile time."""
     changed = False
     while (first := _first(graph)) is not None:
         node, ports = first
@@ -43,7 +43,7 @@ def inline_regions(graph: Graph) -> bool:
 
 
 def _first(graph: Graph) -> tuple[Node, list[OutPort]] | None:
-    """Return a node whose bodies can be inlined, and the ports that replace its outputs."""
+    """Return a node with bodies that can be inlined, and the ports that replace its outputs."""
     for node in graph.order():
         if isinstance(node.op, If | Iterating):
             try:

@@ -1,4 +1,4 @@
-"""A language model whose keys and values have room for a number of tokens from the first call on.
+"""A language model with room for a number of tokens in its keys and values from the first call on.
 
     CacheSizes, CacheRoom     --max-context 4096     ->     CacheSizes(context=4096), CacheRoom(context=4096)
 

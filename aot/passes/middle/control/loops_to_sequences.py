@@ -292,7 +292,7 @@ def _is_complement(port: OutPort, z: OutPort) -> bool:
 
 
 def _replaced(node: Node, op: Loop) -> bool:
-    """Replace a loop if it is a recurrent layer, all of whose read outputs are states."""
+    """Replace a loop if it is a recurrent layer and all its read outputs are states."""
     step = _Step(node, op)
     counted = op.iterations([node.input(i) for i in range(len(node.in_ports()))], step.body)
     if step.slice is None or step.x is None or counted is None or known_truth(node.input(1)) is not True:

@@ -45,7 +45,7 @@ def differs_by_longest(graph: Graph, context: int) -> Node | None:
 
 
 class _Row:
-    """Values of a call with one token, whose row has `count` tokens then, beside a row of `longest`."""
+    """Values of a call with one token. Its row then has `count` tokens, beside a row of `longest`."""
 
     def __init__(self, graph: Graph, count: int, longest: int) -> None:
         mask = (np.arange(longest) < count).astype(np.int64)[None]
@@ -100,7 +100,7 @@ class _Row:
 
 
 def _operands(node: Node) -> list[OutPort]:
-    """Return the ports whose values an operation needs; sizes are known by types."""
+    """Return the ports that an operation needs the values of; sizes are known by types."""
     if node.constant_data is not None or node.type == "ShapeOf":
         return []
     return [s for s in node.sources() if s is not None]

@@ -1,4 +1,4 @@
-"""Loops whose iterations are counted: conditions become a number, reads and writes at the counter become slices.
+"""Loops that count: conditions become a number of iterations, accesses at the counter become slices.
 
     while i < n: y[i] = f(x[i]); i += 1      ->      Loop(n) { y slice = f(x slice) }
 
@@ -244,7 +244,7 @@ def _is_read(port: OutPort, writer: Node, rows: OutPort) -> bool:
 
 
 def _conjunction(port: OutPort) -> list[OutPort]:
-    """Return the conditions all of which must hold."""
+    """Return the conditions that must all hold."""
     if not isinstance(port.node.op, LogicalAnd):
         return [port]
     return [leaf for i in (0, 1) for leaf in _conjunction(port.node.source(i))]

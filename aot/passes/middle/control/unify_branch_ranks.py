@@ -133,7 +133,7 @@ def _dependents(node: Node) -> list[Node]:
 
 @dataclass(slots=True)
 class _Inputs:
-    """Inputs of a node, to which `index` adds further ones."""
+    """Inputs of a node; `index` adds further ones."""
 
     ports: list[OutPort]
 

@@ -19,7 +19,7 @@ from aot.runtime.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class InterfaceLayout:
-    """Pass for `--layout`: inputs by name, each with the layout in which callers pass it: `(("x", "NHWC"),)`.
+    """Pass for `--layout`: inputs by name, each with the layout that callers pass it in: `(("x", "NHWC"),)`.
 
     The model itself has the batch first, channels second, then the rest in the order in which the layout names it.
     UsageError for an input that does not exist or a layout that does not fit it.

@@ -41,7 +41,7 @@ Rebuild = Callable[[Node, Order, Inputs, Builder], Node]
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """Layout rewrite of a node: `inputs` arrive in the new order; `rebuild` makes the node whose outputs have it."""
+    """Layout rewrite of a node: `inputs` arrive in the new order; `rebuild` makes a node with outputs in that order."""
 
     inputs: tuple[int, ...]
     rebuild: Rebuild
@@ -187,14 +187,14 @@ def _rebuild_strided(node: Node, q: Order, inputs: Inputs, build: Builder) -> No
 
 
 def _rebuild_vectors(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
-    """Rebuild an operation whose further inputs have a number for each dimension."""
+    """Rebuild an operation with a number for each dimension in its further inputs."""
     x, *vectors = inputs
     taken = [build.const(_taken(node.constant(i), q), DType.I64) for i in range(1, len(vectors) + 1)]
     return build.node(node.op, x, *taken)
 
 
 def _by_dimension(node: Node) -> Carrier | None:
-    """Match operations whose further inputs are constants with a number for each dimension; Tile may add some."""
+    """Match operations with constant further inputs, a number for each dimension; Tile may add some."""
     rank = node.source(0).type.rank
     vectors = [node.constant(i) for i in range(1, len(node.in_ports()))]
     return Carrier((0,), _rebuild_vectors) if all(v is not None and v.size == rank for v in vectors) else None

@@ -46,7 +46,7 @@ def _dropped(node: Node, rank: int) -> set[int] | None:
 
 
 def read_in_order(port: InPort, x: OutPort, q: Order) -> None:
-    """Connect a reader for which `reads_any_order` to `x`, the tensor in order `q`."""
+    """Connect a reader to `x`, the tensor in order `q`; `reads_any_order` must hold for the reader."""
     node = port.node
     build = Builder(node.graph, node.origin)
     if isinstance(node.op, ShapeOf):

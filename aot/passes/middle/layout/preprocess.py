@@ -126,7 +126,7 @@ def _fitted(node: Node, numbers: tuple[float, ...], option: str) -> Array:
 
 
 def _axis(port: OutPort, count: int) -> int | None:
-    """Return the dimension of the channels, of which there are `count`; None without one."""
+    """Return the dimension of `count` channels; None without one."""
     rank = port.type.rank
     return next((axis for axis in dict.fromkeys((1, rank - 1)) if 0 < axis < rank and port.shape[axis] == count), None)
 

@@ -91,7 +91,7 @@ def _by_halves(f: Function, table: bytes, index: Value, abilities: Abilities) ->
 
 
 def _by_rows(f: Function, table: bytes, index: Value, abilities: Abilities) -> Value:
-    """Shuffle 16 rows of 16 bytes, each of which adds what differs from the row before it.
+    """Shuffle 16 rows of 16 bytes; each row adds the difference from the row before it.
 
     A shuffle gives 0 for an index below 0, so row n of a half of the table takes part from index 16 n on.
     """

@@ -46,7 +46,7 @@ def reciprocal(divisor: float) -> tuple[float, float] | None:
 
 
 def _near_middles(divisor: int) -> Iterator[int]:
-    """Yield the dividends of `DIGITS` bits whose quotients are next to the middle of two floats."""
+    """Yield the dividends of `DIGITS` bits with quotients next to the middle of two floats."""
     power = (divisor & -divisor).bit_length() - 1
     distances = [e for e in range(-MAX_DISTANCE, MAX_DISTANCE + 1) if e and e % (1 << power) == 0]
     for bits in (DIGITS, DIGITS + 1):

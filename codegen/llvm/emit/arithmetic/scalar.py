@@ -142,7 +142,7 @@ def _remainder(f: Function, a: Value, b: Value, q: Value) -> Value:
 
 
 def _stepped(f: Function, a: Value, b: Value, rest: Value) -> Value:
-    """Correct a remainder whose quotient was rounded one step too far; 0 has the sign of the dividend, too."""
+    """Correct a remainder if its quotient was rounded one step too far; 0 gets the sign of the dividend."""
     sign = f.intrinsic("copysign", number(1.0, a.type), a)
     wrong = f.compare("fcmp olt", f.binary("fmul", rest, sign), number(0.0, a.type))
     step = f.intrinsic("copysign", b, a)
