@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import re
 from enum import StrEnum
+from typing import NamedTuple
 
 ABI_VERSION = 4
 
@@ -81,6 +82,34 @@ for _type in DType:
     _type.is_integer = _type.value[0] in "iu"
     _type.is_signed = _type.is_float or _type.value[0] == "i"
     _type.compute = _compute(_type)
+
+
+class FloatFormat(NamedTuple):
+    """A float that NumPy does not have: (-1)^sign 2^(exponent - bias) 1.mantissa, subnormals as in IEEE 754.
+
+    `nan`: the code of NaN, which has a sign unless `unsigned_zero`. `infinite`: the code of infinity.
+    """
+
+    mantissa: int
+    bias: int
+    sign: int  # the sign's bit
+    nan: int | None = None
+    infinite: int | None = None
+    unsigned_zero: bool = False
+
+    @property
+    def finite(self) -> int:
+        """Number of codes, from 0 on, that are finite numbers and not negative."""
+        return min(code for code in (self.sign, self.nan, self.infinite) if code is not None)
+
+
+FLOAT_FORMATS = {
+    DType.F8E4M3: FloatFormat(3, 7, 0x80, 0x7F),
+    DType.F8E5M2: FloatFormat(2, 15, 0x80, 0x7E, 0x7C),
+    DType.F8E4M3FNUZ: FloatFormat(3, 8, 0x80, 0x80, unsigned_zero=True),
+    DType.F8E5M2FNUZ: FloatFormat(2, 16, 0x80, 0x80, unsigned_zero=True),
+    DType.F4E2M1: FloatFormat(1, 1, 0x8),
+}
 
 
 # --- the shared library -----------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
 import aot.compilation.stages
-from aot.codegen.llvm.object import optimize, parts, workers
+from aot.codegen.llvm.object import kernel_module, optimize, parts, workers
 from aot.codegen.target import Target
 from aot.compilation.kernel_cache import VARIABLE
 from aot.lowering.run import LoweringReport, run_lowering
@@ -47,7 +47,7 @@ SAMPLE = 32
 _STORES: list[Path] = []  # of kernels, that this process has made
 _COMPILE_MODULE = optimize.compile_module
 _compile_plain = lru_cache(maxsize=256)(partial(_COMPILE_MODULE, level=None))
-_emit_once = lru_cache(maxsize=1024)(parts.emit)
+_emit_once = lru_cache(maxsize=1024)(kernel_module.emit)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -133,7 +133,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         patch.setattr(aot.compilation.stages, "run_lowering", _run_verified)
         if not is_default:
             patch.setattr(optimize, "EFFORT", 0)
-            patch.setattr(workers, "compile_module", _compile_once)
-            patch.setattr(parts, "emit", _emit_once)
+            patch.setattr(kernel_module, "compile_module", _compile_once)
+            patch.setattr(parts, "compile_module", _compile_once)
+            patch.setattr(kernel_module, "emit", _emit_once)
             patch.setattr(workers, "MAX_PROCESSES", 0)  # beside this one: they would not know the effort
         return (yield)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -181,8 +181,6 @@ def _times(watch: Watch, compilation: Compilation) -> Iterator[str]:
     yield from (f"{name:12} {spent:8.3f} s" for name, spent in watch.seconds.items())
     yield from map(str, (*compilation.report.passes, *compilation.lowering))
     if not compilation.session.levels[1:]:  # of several, each has kernels of its own
-        compiled: Mapping[str, float] = compilation.built.seconds if isinstance(compilation.built, Built) else {}
-        names = [kernel.name for kernel in compilation.program.kernels]
-        rows = [(n, spent, compiled.get(n, 0.0)) for n, spent in zip(names, watch.steps["emit"], strict=True)]
-        for name, text, code in sorted(rows, key=lambda row: -row[1] - row[2])[:MAX_KERNELS]:
-            yield f"{name}: written in {text * 1e3:.1f} ms, compiled by LLVM in {code * 1e3:.1f} ms"
+        made = compilation.built.seconds if isinstance(compilation.built, Built) else {}
+        slowest = sorted(made.items(), key=lambda row: -sum(row[1]))[:MAX_KERNELS]
+        yield from (f"{n}: written in {t * 1e3:.1f} ms, compiled by LLVM in {c * 1e3:.1f} ms" for n, (t, c) in slowest)

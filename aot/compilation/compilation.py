@@ -87,9 +87,11 @@ class Compilation:
     @cached_property
     def built(self) -> Built | Levels:
         """Return the model's code, for one target or for several."""
-        if self.session.levels[1:]:
-            return stages.build_levels(self.session, self._optimized)
-        return stages.build(self.session, self._optimized, self._scheduled)
+        optimized = self._optimized
+        with self.session.library.compiling():
+            if self.session.levels[1:]:
+                return stages.build_levels(self.session, optimized)
+            return stages.build(self.session, optimized, self._scheduled)
 
     # ---- parts of the values, of the general version
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 
 from aot.codegen.llvm.levels import names_of
+from aot.codegen.llvm.object.parts import Parts
+from aot.codegen.llvm.object.workers import Workers
+from aot.codegen.target import Target
 from aot.compilation.kernel_cache import kernel_store
 from aot.compilation.limits.budget import Budget, run_within
 from aot.extensions.folder import Extensions, load_for
@@ -29,6 +34,26 @@ class LibraryState:
         self.folder: Path | None = None
         self.store = kernel_store(options.kernel_cache)
         self._options, self._framework = options, framework
+        self._workers: Workers | None = None
+        self._parts: dict[tuple[Target, int | None], Parts] = {}
+
+    @contextmanager
+    def compiling(self) -> Generator[None]:
+        """Let kernels be compiled while others are scheduled."""
+        with Workers() as self._workers:
+            try:
+                yield
+            finally:
+                self._workers = None
+                self._parts.clear()
+
+    def parts(self, target: Target, level: int | None) -> Parts | None:
+        """Return the kernels for a target that are being compiled; None outside of `compiling`."""
+        if self._workers is None:
+            return None
+        if (target, level) not in self._parts:
+            self._parts[target, level] = Parts(self._workers, target, level, self.store)
+        return self._parts[target, level]
 
     @cached_property
     def extensions(self) -> Extensions | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.levels import names_of
+from aot.codegen.llvm.object.parts import Parts
 from aot.codegen.platforms import platform_named
 from aot.codegen.target import Target
 from aot.compilation.implied_precision import ImpliedPrecision
@@ -82,6 +83,11 @@ class Session:
     @property
     def context(self) -> Context:
         return Context.of(self.options, self.target)
+
+    @property
+    def parts(self) -> Parts | None:
+        """Return the kernels for this target that are being compiled; None where all wait until the program is made."""
+        return self.library.parts(self.target, self.options.level)
 
     @property
     def tuning_share(self) -> float | None:

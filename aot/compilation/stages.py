@@ -226,8 +226,17 @@ def _scheduled(session: Session, optimized: Optimized, lowered: Lowered, kernels
     graph, steps = optimized.graph, lowered.steps
     tuning = _tuned(session, graph, steps)
     weights = session.library.weights
-    make = keeping(session.library.store)
-    builder = ProgramBuilder(graph, steps, session.target, tuning.pick, weights=weights, kernels=kernels, apply=make)
+    parts = session.parts if session.tuning_share is None else None  # which would disturb the measurements
+    builder = ProgramBuilder(
+        graph,
+        steps,
+        session.target,
+        tuning.pick,
+        weights=weights,
+        kernels=kernels,
+        apply=keeping(session.library.store),
+        on_kernel=None if parts is None else parts.submit,
+    )
     program = builder.build(partial(session.event, "lower"))
     session.save("15-steps.txt", lambda: steps_text(steps))
     session.save("20-groups.txt", lambda: "\n".join(map(str, builder.text)) + "\n")
@@ -276,6 +285,7 @@ def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built
         added=added,
         store=library.store,
         folder=library.folder if len(session.levels) == 1 else None,
+        parts=session.parts,
     )
 
 

@@ -33,6 +33,10 @@ class Node:
         """Return the fields, in order."""
         return self._fields(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the class and the fields for `pickle`: hashes are left out, since they differ between processes."""
+        return type(self), self._fields(self)
+
     def __hash__(self) -> int:
         try:
             return self._hash

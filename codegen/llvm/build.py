@@ -12,6 +12,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -45,8 +46,9 @@ from aot.codegen.llvm.linking.elf_writer import PAGE, Data, write_data_object
 from aot.codegen.llvm.linking.image_writers import write_library
 from aot.codegen.llvm.linking.linker import Linker, find_linker, link
 from aot.codegen.llvm.linking.relocatable import add_sections
+from aot.codegen.llvm.object.kernel_module import functions_text, has_vectors
 from aot.codegen.llvm.object.optimize import assembly
-from aot.codegen.llvm.object.parts import Parts, functions_text, has_vectors
+from aot.codegen.llvm.object.parts import Parts
 from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.llvm.weights import hashed, parts_of
@@ -80,7 +82,7 @@ def _silent(stage: str, done: int, total: int) -> None:
 class Built:
     """A compiled model. Equal programs, targets and levels give equal bytes, here and in every file written.
 
-    `external`: the weights go into a file beside the library. `seconds`: of LLVM, by kernel that it compiled.
+    `external`: the weights go into a file beside the library. `seconds`: those that its text and LLVM took, by kernel.
     """
 
     tag: str
@@ -90,7 +92,9 @@ class Built:
     constants: tuple[ConstantBlock, ...] = field(repr=False)
     constant_bytes: int
     external: WeightsInfo | None = None
-    seconds: Mapping[str, float] = field(default_factory=dict[str, float], repr=False, compare=False)
+    seconds: Mapping[str, tuple[float, float]] = field(
+        default_factory=dict[str, tuple[float, float]], repr=False, compare=False
+    )
 
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
         """Write the shared library, and external weights beside it, each atomically.
@@ -218,22 +222,26 @@ def build(
     added: Manifest | None = None,
     store: Store | None = None,
     folder: Path | None = None,
+    parts: Parts | None = None,
 ) -> Built:
     """Compile `program` for `target`; `level` None runs no LLVM passes.
 
     `options`: further options of the compiler, kept in the manifest. `external`: weights in their own file.
     `added`: entries of the manifest that change no hash, as texts about the model. `store`: has object code of kernels.
     `folder`: of the library, where large weights are kept once they are made.
-    `progress(stage, done, total)` is called for each kernel that is emitted and each module that is compiled.
+    `parts`: kernels of the program that are being compiled already.
+    `progress(stage, done, total)` is called for each module that is compiled.
     """
-    with Workers(target) as workers:
-        parts = Parts(workers, target, level, store, len(program.kernels))
-        functions = emit_functions(program, target, parts.place, progress)
+    with ExitStack() as stack:
+        if parts is None:
+            parts = Parts(stack.enter_context(Workers()), target, level, store)
+        functions = emit_functions(program, target, partial(parts.place, count=len(program.kernels)))
         constants = tuple(sorted(program.constants, key=lambda block: block.offset))
         _check_constants(program, constants)
-        used = target.using(parts.features)
-        manifest = make_manifest(program, functions, used, {"level": level, **(options or {})})
         weights, stored_weights = hashed(constants, program.constant_bytes, folder)
+        pool = parts.pool(pool_module(target))
+        used = target.using(parts.finish_texts())
+        manifest = make_manifest(program, functions, used, {"level": level, **(options or {})})
 
         def sealed(layout: str) -> tuple[str, WeightsInfo, Manifest]:
             """Return the tag, the weights' description and the manifest; their sizes do not depend on `layout`."""
@@ -250,7 +258,7 @@ def build(
         drivers = module(program, functions, target)
         _, _, draft = sealed(hashlib.sha256().hexdigest())
         text = drivers.text(_NO_TAG, len(manifest_bytes(draft)))
-        objects = parts.finish(text, pool_module(target), partial(progress, "compile"))
+        objects = parts.finish(text, pool, partial(progress, "compile"))
         tag, info, sealed_manifest = sealed(_layout(drivers.text(_NO_TAG, 0) + objects.digest, constants, manifest))
         code = objects.joined({prefix + _NO_TAG: prefix + tag for prefix in _TAGGED})
     arch = target.machine.name
@@ -266,9 +274,7 @@ def build(
     )
 
 
-def emit_functions(
-    program: Program, target: Target, emit: Callable[[Kernel, bool], T], progress: Progress = _silent
-) -> dict[str, T]:
+def emit_functions(program: Program, target: Target, emit: Callable[[Kernel, bool], T]) -> dict[str, T]:
     """Return the result of `emit` for each kernel, by its name. Equal kernels share one.
 
     `emit` also gets whether all callers flush denormal numbers to zero.
@@ -276,13 +282,12 @@ def emit_functions(
     emitted: dict[tuple[Kernel, bool], T] = {}
     functions: dict[str, T] = {}
     keeping = {call.kernel for call in program.calls if not call.flushes}  # denormal numbers
-    for done, kernel in enumerate(program.kernels, 1):
+    for kernel in program.kernels:
         flushes = kernel.name not in keeping
         key = kernel.named(""), flushes and target.abilities.rounds_normal
         if key not in emitted:
             emitted[key] = emit(kernel, key[1])
         functions[kernel.name] = emitted[key]
-        progress("emit", done, len(program.kernels))
     return functions
 
 

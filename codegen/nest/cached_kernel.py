@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Kernel, Prefetch, Size, Stmt, Var
@@ -54,6 +55,10 @@ class CachedKernel(Kernel):
     def named(self, name: str) -> CachedKernel:
         """Return the kernel with another name."""
         return CachedKernel(name, self.sizes, self.buffers, self.digest, self.facts, self._make)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the fields of a kernel with loops for `pickle`."""
+        return Kernel, (self.name, self.sizes, self.buffers, self.body)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CachedKernel) and (self.name, self.digest) == (other.name, other.digest)

@@ -1,44 +1,18 @@
-"""Formats of floats that NumPy does not have, and conversion of numbers to their bits.
-
-x = (-1)^sign 2^(exponent - bias) 1.mantissa          subnormals as in IEEE 754
-"""
+"""Conversion of numbers to the bits of floats that NumPy does not have."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from aot.runtime.abi import DType
+from aot.runtime.abi import FLOAT_FORMATS, DType, FloatFormat
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class Format(NamedTuple):
-    """A type. `nan`: the code of NaN, which has a sign unless `unsigned_zero`. `infinite`: the code of infinity."""
-
-    mantissa: int
-    bias: int
-    sign: int  # the sign's bit
-    nan: int | None = None
-    infinite: int | None = None
-    unsigned_zero: bool = False
-
-    @property
-    def finite(self) -> int:
-        """Number of codes, from 0 on, that are finite numbers and not negative."""
-        return min(code for code in (self.sign, self.nan, self.infinite) if code is not None)
-
-
-FORMATS = {
-    DType.F8E4M3: Format(3, 7, 0x80, 0x7F),
-    DType.F8E5M2: Format(2, 15, 0x80, 0x7E, 0x7C),
-    DType.F8E4M3FNUZ: Format(3, 8, 0x80, 0x80, unsigned_zero=True),
-    DType.F8E5M2FNUZ: Format(2, 16, 0x80, 0x80, unsigned_zero=True),
-    DType.F4E2M1: Format(1, 1, 0x8),
-}
-_WIDER = FORMATS | {DType.BF16: Format(7, 127, 0x8000, 0x7FC0, 0x7F80)}
+_WIDER = FLOAT_FORMATS | {DType.BF16: FloatFormat(7, 127, 0x8000, 0x7FC0, 0x7F80)}
 _POWER_BIAS = 127  # F8E8M0: the code c is 2^(c - 127), 255 is NaN
 _POWER_NAN = 255
 
@@ -65,7 +39,7 @@ def bits_of(dtype: DType, numbers: Array) -> Array:
 
 
 @cache
-def _values(form: Format) -> Array:
+def _values(form: FloatFormat) -> Array:
     """Return the values of the finite codes that are not negative, and the one that would follow; f64."""
     codes = np.arange(form.finite + 1)
     exponent, mantissa = codes >> form.mantissa, codes & ((1 << form.mantissa) - 1)

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from aot.runtime.abi import ARENA_ALIGN, DType
-from aot.runtime.arrays.short_floats import FORMATS, bits_of
+from aot.runtime.abi import ARENA_ALIGN, FLOAT_FORMATS, DType
+from aot.runtime.arrays.short_floats import bits_of
 from aot.runtime.errors import BudgetError, UnsupportedError, UsageError
 from aot.runtime.loading.manifest import Dim, TensorInfo
 
@@ -34,7 +34,7 @@ ML_NAMES = {
     DType.U2: "uint2",
     DType.I2: "int2",
 }
-_SHORT_FLOATS = frozenset((DType.BF16, DType.F8E8M0, *FORMATS))
+_SHORT_FLOATS = frozenset((DType.BF16, DType.F8E8M0, *FLOAT_FORMATS))
 _RANGES = {DType.U4: (0, 15), DType.I4: (-8, 7), DType.U2: (0, 3), DType.I2: (-2, 1)}
 _WHOLE = (DType.F64, DType.F32, DType.F16, *(t for t in DType if t.is_integer and t.bits >= 8))
 PLAIN = {DType.BOOL: "?"} | {t: f"{t.value[0]}{t.bits // 8}" for t in _WHOLE}  # types of NumPy itself

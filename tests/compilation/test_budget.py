@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from aot.codegen.dataclass import COMPLETING
+from aot.codegen.llvm.object.kernel_module import KernelModule
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.target import Target
 from aot.compilation.driver import compile_model
@@ -25,6 +26,7 @@ from aot.options import CompileOptions
 from aot.options.texts import bytes_of
 from aot.runtime.abi import DType
 from aot.runtime.errors import BudgetError, UsageError
+from tests.programs import scale_kernel
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "examples" / "digits" / "model.xml"
@@ -198,11 +200,12 @@ def test_compile_keeps_to_its_options() -> None:
 
 
 def test_processes_that_compile_end_with_an_error() -> None:
-    workers = Workers(Target.parse("x86-64-v3"), processes=1)
+    workers = Workers(processes=1)
+    kernel, target = scale_kernel("k", 100), Target.parse("x86-64-v3")
 
     def fail() -> None:
         with workers:
-            workers.submit("; " + "x" * (1 << 20), None)
+            workers.submit(KernelModule(kernel, target, None, False), share=0.0)
             while not workers.running:
                 time.sleep(0.01)
             raise KeyError

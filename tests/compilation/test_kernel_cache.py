@@ -15,7 +15,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Const, Kernel, Load, Size, Var, dense, prim
 from aot.codegen.ir.schedule import Schedule, Tile
 from aot.codegen.llvm.build import Built
-from aot.codegen.llvm.object import cached_kernels, parts, workers
+from aot.codegen.llvm.object import cached_kernels, kernel_module, workers
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store
 from aot.compilation.driver import stages
@@ -32,13 +32,13 @@ SCHEDULES = ((Schedule(),), (Schedule(parallel="i"),), (Schedule(tile=(Tile("i",
 def emitted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The first buffer of each kernel that is emitted."""
     found: list[str] = []
-    emit = parts.emit
+    emit = kernel_module.emit
 
     def told(kernel: Any, **options: Any) -> Any:
         found.append(kernel.buffers[0].name)
         return emit(kernel, **options)
 
-    monkeypatch.setattr(parts, "emit", told)
+    monkeypatch.setattr(kernel_module, "emit", told)
     return found
 
 

@@ -34,15 +34,16 @@ SEVEN = np.append(SEVEN, np.float32([1.6028e-4, 5.8979587e-8, 0.9674213, 3.82889
     None
 ]  # OpenVINO's
 HELPERS = """
-import sys
+from aot.codegen.ir.loops import For, Kernel, Store, Var, dense
+from aot.codegen.llvm.object.kernel_module import KernelModule
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.target import Target
-code = "define i32 @f{0}() {{\\nret i32 {0}\\n}}\\n"
-with Workers(Target.parse("x86-64-v3"), processes=2) as compiling:
-    for n in range(60):
-        compiling.submit(code.format(n) + " " * (1 << 16), None)
-    for result in compiling._results:  # made by the other processes: this one compiles in `finish` only
-        assert result.result(60).startswith(b"\\x7fELF")
+x, y, i = dense("x", 9), dense("y", 9), Var("i", 9)
+kernels = [Kernel("k", (), (x, y), (For(i, (Store(y, (i,), x[i] * float(n)),)),)) for n in range(60)]
+with Workers(processes=2) as compiling:
+    tasks = [compiling.submit(KernelModule(k, Target.parse("x86-64-v3"), None, False), share=0.0) for k in kernels]
+    for task in tasks:  # made by the other processes: this one compiles in `wait` only
+        assert task.code.result(60).startswith(b"\\x7fELF")
 print(len(compiling.running), {process.returncode for process in compiling.running})
 """
 ALONE = """

@@ -44,6 +44,7 @@ from aot.runtime.errors import UsageError
 
 MANY_CALLS = 16  # from which on works that differ in the parts of values that they read share a kernel
 Progress = Callable[[int, int], None]
+OnKernel = Callable[[Kernel, bool, float], object]
 Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
 
 
@@ -125,13 +126,18 @@ class ProgramBuilder:
         weights: Weights | None = None,
         kernels: dict[Kernel, str] | None = None,
         apply: Apply = apply,
+        on_kernel: OnKernel | None = None,
     ) -> None:
-        """`weights`: the weights of all programs of a library; `kernels`: names of the kernels of all versions."""
+        """`weights`: the weights of all programs of a library; `kernels`: names of the kernels of all versions.
+
+        `on_kernel` gets each new kernel, whether its first call flushes denormal numbers, and the share of the steps so
+        far.
+        """
         steps = replace(steps, sizes=steps.sizes.copy())  # a program names more of them
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = Constants(weights if weights is not None else Weights())
         self.kernels = kernels if kernels is not None else {}
-        self.apply = apply
+        self.apply, self._on_kernel, self._done = apply, on_kernel, 0
         self.flushed: dict[str, int] = {}  # denormal elements of constants that count as zero
         self.names: set[str] = set()
         self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
@@ -150,10 +156,11 @@ class ProgramBuilder:
         arena = plan(self.steps)
         self._tables = self._packed_tables()
         self._repeated = self._repeated_works()
-        for done, step in enumerate(self.steps.steps):
+        for done, step in enumerate(self.steps.steps, 1):
+            self._done = done
             self._step(step, arena)
             if progress is not None:
-                progress(done + 1, len(self.steps.steps))
+                progress(done, len(self.steps.steps))
         kernels = tuple(k.named(n) for k, n in self.kernels.items())
         inputs = self._tensors(MemoryRegion.INPUT)  # their defaults are constants, too
         outputs = self._tensors(MemoryRegion.OUTPUT)
@@ -289,7 +296,8 @@ class ProgramBuilder:
         source = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
         values = {role: name for name, role in roles.items()}
         values |= {fresh: values[role] for fresh, role in source.stands_for.items()}
-        name = self.kernels.get(source.kernel) or self._name(step, source.kernel)
+        known = self.kernels.get(source.kernel)
+        name = known or self._name(step, source.kernel)
         addresses = [self._place(values[b.name], source.packs.get(b.name), arena) for b in source.kernel.buffers]
         elements = [offsets.get(b.name, 0) for b in source.kernel.buffers]
         args = tuple(
@@ -300,6 +308,8 @@ class ProgramBuilder:
         flush = source.flushes and not self._has_tiny_scalars(source.works, values)
         if flush:
             self._count_denormals(values[b.name] for b in source.kernel.buffers)
+        if known is None and self._on_kernel is not None:
+            self._on_kernel(source.kernel, flush, self._done / len(self.steps.steps))
         call = Call(name, args, sizes, unit, step.layers, flops, traffic, flush)
         self.calls.append(call)
         passed = tuple(values[b.name] for b in source.kernel.buffers)

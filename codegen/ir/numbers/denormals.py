@@ -17,12 +17,12 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce
 from aot.codegen.ir.numbers.bf16_chains import is_chain_sum
+from aot.codegen.ir.numbers.normal_values import MIN_NORMAL
 from aot.codegen.ir.primitives import COMPARISONS, SHORT_FUNCTIONS
 from aot.codegen.ir.traverse import Work, members
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 
-MIN_NORMAL = 2.0**-126  # the least normal f32
 MIN_SAFE_SUMMAND = 1e-30  # least summand that keeps a sum away from zero; denormals are negligible beside it
 TAME_FNS = SHORT_FUNCTIONS | frozenset(
     "add sub mul neg abs min max larger exp exp_normal tanh erf sin cos atan asinh fma within select "

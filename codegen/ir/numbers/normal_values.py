@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aot.codegen.ir.loops import Alloc, Const, Expr, For, If, Let, Load, Prim, Space, Stmt, Store, While
-from aot.codegen.ir.numbers.denormals import MIN_NORMAL
 from aot.codegen.ir.primitives import SHORT_FUNCTIONS
 from aot.runtime.abi import DType
 
+MIN_NORMAL = 2.0**-126  # the least normal f32
 ROUNDED_FNS = frozenset({"add", "sub", "mul", "div", "fma"})
 NORMAL_FNS = SHORT_FUNCTIONS | {
     "exp",

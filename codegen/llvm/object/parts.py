@@ -1,4 +1,4 @@
-"""Kernels as object code, each in a module of its own, which several processes compile and a store keeps.
+"""Kernels as object code, each in a module of its own, which several processes make and a store keeps.
 
     kernels -+- in the store ------------------------------------------------+-> objects -> one object
              +- others -> functions -+- of vectors: as they stand    -+------+                 |
@@ -15,42 +15,37 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import lru_cache
 from typing import cast
 
 from aot.codegen.ir.digest import digest
 from aot.codegen.ir.loops import Kernel, Size
-from aot.codegen.llvm.emit.function_text import Function, global_name
-from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.llvm.emit.function_text import global_name
 from aot.codegen.llvm.linking.wasm_object import packed
 from aot.codegen.llvm.object import optimize
 from aot.codegen.llvm.object.combine import combine
-from aot.codegen.llvm.object.features import features_used
-from aot.codegen.llvm.object.size_json import size_from, size_json
+from aot.codegen.llvm.object.kernel_module import ENTRY, Head, KernelModule
+from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.llvm.object.size_json import size_from
 from aot.codegen.llvm.object.store import Store, compiler_digest
-from aot.codegen.llvm.object.workers import Workers
+from aot.codegen.llvm.object.workers import Task, Workers
 from aot.codegen.nest.cached_kernel import CachedKernel
 from aot.codegen.target import Target
 from aot.runtime.loading.foreign.wasm import MAGIC
 
-ENTRY = "kernel"  # name of the function in a module
 _LENGTH_BYTES = 4
-_VECTOR = re.compile(r"<\d+ x ")
-
-
-def has_vectors(text: str) -> bool:
-    return _VECTOR.search(text) is not None
 
 
 class Declared:
-    """Declaration of a function that another module defines."""
+    """Declaration of a function that another module defines; its scratch memory is known once the text is written."""
 
-    def __init__(self, kernel: Kernel, scratch_bytes: Size) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.globals: list[str] = []
         self.declarations: set[str] = set()
-        self.scratch_bytes, self.sizes = scratch_bytes, kernel.sizes
+        self.scratch_bytes: Size = 0
+        self.sizes, self.name = kernel.sizes, kernel.name
         types = ["ptr"] * len(kernel.buffers) + ["i64"] * (len(kernel.sizes) + 2) + ["ptr"]
         self._text = f"declare hidden void {global_name(kernel.name)}({', '.join(types)})\n"
 
@@ -61,76 +56,89 @@ class Declared:
 class Parts:
     """Collects the kernels of a model, and submits to the workers those that the store does not have."""
 
-    def __init__(
-        self, workers: Workers, target: Target, level: int | None, store: Store | None = None, count: int = 1
-    ) -> None:
-        """`level`: level of LLVM's passes for functions without vectors. `count`: kernels that will be placed."""
-        self._workers, self._target, self._level, self._count = workers, target, level, max(count, 1)
+    def __init__(self, workers: Workers, target: Target, level: int | None, store: Store | None = None) -> None:
+        """`level`: level of LLVM's passes for functions without vectors."""
+        self._workers, self._target, self._level = workers, target, level
         made_by = compiler_digest() if store is not None else None
         self._store = store if made_by is not None else None
         self._context = f"{made_by} {target!r} {level} {optimize.EFFORT}"
-        self._objects: list[tuple[bytes | None, dict[str, str]]] = []  # None: of the workers
-        self._compiled: list[str] = []  # names of the kernels that the workers compile
-        self.features: frozenset[str] = frozenset()  # features that functions use beyond those of all code
+        self._tasks: dict[tuple[Kernel, bool], Task] = {}
+        self._placed: list[tuple[Declared, Task]] = []
 
-    def place(self, kernel: Kernel, flushes: bool) -> Declared:
-        """Add a kernel; return its declaration for the drivers' module. `flushes`: as for `emit`."""
-        key = self._key("kernel", _digest(kernel), flushes) if self._store is not None else ""
-        cached = self._store.get(key) if self._store is not None else None
-        if cached is not None:
-            head, code = _unpacked(cached)
-            scratch, features = size_from(head["scratch"], kernel.sizes), cast("list[str]", head["features"])
-        else:
-            function = emit(kernel.named(ENTRY), target=self._target, flushes=flushes)
-            text, code = functions_text([function], "hidden "), None
-            scratch, features = function.scratch_bytes, sorted(features_used(text, self._target.machine))
-            head = {"features": features, "scratch": size_json(scratch, kernel.sizes)}
-            self._submit(text, None if has_vectors(text) else self._level, key, head)
-            self._compiled.append(kernel.name)
-        self.features |= frozenset(features)
-        self._objects.append((code, {ENTRY: kernel.name}))
-        return Declared(kernel, scratch)
+    def submit(self, kernel: Kernel, flushes: bool, share: float = 1.0) -> Task:
+        """Begin to compile a kernel, unless this has begun. `flushes`: as for `emit`; `share`: as for `Workers`."""
+        kernel, flushes = kernel.named(""), flushes and self._target.abilities.rounds_normal
+        task = self._tasks.get((kernel, flushes))
+        if task is None:
+            module = KernelModule(kernel, self._target, self._level, flushes)
+            task = self._tasks[kernel, flushes] = self._task(module, share)
+        return task
 
-    def finish(self, drivers: str, pool: str, progress: Callable[[int, int], None]) -> Objects:
-        """Compile the drivers' and the pool's module; return all objects.
+    def _task(self, module: KernelModule, share: float) -> Task:
+        store = self._store
+        if store is None:
+            return self._workers.submit(module, share)
+        key = self._key("kernel", _digest(module.kernel), module.flushes)
+        entry = store.get(key)
+        if entry is not None:
+            return Task.of(module, *_unpacked(entry))
+        task = self._workers.submit(module, share)
 
-        `progress` gets the number of finished ones without the pool's.
-        """
-        key = self._key("drivers", drivers)
-        main = self._stored(key)
-        if main is None:
-            self._submit(drivers, None, key, {})
-        self._objects.append((main, {}))
-        cached = sum(code is not None for code, _ in self._objects)
-        progress(cached, len(self._objects))
-        made = iter(self._workers.finish(lambda done, total: progress(cached + done, cached + total)))
-        *kernels, main_object = [(next(made) if code is None else code, names) for code, names in self._objects]
-        seconds = dict(zip(self._compiled, self._workers.seconds, strict=False))  # the drivers' are the last
-        return Objects([main_object, (self._pool(pool), {}), *kernels], seconds)
+        def keep(code: Future[bytes]) -> None:
+            if code.exception() is None:
+                store.put(key, _packed(task.head.result(), code.result()))
 
-    def _pool(self, text: str) -> bytes:
-        key = self._key("pool", text)
-        code = self._stored(key)
-        if code is None:
-            code = compiled_once(text, self._target, optimize.EFFORT)
-            if self._store is not None:
-                self._store.put(key, _packed({}, code))
-        return code
+        task.code.add_done_callback(keep)
+        return task
 
-    def _stored(self, key: str) -> bytes | None:
-        """Return the object code that the store has for `key`, None if it has none."""
+    def place(self, kernel: Kernel, flushes: bool, count: int) -> Declared:
+        """Add one of `count` kernels to the model; return its declaration for the drivers' module."""
+        declared = Declared(kernel)
+        self._placed.append((declared, self.submit(kernel, flushes, (len(self._placed) + 1) / count)))
+        return declared
+
+    def finish_texts(self) -> frozenset[str]:
+        """Set scratch memory of all declarations; return the features that functions use beyond those of all code."""
+        features = frozenset[str]()
+        for declared, task in self._placed:
+            head = self._workers.wait(task.head)
+            declared.scratch_bytes = size_from(head["scratch"], declared.sizes)
+            features |= frozenset(cast("list[str]", head["features"]))
+        return features
+
+    def pool(self, text: str) -> bytes:
+        """Return the object code of the thread pool's module, which a process compiles once."""
+        return self._module("pool", text, lambda: compiled_once(text, self._target, optimize.EFFORT))
+
+    def finish(self, drivers: str, pool: bytes, progress: Callable[[int, int], None]) -> Objects:
+        """Compile the drivers' module; return all objects. `progress` gets the number of finished ones but the pool."""
+        main = self._module("drivers", drivers, lambda: compile_module(drivers, self._target, None))
+        objects: list[tuple[bytes, Mapping[str, str]]] = [(main, {}), (pool, {})]
+        compiled: list[Future[bytes]] = []
+        for _, task in self._placed:
+            task.code.add_done_callback(compiled.append)
+
+        def tell() -> None:
+            progress(1 + len(compiled), 1 + len(self._placed))
+
+        tell()
+        objects += [(self._workers.wait(task.code, tell), {ENTRY: declared.name}) for declared, task in self._placed]
+        seconds = {declared.name: (task.text_seconds, task.llvm_seconds) for declared, task in self._placed}
+        return Objects(objects, seconds)
+
+    def _module(self, kind: str, text: str, make: Callable[[], bytes]) -> bytes:
+        """Return the object code of a module that is no kernel: the store's, or what `make` returns."""
+        key = self._key(kind, text)
         entry = self._store.get(key) if self._store is not None else None
-        return None if entry is None else _unpacked(entry)[1]
+        if entry is not None:
+            return _unpacked(entry)[1]
+        code = make()
+        if self._store is not None:
+            self._store.put(key, _packed({}, code))
+        return code
 
     def _key(self, *parts: object) -> str:
         return hashlib.sha256(repr((self._context, *parts)).encode()).hexdigest()
-
-    def _submit(self, text: str, level: int | None, key: str, head: Mapping[str, object]) -> None:
-        def keep(code: bytes) -> None:
-            if self._store is not None:
-                self._store.put(key, _packed(head, code))
-
-        self._workers.submit(text, level, keep, min(1.0, (len(self._objects) + 1) / self._count))
 
 
 @lru_cache(maxsize=1 << 3)
@@ -147,10 +155,12 @@ def _digest(kernel: Kernel) -> str:
 class Objects:
     """Objects of a model, with the names that their symbols get: drivers, thread pool, kernels in their order.
 
-    `seconds`: those that LLVM took, by kernel.
+    `seconds`: those that the text and LLVM took, by kernel.
     """
 
-    def __init__(self, objects: Sequence[tuple[bytes, Mapping[str, str]]], seconds: Mapping[str, float]) -> None:
+    def __init__(
+        self, objects: Sequence[tuple[bytes, Mapping[str, str]]], seconds: Mapping[str, tuple[float, float]]
+    ) -> None:
         self._objects, self.seconds = objects, seconds
 
     @property
@@ -168,19 +178,11 @@ class Objects:
         return join([(drivers, names), *kernels])
 
 
-def functions_text(functions: Sequence[Function], linkage: str = "") -> str:
-    """Return a module of functions that other modules may call."""
-    declarations = sorted({d for f in functions for d in f.declarations})
-    tables = [line for f in functions for line in f.globals]
-    texts = [f.text().replace("define internal ", f"define {linkage}", 1) for f in functions]
-    return "\n".join([*tables, *texts, *declarations]) + "\n"
-
-
 def _packed(head: Mapping[str, object], code: bytes) -> bytes:
     text = json.dumps(head, sort_keys=True, separators=(",", ":")).encode()
     return len(text).to_bytes(_LENGTH_BYTES, "little") + text + code
 
 
-def _unpacked(data: bytes) -> tuple[dict[str, object], bytes]:
+def _unpacked(data: bytes) -> tuple[Head, bytes]:
     end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")
     return json.loads(data[_LENGTH_BYTES:end]), data[end:]

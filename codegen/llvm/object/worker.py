@@ -1,6 +1,6 @@
-"""A process that compiles modules for another one, which imports `serve` from this module by its name.
+"""A process that compiles kernels for another one, which imports `serve` from this module by its name.
 
-<-- (text, target, level)     --> object code, or the text of the error     pickled, until standard input ends
+<-- KernelModule     --> facts, object code; None if one of them cannot be made     pickled, until standard input ends
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ import os
 import pickle
 import signal
 import sys
+import time
+from collections.abc import Callable
 
-from aot.codegen.llvm.object.optimize import compile_module
-from aot.runtime.errors import InternalError
+from aot.codegen.llvm.object.kernel_module import RESULTS, KernelModule
 
 
 def serve() -> None:
@@ -19,15 +20,28 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it; if it ends, so does the input
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of LLVM must not mix with the answers
-    answer: bytes | str = "ready"
-    while True:
+
+    def answer(value: object) -> None:
+        pickle.dump(value, answers)
+        answers.flush()
+
+    try:
+        answer("ready")
+        while True:
+            module: KernelModule = pickle.load(sys.stdin.buffer)
+            _compile(module, answer)
+    except (EOFError, BrokenPipeError):
+        return
+
+
+def _compile(module: KernelModule, answer: Callable[[object], None]) -> None:
+    """Answer with each result and the seconds that it took; None for an error, which the parent will have itself."""
+    results = module.results()
+    for _ in range(RESULTS):
+        begin = time.perf_counter()
         try:
-            pickle.dump(answer, answers)
-            answers.flush()
-            text, target, level = pickle.load(sys.stdin.buffer)
-        except (EOFError, BrokenPipeError):
+            result = next(results)
+        except Exception:
+            answer(None)
             return
-        try:
-            answer = compile_module(text, target, level)
-        except InternalError as error:
-            answer = str(error)
+        answer((result, time.perf_counter() - begin))

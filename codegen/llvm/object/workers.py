@@ -1,149 +1,217 @@
-"""Compiles modules in several processes at once: LLVM's Python binding holds one lock, so threads would not help.
+"""Compiles kernels in several processes at once: Python and LLVM's binding have a lock each, so threads would not help.
 
-The calling process compiles, too; a result does not depend on the process that made it. Without enough work, or if no
-process can be started, the calling one compiles everything.
+    submit -> kernels that wait, as pickled loops -+-> thread -> process     the largest first
+                                                   +-> the calling process, in `wait`
+
+A result does not depend on the process that made it. Without enough work, or if no process can be started, the calling
+one compiles everything; so it does what another one could not, to raise its error.
 """
 
 from __future__ import annotations
 
+import heapq
 import pickle
 import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar, cast
 
-from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.llvm.object.kernel_module import Head, KernelModule
 from aot.codegen.llvm.object.worker import serve
-from aot.codegen.target import Target
 from aot.runtime.errors import InternalError
 from aot.runtime.systems import processor
 
-WORTH_STARTING = 1 << 20  # bytes of text for each process: compiling them takes three times as long as starting one
+WORTH_STARTING = (
+    3 << 16
+)  # bytes of pickled loops for each process: compiling them takes three times as long as starting one
 MAX_PROCESSES = 8
 POLL = 0.1  # seconds
-_Task = tuple[int, str, int | None, "Future[bytes]"]
+# Bytes of a kernel that is sent to a process before it has compiled the one before, so that it need not wait for this
+# one: as many as a pipe takes without a reader.
+MAX_SENT_AHEAD = 3 << 14 if sys.platform == "linux" else 0
+T = TypeVar("T")
 
 
-def _silent(done: int, total: int) -> None:
-    del done, total
+def _silent() -> None:
+    pass
+
+
+class Task:
+    """A kernel that is compiled: `head` comes before `code`; seconds that its text and LLVM took."""
+
+    def __init__(self, module: KernelModule) -> None:
+        self.module = module
+        self.head: Future[Head] = Future()
+        self.code: Future[bytes] = Future()
+        self.text_seconds = self.llvm_seconds = 0.0
+
+    @staticmethod
+    def of(module: KernelModule, head: Head, code: bytes) -> Task:
+        """Return the task of a kernel whose code is kept."""
+        task = Task(module)
+        task.head.set_result(head)
+        task.code.set_result(code)
+        return task
+
+    def receive(self, result: Head | bytes, seconds: float) -> None:
+        """Take a result of the module."""
+        if isinstance(result, bytes):
+            self.llvm_seconds = seconds
+            self.code.set_result(result)
+        elif not self.head.done():  # another process may have had it, and then failed
+            self.text_seconds = seconds
+            self.head.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        """Let those who wait have an error."""
+        for future in (self.head, self.code):
+            if not future.done():
+                future.set_exception(error)
+
+
+_Waiting = tuple[int, int, bytes, Task]  # minus its bytes, its number, the pickled module
 
 
 class Workers:
-    """`submit` modules, then `finish`; the results are in the order of submission."""
+    """`submit` kernels, then `wait` for results."""
 
-    def __init__(self, target: Target, processes: int | None = None) -> None:
+    def __init__(self, processes: int | None = None) -> None:
         """`processes` besides the calling one; by default one less than may run at once, `MAX_PROCESSES` at most."""
-        self._target = target
         self._processes = (
             min(len(processor.allowed_processors()) - 1, MAX_PROCESSES) if processes is None else processes
         )
-        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
-        self._results: list[Future[bytes]] = []
-        self._done: list[Future[bytes]] = []  # of these, in the order in which they are ready
+        self._changed = threading.Condition()  # guards the next three
+        self._waiting: list[_Waiting] = []  # a heap
+        self._own: deque[Task] = deque()  # of the calling process
+        self._closed = False
         self._threads: list[threading.Thread] = []
         self.running: list[subprocess.Popen[bytes]] = []  # processes that were started
-        self._bytes = 0
-        self.seconds: list[float] = []  # of LLVM, for each module
+        self._count = self._bytes = 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self._changed:
+            self._closed = True
+            self._waiting.clear()
+            self._changed.notify_all()
         if error is not None:
-            self._drain()
             for process in self.running:  # their results are not needed any more, and may take long
                 process.kill()
-        for _ in self._threads:
-            self._tasks.put(None)
         for thread in self._threads:
             thread.join()
 
-    def submit(
-        self, text: str, level: int | None, keep: Callable[[bytes], None] | None = None, share: float = 1.0
-    ) -> None:
-        """Submit a module; `keep` gets its object code, in any thread.
+    def submit(self, module: KernelModule, share: float = 1.0) -> Task:
+        """Submit a kernel. `share`: part of all kernels known so far, from which the bytes of all are estimated."""
+        task = Task(module)
+        data = _pickled(module) if self._processes > 0 else None
+        with self._changed:
+            if data is None:
+                self._own.append(task)
+            else:
+                self._count += 1
+                heapq.heappush(self._waiting, (-len(data), self._count, data, task))
+                self._changed.notify()
+        if data is not None:
+            self._bytes += len(data)
+            worth = WORTH_STARTING * share * (len(self._threads) + 1)
+            if self._bytes >= worth and len(self._threads) < self._processes:
+                self._threads.append(threading.Thread(target=self._serve, daemon=True))
+                self._threads[-1].start()
+        return task
 
-        `share`: part of all modules that are known so far, from which the bytes of all are estimated.
+    def wait(self, future: Future[T], progress: Callable[[], None] = _silent) -> T:
+        """Return a result; this process compiles until it is there. InternalError for a process that has ended.
+
+        `progress` is called when a kernel may have been compiled.
         """
-        future: Future[bytes] = Future()
-        future.add_done_callback(self._done.append)
-        if keep is not None:
-            future.add_done_callback(lambda done: None if done.exception() else keep(done.result()))
-        self._results.append(future)
-        self._tasks.put((len(self.seconds), text, level, future))
-        self.seconds.append(0.0)
-        self._bytes += len(text)
-        worth = WORTH_STARTING * share * (len(self._threads) + 1)
-        if self._bytes >= worth and len(self._threads) < self._processes:
-            self._threads.append(threading.Thread(target=self._serve, daemon=True))
-            self._threads[-1].start()
-
-    def finish(self, progress: Callable[[int, int], None] = _silent) -> list[bytes]:
-        """Return each module's object code; InternalError if LLVM refuses one. `progress(done, total)` counts them."""
-        while True:
-            try:
-                task = self._tasks.get_nowait()
-            except Empty:
-                break
+        while not future.done():
+            task = self._own.popleft() if self._own else self._take()
             if task is not None:
-                number, text, level, future = task
-                future.set_result(self._compiled(number, None, text, level))
-                progress(len(self._done), len(self._results))
-        objects: list[bytes] = []
-        for future in self._results:
-            while not future.done():  # a wait without a timeout could not be interrupted
+                _run(task)
+            else:  # a wait without a timeout could not be interrupted
                 wait([future], timeout=POLL)
-            objects.append(future.result())
-            progress(len(self._done), len(self._results))
-        return objects
+            progress()
+        return future.result()
 
-    def _compiled(self, number: int, process: subprocess.Popen[bytes] | None, text: str, level: int | None) -> bytes:
-        begin = time.perf_counter()
-        code = _object_bytes(process, text, self._target, level)
-        self.seconds[number] = time.perf_counter() - begin
-        return code
+    def _take(self) -> Task | None:
+        """Return the largest kernel that waits, None without one."""
+        with self._changed:
+            return heapq.heappop(self._waiting)[-1] if self._waiting else None
 
-    def _drain(self) -> None:
-        while True:
-            try:
-                self._tasks.get_nowait()
-            except Empty:
-                return
+    def _next(self, sent: int) -> tuple[bytes, Task] | None:
+        """Return the next kernel for a process that has `sent` ones; None if it finishes these first, or at the end."""
+        with self._changed:
+            while not (self._waiting or sent or self._closed):
+                self._changed.wait()
+            if not self._waiting or (sent and -self._waiting[0][0] > MAX_SENT_AHEAD):
+                return None
+            return heapq.heappop(self._waiting)[2:]
 
     def _serve(self) -> None:
         """Feed one process, in a thread of its own."""
         process = _start()
-        if process is not None:
-            self.running.append(process)
-        while (task := self._tasks.get()) is not None:
-            number, text, level, future = task
-            try:
-                future.set_result(self._compiled(number, process, text, level))
-            except Exception as error:
-                future.set_exception(error)
-        if process is not None:
-            process.communicate()
+        if process is None:
+            return
+        self.running.append(process)
+        sent: deque[Task] = deque()
+        try:
+            while True:
+                while len(sent) < 2 and (given := self._next(len(sent))) is not None:
+                    data, task = given
+                    sent.append(task)
+                    _send(process, data)
+                if not sent:
+                    break
+                if not _received(process, sent[0]):
+                    self._own.append(sent[0])
+                sent.popleft()
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            ended = InternalError(f"emit: a process that compiles has ended, got exit code {process.wait()}")
+            ended.__cause__ = error
+            for task in sent:
+                task.fail(ended)
+        process.communicate()
 
 
-def _object_bytes(process: subprocess.Popen[bytes] | None, text: str, target: Target, level: int | None) -> bytes:
-    if process is None:
-        return compile_module(text, target, level)
-    assert process.stdin is not None and process.stdout is not None
+def _run(task: Task) -> None:
+    """Compile a kernel in this process."""
+    begin = time.perf_counter()
+    for result in task.module.results():
+        task.receive(result, time.perf_counter() - begin)
+        begin = time.perf_counter()
+
+
+def _pickled(module: KernelModule) -> bytes | None:
+    """Return a kernel as another process gets it; None if it is nested too deeply."""
     try:
-        pickle.dump((text, target, level), process.stdin)
-        process.stdin.flush()
-        answer = pickle.load(process.stdout)
-    except (EOFError, OSError) as error:
-        raise InternalError(f"emit: a process that compiles has ended, got exit code {process.wait()}") from error
-    if not isinstance(answer, bytes):
-        raise InternalError(str(answer))
-    return answer
+        return pickle.dumps(module, pickle.HIGHEST_PROTOCOL)
+    except RecursionError:
+        return None
+
+
+def _send(process: subprocess.Popen[bytes], data: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(data)
+    process.stdin.flush()
+
+
+def _received(process: subprocess.Popen[bytes], task: Task) -> bool:
+    """Wait for the results of a kernel; return False if the process could not make them."""
+    assert process.stdout is not None
+    while not task.code.done():
+        answer = cast("tuple[Head | bytes, float] | None", pickle.load(process.stdout))
+        if answer is None:
+            return False
+        task.receive(*answer)
+    return True
 
 
 def _start() -> subprocess.Popen[bytes] | None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Expr, For, Kernel, Prim, Store, Var, dense
 from aot.codegen.ir.program import Program
 from aot.codegen.llvm.build import build
 from aot.codegen.llvm.driver.module import pool_module
@@ -18,18 +22,21 @@ from aot.codegen.llvm.linking.elf_writer import RELA, RELOCATION, SECTION_SYMBOL
 from aot.codegen.llvm.linking.relocatable import taken_apart
 from aot.codegen.llvm.object import optimize, workers
 from aot.codegen.llvm.object.combine import combine
+from aot.codegen.llvm.object.kernel_module import Head, KernelModule
 from aot.codegen.llvm.object.optimize import compile_module
 from aot.codegen.llvm.object.parts import compiled_once
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
+from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 from tests import networks
 from tests.programs import chain
 
 SHF_MERGE = 0x10
 NATIVE = parse_target("native")
+X, Y, AXIS = dense("x", 100), dense("y", 100), Var("i", 100)
 CALLER = (
     "declare hidden i32 @twice(i32)\n"
     "define i32 @f(i32 %x) nounwind {\n%y = call i32 @twice(i32 %x)\n%z = add i32 %y, 1\nret i32 %z\n}\n"
@@ -139,7 +146,7 @@ def test_the_pool_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
         texts.append(text)
         return compile_module(text, target, level)
 
-    monkeypatch.setattr(optimize, "compile_module", told)  # workers, which compile all others, have it by name
+    monkeypatch.setattr(optimize, "compile_module", told)  # others have it by name
     compiled_once.cache_clear()
     one, other = (in_memory(build(chain(calls=calls), NATIVE)) for calls in (2, 3))
     assert texts == [pool_module(NATIVE)]
@@ -154,34 +161,78 @@ def test_kernels_are_local(program: Program) -> None:
         assert symbols[kernel.name][1] >> 4 == 0
 
 
+def module_of(value: Expr) -> KernelModule:
+    """The module of a kernel that stores a value for each of 100 indices `AXIS`."""
+    return KernelModule(Kernel("k", (), (X, Y), (For(AXIS, (Store(Y, (AXIS,), value),)),)), NATIVE, 1, flushes=False)
+
+
+def in_processes(modules: Sequence[KernelModule], processes: int) -> tuple[list[list[Head | bytes]], list[int]]:
+    """The results of kernels that other processes compile, and exit codes of these."""
+    with Workers(processes) as compiling:
+        tasks = [compiling.submit(module, share=0.0) for module in modules]
+        results: list[list[Head | bytes]] = [[task.head.result(60), task.code.result(60)] for task in tasks]
+    return results, [process.returncode for process in compiling.running]
+
+
+def test_kernels_are_compiled_by_other_processes() -> None:
+    modules = [module_of(X[AXIS] * float(n)) for n in range(20)]
+    results, codes = in_processes(modules, 2)
+    assert results == [list(module.results()) for module in modules]
+    assert codes == [0, 0]
+
+
 @pytest.mark.parametrize("processes", [0, 1])
-def test_an_error_of_any_process_is_told(processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "WORTH_STARTING", 0)
-    with Workers(NATIVE, processes) as compiling:
-        compiling.submit("nonsense", None)
-        with pytest.raises(InternalError, match="LLVM refuses the module"):
-            compiling.finish()
+def test_an_error_of_any_process_is_told(processes: int) -> None:
+    with pytest.raises(InternalError, match="no rule for nonsense of f32"), Workers(processes) as compiling:
+        compiling.wait(compiling.submit(module_of(Prim("nonsense", (X[AXIS],), DType.F32)), share=0.0).code)
+    assert all(process.poll() is not None for process in compiling.running)
+
+
+class Fatal(KernelModule):
+    """A kernel that ends the process which receives it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return signal.raise_signal, (signal.SIGKILL,)
+
+
+def test_a_process_that_ends_is_told() -> None:
+    fatal, other = Fatal(module_of(X[AXIS]).kernel, NATIVE, 1, flushes=False), module_of(X[AXIS] + 1.0)
+    with Workers(1) as compiling:
+        task = compiling.submit(fatal, share=0.0)
+        assert task.code.exception(60) is not None
+        with pytest.raises(InternalError, match="a process that compiles has ended, got exit code -9"):
+            compiling.wait(task.head)
+        assert [compiling.wait(compiling.submit(other).code)] == [list(other.results())[-1]]  # by this process
+
+
+def test_a_kernel_too_deep_to_be_sent_is_compiled_here() -> None:
+    value: Expr = X[AXIS]
+    for _ in range(150):
+        value = value + 1.0
+    module = module_of(value)
+    with Workers(1) as compiling:
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(300)
+        try:
+            task = compiling.submit(module, share=0.0)
+        finally:
+            sys.setrecursionlimit(before)
+        assert not compiling.running and compiling.wait(task.code) == list(module.results())[-1]
 
 
 def test_nothing_of_the_working_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("codegen", "llvmlite", "numpy", "pickle", "signal"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(__file__)")
-    monkeypatch.setattr(workers, "WORTH_STARTING", 0)
     monkeypatch.setattr(sys, "path", ["", *sys.path])  # as of `python -c`, whose working folder was another one
     monkeypatch.chdir(tmp_path)
-    with Workers(NATIVE, 1) as compiling:
-        compiling.submit(CALLER, None)
-        compiling.submit(CALLED, None)
-        code = combine((code, {}) for code in compiling.finish())
-    [process] = compiling.running
-    assert run(code, 4) == 9 and process.returncode == 0
+    module = module_of(X[AXIS])
+    assert in_processes([module], 1) == ([list(module.results())], [0])
 
 
 def test_parts_compile_without_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "WORTH_STARTING", 0)
     monkeypatch.setattr(sys, "executable", "/bin/false-python")
-    with Workers(NATIVE, 2) as compiling:
-        for text in (CALLER, CALLED):
-            compiling.submit(text, None)
-        code = combine((code, {}) for code in compiling.finish())
-    assert run(code, 4) == 9
+    module = module_of(X[AXIS])
+    with Workers(2) as compiling:
+        tasks = [compiling.submit(module, share=0.0) for _ in range(2)]
+        assert [compiling.wait(task.code) for task in tasks] == [list(module.results())[-1]] * 2
+    assert not compiling.running

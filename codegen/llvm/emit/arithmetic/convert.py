@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 from aot.codegen.llvm.emit.arithmetic.small_floats import decode, encode
 from aot.codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, number, scalar_of, suffix, vector
-from aot.runtime.abi import DType
-from aot.runtime.arrays.short_floats import FORMATS
+from aot.runtime.abi import FLOAT_FORMATS, DType
 from aot.runtime.errors import InternalError
 
 PACKED = (DType.U1, DType.U2, DType.U3, DType.U4, DType.U6, DType.I4, DType.I2)  # one element a byte in memory
-SMALL = (*FORMATS, DType.F8E8M0)
+SMALL = (*FLOAT_FORMATS, DType.F8E8M0)
 FLOATS = (DType.F32, DType.F16, DType.BF16, *SMALL)
 REGISTER = {
     **{t: f"i{max(t.bits, 8)}" for t in DType if t.is_integer},

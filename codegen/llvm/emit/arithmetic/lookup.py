@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-
-import numpy as np
 
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim, Space
@@ -73,7 +72,7 @@ def _joined(f: Function, parts: list[Value]) -> Value:
 def _by_words(f: Function, table: bytes, index: Value, abilities: Abilities) -> Value:
     """Permute words of four bytes: the highest bit of an index chooses one of two, the lowest two a byte of it."""
     lane_number = f.cast("zext", index, "i32")
-    rows = [constants([str(w) for w in row], "i32") for row in np.frombuffer(table, "<i4").reshape(4, WORDS).tolist()]
+    rows = [constants([str(w) for w in row], "i32") for row in struct.iter_unpack(f"<{WORDS}i", table)]
     at = f.binary("lshr", lane_number, integer(2, lane_number.type))
     name = abilities.intrinsic("permute_two_words", WORDS)
     low, high = (f.call(name, at.type, rows[i], at, rows[i + 1]) for i in (0, 2))

@@ -1,10 +1,9 @@
-"""Floats of 8 and 4 bits (`runtime/arrays/short_floats.py`), one a byte in memory; f32 in registers."""
+"""Floats of 8 and 4 bits (`FLOAT_FORMATS` of `runtime/abi.py`), one a byte in memory; f32 in registers."""
 
 from __future__ import annotations
 
 from aot.codegen.llvm.emit.function_text import Function, Value, integer, number
-from aot.runtime.abi import DType
-from aot.runtime.arrays.short_floats import FORMATS
+from aot.runtime.abi import FLOAT_FORMATS, DType
 
 
 def decode(f: Function, dtype: DType, v: Value) -> Value:
@@ -12,7 +11,7 @@ def decode(f: Function, dtype: DType, v: Value) -> Value:
     wide = f.cast("zext", v, "i32")
     if dtype is DType.F8E8M0:
         return _power(f, wide)
-    form = FORMATS[dtype]
+    form = FLOAT_FORMATS[dtype]
     magnitude = f.binary("and", wide, _like(wide, form.sign - 1))
     shifted = f.cast("bitcast", f.binary("shl", magnitude, _like(wide, 23 - form.mantissa)), "float")
     scaled = f.cast("bitcast", f.binary("fmul", shifted, number(2.0 ** (127 - form.bias), shifted.type)), "i32")
@@ -33,7 +32,7 @@ def encode(f: Function, dtype: DType, v: Value) -> Value:
     if dtype is DType.F8E8M0:
         code = f.binary("lshr", f.binary("and", bits, _like(bits, 0x7FFFFFFF)), _like(bits, 23))
         return f.cast("trunc", code, "i8")
-    form = FORMATS[dtype]
+    form = FLOAT_FORMATS[dtype]
     magnitude = f.cast("bitcast", f.binary("and", bits, _like(bits, 0x7FFFFFFF)), "float")
     scaled = f.binary("fmul", magnitude, number(2.0 ** (form.bias - 127), v.type))
     code = f.binary("lshr", f.cast("bitcast", scaled, "i32"), _like(bits, 23 - form.mantissa))
