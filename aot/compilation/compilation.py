@@ -154,7 +154,7 @@ class Compilation:
         """Compile, and write the shared library `output`, for any system and machine; external weights lie beside it.
 
         Raises UsageError, before anything is compiled, for the name of a file for another system than the target's, and
-        for a file that the model is read from; MissingError without a linker where the system's libraries need one.
+        for a file that the model is read from; MissingError without a linker if the system's libraries need one.
         """
         path = Path(output)
         check_outputs(library_files(path, self.options.external_weights, self.options.target), self.model)

@@ -65,7 +65,7 @@ def run_all(
 def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | None, reshapeable: bool = False) -> None:
     """Run the passes of the front phase, which leave a graph in operations of the opset; it is changed in place.
 
-    `reshapeable`: sizes are computed, and loops stay loops, where that is possible. Raises the errors of `run_all`.
+    `reshapeable`: sizes are computed, and loops stay loops, if that is possible. Raises the errors of `run_all`.
     """
     passes, extra = _passes(_options_for(graph, options)), extensions.passes if extensions is not None else ()
     _ = _sorted(passes, extra)  # UsageError if there is no order

@@ -120,7 +120,7 @@ class Session:
 
 
 def _short(options: CompileOptions) -> CompileOptions | None:
-    """Return options that compute in bf16 as it is fastest on their target; None where that is no faster than f32."""
+    """Return options that compute in bf16 as it is fastest on their target; None if that is no faster than f32."""
     exact = replace(options, precision=BF16)
     target = _target(exact)
     if target.abilities.tiles or "add_even" in target.abilities.intrinsics:

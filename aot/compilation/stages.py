@@ -145,7 +145,7 @@ def read(session: Session, model: str | Path | Graph) -> Imported:
 def convert(session: Session, imported: Imported, reshapeable: bool = False) -> Graph:
     """Return a new graph in operations of the opset: the imported one after the front phase.
 
-    `reshapeable`: sizes are computed, and loops stay loops, where that is possible.
+    `reshapeable`: sizes are computed, and loops stay loops, if that is possible.
     """
     graph = copy_graph(imported.graph)
     with within(session.library.scope):

@@ -150,7 +150,7 @@ def framework_of(model: Path | str | Graph) -> str:
 
 
 def _with_signatures(head: bytes, path: Path) -> Callable[[Path, str | None], Graph] | None:
-    """Return the reader of a format that has signatures; None for other formats."""
+    """Return the reader of a format that has signatures."""
     if is_tensorflow(head, path):
         return _tensorflow
     if is_tflite(head):

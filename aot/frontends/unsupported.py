@@ -10,7 +10,7 @@ from aot.runtime.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A node that cannot be converted, and why. `opset` is 0 where none is known."""
+    """A node that cannot be converted, and why. `opset` is 0 if none is known."""
 
     node: str
     kind: str

@@ -290,7 +290,7 @@ class Node:
         return port.node.operands()[port.idx]
 
     def constant(self, idx: int) -> Array | None:
-        """Return the value of an input if it is connected and known, else None."""
+        """Return the value of an input if it is connected and known."""
         if idx >= len(self._inputs) or self._inputs[idx].source is None:
             return None
         return self.source(idx).value
@@ -352,7 +352,7 @@ class Node:
             self._inferred_from = Inferred.of(self._op, inputs, self._operands)
 
     def symbols(self) -> tuple[Named, ...]:
-        """Return the outputs' values as far as they are known, else symbols for their elements, else None."""
+        """Return the outputs' values as far as they are known, else symbols for their elements."""
         if self._symbols is None:
             for node in producers_first([self], Node._computed_from, lambda n: n.name):
                 node._named()

@@ -83,7 +83,7 @@ class Op:
         return types if isinstance(types, tuple) else (types,)
 
     def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        """Return the outputs' values if the inputs' values are known, else None."""
+        """Return the outputs' values if the inputs' values are known."""
         if not self.pure or not operands or any(o is not None and o.value is None for o in operands):
             return None
         values = [None if o is None else o.value for o in operands]

@@ -29,7 +29,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """Inferred facts about an input: its type, and its value where that is known at compile time.
+    """Inferred facts about an input: its type, and its value if it is known at compile time.
 
     A value of integers that holds symbolic dimensions is an array of objects. Where an operation needs a value that is
     not known, `source` gives symbols for its elements.

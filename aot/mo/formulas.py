@@ -81,7 +81,7 @@ def operands_of(node: Node) -> list[Operand]:
 
 
 def fits(node: Node, formula: Term) -> Found | None:
-    """Return the tensors that the texts of a formula stand for, if a node gives the formula; else None."""
+    """Return the tensors that the texts of a formula stand for, if a node gives the formula."""
     return next(_node(node, formula, {}), None)
 
 

@@ -34,7 +34,7 @@ def part_of(x: Array | Deferred, axis: int, begin: int, end: int) -> Array | Def
 
 
 def _inputs(x: Deferred, axis: int, begin: int, end: int, shape: tuple[int, ...]) -> list[Array | Deferred | None]:
-    """Return the inputs of the operation that makes a part in `shape`, None where it has none; empty for others."""
+    """Return the inputs of the operation that makes a part in `shape`, None if it has none; empty for others."""
     first = x.inputs[0]
     match x.op:
         case Convert() | Multiply(auto_broadcast=AutoBroadcast.NUMPY) | Subtract(auto_broadcast=AutoBroadcast.NUMPY):

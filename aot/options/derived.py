@@ -30,6 +30,6 @@ def with_environment(given: CompileOptions) -> CompileOptions:
 
 
 def switches(given: CompileOptions) -> dict[str, Any]:
-    """Return the names of transformations by option, of the environment where an option is None."""
+    """Return the names of transformations by option, of the environment if an option is None."""
     variables = {row.environment: (name, getattr(given, name)) for name, row in options().items() if row.environment}
     return {name: names_of(os.environ.get(at)) if own is None else own for at, (name, own) in variables.items()}

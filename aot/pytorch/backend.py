@@ -16,7 +16,7 @@ Key = tuple[object, ...]
 
 
 def aot_backend(graph: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-    """Return a function that runs a graph compiled. UsageError where gradients are wanted."""
+    """Return a function that runs a graph compiled. UsageError if gradients are wanted."""
     torch = torch_of("torch.compile")
     fixed = {i: t for i, t in enumerate(example_inputs) if _is_fixed(torch, t)}
     models: dict[Key, tuple[CompiledModel, list[int]]] = {}

@@ -100,7 +100,7 @@ class Constraint:
         logits[len(allowed) :] = -np.inf
 
     def take(self, token: int) -> None:
-        """Advance by a token; UsageError where the grammar became too large to follow."""
+        """Advance by a token; UsageError if the grammar became too large to follow."""
         self._matcher.consume_token(token)
         self._check()
 
@@ -142,7 +142,7 @@ def _one_of_resolved(value: object, root: object) -> object:
 
 
 def _referred(option: object, root: object) -> object:
-    """Return the schema that an option refers to, or the option where it is no reference alone."""
+    """Return the schema that an option refers to, or the option if it is no reference alone."""
     path = _object(option).get("$ref")
     if not isinstance(path, str) or not path.startswith("#/") or len(_object(option)) > 1:
         return option
@@ -168,7 +168,7 @@ def _first(text: object) -> str:
 
 @contextmanager
 def _refused(kind: str) -> Generator[None]:
-    """Raise UsageError where the package raises ValueError or panics."""
+    """Raise UsageError if the package raises ValueError or panics."""
     try:
         yield
     except (ValueError, TypeError, RecursionError) as error:

@@ -128,7 +128,7 @@ def _joined(value: object) -> object:
 
 
 def _value(text: str) -> object:
-    """Return the number or the list that a text says in JSON, or the text where it is none."""
+    """Return the number or the list that a text says in JSON, or the text if it is none."""
     if text[:1] not in "[-0123456789tf":
         return text
     value = json_of(text)

@@ -104,7 +104,7 @@ class PrefixCache:
         self._add(made, keys)
 
     def _add(self, made: dict[bytes, tuple[Array, ...]], keys: Sequence[bytes]) -> None:
-        """Add blocks; the blocks of `keys`, of one sequence, are evicted last where there is no room."""
+        """Add blocks; the blocks of `keys`, of one sequence, are evicted last if there is no room."""
         with self._lock:
             for key in made.keys() - self._blocks.keys():
                 self._bytes += sum(part.nbytes for part in made[key])

@@ -39,7 +39,7 @@ class PrefixFiles:
         self._sizes = OrderedDict((name, size) for _, name, size in files)  # those that were used last come last
 
     def read(self, key: bytes) -> tuple[Array, ...] | None:
-        """Return a block, None where there is none."""
+        """Return a block, None if there is none."""
         path, data = self._path(key), b""
         with suppress(OSError):
             data = path.read_bytes()
@@ -58,7 +58,7 @@ class PrefixFiles:
         return tuple(arrays)
 
     def write(self, key: bytes, arrays: Sequence[Array]) -> None:
-        """Keep a block, unless the disk is full; others go where there is no room."""
+        """Keep a block, unless the disk is full; others go if there is no room."""
         path, body = self._path(key), b"".join(a.tobytes() for a in arrays)
         with suppress(OSError), replacing(path) as file:
             file.write_bytes(_digest(body) + body)

@@ -62,7 +62,7 @@ class ChatTemplate:
 
         `tools`: functions that it may call. A template that does not name the role `developer` gets `system` in its
         place; one that refuses or drops a message of the system, as Gemma 2's does, gets it before the user's words.
-        TemplateError where the template cannot make a text of them.
+        TemplateError if the template cannot make a text of them.
         """
         given = {**ABSENT, **self._marks, "messages": self._known(messages), "add_generation_prompt": answer}
         if tools:
@@ -111,7 +111,7 @@ class ChatTemplate:
             self._at_end()
 
     def _asked(self, process: subprocess.Popen[bytes], value: object) -> str:
-        """Send a line and return the text of the answer; the process is ended where there is none."""
+        """Send a line and return the text of the answer; the process is ended if there is none."""
         assert process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(json.dumps(value).encode() + b"\n")

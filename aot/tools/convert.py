@@ -40,7 +40,7 @@ def convert_model(
     `compress_to_f16`: constants of f32 are stored as f16 where these hold them; `ir_version`: 10 or 11;
     `static_shape`: sizes that are fixed are constants, and loops of a fixed number of steps are written out, where else
     the file may be reshaped.
-    Raises UsageError for a path that cannot be written, UnsupportedError where IR has no form for an operation, and
+    Raises UsageError for a path that cannot be written, UnsupportedError if IR has no form for an operation, and
     the errors of `compile_model` for a wrong model.
     """
     options, path = options or CompileOptions(), Path(output)

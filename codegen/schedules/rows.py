@@ -143,7 +143,7 @@ def _vector_axis(d: Definition, constants: frozenset[str]) -> Var | None:
 
 
 def rows_together(g: Group, schedules: Sequence[Schedule], target: Target) -> tuple[tuple[Tile, ...], Reasons]:
-    """Return the tile of short rows that a group computes member by member; () where a row passes all members at once.
+    """Return the tile of short rows that a group computes member by member; () if a row passes all members at once.
 
     A fold of partial results waits for each of its steps, and so does what needs it: meanwhile the next row is summed.
     """

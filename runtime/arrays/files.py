@@ -66,7 +66,7 @@ def files_named(texts: Iterable[str]) -> list[Path]:
 
 
 def _name_and_path(text: str) -> tuple[str, Path]:
-    """Return both parts of `NAME=x.npy`; the name is empty where none is given, or a file has all of it as its name."""
+    """Return both parts of `NAME=x.npy`; the name is empty if none is given, or a file has all of it as its name."""
     name, _, path = text.rpartition("=") if not Path(text).exists() else ("", "", text)
     return name, Path(path)
 

@@ -1,4 +1,4 @@
-"""Pages of large arrays: small ones where little of the memory is used at first, and those of mapped files.
+"""Pages of large arrays: small ones if little of the memory is used at first, and those of mapped files.
 
 Where little of it is used, large pages take up to 512 times the memory, and as much more time to fill: the first call
 of a language model with room for 4096 tokens took 213 ms instead of 34. Through large pages all of it is read faster.
@@ -30,7 +30,7 @@ def small_pages(count: int) -> mmap.mmap:
 
 
 def join_pages(small: mmap.mmap) -> None:
-    """Make large pages of small ones where the system can."""
+    """Make large pages of small ones if the system can."""
     memory.join_pages(small)
 
 

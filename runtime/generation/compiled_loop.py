@@ -30,7 +30,7 @@ class CompiledLoop(TokenLoop):
     def __init__(self, library: Library, pool: Pool) -> None:
         """`library`: one with a loop (`has_loop`). `pool`: threads that work on each token.
 
-        MemoryError where the system forbids executable memory, which a callback needs.
+        MemoryError if the system forbids executable memory, which a callback needs.
         """
         self._library, self._pool = library, pool
         # in C, so that no handler of a signal can raise outside of `_answers`
@@ -73,7 +73,7 @@ class CompiledLoop(TokenLoop):
 
 
 def loop_of(model: CompiledModel, sampling: Sampling) -> CompiledLoop | Generator:
-    """Return the loop of the model's library, or Python's where it has none that draws so."""
+    """Return the loop of the model's library, or Python's if it has none that draws so."""
     if model.library.has_loop and model.streams == 1 and sampling.seed < SEEDS:
         try:
             return CompiledLoop(model.library, model.pool)

@@ -1,4 +1,4 @@
-"""The arrays that an inference reads: those of the user where code can read them in place, else copies."""
+"""The arrays that an inference reads: those of the user if code can read them in place, else copies."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class InputArrays:
         return array
 
     def zeros(self, index: int) -> Array | None:
-        """Return a new array of zeros for an input of fixed size that has no array; None for other inputs."""
+        """Return a new array of zeros for an input of fixed size that has no array."""
         shape = static_shape([self.infos[index]])
         if self._arrays[index] is not None or shape is None:
             return None

@@ -68,7 +68,7 @@ def is_supervised() -> bool:
 
 
 def supervised(run: Callable[..., object]) -> int:
-    """Call `run` in a child process, or here where none can be started; return the exit code of `run` or of its error.
+    """Call `run` in a child process, or here if none can be started; return the exit code of `run` or of its error.
 
     Windows has no fork, and a child of macOS may not call most of what its parent has loaded.
     """

@@ -52,7 +52,7 @@ def argument(**facts: Any) -> Declaration:
 
 
 def echo(text: object = "", *, nl: bool = True, err: bool = False) -> None:
-    """Print a text at once. The command ends without a word where its reader, as `head`, has read enough."""
+    """Print a text at once. The command ends without a word if its reader, as `head`, has read enough."""
     stream = sys.stderr if err else sys.stdout
     try:
         print(text, end="\n" if nl else "", file=stream, flush=True)

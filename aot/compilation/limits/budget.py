@@ -220,7 +220,7 @@ def _is_finalizing(thread: int) -> bool:
 
 
 def anonymous_bytes() -> int | None:
-    """Return the bytes of this process's memory that no file backs; None where the system does not say."""
+    """Return the bytes of this process's memory that no file backs; None if the system does not say."""
     try:
         fields = Path("/proc/self/statm").read_text().split()
     except OSError:

@@ -37,7 +37,7 @@ class Clock:
 
 
 def processor_seconds() -> float | None:
-    """Return processor time of this process and its children; None where the system does not report it (no /proc)."""
+    """Return processor time of this process and its children; None if the system does not report it (no /proc)."""
     times = os.times()
     seconds = times.user + times.system + times.children_user + times.children_system
     try:

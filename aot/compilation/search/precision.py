@@ -62,7 +62,7 @@ class LayerError:
 class FoundPrecision:
     """`precision` for the compiler; `errors` of outputs, over their largest number; seconds of an inference.
 
-    `layers`: those of products, as they are kept in f32 first; empty where all layers may round.
+    `layers`: those of products, as they are kept in f32 first; empty if all layers may round.
     """
 
     precision: str

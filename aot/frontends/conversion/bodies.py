@@ -65,7 +65,7 @@ def ports_of(value: PresentValue) -> tuple[OutPort, ...]:
 
 
 def number(port: OutPort | None) -> int | None:
-    """Return the one element of a constant tensor; None for other tensors."""
+    """Return the one element of a constant tensor."""
     value = None if port is None else port.value
     return None if value is None or value.dtype == object else int(value.reshape(-1)[0])
 

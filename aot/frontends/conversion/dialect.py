@@ -48,7 +48,7 @@ Dialects = Mapping[str, Dialect]
 
 
 def foreign(node: Node, dialects: Dialects) -> Foreign | None:
-    """Return the operation of a node if it is of one of the dialects, else None."""
+    """Return the operation of a node if it is of one of the dialects."""
     return node.op if isinstance(node.op, Foreign) and node.op.dialect in dialects else None
 
 

@@ -14,7 +14,7 @@ from aot.runtime.arrays.strings import ENCODING, encode
 
 
 def place_of(node: NodeContext, x: OutPort, keys: Array, equal_nan: bool = False) -> OutPort:
-    """Return the place of the first key that each element of `x` equals, the number of keys where there is none (i64).
+    """Return the place of the first key that each element of `x` equals, the number of keys if there is none (i64).
 
     `equal_nan`: a NaN equals the key that is NaN.
     """

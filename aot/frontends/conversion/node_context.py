@@ -47,7 +47,7 @@ class CompositeTensor(ABC):
         return {}
 
     def like(self, other: CompositeTensor, build: Builder, size: SizeLookup) -> CompositeTensor:
-        """Return the same value in the form of `other`, or in a form that holds both; itself where it has it.
+        """Return the same value in the form of `other`, or in a form that holds both; itself if it has it.
 
         `size` gives a dimension of `other` where `build` adds nodes. UnsupportedError if there is no such form.
         """
@@ -172,7 +172,7 @@ class NodeContext:
         return table[text]
 
     def refuse(self, condition: bool, reason: str) -> None:
-        """UnsupportedError with `reason` where `condition` holds."""
+        """UnsupportedError with `reason` if `condition` holds."""
         if condition:
             raise UnsupportedError(f"{self.kind}: {reason}")
 

@@ -83,7 +83,7 @@ class Control:
         return inner.enter(self.kind, self.tensor(value, self.scope, self.kind))
 
     def _same_handle(self, a: Value, b: Value) -> Handle | None:
-        """Return the variable that both branches give; None where they give tensors."""
+        """Return the variable that both branches give; None if they give tensors."""
         if isinstance(a, Handle) and a == b:
             return a
         if isinstance(a, Handle) or isinstance(b, Handle):

@@ -66,7 +66,7 @@ class ToOpset:
         return f"{self.dialect.name}_to_opset"
 
     def __call__(self, graph: Graph) -> bool:
-        """Convert in place. Raises UnconvertedError, or ModelError where a node breaks a rule of its framework."""
+        """Convert in place. Raises UnconvertedError, or ModelError if a node breaks a rule of its framework."""
         dialects = {dialect.name: dialect for dialect in (self.dialect, *self.others)}
         present = _present(graph, dialects)
         if self.dialect.name not in present:
@@ -79,7 +79,7 @@ class ToOpset:
 def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
     """Convert all nodes of some dialects in place, and those in bodies of the opset; return False if there are none.
 
-    Raises UnconvertedError, or ModelError where a node breaks a rule of its framework.
+    Raises UnconvertedError, or ModelError if a node breaks a rule of its framework.
     """
     ranks = [_declared_rank(result) for result in graph.results]
     nodes = [n for n in graph.order() if foreign(n, dialects) is not None]
@@ -237,9 +237,9 @@ class _Converter:
                 value.add_tensor_names(port.names)  # an input keeps its own name alone
 
     def evaluate(self, node: Node, inputs: Sequence[Any]) -> list[Any]:
-        """Return the outputs of a node for converted inputs; FAILED where it cannot be converted, which is listed.
+        """Return the outputs of a node for converted inputs; FAILED if it cannot be converted, which is listed.
 
-        Raises ModelError where the inputs break a rule of the framework.
+        Raises ModelError if the inputs break a rule of the framework.
         """
         op = node.op
         assert isinstance(op, Foreign)

@@ -66,7 +66,7 @@ def _type_name(kind: int) -> str:
 
 
 def _short(value: object) -> object:
-    """Return a value, a list by its length, and a text without its end where it is long."""
+    """Return a value, a list by its length, and a text without its end if it is long."""
     if isinstance(value, list) and len(cast("list[object]", value)) > SHOWN:
         return f"{len(cast('list[object]', value))} elements"
     if isinstance(value, str) and (len(value) > LONGEST_VALUE or not value.isprintable()):

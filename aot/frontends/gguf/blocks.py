@@ -33,7 +33,7 @@ class Blocks:
     """A matrix of blocks: `numbers` [blocks, parts, elements]; `scales` and `offsets` [blocks, parts, 1] in f32.
 
     `unpack` takes the numbers out of the bytes of the blocks, which takes longer than all else. `zero`: the zero point
-    of all blocks; None where each has an offset of its own, in `minima`. `halves`: bytes of two numbers, in runs of
+    of all blocks; None if each has an offset of its own, in `minima`. `halves`: bytes of two numbers, in runs of
     `apart`, whose low halves come before their high ones.
     """
 

@@ -76,7 +76,7 @@ class PartOfBlocks(Op):
 
     @property
     def in_bytes(self) -> Op | None:
-        """Return the operation that makes the same zero points in I8; None where a block may have others."""
+        """Return the operation that makes the same zero points in I8; None if a block may have others."""
         whole = self.part is Part.ZEROS and _first(self.format).zero is not None
         return replace(self, dtype=DType.I8) if whole else None
 

@@ -67,7 +67,7 @@ class Architecture:
 
     `tied`: the head is the embedding where nothing else is said; `from_one`: weights of norms are differences from 1;
     `scaled`: embeddings are multiplied by the root of the width; `activation_key`: where config.json has the function
-    of the MLP, `activation`: the function where it has none; `rotated`: share of a head that is rotated; `is_local`:
+    of the MLP, `activation`: the function if it has none; `rotated`: share of a head that is rotated; `is_local`:
     True for a layer that sees a window of tokens, where `layer_types` are missing; `normalised`: probabilities of the
     chosen experts add up to 1 where nothing else is said; `keys`: names in config.json that are not the usual ones.
     """
@@ -171,7 +171,7 @@ class Network:
     """Sizes of a network and its architecture.
 
     `positions`: tokens that it was trained on; `most`: tokens that a sequence may have, None for any number; `scheme`:
-    how its matrices are packed, None where they are floats.
+    how its matrices are packed, None if they are floats.
     """
 
     config: Config
@@ -321,7 +321,7 @@ def _layers(v: Values) -> int:
 
 
 def _local(v: Values, a: Architecture, layers: int, window: int) -> tuple[bool, ...]:
-    """Return which layers see a window of tokens only; none where no sequence is longer."""
+    """Return which layers see a window of tokens only; none if no sequence is longer."""
     kinds = v.find("layer_types")
     found = [LOCAL if a.is_local(v, n) else GLOBAL for n in range(layers)] if kinds is None else _list(kinds)
     if len(found) != layers or any(one not in (LOCAL, GLOBAL) for one in found):

@@ -59,7 +59,7 @@ class Stored:
 
     @property
     def array(self) -> Array:
-        """The elements, a view of the file where they are aligned."""
+        """The elements, a view of the file if they are aligned."""
         dtype = numpy_dtype(self.dtype)
         raw = self.raw if self.raw.ctypes.data % dtype.itemsize == 0 else self.raw.copy()
         return raw.view(dtype).reshape(self.shape)

@@ -101,7 +101,7 @@ def scale_of_scores(v: Values) -> float:
 
 
 def most_tokens(v: Values) -> int | None:
-    """Return the tokens that a sequence may have where more of them have other rotations; else None."""
+    """Return the tokens that a sequence may have if more of them have other rotations."""
     r = rotation(v)
     if r.find("rope_type") != LONGROPE:
         return None

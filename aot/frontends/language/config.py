@@ -126,7 +126,7 @@ class Values:
         self.file, self.metadata, self.prefix = file, metadata, prefix
 
     def find(self, key: str, default: object = None) -> object:
-        """Return a value, `default` where it is missing or null."""
+        """Return a value, `default` if it is missing or null."""
         found = self.metadata.get(self.prefix + key)
         return default if found is None else found
 
@@ -150,7 +150,7 @@ class Values:
         return float(found)
 
     def part(self, key: str) -> Values:
-        """Return the values of an object, which has none where it is missing."""
+        """Return the values of an object, which has none if it is missing."""
         found = self.find(key, {})
         if not isinstance(found, dict):
             raise self.wrong(key, "an object", found)

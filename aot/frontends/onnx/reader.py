@@ -213,7 +213,7 @@ class _Reader:
         return scope.graph.add(Parameter(dtype, shape), name=info.name, origin=origin).out_port(0)
 
     def _packed(self, scope: _Scope, info: ValueInfoProto, origin: Origin) -> OutPort:
-        """Add the inputs of a sequence or an optional: elements, stacked, or joined where lengths may differ."""
+        """Add the inputs of a sequence or an optional: elements, stacked, or joined if lengths may differ."""
         kind, proto = "Sequence", info.type
         if proto.HasField("optional_type"):
             kind, proto = "Optional", proto.optional_type.elem_type

@@ -86,7 +86,7 @@ class OnnxNode(NodeContext):
             raise UnsupportedError(f"{self.kind}: {name}: {error}") from None
 
     def float_type(self, name: str, default: DType) -> DType:
-        """Return element type, as `dtype`; UnsupportedError where it is no type of floats."""
+        """Return element type, as `dtype`; UnsupportedError if it is no type of floats."""
         dtype = self.dtype(name, default)
         self.refuse(not dtype.is_float, f"{name} must be a type of floats, got {dtype.value}")
         return dtype

@@ -36,7 +36,7 @@ def program_and_weights(path: Path) -> tuple[Path, ...]:
 def require_program(path: Path, other: Path | None = None) -> tuple[Path, Path | None]:
     """Return the program and the weights of the network in a file of either kind, or in a folder; None without weights.
 
-    `other`: the file of the weights. UsageError where there is no program.
+    `other`: the file of the weights. UsageError if there is no program.
     """
     if path.is_dir():
         program = _program_in(path)

@@ -171,7 +171,7 @@ def _operation(
     attributes: Sequence[Message],
     file: str,
 ) -> Operation:
-    """Return an operation in the form of version 3; as it is where the table does not have it."""
+    """Return an operation in the form of version 3; as it is if the table does not have it."""
     attrs = {a.get("name", ""): _value(a) for a in attributes}
     attrs = {n: v for n, v in attrs.items() if n not in _SILENT}
     if kind in (LOOP, CONDITION):

@@ -98,7 +98,7 @@ class TfNode(NodeContext):
             raise UnsupportedError(f"{self.kind}: {name}: element type {text} is not supported") from None
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """Return the shape in an attribute, with -1 for unknown sizes; None where the rank is not known."""
+        """Return the shape in an attribute, with -1 for unknown sizes; None if the rank is not known."""
         known = {**defaults_of(self.kind), **self.attrs}
         return None if known.get(name) is None else self.integers(name)
 

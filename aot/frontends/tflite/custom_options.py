@@ -38,7 +38,7 @@ def flexible(node: TfliteNode) -> dict[str, Any]:
 
 
 def _plain(value: Any, most: int) -> Any:
-    """Return a number, a text or a tuple of numbers; None for others. `most`: elements that the bytes can hold."""
+    """Return a number, a text or a tuple of numbers. `most`: elements that the bytes can hold."""
     if value.IsBool or value.IsNumeric or value.IsString:
         return value.Value
     for kind in ("TypedVector", "FixedTypedVector", "Vector"):

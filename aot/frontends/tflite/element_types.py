@@ -13,5 +13,5 @@ OTHERS = {8: "complex64", 11: "complex128", 13: "resource", 14: "variant"}
 
 
 def type_name(code: int) -> str:
-    """Return the name of a type in attributes: ours, or TensorFlow Lite's where we have none."""
+    """Return the name of a type in attributes: ours, or TensorFlow Lite's if we have none."""
     return DTYPES[code].value if code in DTYPES else OTHERS.get(code, f"type {code}")

@@ -25,7 +25,7 @@ _OUTSIDE = 1  # offsets up to this mean that the data lies in the buffer itself
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """A scale, and a zero point where there are any, for each `size` elements of an axis."""
+    """A scale, and a zero point if there are any, for each `size` elements of an axis."""
 
     size: int
     scales: Array
@@ -59,7 +59,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A tensor of a file: its facts, and its data where it is a constant."""
+    """A tensor of a file: its facts, and its data if it is a constant."""
 
     facts: Tensor
     code: int

@@ -128,7 +128,7 @@ class OfWholes(Protocol):
 
     @property
     def in_bytes(self) -> Op | None:
-        """The operation that makes the same numbers in I8; None where a file may hold others."""
+        """The operation that makes the same numbers in I8; None if a file may hold others."""
         ...
 
 

@@ -62,7 +62,7 @@ def _separated(work: Work, target: Target, constants: frozenset[str]) -> Work:
 
 
 def _in_two(step: Step, target: Target, constants: frozenset[str]) -> list[Step]:
-    """Split a step into one of the sums and one of their functions; return the step alone where that saves nothing."""
+    """Split a step into one of the sums and one of their functions; return the step alone if that saves nothing."""
     d = step.definition
     r = d.reduction if d is not None else None
     if d is None or r is None or d.where or step.binds or d.out.dtype is not r.dtype or not _is_heavy(d, r):

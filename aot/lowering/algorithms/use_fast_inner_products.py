@@ -56,7 +56,7 @@ class _FastInnerProducts:
         self.steps.steps = steps
 
     def _form(self, d: Definition, step: Step) -> InnerProductForm | None:
-        """Return the form of a product that takes fast inner products; None for other definitions."""
+        """Return the form of a product that takes fast inner products."""
         form = inner_product_form_of(d, self.constants)
         if form is None or form.x.buffer in step.writes():
             return None

@@ -1,4 +1,4 @@
-"""The tiles of Winograd's algorithm for a convolution, chosen by their work; none where the plain sum has less."""
+"""The tiles of Winograd's algorithm for a convolution, chosen by their work; none if the plain sum has less."""
 
 from __future__ import annotations
 

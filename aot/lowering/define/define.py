@@ -296,7 +296,7 @@ class Definer:
         return replace(x, type=TensorType(x.type.dtype, tuple(shape)))
 
     def _unclamped(self, e: Expr) -> Expr | None:
-        """Drop an upper bound that an index cannot exceed at any size; None for other expressions."""
+        """Drop an upper bound that an index cannot exceed at any size."""
         if not isinstance(e, Prim) or e.fn != "min" or e.dtype is not DType.I64:
             return None
         sizes, symbols = self.steps.sizes, self.steps.symbols
@@ -309,7 +309,7 @@ class Definer:
         return None
 
     def _size(self, e: Expr) -> Expr | None:
-        """Return a name for an expression of sizes alone; None for other expressions."""
+        """Return a name for an expression of sizes alone."""
         if not isinstance(e, Prim) or e.dtype is not DType.I64 or e.fn in PLAIN:
             return None
         read = variables(e)

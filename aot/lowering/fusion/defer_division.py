@@ -56,7 +56,7 @@ def defer_division(steps: Steps, _context: Context) -> None:
 
 
 def _softmax(g: Group) -> _Softmax | None:
-    """Return the last members of a softmax; None for other groups."""
+    """Return the last members of a softmax."""
     if len(g.axes) != 1 or not all(isinstance(m, Definition) for m in g.members):
         return None
     definitions = {m.out.name: m for m in g.members if isinstance(m, Definition)}

@@ -91,7 +91,7 @@ class _Strips:
 
 
 def _main(step: Step) -> Definition | None:
-    """Return the step's only reduction, with static sizes, after any halo fills; None for other steps."""
+    """Return the step's only reduction, with static sizes, after any halo fills."""
     if not step.works or step.schedule is not None or step.repeat is not None or step.control is not None:
         return None
     *borders, d = step.works

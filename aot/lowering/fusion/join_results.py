@@ -66,7 +66,7 @@ class _Function:
 
 
 def _function(step: Step, steps: Steps, constants: frozenset[str]) -> _Function | None:
-    """Return the function that a step computes after any fills of its halo; None for other steps."""
+    """Return the function that a step computes after any fills of its halo."""
     work = step.works[-1] if step.works else None
     if step.control is not None or step.repeat is not None or step.binds or step.checks or step.schedule is not None:
         return None

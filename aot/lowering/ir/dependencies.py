@@ -181,7 +181,7 @@ def _end(a: Affine, top: bool, is_known: IsKnown) -> Affine | None:
 
 
 def _count(e: Expr) -> Product | None:
-    """Return the number of values 0, 1, 2, ... of an axis, or of its quotient or remainder; None for other expressions.
+    """Return the number of values 0, 1, 2, ... of an axis, or of its quotient or remainder.
 
     Groups flatten their rows: a row of 4 * h * w, divided by w and by h, has 4 values, whatever h and w are.
     """

@@ -18,7 +18,7 @@ from aot.codegen.ir.traverse import move_loads, writes
 class ProofScope:
     """The loops and tests around a place in a work, from the outermost one on, and the values of names there.
 
-    `base`: facts around the work; `plain`: those without rules, None where it does not matter whether a rule is needed.
+    `base`: facts around the work; `plain`: those without rules, None if it does not matter whether a rule is needed.
     """
 
     base: Callable[[], Facts]

@@ -50,7 +50,7 @@ def _either_of(zero: Expr) -> list[Either]:
 
 
 def _stretched(product: Affine, square: Expr, size: Expr, scale: int) -> tuple[Affine, Affine] | None:
-    """Return n = scale * size + shift and m if (n - m) * (n - 1) is the product for some shift, else None.
+    """Return n = scale * size + shift and m if (n - m) * (n - 1) is the product for some shift.
 
     The product is square * scale^2 + linear * scale * size + rest. From that follows m = 2 shift - 1 - linear, and with
     gap = 1 - shift: rest = -gap * (gap + linear).

@@ -127,7 +127,7 @@ def _is_low(b: Buffer, k: int, sides: tuple[int, int]) -> bool:
 
 
 def _padded(e: Expr) -> _Padded | None:
-    """Match a load inside nothing but `within` with equal fills; None for others."""
+    """Match a load inside nothing but `within` with equal fills."""
     checked: list[tuple[Expr, Expr]] = []
     fill: float | Expr | None = None
     while isinstance(e, Prim) and e.fn == "within":

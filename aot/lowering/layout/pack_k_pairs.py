@@ -101,7 +101,7 @@ def _read(step: Step, target: Target, constants: frozenset[str]) -> Iterator[Col
 
 
 def _columns(d: Definition, schedule: Schedule, target: Target) -> Columns | None:
-    """Return the columns of a product that its target sums faster from words; None for others."""
+    """Return the columns of a product that its target sums faster from words."""
     lane = next((a for a in d.axes if schedule.lanes is not None and a.name == schedule.lanes[0]), None)
     if d.reduction is None or lane is None or schedule.matrix is not None:
         return None

@@ -36,7 +36,7 @@ def plane_columns(steps: Steps, reductions: list[Definition], constants: frozens
 
 
 def _column(d: Definition, constants: frozenset[str]) -> Var | None:
-    """Return the axis of columns if `d` is a convolution of few channels to few outputs, else None."""
+    """Return the axis of columns if `d` is a convolution of few channels to few outputs."""
     r, memory = d.reduction, memory_of(d)
     data = [x for x in memory if x.buffer.name not in constants]
     if r is None or r.fn != "add" or not r.dtype.is_float or len(memory) != 2 or len(data) != 1 or not data[0].index:

@@ -262,7 +262,7 @@ class ProgramBuilder:
         return tuple(tensors)
 
     def _default(self, node: Node) -> int | None:
-        """Return the offset in the weights of an optional input's default value; None for other inputs."""
+        """Return the offset in the weights of an optional input's default value."""
         data = self.graph.defaults.get(node.id)
         if data is None:
             return None

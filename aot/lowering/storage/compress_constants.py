@@ -173,7 +173,7 @@ def _read(compressed: dict[str, _Compressed], e: Expr) -> Expr | None:
 
 
 def _product(c: _Compressed, axes: tuple[Var, ...], x: Expr, index: tuple[Expr, ...]) -> Expr | None:
-    """Return the sum over `axes` of `x` times a compressed constant; None where neither factor nor axis allows one."""
+    """Return the sum over `axes` of `x` times a compressed constant; None if neither factor nor axis allows one."""
     along = next((i for k, i in enumerate(index) if k in c.sums and i in axes), None)
     if isinstance(along, Var) and (c.part or c.pairs) and sum(along in variables(i) for i in index) == 1:
         inside, new_index, along_parts = c.divided(along)

@@ -77,7 +77,7 @@ class Seen:
 
     @property
     def limits(self) -> tuple[int, int] | None:
-        """The least and the greatest number that the file's format has; None where the numbers themselves must tell."""
+        """The least and the greatest number that the file's format has; None if the numbers themselves must tell."""
         return _limits(self.origin)
 
     @property
@@ -263,7 +263,7 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
 
 
 def _limits(constant: Array | Deferred) -> tuple[int, int] | None:
-    """Return the least and the greatest number that the format of a constant's file has; None where it tells none."""
+    """Return the least and the greatest number that the format of a constant's file has; None if it tells none."""
     op = constant.op if isinstance(constant, Deferred) else None
     return op.number_limits if isinstance(op, Limited) else None
 

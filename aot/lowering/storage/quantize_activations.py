@@ -171,7 +171,7 @@ class _Rounded:
         return d
 
     def _factors(self, r: Reduce) -> tuple[Expr, Load] | None:
-        """Return data and weights of a product with a constant; None for other reductions."""
+        """Return data and weights of a product with a constant."""
         if r.fn != "add" or r.dtype is not DType.F32 or not isinstance(r.body, Prim) or r.body.fn != "mul":
             return None
         one, other = r.body.args
@@ -215,7 +215,7 @@ class _Rounded:
         return Reduce(r.fn, (*groups, *inner), numbers * Load(w.buffer, _in_parts(w, index_by_axis)), r.init)
 
     def _in_groups(self, w: Load, r: Reduce) -> GroupWeights | None:
-        """Return weights with a scale for each group of inputs, as unsigned numbers; None for other weights."""
+        """Return weights with a scale for each group of inputs, as unsigned numbers."""
         data = self.steps.values[w.buffer.name].data
         if len(r.axes) != 1 or data is None or data.size < COSTS.min_compressed_elements:
             return None

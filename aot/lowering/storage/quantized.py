@@ -140,7 +140,7 @@ def _sum(a: Expr, b: Expr) -> Expr:
 
 
 def _whole_number(e: Expr) -> Expr | None:
-    """Return a number that does not vary as an i32; None for other values."""
+    """Return a number that does not vary as an i32."""
     match e:
         case Const(value) if float(value).is_integer() and abs(value) <= 255:
             return Const(int(value), DType.I32)

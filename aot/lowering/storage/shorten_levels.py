@@ -58,7 +58,7 @@ def shorten_levels(steps: Steps, _context: Context) -> None:
 
 
 def _level(e: Expr) -> Expr | None:
-    """Return a level of functions of few digits; None for other expressions."""
+    """Return a level of functions of few digits."""
     clamp = clamp_of(e) if is_byte(e.dtype) else None
     rounded = rounded_of(clamp[0]) if clamp is not None else None
     if clamp is None or rounded is None:
@@ -75,7 +75,7 @@ def _level(e: Expr) -> Expr | None:
 
 
 def _sigmoid(e: Expr) -> Prim | None:
-    """Return a sigmoid, or a number times one, with the digits that levels need; None for other expressions."""
+    """Return a sigmoid, or a number times one, with the digits that levels need."""
     form = short_form(e, sigmoid=SIGMOID)
     return (
         form if form is not None and SIGMOID in (form.fn, *(a.fn for a in form.args if isinstance(a, Prim))) else None

@@ -87,7 +87,7 @@ class InHalves(Protocol):
 
 
 def in_halves(numbers: Deferred) -> Deferred | None:
-    """Return rows of two numbers in a byte, as the file stores them; None for other constants."""
+    """Return rows of two numbers in a byte, as the file stores them."""
     if not isinstance(numbers.op, Shifted) or not numbers.op.is_dense or numbers.op.pairs is not None:
         return None
     source, offsets = numbers.inputs

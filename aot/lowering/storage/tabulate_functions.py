@@ -46,7 +46,7 @@ class _Functions:
         return any(self.lookup(e) is not None for e in walk(*expressions(work)))
 
     def lookup(self, e: Expr) -> Expr | None:
-        """Return a byte that is a function of another byte as a table lookup; None for other expressions."""
+        """Return a byte that is a function of another byte as a table lookup."""
         if not _is_level(e):
             return None
         if e not in self._lookups:
@@ -63,7 +63,7 @@ class _Functions:
         return prim("lookup", _table(e, byte)[0], q if q.dtype is DType.U8 else prim("bits", q, dtype=DType.U8))
 
     def _byte(self, e: Expr) -> Expr | None:
-        """Return the only byte, the innermost one, that `e` depends on; a constant if nothing varies; else None."""
+        """Return the only byte, the innermost one, that `e` depends on; a constant if nothing varies."""
         if e not in self._bytes:
             self._bytes[e] = self._decides(e)
         return self._bytes[e]

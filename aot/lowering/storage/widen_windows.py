@@ -35,7 +35,7 @@ def widen_windows(steps: Steps) -> None:
 
 
 def _match(d: Definition, steps: Steps) -> tuple[Load, Load, int, Var] | None:
-    """Return data, filters, the dimension of the data's columns and the wider axis; None for other sums."""
+    """Return data, filters, the dimension of the data's columns and the wider axis."""
     r = d.reduction
     factors = _factors(r) if r is not None else None
     if r is None or factors is None:
@@ -59,7 +59,7 @@ def _match(d: Definition, steps: Steps) -> tuple[Load, Load, int, Var] | None:
 
 
 def _factors(r: Reduce) -> tuple[Load, Load] | None:
-    """Return the bytes that a sum multiplies, without the guards of padding; None for other sums."""
+    """Return the bytes that a sum multiplies, without the guards of padding."""
     if r.fn != "add" or r.dtype is not DType.I32 or not isinstance(r.body, Prim) or r.body.fn != "mul":
         return None
     match tuple(map(_without_guards, r.body.args)):

@@ -74,7 +74,7 @@ def input_user_data_repack(
 ) -> tuple[dict[str, list[Place]] | None, dict[str, Any] | None]:
     """Return the cut points of inputs that the user names, by nodes, and values by the Parameters that have them.
 
-    `input_user_shapes`: names, shapes by names, the shape of the only input that has no value, or None. Error where
+    `input_user_shapes`: names, shapes by names, the shape of the only input that has no value, or None. Error if
     there are several, and for a value at a new place without a shape.
     """
     known = graph.get_nodes_with_attributes(op="Parameter")

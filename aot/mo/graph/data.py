@@ -103,7 +103,7 @@ class Data:
             node["shape"] = shape
 
     def get_attr(self, item: str) -> Any:
-        """Return an attribute of the data node; None where it is absent, or in the front phase."""
+        """Return an attribute of the data node; None if it is absent, or in the front phase."""
         found = None if self._in_front else data_node(self._port)
         return None if found is None else found.soft_get(item, None)
 

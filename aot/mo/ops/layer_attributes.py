@@ -34,7 +34,7 @@ WINDOWS = {"strides": "stride", "dilations": "dilation", "kernel": "window", "ou
 
 
 def definition(type: str | None, version: str | None) -> type[Definition] | None:
-    """Return the operation that a set has for a type; the first one where the set has none yet."""
+    """Return the operation that a set has for a type; the first one if the set has none yet."""
     if not type:
         return None
     type = OTHER_TYPES.get(type, type)

@@ -17,7 +17,7 @@ def get_canonical_axis_index(shape: Any, axis: Any) -> Any:
 
 
 def transpose_infer(node: Any) -> None:
-    """Infer Transpose: by the order at input 1, or in reverse order where attribute `reverse_order` is set."""
+    """Infer Transpose: by the order at input 1, or in reverse order if attribute `reverse_order` is set."""
     count = sum(not port.disconnected() for port in node.in_ports().values())
     reverse, name = node.has_and_set("reverse_order"), node.soft_get("name", node.id)
     wanted = 1 if reverse else 2

@@ -14,7 +14,7 @@ Mark = Callable[[str, bool], None]
 
 
 def switch_infer(node: Any) -> None:
-    """Infer both outputs of Switch as input 0; with the value where the choice is known."""
+    """Infer both outputs of Switch as input 0; with the value if the choice is known."""
     if len(node.in_nodes()) != 2:
         raise InferenceError("{}: has two inputs, got {}", node.soft_get("name", node.id), len(node.in_nodes()))
     tensor, choice = node.in_node(0), node.in_node(1)

@@ -19,7 +19,7 @@ def fake_quantize_infer(node: Any) -> None:
 
 
 def select_infer(node: Any) -> None:
-    """Set the broadcast shape, and the value where the condition chooses elements that are known.
+    """Set the broadcast shape, and the value if the condition chooses elements that are known.
 
     The condition of TensorFlow's operation (`format` is tf) may have one dimension, the first of the output.
     """

@@ -21,7 +21,7 @@ Operation = Callable[..., Any]
 
 
 def eltwise_infer(node: Any, op: Operation | None = None, **kwargs: Any) -> None:
-    """Set the broadcast shape of all inputs, and the value where `op` can compute it.
+    """Set the broadcast shape of all inputs, and the value if `op` can compute it.
 
     Attribute `axis` says where the dimensions of a smaller input begin; attribute `stop_value_propagation`: no value.
     """

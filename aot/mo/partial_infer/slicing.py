@@ -39,7 +39,7 @@ def canonical(rank: int, axis: Any) -> int:
 
 
 def set_output(node: Any, idx: int, shape: Any, value: Any) -> None:
-    """Set the value of an output, or its shape where the value is None; nothing if it has no data node."""
+    """Set the value of an output, or its shape if the value is None; nothing if it has no data node."""
     if idx in node.out_nodes():
         data = node.out_port(idx).data
         data.set_shape(shape_array(shape)) if value is None else data.set_value(value)

@@ -291,7 +291,7 @@ def _split(inputs: Sequence[Operand | Regions | None]) -> tuple[list[Operand], R
 
 
 def known_truth(operand: Operand) -> bool | None:
-    """Return the one element of a condition if it is known at compile time, else None."""
+    """Return the one element of a condition if it is known at compile time."""
     value = operand.value
     return None if value is None or value.dtype == object else bool(value.reshape(-1)[0])
 

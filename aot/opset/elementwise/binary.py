@@ -121,7 +121,7 @@ class Multiply(Binary):
 
 @op("opset1")
 class Divide(Binary):
-    """a / b; integers round down, or towards zero where `m_pythondiv` is false."""
+    """a / b; integers round down, or towards zero if `m_pythondiv` is false."""
 
     m_pythondiv: bool = True
 

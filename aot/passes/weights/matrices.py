@@ -224,7 +224,7 @@ def _relative(errors: float, elements: float) -> float:
 
 
 def _deferred(port: OutPort) -> Array | Deferred | None:
-    """Return the value of a port that constants alone determine by operations that decompress; None for others."""
+    """Return the value of a port that constants alone determine by operations that decompress."""
     node = port.node
     if node.constant_data is not None or node.type not in DECOMPRESSION or not port.type.is_static:
         return node.constant_data

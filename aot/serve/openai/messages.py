@@ -25,7 +25,7 @@ def messages_of(value: object) -> list[dict[str, object]]:
 
 
 def tools_of(tree: Mapping[str, object]) -> tuple[dict[str, object], ...]:
-    """Return the functions that an answer may call; none where `tool_choice` is none."""
+    """Return the functions that an answer may call; none if `tool_choice` is none."""
     value = tree.get("tools")
     found = list_of(value)
     if value is not None and (not isinstance(value, list) or len(found) > MAX_TOOLS):

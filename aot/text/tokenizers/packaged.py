@@ -69,7 +69,7 @@ def _check_unicode(text: str) -> None:
 
 @contextmanager
 def checked(file: str) -> Generator[None]:
-    """Raise CorruptError where the package raises Exception itself, or panics by a BaseException of a hidden module."""
+    """Raise CorruptError if the package raises Exception itself, or panics by a BaseException of a hidden module."""
     try:
         yield
     except BaseException as error:

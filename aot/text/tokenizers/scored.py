@@ -49,7 +49,7 @@ class Scored(Vocabulary):
         return -self._scores[token]
 
     def _in_bytes(self, part: str) -> list[int]:
-        """Return tokens of the bytes of a character, or the unknown one where there are none."""
+        """Return tokens of the bytes of a character, or the unknown one if there are none."""
         numbers = [self.ids.get(f"<0x{b:02X}>") for b in part.encode()]
         known = [token for token in numbers if token is not None]
         if len(known) == len(numbers):

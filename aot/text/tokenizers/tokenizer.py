@@ -232,7 +232,7 @@ def _check_merges(metadata: Metadata, file: str) -> None:
 def _numbers(
     metadata: Metadata, name: str, words: Sequence[str], file: str, default: int | None = None
 ) -> Sequence[float]:
-    """Return a number for each word; `default` where metadata have none, CorruptError for others."""
+    """Return a number for each word; `default` if metadata have none, CorruptError for others."""
     found = metadata.get(f"tokenizer.ggml.{name}")
     if found is None and default is not None:
         return [default] * len(words)

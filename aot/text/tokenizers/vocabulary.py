@@ -83,6 +83,6 @@ def numbered(words: Sequence[str]) -> dict[str, int]:
 
 
 def byte_of(word: str) -> bytes:
-    """Return the byte of a word such as <0x0A>, or the word where it is none."""
+    """Return the byte of a word such as <0x0A>, or the word if it is none."""
     match = BYTE_WORD.fullmatch(word)
     return word.encode("utf-8", "replace") if match is None else bytes.fromhex(match[1])

@@ -94,7 +94,7 @@ def left_out(graph: Graph) -> list[str]:
 
 
 def _outer(node: Node) -> tuple[int, ...] | None:
-    """Return the dimensions of a product's weights that are not summed; None for other nodes."""
+    """Return the dimensions of a product's weights that are not summed."""
     if not isinstance(node.op, MatMul):
         return _OUTER.get(type(node.op))
     if node.source(_WEIGHTS).type.rank != 2 or node.op.transpose_a or node.source(_DATA).type.rank < 2:

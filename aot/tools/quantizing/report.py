@@ -17,7 +17,7 @@ F32, INT8 = "f32", "int8"
 class QuantizedLayer:
     """A product: its type, the range of its data, its signal over noise in dB.
 
-    `error`: of the results if only this layer is quantised; None where the user set no limit of errors.
+    `error`: of the results if only this layer is quantised; None if the user set no limit of errors.
     """
 
     layer: str

@@ -39,7 +39,7 @@ def drawing(graph: Graph, calls: Sequence[Iterable[str]]) -> Facts:
 
 
 def chain(calls: Sequence[Mapping[str, Any]]) -> Facts:
-    """Return a drawing of calls one below the other, where the graph is not known."""
+    """Return a drawing of calls one below the other, if the graph is not known."""
     nodes: list[Facts] = [
         {"id": n, "name": ", ".join(c["layers"]), "kind": c["kernel"], "shape": "", "call": n, "constants": []}
         | {"x": 0, "y": n * STEP_Y}

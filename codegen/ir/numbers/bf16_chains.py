@@ -59,7 +59,7 @@ def chain_axis(r: Reduce) -> Var:
 
 
 def chain_factors(r: Reduce) -> tuple[Load, Load] | None:
-    """Return the loads of the two factors, without the guards of padding; None for other bodies."""
+    """Return the loads of the two factors, without the guards of padding."""
     body = _inside(r.body)
     if not isinstance(body, Prim) or body.fn != "mul":
         return None

@@ -14,7 +14,7 @@ MARGIN = 0.25  # distance from an integer: far above the rounding errors of f32,
 
 
 def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:
-    """Match a clamp that is cast to a small integer type with its bounds: return value and bounds, else None."""
+    """Match a clamp that is cast to a small integer type with its bounds: return value and bounds."""
     match e:
         case Prim("cast", (Prim("min", (Prim("max", (value, Const(low))), Const(high))),), dtype) if (
             value.dtype.is_float and not dtype.is_float and dtype is not DType.BOOL and dtype.bits <= 16
@@ -27,7 +27,7 @@ def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:
 
 
 def rounded_of(value: Expr) -> tuple[Expr, int] | None:
-    """Match a number that is rounded to the nearest one, plus a whole number: return both; None for other values."""
+    """Match a number that is rounded to the nearest one, plus a whole number: return both."""
     match value:
         case Prim("round_even", (x,), DType.F32):
             return x, 0

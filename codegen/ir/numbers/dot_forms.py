@@ -51,7 +51,7 @@ class PackedField:
 
 
 def packed_field_of(e: Expr) -> PackedField | None:
-    """Return the field that an expression takes out of an unsigned element; None for other expressions."""
+    """Return the field that an expression takes out of an unsigned element."""
     match e:
         case Prim("and", (Prim("shr", (Prim("cast", (Load() as x,)), Prim("cast", (shift,)))), Const(mask)), DType.I32):
             return PackedField(x, shift, int(mask)) if x.dtype in (DType.U8, DType.U16) else None
@@ -76,7 +76,7 @@ def takes_blocks(d: Definition, packing: Pack, lane: str) -> bool:
 
 
 def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
-    """Return the factors of a sum of i32(u8) * i32(i8), or of i32(i16) * i32(i16), else None.
+    """Return the factors of a sum of i32(u8) * i32(i8), or of i32(i16) * i32(i16).
 
     Of a sum whose factors are sums, those that the factors begin and end with; of a field, the element.
     """
@@ -103,7 +103,7 @@ def _factors(body: Expr) -> tuple[Load, Load] | None:
 
 
 def scaled_sum(reduction: Reduce) -> Reduce | None:
-    """Return the sum of integers in a sum of (f32(i32(x) * i32(w)) + zero) * scale; None for other sums."""
+    """Return the sum of integers in a sum of (f32(i32(x) * i32(w)) + zero) * scale."""
     if reduction.fn != "add" or reduction.dtype is not DType.F32:
         return None
     parts = [reduction.body]
@@ -128,7 +128,7 @@ def packed_field(reduction: Reduce | None) -> PackedField | None:
 
 
 def halved_factors(reduction: Reduce | None) -> tuple[tuple[Load, Load], tuple[Load, Load]] | None:
-    """Return data and weights of both factors of a sum of i32(x + w) * i32(x + w), all i16; None for other sums."""
+    """Return data and weights of both factors of a sum of i32(x + w) * i32(x + w), all i16."""
     body = reduction.body if reduction is not None else None
     if reduction is None or reduction.fn != "add" or not isinstance(body, Prim) or body.fn != "mul":
         return None
@@ -140,7 +140,7 @@ def halved_factors(reduction: Reduce | None) -> tuple[tuple[Load, Load], tuple[L
 
 
 def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
-    """Return the data and the weights of a sum that dots compute, where only weights move with `lane`; else None.
+    """Return the data and the weights of a sum that dots compute, where only weights move with `lane`.
 
     Guards of padding around products of bf16 are left out: dots are emitted only where `is_guarded` is false.
     """
@@ -173,7 +173,7 @@ def has_k_words(d: Definition, parts: tuple[Var, ...], packing: Pack, lane: str)
 
 
 def window_factors(reduction: Reduce | None, lane: str) -> tuple[Load, Load] | None:
-    """Return both factors of a sum of products of bytes that move with `lane`, data first, as in windows; else None."""
+    """Return both factors of a sum of products of bytes that move with `lane`, data first, as in windows."""
     factors = small_factors(reduction) if reduction is not None and scaled_sum(reduction) is None else None
     if (
         factors is None
@@ -211,7 +211,7 @@ def has_k_paired_weights(d: Definition, k_axis: Var, lane: str) -> bool:
 
 
 def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
-    """Return the axis of `sums` that fills words in memory: x[.., k // 2, j, k % 2] of bf16; else None."""
+    """Return the axis of `sums` that fills words in memory: x[.., k // 2, j, k % 2] of bf16."""
     size = elements_per_dot(DType.BF16)
     if x.buffer.dtype is not DType.BF16 or x.buffer.shape[-1:] != (size,) or x.buffer.strides[-1:] != (1,):
         return None

@@ -20,7 +20,7 @@ from aot.codegen.machines import FlushMode
 def thunks(program: Program, functions: Mapping[str, str], tag: str, flush: FlushMode | None = None) -> list[str]:
     """Return the thunks and the tables of calls; `functions` maps names of kernels to their functions' names.
 
-    `flush`: how calls that flush denormal operands and results to zero do so; None where no call does.
+    `flush`: how calls that flush denormal operands and results to zero do so; None if no call does.
     """
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(program.calls):

@@ -131,7 +131,7 @@ class Addresses:
         return a.stride is None and coefficient(a.whole, self.lane) is not None
 
     def optional_step(self, a: Access) -> Affine | None:
-        """Return the step per lane if it is a dynamic size of 0 or 1, else None."""
+        """Return the step per lane if it is a dynamic size of 0 or 1."""
         stride = coefficient(a.whole, self.lane) if self.lane is not None else None
         return stride if stride is not None and bounds(stride) == (0, 1) else None
 

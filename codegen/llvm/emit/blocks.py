@@ -60,7 +60,7 @@ class TileTransposer:
         self._tiles: dict[int, _Tile | None] = {}  # by identity of the unrolled loop
 
     def tile(self, loop: For) -> _Tile | None:
-        """Return the store in an unrolled loop over vectors if it has the form of a tile, else None."""
+        """Return the store in an unrolled loop over vectors if it has the form of a tile."""
         if id(loop) not in self._tiles:
             self._tiles[id(loop)] = _tile(loop)
         return self._tiles[id(loop)]

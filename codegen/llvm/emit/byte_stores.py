@@ -111,7 +111,7 @@ def _level_of(store: Store) -> _Level | None:
 
 
 def _looked_up(value: Expr) -> tuple[Expr, Buffer | None]:
-    """Return the byte that `value` is looked up by, and the table; `value` itself where it is no lookup."""
+    """Return the byte that `value` is looked up by, and the table; `value` itself if it is no lookup."""
     match value:
         case Prim("lookup", (Load(table), Prim("bits", (byte,)))) | Prim("lookup", (Load(table), byte)):
             return byte, table

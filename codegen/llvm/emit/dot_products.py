@@ -139,7 +139,7 @@ class DotEmitter:
         return self.values.splats[key]
 
     def _by_lane(self, total: Value, dtype: DType, weights: Value, x: Load) -> Value:
-        """Return `total` + products of weights and a word in a register: of signed bytes where instructions ask so."""
+        """Return `total` + products of weights and a word in a register: of signed bytes if instructions ask so."""
         if self.values.abilities.signs_dots:
             return self._signed(total, weights, self._lane(x))
         factors = weights, self._lane(x)

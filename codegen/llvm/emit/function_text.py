@@ -91,7 +91,7 @@ def local(prefix: str, index: int, name: str) -> str:
 
 
 def global_name(name: str) -> str:
-    """Return `@name`, quoted where LLVM requires it."""
+    """Return `@name`, quoted if LLVM requires it."""
     if re.fullmatch(r"[A-Za-z_$.][A-Za-z0-9_$.]*", name):
         return f"@{name}"
     escaped = (chr(b) if b < 128 and chr(b).isalnum() else f"\\{b:02X}" for b in name.encode())

@@ -24,7 +24,7 @@ _LIMIT = 1 << 31
 
 @lru_cache(maxsize=1 << 12)  # unrolled loads differ in terms that are equal in all lanes
 def _distances(moving: Expr, lane: Var, width: int) -> tuple[int, ...] | None:
-    """Return the distance of each lane from the first one if all are constants, else None."""
+    """Return the distance of each lane from the first one if all are constants."""
     first, distances = normal(moving, {lane: exactly(0)}), [0]
     for i in range(1, width):
         change = normal(moving, {lane: exactly(i)}).plus(first, -1)
@@ -62,7 +62,7 @@ class Lanes(ABC):
         return extent
 
     def places(self, a: Affine) -> list[int] | None:
-        """Return the distance of each lane from the first one if all are constants, else None."""
+        """Return the distance of each lane from the first one if all are constants."""
         lane = self.at.lane
         assert lane is not None
         if any(reads_memory(atom) and lane in variables(atom) for atom in a.terms):

@@ -54,7 +54,7 @@ K = TypeVar("K")
 class Memory(Lanes):
     """Reads and writes memory and registers at the current place of a function.
 
-    `normal`: buffers without denormal numbers (`codegen/ir/numbers/normal_values.py`), None where the target does not
+    `normal`: buffers without denormal numbers (`codegen/ir/numbers/normal_values.py`), None if the target does not
     round normal numbers to bf16 itself; `is_normal`: a value without them is being stored. `quantized`: products and
     sums are not fused (`codegen/ir/numbers/quantized.py`).
     """

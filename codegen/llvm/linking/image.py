@@ -144,7 +144,7 @@ class Image(ABC):
 
     @abstractmethod
     def sign(self, path: Path) -> None:
-        """Sign the sealed file, where its system runs none without a signature."""
+        """Sign the sealed file, if its system runs none without a signature."""
 
     def check_size(self, size: int) -> None:
         """Raise UnsupportedError for an image of more bytes than there are addresses for."""

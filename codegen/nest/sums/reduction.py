@@ -237,7 +237,7 @@ def _word_rows(
 
 
 def _with_far(far: LongSum | None, points: Points, acc: Buffer, begin: Stmts, body: Stmts, last: Stmts) -> Stmts:
-    """Build a sum in `acc`, and in the sum `far` of its blocks where it is long."""
+    """Build a sum in `acc`, and in the sum `far` of its blocks if it is long."""
     if far is None:
         return (Alloc(acc, (*begin, *body, *last)),)
     return with_buffers((acc, far.far), (*begin, *points.each(far.begin), *body, *points.each(far.end), *last))

@@ -104,7 +104,7 @@ def _packed(w: Access, shape: MatmulShape, group: Var, constants: frozenset[str]
 
 
 def _slides(shape: MatmulShape, body: tuple[Access, ...]) -> Var | None:
-    """Return the axis of a short window that slides along the innermost rows, so that taps share loads; else None."""
+    """Return the axis of a short window that slides along the innermost rows, so that taps share loads."""
     steps = [x.strides for x in body if x.moves(shape.rows[-1])]
     short = [a for a in shape.sums if extent(a) <= COSTS.max_unrolled_slide]
     return next((a for a in reversed(short) if all(s[a] and s[a] == s[shape.rows[-1]] for s in steps)), None)

@@ -34,7 +34,7 @@ PANEL_BYTES = 256 << 10  # most bytes of a panel arranged in words: an eighth of
 
 
 def tile_register_schedule(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
-    """Return the schedule of a product that the target's tile registers can sum; None for others."""
+    """Return the schedule of a product that the target's tile registers can sum."""
     d, target, constants, shared = request.work, request.target, request.constants, request.points
     r = d.reduction
     assert r is not None
@@ -189,7 +189,7 @@ def _is_large(shape: MatmulShape) -> bool:
 
 
 def _line(d: Definition, shape: MatmulShape, around: list[str]) -> str | None:
-    """Return the axis of image lines, if two lines fill both tiles where one would fill half of them; else None."""
+    """Return the axis of image lines, if two lines fill both tiles where one would fill half of them."""
     if not around or varies(shape.rows) or extent(shape.rows[-1]) > ROWS or extent(shape.rows[-2]) < 2:
         return None
     if d.overwrites and extent(shape.rows[-2]) % 2:

@@ -48,7 +48,7 @@ def operand_across_pages(d: Definition, shape: MatmulShape, constants: frozenset
 
 
 def prefetch_level(shape: MatmulShape, target: Target) -> int:
-    """Return the cache to prefetch into: L2 where few rows use a panel, as more lines are in flight than fit L1."""
+    """Return the cache to prefetch into: L2 if few rows use a panel, as more lines are in flight than fit L1."""
     near = target.fetches_near and (varies(shape.rows) or prod(map(extent, shape.rows)) > COSTS.single_use_rows)
     return 1 if near else 2
 

@@ -29,7 +29,7 @@ def field_axes(d: Definition, shape: MatmulShape) -> tuple[Var, ...]:
 
 
 def step_axis(d: Definition, shape: MatmulShape) -> Var | None:
-    """Return the outermost axis of the sum if each of its steps has its own factors and enough terms; else None."""
+    """Return the outermost axis of the sum if each of its steps has its own factors and enough terms."""
     first, *rest = shape.sums
     assert d.reduction is not None
     if d.reduction.fn != "add" or not d.reduction.dtype.is_float or varies(rest):

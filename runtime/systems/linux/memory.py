@@ -46,7 +46,7 @@ def small_pages(count: int) -> mmap.mmap:
 
 
 def join_pages(memory: mmap.mmap) -> None:
-    """Make large pages of small ones where the system can."""
+    """Make large pages of small ones if the system can."""
     with suppress(OSError):
         memory.madvise(mmap.MADV_HUGEPAGE)
         memory.madvise(_COLLAPSE)

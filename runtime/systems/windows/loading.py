@@ -45,7 +45,7 @@ _loaded: dict[str, tuple[int, int]] = {}  # by path: device and number of the fi
 
 
 def long_path(path: Path | str) -> str:
-    """Return an absolute path, with the prefix that lets a path have up to 32767 characters where it needs it."""
+    """Return an absolute path, with the prefix that lets a path have up to 32767 characters if it needs it."""
     text = os.path.abspath(path)
     if len(text) <= _LONGEST_PATH or text.startswith("\\\\?\\"):
         return text

@@ -48,7 +48,7 @@ def scale(
 
 
 def _fitting(node: CaffeNode, value: OutPort, axes: int) -> OutPort:
-    """Return a blob as a vector where it goes along one axis."""
+    """Return a blob as a vector if it goes along one axis."""
     return node.flat(value) if axes == 1 else value
 
 

@@ -46,7 +46,7 @@ def if_(node: OnnxNode, condition: OutPort) -> Outputs:
 
 @onnx("Loop")
 def loop(node: OnnxNode, trips: OutPort | None = None, going: OutPort | None = None, *states: Value) -> Outputs:
-    """Unrolled where that is moderate, because more is then known; else the opset's Loop."""
+    """Unrolled if that is moderate, because more is then known; else the opset's Loop."""
     body = region_of(node, "body")
     count, first = number(trips), number(going)
     if count is None or (going is not None and first is None) or not _unrolls(count, body):
@@ -183,7 +183,7 @@ def _trips(node: OnnxNode, trips: OutPort) -> OutPort:
 
 @onnx("Scan")
 def scan(node: OnnxNode, *inputs: OutPort | None) -> Outputs:
-    """Unrolled where that is moderate, else a TensorIterator; before opset 9, one for each row of a batch."""
+    """Unrolled if that is moderate, else a TensorIterator; before opset 9, one for each row of a batch."""
     if node.opset < 9:
         return _each_row(node, *inputs)
     return _scan(node, [node.present(x, "of a state or of a scan") for x in inputs])

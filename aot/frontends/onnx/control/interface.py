@@ -1,4 +1,4 @@
-"""Sequences and optionals as inputs: a tensor of all elements, and their lengths where these may differ.
+"""Sequences and optionals as inputs: a tensor of all elements, and their lengths if these may differ.
 
 seq(tensor(float[4, 3])) x   ->   x: f32[x.count, 4, 3]                          an optional has 0 or 1 elements
 seq(tensor(float[n, 3])) x   ->   x: f32[x.d0, 3]    x.lengths: i64[x.count]     joined along their first axis

@@ -1,4 +1,4 @@
-"""Sequences: a tuple of tensors where compile time knows the length, else one tensor (TensorSequence)."""
+"""Sequences: a tuple of tensors if compile time knows the length, else one tensor (TensorSequence)."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def flip(node: AtenNode, x: OutPort, dims: Sequence[int]) -> OutPort:
 
 @aten("roll.default")
 def roll(node: AtenNode, x: OutPort, shifts: Size | Sequence[Size], dims: int | Sequence[int] = ()) -> OutPort:
-    """Shift along axes; the flattened tensor where there are none."""
+    """Shift along axes; the flattened tensor if there are none."""
     build = node.build
     moves = node.vector(shifts if isinstance(shifts, Sequence) else [shifts])
     if dims == ():

@@ -83,7 +83,7 @@ def sizes_of(meta: Table, name: str) -> tuple[int, ...]:
 
 
 def strided(meta: Table, storage: memoryview) -> Array:
-    """Return the tensor that lies in a storage; a view where it can be one."""
+    """Return the tensor that lies in a storage; a view if it can be one."""
     code = meta.whole("dtype")
     dtype = COMPLEX_TYPES[code] if code in COMPLEX_TYPES else numpy_dtype(element_type(code))
     if meta.whole("layout") != STRIDED:

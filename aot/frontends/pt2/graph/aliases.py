@@ -72,7 +72,7 @@ class Tensor:
 
 
 def functional(kind: str) -> str | None:
-    """Return the functional counterpart of an operation in place; None for other operations."""
+    """Return the functional counterpart of an operation in place."""
     packet, dot, overload = kind.partition(".")
     if not IN_PLACE.search(packet):
         return None

@@ -97,7 +97,7 @@ def extreme_along(node: AtenNode, x: OutPort, dim: int, keepdim: bool = False) -
 
 @aten("argmax.default", "argmin.default")
 def arg_extreme(node: AtenNode, x: OutPort, dim: int | None = None, keepdim: bool = False) -> OutPort:
-    """The place of an extreme; in the flattened tensor where there is no axis."""
+    """The place of an extreme; in the flattened tensor if there is no axis."""
     build, rank = node.build, x.type.rank
     if not rank:
         return node.scalar(0)

@@ -36,7 +36,7 @@ def lin_space(node: TfNode, start: OutPort, stop: OutPort, count: OutPort) -> Ou
 
 
 def _seeds(node: TfNode) -> tuple[int, int]:
-    """Return TensorFlow's two seeds of an operation; the user's seeds where the file has none."""
+    """Return TensorFlow's two seeds of an operation; the user's seeds if the file has none."""
     own = node.integer("seed") & MASK, node.integer("seed2") & MASK
     if any(own):
         return own

@@ -19,7 +19,7 @@ REFERENCE = 100  # is added to a type by operations of TensorFlow 1 that give va
 
 
 def type_name(code: int) -> str:
-    """Return the name of a type in attributes: ours, or TensorFlow's where we have none."""
+    """Return the name of a type in attributes: ours, or TensorFlow's if we have none."""
     code -= REFERENCE if code > REFERENCE else 0
     return DTYPES[code].value if code in DTYPES else OTHERS.get(code, f"type {code}")
 

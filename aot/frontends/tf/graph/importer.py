@@ -43,7 +43,7 @@ rule = decorator(RULES)  # registers the walk's functions for operations
 
 
 def data_of(value: Value) -> Array | None:
-    """Return the elements of a constant, also where it is read from a variable; None for other values."""
+    """Return the elements of a constant, also if it is read from a variable."""
     while isinstance(value, OutPort) and isinstance(value.node.op, Foreign) and value.node.op.kind in PASSES:
         value = value.node.source(value.idx)
     return value.node.data if isinstance(value, OutPort) else None

@@ -64,7 +64,7 @@ def by_parts(function: C) -> C:
 
 
 def refuse_complex(node: NodeContext, function: Conversion | None) -> None:
-    """UnsupportedError where an input is complex and the conversion is one of real numbers."""
+    """UnsupportedError if an input is complex and the conversion is one of real numbers."""
     if function is None or not any(isinstance(x, Complex) for x in node.inputs):
         return
     node.refuse(not takes_complex_numbers(function), "complex numbers are not supported")

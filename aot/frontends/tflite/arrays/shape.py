@@ -90,7 +90,7 @@ def split(node: TfliteNode, axis: OutPort, x: OutPort) -> tuple[OutPort, ...]:
 @tflite("STRIDED_SLICE", stored=True)
 @by_parts
 def strided_slice(node: TfliteNode, x: OutPort, begin: OutPort, end: OutPort, strides: OutPort) -> OutPort:
-    """Slices with steps; ends are counted from the begins where `offset` is set."""
+    """Slices with steps; ends are counted from the begins if `offset` is set."""
     names = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
     if node.flag("offset"):
         end = node.build.Add(begin, end)

@@ -78,7 +78,7 @@ def _of_wide(node: TfliteNode, x: OutPort, m: OutPort, right: OutPort) -> OutPor
 
 
 def requantized(node: TfliteNode, x: OutPort, q: Quantization) -> OutPort:
-    """`x` with the output's scale and zero point, in its type; in i64 where 32 bits may not hold a product."""
+    """`x` with the output's scale and zero point, in its type; in i64 if 32 bits may not hold a product."""
     build, out = node.build, whole(node)
     factor, bits = q.scales[0] / out.scales[0], x.type.dtype.bits + 1
     m, shift = multiplier(factor)

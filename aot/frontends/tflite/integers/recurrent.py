@@ -63,7 +63,7 @@ def shifted_right(node: TfliteNode, product: OutPort, bits: int) -> OutPort:
 
 
 def summed(node: TfliteNode, x: OutPort, q: Quantization, weights: Array, bias: Array | None) -> OutPort:
-    """(x - zero) weights^T + bias, in i32, or in i64 where 32 bits may not hold it."""
+    """(x - zero) weights^T + bias, in i32, or in i64 if 32 bits may not hold it."""
     build, (low, high) = node.build, limits(x.type.dtype)
     size = max(abs(low - q.zeros[0]), abs(high - q.zeros[0]))
     most = int(np.abs(weights).sum(1).max(initial=0)) * size + (0 if bias is None else int(np.abs(bias).max(initial=0)))

@@ -55,7 +55,7 @@ class ChainedProducts:
         self._copies: dict[str, Buffer] = {}
 
     def rewrite(self, step: Step) -> list[Step] | None:
-        """Rewrite a product, and return the steps that copy its operands, if none did; None for other steps."""
+        """Rewrite a product, and return the steps that copy its operands, if none did."""
         d = step.definition
         if d is None:
             return None

@@ -105,7 +105,7 @@ class FewChannels:
 
 
 def few_channels(d: Definition, x: Load, w: Load) -> FewChannels | None:
-    """Return the convolution that `d` is, if its channels are few; None for others."""
+    """Return the convolution that `d` is, if its channels are few."""
     r = d.reduction
     if r is None or not all(isinstance(i, Var) for i in w.index) or not x.index:
         return None

@@ -29,7 +29,7 @@ def shorten_recurrent_products(g: Group, types: ShortTypes, weights: ShortWeight
 
 
 def _recurrent_factors(d: Definition, g: Group, types: ShortTypes) -> tuple[Load, Load] | None:
-    """Return the state and the weights of a recurrent product; None for other definitions."""
+    """Return the state and the weights of a recurrent product."""
     r = d.reduction
     factors = chain_factors(r) if r is not None and r.fn == "add" and r.dtype is DType.F32 else None
     if r is None or factors is None:

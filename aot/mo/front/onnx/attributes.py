@@ -63,7 +63,7 @@ def get_onnx_autopad(auto_pad: bytes) -> str | None:
 
 
 def get_onnx_opset_version(node: Node) -> Any:
-    """Return the version of the operation set that the file imports; 0 where it is not known."""
+    """Return the version of the operation set that the file imports; 0 if it is not known."""
     return node.graph.graph.get("fw_opset_version", 0)
 
 

@@ -143,7 +143,7 @@ def _gate(port: OutPort) -> _Gate | None:
 
 
 def _factors(port: OutPort, known: OutPort | None = None) -> tuple[OutPort, OutPort] | None:
-    """Return the two factors of a product, `known` first where it is given."""
+    """Return the two factors of a product, `known` first if it is given."""
     if not isinstance(port.node.op, Multiply):
         return None
     a, b = port.node.source(0), port.node.source(1)
@@ -325,7 +325,7 @@ def _is_wanted(port: OutPort) -> bool:
 
 
 def _read_state(step: _Step, cell: _Cell, m: OutputMap) -> tuple[int, list[int]] | None:
-    """Return an output of the layer (0: all h, 1: the last h, 2: the last c) and its new axes; None for other reads."""
+    """Return an output of the layer (0: all h, 1: the last h, 2: the last c) and its new axes."""
     port, axes = step.body.results[m.result].source(0), list[int]()
     if isinstance(port.node.op, Unsqueeze):
         indices = constant(port.node.source(1))

@@ -159,7 +159,7 @@ class _Loop:
         return bool(input_maps)
 
     def _read_axis(self, consumer: Node) -> int | None:
-        """Return the axis along which a node reads an element at the counter of iterations; None for other reads."""
+        """Return the axis along which a node reads an element at the counter of iterations."""
         if isinstance(consumer.op, Gather) and not consumer.op.batch_dims and self._is_counter(consumer.source(1)):
             axis = constant(consumer.source(2))
             rank = consumer.source(0).type.rank

@@ -23,7 +23,7 @@ MAX_DISTANCE = 8  # from the middle of two floats, in units of 1 / (2^s d)
 
 @lru_cache(maxsize=1 << 10)
 def reciprocal(divisor: float) -> tuple[float, float] | None:
-    """Return the f32 factors `high` and `low` for a divisor, rounded to f32; None where some quotient would differ.
+    """Return the f32 factors `high` and `low` for a divisor, rounded to f32; None if some quotient would differ.
 
     Both have the same sign, so that infinities stay. Quotients below 2^-60 may differ by rounding. None for powers of
     two, too: LLVM multiplies by theirs.
