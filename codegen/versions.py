@@ -184,13 +184,13 @@ class _Joined:
         for sizes, part in reversed(rows):
             other, condition = part.outputs[index], _condition(self.general, sizes)
             for k, (general_size, special_size) in enumerate(zip(tensor.shape, other.shape, strict=True)):
-                if not self._equal(general_size, special_size, sizes):
+                if not self._are_equal(general_size, special_size, sizes):
                     shape[k] = select(condition, _expr(special_size), shape[k])
             if most is not None or other.most is not None:
                 most = select(condition, _expr(_upper_bound(other)), _upper_bound(tensor) if most is None else most)
         return replace(tensor, shape=tuple(shape), most=most)
 
-    def _equal(self, general: Size, special: Size, sizes: SizesByName) -> bool:
+    def _are_equal(self, general: Size, special: Size, sizes: SizesByName) -> bool:
         """True if both are the same for these sizes of the symbols."""
         values = dict(sizes)
         fixed = rewrite(_expr(general), lambda e: _known(e, values))

@@ -100,7 +100,7 @@ class Modules:
     ) -> ModuleType:
         """`__import__` of the folder's modules: those from the folder and from beside it get private names."""
         top = name.partition(".")[0]
-        if top in _MO and not level and not self._has(name):
+        if top in _MO and not level and not self._has_file(name):
             module = self._from_mo(name, fromlist or ())
             if module is not None:
                 return module
@@ -125,7 +125,7 @@ class Modules:
         spec = sys.modules[top].__spec__ if top in sys.modules else PathFinder.find_spec(top)
         return spec is None or str(self.folder) in (spec.submodule_search_locations or ())
 
-    def _has(self, name: str) -> bool:
+    def _has_file(self, name: str) -> bool:
         """True if the folder, or its parent, has a file for a module."""
         paths = [root.joinpath(*name.split(".")) for root in (self.folder, self.folder.parent)]
         return any(path.with_suffix(".py").is_file() or (path / "__init__.py").is_file() for path in paths)

@@ -85,7 +85,7 @@ def _check_size(name: str, type: TensorType) -> None:
 def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None:
     """Raise ModelError if the data, the first input, has an element type that the operation does not accept."""
     data = inputs[0] if inputs else None
-    if data is not None and not op.elements.include(data.dtype):
+    if data is not None and not op.elements.includes(data.dtype):
         raise ModelError(f"{name}: elements must be of type {op.elements.value}, got {data.dtype.value}")
     alike = [o.dtype for i, o in enumerate(inputs) if o is not None and i in op.uniform]
     if len(set(alike)) > 1:

@@ -39,7 +39,7 @@ class Elements(StrEnum):
     BOOLEAN = "boolean"
     BITS = "integer, boolean"
 
-    def include(self, dtype: DType) -> bool:
+    def includes(self, dtype: DType) -> bool:
         """True if the type is one of these."""
         match self:
             case Elements.ANY:

@@ -152,7 +152,7 @@ class Search:
         before = match.tensors.get(pattern.name)
         if pattern.known and constant(port) is None:
             self._stop(match, f"{where} is no constant: it is made by {port.node.type} {layer_of(port.node)!r}")
-        elif before is not None and before is not port and not _equal(before, port):
+        elif before is not None and before is not port and not _are_equal(before, port):
             names = f"{layer_of(before.node)!r} and {layer_of(port.node)!r}"
             self._stop(match, f"{where} is another tensor than {pattern.name} elsewhere: {names}")
         else:
@@ -216,7 +216,7 @@ def _orders(pattern: PatternNode, node: Node) -> list[list[OutPort | None]]:
     return [sources, sources[::-1]] if pattern.type in COMMUTATIVE and len(sources) == 2 else [sources]
 
 
-def _equal(a: OutPort, b: OutPort) -> bool:
+def _are_equal(a: OutPort, b: OutPort) -> bool:
     """True for two constants with one value."""
     first, second = constant(a), constant(b)
     return first is not None and second is not None and a.type == b.type and np.array_equal(first, second)

@@ -150,7 +150,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
         rule = "scaled_steps names an axis of a sum of floats, without tile and blocks"
         raise ScheduleError(f"{name}: {rule}, got {s.scaled_steps!r}")
     _f16_sums(name, reduction, s)
-    if s.dots is not None and not _dots(definition, s):
+    if s.dots is not None and not _fits_dots(definition, s):
         rule = "dots are sums of u8 that lie side by side and i8 packed in words, or of i16, or of bf16"
         raise ScheduleError(f"{name}: {rule}, got {s.dots!r}")
     if reduction is not None:
@@ -194,7 +194,7 @@ def _may_overlap(d: Definition, tile: Tile, s: Schedule) -> bool:
     return s.matrix is not None or (in_rows and sums.isdisjoint(blocked))
 
 
-def _dots(d: Definition, s: Schedule) -> bool:
+def _fits_dots(d: Definition, s: Schedule) -> bool:
     """True if operands are packed in words, no word or panel is cut, and no vector is longer than the instruction's."""
     assert s.dots is not None
     names = dict(s.fuse).get(s.dots, (s.dots,))

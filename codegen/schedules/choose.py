@@ -95,10 +95,12 @@ def carries(g: Group) -> bool:
     """True if a point of the shared axes reads a value that another point has written."""
     outside = {b.name for b in writes(g)}
     targets = {d.out.name: d.target for d in members(g)}
-    return any(not _own(x.index, targets[x.buffer.name], g.axes) for x in reads(g) if x.buffer.name in outside)
+    return any(
+        not _reads_own_point(x.index, targets[x.buffer.name], g.axes) for x in reads(g) if x.buffer.name in outside
+    )
 
 
-def _own(index: tuple[Expr, ...], target: tuple[Expr, ...], shared: tuple[Var, ...]) -> bool:
+def _reads_own_point(index: tuple[Expr, ...], target: tuple[Expr, ...], shared: tuple[Var, ...]) -> bool:
     """True if a point reads only what it writes itself: `index` and `target` are equal where shared axes move them."""
     moving = [k for k, i in enumerate(target) if variables(i) & set(shared)] or range(len(target))
     return all(normal(index[k], {}).key == normal(target[k], {}).key for k in moving)

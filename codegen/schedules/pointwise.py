@@ -69,7 +69,7 @@ def _contiguous_axes(
     Axes in `alone` are not fused.
     """
     axes, rest = [axis], [*order]
-    while rest and alone.isdisjoint((axis, rest[-1])) and _contiguous(rest[-1], axes, accesses):
+    while rest and alone.isdisjoint((axis, rest[-1])) and _are_contiguous(rest[-1], axes, accesses):
         axes.insert(0, rest.pop())
     return axes, rest
 
@@ -159,8 +159,8 @@ def _instructions(a: Var, accesses: tuple[Access, ...], constants: frozenset[str
     extent, each = typical(a.extent if a.extent is not None else 1), 0.0
     for x in accesses:
         stride = x.strides.get(a, 0)
-        packable = x.load is not None and x.buffer.name in constants and a in x.load.index
-        vectors = 1 if stride in (0, 1) or packable else COSTS.gather_distance
+        is_packed_constant = x.load is not None and x.buffer.name in constants and a in x.load.index
+        vectors = 1 if stride in (0, 1) or is_packed_constant else COSTS.gather_distance
         if stride is not None and x.load is not None:
             vectors = min(vectors, abs(stride) + 1)
         scattered = 1.5 if x.load is None else 1.0
@@ -168,7 +168,7 @@ def _instructions(a: Var, accesses: tuple[Access, ...], constants: frozenset[str
     return each
 
 
-def _contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> bool:
+def _are_contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> bool:
     """True if `outer` continues in every access where the fused `inner` axes end."""
     first = inner[0]
     if varies((first, outer)):
@@ -181,7 +181,7 @@ def _contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> b
     return True
 
 
-def packable(x: Access, a: Var) -> bool:
+def is_packable(x: Access, a: Var) -> bool:
     """True if `a` is one plain dimension of the load, and part of no other."""
     return x.load is not None and a in x.load.index and sum(a in variables(i) for i in x.load.index) == 1
 

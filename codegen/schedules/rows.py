@@ -13,7 +13,7 @@ from aot.codegen.ir.access import all_axes, all_continue, reads, store, typical,
 from aot.codegen.ir.definition import Definition, Group, unused_axis
 from aot.codegen.ir.loops import Space, Var
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
-from aot.codegen.schedules.pointwise import packable, packs
+from aot.codegen.schedules.pointwise import is_packable, packs
 from aot.codegen.schedules.request import Reasons, Request, ScheduleChoice, widest
 from aot.codegen.target import Target
 
@@ -136,7 +136,9 @@ def _vector_axis(d: Definition, constants: frozenset[str]) -> Var | None:
     assert d.reduction is not None
     axes: list[Var] = []
     for a in d.reduction.axes:
-        steps = [x.strides.get(a) for x in reads(d, body=True) if not (x.buffer.name in constants and packable(x, a))]
+        steps = [
+            x.strides.get(a) for x in reads(d, body=True) if not (x.buffer.name in constants and is_packable(x, a))
+        ]
         if 1 in steps and {*steps} <= {0, 1}:
             axes.append(a)
     return max(axes, key=lambda a: typical(a.extent if a.extent is not None else 1), default=None)

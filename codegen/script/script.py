@@ -152,11 +152,16 @@ class _Walk(Evaluator):
     def bind(self, node: ast.AST, name: str, value: Any) -> None:
         if name in self.env and self.depth[name] < self.level:
             raise self.error(node, f"{name!r} is not a var(), so a run-time block cannot change it")
-        if isinstance(value, Load | Prim) and value.dtype is not DType.I64 and loads(value) and self._by_lane(value):
+        if (
+            isinstance(value, Load | Prim)
+            and value.dtype is not DType.I64
+            and loads(value)
+            and self._varies_by_lane(value)
+        ):
             raise self.error(node, f"values that differ between lanes are in arrays, got the name {name!r}")
         self.env[name], self.depth[name] = self._named(name, value), self.level
 
-    def _by_lane(self, value: Expr) -> bool:
+    def _varies_by_lane(self, value: Expr) -> bool:
         """True if a value differs between the lanes of a loop around it."""
         return not variables(value).isdisjoint(self.out.in_lanes)
 
@@ -170,7 +175,7 @@ class _Walk(Evaluator):
                 return buffer
             case Load() | Prim() | Reduce() if value.dtype is DType.I64:
                 index = Var(self.out.name(name), low=_lower_bound(value))
-                self.out.in_lanes |= {index} if self._by_lane(value) else set()
+                self.out.in_lanes |= {index} if self._varies_by_lane(value) else set()
                 self.out.emit(lambda body: Let(index, value, body))
                 return index
             case Load() | Prim() if loads(value):  # its memory may change before the name is read

@@ -235,7 +235,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> tuple
     long = tuple(p for p in windows if p.tap.extent in TAPS or (wide and p.is_long))[-2:]
     forms: list[WinogradForm] = []
     for window in dict.fromkeys((short, long)):
-        if not window or not all(_strided(p.stride, p.step, p in window) for p in windows):
+        if not window or not all(_supports_stride(p.stride, p.step, p in window) for p in windows):
             continue
         others = [p for p in windows if p not in window]
         batch = (*(a for a in plain if a in d.axes), *(p.out for p in others))
@@ -311,7 +311,7 @@ def _places_read(d: Definition, r: Reduce, x: Load) -> tuple[list[_Pair], list[V
     return pairs, plain
 
 
-def _strided(stride: int, step: int, inside: bool) -> bool:
+def _supports_stride(stride: int, step: int, inside: bool) -> bool:
     """True if a transform exists for a window of this stride; axes outside of the window must have stride 1."""
     return stride == 1 or (inside and step == 1 and stride in STRIDES)
 

@@ -53,7 +53,7 @@ def group_rows(steps: Steps, _context: Context) -> None:
     innermost = _innermost_dimensions(steps)
     former = _Former(steps)
     for cluster in clusters.all:
-        if len(cluster.steps) > 1 and not _side_by_side(steps, cluster, innermost):
+        if len(cluster.steps) > 1 and not _are_side_by_side(steps, cluster, innermost):
             former.form(cluster)
     steps.steps = [s for s in former.slots if s is not None]
     sort(steps)
@@ -120,7 +120,7 @@ class _Clusters:
                 rows = tuple(i for i in here if isinstance(i, Var))
             elif self.of.get(id(self.producers.get(x.buffer.name))) is cluster:
                 return False
-        if rows is None or len(set(rows)) != len(rows) or self._detour(cluster, step):
+        if rows is None or len(set(rows)) != len(rows) or self._has_detour(cluster, step):
             return False
         if tuple(r.extent for r in rows) != cluster.extents or not variables(*d.target) >= set(rows):
             return False
@@ -146,7 +146,7 @@ class _Clusters:
                 continue
             dims = [x.index.index(r) if r in x.index else -1 for r in rows]
             producer_axes = tuple(definition.target[k] for k in dims if k >= 0)
-            if -1 in dims or not all(isinstance(i, Var) for i in producer_axes) or self._detour(cluster, producer):
+            if -1 in dims or not all(isinstance(i, Var) for i in producer_axes) or self._has_detour(cluster, producer):
                 continue
             self.components.merge(cluster.steps[0], producer)
             cluster.steps.insert(0, producer)
@@ -154,7 +154,7 @@ class _Clusters:
             cluster.dims[definition.out.name] = tuple(dims)
             self.of[id(producer)] = cluster
 
-    def _detour(self, cluster: _Cluster, step: Step) -> bool:
+    def _has_detour(self, cluster: _Cluster, step: Step) -> bool:
         """True if the cluster with `step` would depend on itself through other steps."""
         return self.components.between(cluster.steps[0], step) is None
 
@@ -206,7 +206,7 @@ def _runs_through(at: Affine, axes: Iterable[Var]) -> bool:
     return True
 
 
-def _side_by_side(steps: Steps, cluster: _Cluster, innermost: dict[str, int]) -> bool:
+def _are_side_by_side(steps: Steps, cluster: _Cluster, innermost: dict[str, int]) -> bool:
     """True if elements at equal positions of neighbouring rows are adjacent, in a layout that is already decided.
 
     Then lanes run over rows, which needs no group. Decided are the layouts of inputs, of values read reshaped, of

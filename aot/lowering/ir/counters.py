@@ -41,7 +41,9 @@ class Counters:
             self._collect(work)
         self._stored = {n: values for n, values in self._made.items() if isinstance(n, str) and n not in written}
         self._own = self._made.keys() - written
-        while data := {n for n in self._own if not all(v is not None and self.make(v) for v in self._made[n])}:
+        while data := {
+            n for n in self._own if not all(v is not None and self.is_free_of_data(v) for v in self._made[n])
+        }:
             self._own -= data
 
     @property
@@ -49,7 +51,7 @@ class Counters:
         """Return the values that works store to each buffer, by its name; None for a value that is no integer."""
         return self._stored
 
-    def make(self, e: Expr) -> bool:
+    def is_free_of_data(self, e: Expr) -> bool:
         """True if no data are in the value of `e`."""
         if e.dtype is DType.BOOL:
             return True
@@ -59,25 +61,27 @@ class Counters:
             case Var():
                 return e not in self._made or e in self._own
             case Prim("select", (_, *args)) | Prim("within", (_, _, *args)):
-                return all(map(self.make, args))
+                return all(map(self.is_free_of_data, args))
             case Prim(_, args):
-                return all(a.dtype is DType.BOOL or a.dtype.is_integer for a in args) and all(map(self.make, args))
+                return all(a.dtype is DType.BOOL or a.dtype.is_integer for a in args) and all(
+                    map(self.is_free_of_data, args)
+                )
             case Reduce(_, _, body, init):
-                return self.make(body) and (init is None or self.make(init))
+                return self.is_free_of_data(body) and (init is None or self.is_free_of_data(init))
             case _:
                 return True
 
-    def make_or_clamp(self, e: Expr) -> bool:
+    def is_free_or_clamped(self, e: Expr) -> bool:
         """True if no data are in the value of `e` but those between a least and a greatest value that has none."""
         match e:
             case Prim("max" | "min" as fn, (a, b), DType.I64):
-                pairs = ((x, y) for x, y in ((a, b), (b, a)) if self.make(y) and isinstance(x, Prim))
+                pairs = ((x, y) for x, y in ((a, b), (b, a)) if self.is_free_of_data(y) and isinstance(x, Prim))
                 inner = (x.args for x, _ in pairs if x.fn in ("max", "min") and x.fn != fn)
-                return self.make(e) or any(any(map(self.make, args)) for args in inner)
+                return self.is_free_of_data(e) or any(any(map(self.is_free_of_data, args)) for args in inner)
             case Prim(_, args):
-                return all(map(self.make_or_clamp, args))
+                return all(map(self.is_free_or_clamped, args))
             case _:
-                return self.make(e)
+                return self.is_free_of_data(e)
 
     def _collect(self, work: Work) -> None:
         match work:

@@ -148,10 +148,10 @@ def overlaps(load: Load, producer: Step, is_known: IsKnown) -> bool:
 
 
 def _are_disjoint(one: tuple[Expr, ...], other: tuple[Expr, ...], is_known: IsKnown) -> bool:
-    return any(_before(a, b, is_known) or _before(b, a, is_known) for a, b in zip(one, other, strict=True))
+    return any(_is_before(a, b, is_known) or _is_before(b, a, is_known) for a, b in zip(one, other, strict=True))
 
 
-def _before(a: Expr, b: Expr, is_known: IsKnown) -> bool:
+def _is_before(a: Expr, b: Expr, is_known: IsKnown) -> bool:
     """True if `a` is less than `b` for all values of their axes and symbols."""
     if a == b:
         return False

@@ -117,8 +117,8 @@ class Prover:
 
         def is_trusted(o: Obligation) -> bool:
             if self._grows(o.buffer):
-                return state_counters.make_or_clamp(o.index)
-            return o.has_loads and counters.make(o.index)
+                return state_counters.is_free_or_clamped(o.index)
+            return o.has_loads and counters.is_free_of_data(o.index)
 
         return [
             replace(o, proof=Proof.TRUSTED) if o.proof is Proof.UNKNOWN and is_trusted(o) else o
@@ -358,8 +358,8 @@ class Prover:
     def _proof(self, goals: tuple[Affine, ...], index: Expr, scope: ProofScope) -> Proof:
         read = loads(index)
         # data that are read are worth no long search
-        is_trusted = any(_has_loads(g.expr()) for g in goals) and self._current_counters.make(index)
-        if is_trusted and not all(map(scope.checked.know, goals)):
+        is_trusted = any(_has_loads(g.expr()) for g in goals) and self._current_counters.is_free_of_data(index)
+        if is_trusted and not all(map(scope.checked.knows, goals)):
             return Proof.TRUSTED
         deciding = dict.fromkeys(x for g in goals for x in _loads_of(g.expr()))
         if ranges := [f for x in deciding for f in self.data(x)]:

@@ -147,7 +147,7 @@ def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
     for index, bound in p.checked:
         at = _dimension(p, index)
         n = None if at is None else p.load.buffer.shape[at]
-        if at is None or n is None or not _equal(bound, n, steps):
+        if at is None or n is None or not _are_equal(bound, n, steps):
             return None
         first, last = before(index), after(index, n, steps.sizes, steps.symbols)
         limit = max(MAX_HALO_POINTS, n) if isinstance(n, int) else MAX_HALO_POINTS
@@ -162,7 +162,7 @@ def _dimension(p: _Padded, index: Expr) -> int | None:
     return next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
 
 
-def _equal(bound: Expr, n: Size, steps: Steps) -> bool:
+def _are_equal(bound: Expr, n: Size, steps: Steps) -> bool:
     """True if both sizes have the same form, or are equal by rules that are checked."""
     if normal(bound, {}).key == normal(as_expr(n, DType.I64), {}).key:
         return True

@@ -125,13 +125,13 @@ class _InPlaceCandidate:
             return False
         earlier = [y for m in self.definitions[: self.n] for y in self._reads(name, m.value, *m.index)]
         later = any(self._reads(name, m.value, *m.index) for m in self.definitions[self.n + 1 :])
-        return not later and all(_on_its_row(y, d, self.step) for y in earlier)
+        return not later and all(_stays_in_row(y, d, self.step) for y in earlier)
 
     def _reads(self, name: str, *values: Expr) -> list[Load]:
         return [y for y in loads(*values) if self.names.of(y.buffer) == name]
 
 
-def _on_its_row(x: Load, d: Definition, step: Step) -> bool:
+def _stays_in_row(x: Load, d: Definition, step: Step) -> bool:
     """True if `x` reads, with each row of the group, only elements that `d` writes with that row."""
     work = step.works[0]
     assert isinstance(work, Group)

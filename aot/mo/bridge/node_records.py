@@ -27,7 +27,7 @@ class NodeRecord:
 
     def changed(self, held: dict[str, Any]) -> dict[str, Any]:
         """Return the attributes that now have another value, with it; None for those that were removed."""
-        return {k: held.get(k) for k, v in self.attrs.items() if not equal(held.get(k), v)}
+        return {k: held.get(k) for k, v in self.attrs.items() if not are_equal(held.get(k), v)}
 
 
 def record_of(node: Any) -> NodeRecord | None:
@@ -35,7 +35,7 @@ def record_of(node: Any) -> NodeRecord | None:
     return node.soft_get(KEPT, None)
 
 
-def equal(one: Any, other: Any) -> bool:
+def are_equal(one: Any, other: Any) -> bool:
     """True if two values of attributes are the same; arrays by their elements and types."""
     if one is other:
         return True

@@ -18,7 +18,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.op import Op as Definition
-from aot.mo.bridge.node_records import KEPT, NodeRecord, equal, record_of
+from aot.mo.bridge.node_records import KEPT, NodeRecord, are_equal, record_of
 from aot.mo.bridge.operation import IDENTITY, is_new, operation_or_none
 from aot.mo.bridge.values import attributes_of
 from aot.mo.bridge.window_attributes import KINDS, POOLING, REPLACED, shown_attributes
@@ -79,8 +79,8 @@ class Hidden:
 
         None stands for the default.
         """
-        same = {key for key, value in self.shown.items() if equal(node.soft_get(key, None), value)} - {*IDENTITY}
-        kept = {key for key in same & self.own.keys() if not equal(self.own[key], self.shown[key])}
+        same = {key for key, value in self.shown.items() if are_equal(node.soft_get(key, None), value)} - {*IDENTITY}
+        kept = {key for key in same & self.own.keys() if not are_equal(self.own[key], self.shown[key])}
         kept |= {old for old, new in WINDOWS.items() if new in same}
         if {"pad", "auto_pad"} <= same:
             kept |= {"pads_begin", "pads_end"}  # which may be any beside `auto_pad`
@@ -227,7 +227,7 @@ def _put_before(node: Any, idx: int, run: Run, held: dict[str, Any]) -> None:
     graph.add_edge(source.id, first, **{**edge, "in": 0})
     graph.add_edge(last, node.id, **{"in": idx})
     now = _shape_and_value(source)
-    if any(not equal(now[key], value) for key, value in held.items()):
+    if any(not are_equal(now[key], value) for key, value in held.items()):
         _infer(Node(graph, first), last)
 
 
@@ -262,12 +262,13 @@ def _infer(node: Any, last: str) -> None:
 def _has_other_layout(node: Any, hidden: Hidden) -> bool:
     """True if an extension has changed the attributes of layout, or the shape of weights in groups."""
     held = dict[int, dict[str, Any]]() if hidden.output is not None else hidden.held
-    if any(idx in node.in_nodes() and not equal(_shape(node, idx), before["shape"]) for idx, before in held.items()):
+    shapes = ((_shape(node, idx), before["shape"]) for idx, before in held.items() if idx in node.in_nodes())
+    if not all(are_equal(now, then) for now, then in shapes):
         return True
     permutation = node.soft_get("get_weights_permute", None)
     order = None if permutation is None else permutation.perm
-    return not equal(order, hidden.order) or any(
-        not equal(node.soft_get(key, None), value) for key, value in hidden.layout.items()
+    return not are_equal(order, hidden.order) or any(
+        not are_equal(node.soft_get(key, None), value) for key, value in hidden.layout.items()
     )
 
 

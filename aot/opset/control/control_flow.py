@@ -144,10 +144,12 @@ class Iterating(RegionOp):
             edge = next((e for e in self.back_edges if e.result == m.result), None)
             if edge is not None:
                 return body.parameters[edge.parameter].out_port(0).type
-            sizes = (d if lasts(d, outside) else last_size(body, m.result, k) for k, d in enumerate(type.shape))
+            sizes = (
+                d if is_constant_size(d, outside) else last_size(body, m.result, k) for k, d in enumerate(type.shape)
+            )
             return TensorType(type.dtype, tuple(sizes))
         axis = axis_of(m.axis, type.rank, f"{self.type}: collected output")
-        if not all(lasts(d, outside) for d in type.shape):
+        if not all(is_constant_size(d, outside) for d in type.shape):
             raise UnsupportedError(f"{self.type}: parts of a collected output must have equal sizes, got {type}")
         dims = list(type.shape)
         dims[axis] = dims[axis] * (counter(body) if count is None else count)
@@ -365,7 +367,7 @@ def outer_symbols(operands: Sequence[Operand]) -> frozenset[Var]:
     return variables(*(d for d in (*dims, *values) if isinstance(d, Expr)))
 
 
-def lasts(dim: Dim, outside: frozenset[Var]) -> bool:
+def is_constant_size(dim: Dim, outside: frozenset[Var]) -> bool:
     """True if a size is the same in every iteration."""
     return isinstance(dim, int) or variables(dim) <= outside
 

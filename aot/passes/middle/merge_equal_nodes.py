@@ -24,7 +24,7 @@ def merge_equal_nodes(graph: Graph) -> bool:
             continue
         alike = seen.setdefault(_key(node), [])
         first = next(
-            (n for n in alike if node.constant_data is None or _same(n.constant_data, node.constant_data)), None
+            (n for n in alike if node.constant_data is None or _are_equal(n.constant_data, node.constant_data)), None
         )
         if first is None:
             alike.append(node)
@@ -60,14 +60,14 @@ def _bytes(data: Array) -> bytes:
     return repr(data.tolist()).encode() if data.dtype == object else data.tobytes()
 
 
-def _same(a: Array | Deferred | None, b: Array | Deferred) -> bool:
+def _are_equal(a: Array | Deferred | None, b: Array | Deferred) -> bool:
     """True if two constants with one key have the same bytes."""
     if isinstance(a, Deferred) and isinstance(b, Deferred):
-        return a is b or all(map(_same, a.inputs, b.inputs))
-    return a is not None and not isinstance(a, Deferred) and not isinstance(b, Deferred) and _same_bytes(a, b)
+        return a is b or all(map(_are_equal, a.inputs, b.inputs))
+    return a is not None and not isinstance(a, Deferred) and not isinstance(b, Deferred) and _have_equal_bytes(a, b)
 
 
-def _same_bytes(a: Array, b: Array) -> bool:
+def _have_equal_bytes(a: Array, b: Array) -> bool:
     """True if two arrays of one type and shape have the same bytes."""
     if a is b or a.dtype == object:
         return a is b or a.tolist() == b.tolist()

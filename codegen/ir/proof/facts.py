@@ -82,7 +82,7 @@ class Facts(KnownFacts):
             search.proved.add(key)
         return result
 
-    def know(self, goal: Affine) -> bool:
+    def knows(self, goal: Affine) -> bool:
         """True if `goal` follows from one fact, without a search."""
         return bounds(goal)[0] >= 0 or self.are_contrary or self._is_known(goal)
 

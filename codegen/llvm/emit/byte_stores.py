@@ -74,7 +74,7 @@ class ByteStores:
 
     def _write(self, level: _Level, kept: list[tuple[Access, Value]]) -> None:
         while kept:
-            count = next(n for n in (4, 2, 1) if _side_by_side(kept[:n], n))
+            count = next(n for n in (4, 2, 1) if _are_side_by_side(kept[:n], n))
             target, packed = kept[0][0], self._packed([v for _, v in kept[:count]], level.dtype)
             if level.table is not None:
                 packed = self.values.byte_of(level.table, packed)
@@ -127,7 +127,7 @@ def _stores(body: tuple[Stmt, ...]) -> tuple[Store, ...]:
     return stores if len(stores) == len(body) else ()
 
 
-def _side_by_side(kept: list[tuple[Access, Value]], count: int) -> bool:
+def _are_side_by_side(kept: list[tuple[Access, Value]], count: int) -> bool:
     """True if there are `count` vectors that are contiguous in memory."""
     first = kept[0][0].offset
     ahead = (a.offset.plus(first, -1) for a, _ in kept)

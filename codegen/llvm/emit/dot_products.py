@@ -67,7 +67,7 @@ class DotEmitter:
         """Return `total` + the products of a block of data in registers and a block of two columns of weights."""
         values, at = self.values, self.values.at
         block, each = at.access(x.buffer, x.index), at.access(w.buffer, w.index)
-        if lanes_of(total.type) != BLOCK_COLUMNS or each.stride != BLOCK_BYTES or values.mixed:
+        if lanes_of(total.type) != BLOCK_COLUMNS or each.stride != BLOCK_BYTES or values.is_mixed:
             raise InternalError(f"dot: columns of blocks lie side by side, got {w.buffer.name} by {each.stride}")
         data = values.registers[x.buffer.name].read(values.f, block.offset.const, BLOCK_COLUMNS)
         access = moved(each, half * 2 * BLOCK_BYTES)
@@ -200,7 +200,7 @@ class DotEmitter:
             return self._weights(x)
         if one.stride is None:
             return self._spread(x, one)
-        if values.width > 1 and (one.stride != 0 or values.mixed):
+        if values.width > 1 and (one.stride != 0 or values.is_mixed):
             raise InternalError(f"dot: all lanes have one word of data, got {x.buffer.name} by {one.stride}")
         key = ("dot", one.offset.key, n, values.width)
         data = values.known(x.buffer, key)
@@ -213,7 +213,7 @@ class DotEmitter:
         """Return a word for each lane, where several lanes have one: words that other loads share, chosen by lane."""
         values, at, size = self.values, self.values.at, elements_per_dot(x.buffer.dtype)
         distances = values.places(a.whole)
-        if distances is None or values.mixed or any(p % size for p in distances):
+        if distances is None or values.is_mixed or any(p % size for p in distances):
             raise InternalError(f"dot: lanes have whole words of data, got {x.buffer.name} by {distances}")
         key = ("spread", a.whole.key, at.lane)
         words = values.known(x.buffer, key)
@@ -247,7 +247,7 @@ class DotEmitter:
         """Return a word for each lane."""
         values, each = self.values, self.values.at.access(w.buffer, w.index)
         size = elements_per_dot(w.buffer.dtype)
-        if values.width > 1 and (each.stride != (1 if rows else size) or values.mixed):
+        if values.width > 1 and (each.stride != (1 if rows else size) or values.is_mixed):
             raise InternalError(f"dot: words of weights lie side by side, got {w.buffer.name} by {each.stride}")
         count = 1 + sum(isinstance(row, Load) for row in rows) if rows else size
         key = ("dot", each.offset.key, count, values.width)

@@ -86,11 +86,11 @@ class Lanes(ABC):
 
     def moves(self, atom: Expr) -> bool:
         """True if an atom may vary by lane; an atom that reads memory also does if the guard varies by lane."""
-        return self.at.lane in variables(atom) or (self.mixed and reads_memory(atom))
+        return self.at.lane in variables(atom) or (self.is_mixed and reads_memory(atom))
 
     @property
     @abstractmethod
-    def mixed(self) -> bool:
+    def is_mixed(self) -> bool:
         """True if memory is read in some lanes only."""
 
     def _term(self, atom: Expr, dtype: DType) -> Value:

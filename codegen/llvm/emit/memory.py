@@ -26,7 +26,7 @@ from aot.codegen.llvm.emit.arithmetic.lookup import (
     looks_up_bytes,
     without_mask,
 )
-from aot.codegen.llvm.emit.arithmetic.shuffle import aligned, near, shuffled, spread
+from aot.codegen.llvm.emit.arithmetic.shuffle import aligned, are_near, shuffled, spread
 from aot.codegen.llvm.emit.constant_lanes import ConstantLanes
 from aot.codegen.llvm.emit.function_text import (
     Function,
@@ -107,7 +107,7 @@ class Memory(Lanes):
         self.at.guard = condition.name if condition is not None else ""
 
     @property
-    def mixed(self) -> bool:
+    def is_mixed(self) -> bool:
         """True if memory is read in some lanes only."""
         return self.condition is not None and lanes_of(self.condition.type) > 1
 
@@ -177,7 +177,7 @@ class Memory(Lanes):
         """
         a = self.at.access(x.buffer, x.index)
         lanes = {0: 1, elements_per_dot(x.buffer.dtype): self.width}.get(-1 if a.stride is None else a.stride)
-        if lanes is None or self.mixed:
+        if lanes is None or self.is_mixed:
             raise InternalError(f"word: words lie side by side, got {x.buffer.name} by {a.stride}")
         width = self.width if spread else lanes
         key = ("word", a.offset.key, lanes, width)
@@ -265,7 +265,7 @@ class Memory(Lanes):
 
     def load(self, load: Load) -> Value:
         a = self.at.access(load.buffer, load.index)
-        if a.stride in (0, 1) and (not self.mixed or a.buffer.name in self.registers):
+        if a.stride in (0, 1) and (not self.is_mixed or a.buffer.name in self.registers):
             return self.read(a, self.width if a.stride else 1)
         shared = self.shared(load, a) if a.stride is None else None
         return self.gather(a) if shared is None else shared
@@ -289,7 +289,7 @@ class Memory(Lanes):
         """
         lane, index = self.at.lane, [self.at.normal(i) for i in load.index]
         moving = [k for k, i in enumerate(index) if lane in variables(*i.terms)]
-        if len(moving) != 1 or load.buffer.strides[moving[0]] != 1 or self.mixed or a.buffer.space is not Space.ARG:
+        if len(moving) != 1 or load.buffer.strides[moving[0]] != 1 or self.is_mixed or a.buffer.space is not Space.ARG:
             return None
         (k,), room = moving, load.buffer.shape[moving[0]]
         distances = self.places(index[k])
@@ -324,7 +324,7 @@ class Memory(Lanes):
         """Load elements as they are stored, one for each lane."""
         scalar, inside = MEMORY[a.buffer.dtype], self.inside
         distances = self.places(a.whole)
-        if distances is not None and not self.mixed and near(distances):
+        if distances is not None and not self.is_mixed and are_near(distances):
             first = self.at.in_lane(a, 0)
 
             def row(start: int, lanes: int) -> Value:
@@ -334,7 +334,7 @@ class Memory(Lanes):
             return shuffled(self.f, distances, row)
         if inside is None and (moves := self.at.optional_step(a)) is not None:
             return self.row_or_one(a, moves)
-        if self.mixed and self.abilities.masks and distances == list(range(self.width)) and scalar in MASKED:
+        if self.is_mixed and self.abilities.masks and distances == list(range(self.width)) and scalar in MASKED:
             return self.masked(a)
         value = Value(vector(scalar, self.width), "poison")
         for i, pointer in enumerate(self.each_pointer(a, distances)):
@@ -359,7 +359,7 @@ class Memory(Lanes):
     def first(self, a: Access) -> Value:
         """Return the address of the first lane. An index in memory is read if any lane is read."""
         inside, first = self.inside, self.at.in_lane(a, 0)
-        if inside is not None and self.mixed and any(map(reads_memory, a.whole.terms)):
+        if inside is not None and self.is_mixed and any(map(reads_memory, a.whole.terms)):
             inside = self.f.call(f"llvm.vector.reduce.or.{suffix(inside.type)}", "i1", inside)
         with replaced(self.at, lane=None), replaced(self, inside=inside):
             return self.at.pointer(first)

@@ -92,7 +92,7 @@ class StatementEmitter:
             case LoopKind.PARALLEL:
                 self.share(loop)
             case LoopKind.SERIAL:
-                self.serial(loop, integer(var.low), self.at.size(_extent(var)), self.certain(var))
+                self.serial(loop, integer(var.low), self.at.size(_extent(var)), self.is_certain(var))
 
     def let(self, let: Let) -> None:
         if self.at.lane is None and reads_memory(let.value):
@@ -157,7 +157,7 @@ class StatementEmitter:
 
     # ---- loops
 
-    def certain(self, var: Var) -> bool:
+    def is_certain(self, var: Var) -> bool:
         """True if a loop over `var` runs at least once."""
         extent = _extent(var)
         low = extent if isinstance(extent, int) else bounds(self.at.normal(extent))[0]
@@ -265,14 +265,14 @@ class StatementEmitter:
         self.units = following
         return None
 
-    def serial(self, loop: For, start: Value, stop: Value, certain: bool, units: bool = False) -> None:
+    def serial(self, loop: For, start: Value, stop: Value, is_certain: bool, units: bool = False) -> None:
         """Emit a bottom-tested loop, guarded if it may not run at all. `units`: it carries `self.units` along."""
         f = self.f
         if isinstance(loop.var.extent, int) and loop.var.extent <= loop.var.low:
             return
         before, skipped = f.block, self.cells.snapshot(loop.body)
         after = None
-        if not certain:
+        if not is_certain:
             enter, after = f.append("enter"), f.append("after")
             f.branch_if(f.compare("icmp slt", start, stop), enter, after)
             f.block = enter

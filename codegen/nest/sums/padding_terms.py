@@ -57,7 +57,7 @@ def padding_terms(d: Definition) -> tuple[PaddingTerms, ...]:
 
 def _halos(r: Reduce) -> Iterator[PaddingTerms]:
     for x in loads(r.body):
-        for i, n in zip(x.index, x.buffer.shape, strict=True) if _neutral(r, x) else ():
+        for i, n in zip(x.index, x.buffer.shape, strict=True) if _is_neutral(r, x) else ():
             axes = variables(i) & set(r.axes)
             low, high = bounds(normal(i, {}))
             if len(axes) == 1 and isinstance(n, int) and (low < 0 or high >= n):
@@ -89,7 +89,7 @@ def without_hoisted_tests(r: Reduce, passed: Iterable[PaddingTerms], points: Poi
     return r if not sure else replace(r, body=rewrite(r.body, change))
 
 
-def _neutral(r: Reduce, x: Load) -> bool:
+def _is_neutral(r: Reduce, x: Load) -> bool:
     """True if a term does not change the result where `x` has the value of its halo."""
     match r.fn:
         case "add" | "chains":

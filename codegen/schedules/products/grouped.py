@@ -27,7 +27,7 @@ from aot.codegen.ir.numbers.dot_forms import (
     scaled_sum,
 )
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from aot.codegen.schedules.pointwise import packable
+from aot.codegen.schedules.pointwise import is_packable
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, row_tile
 from aot.codegen.schedules.request import Fused, Request, ScheduleChoice
 from aot.codegen.target import Target
@@ -100,7 +100,7 @@ def _words(d: Definition, shape: MatmulShape, group: Var, inner: list[Var], pack
 
 
 def _packed(w: Access, shape: MatmulShape, group: Var, constants: frozenset[str]) -> bool:
-    return w.buffer.name in constants and packable(w, shape.lane) and packable(w, group)
+    return w.buffer.name in constants and is_packable(w, shape.lane) and is_packable(w, group)
 
 
 def _slides(shape: MatmulShape, body: tuple[Access, ...]) -> Var | None:

@@ -13,8 +13,8 @@ from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.bf16_chains import chain_factors, is_chain_sum
 from aot.codegen.ir.numbers.dot_forms import dot_factors, elements_per_dot, is_arranged, scaled_sum, small_factors
 from aot.codegen.ir.schedule import Tail, Tile
-from aot.codegen.schedules.pointwise import packable
-from aot.codegen.schedules.products.register_tile import overlap
+from aot.codegen.schedules.pointwise import is_packable
+from aot.codegen.schedules.products.register_tile import can_overlap
 from aot.codegen.schedules.request import Fused
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
@@ -45,7 +45,9 @@ def matmul_shape(
     candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
     candidates = [a for a in candidates if any(x.moves(a) for x in body)]
     if not candidates:
-        candidates = [a for a in d.axes if a not in shared and out.strides[a] == 1 and all(_close(x, a) for x in body)]
+        candidates = [
+            a for a in d.axes if a not in shared and out.strides[a] == 1 and all(_are_close(x, a) for x in body)
+        ]
     if not candidates:
         return None
 
@@ -69,7 +71,8 @@ def is_thin(d: Definition, shape: MatmulShape) -> bool:
 
 def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozenset[str]) -> bool:
     return all(
-        x.strides[a] in (0, 1) or (x.buffer.name in constants and packable(x, a)) or _has_words(x, a, d) for x in body
+        x.strides[a] in (0, 1) or (x.buffer.name in constants and is_packable(x, a)) or _has_words(x, a, d)
+        for x in body
     )
 
 
@@ -81,7 +84,7 @@ def _has_words(x: Access, a: Var, d: Definition) -> bool:
     return is_arranged(x.load, d.reduction.axes) is not None
 
 
-def _close(x: Access, a: Var) -> bool:
+def _are_close(x: Access, a: Var) -> bool:
     """True if the elements of all lanes fit few vectors, so that shuffles can take them from there."""
     stride = x.strides[a]
     return stride is not None and 0 < stride < COSTS.gather_distance
@@ -146,7 +149,7 @@ def row_tile(
     the short tiles at the end would take too much of the time. `once`: no row may be computed again. `count`: static
     rows of a block, by default all of them.
     """
-    if not once and (fills(rows, height) if varies(rows) else overlap(count or prod(map(extent, rows)), height)):
+    if not once and (fills(rows, height) if varies(rows) else can_overlap(count or prod(map(extent, rows)), height)):
         return Tile(name, height, Tail.LAP)
     high = not few and height > COSTS.balanced_tile_rows
     many = high and varies(rows) and prod(map(extent, rows)) >= COSTS.balanced_row_tiles * height

@@ -96,7 +96,7 @@ def _costs(p: Product, target: Target) -> Iterator[tuple[float, int, int]]:
                 continue
             low, more = divmod(p.rows, max(tiles, 1))
             heights = [(low + 1, more), (low, max(tiles, 1) - more)]
-            if overlap(p.rows, height):
+            if can_overlap(p.rows, height):
                 heights = [(low + 1, tiles)]
             full_tiles, columns_left = divmod(columns, vectors * p.width)
             widths = [(vectors, full_tiles), (_cut(columns_left, p.width), 1 if columns_left else 0)]
@@ -126,7 +126,7 @@ def _step(height: int, vectors: int, registers: int, terms: int) -> float:
     return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
 
 
-def overlap(rows: int, height: int) -> bool:
+def can_overlap(rows: int, height: int) -> bool:
     """True if the last one of equal tiles, of up to `height` rows, computes some rows again, but only a few."""
     tiles = max(tile_count(rows, height), 1)
     return 0 < tile_count(rows, tiles) * tiles - rows <= COSTS.max_overlap * rows

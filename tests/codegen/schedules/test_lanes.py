@@ -10,7 +10,7 @@ import pytest
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Expr, Var, as_expr, cast, dense, prim
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
-from aot.codegen.llvm.emit.arithmetic.shuffle import near, pieces
+from aot.codegen.llvm.emit.arithmetic.shuffle import are_near, pieces
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.nest.nest import apply
 from aot.runtime.abi import DType
@@ -36,8 +36,8 @@ def test_pieces_cover_the_places_and_stay_between_them(places: list[int]) -> Non
 
 
 def test_distant_lanes_are_not_near() -> None:
-    assert near(range(0, 64, 4))
-    assert not near(range(0, 1600, 100))
+    assert are_near(range(0, 64, 4))
+    assert not are_near(range(0, 1600, 100))
 
 
 MAPS: dict[str, tuple[int, Callable[[Expr], Expr], Callable[[Array], Array]]] = {

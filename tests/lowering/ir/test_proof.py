@@ -96,7 +96,7 @@ def test_counters_have_no_data_in_them(stored: Expr, has_data: bool) -> None:
     j = Var("j", 4)
     copy = Store(OUT, (j,), Load(X, (HERE, j)))
     work = (Alloc(PLACE, (Store(PLACE, (), Const(0)), Store(PLACE, (), stored), For(j, (copy,)))),)
-    assert Counters([work]).make(HERE) != has_data
+    assert Counters([work]).is_free_of_data(HERE) != has_data
     prover = Prover(Steps("one", values={b.name: Value(b, MemoryRegion.INPUT) for b in (X, IDS)}))
     prover.check(SizeConstraint(prim("max", 1 - N, 0), 0, "n >= 1"))
     unproven = prover.unproven([work])

@@ -95,7 +95,7 @@ def _growing_variable(users: list[Node]) -> _GrowingVariable | None:
     if not isinstance(concat.op, Concat) or len(concat.in_ports()) != 2 or concat.source(0) is not before:
         return None
     others = [n for n in (*_consumers(read), *(_consumers(gather) if gather else ())) if n not in (gather, concat)]
-    if any(n.type != "ShapeOf" for n in others) or not (gather is None or _by_rows(gather)):
+    if any(n.type != "ShapeOf" for n in others) or not (gather is None or _gathers_rows(gather)):
         return None
     new = concat.source(1).type.shape
     axis = concat.op.axis % len(new)
@@ -123,7 +123,7 @@ def _consumers(node: Node) -> list[Node]:
     return [p.node for p in node.out_port(0).get_destinations()]
 
 
-def _by_rows(gather: Node) -> bool:
+def _gathers_rows(gather: Node) -> bool:
     """True if a Gather takes rows of the first dimension by a list."""
     axis = gather.input(2).value
     batched = getattr(gather.op, "batch_dims", 0)

@@ -27,7 +27,7 @@ def drop_unused_region_ports(graph: Graph) -> bool:
 
 def _trim_loop(node: Node, op: Iterating) -> bool:
     body = node.regions["body"]
-    fixed = [e for e in op.back_edges if _passed_on(body, e)]
+    fixed = [e for e in op.back_edges if _is_passed_on(body, e)]
     inputs = {m.parameter: m.external for m in op.input_maps}
     for m in op.output_maps:
         edge = next((e for e in fixed if e.result == m.result), None)
@@ -63,7 +63,7 @@ def _trim_if(node: Node, op: If) -> bool:
     return True
 
 
-def _passed_on(body: Graph, edge: BackEdge) -> bool:
+def _is_passed_on(body: Graph, edge: BackEdge) -> bool:
     """True if an iteration passes the value of this edge on unchanged."""
     return body.results[edge.result].source(0) is body.parameters[edge.parameter].out_port(0)
 

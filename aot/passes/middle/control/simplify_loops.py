@@ -18,7 +18,7 @@ from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import Dim, simplify
-from aot.opset.control.control_flow import Loop, known_truth, lasts, outer_symbols
+from aot.opset.control.control_flow import Loop, is_constant_size, known_truth, outer_symbols
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.control.port_maps import InputMap
 from aot.opset.elementwise.binary import Add
@@ -97,7 +97,7 @@ class _Loop:
         counts = [_iterations(build, c, limit, 0 if begins else 1) for c, limit in limits]
         count = counts[0]
         for other in counts[1:]:
-            count = count if _same(count, other) else build.Minimum(count, other)
+            count = count if _are_same(count, other) else build.Minimum(count, other)
         self.node.in_port(0).connect(count)
         if begins:
             self.node.in_port(1).connect(build.const(True, DType.BOOL))
@@ -129,7 +129,7 @@ class _Loop:
         """True if the first condition equals the body's for the counters' first values."""
         pairs = [_compared(port) for port in _conjunction(first)]
         known_pairs = [pair for pair in pairs if pair is not None]
-        held = [any(_same(a, c.start) and _same(b, n) for a, b in known_pairs) for c, n in limits]
+        held = [any(_are_same(a, c.start) and _are_same(b, n) for a, b in known_pairs) for c, n in limits]
         return len(known_pairs) == len(pairs) and all(held)
 
     # ---- slices
@@ -218,7 +218,7 @@ class _Loop:
         else:
             return None
         outside = outer_symbols(self.node.operands())
-        fits = fits and all(lasts(d, outside) for d in rows.shape)
+        fits = fits and all(is_constant_size(d, outside) for d in rows.shape)
         alone = len(after.destinations) == 1 and rows is not port
         return (rows, along) if fits and alone and not _is_read(port, node, rows) else None
 
@@ -258,7 +258,7 @@ def _compared(port: OutPort) -> tuple[OutPort, OutPort] | None:
     return (a, b) if isinstance(port.node.op, Less) else (b, a)
 
 
-def _same(a: OutPort, b: OutPort) -> bool:
+def _are_same(a: OutPort, b: OutPort) -> bool:
     """True if two values are one, or equal constants."""
     if a is b:
         return True

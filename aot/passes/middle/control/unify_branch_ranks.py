@@ -41,7 +41,7 @@ def unify_branch_ranks(graph: Graph) -> bool:
                 changed = True
     sizes: dict[int, Dim] = {}  # of Ifs made from Squeezes: the size that their condition compares with 1
     for node in graph.order():
-        if node.type == "Squeeze" and _without_axes(node):
+        if node.type == "Squeeze" and _has_no_axes(node):
             sizes |= _fork(node)
     changed |= bool(sizes)
     left: set[int] = set()
@@ -51,7 +51,7 @@ def unify_branch_ranks(graph: Graph) -> bool:
     return changed
 
 
-def _without_axes(node: Node) -> bool:
+def _has_no_axes(node: Node) -> bool:
     """True if a Squeeze has no axes, or an empty list of them."""
     axes = node.source(1) if len(node.in_ports()) > 1 and node.in_port(1).source is not None else None
     return axes is None or (axes.value is not None and not axes.value.size)

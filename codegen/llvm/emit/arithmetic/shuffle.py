@@ -34,7 +34,7 @@ def aligned(positions: Sequence[int], first: Affine, room: int, size: int) -> in
     return before if lies and low >= before and high - before + size <= room else None
 
 
-def near(positions: Sequence[int]) -> bool:
+def are_near(positions: Sequence[int]) -> bool:
     """True if the elements are in so few vectors that loading these costs less than loading each lane."""
     return len(pieces(positions)) <= len(positions) // 2
 
