@@ -93,8 +93,7 @@ def compile(
     from aot.codegen.platforms import platform_named
 
     platform = platform_named(options.target)
-    ending = ".o" if emit is arg.Emit.OBJ else platform.library
-    out = output if output is not None else _beside(model, ending)
+    out = output if output is not None else _beside(model, ".o" if emit is arg.Emit.OBJ else platform.library)
     from aot.codegen.llvm.callers import caller_files, files_for_callers
     from aot.codegen.llvm.header import checked_name, name_from
     from aot.codegen.llvm.linking.linker import find_linker
@@ -130,6 +129,7 @@ def compile(
         target = compilation.session.target
         if target.platform.needs_linker and (not as_object or len(compilation.session.levels) > 1):
             find_linker(target.machine.name, platform=target.platform)
+        compilation.session.library.folder = out.parent
         built = compilation.built
         if certify or certify_samples is not None:
             from aot.tools.comparing.certify import SAMPLES, certified
