@@ -51,8 +51,8 @@ def property_of(model: Described, name: str) -> object:
 
 def change(model: Described, name: str, value: object) -> None:
     """Set a property; UsageError for an unknown or read-only one or a wrong value."""
-    found = checked(name, value)
-    _SET[name](model, found)
+    checked_value = checked(name, value)
+    _SET[name](model, checked_value)
 
 
 def checked(name: str, value: object) -> object:

@@ -78,11 +78,11 @@ def read_adapter(path: Path, manifest: Manifest) -> dict[str, Array]:
 
 def digest_of(adapter: Mapping[str, Array]) -> bytes:
     """Return a digest of the inputs for an adapter: another file of the same name has another one."""
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for name in sorted(adapter):
         array = np.ascontiguousarray(adapter[name])
-        found.update(f"{name}{array.shape}".encode() + array.tobytes())
-    return found.digest()
+        digest.update(f"{name}{array.shape}".encode() + array.tobytes())
+    return digest.digest()
 
 
 def _most(manifest: Manifest) -> int:
@@ -92,16 +92,16 @@ def _most(manifest: Manifest) -> int:
 
 def _pairs(tensors: Mapping[str, Array], file: str) -> dict[str, tuple[Array, Array]]:
     """Return the matrices A and B by the names of their products."""
-    found: dict[str, dict[str, Array]] = {}
+    pairs_by_module: dict[str, dict[str, Array]] = {}
     for name, array in tensors.items():
         parts = PARTS.fullmatch(name)
         if parts is None or array.ndim != 2:
             rule = "tensors are matrices lora_A and lora_B (no DoRA, no biases, no other modules)"
             raise UnsupportedError(f"--lora: {file}: {rule}, got {name[:80]!r} {list(array.shape)}")
-        found.setdefault(parts[1], {})[parts[2].lower()] = array
-    if lone := next((name for name, pair in found.items() if len(pair) != len("ab")), None):
+        pairs_by_module.setdefault(parts[1], {})[parts[2].lower()] = array
+    if lone := next((name for name, pair in pairs_by_module.items() if len(pair) != len("ab")), None):
         raise CorruptError(f"--lora: {file}: matrices lora_A and lora_B come in pairs, got one of {lone[:80]!r}")
-    return {name: (pair["a"], pair["b"]) for name, pair in found.items()}
+    return {name: (pair["a"], pair["b"]) for name, pair in pairs_by_module.items()}
 
 
 # ---- folders of PEFT

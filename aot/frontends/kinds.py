@@ -66,8 +66,8 @@ def _begins(*starts: bytes, at: int = 0) -> Test:
 
 def _like(pattern: bytes) -> Test:
     """Return the test for a text that begins with this pattern, in letters of any case."""
-    found = re.compile(rb"\s*(?:%s)" % pattern, re.IGNORECASE)
-    return lambda head, path: found.match(head) is not None
+    expression = re.compile(rb"\s*(?:%s)" % pattern, re.IGNORECASE)
+    return lambda head, path: expression.match(head) is not None
 
 
 def _ends(*suffixes: str) -> Test:

@@ -150,10 +150,10 @@ def _member(path: str, name: str) -> Any:
 def _homes(path: str) -> tuple[str, ...]:
     """Return our modules that hold the contents of a module."""
     listed = HOMES.get(path)
-    found = [f"{OURS}.{home}" for home in listed] if listed is not None else [f"{OURS}.{path}"] if path else []
+    modules = [f"{OURS}.{home}" for home in listed] if listed is not None else [f"{OURS}.{path}"] if path else []
     if path.startswith(_CAFFE) and path in extractors.modules():  # their functions are in one module
-        found = [f"{OURS}.{_CAFFE}blobs", f"{OURS}.front.common.layout"]
-    return tuple(home for home in found if home in _ours())
+        modules = [f"{OURS}.{_CAFFE}blobs", f"{OURS}.front.common.layout"]
+    return tuple(home for home in modules if home in _ours())
 
 
 @cache
@@ -200,14 +200,14 @@ def contents(path: str) -> set[str]:
 @cache
 def _everything() -> dict[str, tuple[str, ...]]:
     """Return the modules that have a name, by name."""
-    found: dict[str, list[str]] = {}
+    names_by_module: dict[str, list[str]] = {}
     for path in _paths():
         homes = _homes(path)
         for name in contents(path):
-            known = found.setdefault(name, [])
+            known = names_by_module.setdefault(name, [])
             defined = getattr(_member(path, name), "__module__", None) in homes
             known.insert(0 if defined else len(known), path)
-    return {name: tuple(paths) for name, paths in found.items()}
+    return {name: tuple(paths) for name, paths in names_by_module.items()}
 
 
 def _hint(path: str, name: str) -> str:

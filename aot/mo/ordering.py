@@ -23,7 +23,7 @@ def sort_transforms(classes: Iterable[Class]) -> list[Class]:
     _check_names(chosen)
     follows = _follows(chosen)
     _check_cycle(follows)
-    preceded = {later for found in follows.values() for later in found}
+    preceded = {later for successors in follows.values() for later in successors}
     order: list[Class] = []
     seen: set[Class] = set()
     for cls in sorted((c for c in chosen if c not in preceded), key=_name):
@@ -68,10 +68,10 @@ def _follows(classes: list[Class]) -> Follows:
 
 def asked(cls: Class, method: str) -> list[Any]:
     """Return the classes that `run_before` or `run_after` of a class names; Error for another result."""
-    found: Any = getattr(cls(), method)()
-    if type(found) not in (list, tuple, set):
-        raise Error("extension {}: {} returns a list of classes, got {!r}", cls.__name__, method, found)
-    listed: list[Any] = list(found)
+    classes: Any = getattr(cls(), method)()
+    if type(classes) not in (list, tuple, set):
+        raise Error("extension {}: {} returns a list of classes, got {!r}", cls.__name__, method, classes)
+    listed: list[Any] = list(classes)
     for other in listed:
         if not isinstance(other, type):
             raise Error("extension {}: {} names classes, got {!r}", cls.__name__, method, other)
@@ -114,6 +114,6 @@ def split(order: list[Class]) -> tuple[list[Class], list[Class]]:
     """
     cut = next((i for i, cls in enumerate(order) if cls.__name__ == "CreateTensorNodes"), len(order))
     last = max((i for i, cls in enumerate(order) if not is_placeholder(cls)), default=0)
-    found = [cls for i, cls in enumerate(order) if not is_placeholder(cls) or (i < last and has_code(cls))]
+    classes = [cls for i, cls in enumerate(order) if not is_placeholder(cls) or (i < last and has_code(cls))]
     front = set(order[:cut])
-    return [cls for cls in found if cls in front], [cls for cls in found if cls not in front]
+    return [cls for cls in classes if cls in front], [cls for cls in classes if cls not in front]

@@ -199,12 +199,18 @@ _NONE = (
 
 def _options(framework: str, keep_layout: bool, stays: bool) -> Namespace:
     """Return the options that extensions ask for: Model Optimizer's defaults. `stays`: the layout does not change."""
-    found: dict[str, Any] = {**dict.fromkeys(_FALSE.split(), False), **dict.fromkeys(_NONE.split())}
-    found |= dict.fromkeys(("mean_values", "scale_values", "source_layout", "target_layout", "layout"), ())
-    found |= {"layout_values": {}, "mean_scale_values": {}, "transform": "", "log_level": "ERROR", "data_type": "float"}
-    found |= {"framework": framework, "silent": True, "use_legacy_frontend": True}
-    found |= {"disable_nhwc_to_nchw": keep_layout, "auto_disable_nhwc_to_nchw": stays and not keep_layout}
-    return Namespace(**found)
+    settings: dict[str, Any] = {**dict.fromkeys(_FALSE.split(), False), **dict.fromkeys(_NONE.split())}
+    settings |= dict.fromkeys(("mean_values", "scale_values", "source_layout", "target_layout", "layout"), ())
+    settings |= {
+        "layout_values": {},
+        "mean_scale_values": {},
+        "transform": "",
+        "log_level": "ERROR",
+        "data_type": "float",
+    }
+    settings |= {"framework": framework, "silent": True, "use_legacy_frontend": True}
+    settings |= {"disable_nhwc_to_nchw": keep_layout, "auto_disable_nhwc_to_nchw": stays and not keep_layout}
+    return Namespace(**settings)
 
 
 def _has_channels_last(graph: IrGraph) -> bool:

@@ -65,15 +65,15 @@ class Row:
 @cache
 def rows() -> dict[str, Row]:
     """Return the transformations by `module.class`."""
-    found: dict[str, Row] = {}
+    by_name: dict[str, Row] = {}
     for line in re.sub(r"\n +", " ", _TABLE.read_text("ascii")).splitlines():
         kind, colon, modules = line.partition(":")
         entries = [[m, m.rpartition(".")[2], kind] for m in modules.split()] if colon else [line.split()]
         for module, names, kind, *rest in entries:
             given = {word[0]: tuple(filter(None, word[1:].split(","))) for word in rest if word[0] in "<>"}
             flags = given.get("<"), given.get(">"), "off" not in rest, "old" in rest
-            found |= {f"{module}.{name}": Row(module, name, kind, *flags) for name in names.split(",")}
-    return dict(sorted(found.items(), key=lambda item: item[1].module))
+            by_name |= {f"{module}.{name}": Row(module, name, kind, *flags) for name in names.split(",")}
+    return dict(sorted(by_name.items(), key=lambda item: item[1].module))
 
 
 @cache

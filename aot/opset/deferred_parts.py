@@ -20,11 +20,11 @@ def part_of(x: Array | Deferred, axis: int, begin: int, end: int) -> Array | Def
         return x[(slice(None),) * axis + (slice(begin, end),)]
     shape = tuple(end - begin if k == axis else n for k, n in enumerate(x.shape))
     op: Op = x.op
-    found = op.rows(begin, end, *x.inputs) if axis == 0 and isinstance(op, InRows) else None
-    if found is None:
+    part = op.rows(begin, end, *x.inputs) if axis == 0 and isinstance(op, InRows) else None
+    if part is None:
         inputs = _inputs(x, axis, begin, end, shape)
     else:
-        op, rows = found
+        op, rows = part
         inputs = [i if k is None else part_of(i, 0, *k) for i, k in zip(x.inputs, rows, strict=True)]
     present = [i for i in inputs if i is not None]
     if not present or len(present) < len(inputs):

@@ -56,8 +56,8 @@ def _layout(name: str, value: Any) -> tuple[str, str]:
 
 
 def _sizes(name: str, value: Any) -> tuple[str, tuple[int, ...]]:
-    found = cast("tuple[Any, ...]", value if isinstance(value, (tuple, list)) else (value,))
-    sizes = tuple(int(_dimension(n)) for n in found)
+    values = cast("tuple[Any, ...]", value if isinstance(value, (tuple, list)) else (value,))
+    sizes = tuple(int(_dimension(n)) for n in values)
     if not sizes or min(sizes) < 0:
         raise ValueError
     return name, sizes

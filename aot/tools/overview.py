@@ -84,8 +84,8 @@ def text(graph: Graph, operations: Counter[str]) -> str:
 
 def _about(graph: Graph) -> dict[str, str]:
     """Return texts of the file for people: all that a .tflite has, licence, author and description of others."""
-    found = graph.rt_info.get("about")
-    return cast("dict[str, str]", found) if isinstance(found, dict) else about(graph.rt_info)
+    recorded = graph.rt_info.get("about")
+    return cast("dict[str, str]", recorded) if isinstance(recorded, dict) else about(graph.rt_info)
 
 
 def _ranges(graph: Graph) -> dict[str, tuple[int, int]]:

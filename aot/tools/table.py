@@ -58,8 +58,8 @@ def _row(cls: type[Op], onnx: bool) -> Row:
 def _used_by_onnx() -> Iterator[type[Op]]:
     """Operations that the modules of conversions build, or have in a table of names."""
     for module in {conversion.__module__ for conversion in CONVERSIONS.load().values()}:
-        found = re.findall(r'\bbuild\.(\w+)|"(\w+)"', inspect.getsource(sys.modules[module]))
-        names = {built or quoted for built, quoted in found}
+        calls = re.findall(r'\bbuild\.(\w+)|"(\w+)"', inspect.getsource(sys.modules[module]))
+        names = {built or quoted for built, quoted in calls}
         for name, value in vars(sys.modules[module]).items():
             names |= {str(own) for own in value.values()} if name.isupper() and hasattr(value, "values") else set()
         yield from (cls for name, cls in all_operations().items() if name in names)

@@ -23,6 +23,6 @@ def network_and_weights(path: Path, other: Path | None = None) -> tuple[Path | N
 def _beside(path: Path, suffix: str, names: Sequence[str]) -> Path | None:
     """Return the file of the other kind: with the same name, with one of `names`, or the only one; None without it."""
     same = [path.with_suffix(suffix), *(path.with_name(name + suffix) for name in names)]
-    found = next((p for p in same if p.is_file()), None)
-    alone = sorted(path.parent.glob(f"*{suffix}")) if found is None else []
-    return alone[0] if len(alone) == 1 else found
+    beside = next((p for p in same if p.is_file()), None)
+    alone = sorted(path.parent.glob(f"*{suffix}")) if beside is None else []
+    return alone[0] if len(alone) == 1 else beside

@@ -32,8 +32,8 @@ def layers_of(net: Message, file: str) -> list[Message]:
     if any(not old.HasField("type") for old in net.layers):
         advice = "bring it to the present form with Caffe's upgrade_net_proto_text"
         raise UnsupportedError(f"{file}: layers must have types of V1 or later, got one without a type", advice=advice)
-    found = list(net.layer) or [_newer(old) for old in net.layers]
-    return [layer for layer in found if _takes_part(layer, net.state)]
+    layers = list(net.layer) or [_newer(old) for old in net.layers]
+    return [layer for layer in layers if _takes_part(layer, net.state)]
 
 
 def _newer(old: Message) -> Message:
@@ -72,10 +72,10 @@ def attributes(layer: Message) -> dict[str, Any]:
     names = [field.name for field, _ in layer.ListFields() if field.name.endswith("_param")]
     names = [own, *names] if own and own not in names else names
     names = [name for name in names if name not in OTHERS]
-    found: dict[str, Any] = {}
+    fields_by_name: dict[str, Any] = {}
     for name in sorted(names, key=lambda n: n != own):  # those of its type win
-        found |= {n: v for n, v in _fields(getattr(layer, name), "") if n not in found}
-    return found if names in ([], [own]) else {**found, "parameters": tuple(names)}
+        fields_by_name |= {n: v for n, v in _fields(getattr(layer, name), "") if n not in fields_by_name}
+    return fields_by_name if names in ([], [own]) else {**fields_by_name, "parameters": tuple(names)}
 
 
 def _fields(message: Message, prefix: str) -> Iterator[tuple[str, Any]]:

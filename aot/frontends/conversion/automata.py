@@ -167,16 +167,16 @@ class _Nodes:
 
     def closed(self, nodes: Iterable[int], before: str, after: str) -> frozenset[int]:
         """Return the nodes that free edges lead to between what is before and after."""
-        found, stack = set[int](), list(nodes)
+        reached, stack = set[int](), list(nodes)
         while stack:
             node = stack.pop()
-            if node not in found:
-                found.add(node)
+            if node not in reached:
+                reached.add(node)
                 stack += [end for place, end in self.free[node] if place is None or AT[place](before, after)]
-        self.steps += len(found)
+        self.steps += len(reached)
         if self.steps > MAX_STEPS:
             raise UnsupportedError(f"the states of a pattern are made in at most {MAX_STEPS} steps, got more")
-        return frozenset(found)
+        return frozenset(reached)
 
     def determined(self, first: int, last: int) -> tuple[Array, Array]:
         """Return the deterministic automaton's tables: states are sets of nodes with the character class before."""

@@ -81,8 +81,8 @@ def whole(value: Value) -> PresentValue:
     """Return a value as a region takes it: one tensor, or a composite of tensors."""
     if isinstance(value, tuple):
         return tuple(tensor(part) for part in value)
-    found = joined(value)
-    return found if isinstance(found, CompositeTensor) else tensor(found)
+    tensor_value = joined(value)
+    return tensor_value if isinstance(tensor_value, CompositeTensor) else tensor(tensor_value)
 
 
 def stable_region(

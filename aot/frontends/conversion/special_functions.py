@@ -120,10 +120,10 @@ def _bessel_polynomials(order: int) -> tuple[Array, Array]:
     angles = (np.arange(BESSEL_ANGLES) + 0.5) * (math.pi / BESSEL_ANGLES)
 
     nodes: Array = np.polynomial.chebyshev.chebpts1(BESSEL_DEGREE + 1)
-    found: list[Array] = []
+    coefficients: list[Array] = []
     for is_above in (False, True):
         x = 2 * BESSEL_SPLIT / (nodes + 1) if is_above else (nodes + 1) * BESSEL_SPLIT / 2
         values: Array = np.mean(np.exp(x[:, None] * (np.cos(angles) - 1)) * np.cos(order * angles), axis=1)
         values = values * np.sqrt(x) if is_above else values
-        found.append(np.polynomial.chebyshev.chebfit(nodes, values, BESSEL_DEGREE))
-    return found[0], found[1]
+        coefficients.append(np.polynomial.chebyshev.chebfit(nodes, values, BESSEL_DEGREE))
+    return coefficients[0], coefficients[1]

@@ -67,8 +67,8 @@ def _letters(change: Callable[[str], str]) -> Array:
     """Return the code point of each character after a change, itself if that is not one character."""
     points = np.arange(CODE_POINTS, dtype=np.int32)
     for point in range(CODE_POINTS):
-        if point not in SURROGATES and len(found := change(chr(point))) == 1 and ord(found) < CODE_POINTS:
-            points[point] = ord(found)
+        if point not in SURROGATES and len(changed := change(chr(point))) == 1 and ord(changed) < CODE_POINTS:
+            points[point] = ord(changed)
     return points
 
 

@@ -20,11 +20,11 @@ class Windowing:
 
     def fields(self, *without: str) -> dict[str, Any]:
         """Return them by the opset's names."""
-        found = {
+        attributes = {
             "strides": self.strides,
             "dilations": self.dilations,
             "pads_begin": self.begins,
             "pads_end": self.ends,
             "auto_pad": self.auto_pad,
         }
-        return {k: v for k, v in found.items() if k not in without}
+        return {k: v for k, v in attributes.items() if k not in without}

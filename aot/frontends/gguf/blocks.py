@@ -101,12 +101,12 @@ def _halves(raw: Raw) -> Floats:
 
 def _nibbles(raw: Raw) -> Raw:
     """Low halves of all bytes of the last dimension, then the high ones; a multiple of eight bytes."""
-    count, found = raw.shape[1] // 8, np.empty((len(raw), raw.shape[1] // 4), np.uint64)
+    count, halves = raw.shape[1] // 8, np.empty((len(raw), raw.shape[1] // 4), np.uint64)
     for k in range(count):  # eight bytes at a time, since loops over the few bytes of a block take longer
         words = raw[:, 8 * k : 8 * k + 8].view(np.uint64)[:, 0].copy()
-        np.bitwise_and(words, LOW_HALVES, out=found[:, k])
-        np.bitwise_and(words >> np.uint64(4), LOW_HALVES, out=found[:, count + k])
-    return found.view(np.uint8)
+        np.bitwise_and(words, LOW_HALVES, out=halves[:, k])
+        np.bitwise_and(words >> np.uint64(4), LOW_HALVES, out=halves[:, count + k])
+    return halves.view(np.uint8)
 
 
 def _fifth(raw: Raw) -> Raw:

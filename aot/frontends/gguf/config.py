@@ -141,7 +141,7 @@ def _experts(v: Values, container: Container, layers: int, architecture: Archite
         return None
     if v.integer("expert_shared_count", 0, 0):
         raise UnsupportedError(f"{v.file}: networks without shared experts can be read, got some")
-    found = frozenset(n for n in range(layers) if f"blk.{n}.ffn_gate_inp.weight" in container.tensors)
+    layers_with_experts = frozenset(n for n in range(layers) if f"blk.{n}.ffn_gate_inp.weight" in container.tensors)
     inner = v.integer("expert_feed_forward_length", v.integer("feed_forward_length"))
     chosen = v.integer("expert_used_count", most=count)
-    return Experts(count, chosen, inner, found, architecture.normalised, architecture.clamped)
+    return Experts(count, chosen, inner, layers_with_experts, architecture.normalised, architecture.clamped)

@@ -183,9 +183,9 @@ class Network:
     scheme: Scheme | None
 
 
-def network_of(folder: Path, found: Mapping[str, object]) -> Network:
+def network_of(folder: Path, settings: Mapping[str, object]) -> Network:
     """Return the network that config.json describes; UnsupportedError for one without a graph here."""
-    v = Values(f"{folder.name}/{FILE}", found)
+    v = Values(f"{folder.name}/{FILE}", settings)
     kind = v.find("model_type")
     architecture = ARCHITECTURES.get(kind) if isinstance(kind, str) else None
     if architecture is None:
@@ -194,7 +194,7 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     names = list(map(str, _list(v.find("architectures"))))
     if names and not names[0].endswith(HEADS):
         raise unsupported(v, "networks that give logits of words can be read", names[0], folder)
-    v = Values(v.file, {**found, **{k: found.get(name) for k, name in architecture.keys.items()}})
+    v = Values(v.file, {**settings, **{k: settings.get(name) for k, name in architecture.keys.items()}})
     if kind == "falcon":
         v, architecture = _falcon(v, architecture)
     config = _latent(v, _config(v, architecture)) if kind == "deepseek_v2" else _config(v, architecture)
@@ -302,13 +302,13 @@ def _experts(v: Values, a: Architecture, layers: int) -> Experts | None:
     inner = v.integer("moe_intermediate_size", v.integer("intermediate_size", most=1 << 24), most=1 << 24)
     plain, step = set(map(str, _list(v.find("mlp_only_layers")))), v.integer("decoder_sparse_step", 1)
     first = v.integer("first_k_dense_replace", 0, 0)
-    found = (n for n in range(first, layers) if str(n) not in plain and (n + 1) % step == 0)
+    expert_layers = (n for n in range(first, layers) if str(n) not in plain and (n + 1) % step == 0)
     clamped = ClampedGate(v.real("swiglu_alpha", 1.702), v.real("swiglu_limit", 7.0)) if a.family.sinks else None
     return Experts(
         count,
         v.integer("num_experts_per_tok", most=count),
         inner,
-        frozenset(found),
+        frozenset(expert_layers),
         v.find("norm_topk_prob", a.normalised) is True,
         clamped,
         v.real("routed_scaling_factor", 1.0),
@@ -323,11 +323,11 @@ def _layers(v: Values) -> int:
 def _local(v: Values, a: Architecture, layers: int, window: int) -> tuple[bool, ...]:
     """Return which layers see a window of tokens only; none if no sequence is longer."""
     kinds = v.find("layer_types")
-    found = [LOCAL if a.is_local(v, n) else GLOBAL for n in range(layers)] if kinds is None else _list(kinds)
-    if len(found) != layers or any(one not in (LOCAL, GLOBAL) for one in found):
-        raise v.wrong("layer_types", f"{LOCAL} or {GLOBAL} for each of {layers} layers", found)
+    layer_types = [LOCAL if a.is_local(v, n) else GLOBAL for n in range(layers)] if kinds is None else _list(kinds)
+    if len(layer_types) != layers or any(one not in (LOCAL, GLOBAL) for one in layer_types):
+        raise v.wrong("layer_types", f"{LOCAL} or {GLOBAL} for each of {layers} layers", layer_types)
     is_short = window < v.integer("max_position_embeddings", ALL_TOKENS, most=MAX_TOKENS)
-    return tuple(is_short and one == LOCAL for one in found)
+    return tuple(is_short and one == LOCAL for one in layer_types)
 
 
 def _unrotated(v: Values, layers: int) -> frozenset[int]:
@@ -338,10 +338,10 @@ def _unrotated(v: Values, layers: int) -> frozenset[int]:
     if layers_listed is None:
         count = v.integer("no_rope_layer_interval", 4)
         return frozenset(layer for layer in range(layers) if (layer + 1) % count == 0)
-    found = _list(layers_listed)
-    if len(found) < layers:
-        raise v.wrong("no_rope_layers", f"a list for {layers} layers", found)
-    return frozenset(layer for layer in range(layers) if not found[layer])
+    numbers = _list(layers_listed)
+    if len(numbers) < layers:
+        raise v.wrong("no_rope_layers", f"a list for {layers} layers", numbers)
+    return frozenset(layer for layer in range(layers) if not numbers[layer])
 
 
 def _list(value: object) -> Sequence[object]:

@@ -95,8 +95,8 @@ def read(path: Path, config: Mapping[str, object]) -> Graph:
 def _speech(folder: Path, v: Values) -> Mapping[str, object]:
     """Return the settings for transcriptions, as generation_config.json has them."""
     path = folder / GENERATION
-    found = read_json(path) if path.is_file() else {}
-    settings = {"eos_token_id": v.find("eos_token_id"), **found}
+    generation = read_json(path) if path.is_file() else {}
+    settings = {"eos_token_id": v.find("eos_token_id"), **generation}
     _ = special_tokens_in(Values(f"{folder.name}/{GENERATION}", settings))  # CorruptError for wrong ones
     return {key: settings[key] for key in SETTINGS_OF_SPEECH if key in settings}
 

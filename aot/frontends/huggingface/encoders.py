@@ -182,10 +182,10 @@ def _labels(v: Values) -> list[str]:
     names_by_id = v.find("id2label")
     if names_by_id is None:
         return [f"LABEL_{n}" for n in range(v.integer("num_labels", 2))]
-    found = cast("dict[str, object]", names_by_id) if isinstance(names_by_id, dict) else {}
-    if not found or found.keys() != set(map(str, range(len(found)))):
-        raise v.wrong("id2label", "a name for each number from 0", list(found)[:SHOWN])
-    return [str(found[str(n)]) for n in range(len(found))]
+    labels = cast("dict[str, object]", names_by_id) if isinstance(names_by_id, dict) else {}
+    if not labels or labels.keys() != set(map(str, range(len(labels)))):
+        raise v.wrong("id2label", "a name for each number from 0", list(labels)[:SHOWN])
+    return [str(labels[str(n)]) for n in range(len(labels))]
 
 
 def _head(v: Values, kind: Kind, labels: int) -> Head:
@@ -262,10 +262,10 @@ def _local(v: Values, layers: int) -> tuple[bool, ...]:
     global_step, layer_types = v.integer("global_attn_every_n_layers", 3), v.find("layer_types")
     if layer_types is None:
         return tuple(n % global_step != 0 for n in range(layers))
-    found = cast("list[object]", layer_types) if isinstance(layer_types, list) else []
-    if len(found) != layers or any(one not in (LOCAL, GLOBAL) for one in found):
-        raise v.wrong("layer_types", f"{LOCAL} or {GLOBAL} for each of {layers} layers", found)
-    return tuple(one == LOCAL for one in found)
+    types = cast("list[object]", layer_types) if isinstance(layer_types, list) else []
+    if len(types) != layers or any(one not in (LOCAL, GLOBAL) for one in types):
+        raise v.wrong("layer_types", f"{LOCAL} or {GLOBAL} for each of {layers} layers", types)
+    return tuple(one == LOCAL for one in types)
 
 
 def _shape(v: Values, kind: Kind) -> Shape:

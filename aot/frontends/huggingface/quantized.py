@@ -127,8 +127,8 @@ class SmallMatrices:
 
     def _of_awq(self, base: str, rows: int, columns: int) -> SmallMatrix:
         def ordered(packed: Array) -> Array:
-            found = _unpacked(packed, 4, axis=1)
-            return found.reshape(len(found), -1, 8)[:, :, AWQ_ORDER].reshape(found.shape)
+            unpacked = _unpacked(packed, 4, axis=1)
+            return unpacked.reshape(len(unpacked), -1, 8)[:, :, AWQ_ORDER].reshape(unpacked.shape)
 
         integers = ordered(self._take(f"{base}.qweight", "I32", columns, rows // 8))
         scales, groups = self._scales(base, rows, columns)

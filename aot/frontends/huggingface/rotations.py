@@ -142,8 +142,8 @@ def _llama3(r: Values, v: Values, size: int) -> tuple[float, ...]:
 def _short_factors(r: Values, count: int) -> tuple[float, ...]:
     """Return LongRoPE's factors for sequences that are no longer than in the first training."""
     short_factors = r.find("short_factor")
-    found = cast("list[object]", short_factors) if isinstance(short_factors, list) else []
-    numbers = [float(n) for n in found if isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < 1e9]
-    if len(numbers) != len(found) or len(found) != count:
-        raise r.wrong("short_factor", f"a list of {count} positive numbers", found)
+    factors = cast("list[object]", short_factors) if isinstance(short_factors, list) else []
+    numbers = [float(n) for n in factors if isinstance(n, int | float) and not isinstance(n, bool) and 0 < n < 1e9]
+    if len(numbers) != len(factors) or len(factors) != count:
+        raise r.wrong("short_factor", f"a list of {count} positive numbers", factors)
     return tuple(numbers)

@@ -55,11 +55,11 @@ def read(path: Path, config: Mapping[str, object]) -> Graph:
 def _voice(folder: Path, v: Values) -> str:
     """Return the characters and settings of the voice as JSON; CorruptError for wrong ones."""
     settings = read_json(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
-    found = {key: settings[key] for key in OF_TOKENIZER if key in settings}
-    found |= {key: v.metadata[key] for key in OF_NETWORK if key in v.metadata}
-    found["vocab"] = read_json(folder / VOCABULARY)
-    _ = voice_in(Values(folder.name, found))
-    return json.dumps(found)
+    metadata = {key: settings[key] for key in OF_TOKENIZER if key in settings}
+    metadata |= {key: v.metadata[key] for key in OF_NETWORK if key in v.metadata}
+    metadata["vocab"] = read_json(folder / VOCABULARY)
+    _ = voice_in(Values(folder.name, metadata))
+    return json.dumps(metadata)
 
 
 class VitsTensors:
@@ -159,7 +159,7 @@ def _lists(v: Values, key: str, default: tuple[tuple[int, ...], ...]) -> tuple[t
 
 
 def _checked(v: Values, key: str, given: object) -> tuple[int, ...]:
-    found = cast("list[object]", given) if isinstance(given, list) else []
-    if not found or not all(type(n) is int and 1 <= n <= MAX_KERNEL for n in found):
+    sizes = cast("list[object]", given) if isinstance(given, list) else []
+    if not sizes or not all(type(n) is int and 1 <= n <= MAX_KERNEL for n in sizes):
         raise v.wrong(key, f"a list of sizes from 1 to {MAX_KERNEL}", given)
-    return tuple(cast("list[int]", found))
+    return tuple(cast("list[int]", sizes))

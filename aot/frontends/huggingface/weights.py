@@ -41,8 +41,8 @@ class FolderWeights:
 
     def has(self, name: str) -> bool:
         tensor = self._place(name)[0]
-        found = tensor in self.tensors or (self.small is not None and self.small.has(tensor))
-        return found and not (name.startswith(f"{HEAD}.") and self.network.tied)
+        exists = tensor in self.tensors or (self.small is not None and self.small.has(tensor))
+        return exists and not (name.startswith(f"{HEAD}.") and self.network.tied)
 
     @property
     def unread(self) -> list[str]:
@@ -90,8 +90,8 @@ class FolderWeights:
             blocks = self._bytes(f"{prefix}_blocks", count, rows * step, groups, MXFP4_SIZE // 2)[:, first::step]
             scales = self._bytes(f"{prefix}_scales", count, rows * step, groups)[:, first::step]
             return decompressed_mxfp4(self._at(name), blocks, scales, name)
-        found = self._stored(prefix, (count, columns, rows * step))[..., first::step].swapaxes(1, 2)
-        return as_f32(self._at(name), np.ascontiguousarray(found), self.tensors[prefix].dtype, name)
+        rows_of_experts = self._stored(prefix, (count, columns, rows * step))[..., first::step].swapaxes(1, 2)
+        return as_f32(self._at(name), np.ascontiguousarray(rows_of_experts), self.tensors[prefix].dtype, name)
 
     def _bytes(self, name: str, *shape: int) -> Array:
         stored = self.tensors.get(name)

@@ -127,8 +127,8 @@ class Values:
 
     def find(self, key: str, default: object = None) -> object:
         """Return a value, `default` if it is missing or null."""
-        found = self.metadata.get(self.prefix + key)
-        return default if found is None else found
+        value = self.metadata.get(self.prefix + key)
+        return default if value is None else value
 
     def integer(self, key: str, default: int | None = None, least: int = 1, most: int = MAX_WIDTH) -> int:
         """Return an integer within bounds; of a list, one for each layer, that of all."""
@@ -142,23 +142,23 @@ class Values:
 
     def real(self, key: str, default: float | None = None, most: float = MAX_FLOAT) -> float:
         """Return a number above 0 that is `most` at most; `default`, which may be 0, where it is missing."""
-        found = self.find(key)
-        if found is None and default is not None:
+        value = self.find(key)
+        if value is None and default is not None:
             return default
-        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found <= most:
-            raise self.wrong(key, "a positive number" if most == MAX_FLOAT else f"above 0, at most {most}", found)
-        return float(found)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+            raise self.wrong(key, "a positive number" if most == MAX_FLOAT else f"above 0, at most {most}", value)
+        return float(value)
 
     def part(self, key: str) -> Values:
         """Return the values of an object, which has none if it is missing."""
-        found = self.find(key, {})
-        if not isinstance(found, dict):
-            raise self.wrong(key, "an object", found)
-        return Values(self.file, cast("dict[str, object]", found))
+        value = self.find(key, {})
+        if not isinstance(value, dict):
+            raise self.wrong(key, "an object", value)
+        return Values(self.file, cast("dict[str, object]", value))
 
-    def wrong(self, key: str, rule: str, found: object) -> CorruptError:
+    def wrong(self, key: str, rule: str, value: object) -> CorruptError:
         """Return the error for a value that breaks a rule."""
-        return CorruptError(f"{self.file}: {self.prefix}{key} is {rule}, got {str(found)[:60]}")
+        return CorruptError(f"{self.file}: {self.prefix}{key} is {rule}, got {str(value)[:60]}")
 
 
 def check_heads(config: Config, file: str) -> None:

@@ -164,5 +164,5 @@ def buckets(distances: Array, count: int, farthest: int, *, both: bool = True) -
     near, size = half // 2, np.abs(distances)
     ratio = np.log(np.maximum(size, 1).astype(np.float32) / near) / log(farthest / near)
     far = near + (ratio * (half - near)).astype(np.int64)
-    found = np.where(size < near, size, np.minimum(far, half - 1))
-    return (distances > 0) * half + found if both else found
+    bucket = np.where(size < near, size, np.minimum(far, half - 1))
+    return (distances > 0) * half + bucket if both else bucket

@@ -33,8 +33,10 @@ def node_message(node: Node) -> NodeProto:
 
 def node_attributes(message: NodeProto) -> dict[str, Any]:
     """Return the attributes of a message, without its graphs."""
-    found = {attribute.name: _attribute_value(helper.get_attribute_value(attribute)) for attribute in message.attribute}
-    return {name: value for name, value in found.items() if value is not None}
+    attributes = {
+        attribute.name: _attribute_value(helper.get_attribute_value(attribute)) for attribute in message.attribute
+    }
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _attribute_value(value: Any) -> Any:

@@ -185,13 +185,13 @@ def _split(raw: Bytes, low: int, high: int) -> Bytes:
 
 def _nibbles(raw: Bytes) -> Bytes:
     """Split bytes into two numbers each, the low bits first."""
-    found = np.empty(len(raw), "<u2")
+    numbers = np.empty(len(raw), "<u2")
     for piece in (slice(n, n + PIECE) for n in range(0, len(raw), PIECE)):
-        wide = found[piece]
+        wide = numbers[piece]
         wide[:] = raw[piece]
         wide |= wide << np.uint16(4)
         wide &= np.uint16(0x0F0F)
-    return found.view(np.uint8)
+    return numbers.view(np.uint8)
 
 
 _CODES: dict[DType, Callable[[Bytes], Bytes]] = {

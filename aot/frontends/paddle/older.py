@@ -226,12 +226,12 @@ def _named_type(name: str, value: Any) -> Any:
 def _value(attribute: Message) -> Any:
     """Return the value of an attribute; None for a block."""
     name, default = _FIELDS.get(attribute.get("type", 0), ("", None))
-    found: Any = attribute.get(name, default) if name else None
+    value: Any = attribute.get(name, default) if name else None
     if name == "scalar":
-        return None if found is None else _scalar(found)
+        return None if value is None else _scalar(value)
     if name == "scalars":
-        return tuple(_scalar(s) for s in found or ())
-    return tuple(found) if name.endswith("s") and len(name) > 1 else found
+        return tuple(_scalar(s) for s in value or ())
+    return tuple(value) if name.endswith("s") and len(name) > 1 else value
 
 
 def _scalar(message: Message) -> Any:

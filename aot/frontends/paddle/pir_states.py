@@ -44,11 +44,11 @@ def _renamed(block: Block, own: dict[Key, Key]) -> Block:
 def _changed(block: Block) -> list[Key]:
     """Return the arrays from outside that a block changes, in order."""
     keys = {key for op in block.operations if op.kind not in IN_PLACE for key in _keys(op.outputs)}
-    found = dict[Key, None]()
+    changed = dict[Key, None]()
     for op in block.operations:
-        found |= dict.fromkeys(list(_keys(op.outputs))[:1] if op.kind in IN_PLACE else ())
-        found |= dict.fromkeys(key for inner in op.blocks for key in _changed(inner))
-    return [key for key in found if key not in keys]
+        changed |= dict.fromkeys(list(_keys(op.outputs))[:1] if op.kind in IN_PLACE else ())
+        changed |= dict.fromkeys(key for inner in op.blocks for key in _changed(inner))
+    return [key for key in changed if key not in keys]
 
 
 def _keys(keys: Sequence[Keys | ConstantInput | None]) -> Iterator[Key]:

@@ -40,13 +40,13 @@ class _Extension:
     def __call__(self, node: AtenNode, *inputs: Value) -> Any:
         given, constants, tensors = dict[str, Any](), dict[str, Any](), list[Any]()
         for name, value in node.arguments.items():
-            found = resolved(node, value)
+            port = resolved(node, value)
             if name in self.named:
-                given[name] = node.port(found) if isinstance(found, Symbol) else found
+                given[name] = node.port(port) if isinstance(port, Symbol) else port
             elif _is_constant(value):
                 constants |= {} if value is None else {name: value}
             else:
-                tensors += [node.port(x) if isinstance(x, Symbol) else x for x in _listed(found)]
+                tensors += [node.port(x) if isinstance(x, Symbol) else x for x in _listed(port)]
         placed = [given.pop(name) if name in given else tensors.pop(0) for name in self._filled(given, len(tensors))]
         if tensors and not self.takes_more:
             rule = f"the conversion takes {len(self.placed)} tensors"

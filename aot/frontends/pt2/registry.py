@@ -215,10 +215,10 @@ class AtenNode(NodeContext):
         """Axes counted from the front; all of them for none."""
         if dims is None:
             return list(range(rank))
-        found = [self.axis(d, rank) for d in ([dims] if isinstance(dims, int) else dims) if rank or d in (0, -1)]
-        if len(set(found)) != len(found):
-            raise ModelError(f"{self.kind}: axes must differ, got {list(found)}")
-        return found if rank else []
+        axes = [self.axis(d, rank) for d in ([dims] if isinstance(dims, int) else dims) if rank or d in (0, -1)]
+        if len(set(axes)) != len(axes):
+            raise ModelError(f"{self.kind}: axes must differ, got {list(axes)}")
+        return axes if rank else []
 
     def chain(self, operation: str, values: Sequence[OutPort]) -> OutPort:
         """Return the result of an operation of two inputs over all values, from the left."""

@@ -61,18 +61,18 @@ def whole(node: TfliteNode, facts: dict[str, Any], name: str, least: int = 0, mo
 
 def wholes(node: TfliteNode, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> list[int]:
     """Return the option `name`, which is one whole number from `least` to `most`, or more of them."""
-    found: Any = facts.get(name)
-    if not isinstance(found, tuple) or not found:
-        raise ModelError(f"{node.kind}: {name} must be numbers from {least} to {most}, got {found}")
-    return [whole(node, {name: number}, name, least, most) for number in cast("tuple[Any, ...]", found)]
+    value: Any = facts.get(name)
+    if not isinstance(value, tuple) or not value:
+        raise ModelError(f"{node.kind}: {name} must be numbers from {least} to {most}, got {value}")
+    return [whole(node, {name: number}, name, least, most) for number in cast("tuple[Any, ...]", value)]
 
 
 def real(node: TfliteNode, facts: dict[str, Any], name: str) -> float:
     """Return the option `name`, which is a finite number."""
-    found = facts.get(name)
-    if not isinstance(found, int | float) or not abs(found) < float("inf"):
-        raise ModelError(f"{node.kind}: {name} must be a finite number, got {found}")
-    return float(found)
+    value = facts.get(name)
+    if not isinstance(value, int | float) or not abs(value) < float("inf"):
+        raise ModelError(f"{node.kind}: {name} must be a finite number, got {value}")
+    return float(value)
 
 
 def numbers(node: TfliteNode, count: int) -> list[int]:

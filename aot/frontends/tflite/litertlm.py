@@ -59,8 +59,8 @@ class _Table:
 
     def place(self, slot: int) -> int:
         """Return where the field `slot` stands; 0 for one that is absent."""
-        found = int(self.made.Offset(FIRST_SLOT + SLOT * slot))
-        return found and found + self.made.Pos
+        offset = int(self.made.Offset(FIRST_SLOT + SLOT * slot))
+        return offset and offset + self.made.Pos
 
     def number(self, slot: int, kind: str) -> Any:
         flags: Any = getattr(import_module("flatbuffers.number_types"), f"{kind}Flags")
@@ -110,8 +110,8 @@ def read(data: memoryview, file: str) -> Header:
         root = _Table(import_module("flatbuffers.table").Table(raw, first), [MAX_ELEMENTS])
         own, listed = root.table(0), root.table(1)
         header.about = {} if own is None else _values(own.tables(0))
-        found = list[Part]() if listed is None else [_part(table) for table in listed.tables(0)]
-    header.sections = _named(found, file)
+        parts = list[Part]() if listed is None else [_part(table) for table in listed.tables(0)]
+    header.sections = _named(parts, file)
     _check_places(header.sections, end, len(data), file)
     return header
 

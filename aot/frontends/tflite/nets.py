@@ -91,9 +91,9 @@ class Nets:
         kind: str = self.codes[number]
         attrs: dict[str, Any] = {}
         for field_ in ("BuiltinOptions", "BuiltinOptions2"):
-            found = op.union(field_, op.number(f"{field_}Type"), enumeration(field_))
-            if found is not None:
-                attrs |= found[1].fields()
+            options = op.union(field_, op.number(f"{field_}Type"), enumeration(field_))
+            if options is not None:
+                attrs |= options[1].fields()
         if kind.startswith(_CUSTOM):
             attrs["options"] = op.array("CustomOptions").tobytes()
         inputs, outputs, within = (op.numbers(field_) for field_ in ("Inputs", "Outputs", "Intermediates"))

@@ -97,8 +97,8 @@ def _numbers(table: Table, field: int) -> list[float]:
     if not position:
         return []
     count = min(table.VectorLen(position), MAX_SHOWN)
-    found: Any = np.frombuffer(table.Bytes, "<f4", count, table.Vector(position))
-    return [float(v) for v in found]
+    floats: Any = np.frombuffer(table.Bytes, "<f4", count, table.Vector(position))
+    return [float(v) for v in floats]
 
 
 def _shown(table: Table, field: int) -> str:

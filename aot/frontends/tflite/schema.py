@@ -92,8 +92,8 @@ class Table:
 
     def array(self, field: str) -> Array:
         """Return a vector of numbers as a view into the file; of size 0 if it is absent."""
-        found: Any = getattr(self.made, f"{field}AsNumpy")()
-        return np.empty(0, np.int32) if isinstance(found, int) else found
+        array: Any = getattr(self.made, f"{field}AsNumpy")()
+        return np.empty(0, np.int32) if isinstance(array, int) else array
 
     def numbers(self, field: str) -> tuple[int, ...]:
         """Return a vector of numbers that is copied."""

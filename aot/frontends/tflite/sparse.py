@@ -77,5 +77,5 @@ def _walked(
 
 def _vector(table: Table, field: str) -> Array:
     """Numbers of 8, 16 or 32 bits."""
-    found = table.union(field, table.number(f"{field}Type"), enumeration("SparseIndexVector"))
-    return np.empty(0, np.int64) if found is None else found[1].array("Values").astype(np.int64)
+    indices = table.union(field, table.number(f"{field}Type"), enumeration("SparseIndexVector"))
+    return np.empty(0, np.int64) if indices is None else indices[1].array("Values").astype(np.int64)

@@ -121,8 +121,8 @@ def strings(raw: Array, shape: tuple[int, ...], name: str) -> Array:
     if offsets != sorted(offsets) or offsets[0] < 0 or offsets[-1] > raw.size:
         raise CorruptError(f"{name}: strings must lie in the buffer one after the other, got other places")
     data = raw.tobytes()
-    found = [data[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(offsets)]
-    return np.array(found, dtype=object).reshape(shape)
+    texts = [data[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(offsets)]
+    return np.array(texts, dtype=object).reshape(shape)
 
 
 def read_tensor(table: Table, buffers: list[Table], data: Any) -> Stored:
@@ -149,8 +149,8 @@ def contents(buffer: Table, data: Any, name: str) -> Array | None:
         if offset + size > len(data):
             raise CorruptError(f"{name}: its data must lie in the file, got bytes {offset} to {offset + size}")
         return np.frombuffer(data, np.uint8, size, offset)
-    found = buffer.array("Data")
-    return found if found.size else None
+    stored = buffer.array("Data")
+    return stored if stored.size else None
 
 
 def quantization(table: Table, size: tuple[int, ...], name: str) -> Quantization | None:

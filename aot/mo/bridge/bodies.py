@@ -159,8 +159,8 @@ class _Records:
     @staticmethod
     def _marked(edges: Mapping[Any, Any], number: int) -> int:
         """Return the port with an edge that has a mark `external_port_id`; the number itself if no edge has it."""
-        found = [int(port) for port, attrs in edges.items() if attrs.get("external_port_id") == number]
-        return found[0] if found else number
+        ports = [int(port) for port, attrs in edges.items() if attrs.get("external_port_id") == number]
+        return ports[0] if ports else number
 
     def _node(self, record: dict[str, Any], side: str) -> Node:
         key = f"{side}_layer" if side else "internal_layer_id"
@@ -194,5 +194,5 @@ def _slice(record: dict[str, Any]) -> tuple[int | None, int, int, int, int]:
     if record.get("axis") is None:
         return None, 0, -1, 1, 1
     defaults = {"start": 0, "end": -1, "stride": 1, "part_size": 1}
-    found = [default if record.get(name) is None else int(record[name]) for name, default in defaults.items()]
-    return int(record["axis"]), found[0], found[1], found[2], found[3]
+    numbers = [default if record.get(name) is None else int(record[name]) for name, default in defaults.items()]
+    return int(record["axis"]), numbers[0], numbers[1], numbers[2], numbers[3]

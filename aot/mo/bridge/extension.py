@@ -66,7 +66,7 @@ class Extension(Op):
         return Node(graph, self.name)
 
     def infer(self, *operands: Operand | None) -> tuple[TensorType, ...]:
-        return tuple(found.type for found in self._inferred(operands))
+        return tuple(operand.type for operand in self._inferred(operands))
 
     def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
         """Return the values that `infer` computes; it may know them from shapes alone."""

@@ -98,13 +98,13 @@ class _Import:
     def _needed(self) -> set[str]:
         """Return the ids that a Result or an Assign needs, and the inputs of the network."""
         ends = [n.id for n in self.made.get_op_nodes() if n.soft_get("op") in ENDS or n.soft_get("type") in ENDS]
-        found, waiting = set(ends), list(ends)
+        reached, waiting = set(ends), list(ends)
         while waiting:
             for source, _ in self.made.in_edges(waiting.pop()):
-                if source not in found:
-                    found.add(source)
+                if source not in reached:
+                    reached.add(source)
                     waiting.append(source)
-        return found | set(self.made.get_nodes_with_attributes(op="Parameter"))
+        return reached | set(self.made.get_nodes_with_attributes(op="Parameter"))
 
     def _wiring(self, node: Node) -> _Wiring:
         numbers = [i for i in node.in_ports() if is_a(i, int)]
@@ -329,14 +329,16 @@ class _Import:
 
     def _name_tensors(self) -> None:
         """Give the tensors the names that edges or data nodes have; a tensor that nothing reads keeps its own."""
-        found: dict[OutPort, list[str]] = {}
+        names_by_port: dict[OutPort, list[str]] = {}
         for (id, idx), port in self.ports.items():
             consumers = Node(self.made, id).get_outputs({"out": idx})
             in_front = self.made.stage == "front"
             held = [edge if in_front else self.made.nodes[n] for n, edge in consumers]
             if held:
-                found[port] = list(dict.fromkeys(name for attrs in held for name in _names(attrs.get(INFO) or [])))
-        for port, names in found.items():
+                names_by_port[port] = list(
+                    dict.fromkeys(name for attrs in held for name in _names(attrs.get(INFO) or []))
+                )
+        for port, names in names_by_port.items():
             if tuple(names) != port.names:
                 port.names = tuple(names)
         for node in self.graph.results:

@@ -67,8 +67,8 @@ def op_name(op: Definition) -> str:
 
 @cache
 def _by_type() -> dict[str, str]:
-    found = {"constant": "Const", "const": "Const", "parameter": "Parameter", "result": "Result"}
+    kinds = {"constant": "Const", "const": "Const", "parameter": "Parameter", "result": "Result"}
     for row in rows().values():
         if row.type is not None and row.op is not None and (row.version or "").startswith("opset"):
-            found.setdefault(row.type.lower(), row.op)
-    return found | {"clamp": "AttributedClamp", "split": "Split"}
+            kinds.setdefault(row.type.lower(), row.op)
+    return kinds | {"clamp": "AttributedClamp", "split": "Split"}

@@ -74,9 +74,9 @@ def _of_other_names(op: Definition, node: Any, own: dict[str, Any]) -> Definitio
     `own`: those that the node has with another value, which no extension has changed.
     """
     names = (name for name, _ in file_attributes(op.type, op.opset))
-    found = {name.replace("-", "_"): value for name in names if (value := attribute(node, name)) is not None}
+    attributes = {name.replace("-", "_"): value for name in names if (value := attribute(node, name)) is not None}
     unset = {} if node.has_valid("auto_pad") else {"auto_pad": "explicit"}
-    return with_attributes(op, {**unset, **found, **own}, node.soft_get("name", node.id))
+    return with_attributes(op, {**unset, **attributes, **own}, node.soft_get("name", node.id))
 
 
 def _changed_in_file(op: Foreign, changed: dict[str, Any]) -> Foreign:

@@ -90,8 +90,8 @@ class Hidden:
 def show_windows(graph: Graph) -> None:
     """Make one node of each convolution and pool; with channels last, of those between Transposes from and to it."""
     show = _show_channels_last if graph.graph["layout"] == "NHWC" else _show_channels_first
-    found = [(node, record_of(node)) for node in graph.get_op_nodes()]
-    for node, record in found:
+    records = [(node, record_of(node)) for node in graph.get_op_nodes()]
+    for node, record in records:
         if record is not None and type(record.node.op) in KINDS:
             show(node, record)
 

@@ -42,8 +42,8 @@ def value_of(value: Any) -> Any:
 def attributes_of(op: Definition) -> dict[str, Any]:
     """Return the attributes of an operation by their names in Model Optimizer's graph, in its form."""
     masks = INVERTED.get(op.type, ())
-    found = {_name(f): value_of(getattr(op, f.name)) for f in fields(op)}
-    return {name: inverted(value) if name in masks else value for name, value in found.items()}
+    attributes = {_name(f): value_of(getattr(op, f.name)) for f in fields(op)}
+    return {name: inverted(value) if name in masks else value for name, value in attributes.items()}
 
 
 def _name(field: Any) -> str:
@@ -64,20 +64,20 @@ def plain(value: Any) -> Any:
 def with_attributes(op: Definition, changed: dict[str, Any], layer: str) -> Definition:
     """Return an operation with changed attributes; None for the default. Error for a value that does not fit."""
     hints = get_type_hints(type(op))
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for f in fields(op):
         if _name(f) not in changed:
             continue
         value = changed[_name(f)]
         if value is None and f.default is not MISSING:
-            found[f.name] = f.default
+            attributes[f.name] = f.default
             continue
         text = text_of(inverted(value) if _name(f) in INVERTED.get(op.type, ()) else value) or ""
         try:
-            found[f.name] = convert(hints[f.name], text, _shapes(layer))
+            attributes[f.name] = convert(hints[f.name], text, _shapes(layer))
         except (ValueError, KeyError):
             raise Error("{} ({}): attribute {} got {}", op.type, layer, _name(f), text) from None
-    return replace(op, **found)
+    return replace(op, **attributes)
 
 
 def _shapes(layer: str) -> Callable[[str], Shape | None]:

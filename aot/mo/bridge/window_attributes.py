@@ -41,20 +41,20 @@ def shown_attributes(node: Any, record: NodeRecord, data: Any, weights: list[Any
     op: Any = record.node.op
     rank = len(op.strides) + 2
     ends = (1, 1) if is_last else (2, 0)  # dimensions before and after the spatial ones
-    found = {k: v for k, v in record.attrs.items() if k not in REPLACED}
-    found["spatial_dims"] = np.arange(ends[0], rank - ends[1])
-    found |= {new: _padded(getattr(op, old), ends, 1) for old, new in WINDOWS.items() if getattr(op, old, ())}
-    found |= _of_last(op, rank) if is_last else _of_first(op, rank, found)
-    spatial = found["spatial_dims"]
+    attributes = {k: v for k, v in record.attrs.items() if k not in REPLACED}
+    attributes["spatial_dims"] = np.arange(ends[0], rank - ends[1])
+    attributes |= {new: _padded(getattr(op, old), ends, 1) for old, new in WINDOWS.items() if getattr(op, old, ())}
+    attributes |= _of_last(op, rank) if is_last else _of_first(op, rank, attributes)
+    spatial = attributes["spatial_dims"]
     if type(op) in METHODS:
-        found |= {"type": POOLING, "pool_method": METHODS[type(op)]}
-        window = found["window"][spatial]
+        attributes |= {"type": POOLING, "pool_method": METHODS[type(op)]}
+        window = attributes["window"][spatial]
     else:
-        found |= {"batch_dims": int64_array([0]), "channel_dims": int64_array([rank - 1 if is_last else 1])}
-        found |= _of_weights(node, op, weights, is_last)
-        window = found.get("kernel_spatial")
-    pads = _pads(op, found, data.soft_get("shape", None), window)
-    return {**found, "pad": _padded(pads, ends, 0), "pad_spatial_shape": pads}
+        attributes |= {"batch_dims": int64_array([0]), "channel_dims": int64_array([rank - 1 if is_last else 1])}
+        attributes |= _of_weights(node, op, weights, is_last)
+        window = attributes.get("kernel_spatial")
+    pads = _pads(op, attributes, data.soft_get("shape", None), window)
+    return {**attributes, "pad": _padded(pads, ends, 0), "pad_spatial_shape": pads}
 
 
 def _padded(values: Any, ends: tuple[int, int], value: int) -> Any:

@@ -39,14 +39,14 @@ def get_node_id_with_ports(graph: Graph, node_name: str, skip_if_no_port: bool =
     `skip_if_no_port`: a node without that port does not count. Error if none fits, or several.
     """
     names = {str(node.soft_get("name", node.id)) for node in graph.get_op_nodes()}
-    found: list[tuple[str, str, int | None]] = [(node_name, "port", None)] if node_name in names else []
+    candidates: list[tuple[str, str, int | None]] = [(node_name, "port", None)] if node_name in names else []
     matched = _PLACE.fullmatch(node_name)
     before, after = (matched[1], matched[3]) if matched else (None, None)
     if before is not None and (name := node_name.partition(":")[2]) in names:
-        found.append((name, "in", int(before)))
+        candidates.append((name, "in", int(before)))
     if after is not None and (name := node_name.rpartition(":")[0]) in names:
-        found.append((name, "out", int(after)))
-    ids = [(graph.get_node_id_by_name(name), side, port) for name, side, port in found]
+        candidates.append((name, "out", int(after)))
+    ids = [(graph.get_node_id_by_name(name), side, port) for name, side, port in candidates]
     ids = [(id, side, port) for id, side, port in ids if not skip_if_no_port or _has_port(graph, id, side, port)]
     if not ids:
         raise Error("No node with name {}", node_name)
@@ -147,11 +147,11 @@ def _sources(graph: Graph, id: str, cut_point: Place) -> list[tuple[str, int]]:
     if side is None:
         return [(id, 0)]
     edges: list[Any] = list((graph.in_edges if side == "in" else graph.out_edges)(id, data=True))
-    found = [(source, int(edge["out"])) for source, _, edge in edges if edge.get(side) == cut_point[side]]
-    if not found:
+    sources = [(source, int(edge["out"])) for source, _, edge in edges if edge.get(side) == cut_point[side]]
+    if not sources:
         what = "input" if side == "in" else "output"
         raise Error("Port index {} is out of number of available {} ports for node {!r}", cut_point[side], what, id)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(sources))
 
 
 def add_input_op(

@@ -81,10 +81,10 @@ class SubgraphMatch:
     def node_by_pattern(self, pattern: str) -> Node | None:
         """Return the node of the sub-graph with a fitting name; None if there is none, Error if there are several."""
         expression = f"{self.scope.removesuffix('/')}/{pattern}" if self.scope else pattern
-        found = find_object_by_pattern(self._names, expression)
-        if len(found) > 1:
-            raise Error("{}: {} fits one node, got {}", self._id, expression, ", ".join(found))
-        return Node(self.graph, found[0]) if found else None
+        names = find_object_by_pattern(self._names, expression)
+        if len(names) > 1:
+            raise Error("{}: {} fits one node, got {}", self._id, expression, ", ".join(names))
+        return Node(self.graph, names[0]) if names else None
 
     @property
     def _id(self) -> str:

@@ -47,8 +47,8 @@ class Attributes:
 
     def soft_get(self, k: str, default: Any = UNKNOWN) -> Any:
         """Return the attribute, or `default` if it is absent or None."""
-        found = self.attrs().get(k)
-        return default if found is None else found
+        value = self.attrs().get(k)
+        return default if value is None else value
 
     def __getattr__(self, k: str) -> Any:
         if "graph" not in vars(self):  # a copy in the making
@@ -57,11 +57,11 @@ class Attributes:
 
     def __getitem__(self, k: str) -> Any:
         try:
-            found = self.attrs()[k]
+            value = self.attrs()[k]
         except KeyError:
             raise AbsentError(k) from None
-        is_shared = k == "value" and is_a(found, np.ndarray) and not found.flags.writeable
-        return self._own(found) if is_shared else found
+        is_shared = k == "value" and is_a(value, np.ndarray) and not value.flags.writeable
+        return self._own(value) if is_shared else value
 
     def _own(self, shared: Any) -> Any:
         """Return a copy of a constant of the model, which may be changed in place; it takes the constant's place.

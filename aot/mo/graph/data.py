@@ -86,8 +86,8 @@ class Data:
 
     def get_value(self) -> Any:
         """Return the value, an array that may be changed in place; None if it is not known, or in the front phase."""
-        found = None if self._in_front else data_node(self._port)
-        return found["value"] if found is not None and found.has_valid("value") else None
+        node = None if self._in_front else data_node(self._port)
+        return node["value"] if node is not None and node.has_valid("value") else None
 
     def set_value(self, value: Array) -> None:
         """Set value and shape of the data node, and of the Const that makes it."""
@@ -104,8 +104,8 @@ class Data:
 
     def get_attr(self, item: str) -> Any:
         """Return an attribute of the data node; None if it is absent, or in the front phase."""
-        found = None if self._in_front else data_node(self._port)
-        return None if found is None else found.soft_get(item, None)
+        node = None if self._in_front else data_node(self._port)
+        return None if node is None else node.soft_get(item, None)
 
     def set_attr(self, item: str, value: Any) -> None:
         raise NotImplementedError("set_attr: attributes of data nodes are set by the node")
@@ -114,5 +114,5 @@ class Data:
         """True if the data node has the attribute, and it is not None."""
         if self._in_front:
             raise NotImplementedError("has_valid: the front phase has no data nodes")
-        found = data_node(self._port)
-        return found is not None and found.has_valid(item)
+        node = data_node(self._port)
+        return node is not None and node.has_valid(item)

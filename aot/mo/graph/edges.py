@@ -38,8 +38,8 @@ def merge_edge_props(attrs: dict[str, Any], additional_attrs: dict[str, Any]) ->
 
 def get_edge_attribute_between_nodes(node1: Node, node2: Node, attr_name: str) -> Any:
     """Return an attribute of the edge from `node1` to `node2`; None if either is absent. Front phase only."""
-    found = (e[attr_name] for e in _edges_between(node1, node2) if attr_name in e)
-    return next(found, None)
+    values = (e[attr_name] for e in _edges_between(node1, node2) if attr_name in e)
+    return next(values, None)
 
 
 def set_edge_attribute_between_nodes(node1: Node, node2: Node, attr_name: str, new_value: Any) -> None:

@@ -203,8 +203,8 @@ def _method(name: str, owner: type[Any] = Graph, first: str = "graph") -> Any:
     """Return the function of earlier releases that calls a method of its first argument, named `first`."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        found, *rest = args or (kwargs.pop(first),)
-        return getattr(found, name)(*rest, **kwargs)
+        receiver, *rest = args or (kwargs.pop(first),)
+        return getattr(receiver, name)(*rest, **kwargs)
 
     call.__name__ = name
     return deprecated_api(owner)(call)

@@ -38,10 +38,10 @@ class Lookup:
 
     def get_node_id_by_name(self: Any, name: str) -> str:
         """Return the id of the one node of a name; Error if there is none, or several."""
-        found = self.get_nodes_with_attributes(name=name)
-        if len(found) != 1:
-            raise Error("{} with name {}", "Multiple nodes" if found else "No node", name)
-        return found[0]
+        nodes = self.get_nodes_with_attributes(name=name)
+        if len(nodes) != 1:
+            raise Error("{} with name {}", "Multiple nodes" if nodes else "No node", name)
+        return nodes[0]
 
     def unique_id(self: Any, prefix: str = "") -> str:
         """Return an id that no node has: `prefix` itself, or followed by a number."""

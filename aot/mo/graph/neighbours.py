@@ -16,9 +16,9 @@ Port = int | str
 CONTROL_FLOW = "control_flow_"
 
 
-def by_port(found: dict[Port, Any]) -> OrderedDict[Port, Any]:
+def by_port(by_number: dict[Port, Any]) -> OrderedDict[Port, Any]:
     """Return the items in the order of the numbers of ports."""
-    return OrderedDict(sorted(found.items(), key=lambda item: number_of(item[0])))
+    return OrderedDict(sorted(by_number.items(), key=lambda item: number_of(item[0])))
 
 
 def number_of(port: Port) -> int:
@@ -47,12 +47,12 @@ class Neighbours(Attributes):
         return [(v, d) for _, v, d in edges if (control_flow or not _is_control_flow(d)) and _fits(d, edge_attr)]
 
     def get_sorted_inputs(self, control_flow: bool = False) -> list[tuple[str, Edge]]:
-        found = [pair for pair in self.get_inputs(control_flow=control_flow) if "in" in pair[1]]
-        return sorted(found, key=lambda pair: pair[1]["in"])
+        edges = [pair for pair in self.get_inputs(control_flow=control_flow) if "in" in pair[1]]
+        return sorted(edges, key=lambda pair: pair[1]["in"])
 
     def get_sorted_outputs(self, control_flow: bool = False) -> list[tuple[str, Edge]]:
-        found = [pair for pair in self.get_outputs(control_flow=control_flow) if "out" in pair[1]]
-        return sorted(found, key=lambda pair: pair[1]["out"])
+        edges = [pair for pair in self.get_outputs(control_flow=control_flow) if "out" in pair[1]]
+        return sorted(edges, key=lambda pair: pair[1]["out"])
 
     def in_nodes_edges(self, control_flow: bool = False) -> OrderedDict[Port, tuple[Self, Edge]]:
         return by_port({d["in"]: (self.other(n), d) for n, d in self.get_inputs(control_flow=control_flow)})
@@ -76,15 +76,15 @@ class Neighbours(Attributes):
         """Return the attributes of outgoing edges: by number of port for an operation, a list for a data node."""
         return self._edges(self.get_outputs(control_flow=control_flow), "out")
 
-    def _nodes(self, found: list[tuple[str, Edge]], side: str) -> Any:
+    def _nodes(self, neighbours: list[tuple[str, Edge]], side: str) -> Any:
         if self._is_data():
-            return [self.other(n) for n, _ in found]
-        return by_port({d[side]: self.other(n) for n, d in found})
+            return [self.other(n) for n, _ in neighbours]
+        return by_port({d[side]: self.other(n) for n, d in neighbours})
 
-    def _edges(self, found: list[tuple[str, Edge]], side: str) -> Any:
+    def _edges(self, neighbours: list[tuple[str, Edge]], side: str) -> Any:
         if self._is_data():
-            return [d for _, d in found]
-        return by_port({d[side]: d for _, d in found})
+            return [d for _, d in neighbours]
+        return by_port({d[side]: d for _, d in neighbours})
 
     def _is_data(self) -> bool:
         kind = self["kind"]

@@ -188,10 +188,10 @@ class Port(TensorNames):
         own = getattr(value, "dtype", None) if not is_a(value, (list, tuple, int, float)) else np.asarray(value).dtype
         if self.type == "out":
             types: dict[Any, Any] = self.node.soft_get("_out_port_data_type", {})
-            found = types.get(self.idx)
+            dtype = types.get(self.idx)
         else:
-            found = self._source_data_type()
-        return own if found is None else found
+            dtype = self._source_data_type()
+        return own if dtype is None else dtype
 
     def _source_data_type(self) -> Any:
         source = self._lone_source()

@@ -66,5 +66,5 @@ class TensorNames:
         idx = self.idx
         if renumbered and self.node["type"] != "Const":
             idx = int(idx) + len(self.node.in_nodes())
-        found = self.node.out_nodes().get(idx)
-        return None if found is None else found.attrs()
+        node = self.node.out_nodes().get(idx)
+        return None if node is None else node.attrs()

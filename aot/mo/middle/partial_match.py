@@ -83,8 +83,8 @@ class PartialMatch:
         for source, target, edge in self.edges:
             ends = {**held, name: id}
             if name in (source, target) and source in ends and target in ends:
-                found: dict[Any, dict[str, Any]] = self.graph.get_edge_data(ends[source], ends[target]) or {}
-                if not any(all(one.get(k) == v for k, v in edge.items()) for one in found.values()):
+                edges_between: dict[Any, dict[str, Any]] = self.graph.get_edge_data(ends[source], ends[target]) or {}
+                if not any(all(one.get(k) == v for k, v in edge.items()) for one in edges_between.values()):
                     return f"{shown!r} has no edge {source} -> {target}{f' with {edge}' if edge else ''}"
         return ""
 

@@ -95,8 +95,8 @@ def find_pattern_matches(
 
 def find_isomorphisms(graph: Graph, nodes: Iterable[Any], edges: Iterable[Any]) -> list[Match]:
     """Return the matches of a pattern with the whole graph, each as a dictionary from the pattern's ids to nodes."""
-    found = build_matcher(graph, nodes, edges).isomorphisms_iter()
-    return [{name: Node(graph, id) for id, name in match.items()} for match in found]
+    isomorphisms = build_matcher(graph, nodes, edges).isomorphisms_iter()
+    return [{name: Node(graph, id) for id, name in match.items()} for match in isomorphisms]
 
 
 def apply_pattern(
@@ -112,11 +112,11 @@ def apply_pattern(
     if not all_edges_in_nodes([node[0] for node in nodes], edges):
         names: list[str] = sorted({end for edge in edges for end in edge[:2]} - {node[0] for node in nodes})
         raise Error("pattern: edges join nodes of the pattern, got edges of {}", ", ".join(names))
-    found = list(find_pattern_matches(graph, nodes, edges, node_attrs, edge_attrs))
+    matches = list(find_pattern_matches(graph, nodes, edges, node_attrs, edge_attrs))
     watch = WATCH.get()
     if watch is not None:
-        watch(action, graph, nodes, edges, len(found))
-    for match in found:
+        watch(action, graph, nodes, edges, len(matches))
+    for match in matches:
         if all(graph.has_node(id) for id in match):
             action(graph, {name: Node(graph, id) for id, name in match.items()})
         else:

@@ -9,8 +9,8 @@ from typing import Any
 from aot.mo.graph.graph import Node, Port
 
 
-def _only(found: Sequence[Any]) -> Any:
-    return found[0] if len(found) == 1 else None
+def _only(items: Sequence[Any]) -> Any:
+    return items[0] if len(items) == 1 else None
 
 
 def get_value_id(node: Node) -> Any:

@@ -89,17 +89,17 @@ class Loop(TensorIterator):
 
     @staticmethod
     def get_body_node_by_internal_id(loop_node: Node, internal_id: int) -> Node | None:
-        found = loop_node.body.get_op_nodes(internal_layer_id=internal_id)
-        assert len(found) <= 1, f"{loop_node.id}: numbers of nodes differ, got {internal_id} for {len(found)}"
-        return found[0] if found else None
+        nodes = loop_node.body.get_op_nodes(internal_layer_id=internal_id)
+        assert len(nodes) <= 1, f"{loop_node.id}: numbers of nodes differ, got {internal_id} for {len(nodes)}"
+        return nodes[0] if nodes else None
 
     @staticmethod
     def external_port_id_to_body_node(loop_node: Node, external_port_id: int, port_map: list[dict[str, Any]]) -> Node:
         """Return the node of the body that the records map to a port."""
         ids = [r["internal_layer_id"] for r in port_map if r["external_port_id"] == external_port_id]
-        found = [node for id in ids for node in loop_node.body.get_op_nodes(internal_layer_id=id)]
-        assert len(found) == 1, f"{loop_node.id}: one node for port {external_port_id}, got {len(found)}"
-        return found[0]
+        nodes = [node for id in ids for node in loop_node.body.get_op_nodes(internal_layer_id=id)]
+        assert len(nodes) == 1, f"{loop_node.id}: one node for port {external_port_id}, got {len(nodes)}"
+        return nodes[0]
 
     @staticmethod
     def back_edge_exists(back_edges_map: list[dict[str, Any]], from_layer: int, to_layer: int) -> bool:

@@ -87,5 +87,5 @@ TABLE: dict[tuple[str, str], dict[str, Infer]] = {
 
 def functions(module: str, name: str) -> dict[str, Any]:
     """Return the functions of a class, as its static methods."""
-    found = TABLE.get((module, name), {})
-    return {key: staticmethod(function) for keys, function in found.items() for key in keys.split()}
+    methods = TABLE.get((module, name), {})
+    return {key: staticmethod(function) for keys, function in methods.items() for key in keys.split()}

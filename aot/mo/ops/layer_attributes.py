@@ -146,15 +146,15 @@ def layer_texts(node: Any, type: str | None = None, version: str | None = None) 
     listed = _listed(node)
     if listed is None:
         listed = file_attributes(type or node.soft_get("type", None), version or node.soft_get("version", None))
-    found: dict[str, str | None] = {}
+    texts: dict[str, str | None] = {}
     for record in listed:
         if is_a(record, str):
-            found[record] = text_of(node.soft_get(record, None))
+            texts[record] = text_of(node.soft_get(record, None))
         elif is_a(record, tuple):
             name, source = record
             value: Any = source(node) if callable(source) else node.soft_get(source, None)
-            found[name] = text_of(value)
-    return {name: text for name, text in found.items() if text is not None}
+            texts[name] = text_of(value)
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _listed(node: Any) -> list[Any] | None:

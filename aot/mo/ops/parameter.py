@@ -57,9 +57,9 @@ class Parameter(Op):
     @staticmethod
     def reverse_infer(node: Node) -> None:
         """Take the shape that reverse inference has set at the output."""
-        found = node.out_port(0).data.get_shape()
-        if node.soft_get("shape", None) is None and found is not None:
-            node["shape"] = found
+        shape = node.out_port(0).data.get_shape()
+        if node.soft_get("shape", None) is None and shape is not None:
+            node["shape"] = shape
 
 
 def _element_type(node: Node) -> str:

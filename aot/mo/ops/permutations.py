@@ -89,9 +89,9 @@ class PermuteAttrs:
             side, _, number = port.partition(":")
             data = node.in_node(int(number)) if side == "input" else node.out_node(int(number))
             if data.has_valid("permutation"):
-                found = data.permutation
-                lazy = not is_a(found, tuple) and callable(found)
-                node[name] = rule(node, found(node) if lazy else found, name)
+                permutation = data.permutation
+                lazy = not is_a(permutation, tuple) and callable(permutation)
+                node[name] = rule(node, permutation(node) if lazy else permutation, name)
 
     @staticmethod
     def create_permute_attrs(node: Any, attrs: Iterable[Any] = ()) -> None:

@@ -131,5 +131,5 @@ class PermuteInputs:
         """Say on the edge from a data node to an operation that the input follows the tensor of `port_info`."""
         for rule, known in ((permutation_rule, self.input_permutes), (shape_check_rule, self.shape_check_rules)):
             assert rule in known, f"a rule is one of {', '.join(known)}, got {rule}"
-        found = self.input_permutes[permutation_rule], port_info, self.shape_check_rules[shape_check_rule]
-        nx.set_edge_attributes(node1.graph, {(node1.id, node2.id, 0): found}, "input_permutation")
+        mark = self.input_permutes[permutation_rule], port_info, self.shape_check_rules[shape_check_rule]
+        nx.set_edge_attributes(node1.graph, {(node1.id, node2.id, 0): mark}, "input_permutation")

@@ -40,8 +40,8 @@ def canonicalize_axes(axes: Any, input_rank: int) -> Any:
 def canonicalize_signal_size(signal_size: Any, axes: Any, input_shape: Any) -> Any:
     """Return sizes where each -1 is replaced by the input's size."""
     pairs = zip(signal_size, axes, strict=False)
-    found = int64_array([input_shape[axis] if size == -1 else size for size, axis in pairs])
-    return int64_array([*found, *signal_size[len(found) :]])
+    sizes = int64_array([input_shape[axis] if size == -1 else size for size, axis in pairs])
+    return int64_array([*sizes, *signal_size[len(sizes) :]])
 
 
 def get_axes(node: Any) -> Any:

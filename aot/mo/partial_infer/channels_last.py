@@ -56,7 +56,7 @@ def with_channels_last(node: Any, outputs: Sequence[Operand]) -> tuple[Operand, 
     """Return the results in the layout of the node."""
     order = to_last(len(node.spatial_dims) if is_channels_last(node) else PLANE)
     turned = range(len(outputs)) if is_channels_last(node) else channel_tensors(node)[1]
-    return tuple(_transposed(found, order) if i in turned else found for i, found in enumerate(outputs))
+    return tuple(_transposed(output, order) if i in turned else output for i, output in enumerate(outputs))
 
 
 def _transposed(operand: Operand, order: Order) -> Operand:

@@ -39,10 +39,10 @@ def eltwise_infer(node: Any, op: Operation | None = None, **kwargs: Any) -> None
     node.out_port(0).data.set_shape(_broadcast(shapes, rank, name))
     if op is None or node.has_and_set("stop_value_propagation") or any(v is None for v in values):
         return
-    found = op(*values[:2], **kwargs) if values[1:] else op(*values, **kwargs)
+    value_so_far = op(*values[:2], **kwargs) if values[1:] else op(*values, **kwargs)
     for value in values[2:]:
-        found = op(found, value)
-    node.out_port(0).data.set_value(found)
+        value_so_far = op(value_so_far, value)
+    node.out_port(0).data.set_value(value_so_far)
 
 
 def _broadcast(shapes: list[Any], rank: int, name: str) -> Any:

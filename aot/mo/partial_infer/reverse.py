@@ -36,10 +36,10 @@ def transpose_reverse_infer(node: Any) -> None:
     """Set the input's shape from the output's and the order."""
     output, order = node.out_port(0).data.get_shape(), node.in_port(1).data.get_value()
     if node.in_port(0).data.get_shape() is None and output is not None and order is not None:
-        found = shape_array(output)
+        shape = shape_array(output)
         for size, axis in zip(output, order, strict=True):
-            found[axis] = size
-        node.in_port(0).data.set_shape(found)
+            shape[axis] = size
+        node.in_port(0).data.set_shape(shape)
 
 
 def squeeze_reverse_infer(node: Any) -> None:
@@ -72,10 +72,10 @@ def split_reverse_infer(node: Any) -> None:
     sizes = [shape[axis] for shape in shapes]
     for shape in shapes:
         shape[axis] = dynamic_dimension
-    found = clarify_partial_shape(shapes)
+    common_shape = clarify_partial_shape(shapes)
     whole = len(shapes) == len(held) and all(size is not dynamic_dimension for size in sizes)
-    found[axis] = sum(map(int, sizes)) if whole else dynamic_dimension
-    node.in_port(0).data.set_shape(found)
+    common_shape[axis] = sum(map(int, sizes)) if whole else dynamic_dimension
+    node.in_port(0).data.set_shape(common_shape)
 
 
 def pool_reverse_infer(node: Any) -> None:

@@ -91,11 +91,11 @@ def slice_like_infer(node: Any) -> None:
     if node.axes is None and len(shape) != len(like):
         raise InferenceError("{}: ranks must be equal, got {} and {}", node.soft_get("name"), len(shape), len(like))
     node.axes = sorted(canonical(len(shape), a) for a in (range(len(like)) if node.axes is None else node.axes))
-    found = shape_array(shape)
+    output_shape = shape_array(shape)
     for axis in node.axes:
-        found[axis] = like[axis]
-    kept = tuple(slice(0, n) for n in found)
-    set_output(node, 0, found, None if value is None or not is_fully_defined(found) else value[kept])
+        output_shape[axis] = like[axis]
+    kept = tuple(slice(0, n) for n in output_shape)
+    set_output(node, 0, output_shape, None if value is None or not is_fully_defined(output_shape) else value[kept])
 
 
 def crop_infer(node: Any) -> None:
@@ -111,7 +111,7 @@ def crop_infer(node: Any) -> None:
 
 
 def _crop_by_attributes(node: Any, name: str) -> None:
-    found = shape_array(given(node))
+    shape = shape_array(given(node))
     axes = [int(a) for a in np.asarray(node.axis).reshape(-1)]
     sizes = {key: np.asarray(node[key]).reshape(-1) for key in ("dim", "crop_begin", "crop_end") if node.has_valid(key)}
     for key, values in sizes.items():
@@ -119,12 +119,12 @@ def _crop_by_attributes(node: Any, name: str) -> None:
             raise Error("{}: {} has an element for each axis, {} in all, got {}", name, key, len(axes), len(values))
     for i, axis in enumerate(axes):
         if "dim" in sizes:
-            found[axis] = sizes["dim"][i]
+            shape[axis] = sizes["dim"][i]
         elif {"crop_begin", "crop_end"} <= set(sizes):
-            found[axis] = found[axis] - sizes["crop_begin"][i] - sizes["crop_end"][i]
+            shape[axis] = shape[axis] - sizes["crop_begin"][i] - sizes["crop_end"][i]
         else:
             raise Error("{}: dim, or crop_begin and crop_end, must be given", name)
-    node.out_port(0).data.set_shape(found)
+    node.out_port(0).data.set_shape(shape)
 
 
 def _crop_like(node: Any, name: str) -> None:
@@ -137,15 +137,15 @@ def _crop_like(node: Any, name: str) -> None:
     if node.has_valid("axes"):
         node.in_port(1).disconnect()
     offsets = [node.offset[0 if len(node.offset) == 1 else a - first] if len(node.offset) else 0 for a in axes]
-    found = shape_array(shape)
+    output_shape = shape_array(shape)
     for axis, offset in zip(axes, offsets, strict=True):
         if shape[axis] - offset < like[axis]:
             raise Error("{}: a crop ends within axis {} of size {}, got {}", name, axis, shape[axis], like[axis])
-        found[axis] = like[axis]
+        output_shape[axis] = like[axis]
     node.axis, node.offset, node["dim"] = axes, offsets, [like[axis] for axis in axes]
-    node.out_port(0).data.set_shape(found)
+    node.out_port(0).data.set_shape(output_shape)
     if value is not None:
-        node.out_port(0).data.set_value(value[tuple(slice(0, n) for n in found)])
+        node.out_port(0).data.set_value(value[tuple(slice(0, n) for n in output_shape)])
 
 
 def expand_dims_infer(node: Any) -> None:
@@ -153,10 +153,15 @@ def expand_dims_infer(node: Any) -> None:
     if not node.has_valid("expand_axis"):
         raise Error("{}: attribute expand_axis must be given", node.soft_get("name", node.id))
     shape, value = given(node), node.in_port(0).data.get_value()
-    found = shape_array(shape)
+    output_shape = shape_array(shape)
     for axis in sorted(int(a) for a in np.asarray(node.expand_axis).reshape(-1)):
-        found = shape_insert(found, axis if axis >= 0 else axis + len(shape) + 1, 1)
-    set_output(node, 0, found, None if value is None or not is_fully_defined(found) else value.reshape(found))
+        output_shape = shape_insert(output_shape, axis if axis >= 0 else axis + len(shape) + 1, 1)
+    set_output(
+        node,
+        0,
+        output_shape,
+        None if value is None or not is_fully_defined(output_shape) else value.reshape(output_shape),
+    )
 
 
 def tile_infer(node: Any) -> None:
@@ -179,11 +184,11 @@ def split_infer(node: Any) -> None:
     axis, count = canonical(len(shape), axis_value), int(node.num_splits)
     if shape[axis] is not dynamic_dimension and shape[axis] % count:
         raise InferenceError("{}: size {} does not divide by num_splits, got {}", name, shape[axis], count)
-    found, value = shape_array(shape), node.in_port(0).data.get_value()
-    found[axis] = shape[axis] // count
+    output_shape, value = shape_array(shape), node.in_port(0).data.get_value()
+    output_shape[axis] = shape[axis] // count
     parts = [None] * count if value is None else np.split(value, count, axis)
     for idx in range(count):
-        set_output(node, idx, found, parts[idx])
+        set_output(node, idx, output_shape, parts[idx])
     if 1 not in node.in_nodes():
         _axis_follows_layout(node)
 
@@ -267,8 +272,8 @@ def concat_infer(node: Any) -> None:
     if all(value is not None for value in values):
         types = [value.dtype for value in values if is_fully_defined(value)]
         is_known = len(types) == count
-        found = (np if is_known else masked_arrays).concatenate(values, axis=node.axis)
-        node.out_port(0).data.set_value(found.astype(types[0] if is_known else types[-1] if types else np.int64))
+        joined = (np if is_known else masked_arrays).concatenate(values, axis=node.axis)
+        node.out_port(0).data.set_value(joined.astype(types[0] if is_known else types[-1] if types else np.int64))
 
 
 def _joined(shapes: list[Any], axis: int, name: str) -> Any:
@@ -305,9 +310,9 @@ def gather_infer(node: Any) -> None:
     node.axis = axis = canonical(len(data), node.axis)
     _axis_follows_layout(node)
     values = [node.in_port(i).data.get_value() for i in (0, 1)]
-    found = shape_array([*data[:axis], *indices, *data[axis + 1 :]])
+    output_shape = shape_array([*data[:axis], *indices, *data[axis + 1 :]])
     whole = all(v is not None for v in values)
-    set_output(node, 0, found, np.take(values[0], values[1], axis).astype(values[0].dtype) if whole else None)
+    set_output(node, 0, output_shape, np.take(values[0], values[1], axis).astype(values[0].dtype) if whole else None)
 
 
 def arg_ops_infer(node: Any) -> None:
@@ -321,14 +326,14 @@ def arg_ops_infer(node: Any) -> None:
         node.in_port(1).disconnect()
     if node.has_valid("axis"):
         node.axis = canonical(len(shape), node.axis)
-        found = shape_array(shape)
-        found[node.axis] = node.top_k
+        output_shape = shape_array(shape)
+        output_shape[node.axis] = node.top_k
         _axis_follows_layout(node)
     else:
-        found = shape_array([1] * max(len(shape), 3))
-        found[0], found[2] = shape[0], node.top_k
-        found[1] = 2 if node.has_and_set("out_max_val") else 1
-    node.out_port(0).data.set_shape(found)
+        output_shape = shape_array([1] * max(len(shape), 3))
+        output_shape[0], output_shape[2] = shape[0], node.top_k
+        output_shape[1] = 2 if node.has_and_set("out_max_val") else 1
+    node.out_port(0).data.set_shape(output_shape)
 
 
 def complex_infer(node: Any) -> None:

@@ -34,15 +34,15 @@ def sparse_reshape_infer(node: Any) -> None:
         raise InferenceError("{}: both shapes must be known, the new one with one -1 at most", name)
     whole = is_fully_defined(old) and is_fully_defined(new)
     rest = [i for i, n in enumerate(new) if n is dynamic_dimension or n == -1]
-    found: Any = shape_array([dynamic_dimension if i in rest else n for i, n in enumerate(new)])
+    output_shape: Any = shape_array([dynamic_dimension if i in rest else n for i, n in enumerate(new)])
     if is_fully_defined(old) and len(rest) == 1:
         others = prod(int(n) for i, n in enumerate(new) if i not in rest)
-        found[rest[0]] = prod(map(int, old)) // others
-    if whole and prod(map(int, old)) != prod(map(int, found)):
+        output_shape[rest[0]] = prod(map(int, old)) // others
+    if whole and prod(map(int, old)) != prod(map(int, output_shape)):
         raise InferenceError("{}: both shapes have as many elements, got {} and {}", name, old, new)
     indices, value = given(node), node.in_port(0).data.get_value()
-    set_output(node, 1, None, found)
-    same = strict_compare_tensors(old, found) and value is not None
+    set_output(node, 1, None, output_shape)
+    same = strict_compare_tensors(old, output_shape) and value is not None
     set_output(node, 0, shape_array([indices[0], len(new)]), value if same else None)
 
 

@@ -102,14 +102,14 @@ def upsample_infer(node: Any) -> None:
         scales = node.in_port(1).data.get_value()
         if scales is None:
             raise InferenceError("{}: the scales must be known", node.soft_get("name", node.id))
-        found = [n if n is dynamic_dimension else int((n + ROUNDING) * s) for n, s in zip(shape, scales, strict=True)]
-        node.out_port(0).data.set_shape(shape_array(found))
+        sizes = [n if n is dynamic_dimension else int((n + ROUNDING) * s) for n, s in zip(shape, scales, strict=True)]
+        node.out_port(0).data.set_shape(shape_array(sizes))
         return
-    found = shape_array(shape)
+    sizes = shape_array(shape)
     for dim_of, scale in ((get_height_dim, node.height_scale), (get_width_dim, node.width_scale)):
         dim = dim_of(layout, 4)
-        found[dim] = dynamic_dimension if shape[dim] is dynamic_dimension else int(np.floor(shape[dim] * scale))
-    node.out_port(0).data.set_shape(found)
+        sizes[dim] = dynamic_dimension if shape[dim] is dynamic_dimension else int(np.floor(shape[dim] * scale))
+    node.out_port(0).data.set_shape(sizes)
 
 
 def onnx_resize_infer(node: Any) -> None:
@@ -121,13 +121,13 @@ def onnx_resize_infer(node: Any) -> None:
     held = node.in_port(idx).data.get_value() if node.is_in_port_connected(idx) else None
     if held is None or node.coordinate_transformation_mode == "tf_crop_and_resize":
         raise InferenceError("{}: sizes or scales must be known, without cropping", name)
-    found = shape_array(shape)
+    output_shape = shape_array(shape)
     if idx == 3:
-        found[2:] = held[2:]
+        output_shape[2:] = held[2:]
     else:
         pairs = zip(shape, held, strict=True)
-        found = [n if n is dynamic_dimension else int(np.floor(n * scale + NEAR)) for n, scale in pairs]
-    node.out_port(0).data.set_shape(shape_array(found))
+        output_shape = [n if n is dynamic_dimension else int(np.floor(n * scale + NEAR)) for n, scale in pairs]
+    node.out_port(0).data.set_shape(shape_array(output_shape))
 
 
 def patches_infer(node: Any) -> None:
@@ -138,9 +138,9 @@ def patches_infer(node: Any) -> None:
     dims = node.spatial_dims
     sizes, strides, rates = (int64_array(node[name])[dims] for name in ("sizes", "strides", "rates"))
     _, counts = tf_window_op_pad_infer(shape[dims], rates * (sizes - 1) + 1, strides, node.auto_pad, False)
-    found = {"height": counts[0], "width": counts[1], "batch": shape[get_batch_dim(layout, 4)]}
-    found["features"] = shape[get_features_dim(layout, 4)] * np.prod(sizes)
-    node.out_port(0).data.set_shape(shape_for_layout(layout, **found))
+    counts_by_dimension = {"height": counts[0], "width": counts[1], "batch": shape[get_batch_dim(layout, 4)]}
+    counts_by_dimension["features"] = shape[get_features_dim(layout, 4)] * np.prod(sizes)
+    node.out_port(0).data.set_shape(shape_for_layout(layout, **counts_by_dimension))
 
 
 def roipooling_infer(node: Any) -> None:
@@ -173,8 +173,8 @@ def psroipooling_infer(node: Any) -> None:
 def _boxes(node: Any, shapes: list[Any], image: Any, height: int, width: int) -> None:
     layout = node.graph.graph["layout"]
     features = node.output_dim if image is None else image[get_features_dim(layout, 4)]
-    found = {"batch": shapes[1][get_batch_dim(layout, 4)], "features": features, "height": height, "width": width}
-    node.out_port(0).data.set_shape(shape_for_layout(layout, **found))
+    sizes = {"batch": shapes[1][get_batch_dim(layout, 4)], "features": features, "height": height, "width": width}
+    node.out_port(0).data.set_shape(shape_for_layout(layout, **sizes))
 
 
 def prior_box_infer(node: Any) -> None:

@@ -71,8 +71,8 @@ def producer(node: Any, idx: int = 0) -> Any:
 
 def only_consumer(node: Any) -> Any:
     """Return the input that reads output 0; None if there are none or several."""
-    found = node.out_port(0).get_destinations()
-    return found[0] if len(found) == 1 else None
+    destinations = node.out_port(0).get_destinations()
+    return destinations[0] if len(destinations) == 1 else None
 
 
 def chain(node: Any, *types: str) -> list[Any]:
@@ -80,13 +80,13 @@ def chain(node: Any, *types: str) -> list[Any]:
 
     Empty if they are not there.
     """
-    found = [node]
+    nodes = [node]
     for wanted in reversed(types):
-        last = found[0]
+        last = nodes[0]
         if last is None or last.soft_get("type") != wanted or (last is not node and only_consumer(last) is None):
             return []
-        found.insert(0, producer(last))
-    return found[1:]
+        nodes.insert(0, producer(last))
+    return nodes[1:]
 
 
 def nodes_of(graph: Graph, **attrs: Any) -> list[Any]:

@@ -134,14 +134,14 @@ def _reads_alone(concat: Any, node: Any) -> bool:
 def _range(crop: Any) -> tuple[int, int] | None:
     """Return offset and size of the kept part of a Crop, in any of its three forms; None for unknown sizes."""
     if crop.has_valid("dim"):
-        found = crop["offset"], crop["dim"]
+        begins_and_sizes = crop["offset"], crop["dim"]
     elif crop.has_valid("crop_begin") and crop.has_valid("crop_end"):
-        found = crop["crop_begin"], crop["crop_end"] - crop["crop_begin"]
+        begins_and_sizes = crop["crop_begin"], crop["crop_end"] - crop["crop_begin"]
     else:
-        found = crop["offset"], value_of(crop, 1)
-    if found[1] is None:
+        begins_and_sizes = crop["offset"], value_of(crop, 1)
+    if begins_and_sizes[1] is None:
         return None
-    offset, size = (int(np.reshape(n, -1)[0]) for n in found)
+    offset, size = (int(np.reshape(n, -1)[0]) for n in begins_and_sizes)
     return offset, size
 
 

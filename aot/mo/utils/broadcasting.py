@@ -24,28 +24,28 @@ def make_equal_rank(shape_1: Any, shape_2: Any) -> tuple[Any, Any]:
 def uni_directional_shape_broadcasting(input_shape: Any, target_shape: Any) -> Any:
     """Return the shape of an input after broadcasting to `target_shape`; None if it does not fit."""
     pairs = zip(*make_equal_rank(input_shape, target_shape), strict=True)
-    found: list[Any] = []
+    sizes: list[Any] = []
     for own, wanted in pairs:
         fits = own is dynamic_dimension or wanted is dynamic_dimension or own in (1, wanted)
         if not fits or len(input_shape) > len(target_shape):
             log.debug("%s cannot be broadcast to %s", input_shape, target_shape)
             return None
         known = wanted is dynamic_dimension and own is not dynamic_dimension and own != 1
-        found.append(own if known else wanted)
-    return shape_array(found)
+        sizes.append(own if known else wanted)
+    return shape_array(sizes)
 
 
 def bi_directional_shape_broadcasting(input_shape_1: Any, input_shape_2: Any) -> Any:
     """Return the shape that two inputs have after broadcasting; None if they do not fit."""
-    found: list[Any] = []
+    sizes: list[Any] = []
     for dims in zip(*make_equal_rank(input_shape_1, input_shape_2), strict=True):
         wide = {int(d) for d in dims if d is not dynamic_dimension and d != 1}
         if len(wide) > 1:
             log.debug("%s and %s cannot be broadcast", input_shape_1, input_shape_2)
             return None
         unknown = any(d is dynamic_dimension for d in dims)
-        found.append(wide.pop() if wide else dynamic_dimension if unknown else 1)
-    return shape_array(found)
+        sizes.append(wide.pop() if wide else dynamic_dimension if unknown else 1)
+    return shape_array(sizes)
 
 
 def explicit_shape_broadcasting(input_shape: Any, target_shape: Any, axes_mapping: Any) -> tuple[Any, Any]:
@@ -63,21 +63,21 @@ def explicit_shape_broadcasting(input_shape: Any, target_shape: Any, axes_mappin
 def uni_directional_broadcasting(input_value: Any, target_shape: Any) -> Any:
     """Return a value, broadcast to a known shape."""
     assert is_fully_defined(target_shape), f"a known shape, got {target_shape}"
-    found = uni_directional_shape_broadcasting(shape_array(input_value.shape), target_shape)
-    assert found is not None, f"{input_value.shape} cannot be broadcast to {target_shape}"
-    return np.broadcast_to(input_value, tuple(int(d) for d in found)).copy()
+    shape = uni_directional_shape_broadcasting(shape_array(input_value.shape), target_shape)
+    assert shape is not None, f"{input_value.shape} cannot be broadcast to {target_shape}"
+    return np.broadcast_to(input_value, tuple(int(d) for d in shape)).copy()
 
 
 def bi_directional_broadcasting(input_value: Any, second_shape: Any) -> Any:
     """Return a value, broadcast with a known shape."""
-    found = bi_directional_shape_broadcasting(shape_array(input_value.shape), second_shape)
-    assert found is not None, f"{input_value.shape} and {second_shape} cannot be broadcast"
-    assert is_fully_defined(found), f"a known shape, got {found}"
-    return np.broadcast_to(input_value, tuple(int(d) for d in found)).copy()
+    shape = bi_directional_shape_broadcasting(shape_array(input_value.shape), second_shape)
+    assert shape is not None, f"{input_value.shape} and {second_shape} cannot be broadcast"
+    assert is_fully_defined(shape), f"a known shape, got {shape}"
+    return np.broadcast_to(input_value, tuple(int(d) for d in shape)).copy()
 
 
 def explicit_broadcasting(input_value: Any, target_shape: Any, axes_mapping: Any) -> Any:
     """Return a value, broadcast to `target_shape`, with its dimensions at the given axes."""
-    found, axes = explicit_shape_broadcasting(input_value.shape, target_shape, axes_mapping)
+    shape, axes = explicit_shape_broadcasting(input_value.shape, target_shape, axes_mapping)
     missing = [axis for axis in range(len(target_shape)) if axis not in axes]
-    return np.broadcast_to(np.expand_dims(input_value, tuple(missing)), tuple(int(d) for d in found))
+    return np.broadcast_to(np.expand_dims(input_value, tuple(missing)), tuple(int(d) for d in shape))

@@ -21,21 +21,21 @@ def backward_bfs_for_operation(
     start_node: Node, op_names: list[str], skip_op_list: list[str] | None = None
 ) -> list[Node]:
     """Return the nearest operations of these names above a node; the search ends at those in `skip_op_list`."""
-    found: list[str] = []
+    names: list[str] = []
     waiting, seen = deque([start_node]), {start_node.id}
     while waiting:
         node = waiting.popleft()
         sources: list[Node] = [node.other(id) for id, _ in node.get_inputs()]
         for source in sources:
             if source.kind == "op" and source.soft_get("op") in op_names:
-                if source.id not in found:
-                    found.append(source.id)
+                if source.id not in names:
+                    names.append(source.id)
                 continue
             passed = source.op not in (skip_op_list or []) if source.kind == "op" else source.value is None
             if passed and source.id not in seen:
                 seen.add(source.id)
                 waiting.append(source)
-    return [Node(start_node.graph, id) for id in found]
+    return [Node(start_node.graph, id) for id in names]
 
 
 def bfs_search(graph: Graph, start_nodes: Iterable[str] = ()) -> list[str]:
@@ -60,11 +60,11 @@ def is_connected_component(graph: Graph, node_names: list[str]) -> bool:
     if not node_names:
         return True
     inside = set(node_names)
-    found = [node_names[0]]
-    for id in found:  # which grows meanwhile
+    names = [node_names[0]]
+    for id in names:  # which grows meanwhile
         around = [u for u, _ in graph.in_edges(id)] + [v for _, v in graph.out_edges(id)]
-        found.extend(n for n in dict.fromkeys(around) if n in inside and n not in found)
-    return inside <= set(found)
+        names.extend(n for n in dict.fromkeys(around) if n in inside and n not in names)
+    return inside <= set(names)
 
 
 def sub_graph_between_nodes(
@@ -126,28 +126,28 @@ def invert_sub_graph_between_nodes(
 ) -> Any:
     """Return the ids from start nodes up to end nodes, against the edges; Error for a Parameter among them."""
     nx.set_node_attributes(graph, None, "prev")
-    found, extra, visited = list(start_nodes), list[str](), set(start_nodes)
-    for id in found:  # which grows meanwhile
+    reached, extra, visited = list(start_nodes), list[str](), set(start_nodes)
+    for id in reached:  # which grows meanwhile
         if id not in start_nodes and detect_extra_start_node is not None and detect_extra_start_node(Node(graph, id)):
             extra.append(id)
         elif id not in end_nodes:
             for source, _ in graph.in_edges(id):
                 if source not in visited:
                     visited.add(source)
-                    found.append(source)
+                    reached.append(source)
                     graph.nodes[id]["prev"] = source
-    _refuse_parameters(graph, found)
-    return found if detect_extra_start_node is None else (found, extra)
+    _refuse_parameters(graph, reached)
+    return reached if detect_extra_start_node is None else (reached, extra)
 
 
 def node_neighbourhood(node_name: str, depth: int, next_node_fn: Callable[[str], list[str]]) -> list[str]:
     """Return the ids that are reached from a node in `depth` steps at most."""
-    found, ring = {node_name: 0}, [node_name]
+    distances, ring = {node_name: 0}, [node_name]
     for step in range(depth):
         ring = [n for id in ring for n in next_node_fn(id)]
-        ring = [n for n in dict.fromkeys(ring) if n not in found]
-        found.update(dict.fromkeys(ring, step + 1))
-    return list(found)
+        ring = [n for n in dict.fromkeys(ring) if n not in distances]
+        distances.update(dict.fromkeys(ring, step + 1))
+    return list(distances)
 
 
 def node_incoming_neighbourhood(graph: Graph, node_name: str, depth: int) -> list[str]:

@@ -17,9 +17,9 @@ class RTInfo:
         self.info: dict[Key, Any] = defaultdict(dict)
 
     def contains(self, attribute_name: str) -> bool:
-        found = [key for key in self.info if key[0] == attribute_name]
-        assert len(found) <= 1, f"rt_info: one {attribute_name}, got {len(found)}"
-        return bool(found)
+        keys = [key for key in self.info if key[0] == attribute_name]
+        assert len(keys) <= 1, f"rt_info: one {attribute_name}, got {len(keys)}"
+        return bool(keys)
 
     def get_attribute_version(self, attribute_name: str) -> int:
         """Return the version of an element; KeyError without one."""

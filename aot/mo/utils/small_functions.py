@@ -127,8 +127,8 @@ def find_inputs(graph: Any) -> list[str]:
 def find_outputs(graph: Any) -> list[str]:
     """Return the ids of the nodes, or data nodes, that Results read."""
     sources = [node.in_nodes() for node in graph.get_op_nodes(op="Result")]
-    assert all(len(found) == 1 for found in sources), "Result node should have exactly one input"
-    return list(dict.fromkeys(found[0].id for found in sources))
+    assert all(len(nodes) == 1 for nodes in sources), "Result node should have exactly one input"
+    return list(dict.fromkeys(nodes[0].id for nodes in sources))
 
 
 def set_reshape_new_output_shape(reshape_node: Any, new_output_shape: Any) -> None:

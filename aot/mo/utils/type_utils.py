@@ -29,11 +29,11 @@ np_map_cast: dict[Any, Any] = {bool: bool_cast, **{kind: kind for kind in _KINDS
 def convert_const_node_value_type(const_node: Node, np_data_type: Any) -> None:
     """Give a Const another element type; Error for integers that would be rounded."""
     assert const_node.op == "Const", f"{const_node.id}: a Const, got {const_node.op}"
-    found, infinite, zero = convert_blob(const_node.value, np_data_type)
+    blob, infinite, zero = convert_blob(const_node.value, np_data_type)
     for count, what in ((infinite, "infinite"), (zero, "zero")):
         if count:
             log.warning("%s: %d elements became %s", const_node.soft_get("name"), count, what)
-    const_node.value = found
+    const_node.value = blob
     const_node["data_type"] = np.dtype(np_data_type).type
     const_node["type_infer"](const_node)
     if const_node.graph.stage in ("middle", "back") and const_node.out_nodes():

@@ -52,8 +52,8 @@ class ComposedOp(DecomposedOp):
         graph = Graph()
         build = Builder(graph)
         ports = [None if one is None else _input(build, one, self.type) for one in operands]
-        found = self.decompose(build, *ports)
-        for port in cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,):
+        outputs = self.decompose(build, *ports)
+        for port in cast("tuple[object, ...]", outputs) if isinstance(outputs, tuple) else (outputs,):
             if not isinstance(port, OutPort):
                 raise UsageError(f"{self.type}: the function must return tensors, got {port!r}")
             build(Result(), port)
@@ -89,12 +89,12 @@ def operation(function: Callable[..., Any]) -> type[ComposedOp]:
 
 def _attributes(function: Callable[..., Any], named: list[inspect.Parameter]) -> dict[str, Any]:
     """Return the attributes of a class for the keywords of its function: their defaults and their types."""
-    hints, types, found = get_type_hints(function), dict[str, Any](), dict[str, Any]()
+    hints, types, defaults = get_type_hints(function), dict[str, Any](), dict[str, Any]()
     for one in named:
         kind: Any = hints.get(one.name)
         default: Any = float(one.default) if kind is float and isinstance(one.default, int) else one.default
         if kind not in KINDS or not isinstance(default, kind):
             rule = f"attribute {one.name} has a type of {', '.join(k.__name__ for k in KINDS)}, and a default of it"
             raise UsageError(f"operation: {function.__name__}: {rule}, got {one}")
-        types[one.name], found[one.name] = tuple[int, ...] if kind is tuple else kind, default
-    return {**found, "__annotations__": types}
+        types[one.name], defaults[one.name] = tuple[int, ...] if kind is tuple else kind, default
+    return {**defaults, "__annotations__": types}

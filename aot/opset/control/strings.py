@@ -120,8 +120,8 @@ class StringSearch(LoopOp):
         text, key = symbols.tobytes(), keys.tobytes()
         positions = {key[a:b]: k for k, (a, b) in enumerate(zip(firsts.tolist(), lasts.tolist(), strict=True))}
         pairs = zip(begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), strict=True)
-        found = [positions.get(text[a:b], len(positions)) for a, b in pairs]
-        return np.array(found, np.int64).reshape(begins.shape)
+        keys_of_pairs = [positions.get(text[a:b], len(positions)) for a, b in pairs]
+        return np.array(keys_of_pairs, np.int64).reshape(begins.shape)
 
 
 @loops

@@ -52,5 +52,5 @@ class Erfc(DecomposedOp):
         return build.Select(build.Greater(x, BOUND), tail, build.Subtract(number(1), build.Erf(x)))
 
     def reference(self, x: Array) -> Array:
-        found = np.frompyfunc(math.erfc, 1, 1)(x.astype(np.float64))
-        return np.asarray(found).astype(x.dtype)
+        values = np.frompyfunc(math.erfc, 1, 1)(x.astype(np.float64))
+        return np.asarray(values).astype(x.dtype)

@@ -75,11 +75,11 @@ def _signed(bound: Dim) -> list[_Bound]:
     return [_Bound(bound, True)] * (low < 0) + [_Bound(bound if high else 0, False)] * (high >= 0)
 
 
-def _choice(bound: Dim, found: list[tuple[Dim, Dim]]) -> tuple[Dim, Dim]:
+def _choice(bound: Dim, ranges: list[tuple[Dim, Dim]]) -> tuple[Dim, Dim]:
     """Return the result for the sign that a bound has, of those in the order of `_signed`."""
-    if len(found) == 1:
-        return found[0]
-    first, count = (_either(bound, a, b) for a, b in zip(*found, strict=True))
+    if len(ranges) == 1:
+        return ranges[0]
+    first, count = (_either(bound, a, b) for a, b in zip(*ranges, strict=True))
     return simplify(first), simplify(count)
 
 

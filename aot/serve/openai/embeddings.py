@@ -37,9 +37,9 @@ def wanted_of(tree: Mapping[str, object]) -> EmbeddingRequest:
     model, given, form = tree.get("model"), tree.get("input"), tree.get("encoding_format")
     if not isinstance(model, str):
         raise FieldError("model", "the name of a model", model)
-    found = [given] if isinstance(given, str) else list_of(given)
-    texts = [text for text in found if isinstance(text, str)]
-    if len(texts) != len(found) or not 1 <= len(texts) <= MAX_TEXTS:
+    inputs = [given] if isinstance(given, str) else list_of(given)
+    texts = [text for text in inputs if isinstance(text, str)]
+    if len(texts) != len(inputs) or not 1 <= len(texts) <= MAX_TEXTS:
         raise FieldError("input", f"a text, or a list of 1 to {MAX_TEXTS} texts", json.dumps(given))
     if form not in (None, FLOATS, BASE64):
         raise FieldError("encoding_format", f"{FLOATS} or {BASE64}", json.dumps(form))
@@ -58,12 +58,12 @@ class Embedder:
         """Return the answer as JSON; `times` gets begin and end of the inferences."""
         tokens = await asyncio.to_thread(tokens_of, self.tokenizer, wanted.texts)
         times.begin(time.monotonic())
-        found: dict[int, Array] = {}
+        by_number: dict[int, Array] = {}
         for numbers in batches_of(tokens):
             outputs, _ = await self.served.infer(inputs_of([tokens[n] for n in numbers]))
-            found |= zip(numbers, outputs[EMBEDDING], strict=True)
+            by_number |= zip(numbers, outputs[EMBEDDING], strict=True)
         times.end(time.monotonic())
-        vectors = [found[n] for n in range(len(tokens))]
+        vectors = [by_number[n] for n in range(len(tokens))]
         return await asyncio.to_thread(_written, wanted, vectors, sum(map(len, tokens)))
 
 

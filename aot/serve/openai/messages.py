@@ -27,10 +27,10 @@ def messages_of(value: object) -> list[dict[str, object]]:
 def tools_of(tree: Mapping[str, object]) -> tuple[dict[str, object], ...]:
     """Return the functions that an answer may call; none if `tool_choice` is none."""
     value = tree.get("tools")
-    found = list_of(value)
-    if value is not None and (not isinstance(value, list) or len(found) > MAX_TOOLS):
+    functions = list_of(value)
+    if value is not None and (not isinstance(value, list) or len(functions) > MAX_TOOLS):
         raise FieldError("tools", f"a list of at most {MAX_TOOLS} functions", json.dumps(value))
-    tools = tuple(_tool(n, one) for n, one in enumerate(found))
+    tools = tuple(_tool(n, one) for n, one in enumerate(functions))
     return () if tree.get("tool_choice") == NO_CALL else tools
 
 

@@ -233,10 +233,10 @@ def _numbers(
     metadata: Metadata, name: str, words: Sequence[str], file: str, default: int | None = None
 ) -> Sequence[float]:
     """Return a number for each word; `default` if metadata have none, CorruptError for others."""
-    found = metadata.get(f"tokenizer.ggml.{name}")
-    if found is None and default is not None:
+    numbers = metadata.get(f"tokenizer.ggml.{name}")
+    if numbers is None and default is not None:
         return [default] * len(words)
-    values = cast("list[float]", found) if isinstance(found, list) else []
+    values = cast("list[float]", numbers) if isinstance(numbers, list) else []
     finite = set(map(type, values)) <= {int, float} and all(-MAX_NUMBER < v < MAX_NUMBER for v in values)
     if not finite or len(values) != len(words):
         got = len(values) if finite else "others"

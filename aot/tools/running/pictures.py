@@ -38,10 +38,10 @@ def read_pictures(paths: Sequence[Path], info: TensorInfo, say: Callable[[str], 
     first, channels, height, width = form_of(info)
     rows: list[Array] = []
     for path in paths:
-        pixels, found = _read(image, path, channels, (width, height))
-        if found != pixels.shape[1::-1]:
+        pixels, size = _read(image, path, channels, (width, height))
+        if size != pixels.shape[1::-1]:
             order = f"{'N,C,H,W' if first else 'N,H,W,C'}, {_MODES[channels]}"
-            sizes = f"from {found[0]} x {found[1]} to {pixels.shape[1]} x {pixels.shape[0]}"
+            sizes = f"from {size[0]} x {size[1]} to {pixels.shape[1]} x {pixels.shape[0]}"
             say(f"{path}: resized {sizes}, read as {order}")
         width, height = pixels.shape[1], pixels.shape[0]
         rows.append(pixels.transpose(2, 0, 1) if first else pixels)

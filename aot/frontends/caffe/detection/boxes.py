@@ -131,18 +131,20 @@ def python(node: CaffeNode, *xs: OutPort, module: str, layer: str, param_str: st
     name = f"{module}.{layer}"
     rule = f"the Python layer {name} needs an extension, whose extractor derives from CaffePythonFrontExtractorOp"
     node.refuse(name not in PROPOSALS or len(xs) != 3, rule)
-    found: dict[str, Any] = {**ANCHORS, **PROPOSALS[name], **parameters(param_str)}
-    found |= {one: found[several] for one, several in (("ratio", "ratios"), ("scale", "scales")) if several in found}
-    return _proposals(node, *xs, given=found)
+    settings: dict[str, Any] = {**ANCHORS, **PROPOSALS[name], **parameters(param_str)}
+    settings |= {
+        one: settings[several] for one, several in (("ratio", "ratios"), ("scale", "scales")) if several in settings
+    }
+    return _proposals(node, *xs, given=settings)
 
 
 def parameters(text: str) -> dict[str, Any]:
     """Return the parameters of a Python layer: a dictionary in Python's words, with or without its braces."""
     text = text.strip()
     try:
-        found: Any = ast.literal_eval(text if text.startswith("{") else f"{{{text}}}")
+        settings: Any = ast.literal_eval(text if text.startswith("{") else f"{{{text}}}")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ModelError(f"Python: param_str must be a dictionary of constants, got {text[:80]!r}") from error
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         raise ModelError(f"Python: param_str must be a dictionary of constants, got {text[:80]!r}")
-    return {str(name): value for name, value in cast("dict[Any, Any]", found).items()}
+    return {str(name): value for name, value in cast("dict[Any, Any]", settings).items()}

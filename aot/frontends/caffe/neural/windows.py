@@ -19,8 +19,8 @@ def spatial(node: CaffeNode, name: str, field: str, rank: int, default: int) -> 
     height, width = (node.attrs.get(f"{name}_{letter}") for letter in "hw")
     if height or width:
         return (int(height or 0), int(width or 0))
-    found = node.attrs.get(field) or default
-    several = (found,) if isinstance(found, int) else tuple(found)
+    sizes = node.attrs.get(field) or default
+    several = (sizes,) if isinstance(sizes, int) else tuple(sizes)
     if len(several) not in (1, rank):
         raise ModelError(f"{node.kind}: {field} must have one number or {rank}, got {list(several)}")
     return several * rank if len(several) == 1 else several
@@ -81,6 +81,6 @@ def pyramid(node: CaffeNode, x: OutPort, *, pyramid_height: int) -> OutPort:
         sizes = [node.extent(x, a, "the size of an image") for a in (2, 3)]
         kernel = [ceil(n / bins) for n in sizes]
         pads = [(k * bins - n + 1) // 2 for n, k in zip(sizes, kernel, strict=True)]
-        found = _pooled(node, x, kind, {"kernel_shape": kernel, "strides": kernel, "pads": pads * 2})
-        levels.append(node.onnx("Flatten", found if isinstance(found, OutPort) else found[0], axis=1))
+        pooled = _pooled(node, x, kind, {"kernel_shape": kernel, "strides": kernel, "pads": pads * 2})
+        levels.append(node.onnx("Flatten", pooled if isinstance(pooled, OutPort) else pooled[0], axis=1))
     return node.build.Concat(*levels, axis=1)

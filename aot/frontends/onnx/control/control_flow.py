@@ -164,8 +164,8 @@ def _as_declared(node: OnnxNode, result: Node, part: OutPort, outside: frozenset
 
 def _in_one(node: OnnxNode, value: Value) -> PresentValue:
     """Return a value that a loop carries: sequences lie in one tensor."""
-    found = whole(value)
-    return in_one(node.build, found) if isinstance(found, tuple) else found
+    present = whole(value)
+    return in_one(node.build, present) if isinstance(present, tuple) else present
 
 
 def _captured(node: OnnxNode, value: Value) -> PresentValue:

@@ -78,8 +78,8 @@ def assign_value(node: PaddleNode, output: OutPort | None = None, *, shape: Sequ
     """Make a tensor of the numbers in the file."""
     del output
     dtype = node.dtype()
-    found = next((node.attrs[name] for name in VALUES if node.attrs.get(name)), ())
-    data: Array = np.array(found)
+    values = next((node.attrs[name] for name in VALUES if node.attrs.get(name)), ())
+    data: Array = np.array(values)
     check_table(node.kind, *shape)
     if data.size != int(np.prod(shape, dtype=object)):
         raise ModelError(f"{node.kind}: a tensor of {list(shape)} must have as many numbers, got {data.size}")

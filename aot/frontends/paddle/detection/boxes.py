@@ -161,15 +161,15 @@ def nms(node: PaddleNode, boxes: OutPort, *, threshold: float = 1.0) -> OutPort:
         build.Range(node.scalar(0), node.size(boxes, 0), node.scalar(1), output_type=DType.I64), DType.F32
     )
     scores = build.Unsqueeze(build.Negative(order), node.list([0, 1]))  # boxes are sorted
-    found = node.onnx(
+    selected = node.onnx(
         "NonMaxSuppression",
         build.Unsqueeze(boxes, node.list([0])),
         scores,
         count,
         build.const([threshold], DType.F32),
     )
-    found = found if isinstance(found, OutPort) else found[0]
-    return build.Reshape(build.Gather(found, node.scalar(2), node.scalar(1)), node.list([-1]))
+    selected = selected if isinstance(selected, OutPort) else selected[0]
+    return build.Reshape(build.Gather(selected, node.scalar(2), node.scalar(1)), node.list([-1]))
 
 
 @paddle("box_coder")

@@ -122,8 +122,8 @@ def combinations(node: AtenNode, x: OutPort, r: int = 2, with_replacement: bool 
     """All selections of r elements, as rows."""
     n = node.extent(x, 0, "the number of elements")
     check_table(node.kind, *[n] * r)
-    found = list((combinations_with_replacement if with_replacement else subsets)(range(n), r))
-    positions = node.build.const(np.array(found, np.int64).reshape(-1, r), DType.I64)
+    rows = list((combinations_with_replacement if with_replacement else subsets)(range(n), r))
+    positions = node.build.const(np.array(rows, np.int64).reshape(-1, r), DType.I64)
     return node.build.Gather(x, positions, node.scalar(0))
 
 

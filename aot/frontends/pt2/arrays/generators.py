@@ -133,8 +133,8 @@ def tri(node: AtenNode, x: OutPort, diagonal: Size = 0) -> OutPort:
 @aten("tril_indices.default", "triu_indices.default")
 def tri_indices(node: AtenNode, row: int, col: int, offset: int = 0, dtype: DType | None = None) -> OutPort:
     check_table(node.kind, 2, row, col)
-    found = (np.tril_indices if node.kind.startswith("tril") else np.triu_indices)(row, offset, col)
-    return node.build.const(np.stack(found), node.dtype())
+    indices = (np.tril_indices if node.kind.startswith("tril") else np.triu_indices)(row, offset, col)
+    return node.build.const(np.stack(indices), node.dtype())
 
 
 @aten("diagonal.default", "diagonal_copy.default", "diag.default")

@@ -56,11 +56,11 @@ def _model(archive: Archive) -> str:
     if "byteorder" in archive and archive.text("byteorder") != "little":
         order = archive.text("byteorder")[:20]
         raise UnsupportedError(f"{archive.file}: numbers must be stored with the low byte first, got {order!r}")
-    found = [n.removeprefix(MODELS).removesuffix(".json") for n in archive.entries if n.startswith(MODELS)]
-    if len(found) != 1:
-        listed = ", ".join(found[:10]) or "none"
+    names = [n.removeprefix(MODELS).removesuffix(".json") for n in archive.entries if n.startswith(MODELS)]
+    if len(names) != 1:
+        listed = ", ".join(names[:10]) or "none"
         raise UnsupportedError(f"{archive.file}: an archive must have one model, got {listed}")
-    return found[0]
+    return names[0]
 
 
 def _check_version(archive: Archive, program: Table) -> None:

@@ -69,17 +69,17 @@ def open_weights(archive: Archive, model: str) -> Weights:
 
 def sizes_of(meta: Table, name: str) -> tuple[int, ...]:
     """Return sizes or strides of stored data; all must be numbers."""
-    found: list[int] = []
+    numbers: list[int] = []
     for value in meta.list(name):
         tag, number = union(value, meta.place(name))
         if tag != "as_int":
             raise CorruptError(f"{meta.place(name)}: stored tensors must have sizes that are numbers, got {tag}")
-        found.append(whole(number, meta.place(name)))
-        if found[-1] < 0:
-            raise CorruptError(f"{meta.place(name)}: must not be negative, got {found[-1]}")
-    if len(found) > MAX_AXES:
-        raise CorruptError(f"{meta.place(name)}: there can be at most {MAX_AXES} axes, got {len(found)}")
-    return tuple(found)
+        numbers.append(whole(number, meta.place(name)))
+        if numbers[-1] < 0:
+            raise CorruptError(f"{meta.place(name)}: must not be negative, got {numbers[-1]}")
+    if len(numbers) > MAX_AXES:
+        raise CorruptError(f"{meta.place(name)}: there can be at most {MAX_AXES} axes, got {len(numbers)}")
+    return tuple(numbers)
 
 
 def strided(meta: Table, storage: memoryview) -> Array:

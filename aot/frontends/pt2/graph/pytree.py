@@ -48,12 +48,12 @@ def _parsed(spec: str, where: str) -> dict[str, Any] | None:
     if len(spec) > MAX_SPEC:
         raise CorruptError(f"{where}: at most {MAX_SPEC} characters, got {len(spec)}")
     try:
-        found = json.loads(spec)
+        parsed = json.loads(spec)
     except (ValueError, RecursionError) as error:
         raise CorruptError(f"{where}: no JSON: {error}") from error
-    if not isinstance(found, list) or len(cast("list[Any]", found)) != 2:
+    if not isinstance(parsed, list) or len(cast("list[Any]", parsed)) != 2:
         raise CorruptError(f"{where}: a version and a tree, got something else")
-    version, tree = cast("list[Any]", found)
+    version, tree = cast("list[Any]", parsed)
     if version != VERSION:
         raise CorruptError(f"{where}: version {VERSION} can be read, got {version!r}")
     return _node(tree, where)
@@ -66,10 +66,10 @@ def _node(value: Any, where: str) -> dict[str, Any]:
 
 
 def _children(node: dict[str, Any], where: str) -> list[dict[str, Any]]:
-    found = node.get("children_spec")
-    if not isinstance(found, list):
-        raise CorruptError(f"{where}: children_spec must be a list, got {type(found).__name__}")
-    return [_node(child, where) for child in cast("list[Any]", found)]
+    children = node.get("children_spec")
+    if not isinstance(children, list):
+        raise CorruptError(f"{where}: children_spec must be a list, got {type(children).__name__}")
+    return [_node(child, where) for child in cast("list[Any]", children)]
 
 
 def _keys(node: dict[str, Any], where: str) -> list[str]:

@@ -13,8 +13,8 @@ from aot.opset.movement.padding import PadMode
 
 def pair(values: int | Sequence[int]) -> tuple[int, int]:
     """Two numbers; one stands for both."""
-    found = (values,) if isinstance(values, int) else tuple(values)
-    return (found[0], found[-1])
+    pair_of_sizes = (values,) if isinstance(values, int) else tuple(values)
+    return (pair_of_sizes[0], pair_of_sizes[-1])
 
 
 @aten("im2col.default")

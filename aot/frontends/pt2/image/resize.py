@@ -56,12 +56,12 @@ def resized(
 
 def _whole(node: AtenNode, x: OutPort, scales: Sequence[float]) -> OutPort:
     """Return sizes by scales; they must come out even, since antialiased weights are by the sizes."""
-    found: list[int] = []
+    sizes: list[int] = []
     for k, scale in enumerate(scales):
         size = node.extent(x, 2 + k, "the size of an image that is resized with antialias by a scale") * scale
         node.refuse(abs(size - round(size)) > 1e-6, f"antialias with a scale that gives whole sizes, got {size}")
-        found.append(round(size))
-    return node.list(found)
+        sizes.append(round(size))
+    return node.list(sizes)
 
 
 @aten(*(f"upsample_nearest{n}d.{form}" for n in (1, 2, 3) for form in ("vec", "default")))

@@ -146,12 +146,12 @@ def power(node: AtenNode, x: Operand, exponent: Operand) -> Complex:
     if isinstance(x, Complex) and exponent == 0.5:
         return sqrt(node, x)
     build, (z, y) = node.build, paired_up(node, x, exponent)
-    found = exp(node, product(node, y, log(node, z)))
+    raised = exp(node, product(node, y, log(node, z)))
     zero, one = node.like(0, z.real), node.like(1, z.real)
     gone = build.LogicalAnd(build.Equal(z.real, zero), build.Equal(z.imag, zero))
     none = build.LogicalAnd(build.Equal(y.real, zero), build.Equal(y.imag, zero))
-    real = build.Select(gone, build.Select(none, one, zero), found.real)
-    return Complex(real, build.Select(gone, zero, found.imag))
+    real = build.Select(gone, build.Select(none, one, zero), raised.real)
+    return Complex(real, build.Select(gone, zero, raised.imag))
 
 
 @aten_complex("sigmoid.default")

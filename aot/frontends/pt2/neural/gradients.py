@@ -119,5 +119,5 @@ def max_pool_gradient(
     flat = build.Concat(outer, node.list([-1]), axis=0)
     zeros, rows, positions = (build.Reshape(v, flat) for v in (self, grad, indices))
     zeros = build.Broadcast(node.like(0, zeros), build.ShapeOf(zeros))
-    found = node.onnx("ScatterElements", zeros, positions, rows, axis=self.type.rank - 2, reduction="add")
-    return build.Reshape(found, build.ShapeOf(self))
+    sums = node.onnx("ScatterElements", zeros, positions, rows, axis=self.type.rank - 2, reduction="add")
+    return build.Reshape(sums, build.ShapeOf(self))

@@ -135,12 +135,12 @@ def adaptive_avg_pool(node: AtenNode, x: OutPort, output_size: Size | Sequence[S
 
 def _even(sizes: Sequence[Dim], counts: Sequence[Size]) -> tuple[int, ...] | None:
     """Return the size of windows that are equal and do not overlap; None if there are none."""
-    found: list[int] = []
+    window_sizes: list[int] = []
     for n, count in zip(sizes, counts, strict=True):
         if not isinstance(n, int) or not isinstance(count, int) or count < 1 or n < count or n % count:
             return None
-        found.append(n // count)
-    return tuple(found)
+        window_sizes.append(n // count)
+    return tuple(window_sizes)
 
 
 @aten("adaptive_max_pool1d.default", "adaptive_max_pool2d.default", "adaptive_max_pool3d.default")

@@ -37,14 +37,14 @@ def functional(net: Net, file: str) -> None:
 
 def _needed(net: Net) -> list[Item]:
     """Return the items that results and kept items need, back edges of loops included."""
-    found: dict[Item, None] = {}
+    items: dict[Item, None] = {}
     stack = [*net.kept, *(item for item, _ in net.results)]
     while stack:
         item = stack.pop()
-        if item not in found:
-            found[item] = None
+        if item not in items:
+            items[item] = None
             stack += item.above()
-    return list(found)
+    return list(items)
 
 
 def _without_frames(net: Net, items: Sequence[Item], file: str) -> None:

@@ -61,7 +61,7 @@ class _States:
 
     def forks(self, items: Iterable[Item]) -> list[_Fork]:
         """Return the Ifs, inner ones first; walks the items, producers first."""
-        found: dict[tuple[int, int, Output, frozenset[tuple[Output, int]]], _Fork] = {}
+        forks: dict[tuple[int, int, Output, frozenset[tuple[Output, int]]], _Fork] = {}
         for item in items:
             levels: dict[Output, int] = {}
             for above in item.above():
@@ -71,12 +71,12 @@ class _States:
                 condition, state, at = self._merge(item)
                 level = levels[condition] = levels.get(condition, 0) + 1
                 key = (-len(state), level, condition, frozenset(state.items()))
-                found.setdefault(key, _Fork(condition)).merges.append((item, at))
+                forks.setdefault(key, _Fork(condition)).merges.append((item, at))
                 self.known[item] = state
             else:
                 self.known[item] = self._joined(item, [*map(self.after, item.inputs), *map(self._known, item.controls)])
             self.levels[item] = levels
-        return [found[key] for key in sorted(found, key=lambda k: k[:2])]
+        return [forks[key] for key in sorted(forks, key=lambda k: k[:2])]
 
     def _known(self, item: Item) -> State:
         return self.known[item]

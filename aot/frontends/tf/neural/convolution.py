@@ -115,15 +115,15 @@ def _pads_of(
 
     SAME pads windows for ceil(size / stride) of them, an odd rest at the end.
     """
-    found: list[tuple[int, int, int]] = []
+    paddings: list[tuple[int, int, int]] = []
     for a, (n, size) in enumerate(zip(extents, wanted, strict=True)):
         whole = simplify((n - 1) * made.strides[a] + (kernel[a] - 1) * made.dilations[a] + 1 - size)
         if not isinstance(whole, int):
             return None
         begin = max(whole, 0) // 2 if made.auto_pad is AutoPad.SAME_UPPER else made.begins[a]
         end = whole - begin
-        found.append((begin, max(end, 0), max(-end, 0)))
-    begins, ends, extra = zip(*found, strict=True)
+        paddings.append((begin, max(end, 0), max(-end, 0)))
+    begins, ends, extra = zip(*paddings, strict=True)
     return begins, ends, extra
 
 

@@ -46,8 +46,8 @@ def _suppressed_by_class(
     """Return the results where boxes suppress others of their class only, at most `each` of a class."""
     build, count = node.build, node.scalar(each)
     wide = build.Unsqueeze(boxes, node.list([2]))
-    found = node.tf("CombinedNonMaxSuppression", wide, scores, count, node.scalar(most), *limits, clip_boxes=False)
-    kept, values, classes, number = found
+    selected = node.tf("CombinedNonMaxSuppression", wide, scores, count, node.scalar(most), *limits, clip_boxes=False)
+    kept, values, classes, number = selected
     return kept, classes, values, node.cast(number, DType.F32)
 
 

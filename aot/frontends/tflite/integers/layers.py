@@ -28,12 +28,12 @@ def factors(node: TfliteNode, x: int, w: int) -> list[float]:
     return [data.scales[0] * s / out.scales[0] for s in weights.scales]
 
 
-def requantized(node: TfliteNode, total: OutPort, found: list[float], shape: list[int], narrow: bool) -> OutPort:
+def requantized(node: TfliteNode, total: OutPort, multipliers: list[float], shape: list[int], narrow: bool) -> OutPort:
     """Sums, times factors, in the output's type. `narrow`: factors have all of their bits."""
     if narrow:
-        return saturated(node, scaled(node, total, found, shape), whole(node))
+        return saturated(node, scaled(node, total, multipliers, shape), whole(node))
     build = node.build
-    pairs = [multiplier(f) for f in found]
+    pairs = [multiplier(f) for f in multipliers]
     reduced = [min((m + (1 << 15)) >> 16, 0x7FFF) for m, _ in pairs]
     shifts = [REDUCED - s for _, s in pairs]
     spread = list[int]() if len(pairs) == 1 else shape
@@ -71,9 +71,9 @@ def _summed(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None, run:
     taps = w.shape[1:-1] if node.kind == "DEPTHWISE_CONV_2D" else w.shape[1:]
     total = run(node, *_operands(node, x, w, taps))
     total = node.cast(total, DType.I32 if narrow else DType.I64)
-    found = factors(node, 0, 1)
-    channels = [len(found), *[1] * (total.type.rank - 2)]
-    return node.to_channels_last(requantized(node, with_bias(node, total, bias), found, channels, narrow))
+    multipliers = factors(node, 0, 1)
+    channels = [len(multipliers), *[1] * (total.type.rank - 2)]
+    return node.to_channels_last(requantized(node, with_bias(node, total, bias), multipliers, channels, narrow))
 
 
 @exact("CONV_2D")
@@ -100,8 +100,8 @@ def fully_connected(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | No
     total = total if narrow else node.cast(total, DType.I64)
     if bias is not None:
         total = build.Add(total, node.cast(bias, total.type.dtype))
-    found = factors(node, 0, 1)
-    return with_axes(node, requantized(node, total, found, [len(found)], True), x)
+    multipliers = factors(node, 0, 1)
+    return with_axes(node, requantized(node, total, multipliers, [len(multipliers)], True), x)
 
 
 @exact("TRANSPOSE_CONV")
@@ -110,8 +110,8 @@ def transpose_conv(node: TfliteNode, sizes: OutPort, w: OutPort, x: OutPort, bia
         return node.as_numbers(sizes, w, x, bias)
     total = transposed(node, sizes, shifted(node, w, of_input(node, 1)), shifted(node, x, of_input(node, 2)))
     total = total if bias is None else node.build.Add(total, node.cast(bias, DType.I32))
-    found = factors(node, 2, 1)
-    return requantized(node, total, found, [len(found)], True)
+    multipliers = factors(node, 2, 1)
+    return requantized(node, total, multipliers, [len(multipliers)], True)
 
 
 @exact("BATCH_MATMUL")
@@ -120,5 +120,5 @@ def batch_matmul(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
         return node.as_numbers(a, b)
     plain = [shifted(node, p, of_input(node, i)) for i, p in enumerate((a, b))]
     total = node.build.MatMul(*plain, transpose_a=node.flag("adj_x"), transpose_b=node.flag("adj_y"))
-    found = [single(of_input(node, 0).scales[0] * of_input(node, 1).scales[0]) / whole(node).scales[0]]
-    return saturated(node, scaled(node, total, found), whole(node))
+    multipliers = [single(of_input(node, 0).scales[0] * of_input(node, 1).scales[0]) / whole(node).scales[0]]
+    return saturated(node, scaled(node, total, multipliers), whole(node))

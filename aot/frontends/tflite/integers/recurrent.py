@@ -108,8 +108,8 @@ class IntegerCell:
         return self._intermediate(gate).scales[0] if self.normed else 2.0**-GATE_BITS
 
     def _intermediate(self, i: int) -> Quantization:
-        found = self.node.attrs.get("intermediates", ())
-        q = found[i].quantization if i < len(found) else None
+        intermediates = self.node.attrs.get("intermediates", ())
+        q = intermediates[i].quantization if i < len(intermediates) else None
         if q is None or not q.scales or not q.scales[0]:
             raise ModelError(f"{self.node.kind}: intermediate tensor {i} must have a scale above 0, got none")
         return q

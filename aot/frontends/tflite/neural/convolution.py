@@ -126,11 +126,13 @@ def transposed(node: TfliteNode, sizes: OutPort, w: OutPort, x: OutPort) -> OutP
 @tflite("DILATE", stored=True)
 def dilate(node: TfliteNode, x: OutPort, dilations: OutPort, value: OutPort) -> OutPort:
     """Elements set apart: `value` between them."""
-    build, rank, found = node.build, x.type.rank, node.ints(dilations, "dilations")
-    if len(found) != rank or any(d < 1 for d in found):
-        raise ModelError(f"{node.kind}: there must be a dilation of 1 or more for each of {rank} axes, got {found}")
+    build, rank, dilation_factors = node.build, x.type.rank, node.ints(dilations, "dilations")
+    if len(dilation_factors) != rank or any(d < 1 for d in dilation_factors):
+        raise ModelError(
+            f"{node.kind}: there must be a dilation of 1 or more for each of {rank} axes, got {dilation_factors}"
+        )
     fill = node.single(value)
-    for axis, step in enumerate(found):
+    for axis, step in enumerate(dilation_factors):
         if step > 1:
             expanded = build.Unsqueeze(x, node.list([axis + 1]))
             zero, ends = [0] * (rank + 1), [step - 1 if a == axis + 1 else 0 for a in range(rank + 1)]

@@ -47,9 +47,9 @@ class ShuffleChannelPatternOptimization:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Transpose"):
-            found = chain(node, "Transpose", "Reshape", "Transpose", "Reshape", "Transpose")
-            if found and self._shuffles(*found):
-                first, divide, swap, join, last = found
+            nodes = chain(node, "Transpose", "Reshape", "Transpose", "Reshape", "Transpose")
+            if nodes and self._shuffles(*nodes):
+                first, divide, swap, join, last = nodes
                 source = first.in_port(0).get_source()
                 consumers = last.out_port(0).get_connection()
                 join.out_port(0).disconnect()
@@ -77,13 +77,13 @@ def _regrouped(node: Any, order: list[int]) -> tuple[Any, Any, Any, Any] | None:
 
     None for other operations, and for shapes that are no constants above 0.
     """
-    found = chain(node, "Reshape", "Transpose", "Reshape")
-    if not found or not _transposes(found[1], order) or not (_is_constant(found[0]) and _is_constant(found[2])):
+    nodes = chain(node, "Reshape", "Transpose", "Reshape")
+    if not nodes or not _transposes(nodes[1], order) or not (_is_constant(nodes[0]) and _is_constant(nodes[2])):
         return None
-    between, last = value_of(found[0], 1), value_of(found[2], 1)
+    between, last = value_of(nodes[0], 1), value_of(nodes[2], 1)
     if between.size != len(order) or last.size != 4 or np.any(between <= 0) or np.any(last <= 0):
         return None
-    return found[0].in_port(0).get_source(), found[0].in_port(0).data.get_shape(), between, last
+    return nodes[0].in_port(0).get_source(), nodes[0].in_port(0).data.get_shape(), between, last
 
 
 @transformation("back.ShuffleChannelPatternOptimization")
@@ -94,10 +94,10 @@ class ShuffleChannelFusion:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Reshape"):
-            found = _regrouped(node, [0, 2, 1, 3, 4])
-            if found is None:
+            nodes = _regrouped(node, [0, 2, 1, 3, 4])
+            if nodes is None:
                 continue
-            source, shape, between, last = found
+            source, shape, between, last = nodes
             if np.array_equal(shape, last) and np.array_equal(between[[0, 3, 4]], np.take(shape, [0, 2, 3])):
                 attrs = {"name": name_of(node), "group": between[1]}
                 made = add(graph, "shufflechannel.ShuffleChannels", source, **attrs)
@@ -112,10 +112,10 @@ class DepthToSpaceFusion:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Reshape"):
-            found = _regrouped(node, [0, 1, 4, 2, 5, 3])
-            if found is None:
+            nodes = _regrouped(node, [0, 1, 4, 2, 5, 3])
+            if nodes is None:
                 continue
-            source, shape, between, last = found
+            source, shape, between, last = nodes
             block = between[2]
             is_block = np.array_equal(between[[0, 4, 5]], np.take(shape, [0, 2, 3])) and between[1] == block
             wanted = [shape[0], shape[1] // (block * block), shape[2] * block, shape[3] * block]

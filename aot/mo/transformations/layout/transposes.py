@@ -60,9 +60,9 @@ class TransposeReduce:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, keep_dims=False):
             kind = node.soft_get("type")
-            found = chain(node, "Transpose", kind) if kind in VALUES["ReduceOps", "reduce_map"] else []
-            if found and self._are_spatial(*found):
-                transpose = found[0]
+            nodes = chain(node, "Transpose", kind) if kind in VALUES["ReduceOps", "reduce_map"] else []
+            if nodes and self._are_spatial(*nodes):
+                transpose = nodes[0]
                 made = add(graph, "gather.Gather", None, None, int64_array(0), name=f"{name_of(node)}/axes")
                 transpose.in_port(1).get_connection().set_destination(made.in_port(0))
                 node.in_port(1).get_connection().set_destination(made.in_port(1))

@@ -142,5 +142,5 @@ class FakeQuantizeFuse:
 
 def _only(port: Any) -> Any:
     """Return the one consumer of an output; None if there are none or several."""
-    found = port.get_destinations()
-    return found[0] if len(found) == 1 else None
+    destinations = port.get_destinations()
+    return destinations[0] if len(destinations) == 1 else None

@@ -108,8 +108,8 @@ class SplitConcatPairToInterpolate:
     force_clean_up = True
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
-        found = [(n, c) for n in nodes_of(graph, op="Split") if (c := self._concat(n)) is not None]
-        for split, concat in found:
+        pairs = [(n, c) for n in nodes_of(graph, op="Split") if (c := self._concat(n)) is not None]
+        for split, concat in pairs:
             name, source = name_of(split), split.in_port(0).get_source()
             axis = int(split.in_port(1).get_source().node.value)
             count = sum(len(port.get_destinations()) for port in split.out_ports().values())
@@ -155,9 +155,9 @@ class UnsqueezeTileReshapeBlockToInterpolate:
             unsqueeze = tile.in_port(0).get_source().node if tile.soft_get("op") == "Tile" else tile
             if unsqueeze.soft_get("op") != "Unsqueeze":
                 continue
-            found = self._repeated(node, tile, unsqueeze)
-            if found is not None:
-                self._replace(node, unsqueeze, *found)
+            repeated = self._repeated(node, tile, unsqueeze)
+            if repeated is not None:
+                self._replace(node, unsqueeze, *repeated)
 
     @staticmethod
     def _repeated(node: Any, tile: Any, unsqueeze: Any) -> tuple[int, Any] | None:

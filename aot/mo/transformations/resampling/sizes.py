@@ -69,8 +69,8 @@ class InterpolateWithConcat:
     @staticmethod
     def _consumer(node: Any) -> Any:
         """Return the only operation that reads a node, by output 0; None if there is another one."""
-        found = [port for port in node.out_ports().values() if not port.disconnected()]
-        consumers: list[Any] = found[0].get_destinations() if len(found) == 1 and found[0].idx == 0 else []
+        ports = [port for port in node.out_ports().values() if not port.disconnected()]
+        consumers: list[Any] = ports[0].get_destinations() if len(ports) == 1 and ports[0].idx == 0 else []
         return consumers[0].node if len(consumers) == 1 else None
 
     @staticmethod

@@ -41,10 +41,10 @@ class ConvertGroupedStridedSlice:
         if not all(is_a(s, slice) for node in consumers for s in node.slices):
             return  # sizes are not known
         nodes = unique_by(sorted(consumers, key=_bounds), _are_equal)
-        found = _parts(nodes, shape_array(data.shape)) if len(nodes) > 1 else None
-        if found is None:
+        split = _parts(nodes, shape_array(data.shape)) if len(nodes) > 1 else None
+        if split is None:
             return
-        axis, parts = found
+        axis, parts = split
         for node in nodes:
             if np.any(node["shrink_axis_mask"]):
                 self.add_squeeze_for_shrink(graph, node)

@@ -109,19 +109,19 @@ class StridedSliceNormalizer:
         if steps is None:
             raise Error("StridedSlice: the steps of {} must be known", _name(node))
         covered = len(shape) - len(held) + int(np.count_nonzero(node.new_axis_mask)) + 1
-        found: list[Any] = []
+        slices: list[Any] = []
         axis = 0
         for i, s in enumerate(held):
             if node.new_axis_mask[i]:
-                found.append(slice(0, 1, 1))
+                slices.append(slice(0, 1, 1))
             elif node.ellipsis_mask[i] and not node.shrink_axis_mask[i]:
-                found += [slice(0, size, 1) for size in shape[axis : axis + covered]]
+                slices += [slice(0, size, 1) for size in shape[axis : axis + covered]]
                 axis += covered
             else:
                 whole = slice(s, s + 1, steps[i]) if node.shrink_axis_mask[i] else s
-                found.append(_from_front(whole, shape[axis]))
+                slices.append(_from_front(whole, shape[axis]))
                 axis += 1
-        node["slices"] = mo_array(found)
+        node["slices"] = mo_array(slices)
 
 
 def _from_front(s: Any, size: Any) -> Any:

@@ -167,11 +167,11 @@ class FixedNonMaxSuppression(CornerNonMaxSuppression):
         return TensorType(self.order[1], (self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], most), 3))
 
     def reference(self, boxes: Array, scores: Array, *limits: Array | None) -> Array:
-        found = super().reference(boxes, scores, *limits)[0]
+        selected = super().reference(boxes, scores, *limits)[0]
         most = 0 if not limits or limits[0] is None else int(limits[0].reshape(-1)[0])
         rows = self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], most)
         assert isinstance(rows, int)
-        return np.pad(found, ((0, max(rows - len(found), 0)), (0, 0)), constant_values=-1)[:rows]
+        return np.pad(selected, ((0, max(rows - len(selected), 0)), (0, 0)), constant_values=-1)[:rows]
 
 
 @loops
