@@ -62,54 +62,84 @@ def winograd(
     """Build the outputs of `d` that `tiling` makes. `named` names a size known at run time."""
     vary = varies((*form.n, *form.outs))
     tiles = _blocks(form, tiling, target, named) if vary else _rows(form, tiling)
-    ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
-    sums, outs, count = (*form.summed, ic), typical(oc.extent or 1), tiling.points
-    terms = [typical(a.extent or 1) for a in sums]
-    groups = [typical(a.extent or 1) for a in form.groups]
-    name = f"{form.w.buffer.name}.winograd{tiling.name}.{form.arrangement}{LOCAL}"
-    u = dense(name, *groups, count, *terms, outs, dtype=form.dtype)
-    v = dense(f"v{LOCAL}", count, *tiles.shape, *terms, space=Space.ARENA, dtype=form.dtype)
-    mm = dense(f"m{LOCAL}", count, *tiles.shape, outs, space=Space.ARENA, dtype=form.sum_type)
-    axes, tile_index = (*tiles.shared, *tiles.inside), tiles.tile_index
-    spans = tuple(m * step for m, step in zip(tiling.sides, form.steps, strict=True))
-    tiled = zip(form.outs, spans, strict=True)
-    ragged = [(a, span) for a, span in tiled if not tiling.phases and _ragged(a, span)]
-    guarded = form.x if tiling.phases else _inside(form, [*(a for a, _ in ragged), *form.reaching])
-
-    def read(at: tuple[Var, ...]) -> Expr:
-        taps = {k: i + 1 if tiling.phases else i for k, i in zip(form.taps, at, strict=True)}  # tap 0 finds zeros
-        x = rewrite(guarded, {**_axis_values(form, tiles), **taps, form.ic: ic})
-        return cast(x, form.dtype) if form.is_whole else x
-
-    def write(at: tuple[Var, ...], total: Expr) -> Definition:
-        axis_values = {**_axis_values(form, tiles, at), form.oc: oc}
-        assert d.reduction is not None
-        value = rewrite(d.value, {**axis_values, d.reduction: _divided(total, form.factor(tiling))})
-        index = tuple(rewrite(i, axis_values) for i in d.target)
-        where = tuple((axis_values[a], a.extent) for a, _ in ragged if a.extent)
-        return Definition(d.out, (*axes, oc, *reversed(at)), value, index, where)
-
-    xn = Var("xn", count)
-    outer = tiles.shared if vary else form.groups
-    total = Reduce("add", sums, form.number(v[xn, *tile_index, *sums]) * form.number(u[*form.groups, xn, *sums, oc]))
-    products = Definition(mm, (*outer, xn, *tile_index, oc), total, (xn, *tile_index, oc))
-
-    def fill(at: tuple[Var, ...], e: Expr) -> Definition:
-        return Definition(v, (*axes, *sums, *reversed(at)), e, (_point(at, tiling), *tile_index, *sums))
-
-    starts, ends = (tuple(map(make, tiling.kinds)) for make in (into, back))
-    forward = _transform("input", (*axes, *sums), starts, v.dtype.compute, read, fill)
-    backward = _transform(
-        "output", (*axes, oc), ends, form.sum_type, lambda at: mm[_point(at, tiling), *tile_index, oc], write
+    convolution = _TiledConvolution(d, form, tiling, tiles)
+    group = Group(
+        "winograd",
+        tiles.shared,
+        (convolution.inputs, convolution.sums),
+        (convolution.input_transform(), convolution.products(), convolution.output_transform()),
     )
-    group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
-    if vary:
-        schedule = _plan(group, u.name, (starts, ends), 1, False, target)
-        return Winograd(group, schedule, u, typical(tiles.shared[0].extent or 1))
-    rows = _height(form, tiles, count, target)
     *around, high = (typical(a.extent or 1) for a in tiles.shared)
-    blocks = -(-high // rows) * prod(around)
-    return Winograd(group, _plan(group, u.name, (starts, ends), rows, bool(ragged), target), u, blocks)
+    rows = 1 if vary else _height(form, tiles, tiling.points, target)
+    edges = "" if vary or not convolution.ragged else "yx"[: len(tiling.kinds)]
+    schedule = _schedule(group, convolution.weights.name, tiling, rows, edges, target)
+    blocks = typical(tiles.shared[0].extent or 1) if vary else -(-high // rows) * prod(around)
+    return Winograd(group, schedule, convolution.weights, blocks)
+
+
+class _TiledConvolution:
+    """The definitions of a convolution over tiles, with the memory between them.
+
+    `weights`: transformed at compile time; `inputs` and `sums`: transformed data and their products, for each point.
+    """
+
+    def __init__(self, d: Definition, form: WinogradForm, tiling: Tiling, tiles: Tiles) -> None:
+        self.d, self.form, self.tiling, self.tiles = d, form, tiling, tiles
+        self.axes = (*tiles.shared, *tiles.inside)
+        self.ic, self.oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
+        self.sum_axes = (*form.summed, self.ic)
+        points, outs = tiling.points, typical(self.oc.extent or 1)
+        terms, groups = ([typical(a.extent or 1) for a in axes] for axes in (self.sum_axes, form.groups))
+        name = f"{form.w.buffer.name}.winograd{tiling.name}.{form.arrangement}{LOCAL}"
+        self.weights = dense(name, *groups, points, *terms, outs, dtype=form.dtype)
+        self.inputs = dense(f"v{LOCAL}", points, *tiles.shape, *terms, space=Space.ARENA, dtype=form.dtype)
+        self.sums = dense(f"m{LOCAL}", points, *tiles.shape, outs, space=Space.ARENA, dtype=form.sum_type)
+        spans = (m * step for m, step in zip(tiling.sides, form.steps, strict=True))
+        tiled = zip(form.outs, spans, strict=True)
+        self.ragged = [a for a, span in tiled if not tiling.phases and _is_ragged(a, span)]
+
+    def input_transform(self) -> Group:
+        """Transform the data of a tile, for each input channel."""
+        form, tiling, tile = self.form, self.tiling, self.tiles.tile_index
+        guarded = form.x if tiling.phases else _inside(form, [*self.ragged, *form.reaching])
+
+        def read(at: tuple[Var, ...]) -> Expr:
+            taps = {k: i + 1 if tiling.phases else i for k, i in zip(form.taps, at, strict=True)}  # tap 0 finds zeros
+            x = rewrite(guarded, {**_axis_values(form, self.tiles), **taps, form.ic: self.ic})
+            return cast(x, form.dtype) if form.is_whole else x
+
+        def write(at: tuple[Var, ...], e: Expr) -> Definition:
+            index = (_point(at, tiling), *tile, *self.sum_axes)
+            return Definition(self.inputs, (*self.axes, *self.sum_axes, *reversed(at)), e, index)
+
+        transforms = tuple(map(into, tiling.kinds))
+        return _transform("input", (*self.axes, *self.sum_axes), transforms, form.dtype.compute, read, write)
+
+    def products(self) -> Definition:
+        """Multiply transformed data and weights, for each point."""
+        form, tile, sum_axes, point = self.form, self.tiles.tile_index, self.sum_axes, Var("xn", self.tiling.points)
+        data, weights = self.inputs[point, *tile, *sum_axes], self.weights[*form.groups, point, *sum_axes, self.oc]
+        total = Reduce("add", sum_axes, form.number(data) * form.number(weights))
+        outer = self.tiles.shared if varies((*form.n, *form.outs)) else form.groups
+        return Definition(self.sums, (*outer, point, *tile, self.oc), total, (point, *tile, self.oc))
+
+    def output_transform(self) -> Group:
+        """Transform the sums of a tile, for each output channel, and compute the values of `d` from them."""
+        d, form, tiling, oc = self.d, self.form, self.tiling, self.oc
+        assert d.reduction is not None
+        reduction = d.reduction
+
+        def read(at: tuple[Var, ...]) -> Expr:
+            return self.sums[_point(at, tiling), *self.tiles.tile_index, oc]
+
+        def write(at: tuple[Var, ...], total: Expr) -> Definition:
+            axis_values = {**_axis_values(form, self.tiles, at), form.oc: oc}
+            value = rewrite(d.value, {**axis_values, reduction: _divided(total, form.factor(tiling))})
+            index = tuple(rewrite(i, axis_values) for i in d.target)
+            where = tuple((axis_values[a], a.extent) for a in self.ragged if a.extent)
+            return Definition(d.out, (*self.axes, oc, *reversed(at)), value, index, where)
+
+        return _transform("output", (*self.axes, oc), tuple(map(back, tiling.kinds)), form.sum_type, read, write)
 
 
 def _divided(total: Expr, factor: int) -> Expr:
@@ -224,7 +254,7 @@ def _axis_values(form: WinogradForm, tiles: Tiles, at: tuple[Expr, ...] = ()) ->
     return values
 
 
-def _ragged(a: Var, span: int) -> bool:
+def _is_ragged(a: Var, span: int) -> bool:
     """True if the last tile can reach over the edge."""
     return not isinstance(a.extent, int) or a.extent % span != 0
 
@@ -259,41 +289,32 @@ def _transform(
     j, q, p = Var("j", first.inputs), Var("q", len(first.split)), Var("p", len(first.combine))
     if len(transforms) == 1:
         c = dense(f"c{LOCAL}", len(first.split), lane, space=Space.REGISTERS, dtype=dtype)
-        return Group(
-            name,
-            axes,
-            (c,),
-            (
-                Definition(c, (*axes, q), Reduce("add", (j,), split[q, j] * read((j,))), (q, lane)),
-                write((p,), Reduce("add", (q,), combine[p, q] * c[q, lane])),
-            ),
-        )
-    across = transforms[1]
-    splits, combines = _table("splits", across.split, dtype), _table("combines", across.combine, dtype)
-    i, o = Var("i", first.inputs), Var("o", len(across.combine))
+        parts = Definition(c, (*axes, q), Reduce("add", (j,), split[q, j] * read((j,))), (q, lane))
+        return Group(name, axes, (c,), (parts, write((p,), Reduce("add", (q,), combine[p, q] * c[q, lane]))))
+    rows, b = _row_transforms(axes, first.inputs, transforms[1], dtype, read)
+    o = Var("o", len(transforms[1].combine))
+    c = dense(f"c{LOCAL}", len(first.split), o, lane, space=Space.REGISTERS, dtype=dtype)
+    parts = Definition(c, (*axes, q, o), Reduce("add", (j,), split[q, j] * b[j, o, lane]), (q, o, lane))
+    results = write((p, o), Reduce("add", (q,), combine[p, q] * c[q, o, lane]))
+    return Group(name, axes, (b,), (rows, Group("columns", (o,), (c,), (parts, results))))
+
+
+def _row_transforms(
+    axes: tuple[Var, ...],
+    rows: int,
+    across: Transform,
+    dtype: DType,
+    read: Callable[[tuple[Var, ...]], Expr],
+) -> tuple[Group, Buffer]:
+    """Return X S^t as a group over the rows of X, and the buffer that it fills."""
+    lane, i, o = axes[-1], Var("i", rows), Var("o", len(across.combine))
+    split, combine = _table("splits", across.split, dtype), _table("combines", across.combine, dtype)
     k, r = Var("j", across.inputs), Var("q", len(across.split))
     a = dense(f"a{LOCAL}", i, len(across.split), lane, space=Space.REGISTERS, dtype=dtype)
-    b = dense(f"b{LOCAL}", first.inputs, len(across.combine), lane, space=Space.REGISTERS, dtype=dtype)
-    c = dense(f"c{LOCAL}", len(first.split), o, lane, space=Space.REGISTERS, dtype=dtype)
-    rows = Group(
-        "rows",
-        (i,),
-        (a,),
-        (
-            Definition(a, (*axes, i, r), Reduce("add", (k,), splits[r, k] * read((i, k))), (i, r, lane)),
-            Definition(b, (*axes, i, o), Reduce("add", (r,), combines[o, r] * a[i, r, lane]), (i, o, lane)),
-        ),
-    )
-    columns = Group(
-        "columns",
-        (o,),
-        (c,),
-        (
-            Definition(c, (*axes, q, o), Reduce("add", (j,), split[q, j] * b[j, o, lane]), (q, o, lane)),
-            write((p, o), Reduce("add", (q,), combine[p, q] * c[q, o, lane])),
-        ),
-    )
-    return Group(name, axes, (b,), (rows, columns))
+    b = dense(f"b{LOCAL}", rows, len(across.combine), lane, space=Space.REGISTERS, dtype=dtype)
+    parts = Definition(a, (*axes, i, r), Reduce("add", (k,), split[r, k] * read((i, k))), (i, r, lane))
+    results = Definition(b, (*axes, i, o), Reduce("add", (r,), combine[o, r] * a[i, r, lane]), (i, o, lane))
+    return Group("rows", (i,), (a,), (parts, results)), b
 
 
 def _table(name: str, matrix: Matrix, dtype: DType) -> Buffer:
@@ -301,15 +322,11 @@ def _table(name: str, matrix: Matrix, dtype: DType) -> Buffer:
     return dense(f"{name}{LOCAL}", len(matrix), len(matrix[0]), space=Space.TABLE, dtype=dtype, values=values)
 
 
-def _plan(
-    group: Group,
-    weights: str,
-    transforms: tuple[tuple[Transform, ...], tuple[Transform, ...]],
-    rows: int,
-    ragged: bool,
-    target: Target,
-) -> Schedule:
-    """Plan blocks of `rows` tile rows, transforms unrolled. `ragged`: the last tiles are peeled, to check bounds."""
+def _schedule(group: Group, weights: str, tiling: Tiling, rows: int, edges: str, target: Target) -> Schedule:
+    """Return blocks of `rows` tile rows, transforms unrolled.
+
+    `edges`: directions whose last tiles are peeled, to check bounds.
+    """
     axes = group.axes
     forward, products, backward = group.members
     assert isinstance(products, Definition)
@@ -319,8 +336,8 @@ def _plan(
     product_schedule, _ = product(Request(block, target, frozenset({weights}), around))
     assert product_schedule is not None and isinstance(forward, Group) and isinstance(backward, Group)
     v, m = group.temps
-    starts, ends = transforms
-    edges = tuple(Tile(a, 1, Tail.PEEL) for a in ("ty", "tx")[: len(ends)] if ragged)
+    starts, ends = (tuple(map(make, tiling.kinds)) for make in (into, back))
+    peeled = tuple(Tile(f"t{direction}", 1, Tail.PEEL) for direction in edges)
     return Schedule(
         tile=(Tile(axes[-1].name, rows, Tail.CUT),),
         pitch=((f"v{LOCAL}", 16), (f"m{LOCAL}", 16)),
@@ -328,7 +345,7 @@ def _plan(
         members=(
             _written_out(forward, starts, (), target.lanes(v.dtype)),
             replace(product_schedule, parallel=None),
-            _written_out(backward, ends, edges, target.lanes(m.dtype)),
+            _written_out(backward, ends, peeled, target.lanes(m.dtype)),
         ),
     )
 

@@ -87,6 +87,7 @@ def sums(points: int, taps: int, stride: int) -> int:
     return m if m > 0 and not rest and known else 0
 
 
+@lru_cache
 def into(kind: Kind) -> Transform:
     """Return B as a transform that takes the elements of each phase separately."""
     m, taps, stride = kind.sums, kind.taps, kind.stride
@@ -96,6 +97,7 @@ def into(kind: Kind) -> Transform:
     return Transform(tuple(row[1:-1] for row in transform.split), transform.combine) if kind.finite else transform
 
 
+@lru_cache
 def back(kind: Kind) -> Transform:
     """Return A, which adds the results of the phases."""
     m, taps, stride = kind.sums, kind.taps, kind.stride
