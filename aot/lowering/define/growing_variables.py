@@ -88,44 +88,58 @@ class Caches:
 
     def sizes(self, node: Node, out: Buffer, new: Input, rows: Input | None, part: Part) -> tuple[Stmt, ...]:
         """Compute the sizes from the heads of the variables, and whether they agree."""
-        op, heads = self.op, part(node, 0, (1 + len(self.op.ids), ENTRIES), DType.I64)
+        heads = part(node, 0, (1 + len(self.op.ids), ENTRIES), DType.I64)
         batch, count = new(0), new(1)
-
-        def head(k: int, entry: int) -> Expr:
-            return Load(heads, (Const(1 + k), Const(entry)))
-
-        def size(k: int, entry: int, fixed: Expr) -> Expr:
-            return select(prim("ne", head(k, FLAG), 0), head(k, entry) if entry else fixed, 0)
-
-        rows_at, past_at = VARYING if self.batched else 0, VARYING + self.batched
-        body: list[Stmt] = [
-            _set(out, ROWS, size(0, rows_at, batch)),
-            _set(out, PAST, size(0, past_at, batch)),
+        stored_rows, past = self._stored(heads, 0, batch)
+        known_rows, total = Load(out, (Const(ROWS),)), Load(out, (Const(PAST),)) + count
+        return (
+            _set(out, ROWS, stored_rows),
+            _set(out, PAST, past),
             _set(out, AGREE, Const(1)),
             _set(out, MOVED, Const(0)),
-        ]
-        past, known_rows = Load(out, (Const(PAST),)), Load(out, (Const(ROWS),))
-        for k in range(1, len(op.ids)):
-            rows_agree = prim("eq", size(k, rows_at, batch), known_rows)
-            alike = prim("and", rows_agree, prim("eq", size(k, past_at, batch), past))
-            body.append(If(prim("eq", select(alike, 1, 0), 0), (_set(out, AGREE, Const(0)),)))
-        body.append(If(prim("ne", known_rows, 0), (If(prim("ne", known_rows, batch), (_set(out, MOVED, Const(1)),)),)))
-        if rows is not None:
-            b = Var("b", rows.shape[0])
-            other = prim("ne", cast(rows(b), DType.I64), b)
-            inner = If(other, (_set(out, MOVED, Const(1)),))
-            body.append(If(prim("ne", known_rows, 0), (For(b, (inner,)),)))
-        else:
-            body.append(If(prim("ne", Load(out, (Const(MOVED),)), 0), (_set(out, AGREE, Const(0)),)))
-        total, room = past + count, Load(heads, (Const(0), Const(0)))
-        wanted = Const(op.context - 1) if op.context else prim("floordiv", total * 3, 2)
-        larger = prim("floordiv", wanted, ROOM_STEP) * ROOM_STEP + (ROOM_STEP + ROOM_STEP // 2)
-        body.append(_set(out, ROOM, select(prim("gt", total, room), larger, room)))
-        width = self.op.element_type.stored_bytes
-        size_of = prim("max", known_rows, batch) * Load(out, (Const(ROOM),)) * (self.row * width) + 2 * LINE_BYTES
-        body.append(_set(out, BYTES, size_of))
-        body += [_set(out, SHOWN, select(prim("eq", known_rows, 0), batch, known_rows)), _set(out, WHOLE, total)]
-        return tuple(body)
+            *(self._check_agreement(out, heads, k, batch) for k in range(1, len(self.op.ids))),
+            *self._check_order(out, batch, rows),
+            *self._enlarge(out, total, batch, Load(heads, (Const(0), Const(0)))),
+            _set(out, SHOWN, select(prim("eq", known_rows, 0), batch, known_rows)),
+            _set(out, WHOLE, total),
+        )
+
+    def _stored(self, heads: Buffer, k: int, batch: Expr) -> tuple[Expr, Expr]:
+        """Return the numbers of rows and tokens that a variable has; 0 before it was set."""
+        flag = Load(heads, (Const(1 + k), Const(FLAG)))
+
+        def size(n: Expr) -> Expr:
+            return select(prim("ne", flag, 0), n, 0)
+
+        rows, tokens = (Load(heads, (Const(1 + k), Const(entry))) for entry in (VARYING, VARYING + self.batched))
+        return size(rows if self.batched else batch), size(tokens)
+
+    def _check_agreement(self, out: Buffer, heads: Buffer, k: int, batch: Expr) -> Stmt:
+        """Note if a variable has other sizes than the first one."""
+        rows, past = self._stored(heads, k, batch)
+        alike = prim("and", prim("eq", rows, Load(out, (Const(ROWS),))), prim("eq", past, Load(out, (Const(PAST),))))
+        return If(prim("eq", select(alike, 1, 0), 0), (_set(out, AGREE, Const(0)),))
+
+    def _check_order(self, out: Buffer, batch: Expr, rows: Input | None) -> tuple[Stmt, ...]:
+        """Note if stored rows must move: to the places that `rows` says; without them none may, and sizes disagree."""
+        known_rows, moved = Load(out, (Const(ROWS),)), _set(out, MOVED, Const(1))
+        count = If(prim("ne", known_rows, 0), (If(prim("ne", known_rows, batch), (moved,)),))
+        if rows is None:
+            return count, If(prim("ne", Load(out, (Const(MOVED),)), 0), (_set(out, AGREE, Const(0)),))
+        b = Var("b", rows.shape[0])
+        other = If(prim("ne", cast(rows(b), DType.I64), b), (moved,))
+        return count, If(prim("ne", known_rows, 0), (For(b, (other,)),))
+
+    def _enlarge(self, out: Buffer, total: Expr, batch: Expr, room: Expr) -> tuple[Stmt, ...]:
+        """Set the room for `total` tokens, which is more than the present one if they do not fit, and all bytes."""
+        tokens = Const(self.op.context - 1) if self.op.context else prim("floordiv", total * 3, 2)
+        larger = prim("floordiv", tokens, ROOM_STEP) * ROOM_STEP + (ROOM_STEP + ROOM_STEP // 2)
+        token_bytes = self.row * self.op.element_type.stored_bytes
+        rows = prim("max", Load(out, (Const(ROWS),)), batch)
+        return (
+            _set(out, ROOM, select(prim("gt", total, room), larger, room)),
+            _set(out, BYTES, rows * Load(out, (Const(ROOM),)) * token_bytes + 2 * LINE_BYTES),
+        )
 
     # ---- CacheRoom
 
@@ -176,18 +190,12 @@ class Caches:
         assert isinstance(op, Append) and variable.cache is not None
         shape, k = sizes.shape(node.out_port(0).shape), op.axis
         room = sizes.of(node.input(3).dims("Append: room")[0])
-        strides: list[Size] = [0] * len(shape)
-        stride: Size = room if op.last else 1
-        for d in range(len(shape) - 1, k, -1):
-            strides[d], stride = stride, stride * shape[d]
-        strides[k] = 1 if op.last else stride
-        stride = stride if op.last else stride * room
-        for d in range(k - 1, 0, -1):
-            strides[d], stride = stride, stride * shape[d]
-        strides[0] = self.row * room
+        tokens_last = (*range(1, k), *range(k + 1, len(shape)), k)
+        order = tokens_last if op.last else range(1, len(shape))
+        strides = {0: self.row * room, **_dense_strides(order, {**dict(enumerate(shape)), k: room})}
         offset = sizes.of(self.data + variable.cache.before * variable.dtype.stored_bytes * room)
         address = offset if isinstance(offset, int) else sizes.add(offset, "at")
-        buffer = Buffer(name, shape, tuple(sizes.of(s) for s in strides), dtype=variable.dtype)
+        buffer = Buffer(name, shape, tuple(sizes.of(strides[d]) for d in range(len(shape))), dtype=variable.dtype)
         return Value(buffer, MemoryRegion.STATE, at=address)
 
     def append(
@@ -236,6 +244,15 @@ class Caches:
         entries: list[Size] = [1, 0, *([source.shape[0]] if self.batched else []), source.shape[op.axis]]
         head = part(node, LINE_BYTES * (1 + index), (len(entries),), DType.I64)
         return tuple(Store(head, (Const(k),), as_expr(n, DType.I64)) for k, n in enumerate(entries))
+
+
+def _dense_strides(order: Sequence[int], shape: dict[int, Size]) -> dict[int, Size]:
+    """Return the stride of each dimension if memory has them in this `order`, the outermost one first."""
+    strides: dict[int, Size] = {}
+    stride: Size = 1
+    for d in reversed(order):
+        strides[d], stride = stride, stride * shape[d]
+    return strides
 
 
 def _set(out: Buffer, at: int, value: Expr) -> Store:
