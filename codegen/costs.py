@@ -33,6 +33,7 @@ class Costs:  # single instance: a dataclass would first compile a constructor w
     max_overlap: float = 0.02  # share of rows that tiles of one height compute twice, for half of the code; estimated
     tile_code: float = 0.02  # share of a product's time that the code of one more size of its tile is worth; estimated
     min_looped_results: int = 12  # vectors of a tile whose functions a loop over its rows calls; measured 2026-11-29
+    max_written_functions: int = 16  # places of a kernel at which functions are written out; measured 2026-11-29
     little_tile_rows: int = 6  # same, for little code: with two vectors, chains enough for both units; derived
     single_use_rows: int = 28  # rows up to which memory brings the next panel about as late as it is needed; estimated
     fetch_rows: int = 8  # rows from which on a panel is used longer than it takes to fetch; measured 2026-11-22

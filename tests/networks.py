@@ -63,4 +63,16 @@ def mixed_types() -> Graph:
     return graph_of(make, (2, 5, 6))
 
 
+def functions() -> Graph:
+    """So many functions in one kernel that it calls them: f32[5,19]."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = x
+        for k in range(9):
+            y = b.Add(b.Add(y, b.Tanh(b.Multiply(x, k / 4))), b.Erf(b.Subtract(x, k / 4)))
+        return y
+
+    return graph_of(make, (5, 19))
+
+
 NETWORKS: dict[str, Callable[[], Graph]] = {"picture": picture, "text": text, "mixed_types": mixed_types}

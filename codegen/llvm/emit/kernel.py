@@ -7,9 +7,15 @@ Statements: `aot.codegen.llvm.emit.statements`; expressions: `values`; addresses
 
 from __future__ import annotations
 
-from aot.codegen.ir.loops import Kernel, Var
+from itertools import islice
+
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.expressions import walk
+from aot.codegen.ir.loops import Kernel, Prim, Stmt, Var
 from aot.codegen.ir.numbers.normal_values import normal_buffers
 from aot.codegen.ir.numbers.quantized import is_quantized
+from aot.codegen.ir.primitives import FUNCTIONS
+from aot.codegen.ir.traverse import expressions
 from aot.codegen.llvm.emit.function_text import Function, Value, local
 from aot.codegen.llvm.emit.memo import unified
 from aot.codegen.llvm.emit.registers import stored
@@ -44,9 +50,16 @@ def emit(
     function.branch(body)
     normal = normal_buffers(kernel.body) if flushes and abilities.rounds_normal else None
     values = Values(function, sizes, pointers, abilities, normal, quantized=is_quantized(kernel.body))
-    values.calls_functions = target is not None and target.compact_code
+    nest = unified(kernel.body)
+    values.calls_functions = target is not None and (target.compact_code or _has_many_functions(nest))
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body
-    StatementEmitter(values, stacks).block(unified(kernel.body))
+    StatementEmitter(values, stacks).block(nest)
     stacks.finish()
     return function
+
+
+def _has_many_functions(body: tuple[Stmt, ...]) -> bool:
+    """True if so many places compute functions such as `exp` that LLVM would take long if all were written out."""
+    functions = (e for e in walk(*expressions(body)) if isinstance(e, Prim) and e.fn in FUNCTIONS)
+    return sum(1 for _ in islice(functions, COSTS.max_written_functions + 1)) > COSTS.max_written_functions

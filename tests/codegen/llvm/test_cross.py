@@ -42,14 +42,14 @@ from tests.lowering.check import weights as plain
 from tests.lowering.quantized import F32, I8, IMAGE, U8, convolution, data, quantized, weights
 from tests.lowering.storage.test_group_sums import KINDS, ROUNDED
 from tests.lowering.storage.test_group_sums import data as rounded_data
-from tests.networks import NETWORKS
+from tests.networks import NETWORKS, functions
 from tests.passes.check import Make, graph_of
 from tests.programs import chain
 
 Ran = subprocess.CompletedProcess[str]
 RUNNER = Path(__file__).parents[1] / "network.c"
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "model.xml"
-MODELS: dict[str, Callable[[], Graph | Path]] = {**NETWORKS, "digits": lambda: DIGITS}
+MODELS: dict[str, Callable[[], Graph | Path]] = {**NETWORKS, "functions": functions, "digits": lambda: DIGITS}
 
 
 def linker() -> Linker:

@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from aot.codegen.costs import COSTS
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.loops import Var, dense, prim
+from aot.codegen.ir.loops import Kernel, Var, dense, prim
 from aot.codegen.ir.schedule import Schedule
+from aot.codegen.llvm.emit.kernel import emit
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.nest.nest import apply
 from aot.runtime.abi import DType
@@ -119,3 +121,30 @@ def test_integer_power() -> None:
     out = aligned(np.zeros(6, "i4"))
     compiled(kernel)(aligned(a), aligned(b), out)
     assert out.tolist() == [1024, -27, 1977326743, 1, -1, 1]
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v2"])
+def test_a_kernel_calls_functions_that_it_computes_at_many_places(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers are those of functions that are written out at each place."""
+    machine = parse_target(target)
+    x = np.linspace(-3, 3, 41).astype("f4")
+
+    def kernel(places: int) -> Kernel:
+        i, given, out = Var("i", len(x)), dense("x", len(x)), dense("y", len(x))
+        value = given[i]
+        for k in range(places):
+            value = value + prim(("tanh", "exp_normal", "erf")[k % 3], given[i] * (k / places))
+        return apply("k", Definition(out, (i,), value), Schedule(lanes=("i", 8)), (given, out))
+
+    def found(places: int) -> np.ndarray:
+        out = aligned(np.zeros(len(x), "f4"))
+        compiled(kernel(places), machine)(aligned(x), out)
+        return out
+
+    few, many = COSTS.max_written_functions, COSTS.max_written_functions + 1
+    assert not emit(kernel(few), target=machine).globals
+    assert sum("define internal" in g for g in emit(kernel(many), target=machine).globals) >= 3
+    called = found(many)
+    monkeypatch.setattr(COSTS, "max_written_functions", many)
+    assert not emit(kernel(many), target=machine).globals
+    np.testing.assert_array_equal(called, found(many))

@@ -20,7 +20,7 @@ from aot.runtime.systems import processor
 from tests.codegen.llvm.test_cross import QUANTISED, emulated, linker
 from tests.lowering.quantized import data
 from tests.lowering.storage.short_networks import CASES as SHORT
-from tests.networks import NETWORKS
+from tests.networks import NETWORKS, functions
 from tests.passes.check import graph_of, values
 from tests.programs import chain
 
@@ -49,8 +49,8 @@ def network(name: str) -> tuple[Graph, list[Array]]:
     if name in QUANTISED:
         make, shape = QUANTISED[name]
         return graph_of(make, shape), [data(*map(int, shape))]
-    if name in NETWORKS:
-        made = NETWORKS[name]()
+    if name in (*NETWORKS, functions.__name__):
+        made = functions() if name == functions.__name__ else NETWORKS[name]()
         return made, values(made.parameters[0].out_port(0).type.static_shape)
     make, shape = SHORT[name]
     return graph_of(make, shape), values(shape)
@@ -58,7 +58,7 @@ def network(name: str) -> tuple[Graph, list[Array]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "threads"), [("picture", 1), ("mixed_types", 3), ("attention", 1), ("convolution", 3)]
+    ("name", "threads"), [("picture", 1), ("mixed_types", 3), ("attention", 1), ("convolution", 3), ("functions", 1)]
 )
 def test_results_are_those_of_aarch64(name: str, threads: int, tmp_path: Path) -> None:
     """The bytes are equal on processors with vectors of 128 and of 256 bits: the code uses the first 128 bits.

@@ -41,7 +41,7 @@ from tests.dynamic import loops
 from tests.frontends.gguf.networks import Network
 from tests.lowering.quantized import data
 from tests.lowering.storage.short_networks import CASES as SHORT
-from tests.networks import NETWORKS
+from tests.networks import NETWORKS, functions
 from tests.passes.check import graph_of, values
 from tests.programs import chain
 
@@ -263,6 +263,7 @@ LOOPS = {name: loops.NETWORKS[name] for name in ("shapes_by_branch", "growing_by
 # picture and a text in f32.
 MODELS: dict[str, tuple[Callable[[], Graph], Sequence[Array]]] = {
     "mixed_types": network("mixed_types"),
+    "functions": (functions, values((5, 19))),
     **{f"short {name}": short(name) for name in ("attention", "dynamic")},
     "int8 convolution": quantized("convolution"),
     **{f"loop {name}": (one.make, one.inputs[0]) for name, one in LOOPS.items()},
