@@ -46,6 +46,7 @@ class _Fuser:
         self.parts: dict[str, PartIndex] = {}
         self.dropped: dict[int, Step] = {}
         self.cheap: dict[int, tuple[Definition, bool]] = {}  # by id of the definition, which is kept alive
+        self.shared = set[str]()  # values whose producers only a single consumer would compute itself
         self.refused: dict[Definition, dict[str, Definition]] = {}  # producers that would make a definition unwieldy
         for step in steps.steps:
             self._link(step)
@@ -59,6 +60,7 @@ class _Fuser:
     def _unlink(self, step: Step) -> None:
         for b in step.writes():
             del self.producers[b.name][id(step)]
+            self.shared.discard(b.name)
         for name in dict.fromkeys(x.buffer.name for x in step.reads()):
             del self.consumers[name][id(step)]
 
@@ -142,10 +144,10 @@ class _Fuser:
     # ---- epilogues and producers
 
     def merge(self) -> None:
+        settled = set[str]()
         for step in list(self.steps.steps):
             if step.definition is None:
                 continue
-            settled = set[str]()
             while self._inline_producer(step, settled):
                 pass
             while self._append_epilogue(step):
@@ -154,13 +156,13 @@ class _Fuser:
     def _inline_producer(self, step: Step, settled: set[str]) -> bool:
         """Inline one producer without a reduction into `step`; True if there was one.
 
-        `settled`: names of values that `step` reads whose producers cannot be inlined, whatever else is.
+        `settled`: names of values whose producers cannot be inlined, whatever else is.
         """
         d = step.definition
         assert d is not None
         refused = self.refused.get(d, {})
         for name, sites in Counter(x.buffer.name for x in loads(d.value, *d.index)).items():
-            if name in settled:
+            if name in settled or (name in self.shared and len(self.consumers[name]) > 1):
                 continue
             producer = self._only_producer(name)
             produced = producer.definition if producer is not None else None
@@ -170,7 +172,10 @@ class _Fuser:
             if refused.get(name) is produced:
                 continue
             alone = len(self.consumers[name]) == 1
-            if not ((alone or self._is_cheap(produced)) and self._pays(produced, d, sites)):
+            if not alone and not self._is_cheap(produced):
+                self.shared.add(name)
+                continue
+            if not self._pays(produced, d, sites):
                 continue
             merged = rewrite_definition(d, substitution(produced))
             if _is_unwieldy(merged):
