@@ -181,6 +181,6 @@ def _times(watch: Watch, compilation: Compilation) -> Iterator[str]:
     yield from (f"{name:12} {spent:8.3f} s" for name, spent in watch.seconds.items())
     yield from map(str, (*compilation.report.passes, *compilation.lowering))
     if not compilation.session.levels[1:]:  # of several, each has kernels of its own
-        made = compilation.built.seconds if isinstance(compilation.built, Built) else {}
-        slowest = sorted(made.items(), key=lambda row: -sum(row[1]))[:MAX_KERNELS]
+        seconds_by_stage = compilation.built.seconds if isinstance(compilation.built, Built) else {}
+        slowest = sorted(seconds_by_stage.items(), key=lambda row: -sum(row[1]))[:MAX_KERNELS]
         yield from (f"{n}: written in {t * 1e3:.1f} ms, compiled by LLVM in {c * 1e3:.1f} ms" for n, (t, c) in slowest)

@@ -93,11 +93,11 @@ def generate(
 
     written = Stream(text, write, begins=reads)
     speed = Speed(written.add)
-    made = generator.generate(prompt_ids, tokens, sampling, ends, speed.add)
+    generated = generator.generate(prompt_ids, tokens, sampling, ends, speed.add)
     write(written.rest())
     if as_json:
         text_entry = {} if text is None else {"text": "".join(parts)}
-        facts = {"version": JSON_VERSION, **text_entry, "ids": made, **speed.facts}
+        facts = {"version": JSON_VERSION, **text_entry, "ids": generated, **speed.facts}
         echo(json.dumps(facts, indent=None if stream else 1))
     else:
         echo()

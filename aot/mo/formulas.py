@@ -55,10 +55,10 @@ class Operand:
     def value(self) -> Any:
         """Return the value of a constant; None for another tensor."""
         node = Node(self.graph, self.id)
-        held = node.soft_get("value", None)
-        if held is None and self.producer is not None and self.producer.soft_get("op") == "Const":
-            held = self.producer.soft_get("value", None)
-        return None if held is None else np.asarray(held)
+        constant = node.soft_get("value", None)
+        if constant is None and self.producer is not None and self.producer.soft_get("op") == "Const":
+            constant = self.producer.soft_get("value", None)
+        return None if constant is None else np.asarray(constant)
 
     @property
     def port(self) -> Any:
@@ -127,9 +127,9 @@ def replace_formulas(graph: Graph, formulas: list[Term], make: Make) -> None:
     for formula in formulas:
         for node in graph.get_op_nodes():
             operands = fits(node, formula) if graph.has_node(node.id) else None
-            made = None if operands is None else make(graph, node, operands)
-            if made is not None:
-                take_place(node, made)
+            new_node = None if operands is None else make(graph, node, operands)
+            if new_node is not None:
+                take_place(node, new_node)
                 remove_unread(node)
 
 

@@ -187,13 +187,13 @@ def contents(path: str) -> set[str]:
     if path.startswith("ops."):
         names |= set(library.classes_of(path.removeprefix("ops.")))
     for home in _homes(path):
-        held = vars(import_module(home))
+        members = vars(import_module(home))
         own = [
             n
-            for n, v in held.items()
+            for n, v in members.items()
             if n[0] != "_" and n != "annotations" and v is not None and not isinstance(v, ModuleType)
         ]
-        names |= set(held.get("__all__", own))
+        names |= set(members.get("__all__", own))
     return names
 
 

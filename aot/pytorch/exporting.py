@@ -89,8 +89,8 @@ def _difference(torch: Any, module: Any, model: CompiledModel, args: Sequence[An
     """Return the largest difference of all outputs, each relative to its largest number."""
     leaves = torch.utils._pytree.tree_leaves
     given = [as_array(t) for t in leaves((tuple(args), dict(kwargs))) if isinstance(t, torch.Tensor)]
-    held = deepcopy((tuple(args), dict(kwargs)))  # the module may write to them
-    wanted = [t for t in leaves(module(*held[0], **held[1])) if isinstance(t, torch.Tensor)]
+    copies = deepcopy((tuple(args), dict(kwargs)))  # the module may write to them
+    wanted = [t for t in leaves(module(*copies[0], **copies[1])) if isinstance(t, torch.Tensor)]
     outputs = model(*given)
     worst = 0.0
     for name, tensor in zip([t.name for t in model.outputs], wanted, strict=False):

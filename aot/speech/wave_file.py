@@ -56,8 +56,8 @@ def samples_of(stream: BinaryIO, name: str, rate: int) -> Array:
 
 def write_wave(path: Path, samples: Array, rate: int) -> None:
     """Write samples, -1 to 1, of one channel; what lies beyond is cut off. OSError if no file can be written."""
-    with replacing(path) as made:
-        made.write_bytes(wave_of(samples, rate))
+    with replacing(path) as temporary:
+        temporary.write_bytes(wave_of(samples, rate))
 
 
 def wave_of(samples: Array, rate: int) -> bytes:

@@ -82,17 +82,17 @@ class PrefixCache:
         keys = keys[: self._most // size]
         with self._lock:
             new = [n for n, key in enumerate(keys) if key not in self._blocks]
-        made = {keys[n]: tuple(state.part(n * BLOCK, (n + 1) * BLOCK) for state in states) for n in new}
-        self._add(made, keys)
+        blocks = {keys[n]: tuple(state.part(n * BLOCK, (n + 1) * BLOCK) for state in states) for n in new}
+        self._add(blocks, keys)
         if self._files is not None:
-            for key, block in made.items():
+            for key, block in blocks.items():
                 self._files.write(key, block)
 
     def _remember(self, keys: Sequence[bytes]) -> None:
         """Read the blocks of a beginning that only the folder has."""
         if self._files is None:
             return
-        made: dict[bytes, tuple[Array, ...]] = {}
+        blocks: dict[bytes, tuple[Array, ...]] = {}
         for key in keys:
             with self._lock:
                 if key in self._blocks:
@@ -100,15 +100,15 @@ class PrefixCache:
             block = self._files.read(key)
             if block is None:
                 break
-            made[key] = block
-        self._add(made, keys)
+            blocks[key] = block
+        self._add(blocks, keys)
 
-    def _add(self, made: dict[bytes, tuple[Array, ...]], keys: Sequence[bytes]) -> None:
+    def _add(self, blocks: dict[bytes, tuple[Array, ...]], keys: Sequence[bytes]) -> None:
         """Add blocks; the blocks of `keys`, of one sequence, are evicted last if there is no room."""
         with self._lock:
-            for key in made.keys() - self._blocks.keys():
-                self._bytes += sum(part.nbytes for part in made[key])
-            self._blocks |= made
+            for key in blocks.keys() - self._blocks.keys():
+                self._bytes += sum(part.nbytes for part in blocks[key])
+            self._blocks |= blocks
             self._touch([key for key in keys if key in self._blocks])
             while self._bytes > self._most:
                 self._bytes -= sum(part.nbytes for part in self._blocks.popitem(last=False)[1])

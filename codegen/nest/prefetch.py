@@ -144,10 +144,10 @@ def prefetch_epilogue(
 ) -> Stmts:
     """Prefetch operands and results of the tile's epilogue, line by line, spread over the sum and its `spans`."""
     lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
-    steps, step = volume(s.extent for s in spans.values()), volume(s.extent for s in inner.values())
-    if lane is None or len(rows) != 1 or not isinstance(steps, int) or not isinstance(step, int):
+    sum_points, block_points = volume(s.extent for s in spans.values()), volume(s.extent for s in inner.values())
+    if lane is None or len(rows) != 1 or not isinstance(sum_points, int) or not isinstance(block_points, int):
         return ()
-    now = _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) // step
+    now = _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) // block_points
     moving = {rows[0], *(a for a, _ in depending(points.values({}), points.point(rows[0])))}
     stmts: Stmts = ()
     value = rewrite(definition.value, {reduction: Const(0, reduction.dtype)})
@@ -159,7 +159,7 @@ def prefetch_epilogue(
         line = COSTS.line_bytes // buffer.dtype.stored_bytes
         across = -(-points.extent(lane) // line)
         count = across * points.extent(rows[0])
-        each = -(-count * step // steps)
+        each = -(-count * block_points // sum_points)
         for n in range(each):
             at = prim("min", now * each + n, count - 1)
             row, column = at // across, at % across * line

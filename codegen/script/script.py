@@ -219,9 +219,9 @@ class _Walk(Evaluator):
     def assign(self, target: ast.expr, value: Any) -> None:
         match target:
             case ast.Name(name):
-                held = self.env.get(name)
-                if isinstance(held, Cell) and not isinstance(value, NewScalar | NewArray):
-                    self.out.store(held.buffer, (), value)
+                bound_value = self.env.get(name)
+                if isinstance(bound_value, Cell) and not isinstance(value, NewScalar | NewArray):
+                    self.out.store(bound_value.buffer, (), value)
                 else:
                     self.bind(target, name, value)
             case ast.Subscript(base, index):

@@ -94,9 +94,9 @@ def exponentials(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
     So all processors give equal bits, as libraries of mathematics do not; within 2 units of the last place.
     """
-    held = np.where(x >= LEAST_EXPONENT, x, LEAST_EXPONENT)
-    twos = np.rint(held * LOG2_E)
-    rest = (held - twos * LN2_HIGH) - twos * LN2_LOW
+    bounded = np.where(x >= LEAST_EXPONENT, x, LEAST_EXPONENT)
+    twos = np.rint(bounded * LOG2_E)
+    rest = (bounded - twos * LN2_HIGH) - twos * LN2_LOW
     sums = np.full_like(rest, EXP_TERMS[0])
     for term in EXP_TERMS[1:]:
         sums *= rest

@@ -10,8 +10,8 @@ from aot.runtime.loading.binary_file import BinaryFile, binary_file
 
 def digest_of(file: BinaryFile) -> bytes:
     """Return the SHA-256 of all but the seal and the weights, which are large and have their own hash."""
-    held = any(section.name == WEIGHTS_SECTION for section in file.sections)
-    return file.digest(without=(SEAL_SECTION, WEIGHTS_SECTION) if held else (SEAL_SECTION,))
+    has_weights = any(section.name == WEIGHTS_SECTION for section in file.sections)
+    return file.digest(without=(SEAL_SECTION, WEIGHTS_SECTION) if has_weights else (SEAL_SECTION,))
 
 
 def is_whole(file: BinaryFile) -> bool:

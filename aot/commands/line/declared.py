@@ -75,8 +75,8 @@ def for_typer(run: Callable[..., None]) -> Callable[..., None]:
     def as_typer(parameter: inspect.Parameter) -> inspect.Parameter:
         kind, declared = get_args(parameter.annotation)
         make = typer.Argument if declared.is_argument else typer.Option
-        made = make(*declared.names, **declared.facts)
-        return parameter.replace(annotation=Annotated[kind, made])
+        typer_parameter = make(*declared.names, **declared.facts)
+        return parameter.replace(annotation=Annotated[kind, typer_parameter])
 
     own = inspect.signature(run, eval_str=True)
     vars(command)["__signature__"] = own.replace(parameters=[as_typer(p) for p in own.parameters.values()])

@@ -33,19 +33,19 @@ def weights_message(node: Node) -> Any:
     op = node.op
     assert isinstance(op, Foreign), node.name
     blobs = [source.node.data for source in node.sources()[dict(op.attrs).get("bottoms", 0) :] if source is not None]
-    held = [
+    blobs_with_data = [
         SimpleNamespace(data=b.reshape(-1), shape=SimpleNamespace(dim=list(b.shape))) for b in blobs if b is not None
     ]
-    return SimpleNamespace(name=node.name, type=op.kind, blobs=held) if held else None
+    return SimpleNamespace(name=node.name, type=op.kind, blobs=blobs_with_data) if blobs_with_data else None
 
 
 def node_attributes(message: Any, kind: str) -> dict[str, Any]:
     """Return the attributes of a layer of a type: of a LayerParameter, or of an object with fields of its names."""
     if isinstance(message, LayerParameter):
         return attributes(message)
-    made = LayerParameter(type=kind)
-    _copy(message, made)
-    return attributes(made)
+    layer = LayerParameter(type=kind)
+    _copy(message, layer)
+    return attributes(layer)
 
 
 def _copy(given: Any, message: Message) -> None:

@@ -136,8 +136,8 @@ class NodeContext:
         """Convert as an operation of another framework: `view` makes the node that its conversion gets."""
         if function is None:
             raise UnsupportedError(f"{self.kind}: there is no conversion for it")
-        made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
-        return function(view(*made, self.node, self.inputs), *inputs)
+        arguments = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
+        return function(view(*arguments, self.node, self.inputs), *inputs)
 
     def integer(self, name: str, default: int | None = None) -> int:
         return int(self._get(name, int, default))

@@ -91,8 +91,8 @@ def _types(graph: Graph) -> list[TensorType]:
 def _holds_sizes(graph: Graph) -> Iterator[bool]:
     """Yield for each operation whether an attribute, or a constant, holds the name of a size."""
     for node in graph.nodes.values():
-        held = [getattr(node.op, f.name) for f in fields(node.op) if not isinstance(node.op, Parameter)]
-        yield any(isinstance(part, Expr) for value in held for part in _parts(value))
+        attributes = [getattr(node.op, f.name) for f in fields(node.op) if not isinstance(node.op, Parameter)]
+        yield any(isinstance(part, Expr) for value in attributes for part in _parts(value))
         yield node.data is not None and node.data.dtype == object and node.out_port(0).type.dtype is not DType.STRING
 
 

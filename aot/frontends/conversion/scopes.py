@@ -82,10 +82,10 @@ class Scope:
         for name in names:
             origin, before, last = Origin((name,), file), first(name, self), self.values[name]
             consumers = before.get_destinations()
-            held = self.graph.add(ReadValue_3(variable_id=name), before, origin=origin).out_port(0)
+            variable = self.graph.add(ReadValue_3(variable_id=name), before, origin=origin).out_port(0)
             for consumer in consumers:
-                consumer.connect(held)
-            self.graph.add(Assign(variable_id=name), held if last is before else last, origin=origin)
+                consumer.connect(variable)
+            self.graph.add(Assign(variable_id=name), variable if last is before else last, origin=origin)
 
 
 def branch_inputs(condition: OutPort, labels: Sequence[str], inners: Sequence[Scope]) -> tuple[list[OutPort], Captures]:

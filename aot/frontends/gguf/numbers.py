@@ -67,8 +67,8 @@ class PartOfBlocks(Op):
 
     def rows(self, begin: int, end: int, *inputs: Array | Deferred) -> tuple[Op, Parts]:
         """Return the same part of some rows."""
-        made = replace(self, shape=(end - begin, *self.shape[1:]))
-        return made, ((begin, end),) if len(inputs) == 1 else (None, (begin, end))
+        part = replace(self, shape=(end - begin, *self.shape[1:]))
+        return part, ((begin, end),) if len(inputs) == 1 else (None, (begin, end))
 
     def is_normal(self, *_inputs: Array | Deferred) -> bool:
         """True for scales."""

@@ -55,8 +55,8 @@ def _numbers(tensors: Sequence[Stored], number: int, name: str) -> Array | None:
     """Return the data of a constant, None if the tensor is none."""
     if not 0 <= number < len(tensors):
         raise CorruptError(f"{name} are one of {len(tensors)} tensors, got number {number}")
-    held = tensors[number]
-    return None if held.raw is None or held.sparsity is not None else held.data()
+    scale_tensor = tensors[number]
+    return None if scale_tensor.raw is None or scale_tensor.sparsity is not None else scale_tensor.data()
 
 
 def _axis(shape: Sequence[int], scales: Sequence[int], size: int, name: str) -> int:

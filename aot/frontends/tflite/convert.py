@@ -35,8 +35,10 @@ class _TensorFlowLite(Dialect):
 
     def problem(self, node: str, kind: str, attrs: Facts, reason: str) -> Problem:
         del attrs
-        made = PROCESSORS.get(kind)
-        return Problem(node, kind, "", 0, reason if made is None else f"{made}: compile the file that it was made of")
+        processor = PROCESSORS.get(kind)
+        return Problem(
+            node, kind, "", 0, reason if processor is None else f"{processor}: compile the file that it was made of"
+        )
 
 
 TFLITE = _TensorFlowLite("tflite", "TensorFlow Lite", CONVERSIONS, TfliteNode)

@@ -150,7 +150,9 @@ def _values(pairs: list[_Table]) -> dict[str, str]:
     """Return the texts and numbers of a list of keys and values."""
     values: dict[str, str] = {}
     for pair in pairs:
-        kind, held = int(pair.number(1, "Uint8")), pair.table(2)
-        if held is not None and 0 < kind <= len(NUMBERS):
-            values[pair.text(0)] = held.text(0) if kind == TEXT else str(held.number(0, NUMBERS[kind - 1]))
+        kind, value_table = int(pair.number(1, "Uint8")), pair.table(2)
+        if value_table is not None and 0 < kind <= len(NUMBERS):
+            values[pair.text(0)] = (
+                value_table.text(0) if kind == TEXT else str(value_table.number(0, NUMBERS[kind - 1]))
+            )
     return values

@@ -68,10 +68,10 @@ class Table:
 
         `kind`: its type by flatbuffers' name; `default`: the value of a field that is absent.
         """
-        held: Any = self.made._tab
-        position = held.Offset(FIRST_SLOT + SLOT * slot)
+        table: Any = self.made._tab
+        position = table.Offset(FIRST_SLOT + SLOT * slot)
         flags: Any = getattr(import_module("flatbuffers.number_types"), f"{kind}Flags")
-        return int(held.Get(flags, held.Pos + position)) if position else default
+        return int(table.Get(flags, table.Pos + position)) if position else default
 
     def text(self, field: str) -> str:
         """Return a string, empty if it is absent."""
@@ -107,10 +107,10 @@ class Table:
         name = names_of(kinds).get(kind, "")
         if found is None or not name or name == "NONE":
             return None
-        made = getattr(import_module(f"tflite.{name}"), name)()
-        made.Init(found.Bytes, found.Pos)
+        member = getattr(import_module(f"tflite.{name}"), name)()
+        member.Init(found.Bytes, found.Pos)
         self.quota.take(1)
-        return name, Table(made, self.quota)
+        return name, Table(member, self.quota)
 
     def fields(self) -> dict[str, Any]:
         """Return all fields by their names in small letters: numbers, texts, tuples; tables within it are left out."""
@@ -152,8 +152,8 @@ def names_of(kinds: Any) -> dict[int, str]:
     return {value: name for name, value in _members(kinds).items() if isinstance(value, int)}
 
 
-def _members(made: Any) -> dict[str, Any]:
-    found: dict[str, Any] = made.__dict__
+def _members(table: Any) -> dict[str, Any]:
+    found: dict[str, Any] = table.__dict__
     return dict(found)
 
 

@@ -92,11 +92,11 @@ class Stored:
     def complex_parts(self) -> tuple[Array, Array]:
         """Return real and imaginary parts of a constant of complex numbers. CorruptError if the shape does not fit."""
         dtype = np.dtype(np.float32 if self.facts.type == "complex64" else np.float64)
-        held = 0 if self.raw is None else self.raw.size
-        if self.raw is None or held != 2 * prod(self.size) * dtype.itemsize:
+        stored_bytes = 0 if self.raw is None else self.raw.size
+        if self.raw is None or stored_bytes != 2 * prod(self.size) * dtype.itemsize:
             name = f"{self.file}: tensor {self.facts.name!r}"
             raise CorruptError(
-                f"{name}: {self.facts.type}{list(self.size)} must have two numbers an element, got {held} bytes"
+                f"{name}: {self.facts.type}{list(self.size)} must have two numbers an element, got {stored_bytes} bytes"
             )
         pairs = np.frombuffer(self.raw, dtype).reshape(*self.size, 2)
         return pairs[..., 0].copy(), pairs[..., 1].copy()
@@ -155,13 +155,13 @@ def contents(buffer: Table, data: Any, name: str) -> Array | None:
 
 def quantization(table: Table, size: tuple[int, ...], name: str) -> Quantization | None:
     """Scales and zero points; None without scales."""
-    held = table.table("Quantization")
-    if held is None:
+    quantization_table = table.table("Quantization")
+    if quantization_table is None:
         return None
-    scales, zeros = held.numbers("Scale"), held.numbers("ZeroPoint")
+    scales, zeros = quantization_table.numbers("Scale"), quantization_table.numbers("ZeroPoint")
     if not scales:
         return None
-    file, axis = table.quota.file, int(held.number("QuantizedDimension"))
+    file, axis = table.quota.file, int(quantization_table.number("QuantizedDimension"))
     zeros = zeros or (0,)
     if len(zeros) == 1:
         zeros *= len(scales)

@@ -32,12 +32,12 @@ def weight_bits(graph: Graph) -> int | None:
     return min(widths, default=None)
 
 
-def _bits(held: Array | Deferred, dtype: DType, known: int) -> int:
+def _bits(constant: Array | Deferred, dtype: DType, known: int) -> int:
     """Return the bits that the numbers of a constant need; bytes below 16 need 4. `known`: bits of another constant."""
     if dtype is not DType.U8 or known <= NIBBLE:
         return dtype.bits
-    most, each = 1 << NIBBLE, max(SOME // max(prod(held.shape[1:]), 1), 1)
-    pieces = (rows_of(held, n, min(n + each, held.shape[0])) for n in range(0, held.shape[0], each))
+    most, each = 1 << NIBBLE, max(SOME // max(prod(constant.shape[1:]), 1), 1)
+    pieces = (rows_of(constant, n, min(n + each, constant.shape[0])) for n in range(0, constant.shape[0], each))
     return NIBBLE if all(piece.max(initial=0) < most for piece in pieces) else dtype.bits
 
 
@@ -77,10 +77,10 @@ def _plain_products(graph: Graph, least: int) -> int:
     for node in graph.all_nodes():
         positions, sources = _PRODUCTS.get(node.type) or RECURRENT.get(node.type, ()), node.sources()
         ports = [p for p in (sources[k] for k in positions if k < len(sources)) if p is not None]
-        held = [_integers(p) for p in ports] if all(p.type.dtype.is_float for p in ports) else []
+        counts = [_integers(p) for p in ports] if all(p.type.dtype.is_float for p in ports) else []
         apart = [p.shape[0] if node.type.endswith("Sequence") else 1 for p in ports]  # directions, which are split
-        large = sum(n is not None and isinstance(d, int) and n > least * d for n, d in zip(held, apart, strict=False))
-        count += large if node.type in RECURRENT else large == 1 and None in held
+        large = sum(n is not None and isinstance(d, int) and n > least * d for n, d in zip(counts, apart, strict=False))
+        count += large if node.type in RECURRENT else large == 1 and None in counts
     return count
 
 
@@ -91,8 +91,8 @@ def _integers(port: OutPort) -> int | None:
             return 0
         sources = [s for s in port.node.sources() if s is not None]
         port = max(sources, key=lambda s: len(s.type.dims or ()))
-    held = port.node.constant_data
-    if held is None:
+    constant = port.node.constant_data
+    if constant is None:
         return None
-    dtype = held.origin if isinstance(held, Deferred) else port.type.dtype
-    return held.size if dtype.is_integer and dtype.bits <= WIDEST else 0
+    dtype = constant.origin if isinstance(constant, Deferred) else port.type.dtype
+    return constant.size if dtype.is_integer and dtype.bits <= WIDEST else 0

@@ -416,7 +416,7 @@ def _symbols(port: OutPort) -> list[Var]:
 
 
 def _known_array(port: OutPort) -> Array | Deferred:
-    held = port.constant_data
-    if held is None or (not isinstance(held, Deferred) and held.dtype == object):
+    constant = port.constant_data
+    if constant is None or (not isinstance(constant, Deferred) and constant.dtype == object):
         raise InternalError(f"{port}: no value in memory and none known")
-    return held
+    return constant

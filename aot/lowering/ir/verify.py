@@ -185,5 +185,5 @@ def _definition(d: Definition, where: str) -> None:
     for b, value in ((d.out, d.value), *((r.out, r.value) for r in d.results)):
         fits = value.dtype is b.dtype.compute
         _require(fits, where, f"stores {value.dtype.value} in {b.name}, which holds {b.dtype.value}")
-    held = not d.results or d.value.dtype is d.out.dtype
-    _require(held, where, f"has results beside {d.out.name}, which rounds to {d.out.dtype.value}")
+    is_same_type = not d.results or d.value.dtype is d.out.dtype
+    _require(is_same_type, where, f"has results beside {d.out.name}, which rounds to {d.out.dtype.value}")

@@ -245,12 +245,12 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
     source, dtype = converted.inputs[0], converted.types[0].dtype
     if source.shape != differences.shape or dtype.bits > WIDEST:
         return None
-    held, points, factors = None, in_bytes(zeros), scales
+    zeros_array, points, factors = None, in_bytes(zeros), scales
     if not isinstance(points, Deferred) or points.type.dtype is not DType.I8 or len(points.shape) < rank:
-        held = value_of(zeros)
-        if not np.isfinite(held).all():
+        zeros_array = value_of(zeros)
+        if not np.isfinite(zeros_array).all():
             return None
-        points = _padded(held, rank).astype(np.float32, copy=False)
+        points = _padded(zeros_array, rank).astype(np.float32, copy=False)
     else:
         zeros = points
     if not isinstance(scales, Deferred) or not _is_moderate(scales) or len(scales.shape) < rank:
@@ -258,7 +258,7 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
         if not ((factors >= MIN_SCALE) & (factors <= MAX_SCALE)).all():
             return None
     codes = dtype if dtype in LEVELS else None
-    constant = Scaled(_as_read(source, dtype), points, factors, codes, (zeros, scales), held)
+    constant = Scaled(_as_read(source, dtype), points, factors, codes, (zeros, scales), zeros_array)
     return constant.with_whole_zeros() if whole else constant
 
 

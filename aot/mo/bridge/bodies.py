@@ -99,11 +99,11 @@ def _branch(
     inputs: list[InputMap] = []
     outputs: list[OutputMap] = []
     for inner in node[name].get_op_nodes():
-        made = owners.get(inner.id)
-        if made in region.parameters and inner.has_valid("input_id"):
-            inputs.append(InputMap(_within(node, "in", inner.input_id), region.parameters.index(made)))
-        if made in region.results and inner.has_valid("output_id"):
-            outputs.append(OutputMap(_within(node, "out", inner.output_id), region.results.index(made)))
+        owner = owners.get(inner.id)
+        if owner in region.parameters and inner.has_valid("input_id"):
+            inputs.append(InputMap(_within(node, "in", inner.input_id), region.parameters.index(owner)))
+        if owner in region.results and inner.has_valid("output_id"):
+            outputs.append(OutputMap(_within(node, "out", inner.output_id), region.results.index(owner)))
     return tuple(sorted(inputs, key=lambda m: m.external)), tuple(sorted(outputs, key=lambda m: m.external))
 
 
@@ -184,10 +184,10 @@ class _Records:
         return self._position(node, self.body.results, "Result")
 
     def _position(self, node: Node, nodes: list[IrNode], kind: str) -> int:
-        made = self.owners.get(node.id)
-        if made is None or made not in nodes:
+        owner = self.owners.get(node.id)
+        if owner is None or owner not in nodes:
             raise Error("{}: a record is of a {} of the body, got {}", self.name, kind, node.soft_get("name", node.id))
-        return nodes.index(made)
+        return nodes.index(owner)
 
 
 def _slice(record: dict[str, Any]) -> tuple[int | None, int, int, int, int]:

@@ -43,8 +43,8 @@ class Extension(Op):
 
     @property
     def ways(self) -> str:
-        made = f"; it was made in {self.attrs[MADE_IN]}" if MADE_IN in self.attrs else ""
-        return f"{self._lack}{WAYS}{made}"
+        origin = f"; it was made in {self.attrs[MADE_IN]}" if MADE_IN in self.attrs else ""
+        return f"{self._lack}{WAYS}{origin}"
 
     @property
     def own_layer(self) -> tuple[str, str, dict[str, str]] | None:

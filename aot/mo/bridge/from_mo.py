@@ -319,8 +319,8 @@ class _Import:
 
     def _rename(self) -> None:
         """Give the nodes the names of their counterparts, where no other node has it."""
-        held = {id: attrs.get("name", id) for id, attrs in self.made.nodes(data=True)}
-        wanted = [(node, str(held[id])) for id, node in self.owners.items() if id in held]
+        names = {id: attrs.get("name", id) for id, attrs in self.made.nodes(data=True)}
+        wanted = [(node, str(names[id])) for id, node in self.owners.items() if id in names]
         moving = [(node, name) for node, name in wanted if node.name != name]
         fixed = {node.name for node in self.graph.nodes.values()} - {node.name for node, _ in moving}
         for node, name in moving:
@@ -333,10 +333,10 @@ class _Import:
         for (id, idx), port in self.ports.items():
             consumers = Node(self.made, id).get_outputs({"out": idx})
             in_front = self.made.stage == "front"
-            held = [edge if in_front else self.made.nodes[n] for n, edge in consumers]
-            if held:
+            attributes = [edge if in_front else self.made.nodes[n] for n, edge in consumers]
+            if attributes:
                 names_by_port[port] = list(
-                    dict.fromkeys(name for attrs in held for name in _names(attrs.get(INFO) or []))
+                    dict.fromkeys(name for attrs in attributes for name in _names(attrs.get(INFO) or []))
                 )
         for port, names in names_by_port.items():
             if tuple(names) != port.names:

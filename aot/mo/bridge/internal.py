@@ -27,8 +27,8 @@ class Step(NamedTuple):
 
 
 def _step(kind: str, *constants: Any, opset: int = 13, **attrs: Any) -> Step:
-    held = {name: value for name, value in attrs.items() if value is not None}
-    op = Foreign("onnx", kind, (("domain", ""), ("opset", opset), *held.items()))
+    attributes = {name: value for name, value in attrs.items() if value is not None}
+    op = Foreign("onnx", kind, (("domain", ""), ("opset", opset), *attributes.items()))
     return Step(op, tuple(np.asarray(c) for c in constants))
 
 

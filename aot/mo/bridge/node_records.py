@@ -25,9 +25,9 @@ class NodeRecord:
     def __deepcopy__(self, memo: dict[int, Any]) -> NodeRecord:
         return NodeRecord(self.node, self.attrs, True, self.hidden)
 
-    def changed(self, held: dict[str, Any]) -> dict[str, Any]:
+    def changed(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """Return the attributes that now have another value, with it; None for those that were removed."""
-        return {k: held.get(k) for k, v in self.attrs.items() if not are_equal(held.get(k), v)}
+        return {k: attributes.get(k) for k, v in self.attrs.items() if not are_equal(attributes.get(k), v)}
 
 
 def record_of(node: Any) -> NodeRecord | None:

@@ -157,11 +157,11 @@ def _replace(node: Any, record: NodeRecord, runs: dict[int, list[Node]], followe
     data = sources.get(0, node.in_node(0))
     record.attrs = shown_attributes(node, record, data, runs.get(1, []), is_last=follower is not None)
     order = _order(runs[1][0]) if 1 in runs and follower is not None else None
-    held = {idx: _shape_and_value(data) for idx, data in sources.items()}
+    shapes_and_values = {idx: _shape_and_value(data) for idx, data in sources.items()}
     inputs = {idx: _without_inputs(node, idx, run) for idx, run in runs.items()}
     output = None if follower is None else _without_output(node, follower)
     layout = {key: record.attrs[key] for key in LAYOUT if key in record.attrs}
-    record.hidden = Hidden(inputs, output, own, record.attrs, name, layout, order, held)
+    record.hidden = Hidden(inputs, output, own, record.attrs, name, layout, order, shapes_and_values)
     for key in own.keys() & REPLACED:
         del node[key]
     for key, value in record.attrs.items():
@@ -219,7 +219,7 @@ def _hide(node: Any, record: NodeRecord, hidden: Hidden) -> None:
     record.attrs, record.hidden = hidden.own, None
 
 
-def _put_before(node: Any, idx: int, run: Run, held: dict[str, Any]) -> None:
+def _put_before(node: Any, idx: int, run: Run, shape_and_value: dict[str, Any]) -> None:
     """Put operations before an input; infer them if it reads another shape or value than it did."""
     graph, source, edge = node.graph, node.in_node(idx), dict(node.in_edge(idx))
     first, last = run.put_back(graph)
@@ -227,7 +227,7 @@ def _put_before(node: Any, idx: int, run: Run, held: dict[str, Any]) -> None:
     graph.add_edge(source.id, first, **{**edge, "in": 0})
     graph.add_edge(last, node.id, **{"in": idx})
     now = _shape_and_value(source)
-    if any(not are_equal(now[key], value) for key, value in held.items()):
+    if any(not are_equal(now[key], value) for key, value in shape_and_value.items()):
         _infer(Node(graph, first), last)
 
 
@@ -261,8 +261,8 @@ def _infer(node: Any, last: str) -> None:
 
 def _has_other_layout(node: Any, hidden: Hidden) -> bool:
     """True if an extension has changed the attributes of layout, or the shape of weights in groups."""
-    held = dict[int, dict[str, Any]]() if hidden.output is not None else hidden.held
-    shapes = ((_shape(node, idx), before["shape"]) for idx, before in held.items() if idx in node.in_nodes())
+    inputs = dict[int, dict[str, Any]]() if hidden.output is not None else hidden.held
+    shapes = ((_shape(node, idx), before["shape"]) for idx, before in inputs.items() if idx in node.in_nodes())
     if not all(are_equal(now, then) for now, then in shapes):
         return True
     permutation = node.soft_get("get_weights_permute", None)

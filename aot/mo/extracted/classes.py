@@ -61,9 +61,9 @@ def extractor(module: str, name: str) -> type[Any]:
         fill(node, module.split(".")[1], cls.op)
         return True
 
-    held = {"op": _rows()[module][name], "enabled": True, "extract": classmethod(extract)}
-    text = f"Sets the attributes of {held['op']} nodes of files."
-    return type(name, (FrontExtractorOp,), {**held, "__doc__": text, "__module__": f"openvino.tools.mo.{module}"})
+    members = {"op": _rows()[module][name], "enabled": True, "extract": classmethod(extract)}
+    text = f"Sets the attributes of {members['op']} nodes of files."
+    return type(name, (FrontExtractorOp,), {**members, "__doc__": text, "__module__": f"openvino.tools.mo.{module}"})
 
 
 def fill(node: Any, framework: str, kind: str) -> None:

@@ -294,16 +294,16 @@ def create_tensor_nodes(graph: Graph) -> Graph:
 def _split(graph: Graph, id: str) -> None:
     name = str(Node(graph, id).soft_get("name", id))
     edges = list(graph.out_edges(id, data=True, keys=True))
-    made: dict[Any, str] = {}
+    data_nodes: dict[Any, str] = {}
     for _, target, key, edge in edges:
         idx = edge["out"]
-        if idx not in made:
-            made[idx] = data = graph.unique_id(f"{name}/Output_{idx}/Data_")
+        if idx not in data_nodes:
+            data_nodes[idx] = data = graph.unique_id(f"{name}/Output_{idx}/Data_")
             attrs = {"name": data, "kind": "data", "shape": None, "value": None, "data_type": None, "infer": None}
             graph.add_node(data, **with_properties({**attrs, **get_specific_edge_attrs(edge, "data_attrs")}))
             graph.add_edge(id, data, **get_specific_edge_attrs(edge, "out_attrs"))
         graph.remove_edge(id, target, key=key)
-        graph.add_edge(made[idx], target, **get_specific_edge_attrs(edge, "in_attrs"))
+        graph.add_edge(data_nodes[idx], target, **get_specific_edge_attrs(edge, "in_attrs"))
 
 
 def get_specific_edge_attrs(

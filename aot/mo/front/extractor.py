@@ -114,8 +114,8 @@ def update_ie_fields(attrs: dict[str, Any], ir_version: int | None = None) -> No
 
 def update_attrs(attrs: Any, attr: str, new: str | list[str]) -> None:
     """Add names to the list of an attribute, which is made if it is absent."""
-    held: list[str] = attrs.soft_get(attr, []) if isinstance(attrs, Node) else attrs.get(attr, [])
-    attrs[attr] = list(dict.fromkeys([*held, *([new] if isinstance(new, str) else new)]))
+    names: list[str] = attrs.soft_get(attr, []) if isinstance(attrs, Node) else attrs.get(attr, [])
+    attrs[attr] = list(dict.fromkeys([*names, *([new] if isinstance(new, str) else new)]))
 
 
 def kernel_getter(node: Node, dim: int) -> Any:

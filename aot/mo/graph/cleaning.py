@@ -105,9 +105,9 @@ def eliminate_dead_nodes(graph: Any) -> None:
 
 
 def _keep_attributes(constant: Node) -> None:
-    held = {k: constant[k] for k in KEPT_ATTRIBUTES if constant.has_valid(k) and constant[k] is not False}
-    for node in constant.out_nodes().values() if held else ():
-        node.attrs().update(held)
+    attributes = {k: constant[k] for k in KEPT_ATTRIBUTES if constant.has_valid(k) and constant[k] is not False}
+    for node in constant.out_nodes().values() if attributes else ():
+        node.attrs().update(attributes)
 
 
 def add_constant_operations(graph: Any) -> None:
@@ -125,8 +125,8 @@ def add_constant_operations(graph: Any) -> None:
         }
         if node.has_valid("rt_info"):
             attrs["rt_info"] = node.rt_info
-        made = operation_class("Const")(graph, attrs).create_node()
-        graph.add_edges_from([(made.id, node.id, {"out": 0})])
+        new_node = operation_class("Const")(graph, attrs).create_node()
+        graph.add_edges_from([(new_node.id, node.id, {"out": 0})])
 
 
 def shape_inference(graph: Any) -> None:
@@ -175,9 +175,9 @@ def remove_op_node_with_data_node(graph: Any, node_to_remove: Node, input_data_n
     """Remove an operation with one output, and its input's data node; the one of its output takes its place."""
     assert node_to_remove.kind == "op", f"{node_to_remove.id}: an operation, got a data node"
     given = node_to_remove.in_node() if input_data_node is None else input_data_node
-    made = [v for _, v in graph.out_edges(node_to_remove.id)]
-    assert len(made) == 1, "Cannot remove node producing two or more output tensors"
-    output = Node(graph, made[0])
+    outputs = [v for _, v in graph.out_edges(node_to_remove.id)]
+    assert len(outputs) == 1, "Cannot remove node producing two or more output tensors"
+    output = Node(graph, outputs[0])
     assert output.kind == "data", "The function must be used after partial infer"
     graph.remove_edge(given.id, node_to_remove.id)
     graph.remove_edge(node_to_remove.id, output.id)

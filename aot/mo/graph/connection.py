@@ -75,8 +75,8 @@ class Connection:
                 self.graph.add_edge(data.id, v, **edge)
 
     def _set_source_in_front(self, port: Port, mode: str) -> None:
-        held: list[Attrs] = [d.get_in_edge_attrs() or {} for d in port.get_destinations()]
-        names: list[Any] = list(dict.fromkeys(_frozen(pair) for edge in held for pair in _info(edge)))
+        attributes: list[Attrs] = [d.get_in_edge_attrs() or {} for d in port.get_destinations()]
+        names: list[Any] = list(dict.fromkeys(_frozen(pair) for edge in attributes for pair in _info(edge)))
         attrs: Attrs = {INFO: names} if names else {}
         for destination in self.destinations:
             edge, u, v, key = destination.get_in_edge_attrs(data=True)

@@ -69,13 +69,13 @@ def add_opoutput(
     result = operation_class("Result")(graph)
     attrs = {"name": f"{node_name}/sink_port_{port}", "keep_output_port": keep_output_port}
     if cut and node.out_edges():
-        made = result.create_node_on_port(node, port, attrs)
+        new_node = result.create_node_on_port(node, port, attrs)
     else:
-        made = result.create_node([(node, port)], attrs)
-        made.in_edge()["data_attrs"] = [INFO]
+        new_node = result.create_node([(node, port)], attrs)
+        new_node.in_edge()["data_attrs"] = [INFO]
     if user_defined_name is not None and graph.stage in ("front", None):
-        _add_name(graph, made, user_defined_name)
-    return made.id
+        _add_name(graph, new_node, user_defined_name)
+    return new_node.id
 
 
 def _add_name(graph: Graph, result: Node, name: str) -> None:

@@ -71,11 +71,11 @@ class Edits(Neighbours):
         additional_inputs: list[Any] | None = None,
     ) -> None:
         """Put an operation between the data node `inp` and this node."""
-        made = new_op_class(self.graph, op_before_params or {})
+        new_op = new_op_class(self.graph, op_before_params or {})
         edge = deepcopy(self.graph.get_edge_data(inp.id, self.id)[0])
         self.graph.remove_edge(inp.id, self.id)
         name = f"{self.name}{new_op_class.op}/Before"
-        data = made.create_node_with_data([inp, *(additional_inputs or [])], {"name": name})
+        data = new_op.create_node_with_data([inp, *(additional_inputs or [])], {"name": name})
         self.graph.add_edge(data.id, self.id, **edge)
         if infer_current:
             self["infer"](self)
@@ -88,11 +88,11 @@ class Edits(Neighbours):
         additional_inputs: list[Any] | None = None,
     ) -> None:
         """Put an operation between this node and its data node `out`."""
-        made = new_op_class(self.graph, op_after_params or {})
+        new_op = new_op_class(self.graph, op_after_params or {})
         self.graph.remove_edge(self.id, out.id)
         inputs = [make_data_node(self), *(additional_inputs or [])]
         self["infer"](self)
-        made.create_node_with_data(inputs, {"name": f"{self.name}{new_op_class.op}/After"}, data_nodes=out)
+        new_op.create_node_with_data(inputs, {"name": f"{self.name}{new_op_class.op}/After"}, data_nodes=out)
 
     def bracket_with_different_nodes_with_data(
         self,

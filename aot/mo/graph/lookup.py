@@ -25,7 +25,9 @@ class Lookup:
     def get_nodes_with_attributes(self: Any, **attrs: Any) -> list[str]:
         """Return the ids of nodes with all these attributes."""
         nodes = self.nodes(data=True)
-        return [id for id, held in nodes if all(k in held and _same(held[k], v) for k, v in attrs.items())]
+        return [
+            id for id, node_attrs in nodes if all(k in node_attrs and _same(node_attrs[k], v) for k, v in attrs.items())
+        ]
 
     def get_op_nodes(self: Any, **attrs: Any) -> list[Node]:
         """Return the operations with all these attributes."""
@@ -165,6 +167,6 @@ class Lookup:
         return [Node(self, id) for id in ids]
 
 
-def _same(held: Any, wanted: Any) -> bool:
-    equal = held is wanted or held == wanted
+def _same(value: Any, wanted: Any) -> bool:
+    equal = value is wanted or value == wanted
     return equal if isinstance(equal, bool) else bool(np.all(equal))

@@ -73,11 +73,11 @@ class Node(Edits):
 
     def update_node(self) -> None:
         """Add the ports that the attributes `in_ports_count` and `out_ports_count` tell."""
-        for side, held in _PORTS.items():
-            if not self.has_valid(held):
-                self[held] = {}
+        for side, ports in _PORTS.items():
+            if not self.has_valid(ports):
+                self[ports] = {}
             for idx in range(self.attrs().get(_COUNTS[side]) or 0):
-                self[held].setdefault(idx, {})
+                self[ports].setdefault(idx, {})
 
     def get_opset(self) -> str:
         """Return the name of the operation set: attribute `version`, `extension` without one."""

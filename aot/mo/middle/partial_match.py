@@ -44,54 +44,54 @@ class PartialMatch:
             left.remove(order[-1])
         return order
 
-    def _extend(self, held: dict[str, str]) -> bool:
+    def _extend(self, match: dict[str, str]) -> bool:
         """Add the next node of the pattern in each way; True if the whole pattern fits."""
-        if len(held) == len(self.order):
-            self.best = dict(held)
+        if len(match) == len(self.order):
+            self.best = dict(match)
             return True
         self.trials += 1
-        name = self.order[len(held)]
+        name = self.order[len(match)]
         failed: list[str] = []
-        for id in self._candidates(name, held):
-            why = self._unlike(name, id, held)
+        for id in self._candidates(name, match):
+            why = self._unlike(name, id, match)
             if why:
                 failed.append(why)
-            elif self.trials < TRIALS and self._extend({**held, name: id}):
+            elif self.trials < TRIALS and self._extend({**match, name: id}):
                 return True
-        if len(held) > len(self.best) or not self.reason:
-            self.best, self.reason = dict(held), self._told(name, held, failed)
+        if len(match) > len(self.best) or not self.reason:
+            self.best, self.reason = dict(match), self._told(name, match, failed)
         return False
 
-    def _candidates(self, name: str, held: dict[str, str]) -> list[str]:
+    def _candidates(self, name: str, match: dict[str, str]) -> list[str]:
         for source, target, _ in self.edges:
-            if target == name and source in held:
-                return list(dict.fromkeys(v for _, v in self.graph.out_edges(held[source])))
-            if source == name and target in held:
-                return list(dict.fromkeys(u for u, _ in self.graph.in_edges(held[target])))
+            if target == name and source in match:
+                return list(dict.fromkeys(v for _, v in self.graph.out_edges(match[source])))
+            if source == name and target in match:
+                return list(dict.fromkeys(u for u, _ in self.graph.in_edges(match[target])))
         return list(self.graph.nodes())
 
-    def _unlike(self, name: str, id: str, held: dict[str, str]) -> str:
+    def _unlike(self, name: str, id: str, match: dict[str, str]) -> str:
         """Return the first difference between a node of the graph and one of the pattern; empty if there is none."""
         attrs, wanted = self.graph.nodes[id], self.wanted[name]
         shown = str(attrs.get("name", id))
-        if id in held.values():
+        if id in match.values():
             return f"{shown!r} is another node of the pattern"
         for key, value in wanted.items():
             if not self.fits(attrs, {key: value}):
                 wish = "another one" if callable(value) else repr(value)
                 return f"{shown!r} has {key} = {_short(attrs.get(key))}, not {wish}"
         for source, target, edge in self.edges:
-            ends = {**held, name: id}
+            ends = {**match, name: id}
             if name in (source, target) and source in ends and target in ends:
                 edges_between: dict[Any, dict[str, Any]] = self.graph.get_edge_data(ends[source], ends[target]) or {}
                 if not any(all(one.get(k) == v for k, v in edge.items()) for one in edges_between.values()):
                     return f"{shown!r} has no edge {source} -> {target}{f' with {edge}' if edge else ''}"
         return ""
 
-    def _told(self, name: str, held: dict[str, str], failed: list[str]) -> str:
+    def _told(self, name: str, match: dict[str, str], failed: list[str]) -> str:
         where = f"node {name} of the pattern"
         if not failed:
-            return f"{where}: the nodes before it have no neighbour there" if held else f"{where}: the graph is empty"
+            return f"{where}: the nodes before it have no neighbour there" if match else f"{where}: the graph is empty"
         more = f", and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
         return f"{where}: {'; '.join(failed[:SHOWN])}{more}"
 

@@ -56,8 +56,8 @@ class LibraryOp(Op):
         methods = {name: getattr(self, name, None) for name in ("infer", "type_infer", "reverse_infer", "cf_infer")}
         defaults |= {name: method for name, method in methods.items() if method is not None}
         for base in reversed(cls.__mro__):
-            held = vars(base).get("row")
-            defaults |= {} if held is None else {k: _own(v) for k, v in held.defaults.items()}
+            base_row = vars(base).get("row")
+            defaults |= {} if base_row is None else {k: _own(v) for k, v in base_row.defaults.items()}
         given = {**(attrs or {}), **(more or {})}
         for name in self.needs:
             assert given.get(name) is not None, f"{cls.__name__}: attribute {name} must be given, got none"

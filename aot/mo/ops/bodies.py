@@ -141,6 +141,6 @@ def _check(loop: Node, node: Node, op: str) -> None:
 
 
 def _record(port: int, node: Node, *slices: Any, purpose: str | None = None, **more: Any) -> dict[str, Any]:
-    held: dict[str, Any] = {**dict.fromkeys(SLICE), **dict(zip(SLICE, slices, strict=False)), **more}
-    held |= {"external_port_id": port, "internal_layer_id": node["internal_layer_id"]}
-    return held if purpose is None else {**held, "purpose": purpose}
+    record: dict[str, Any] = {**dict.fromkeys(SLICE), **dict(zip(SLICE, slices, strict=False)), **more}
+    record |= {"external_port_id": port, "internal_layer_id": node["internal_layer_id"]}
+    return record if purpose is None else {**record, "purpose": purpose}

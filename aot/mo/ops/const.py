@@ -34,13 +34,13 @@ class Const(Op):
             "out_ports_count": 1,
         }
         super().__init__(graph, defaults, attrs)
-        held = self.attrs
-        if not is_a(held["value"], np.ndarray):
-            held["value"] = mo_array(held["value"])
-        forced = held.get("force_shape")
-        held["shape"] = int64_array(held["value"].shape if forced is None else forced)
-        forced_type = held.get("force_type")
-        held["data_type"] = held["value"].dtype if forced_type is None else data_type_str_to_np(forced_type)
+        attributes = self.attrs
+        if not is_a(attributes["value"], np.ndarray):
+            attributes["value"] = mo_array(attributes["value"])
+        forced = attributes.get("force_shape")
+        attributes["shape"] = int64_array(attributes["value"].shape if forced is None else forced)
+        forced_type = attributes.get("force_type")
+        attributes["data_type"] = attributes["value"].dtype if forced_type is None else data_type_str_to_np(forced_type)
 
     def supported_attrs(self) -> list[Any]:
         return ["offset", "size", ("shape", _shape), ("element_type", _element_type)]

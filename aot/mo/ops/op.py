@@ -65,10 +65,10 @@ class Op:
 
     def add_node(self, attrs: Attrs | None = None) -> Node:
         """Add a node without edges; its id and name are the attribute `name`, made unique."""
-        made = {**self.attrs, **(attrs or {})}
-        id = self.graph.unique_id(made.get("name", ""))
-        made["name"] = id
-        self.graph.add_node(id, **self._completed(made))
+        all_attrs = {**self.attrs, **(attrs or {})}
+        id = self.graph.unique_id(all_attrs.get("name", ""))
+        all_attrs["name"] = id
+        self.graph.add_node(id, **self._completed(all_attrs))
         return Node(self.graph, id)
 
     def create_node(
@@ -203,8 +203,8 @@ class Op:
             node.add_output_port(idx, skip_if_exist=idx in node.out_ports())
             if node.out_port(idx).disconnected():
                 attrs = {"name": f"{node.name}/Fake_output_{idx}/", "keep_output_port": True}
-                made = Op.get_op_class_by_name("Result")(node.graph, attrs).create_node()
-                node.out_port(idx).connect(made.in_port(0))
+                new_node = Op.get_op_class_by_name("Result")(node.graph, attrs).create_node()
+                node.out_port(idx).connect(new_node.in_port(0))
 
 
 def _id(node: Node) -> str:

@@ -40,10 +40,10 @@ def _gather(node: Node, input_port: int, part: str, permutation: Any, chosen: bo
 
     inputs = [constant("const", permutation), data] if chosen else [data, constant("const", permutation)]
     attrs = {"name": name, "need_shape_inference": True}
-    made = library_class("gather", "Gather")(graph, attrs).create_node_with_data([*inputs, constant("axis", 0)])
+    new_node = library_class("gather", "Gather")(graph, attrs).create_node_with_data([*inputs, constant("axis", 0)])
     edge = node.in_port(input_port).get_in_edge_attrs(data=True)
     graph.remove_edge(edge[1], edge[2], key=edge[3])
-    graph.add_edge(made.id, node.id, **edge[0])
+    graph.add_edge(new_node.id, node.id, **edge[0])
     node["need_shape_inference"] = True
 
 
@@ -79,12 +79,12 @@ def strided_slice(op_node: Node, port_info: str, input_port: int) -> None:
 def _transpose(op_node: Node, input_port: int, perm: Any) -> None:
     graph, name = op_node.graph, f"{op_node.soft_get('name', op_node.id)}/Transpose"
     attrs = {"name": name, "override_output_shape": True}
-    made = library_class("transpose", "Transpose")(graph, attrs).create_node()
+    new_node = library_class("transpose", "Transpose")(graph, attrs).create_node()
     given = Const(graph, {"name": f"{name}/order", "value": int64_array(perm)}).create_node()
-    made.in_port(1).connect(given.out_port(0))
+    new_node.in_port(1).connect(given.out_port(0))
     given["infer"](given)
-    op_node.in_port(input_port).get_connection().insert_node(made)
-    made["infer"](made)
+    op_node.in_port(input_port).get_connection().insert_node(new_node)
+    new_node["infer"](new_node)
 
 
 def transpose(op_node: Node, port_info: str, input_port: int) -> None:

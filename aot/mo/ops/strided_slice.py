@@ -67,15 +67,15 @@ class StridedSlice(DefinedOp):
     def align_mask_with_slice_rank(node: Any, slice_rank: int) -> None:
         """Give each mask an element for each element of the bounds: bounds count, the others are 0."""
         for mask in MASKS:
-            held = np.asarray(node.soft_get(mask, ()), np.int64).reshape(-1)
-            rest = max(slice_rank - len(held), 0)
-            node[mask] = np.append(held, np.full(rest, int(mask in ("begin_mask", "end_mask")))).astype(int)
+            bits = np.asarray(node.soft_get(mask, ()), np.int64).reshape(-1)
+            rest = max(slice_rank - len(bits), 0)
+            node[mask] = np.append(bits, np.full(rest, int(mask in ("begin_mask", "end_mask")))).astype(int)
 
 
 def _is_set(node: Any, mask: str, i: int, otherwise: bool = False) -> bool:
     """True if element `i` of a mask is; `otherwise` where the mask is shorter."""
-    held = node.soft_get(mask, ())
-    return bool(held[i]) if i < len(held) else otherwise
+    bits = node.soft_get(mask, ())
+    return bool(bits[i]) if i < len(bits) else otherwise
 
 
 def _index(begin: Any, i: int, size: Any) -> int:

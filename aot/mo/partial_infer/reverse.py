@@ -65,15 +65,15 @@ def split_reverse_infer(node: Any) -> None:
     if axis_value is None:
         raise InferenceError("{}: the axis must be known", node.soft_get("name", node.id))
     axis = int(np.asarray(axis_value).reshape(-1)[0])
-    held = [None if p.disconnected() else p.data.get_shape() for p in node.out_ports().values()]
-    shapes = [shape_array(shape) for shape in held if shape is not None]
+    output_shapes = [None if p.disconnected() else p.data.get_shape() for p in node.out_ports().values()]
+    shapes = [shape_array(shape) for shape in output_shapes if shape is not None]
     if not shapes:
         return
     sizes = [shape[axis] for shape in shapes]
     for shape in shapes:
         shape[axis] = dynamic_dimension
     common_shape = clarify_partial_shape(shapes)
-    whole = len(shapes) == len(held) and all(size is not dynamic_dimension for size in sizes)
+    whole = len(shapes) == len(output_shapes) and all(size is not dynamic_dimension for size in sizes)
     common_shape[axis] = sum(map(int, sizes)) if whole else dynamic_dimension
     node.in_port(0).data.set_shape(common_shape)
 

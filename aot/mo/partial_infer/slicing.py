@@ -255,11 +255,11 @@ def concat_infer(node: Any) -> None:
     """Infer inputs joined along `axis`; without one, the last of `N` + 1 inputs holds it, and is removed."""
     name = node.soft_get("name", node.id)
     if not node.has("axis"):
-        held = node.in_node(node.N)
-        if not held.has_valid("value") or held.value.size != 1:
+        axis_node = node.in_node(node.N)
+        if not axis_node.has_valid("value") or axis_node.value.size != 1:
             raise Error('Input with value is not specified for node "{}"', name)
-        node["axis"] = held.value.item()
-        node.graph.remove_edge(held.node, node.node)
+        node["axis"] = axis_node.value.item()
+        node.graph.remove_edge(axis_node.node, node.node)
     count = len(node.in_nodes())
     shapes = [node.in_node(i).shape for i in range(count)]
     if any(shape is None for shape in shapes):
@@ -294,10 +294,12 @@ def reverse_infer(node: Any) -> None:
     """Infer a tensor with elements in reversed order along `axis`, an attribute or input 1."""
     shape, value = given(node), node.in_port(0).data.get_value()
     if not node.has_valid("axis"):
-        held = node.in_port(1).data.get_value() if 1 in node.in_nodes() else None
-        if held is None or held.size != 1:
-            raise InferenceError("{}: the axis must be a known number, got {}", node.soft_get("name", node.id), held)
-        node["axis"] = held.item()
+        axis_value = node.in_port(1).data.get_value() if 1 in node.in_nodes() else None
+        if axis_value is None or axis_value.size != 1:
+            raise InferenceError(
+                "{}: the axis must be a known number, got {}", node.soft_get("name", node.id), axis_value
+            )
+        node["axis"] = axis_value.item()
         node.in_port(1).disconnect()
     set_output(node, 0, shape, None if value is None else np.flip(value, node.axis))
 
@@ -319,10 +321,10 @@ def arg_ops_infer(node: Any) -> None:
     """Infer the places of the `top_k` largest or smallest elements along `axis`, an attribute or input 1."""
     shape = given(node)
     if 1 in node.in_nodes():
-        held = node.in_port(1).data.get_value()
-        if held is None:
+        axes_value = node.in_port(1).data.get_value()
+        if axes_value is None:
             return
-        node["axis"] = held
+        node["axis"] = axes_value
         node.in_port(1).disconnect()
     if node.has_valid("axis"):
         node.axis = canonical(len(shape), node.axis)

@@ -48,14 +48,14 @@ def sparse_reshape_infer(node: Any) -> None:
 
 def sparse_fill_infer(node: Any) -> None:
     """Infer indices, values and flags of rows after each empty row has got an element."""
-    held, default = node.in_node(2), node.in_node(3)
-    if len(node.in_nodes()) != 4 or held.value is None or held.value.size != 2:
+    size_node, default = node.in_node(2), node.in_node(3)
+    if len(node.in_nodes()) != 4 or size_node.value is None or size_node.value.size != 2:
         raise InferenceError("{}: the shape must be known, with two sizes", node.soft_get("name", node.id))
     if default.shape is None or len(default.shape):
         raise InferenceError("{}: the default is a number, got {}", node.soft_get("name", node.id), default.shape)
-    sizes: Any = held.value
+    sizes: Any = size_node.value
     count = prod(map(int, sizes)) if is_fully_defined(sizes) else dynamic_dimension
-    for idx, shape in enumerate(([count, 2], [count], [held.value[0]])):
+    for idx, shape in enumerate(([count, 2], [count], [size_node.value[0]])):
         set_output(node, idx, shape_array(shape), None)
 
 

@@ -118,14 +118,14 @@ def onnx_resize_infer(node: Any) -> None:
     if shape is None:
         return
     idx = 3 if node.is_in_port_connected(3) else 2
-    held = node.in_port(idx).data.get_value() if node.is_in_port_connected(idx) else None
-    if held is None or node.coordinate_transformation_mode == "tf_crop_and_resize":
+    sizes_or_scales = node.in_port(idx).data.get_value() if node.is_in_port_connected(idx) else None
+    if sizes_or_scales is None or node.coordinate_transformation_mode == "tf_crop_and_resize":
         raise InferenceError("{}: sizes or scales must be known, without cropping", name)
     output_shape = shape_array(shape)
     if idx == 3:
-        output_shape[2:] = held[2:]
+        output_shape[2:] = sizes_or_scales[2:]
     else:
-        pairs = zip(shape, held, strict=True)
+        pairs = zip(shape, sizes_or_scales, strict=True)
         output_shape = [n if n is dynamic_dimension else int(np.floor(n * scale + NEAR)) for n, scale in pairs]
     node.out_port(0).data.set_shape(shape_array(output_shape))
 

@@ -199,9 +199,9 @@ class AttributedSliceToSliceReplacer:
 
     def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
         node = match["op"]
-        made = add(graph, "slice.Slice", None, node.starts, node.ends, node.axes)
-        move(node, 0, made)
-        take_place(node, made)
+        new_node = add(graph, "slice.Slice", None, node.starts, node.ends, node.axes)
+        move(node, 0, new_node)
+        take_place(node, new_node)
 
 
 @transformation("front.onnx.pad_converter")
@@ -218,11 +218,11 @@ class ONNXPadToPad:
         name, mode = node.soft_get("name", node.id), node.soft_get("mode", None)
         pads = add(graph, "split.Split", None, int64_array(0), num_splits=2, name=f"{name}/pads")
         move(node, 1, pads)
-        made = add(graph, "pad.Pad", None, pads.out_port(0), pads.out_port(1), mode=mode)
-        move(node, 0, made)
+        new_node = add(graph, "pad.Pad", None, pads.out_port(0), pads.out_port(1), mode=mode)
+        move(node, 0, new_node)
         if mode == "constant" and node.is_in_port_connected(2):
-            move(node, 2, made, 3)
+            move(node, 2, new_node, 3)
         elif mode == "constant":
-            constant(graph, mo_array(0.0), f"{name}/value").out_port(0).connect(made.in_port(3))
-        take_place(node, made)
+            constant(graph, mo_array(0.0), f"{name}/value").out_port(0).connect(new_node.in_port(3))
+        take_place(node, new_node)
         graph.remove_node(node.id)

@@ -24,14 +24,14 @@ class Pack:
     op = "Pack"
 
     def replace_op(self, graph: Graph, node: Any) -> list[str]:
-        made = add(graph, "concat.Concat", axis=node.axis, in_ports_count=len(node.in_ports()))
+        new_node = add(graph, "concat.Concat", axis=node.axis, in_ports_count=len(node.in_ports()))
         for idx in node.in_ports():
             part = add(graph, "unsqueeze.Unsqueeze", None, int64_array([node.axis]), name=f"{name_of(node)}/Unsqueeze")
             move(node, idx, part)
-            part.out_port(0).connect(made.in_port(idx))
+            part.out_port(0).connect(new_node.in_port(idx))
         name = name_of(node)
-        rename_nodes([(node, f"{name}/replaced"), (made, name)])
-        return [made.id]
+        rename_nodes([(node, f"{name}/replaced"), (new_node, name)])
+        return [new_node.id]
 
 
 def _is_computed(node: Any) -> bool:
@@ -39,12 +39,12 @@ def _is_computed(node: Any) -> bool:
     return all(node.in_port(i).data.get_value() is not None for i in (0, 1))
 
 
-def _by_inverse(node: Any, made: Any, inverse: Any) -> None:
-    """Put `made` in the place of a node with two inputs; the second one goes through `inverse`."""
+def _by_inverse(node: Any, new_node: Any, inverse: Any) -> None:
+    """Put `new_node` in the place of a node with two inputs; the second one goes through `inverse`."""
     for idx in (0, 1):
-        move(node, idx, made, idx)
-    take_place(node, made)
-    made.in_port(1).get_connection().insert_node(inverse)
+        move(node, idx, new_node, idx)
+    take_place(node, new_node)
+    new_node.in_port(1).get_connection().insert_node(inverse)
 
 
 @transformation("front.sub")
@@ -91,9 +91,9 @@ class ReciprocalReplacer:
     graph_condition = (is_single,)
 
     def replace_op(self, graph: Graph, node: Any) -> list[str]:
-        made = add(graph, "elementwise.Pow", None, mo_array(-1.0), name=f"{name_of(node)}/power")
-        move(node, 0, made)
-        return [made.id]
+        new_node = add(graph, "elementwise.Pow", None, mo_array(-1.0), name=f"{name_of(node)}/power")
+        move(node, 0, new_node)
+        return [new_node.id]
 
 
 @transformation("front.eltwise_n")
@@ -108,14 +108,14 @@ class EltwiseNReplacement:
             return [(source.node.id, source.idx)]
         kept = {"axis": node.axis} if node.has_valid("axis") else {}
         last = node.in_port(0).get_connection()
-        made = node
+        new_node = node
         for idx in list(node.in_ports())[1:]:
             attrs = {"name": f"{name_of(node)}/{node.operation}_{idx}", **kept}
-            made = add(graph, f"elementwise.{ELTWISE[node.operation]}", **attrs)
-            last.set_destination(made.in_port(0))
-            move(node, idx, made, 1)
-            last = made.out_port(0).get_connection()
-        return [made.id]
+            new_node = add(graph, f"elementwise.{ELTWISE[node.operation]}", **attrs)
+            last.set_destination(new_node.in_port(0))
+            move(node, idx, new_node, 1)
+            last = new_node.out_port(0).get_connection()
+        return [new_node.id]
 
 
 @transformation("front.rank_decomposer")
@@ -132,11 +132,11 @@ class RankDecomposer:
             add(graph, "shape.Shape", name=f"{name}/{label}", output_type=node.output_type)
             for label in ("shape_of", "rank_of")
         )
-        made = add(graph, "squeeze.Squeeze", None, int64_array(0), name=f"{name}/rank")
+        new_node = add(graph, "squeeze.Squeeze", None, int64_array(0), name=f"{name}/rank")
         move(node, 0, shape)
         shape.out_port(0).connect(rank.in_port(0))
-        rank.out_port(0).connect(made.in_port(0))
-        take_place(node, made)
+        rank.out_port(0).connect(new_node.in_port(0))
+        take_place(node, new_node)
 
 
 @transformation("front.SizeReplacer")
@@ -151,10 +151,10 @@ class SizeFrontReplacer:
         assert node.has_valid("output_type"), f"{name}: attribute output_type must be given"
         shape = add(graph, "shape.Shape", name=f"{name}/shape_of", output_type=node.output_type)
         attrs = {"name": f"{name}/product", "keep_dims": False}
-        made = add(graph, "ReduceOps.ReduceProd", None, int64_array([0]), **attrs)
+        new_node = add(graph, "ReduceOps.ReduceProd", None, int64_array([0]), **attrs)
         move(node, 0, shape)
-        shape.out_port(0).connect(made.in_port(0))
-        take_place(node, made)
+        shape.out_port(0).connect(new_node.in_port(0))
+        take_place(node, new_node)
 
 
 @transformation("front.Log1p")
@@ -168,11 +168,11 @@ class Log1p:
         name = name_of(node)
         one = mo_array([1], dtype=node.data_type if node.has_valid("data_type") else np.float32)
         shifted = add(graph, "elementwise.Add", one, name=f"{name}/shifted")
-        made = add(graph, "activation_ops.Log", name=f"{name}/log")
+        new_node = add(graph, "activation_ops.Log", name=f"{name}/log")
         move(node, 0, shifted, 1)
-        shifted.out_port(0).connect(made.in_port(0))
-        rename_nodes([(node, f"{name}/replaced"), (made, name)])
-        return [made.id]
+        shifted.out_port(0).connect(new_node.in_port(0))
+        rename_nodes([(node, f"{name}/replaced"), (new_node, name)])
+        return [new_node.id]
 
 
 @transformation("front.ThresholdedReluDecomposition")
@@ -186,12 +186,12 @@ class ThresholdedReluDecomposition:
             dtype = data_type_str_to_np(graph.graph["cmd_params"].data_type)
             above = add(graph, "elementwise.Greater", None, float_array([node.alpha]))
             kept = add(graph, "Cast.Cast", dst_type=dtype)
-            made = add(graph, "elementwise.Mul")
-            for port in (above.in_port(0), made.in_port(0)):
+            new_node = add(graph, "elementwise.Mul")
+            for port in (above.in_port(0), new_node.in_port(0)):
                 port.connect(node.in_port(0).get_source())
             above.out_port(0).connect(kept.in_port(0))
-            kept.out_port(0).connect(made.in_port(1))
-            take_place(node, made)
+            kept.out_port(0).connect(new_node.in_port(1))
+            take_place(node, new_node)
             graph.remove_node(node.id)
 
 
@@ -210,19 +210,19 @@ class InstanceNormalization:
         )
         normalized = add(graph, "mvn.MVN", **attrs)
         scaled = add(graph, "elementwise.Mul", name=f"{name}/scaled")
-        made = add(graph, "elementwise.Add", name=f"{name}/shifted")
+        new_node = add(graph, "elementwise.Add", name=f"{name}/shifted")
         node.in_port(0).get_source().connect(rank.in_port(0))
         move(node, 0, normalized)
         behind = add(graph, "elementwise.Add", axes, int64_array(-1), name=f"{name}/axes/behind")
-        for idx, consumer in ((1, scaled), (2, made)):
+        for idx, consumer in ((1, scaled), (2, new_node)):
             part = add(graph, "unsqueeze.Unsqueeze", None, behind, name=f"{consumer.name}/unsqueezed")
             move(node, idx, part)
             part.out_port(0).connect(consumer.in_port(1))
         axes.out_port(0).connect(normalized.in_port(1))
         normalized.out_port(0).connect(scaled.in_port(0))
-        scaled.out_port(0).connect(made.in_port(0))
-        rename_nodes([(node, f"{name}/replaced"), (made, name)])
-        return [made.id]
+        scaled.out_port(0).connect(new_node.in_port(0))
+        rename_nodes([(node, f"{name}/replaced"), (new_node, name)])
+        return [new_node.id]
 
 
 @transformation("front.OneHotDepthNormalizer")
@@ -233,8 +233,8 @@ class OneHotDepthNormalizer:
         for node in graph.get_op_nodes(type="OneHot"):
             if producer(node, 1).soft_get("op") != "Const":
                 continue
-            made = add(graph, "reshape.Reshape", None, int64_array([]), name=f"{name_of(node)}/depth")
-            node.in_port(1).get_connection().insert_node(made)
+            new_node = add(graph, "reshape.Reshape", None, int64_array([]), name=f"{name_of(node)}/depth")
+            node.in_port(1).get_connection().insert_node(new_node)
 
 
 @transformation("front.RollWithEmptyAxesReplacer")
@@ -249,11 +249,11 @@ class RollWithEmptyAxesReplacer:
             name = name_of(node)
             flat = add(graph, "reshape.Reshape", None, int64_array([-1]), name=f"{name}/flat")
             shape = add(graph, "shape.Shape", name=f"{name}/shape_of")
-            made = add(graph, "reshape.Reshape")
+            new_node = add(graph, "reshape.Reshape")
             node.in_port(0).get_source().connect(shape.in_port(0))
             node.in_port(0).get_connection().insert_node(flat)
             axes = Const(graph, {"name": f"{name}/axes", "value": int64_array([0])}).create_node()
             axes.out_port(0).connect(node.in_port(2))
-            shape.out_port(0).connect(made.in_port(1))
-            rename_nodes([(node, f"{name}/roll"), (made, name)])
-            node.out_port(0).get_connection().insert_node(made)
+            shape.out_port(0).connect(new_node.in_port(1))
+            rename_nodes([(node, f"{name}/roll"), (new_node, name)])
+            node.out_port(0).get_connection().insert_node(new_node)

@@ -33,10 +33,10 @@ def _connect(node: Any, idx: int, operand: Any) -> None:
         if names:
             port.set_tensor_debug_info(names)  # in the front phase each edge has its own
         return
-    held = constant(node.graph, operand, f"{node.name}/input_{idx}")
-    held.out_port(0).connect(node.in_port(idx))
+    constant_node = constant(node.graph, operand, f"{node.name}/input_{idx}")
+    constant_node.out_port(0).connect(node.in_port(idx))
     if node.graph.stage != "front":
-        held["infer"](held)
+        constant_node["infer"](constant_node)
 
 
 def constant(graph: Graph, value: Any, name: str) -> Any:
@@ -48,9 +48,9 @@ def name_of(node: Any) -> str:
     return node.soft_get("name", node.id)
 
 
-def move(node: Any, idx: int, made: Any, to: int = 0) -> None:
+def move(node: Any, idx: int, new_node: Any, to: int = 0) -> None:
     """Move the source of one operation's input to an input of another one."""
-    node.in_port(idx).get_connection().set_destination(made.in_port(to))
+    node.in_port(idx).get_connection().set_destination(new_node.in_port(to))
 
 
 def source_of(node: Any, idx: int) -> Any:

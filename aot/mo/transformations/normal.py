@@ -30,9 +30,9 @@ def _attribute_as_input(node: Any, name: str, kind: str) -> None:
         return
     if not node.has_valid(name):
         raise Error("{}: {} has input 1 or attribute {}, got neither", name_of(node), node.op, name)
-    made = add(node.graph, kind, None, mo_array(node[name]))
-    move(node, 0, made)
-    take_place(node, made)
+    new_node = add(node.graph, kind, None, mo_array(node[name]))
+    move(node, 0, new_node)
+    take_place(node, new_node)
     node.graph.remove_node(node.id)
 
 
@@ -78,11 +78,11 @@ class ExpandDimsToUnsqueeze:
             if count == 2 and producer(node, 1).soft_get("op") != "Const":
                 continue
             axes = int64_array(node.expand_axis).reshape(-1) if count == 1 else None
-            made = add(graph, "unsqueeze.Unsqueeze", None, axes)
-            move(node, 0, made)
+            new_node = add(graph, "unsqueeze.Unsqueeze", None, axes)
+            move(node, 0, new_node)
             if count == 2:
-                move(node, 1, made, 1)
-            take_place(node, made)
+                move(node, 1, new_node, 1)
+            take_place(node, new_node)
 
 
 @transformation("front.FillToBroadcast")
@@ -91,10 +91,10 @@ class FillToBroadcast:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="Fill"):
-            made = add(graph, "broadcast.Broadcast", name=f"{name_of(node)}/broadcast")
-            move(node, 1, made)
-            move(node, 0, made, 1)
-            node.out_port(0).get_connection().set_source(made.out_port(0))
+            new_node = add(graph, "broadcast.Broadcast", name=f"{name_of(node)}/broadcast")
+            move(node, 1, new_node)
+            move(node, 0, new_node, 1)
+            node.out_port(0).get_connection().set_source(new_node.out_port(0))
         for node in nodes_of(graph, op="ConstantFill"):
             rule = f"{name_of(node)}: ConstantFill has fill_value and takes a shape"
             assert node.has_valid("fill_value") and node.has_and_set("input_as_shape"), rule
@@ -113,9 +113,9 @@ class ConstantOfShapeToBroadcast:
 
 def _broadcast(graph: Graph, node: Any) -> None:
     """Put Broadcast of `fill_value` in the place of an operation with a shape as its input."""
-    made = add(graph, "broadcast.Broadcast", mo_array(node.fill_value), name=f"{name_of(node)}/broadcast")
-    move(node, 0, made, 1)
-    node.out_port(0).get_connection().set_source(made.out_port(0))
+    new_node = add(graph, "broadcast.Broadcast", mo_array(node.fill_value), name=f"{name_of(node)}/broadcast")
+    move(node, 0, new_node, 1)
+    node.out_port(0).get_connection().set_source(new_node.out_port(0))
 
 
 @transformation("front.ArgOpsSqueeze")
@@ -125,9 +125,9 @@ class ArgOpsSqueeze:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in [*nodes_of(graph, op="ArgMax", keepdims=0), *nodes_of(graph, op="ArgMin", keepdims=0)]:
             axes = source_of(node, 1) if _count(node) == 2 else mo_array(node.axis)
-            made = add(graph, "squeeze.Squeeze", None, axes, name=f"{name_of(node)}/squeezed")
-            node.out_port(0).get_connection().set_source(made.out_port(0))
-            node.out_port(0).connect(made.in_port(0))
+            new_node = add(graph, "squeeze.Squeeze", None, axes, name=f"{name_of(node)}/squeezed")
+            node.out_port(0).get_connection().set_source(new_node.out_port(0))
+            node.out_port(0).connect(new_node.in_port(0))
             node["keepdims"] = 1
 
 
@@ -147,8 +147,10 @@ class PowerToEltwises:
         for attribute, neutral, kind in (("scale", 1, "Mul"), ("shift", 0, "Add"), ("power", 1, "Pow")):
             value = node.soft_get(attribute, neutral)
             if value != neutral:
-                made = add(graph, f"elementwise.{kind}", last, mo_array(float(value)), name=f"{name_of(node)}/{kind}")
-                last = made.out_port(0)
+                new_node = add(
+                    graph, f"elementwise.{kind}", last, mo_array(float(value)), name=f"{name_of(node)}/{kind}"
+                )
+                last = new_node.out_port(0)
         node.out_port(0).get_connection().set_source(last)
 
 
@@ -159,9 +161,9 @@ class FlattenONNXToReshape:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="FlattenONNX"):
             assert node.has_valid("axis"), f"{name_of(node)}: attribute axis must be given"
-            made = add(graph, "reshape.Reshape", None, self._shape(graph, node), name=f"{name_of(node)}/reshaped")
-            node.out_port(0).get_connection().set_source(made.out_port(0))
-            move(node, 0, made)
+            new_node = add(graph, "reshape.Reshape", None, self._shape(graph, node), name=f"{name_of(node)}/reshaped")
+            node.out_port(0).get_connection().set_source(new_node.out_port(0))
+            move(node, 0, new_node)
 
     @staticmethod
     def _shape(graph: Graph, node: Any) -> Any:
@@ -186,15 +188,15 @@ class _OfMatrix:
         name, source = name_of(node), node.in_port(0).get_source()
         assert node.has_valid("axis"), f"{name}: attribute axis must be given"
         if node.has_valid("pb") and get_onnx_opset_version(node) >= 13:  # of one axis from there on
-            made = add(graph, self.kind, source, axis=node.axis)
-            rename_nodes([(node, f"{name}/replaced"), (made, name)])
-            return [made.id]
+            new_node = add(graph, self.kind, source, axis=node.axis)
+            rename_nodes([(node, f"{name}/replaced"), (new_node, name)])
+            return [new_node.id]
         flat = add(graph, "flatten.FlattenONNX", source, axis=node.axis, name=f"{name}/flat")
         rows = add(graph, self.kind, flat, axis=1, name=f"{name}/rows")
         shape = add(graph, "shape.Shape", source, name=f"{name}/shape_of")
-        made = add(graph, "reshape.Reshape", rows, shape)
-        rename_nodes([(node, f"{name}/replaced"), (made, name)])
-        return [made.id]
+        new_node = add(graph, "reshape.Reshape", rows, shape)
+        rename_nodes([(node, f"{name}/replaced"), (new_node, name)])
+        return [new_node.id]
 
 
 @transformation("front.onnx.softmaxONNX_to_softmax")
@@ -224,9 +226,9 @@ class OneHotNormalize:
             name, values = name_of(node), node.in_port(2).get_source()
             parts = add(graph, "split.Split", values, np.int64(0), num_splits=2, name=f"{name}/values")
             off, on = (add(graph, "squeeze.Squeeze", parts.out_port(i), int64_array([0])) for i in (0, 1))
-            made = add(graph, "one_hot.OneHot", None, None, on, off, axis=node.soft_get("axis", -1))
+            new_node = add(graph, "one_hot.OneHot", None, None, on, off, axis=node.soft_get("axis", -1))
             for idx in (0, 1):
-                move(node, idx, made, idx)
+                move(node, idx, new_node, idx)
             node.in_port(2).disconnect()
-            take_place(node, made)
+            take_place(node, new_node)
             graph.remove_node(node.id)

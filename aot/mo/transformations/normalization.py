@@ -62,11 +62,13 @@ class LayerNormalization:
             last = add(graph, "mvn.MVN", None, int64_array([node.axis]), **attrs)
             move(node, 0, last)
             for idx, kind in ((1, "Mul"), (2, "Add")):
-                made = add(graph, f"elementwise.{kind}", last, name=f"{name}/{kind}")
-                move(node, idx, made, 1)
+                new_node = add(graph, f"elementwise.{kind}", last, name=f"{name}/{kind}")
+                move(node, idx, new_node, 1)
                 shaped = {"override_output_shape": True, "name": f"{name}/{kind}/unsqueezed"}
-                made.in_port(1).get_connection().insert_node(add(graph, "unsqueeze.Unsqueeze", None, others, **shaped))
-                last = made
+                new_node.in_port(1).get_connection().insert_node(
+                    add(graph, "unsqueeze.Unsqueeze", None, others, **shaped)
+                )
+                last = new_node
             take_place(node, last)
 
 
@@ -95,21 +97,21 @@ class FusedBatchNormTraining:
         assert shape is not None, f"{name}: the shape of the scale must be known"
         node.is_training = False
         for idx, value in ((3, np.zeros), (4, np.ones)):
-            held = constant(graph, value(shape, np.float32), f"{name}/{'mean' if idx == 3 else 'variance'}")
-            held["override_output_shape"] = True
-            node.in_port(idx).get_connection().set_source(held.out_port(0))
+            statistics = constant(graph, value(shape, np.float32), f"{name}/{'mean' if idx == 3 else 'variance'}")
+            statistics["override_output_shape"] = True
+            node.in_port(idx).get_connection().set_source(statistics.out_port(0))
         source, rank = node.in_port(0).get_source(), len(node.in_port(0).data.get_shape())
         whole = add(graph, "shape.Shape", source, name=f"{name}/shape_of")
         limits = int64_array(1), int64_array(rank - 1), int64_array(1)
         axes = add(graph, "range.Range", *limits, name=f"{name}/axes", output_type=np.int64)
         attrs = {"override_output_shape": True}
         eps = node.soft_get("eps", 1e-6)
-        made = add(graph, "mvn.MVN", None, axes, name=f"{name}/normalized", eps=eps, **INSIDE, **attrs)
-        node.in_port(0).get_connection().insert_node(made)
+        new_node = add(graph, "mvn.MVN", None, axes, name=f"{name}/normalized", eps=eps, **INSIDE, **attrs)
+        node.in_port(0).get_connection().insert_node(new_node)
         rows = add(graph, "reshape.Reshape", None, int64_array([1, -1, 0, 0]), name=f"{name}/batch_and_height", **attrs)
-        made.in_port(0).get_connection().insert_node(rows)
+        new_node.in_port(0).get_connection().insert_node(rows)
         back = add(graph, "reshape.Reshape", None, whole, name=f"{name}/shaped", **attrs)
-        made.out_port(0).get_connection().insert_node(back)
+        new_node.out_port(0).get_connection().insert_node(back)
 
 
 @transformation("middle.GroupNorm")
@@ -128,8 +130,8 @@ class GroupNormToMVN:
             _, count = get_shape_and_rank_nodes_by_port(grouped.out_port(0))
             limits = int64_array(1), count, int64_array(1)
             axes = add(graph, "range.Range", *limits, name=f"{name}/axes", output_type=np.int64)
-            made = add(graph, "mvn.MVN", grouped, axes, name=f"{name}/normalized", eps=node.eps, **INSIDE)
-            last = add(graph, "reshape.Reshape", made, whole, name=f"{name}/shaped")
+            new_node = add(graph, "mvn.MVN", grouped, axes, name=f"{name}/normalized", eps=node.eps, **INSIDE)
+            last = add(graph, "reshape.Reshape", new_node, whole, name=f"{name}/shaped")
             for idx, kind in ((1, "Mul"), (2, "Add")):
                 value = value_of(node, idx)
                 assert value is not None, f"{name}: gamma and beta of GroupNorm must be constants"
@@ -161,9 +163,9 @@ class MvnOnnxToMvn:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="MVNOnnx"):
             attrs = {name: node[name] for name in ("eps", "eps_mode", "normalize_variance")}
-            made = add(graph, "mvn.MVN", None, node.axes, **attrs)
-            move(node, 0, made)
-            take_place(node, made)
+            new_node = add(graph, "mvn.MVN", None, node.axes, **attrs)
+            move(node, 0, new_node)
+            take_place(node, new_node)
             graph.remove_node(node.id)
 
 

@@ -28,8 +28,8 @@ class ImageScaler:
         last = node.in_port(0).get_source()
         for value, neutral, kind in ((node.scale, 1, "Mul"), (node.bias, 0, "Add")):
             if np.any(np.asarray(value) != neutral):
-                made = add(graph, f"elementwise.{kind}", last, mo_array(value), name=f"{name_of(node)}/{kind}")
-                last = made.out_port(0)
+                new_node = add(graph, f"elementwise.{kind}", last, mo_array(value), name=f"{name_of(node)}/{kind}")
+                last = new_node.out_port(0)
         node.in_port(0).disconnect()
         node.out_port(0).get_connection().set_source(last)
 
@@ -54,36 +54,36 @@ class ExpandRangeConstant:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Broadcast"):
-            held = producer(node)
-            if held.soft_get("type") == "Const" and self._is_range(held):
-                self._replace(graph, node, held)
+            range_node = producer(node)
+            if range_node.soft_get("type") == "Const" and self._is_range(range_node):
+                self._replace(graph, node, range_node)
 
     @staticmethod
-    def _is_range(held: Any) -> bool:
+    def _is_range(node: Any) -> bool:
         """True for a constant of one dimension beside ones, which counts."""
-        value = np.asarray(held.value)
+        value = np.asarray(node.value)
         alone = sum(size != 1 for size in value.shape) == 1 and FEW < value.size < MANY
         return alone and np.array_equal(value.reshape(-1), np.arange(value.size))
 
     @staticmethod
-    def _replace(graph: Graph, node: Any, held: Any) -> None:
-        value, name, label = np.asarray(held.value), name_of(held), name_of(node)
+    def _replace(graph: Graph, node: Any, range_node: Any) -> None:
+        value, name, label = np.asarray(range_node.value), name_of(range_node), name_of(node)
         (axis,) = (i for i, size in enumerate(value.shape) if size != 1)
         axis_inputs = int64_array(axis - value.ndim), int64_array(0)
         wanted = add(graph, "gather.Gather", node.in_port(1).get_source(), *axis_inputs, name=f"{label}/size")
-        shape = add(graph, "shape.Shape", held, name=f"{name}/shape_of")
+        shape = add(graph, "shape.Shape", range_node, name=f"{name}/shape_of")
         given = add(graph, "gather.Gather", shape, *axis_inputs, name=f"{name}/size")
         one = add(graph, "elementwise.Equal", wanted, int64_array(1), name=f"{label}/is_one")
         size = add(graph, "select.Select", one, given, wanted, name=f"{label}/chosen", auto_broadcast="numpy")
         limits = mo_array(0, dtype=value.dtype), size, mo_array(1, dtype=value.dtype)
-        made = add(graph, "range.Range", *limits, name=f"{name}/range", dtype=value.dtype)
-        node.in_port(0).get_connection().set_source(made.out_port(0))
+        new_node = add(graph, "range.Range", *limits, name=f"{name}/range", dtype=value.dtype)
+        node.in_port(0).get_connection().set_source(new_node.out_port(0))
         if value.ndim > 1:
             axes = int64_array([i for i in range(value.ndim) if i != axis])
             whole = add(graph, "unsqueeze.Unsqueeze", None, axes, name=f"{name}/shaped")
-            made.out_port(0).get_connection().insert_node(whole)
-            made = whole
-        rename_nodes([(held, f"{name}/replaced"), (made, name)])
+            new_node.out_port(0).get_connection().insert_node(whole)
+            new_node = whole
+        rename_nodes([(range_node, f"{name}/replaced"), (new_node, name)])
 
 
 @transformation("front.ATenToEmbeddingBag")
@@ -96,19 +96,19 @@ class AtenToEmbeddingBag:
             assert node.soft_get("mode") == 0, f"{name}: mode 0, sum, is there, got {node.soft_get('mode')}"
             packed = 2 not in node.in_ports() or source_of(node, 2) is None
             kind = "EmbeddingBagPackedSum" if packed else "EmbeddingBagOffsetsSum"
-            made = add(graph, f"embedding_bag.{kind}", name=f"{name}/sum")
+            new_node = add(graph, f"embedding_bag.{kind}", name=f"{name}/sum")
             for idx in (0, 1) if packed else (0, 1, 2):
-                move(node, idx, made, idx)
+                move(node, idx, new_node, idx)
             if 3 in node.in_ports() and source_of(node, 3) is not None:
-                move(node, 3, made, 2 if packed else 4)
+                move(node, 3, new_node, 2 if packed else 4)
                 if not packed:
-                    self._add_row_of_zeros(graph, made, name)
-            take_place(node, made)
+                    self._add_row_of_zeros(graph, new_node, name)
+            take_place(node, new_node)
 
     @staticmethod
-    def _add_row_of_zeros(graph: Graph, made: Any, name: str) -> None:
+    def _add_row_of_zeros(graph: Graph, new_node: Any, name: str) -> None:
         """Append a row of zeros to the table, and let empty bags read it: weights need the index of a row for them."""
-        table = made.in_port(0).get_source()
+        table = new_node.in_port(0).get_source()
         shape = add(graph, "shape.Shape", table, name=f"{name}/table/shape_of")
         rank = add(graph, "rank.Rank", table, name=f"{name}/table/rank")
         width = get_shape_values_by_indices_node(shape, get_canonical_axis_index_node(rank, -1))
@@ -116,10 +116,10 @@ class AtenToEmbeddingBag:
         row = add(graph, "unsqueeze.Unsqueeze", zeros, int64_array(0), name=f"{name}/zeros/row")
         attrs = {"axis": 0, "in_ports_count": 2, "name": f"{name}/table"}
         whole = add(graph, "concat.Concat", table, row, **attrs)
-        made.in_port(0).disconnect()
-        whole.out_port(0).connect(made.in_port(0))
+        new_node.in_port(0).disconnect()
+        whole.out_port(0).connect(new_node.in_port(0))
         height = add(graph, "gather.Gather", shape, int64_array([0]), int64_array(0), name=f"{name}/height")
-        height.out_port(0).connect(made.in_port(3))
+        height.out_port(0).connect(new_node.in_port(3))
 
 
 @transformation("middle.ArgOpsToTopK")
@@ -136,12 +136,12 @@ class ArgOpsToTopK:
             assert node.has_and_set("output_type"), f"{name}: attribute output_type must be given"
             attrs = {"axis": axis, "mode": "max" if node.op == "ArgMax" else "min", "sort": "index"}
             attrs["remove_values_output"] = node.has_and_set("remove_values_output")
-            made = add(graph, "topk.TopK", index_element_type=node.output_type, **attrs)
-            move(node, 0, made)
-            constant(graph, node.top_k, f"{name}/k").out_port(0).connect(made.in_port(1))
-            result = made.out_port(1)
+            new_node = add(graph, "topk.TopK", index_element_type=node.output_type, **attrs)
+            move(node, 0, new_node)
+            constant(graph, node.top_k, f"{name}/k").out_port(0).connect(new_node.in_port(1))
+            result = new_node.out_port(1)
             if node.has_and_set("out_max_val"):
-                pair = add(graph, "concat.Concat", made.out_port(0), result, axis=1, name=f"{name}/pairs")
+                pair = add(graph, "concat.Concat", new_node.out_port(0), result, axis=1, name=f"{name}/pairs")
                 result = pair.out_port(0)
             if not node.out_port(0).disconnected():
                 node.out_port(0).get_connection().set_source(result)
@@ -192,15 +192,15 @@ class ClampNormalizer:
                 continue
             known = [value_of(node, i) if producer(node, i).soft_get("type") == "Const" else None for i in used]
             if len(used) == 2 and all(value is not None for value in known):
-                made = add(graph, "clamp.AttributedClamp", name=f"{name}/clamp", min=known[0], max=known[1])
-                move(node, 0, made)
-                take_place(node, made)
+                new_node = add(graph, "clamp.AttributedClamp", name=f"{name}/clamp", min=known[0], max=known[1])
+                move(node, 0, new_node)
+                take_place(node, new_node)
                 continue
             first, *rest = (self._limit(node, i) for i in used)
             move(node, 0, first)
             node.out_port(0).get_connection().set_source(first.out_port(0))
-            for made in rest:
-                first.out_port(0).get_connection().insert_node(made)
+            for new_node in rest:
+                first.out_port(0).get_connection().insert_node(new_node)
             rename_nodes([(node, f"{name}/replaced"), ((rest or [first])[0], name)])
 
     @staticmethod
@@ -224,5 +224,5 @@ class GatherTreeNormalizer:
             assert shape is not None, f"{name_of(node)}: input 3 of GatherTree must have a known shape"
             if len(shape) == 1:
                 attrs = {"name": f"{name_of(node)}/end_token", "override_output_shape": True}
-                made = add(graph, "squeeze.Squeeze", None, int64_array([0]), **attrs)
-                node.in_port(3).get_connection().insert_node(made)
+                new_node = add(graph, "squeeze.Squeeze", None, int64_array([0]), **attrs)
+                node.in_port(3).get_connection().insert_node(new_node)

@@ -27,8 +27,8 @@ class GlobalPoolingToReduce:
             rank = add(graph, "rank.Rank", source, name=f"{name}/rank")
             axes = add(graph, "range.Range", int64_array(2), rank, int64_array(1), name=f"{name}/axes")
             attrs = {"name": f"{name}/reduced", "keep_dims": True}
-            made = add(graph, f"ReduceOps.{REDUCTIONS[method]}", source, axes, **attrs)
-            node.out_port(0).get_connection().set_source(made.out_port(0))
+            new_node = add(graph, f"ReduceOps.{REDUCTIONS[method]}", source, axes, **attrs)
+            node.out_port(0).get_connection().set_source(new_node.out_port(0))
 
 
 @transformation("middle.PoolV2ToAttributedPool")
@@ -38,9 +38,9 @@ class PoolV2ToAttributedPool:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="PoolingV2"):
             attrs = {name: node[name] for name in KEPT}
-            made = add(graph, "pooling.Pooling", window=value_of(node, 1), stride=value_of(node, 2), **attrs)
-            move(node, 0, made)
-            take_place(node, made)
+            new_node = add(graph, "pooling.Pooling", window=value_of(node, 1), stride=value_of(node, 2), **attrs)
+            move(node, 0, new_node)
+            take_place(node, new_node)
 
 
 @transformation("back.MaxPool")
@@ -62,5 +62,5 @@ class MaxPool:
             if node.has_port("out", idx) and node.out_port(idx).disconnected():
                 kept = node.has_and_set("remove_values_output")
                 attrs = {"name": f"{name_of(node)}/Result_port_{idx}/", "keep_output_port": kept}
-                made = add(node.graph, "result.Result", **attrs)
-                node.out_port(idx).get_connection().set_destination(made.in_port(0))
+                new_node = add(node.graph, "result.Result", **attrs)
+                node.out_port(idx).get_connection().set_destination(new_node.in_port(0))

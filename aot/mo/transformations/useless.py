@@ -56,12 +56,12 @@ class CutInputHavingZeroDimFromConcat:
                 node.out_port(0).get_connection().set_source(sources[kept_ports[0]])
                 continue
             attrs = {"axis": node.axis, "in_ports_count": len(kept_ports), "name": f"{name_of(node)}/kept"}
-            made = add(graph, "concat.Concat", **attrs)
+            new_node = add(graph, "concat.Concat", **attrs)
             for position, idx in enumerate(kept_ports):
-                node.in_port(idx).get_connection().set_destination(made.in_port(position))
+                node.in_port(idx).get_connection().set_destination(new_node.in_port(position))
             for idx in empty:
                 node.in_port(idx).disconnect()
-            node.out_port(0).get_connection().set_source(made.out_port(0))
+            node.out_port(0).get_connection().set_source(new_node.out_port(0))
 
     @staticmethod
     def _is_empty(node: Any) -> bool:
@@ -152,8 +152,8 @@ class RemoveUselessPad:
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="Pad"):
             pads = [producer(node, i) for i in (1, 2)]
-            held = [pad.soft_get("value", None) if pad.soft_get("type") == "Const" else None for pad in pads]
-            if all(value is not None and np.all(value == 0) for value in held):
+            values = [pad.soft_get("value", None) if pad.soft_get("type") == "Const" else None for pad in pads]
+            if all(value is not None and np.all(value == 0) for value in values):
                 node.out_port(0).get_connection().set_source(node.in_port(0).get_source())
                 graph.remove_nodes_from([node.id, *(data.id for data in node.out_nodes().values())])
 

@@ -131,9 +131,9 @@ def float_array(value: Any) -> Array:
 
 def mo_array(value: Any, dtype: Any = None) -> Array:
     """Return an array; Python's floats become f32 unless `dtype` says otherwise."""
-    made = np.array(value, dtype=dtype)
-    narrow = made.dtype == np.float64 and not is_a(value, np.ndarray) and dtype != np.float64
-    return made.astype(np.float32) if narrow else made
+    array = np.array(value, dtype=dtype)
+    narrow = array.dtype == np.float64 and not is_a(value, np.ndarray) and dtype != np.float64
+    return array.astype(np.float32) if narrow else array
 
 
 def copy_or_none(x: Any) -> Any:

@@ -95,13 +95,13 @@ def values_are_equal(value: Any, value_ref: Any) -> bool:
     return bool(np.array_equal(one, other))
 
 
-def _equal(node: Node, held: Any, wanted: Any) -> bool:
+def _equal(node: Node, value: Any, wanted: Any) -> bool:
     if is_a(wanted, (np.ndarray, list)):
-        return np.array_equal(held, wanted) if not is_a(wanted, np.ndarray) else values_are_equal(held, wanted)
+        return np.array_equal(value, wanted) if not is_a(wanted, np.ndarray) else values_are_equal(value, wanted)
     if is_a(wanted, tuple):
-        return len(held) == len(wanted) and all(_equal(node, *pair) for pair in zip(held, wanted, strict=True))
+        return len(value) == len(wanted) and all(_equal(node, *pair) for pair in zip(value, wanted, strict=True))
     if is_a(wanted, dict):
-        return held.keys() == wanted.keys() and all(_equal(node, held[k], v) for k, v in wanted.items())
-    if is_a(held, Number) and is_a(wanted, Number):
-        return abs(held - wanted) <= (TOLERANCE_FP16 if node.soft_get("precision") == "FP16" else TOLERANCE)
-    return bool(held == wanted)
+        return value.keys() == wanted.keys() and all(_equal(node, value[k], v) for k, v in wanted.items())
+    if is_a(value, Number) and is_a(wanted, Number):
+        return abs(value - wanted) <= (TOLERANCE_FP16 if node.soft_get("precision") == "FP16" else TOLERANCE)
+    return bool(value == wanted)

@@ -82,5 +82,5 @@ class OldAPIMapElementType(_Named):
         self.info["legacy_type"] = legacy_type
 
     def serialize(self, node: Any) -> dict[str, Any]:
-        held = self.info
-        return {"value": np_data_type_to_destination_type(held["legacy_type"])} if "legacy_type" in held else {}
+        info = self.info
+        return {"value": np_data_type_to_destination_type(info["legacy_type"])} if "legacy_type" in info else {}

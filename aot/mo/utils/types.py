@@ -88,8 +88,8 @@ def convert_blob(blob: Array, dst_type: Any) -> tuple[Array, int | None, int | N
     if blob.dtype == dst_type:
         return blob, None, None
     with np.errstate(over="ignore", invalid="ignore"):
-        made = blob.astype(dst_type)
-    if dst_type in (np.int32, np.int64, np.uint8, np.int8) and not np.array_equal(blob, made):
+        converted = blob.astype(dst_type)
+    if dst_type in (np.int32, np.int64, np.uint8, np.int8) and not np.array_equal(blob, converted):
         raise Error('The conversion of blob with value "{}" to dst_type "{}" results in rounding', blob, dst_type)
-    infinite = int(np.count_nonzero(np.isfinite(blob) != np.isfinite(made)))
-    return made, infinite, int(np.count_nonzero((blob == 0) != (made == 0)))
+    infinite = int(np.count_nonzero(np.isfinite(blob) != np.isfinite(converted)))
+    return converted, infinite, int(np.count_nonzero((blob == 0) != (converted == 0)))

@@ -107,8 +107,8 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
         boxes, channels, height, width = outs[0].shape
         acc = dense("acc", boxes, height, width, channels, space=Space.ARENA)
         copies = [channels_last(f, f"level{n}", DType.F32) for n, f in enumerate(levels)]
-        held = tuple((pixels, self._sampling(n)) for n, (pixels, _) in enumerate(copies))
-        sums = pooled(acc, held, rois.buffer, None, partial(self._level, rois, len(levels)))
+        copies_with_samples = tuple((pixels, self._sampling(n)) for n, (pixels, _) in enumerate(copies))
+        sums = pooled(acc, copies_with_samples, rois.buffer, None, partial(self._level, rois, len(levels)))
         i, k = copied = Var("i", rois.shape[0]), Var("k", 4)
         features = (*(copy for _, copy in copies), sums, written(outs[0], acc))
         return (*features, Definition(outs[1], copied, rois(i, k)))

@@ -75,7 +75,7 @@ class GridOfPriors(ComputeOp, ABC):
         priors, (_, columns) = self.priors(), grid.operand().dims(f"{self.type}: size of the grid")
         table = [[getattr(p, n) for n in ("w", "h", "x", "y", "scaled", "clip")] for p in priors]
         values = tuple(float(v) for row in table for v in row)
-        held = dense("priors", len(priors), 6, space=Space.TABLE, values=values)
+        priors_table = dense("priors", len(priors), 6, space=Space.TABLE, values=values)
         spread = self.variance or (0.1,)
         variances = dense("variances", 4, space=Space.TABLE, values=spread * (4 // len(spread)))
         sizes = _number(image(0)), _number(image(1))
@@ -86,11 +86,13 @@ class GridOfPriors(ComputeOp, ABC):
             cell = place // (4 * len(priors))
             upright, high = prim("eq", place % 2, 1), prim("ge", place % 4, 2)
             middle = _number(select(upright, cell // columns, cell % columns)) + before
-            middle = middle * select(upright, step_y, step_x) + select(upright, held[which, 3], held[which, 2])
-            half = select(upright, held[which, 1], held[which, 0])
-            half = half * select(prim("ne", held[which, 4], 0.0), sizes[0], 1.0)
+            middle = middle * select(upright, step_y, step_x) + select(
+                upright, priors_table[which, 3], priors_table[which, 2]
+            )
+            half = select(upright, priors_table[which, 1], priors_table[which, 0])
+            half = half * select(prim("ne", priors_table[which, 4], 0.0), sizes[0], 1.0)
             corner = (middle + select(high, half, 0.0 - half)) / select(upright, *sizes)
-            cut = prim("ne", held[which, 5], 0.0)
+            cut = prim("ne", priors_table[which, 5], 0.0)
             clipped = select(high, prim("min", corner, 1.0), prim("max", corner, 0.0))
             corner = select(cut, clipped, corner)
             corner = prim("min", prim("max", corner, 0.0), 1.0) if self.clip else corner

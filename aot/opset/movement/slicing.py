@@ -169,8 +169,8 @@ def _bound_of_backward(n: Dim, bound: _Bound, least: int) -> Dim:
         return prim("min", last, at) if isinstance(at, int) else prim("min", at, last)
     if isinstance(at, int) and at <= -OPEN_BOUND:
         return least if least < 0 else prim("min", last, least)
-    held = prim("max", as_expr(n + at, DType.I64), least)
-    return held if least < 0 else prim("min", last, held)
+    bounded = prim("max", as_expr(n + at, DType.I64), least)
+    return bounded if least < 0 else prim("min", last, bounded)
 
 
 def python_slice(n: int, start: int | None, stop: int | None, step: int) -> slice:

@@ -108,23 +108,23 @@ def _deferred(node: Node) -> list[Deferred] | None:
     if not isinstance(node.op, KEEPS_SMALL):
         return None
     pairs = [(s.node.constant_data, s.type) for s in node.sources() if s is not None]
-    held, types = tuple(h for h, _ in pairs if h is not None), tuple(t for _, t in pairs)
+    inputs, types = tuple(h for h, _ in pairs if h is not None), tuple(t for _, t in pairs)
     out = node.out_port(0).type
-    is_worthwhile = len(held) == len(node.in_ports()) and is_worth_deferring(held, types, out)
-    return [Deferred(node.op, held, types, out)] if is_worthwhile else None
+    is_worthwhile = len(inputs) == len(node.in_ports()) and is_worth_deferring(inputs, types, out)
+    return [Deferred(node.op, inputs, types, out)] if is_worthwhile else None
 
 
 def _parts(node: Node) -> list[Deferred] | None:
     """Return the outputs of a node that cuts a deferred constant into parts, if these are to be made later, too."""
-    held = node.source(0).node.constant_data if isinstance(node.op, Split | VariadicSplit) else None
-    axis = node.source(1).value if isinstance(held, Deferred) else None
-    if not isinstance(held, Deferred) or axis is None:
+    constant = node.source(0).node.constant_data if isinstance(node.op, Split | VariadicSplit) else None
+    axis = node.source(1).value if isinstance(constant, Deferred) else None
+    if not isinstance(constant, Deferred) or axis is None:
         return None
-    k, begin = axis_of(int(axis.reshape(-1)[0]), len(held.shape), node.type), 0
+    k, begin = axis_of(int(axis.reshape(-1)[0]), len(constant.shape), node.type), 0
     parts = list[Deferred]()
     for port in node.out_ports().values():
         end = begin + port.type.static_shape[k]
-        part = part_of(held, k, begin, end)
+        part = part_of(constant, k, begin, end)
         if not isinstance(part, Deferred):
             return None
         parts.append(part)

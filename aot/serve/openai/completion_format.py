@@ -45,7 +45,7 @@ class Timings:
         self.last = time.monotonic()
         self.first = self.first or self.last
 
-    def fields(self, known: int, given: int, made: int) -> dict[str, object]:
+    def fields(self, known: int, given: int, generated: int) -> dict[str, object]:
         """Return times and speeds as llama.cpp's server writes them, for so many tokens of the prompts and answers."""
         prompt, rest = max(self.first - self.begin, 1e-6), max(self.last - self.first, 1e-6)
         return {
@@ -53,9 +53,9 @@ class Timings:
             "prompt_n": given - known,
             "prompt_ms": round(prompt * 1e3, 3),
             "prompt_per_second": round((given - known) / prompt, 3),
-            "predicted_n": made,
+            "predicted_n": generated,
             "predicted_ms": round(rest * 1e3, 3),
-            "predicted_per_second": round(max(made - 1, 0) / rest, 3),
+            "predicted_per_second": round(max(generated - 1, 0) / rest, 3),
         }
 
 
@@ -164,10 +164,10 @@ class Choice:
             return []
         role = {} if self._began else {"role": "assistant"}
         self._began = True
-        made: dict[str, object] = {"delta": {**role, "content": text}} if self._chat else {"text": text}
+        choice: dict[str, object] = {"delta": {**role, "content": text}} if self._chat else {"text": text}
         if not self.calls:
-            return [self._made(made, delta.logprobs, self.reason)]
-        first = [self._made(made, delta.logprobs, None)] if text or role or delta.logprobs else []
+            return [self._made(choice, delta.logprobs, self.reason)]
+        first = [self._made(choice, delta.logprobs, None)] if text or role or delta.logprobs else []
         numbered = [{"index": n, **call} for n, call in enumerate(_calls(self.calls))]
         return [*first, self._made({"delta": {"tool_calls": numbered}}, (), self.reason)]
 

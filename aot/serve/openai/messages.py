@@ -75,10 +75,10 @@ def _message(n: int, value: object) -> dict[str, object]:
     known = {ASSISTANT: ("tool_calls",), TOOL: ("tool_call_id", "name")}.get(role, ())
     check_others(f"{field}.", one, ("role", "content", *known), NEUTRAL)
     text = "" if content is None and calls else text_of(f"{field}.content", content, ("text",))
-    made: dict[str, object] = {"role": role, "content": text}
+    message: dict[str, object] = {"role": role, "content": text}
     if calls:
-        made["tool_calls"] = [_call(f"{field}.tool_calls", call) for call in list_of(calls)]
-    return made | {name: text for name in known if isinstance(text := one.get(name), str)}
+        message["tool_calls"] = [_call(f"{field}.tool_calls", call) for call in list_of(calls)]
+    return message | {name: text for name in known if isinstance(text := one.get(name), str)}
 
 
 def _call(field: str, value: object) -> dict[str, object]:

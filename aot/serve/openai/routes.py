@@ -155,14 +155,14 @@ class OpenAi:
         self,
         request: Request,
         wanted: CompletionRequest,
-        made: Callable[[CompletionRequest, list[int], Tokenizer], CompletionFormat] = CompletionFormat,
+        format_class: Callable[[CompletionRequest, list[int], Tokenizer], CompletionFormat] = CompletionFormat,
     ) -> Response:
         base, adapter = self._named(wanted.model)
         wanted = replace(wanted, adapter=adapter)
         language = await self._languages.of(self._repository.find(base))
         prompts = await asyncio.to_thread(language.ids_of, wanted)
         constraint = await asyncio.to_thread(language.constraint, wanted)
-        form = made(wanted, [len(ids) for ids in prompts], language.tokenizer)
+        form = format_class(wanted, [len(ids) for ids in prompts], language.tokenizer)
         id_lists = [ids for ids in prompts for _ in range(wanted.answers)]
         deltas = merged([self._deltas(language, form, ids, constraint, n) for n, ids in enumerate(id_lists)])
         if wanted.stream:

@@ -37,15 +37,15 @@ class SpeechRequest:
 def speech_request_of(tree: Mapping[str, object]) -> SpeechRequest:
     """Return a request; FieldError for a field that is missing, of another type or range, or not supported."""
     check_others("", tree, (*FIELDS, *WITHOUT_EFFECT), NEUTRAL)
-    text, voice, made = tree.get("input"), tree.get("voice", "0"), tree.get("response_format", WAV)
+    text, voice, file_format = tree.get("input"), tree.get("voice", "0"), tree.get("response_format", WAV)
     if not isinstance(text, str) or not 1 <= len(text) <= MAX_TEXT:
         raise FieldError("input", f"a text of 1 to {MAX_TEXT} characters", text)
     if not isinstance(voice, str) or len(voice) > 9:
         raise FieldError("voice", "the number of a speaker, or any name for a model with one", voice)
-    if made not in MEDIA:
-        raise FieldError("response_format", " or ".join(MEDIA), made)
+    if file_format not in MEDIA:
+        raise FieldError("response_format", " or ".join(MEDIA), file_format)
     speaker = int(voice) if voice.isascii() and voice.isdecimal() else 0
-    return SpeechRequest(model_of(tree), text, speaker, str(made), real_of(tree, "speed", 1.0, 0.25, 4))
+    return SpeechRequest(model_of(tree), text, speaker, str(file_format), real_of(tree, "speed", 1.0, 0.25, 4))
 
 
 class ServedVoice:

@@ -216,8 +216,8 @@ def _cut(pieces: Pieces, file: str) -> Cut:
     """Return the function that cuts a text into pieces."""
     package = _package(file)
     cutters = package.pre_tokenizers
-    made = cutters.Sequence([cutters.Split(package.Regex(pattern), "isolated") for pattern in pieces.patterns])
-    return lambda text: [piece for piece, _ in made.pre_tokenize_str(text)]
+    cutter = cutters.Sequence([cutters.Split(package.Regex(pattern), "isolated") for pattern in pieces.patterns])
+    return lambda text: [piece for piece, _ in cutter.pre_tokenize_str(text)]
 
 
 def _check_merges(metadata: Metadata, file: str) -> None:

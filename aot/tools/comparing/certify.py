@@ -188,8 +188,8 @@ class _Run:
             sample, graph = self.samples[n], self.reference.graph()
             accepted = _accepted(graph, Sample(sample.kind, moved(sample.inputs)))
             pairs = enumerate(map(_storable, accepted or []))
-            made = [difference(np.load(self._file(n, k), mmap_mode="r"), array, 0.0).error for k, array in pairs]
-            self.sensitivities[n] = made or [0.0] * len(self.code.outputs)
+            errors = [difference(np.load(self._file(n, k), mmap_mode="r"), array, 0.0).error for k, array in pairs]
+            self.sensitivities[n] = errors or [0.0] * len(self.code.outputs)
         return self.sensitivities[n]
 
     def _rows(self, n: int, arrays: Sequence[Array], side: str) -> Iterator[Row]:

@@ -149,10 +149,10 @@ def _fewer_bits(subject: CompiledModel, model: Path, options: CompileOptions) ->
     return bits if own is None or bits < own else None
 
 
-def _judged(judge: Judge, made: Sequence[tuple[TensorInfo, Array]], wanted: Sequence[Array]) -> Iterator[Row]:
-    if len(wanted) != len(made):
-        raise UsageError(f"compare: both must have the same number of outputs, got {len(wanted)} and {len(made)}")
-    for (info, array), expected in zip(made, wanted, strict=True):
+def _judged(judge: Judge, outputs: Sequence[tuple[TensorInfo, Array]], wanted: Sequence[Array]) -> Iterator[Row]:
+    if len(wanted) != len(outputs):
+        raise UsageError(f"compare: both must have the same number of outputs, got {len(wanted)} and {len(outputs)}")
+    for (info, array), expected in zip(outputs, wanted, strict=True):
         yield judge.output(info, expected, array)
 
 

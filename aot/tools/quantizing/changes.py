@@ -85,17 +85,19 @@ def _correct(build: Builder, product: Product, correction: Array) -> None:
     consumer = out.destinations[0].node if len(out.destinations) == 1 else None
     if consumer is not None and isinstance(consumer.op, Add):
         other = consumer.in_port(1 if consumer.source(0) is out else 0)
-        held = other.data.node.data
-        if held is not None and held.dtype == np.float32 and _is_along(held, product):
-            other.connect(build.const(held + added if held.size > 1 else held.reshape(-1)[0] + added, DType.F32))
+        constant = other.data.node.data
+        if constant is not None and constant.dtype == np.float32 and _is_along(constant, product):
+            other.connect(
+                build.const(constant + added if constant.size > 1 else constant.reshape(-1)[0] + added, DType.F32)
+            )
             return
     _insert_add(build, product, build.const(added, DType.F32))
 
 
-def _is_along(held: Array, product: Product) -> bool:
+def _is_along(array: Array, product: Product) -> bool:
     """True if a constant that is added to the results has an element for each channel, or one for all."""
-    shape = (1,) * (len(product.along_channels) - held.ndim) + held.shape
-    return held.size == 1 or shape == product.along_channels
+    shape = (1,) * (len(product.along_channels) - array.ndim) + array.shape
+    return array.size == 1 or shape == product.along_channels
 
 
 def _insert_add(build: Builder, product: Product, added: OutPort) -> None:

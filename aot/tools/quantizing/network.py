@@ -123,15 +123,15 @@ class Network:
                 seen[name].count(np.asarray(outputs[k]))
 
     def _with_outputs(
-        self, names: Sequence[tuple[str, int]], made: Callable[[Builder, OutPort], tuple[OutPort, ...]]
+        self, names: Sequence[tuple[str, int]], outputs_of: Callable[[Builder, OutPort], tuple[OutPort, ...]]
     ) -> CompiledModel:
-        """Compile the network with the results of `made` for some tensors as its only outputs."""
+        """Compile the network with the results of `outputs_of` for some tensors as its only outputs."""
         graph = copy_graph(self.graph)
         nodes = {node.name: node for node in graph.nodes.values()}
         _drop_results(graph)
         build = Builder(graph)
         for name, idx in names:
-            for port in made(build, nodes[name].out_port(idx)):
+            for port in outputs_of(build, nodes[name].out_port(idx)):
                 build(Result(), port)
         return self.compiled(graph)
 

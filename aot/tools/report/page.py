@@ -14,8 +14,8 @@ def page(facts: Facts) -> str:
     """Return the HTML text; names of a model cannot end its script, nor be read as HTML."""
     here = files("aot.tools.report")
     text, style, *script = [(here / name).read_text("utf-8") for name in FILES]
-    made = text.replace("/*STYLE*/", style).replace("/*SCRIPT*/", "".join(script))
-    return made.replace("/*FACTS*/", in_script(facts))
+    html = text.replace("/*STYLE*/", style).replace("/*SCRIPT*/", "".join(script))
+    return html.replace("/*FACTS*/", in_script(facts))
 
 
 def in_script(facts: Facts) -> str:

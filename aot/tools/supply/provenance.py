@@ -62,9 +62,9 @@ def check_provenance(statement: Path, library: Path, model: Path, options: Compi
         tree: object = json.loads(read_file(statement, "provenance"))
     except (ValueError, RecursionError) as error:
         raise CorruptError(f"provenance: {statement}: must be JSON, got {error}") from None
-    made = json.loads(json.dumps(provenance(library, model, options), default=str))
+    new_statement = json.loads(json.dumps(provenance(library, model, options), default=str))
     if not isinstance(tree, dict):
         raise CorruptError(f"provenance: {statement}: must be a statement, got {type(tree).__name__}")
     given = cast(Json, tree)
-    if wrong := next((key for key in made if made[key] != given.get(key)), None):
+    if wrong := next((key for key in new_statement if new_statement[key] != given.get(key)), None):
         raise CorruptError(f"provenance: {statement}: {wrong} must be that of {library} and {model}, got another")

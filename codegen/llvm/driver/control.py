@@ -223,17 +223,19 @@ class _Settings:
 
     def _hold(self, capacity: Var, value: str) -> None:
         """Raise a capacity that is too small to the next power of two, for the next inference."""
-        add, held = self.code.add, self.code.operand(capacity)
+        add, capacity_operand = self.code.add, self.code.operand(capacity)
         negative = add(f"sub i64 0, {value}")
         size = add(f"call i64 @llvm.smax.i64(i64 {value}, i64 {negative})")
-        over, huge = add(f"icmp ugt i64 {size}, {held}"), add(f"icmp ugt i64 {size}, {abi.MAX_CAPACITY}")
+        over, huge = add(f"icmp ugt i64 {size}, {capacity_operand}"), add(f"icmp ugt i64 {size}, {abi.MAX_CAPACITY}")
         below = add(f"sub i64 {size}, 1")
         zeros = add(f"call i64 @llvm.ctlz.i64(i64 {below}, i1 false)")
         bits = add(f"sub i64 64, {zeros}")
         wanted = add(f"shl i64 1, {bits}")
         keep = add(f"xor i1 {over}, true")
         kept = add(f"or i1 {keep}, {huge}")
-        self.raised.append((capacity.name, held, add(f"select i1 {kept}, i64 {held}, i64 {wanted}")))
+        self.raised.append(
+            (capacity.name, capacity_operand, add(f"select i1 {kept}, i64 {capacity_operand}, i64 {wanted}"))
+        )
         self.room += [(huge, abi.ERROR_SIZE), (over, abi.ERROR_CAPACITY)]
 
     def _raise(self, code: str) -> None:

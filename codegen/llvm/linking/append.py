@@ -72,18 +72,18 @@ def _table(stream: BinaryIO, at: int, count: int, form: struct.Struct) -> list[l
 
 def pieces(at: int, parts: Iterable[bytes | memoryview]) -> Iterator[bytearray | memoryview]:
     """Yield the same bytes in pieces of large pages: the system caches data written at once in pages as large."""
-    held = bytearray()
+    buffered = bytearray()
     for part in parts:
         view = memoryview(part).cast("B")
         while len(view):
-            room = LARGE_PAGE - (at + len(held)) % LARGE_PAGE
+            room = LARGE_PAGE - (at + len(buffered)) % LARGE_PAGE
             here, view = view[:room], view[room:]
-            if held or len(here) < room:
-                held += here
+            if buffered or len(here) < room:
+                buffered += here
             if len(here) == room:
-                yield held or here
-                at, held = at + len(held or here), bytearray()
-    yield held
+                yield buffered or here
+                at, buffered = at + len(buffered or here), bytearray()
+    yield buffered
 
 
 def _find(stream: BinaryIO, rows: list[list[int]], names: list[int], wanted: str) -> int:

@@ -82,9 +82,9 @@ class WasmModule:
             self.at.append(aligned(at, 64))
             at = self.at[-1] + data.size
         self.end = aligned(at, 64)
-        held = self.end - sum(data.size for data in self.own if data.reserved)
-        if held > _MOST_BYTES:
-            raise UnsupportedError(f"write: a module has at most {_MOST_BYTES} bytes, got {held}")
+        size = self.end - sum(data.size for data in self.own if data.reserved)
+        if size > _MOST_BYTES:
+            raise UnsupportedError(f"write: a module has at most {_MOST_BYTES} bytes, got {size}")
         if self.end > _MOST_MEMORY:
             raise UnsupportedError(f"write: a module has at most {_MOST_MEMORY} bytes of data, got {self.end}")
         return addresses

@@ -76,9 +76,12 @@ def _tile(rows: int, columns: int, width: int, target: Target) -> tuple[int, int
     """
     free, widest = target.registers - 3, max(columns, width)
     # aarch64 keeps the words of all rows until their second numbers are used, unless instructions take these out.
-    held = not target.machine.loads_operands and "add_odd" not in target.abilities.intrinsics
+    keeps_weights = not target.machine.loads_operands and "add_odd" not in target.abilities.intrinsics
     sizes = [
-        (n, v) for v in (1, 2) for n in range(1, 9) if 2 * n * v + 2 * v + held * n <= free and v * width <= widest
+        (n, v)
+        for v in (1, 2)
+        for n in range(1, 9)
+        if 2 * n * v + 2 * v + keeps_weights * n <= free and v * width <= widest
     ]
     if rows <= MAX_FEW_ROWS and 8 * rows + 2 <= free and 4 * width <= widest:
         sizes.append((rows, 4))

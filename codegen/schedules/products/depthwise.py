@@ -121,13 +121,13 @@ def _channels(d: Definition, shape: MatmulShape, width: int, target: Target, con
     """Return the channels of a block: its rows stay in L1 until the last window has read them. 0: all channels."""
     if varies((*shape.rows, shape.lane, *shape.sums)):
         return 0
-    held = _bytes(d, {a: extent(a) for a in (*shape.rows[-1:], *shape.sums)}, constants)
+    bytes_per_channel = _bytes(d, {a: extent(a) for a in (*shape.rows[-1:], *shape.sums)}, constants)
     channels = extent(shape.lane)
-    if held * channels <= target.l1 // 2:
+    if bytes_per_channel * channels <= target.l1 // 2:
         return 0
     line = max(width, COSTS.line_bytes // d.out.dtype.stored_bytes)
-    room = target.l1 // 2 if line * held <= target.l1 // 2 else target.l1
-    return next((n for n in parts(channels) if n % line == 0 and n * held <= room), 0)
+    room = target.l1 // 2 if line * bytes_per_channel <= target.l1 // 2 else target.l1
+    return next((n for n in parts(channels) if n % line == 0 and n * bytes_per_channel <= room), 0)
 
 
 def _block_rows(d: Definition, shape: MatmulShape, rows: list[str], target: Target, constants: frozenset[str]) -> int:

@@ -127,17 +127,17 @@ def _back_edges(
             yield BackEdge(result=ends[r] + n, parameter=firsts[i] + n)
 
 
-def _add_results(node: OnnxNode, body: Graph, results: Sequence[Value], held: int, outside: frozenset[Var]) -> int:
-    """Give a body its results: the first `held` values, then those that are collected. Return where these begin.
+def _add_results(node: OnnxNode, body: Graph, results: Sequence[Value], carried: int, outside: frozenset[Var]) -> int:
+    """Give a body its results: the first `carried` values, then those that are collected. Return where these begin.
 
     `node`: as it builds in the body that is made. `outside`: variables that are the same in each iteration.
     """
     build, graph = node.build, node.build.graph
-    for old, value in zip(body.results[:held], results, strict=False):
+    for old, value in zip(body.results[:carried], results, strict=False):
         for port in ports_of(whole(value)):
             graph.add(Result(), port, name=old.name)
     begin = len(graph.results)
-    for old, value in zip(body.results[held:], results[held:], strict=True):
+    for old, value in zip(body.results[carried:], results[carried:], strict=True):
         part = _as_declared(node, old, tensor(value), outside)
         graph.add(Result(), build.Unsqueeze(part, build.const([0], DType.I64)), name=old.name)
     return begin

@@ -167,8 +167,8 @@ def unique(
     if dim is None and x.type.dtype.is_float:
         return _unique_floats(node, x)
     axis = list[OutPort]() if dim is None else [node.scalar(node.axis(dim, x.type.rank))]
-    made = node.build.Unique(x, *axis, outputs=4).node
-    values, _, inverse, counts = made.out_ports().values()
+    unique_node = node.build.Unique(x, *axis, outputs=4).node
+    values, _, inverse, counts = unique_node.out_ports().values()
     if dim is None:
         inverse = node.build.Reshape(inverse, node.dims(x, range(x.type.rank)))
     return (values, inverse, counts)[: len(node.outputs)]

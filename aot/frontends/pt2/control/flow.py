@@ -28,8 +28,8 @@ def while_loop(node: AtenNode, going: OutPort, *states: OutPort) -> Any:
 def scan(node: AtenNode, *inputs: OutPort) -> Any:
     """Steps along axis 0 of the last `rows` inputs; results of the body after the carried values are stacked."""
     attrs = {"num_scan_inputs": node.integer("rows")}
-    made = (node.kind, attrs, node.build, node.outputs, node.regions, node.captures, node.bodies, node.seed)
-    return onnx_scan(OnnxNode(*made, node.node, node.inputs, opset=21), *inputs)
+    arguments = (node.kind, attrs, node.build, node.outputs, node.regions, node.captures, node.bodies, node.seed)
+    return onnx_scan(OnnxNode(*arguments, node.node, node.inputs, opset=21), *inputs)
 
 
 @aten_node("assert")

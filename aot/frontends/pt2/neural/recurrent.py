@@ -70,8 +70,8 @@ class Stack:
             fields["linear_before_reset"] = True
         elif self.family == "rnn":
             fields["activations"] = ("relu",) if "relu" in node.kind else ("tanh",)
-        made = getattr(build, f"{self.family.upper()}Sequence")(*inputs, **fields, outputs=1 + len(states))
-        return list(made.node.out_ports().values())
+        sequence = getattr(build, f"{self.family.upper()}Sequence")(*inputs, **fields, outputs=1 + len(states))
+        return list(sequence.node.out_ports().values())
 
     def _projection(self, x: OutPort, states: Sequence[OutPort], parts: Sequence[Sequence[OutPort]]) -> list[OutPort]:
         """Return outputs and last states of a layer of h = w_hr m: a cell of m with recurrent weights w_hh w_hr.

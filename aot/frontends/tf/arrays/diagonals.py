@@ -87,8 +87,8 @@ def _offset(node: TfNode, band: _Band, d: OutPort) -> OutPort:
 def _elements(node: TfNode, x: OutPort, positions: OutPort, inside: OutPort, default: OutPort, batch: int) -> OutPort:
     """Return elements of the flattened last axis of `x` at `positions`; `default` where these are not inside."""
     build = node.build
-    held = build.Select(inside, positions, node.scalar(0))
-    return build.Select(inside, build.Gather(x, held, node.scalar(batch)), default)
+    safe_positions = build.Select(inside, positions, node.scalar(0))
+    return build.Select(inside, build.Gather(x, safe_positions, node.scalar(batch)), default)
 
 
 def _in_matrix(node: TfNode, band: _Band, values: OutPort, default: OutPort) -> tuple[OutPort, OutPort]:

@@ -104,8 +104,8 @@ def unique(node: TfNode, x: OutPort, axis: OutPort | None = None) -> tuple[OutPo
 def list_diff(node: TfNode, x: OutPort, y: OutPort) -> tuple[OutPort, OutPort]:
     """The elements of x that y does not have, and their places."""
     build, one = node.build, node.list([1])
-    held = build.ReduceLogicalOr(build.Equal(build.Unsqueeze(x, one), build.Unsqueeze(y, node.list([0]))), one)
-    positions = build.Squeeze(build.NonZero(build.LogicalNot(held)), node.list([0]))
+    is_excluded = build.ReduceLogicalOr(build.Equal(build.Unsqueeze(x, one), build.Unsqueeze(y, node.list([0]))), one)
+    positions = build.Squeeze(build.NonZero(build.LogicalNot(is_excluded)), node.list([0]))
     return build.Gather(x, positions, node.scalar(0)), node.cast(positions, node.dtype("out_idx"))
 
 

@@ -63,19 +63,19 @@ def _attribute(value: Any) -> Any:
     return attribute
 
 
-def _add(made: Any, part: Any) -> None:
+def _add(message: Any, part: Any) -> None:
     """Add an element to a list."""
     if part is None:
-        made.shape.add().unknown_rank = True
+        message.shape.add().unknown_rank = True
     elif isinstance(part, Sizes):
-        _fill(made.shape.add(), part)
+        _fill(message.shape.add(), part)
     elif isinstance(part, np.ndarray):
-        made.tensor.append(_tensor(part))
+        message.tensor.append(_tensor(part))
     elif isinstance(part, FunctionName):
-        made.func.add().name = part
+        message.func.add().name = part
     else:
         field, held = _plain(part)
-        getattr(made, field).append(held)
+        getattr(message, field).append(held)
 
 
 def _plain(value: Any) -> tuple[str, Any]:
@@ -87,10 +87,10 @@ def _plain(value: Any) -> tuple[str, Any]:
     return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f", value
 
 
-def _fill(made: Any, sizes: tuple[int, ...]) -> None:
-    made.SetInParent()
+def _fill(message: Any, sizes: tuple[int, ...]) -> None:
+    message.SetInParent()
     for size in sizes:
-        made.dim.add().size = size
+        message.dim.add().size = size
 
 
 def _tensor(data: Any) -> Any:

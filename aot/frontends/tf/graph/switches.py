@@ -39,8 +39,8 @@ def without_switches(net: Net, items: Sequence[Item], file: str) -> None:
     states = _States(file)
     forks = states.forks(producers_first(items, Item.above, lambda i: i.name))
     for number, fork in enumerate(forks):
-        made = _if(fork, states, f"{fork.merges[0][0].name}/{number}")
-        _redirect(net, states.known, {m: k for k, (m, _) in enumerate(fork.merges)}, made)
+        conditional = _if(fork, states, f"{fork.merges[0][0].name}/{number}")
+        _redirect(net, states.known, {m: k for k, (m, _) in enumerate(fork.merges)}, conditional)
 
 
 def condition_of(switch: Item) -> Output:
@@ -141,8 +141,8 @@ def _entered(output: Output, condition: Output, states: _States, arguments: dict
     elif (item.kind == ARGUMENT and item in arguments.values()) or condition in states.known[item]:
         return output
     if output not in arguments:
-        arguments[output] = made = Item(f"{output[0].name}/inside", ARGUMENT)
-        states.known[made] = {condition: 0}
+        arguments[output] = argument = Item(f"{output[0].name}/inside", ARGUMENT)
+        states.known[argument] = {condition: 0}
     return arguments[output], 0
 
 
@@ -161,18 +161,18 @@ def _enter_branch(results: Iterable[Output], condition: Output, states: _States,
         stack += item.controls
 
 
-def _redirect(net: Net, items: Iterable[Item], merges: Mapping[Item, int], made: Item) -> None:
+def _redirect(net: Net, items: Iterable[Item], merges: Mapping[Item, int], conditional: Item) -> None:
     """Let readers of Merges read the If."""
 
     def through(output: Output) -> Output:
         item, at = output
         if item in merges and at:
             raise UnsupportedError(f"Merge: its second output is not supported, got {item.name!r}")
-        return (made, merges[item]) if item in merges else output
+        return (conditional, merges[item]) if item in merges else output
 
     for item in items:
-        if item is not made:
+        if item is not conditional:
             item.inputs = [through(o) for o in item.inputs]
-            item.controls = list(dict.fromkeys(made if c in merges else c for c in item.controls))
+            item.controls = list(dict.fromkeys(conditional if c in merges else c for c in item.controls))
     net.results = [through(o) for o in net.results]
-    net.kept = list(dict.fromkeys(made if i in merges else i for i in net.kept))
+    net.kept = list(dict.fromkeys(conditional if i in merges else i for i in net.kept))

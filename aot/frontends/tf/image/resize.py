@@ -199,13 +199,13 @@ def _crop_places(node: TfNode, x: OutPort, boxes: OutPort, sizes: OutPort, k: in
     return build.Select(build.Greater(count, 1), many, middle), last
 
 
-def _blended(node: TfNode, held: list[OutPort], pixels: Callable[[OutPort, OutPort], OutPort]) -> OutPort:
+def _blended(node: TfNode, positions: list[OutPort], pixels: Callable[[OutPort, OutPort], OutPort]) -> OutPort:
     """Between the four pixels around each place."""
     build = node.build
-    lows, highs = [build.Floor(p) for p in held], [build.Ceiling(p) for p in held]
+    lows, highs = [build.Floor(p) for p in positions], [build.Ceiling(p) for p in positions]
     down, right = (
         build.Unsqueeze(build.Subtract(at, low), node.list(axes))
-        for at, low, axes in zip(held, lows, ([2, 3], [1, 3]), strict=True)
+        for at, low, axes in zip(positions, lows, ([2, 3], [1, 3]), strict=True)
     )
 
     def between(a: OutPort, b: OutPort, share: OutPort) -> OutPort:

@@ -109,7 +109,7 @@ def _wanted(sizes: OutPort, axes: range) -> list[Dim] | None:
 
 
 def _pads_of(
-    made: Windowing, kernel: list[int], extents: tuple[Dim, ...], wanted: list[Dim]
+    windows: Windowing, kernel: list[int], extents: tuple[Dim, ...], wanted: list[Dim]
 ) -> tuple[tuple[int, ...], ...] | None:
     """Padding at the begin and at the end, and elements added at the end; None if they depend on late sizes.
 
@@ -117,25 +117,25 @@ def _pads_of(
     """
     paddings: list[tuple[int, int, int]] = []
     for a, (n, size) in enumerate(zip(extents, wanted, strict=True)):
-        whole = simplify((n - 1) * made.strides[a] + (kernel[a] - 1) * made.dilations[a] + 1 - size)
+        whole = simplify((n - 1) * windows.strides[a] + (kernel[a] - 1) * windows.dilations[a] + 1 - size)
         if not isinstance(whole, int):
             return None
-        begin = max(whole, 0) // 2 if made.auto_pad is AutoPad.SAME_UPPER else made.begins[a]
+        begin = max(whole, 0) // 2 if windows.auto_pad is AutoPad.SAME_UPPER else windows.begins[a]
         end = whole - begin
         paddings.append((begin, max(end, 0), max(-end, 0)))
     begins, ends, extra = zip(*paddings, strict=True)
     return begins, ends, extra
 
 
-def _cut(node: TfNode, full: OutPort, made: Windowing, kernel: list[int], target: OutPort) -> OutPort:
+def _cut(node: TfNode, full: OutPort, windows: Windowing, kernel: list[int], target: OutPort) -> OutPort:
     """`full`, which has no padding, cut or filled with zeros to the target's sizes."""
     build, rank = node.build, full.type.rank
     axes = range(2, rank)
     sizes = node.dims(full, axes)
-    if made.auto_pad is AutoPad.SAME_UPPER:
+    if windows.auto_pad is AutoPad.SAME_UPPER:
         begins = build.Divide(build.Maximum(build.Subtract(sizes, target), 0), 2)
     else:
-        begins = node.list(made.begins)
+        begins = node.list(windows.begins)
     behind = build.Maximum(build.Subtract(build.Add(begins, target), sizes), 0)
     zero = node.list([0, 0])
     wide = build.Pad(full, node.list([0] * rank), build.Concat(zero, behind, axis=0), node.like(0, full))

@@ -94,9 +94,9 @@ class Cell:
             for p, what in ((self.r, "recurrent weights"), (self.b, "biases"))
         )
         total = build.Add(product(node, x, w), product(node, h, r))
-        held = None if peephole is None else self.peepholes[peephole]
-        if held is not None:
-            total = build.Add(total, build.Multiply(c, node.cast(held, c.type.dtype)))
+        weights = None if peephole is None else self.peepholes[peephole]
+        if weights is not None:
+            total = build.Add(total, build.Multiply(c, node.cast(weights, c.type.dtype)))
         norm = self.norms[k]
         if norm is not None:
             axes = node.list([1])

@@ -86,9 +86,9 @@ class FrontReplacementSubgraph(FrontReplacementPattern):
 
     def replace_sub_graph(self, graph: Graph, match: Any) -> None:
         """Make the new sub-graph, connect it, and remove the old one."""
-        made = self.generate_sub_graph(graph, match)
-        self.replace_input_edges(graph, self.input_edges_match(graph, match, made))
-        self.replace_output_edges(graph, self.output_edges_match(graph, match, made))
+        subgraph = self.generate_sub_graph(graph, match)
+        self.replace_input_edges(graph, self.input_edges_match(graph, match, subgraph))
+        self.replace_output_edges(graph, self.output_edges_match(graph, match, subgraph))
         removed = self.nodes_to_remove(graph, match)
         _LOG.debug("%s: removes %s", self.replacement_id, removed)
         graph.remove_nodes_from(removed)

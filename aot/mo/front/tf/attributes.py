@@ -113,8 +113,8 @@ def bool_cast(x: Any) -> Any:
 
 def check_attr_type(a: Any) -> str | None:
     """Return the field that an attribute, or a list of one, has set; None if all are zero, false or empty."""
-    held = ((field, getattr(a, field, None)) for field in ("s", "i", "f", "b", "type", "shape", "list"))
-    return next((field for field, v in held if (getattr(v, "dim", v) if field == "shape" else v)), None)
+    pairs = ((field, getattr(a, field, None)) for field in ("s", "i", "f", "b", "type", "shape", "list"))
+    return next((field for field, v in pairs if (getattr(v, "dim", v) if field == "shape" else v)), None)
 
 
 def collect_tf_attrs(attrs: Any) -> dict[str, Any]:

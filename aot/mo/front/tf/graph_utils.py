@@ -54,12 +54,12 @@ def add_activation_function_after_node(graph: Graph, node: Node, activation_func
     if activation_function == "IDENTITY":
         return node
     if activation_function == "SOFTMAX":
-        made = _op("softmax", "Softmax")(graph, {"axis": -1, "nchw_layout": True})
+        new_node = _op("softmax", "Softmax")(graph, {"axis": -1, "nchw_layout": True})
     elif activation_function == "SIGMOID":
-        made = _op("activation_ops", "Sigmoid")(graph, {"nchw_layout": True})
+        new_node = _op("activation_ops", "Sigmoid")(graph, {"nchw_layout": True})
     else:
         raise Error("activation: one of SOFTMAX, SIGMOID, IDENTITY, got {}", activation_function)
-    return made.create_node([node], {"name": f"{node.name}/{activation_function.lower()}"})
+    return new_node.create_node([node], {"name": f"{node.name}/{activation_function.lower()}"})
 
 
 def add_constant_to_negative_values(node: Node, port_idx: int, added_value: Any) -> None:
@@ -99,7 +99,7 @@ def add_convolution_to_swap_xy_coordinates(graph: Graph, input_node: Node, coord
         input_node,
     )
     weights = np.eye(coordinates_size, dtype=np.float32)[order].reshape(1, 1, coordinates_size, coordinates_size)
-    held = Const(graph, {"value": mo_array(weights.transpose(2, 3, 0, 1))})
+    constant = Const(graph, {"value": mo_array(weights.transpose(2, 3, 0, 1))})
     attrs: dict[str, Any] = {
         "bias_addable": True,
         "channel_dims": mo_array([3]),
@@ -109,5 +109,5 @@ def add_convolution_to_swap_xy_coordinates(graph: Graph, input_node: Node, coord
         "group": 1,
         "layout": "NHWC",
     }
-    inputs = [shaped, held.create_node([], {"name": f"{input_node.name}/weights"})]
+    inputs = [shaped, constant.create_node([], {"name": f"{input_node.name}/weights"})]
     return _op("convolution", "Convolution")(graph, attrs).create_node(inputs, {"name": f"{input_node.name}/conv"})

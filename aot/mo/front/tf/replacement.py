@@ -84,16 +84,16 @@ class FrontReplacementFromConfigFileOp(FrontReplacementFromConfigFileSubGraph):
     def input_edges_match(self, graph: Graph, match: SubgraphMatch, new_sub_graph: Any) -> Edges:
         if new_sub_graph.get("connected"):
             return {}
-        made = new_sub_graph["new_node"].id
+        new_id = new_sub_graph["new_node"].id
         first = [match.input_nodes(i)[0] for i in range(match.inputs_count())]
-        return {(node.id, port): (made, i) for i, (node, port) in enumerate(first)}
+        return {(node.id, port): (new_id, i) for i, (node, port) in enumerate(first)}
 
     def output_edges_match(self, graph: Graph, match: SubgraphMatch, new_sub_graph: Any) -> Edges:
         if new_sub_graph.get("connected"):
             return {}
-        made = new_sub_graph["new_node"].id
+        new_id = new_sub_graph["new_node"].id
         ends = [match.output_node(i) for i in range(match.outputs_count())]
-        return {(node.id, port): (made, i) for i, (node, port) in enumerate(ends)}
+        return {(node.id, port): (new_id, i) for i, (node, port) in enumerate(ends)}
 
     def generate_sub_graph(self, graph: Graph, match: SubgraphMatch) -> Any:
         """Make the operation; one without `infer` takes over the edges of the sub-graph."""
@@ -105,16 +105,16 @@ class FrontReplacementFromConfigFileOp(FrontReplacementFromConfigFileSubGraph):
         except KeyError:
             rule = "op is an operation of the library or of the extensions"
             raise Error("replacement {}: {}, got {}", entry.id, rule, entry.op) from None
-        made = cls(graph, dict(entry.custom_attributes))
-        made.default_backend_attrs = list(entry.custom_attributes)
-        if "infer" in made.attrs:
-            node = made.add_node({"name": graph.unique_id(f"{made.attrs['type']}_")})
+        replacement = cls(graph, dict(entry.custom_attributes))
+        replacement.default_backend_attrs = list(entry.custom_attributes)
+        if "infer" in replacement.attrs:
+            node = replacement.add_node({"name": graph.unique_id(f"{replacement.attrs['type']}_")})
             return {"new_node": node}
-        made.substitute_ie_attrs(made.attrs)
+        replacement.substitute_ie_attrs(replacement.attrs)
         names = match.matched_nodes_names()
         node = merge_nodes(graph, names, entry.get_inputs_description(), entry.get_outputs_description())
-        node["name"] = graph.unique_id(made.attrs["type"])
-        for key, value in made.attrs.items():
+        node["name"] = graph.unique_id(replacement.attrs["type"])
+        for key, value in replacement.attrs.items():
             if key not in ("name", "op"):
                 node[key] = value
         return {"new_node": node, "connected": True}

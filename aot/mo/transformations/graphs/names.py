@@ -65,15 +65,15 @@ class FakeOutputResolver:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="FakeOutput"):
-            made = add(graph, "elementwise.Add", None, int64_array(0), can_be_fused=False)
-            rename_nodes([(node, f"{name_of(node)}/replaced"), (made, name_of(node))])
+            new_node = add(graph, "elementwise.Add", None, int64_array(0), can_be_fused=False)
+            rename_nodes([(node, f"{name_of(node)}/replaced"), (new_node, name_of(node))])
             source = node.in_port(0).get_source()
             names = source.get_tensor_names()
             source.remove_tensor_names()
-            node.in_port(0).get_connection().set_destination(made.in_port(0))
-            node.out_port(0).get_connection().set_source(made.out_port(0))
+            node.in_port(0).get_connection().set_destination(new_node.in_port(0))
+            node.out_port(0).get_connection().set_source(new_node.out_port(0))
             if names:
-                made.out_port(0).add_tensor_names(names)
+                new_node.out_port(0).add_tensor_names(names)
 
 
 @transformation("middle.AddIsCyclicAttribute")

@@ -71,8 +71,8 @@ class ChangeRandomUniformOutputType:
             assert node.has_valid("output_type"), f"{name_of(node)}: attribute output_type must be given"
             floating = np.issubdtype(node.output_type, np.floating)
             if not node.has_and_set("returns_shape_value") and node.output_type != wanted and floating:
-                made = add(graph, "Cast.Cast", dst_type=wanted, name=f"{name_of(node)}/converted")
-                node.out_port(0).get_connection().insert_node(made)
+                new_node = add(graph, "Cast.Cast", dst_type=wanted, name=f"{name_of(node)}/converted")
+                node.out_port(0).get_connection().insert_node(new_node)
 
 
 @transformation("back.ChangeOutputTypeAttributes")

@@ -31,10 +31,10 @@ def _divides_last(short: Any, long: Any) -> bool:
 
 def _set_constant(node: Any, value: list[Any]) -> None:
     """Give input 1 another constant; the node is inferred by it."""
-    made = constant(node.graph, int64_array(value), f"{name_of(node)}/input_1")
+    new_node = constant(node.graph, int64_array(value), f"{name_of(node)}/input_1")
     node.in_port(1).disconnect()
-    made.out_port(0).connect(node.in_port(1))
-    made["infer"](made)
+    new_node.out_port(0).connect(node.in_port(1))
+    new_node["infer"](new_node)
     node["override_output_shape"] = True
     node["infer"](node)
 
@@ -100,8 +100,8 @@ class ShuffleChannelFusion:
             source, shape, between, last = nodes
             if np.array_equal(shape, last) and np.array_equal(between[[0, 3, 4]], np.take(shape, [0, 2, 3])):
                 attrs = {"name": name_of(node), "group": between[1]}
-                made = add(graph, "shufflechannel.ShuffleChannels", source, **attrs)
-                node.out_port(0).get_connection().set_source(made.out_port(0))
+                new_node = add(graph, "shufflechannel.ShuffleChannels", source, **attrs)
+                node.out_port(0).get_connection().set_source(new_node.out_port(0))
 
 
 @transformation("back.ShuffleChannelPatternOptimization")
@@ -121,5 +121,5 @@ class DepthToSpaceFusion:
             wanted = [shape[0], shape[1] // (block * block), shape[2] * block, shape[3] * block]
             if is_block and np.array_equal(wanted, last):
                 attrs = {"name": name_of(node), "block_size": block, "mode": "depth_first"}
-                made = add(graph, "depth_to_space.DepthToSpaceOp", source, **attrs)
-                node.out_port(0).get_connection().set_source(made.out_port(0))
+                new_node = add(graph, "depth_to_space.DepthToSpaceOp", source, **attrs)
+                node.out_port(0).get_connection().set_source(new_node.out_port(0))

@@ -41,10 +41,10 @@ class FuseTransposesSequence:
         if np.array_equal(order, np.arange(len(order))):
             consumers.set_source(source)
         elif len(run) > 1:
-            made = constant(graph, int64_array(order), f"{name_of(first)}/order")
+            new_node = constant(graph, int64_array(order), f"{name_of(first)}/order")
             first.in_port(1).disconnect()
-            made.out_port(0).connect(first.in_port(1))
-            made["infer"](made)
+            new_node.out_port(0).connect(first.in_port(1))
+            new_node["infer"](new_node)
             consumers.set_source(first.out_port(0))
         else:
             return
@@ -63,10 +63,10 @@ class TransposeReduce:
             nodes = chain(node, "Transpose", kind) if kind in VALUES["ReduceOps", "reduce_map"] else []
             if nodes and self._are_spatial(*nodes):
                 transpose = nodes[0]
-                made = add(graph, "gather.Gather", None, None, int64_array(0), name=f"{name_of(node)}/axes")
-                transpose.in_port(1).get_connection().set_destination(made.in_port(0))
-                node.in_port(1).get_connection().set_destination(made.in_port(1))
-                made.out_port(0).connect(node.in_port(1))
+                new_node = add(graph, "gather.Gather", None, None, int64_array(0), name=f"{name_of(node)}/axes")
+                transpose.in_port(1).get_connection().set_destination(new_node.in_port(0))
+                node.in_port(1).get_connection().set_destination(new_node.in_port(1))
+                new_node.out_port(0).connect(node.in_port(1))
                 transpose.out_port(0).disconnect()
                 transpose.in_port(0).get_connection().set_destination(node.in_port(0))
 

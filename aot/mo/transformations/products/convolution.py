@@ -16,8 +16,8 @@ from aot.mo.utils.arrays import int64_array, is_fully_defined, mo_array, shape_a
 def _grouped(graph: Graph) -> list[Any]:
     """Return the convolutions with several groups, and those of single channels."""
     nodes = nodes_of(graph, type="Convolution")
-    held = [node for node in nodes if node.soft_get("group", None) is not None]
-    return [node for node in held if node.group != 1 or node.soft_get("op") == "DepthwiseConv2dNative"]
+    grouped = [node for node in nodes if node.soft_get("group", None) is not None]
+    return [node for node in grouped if node.group != 1 or node.soft_get("op") == "DepthwiseConv2dNative"]
 
 
 def _weights_of(node: Any) -> Any:
@@ -31,8 +31,8 @@ def _weights_of(node: Any) -> Any:
 
 def _reshape_weights(node: Any, target: Any, **attrs: Any) -> None:
     name = f"{name_of(node)}/weights"
-    made = add(node.graph, "reshape.Reshape", None, target, override_output_shape=True, name=name, **attrs)
-    node.in_port(1).get_connection().insert_node(made)
+    new_node = add(node.graph, "reshape.Reshape", None, target, override_output_shape=True, name=name, **attrs)
+    node.in_port(1).get_connection().insert_node(new_node)
 
 
 @transformation("back.ConvolutionNormalizer")
@@ -101,8 +101,8 @@ class PullReshapeThroughFQ:
         for i in range(1, 5) if ranks[0] != ranks[1] else ():
             name = f"{name_of(quantize)}/limit_{i}"
             target = int64_array([1] * ranks[1])
-            made = add(node.graph, "reshape.Reshape", None, target, override_output_shape=True, name=name)
-            quantize.in_port(i).get_connection().insert_node(made)
+            new_node = add(node.graph, "reshape.Reshape", None, target, override_output_shape=True, name=name)
+            quantize.in_port(i).get_connection().insert_node(new_node)
 
 
 @transformation("back.ConvolutionNormalizer")
@@ -143,8 +143,10 @@ class DeconvolutionNormalizer:
         arrays = {name: mo_array(mask, dtype=np.int32) for name, mask in attrs.items()}
         source = node.in_port(2).get_source()
         node.in_port(2).disconnect()
-        made = add(node.graph, "strided_slice.StridedSlice", source, *bounds, name=f"{name_of(node)}/sizes", **arrays)
-        made.out_port(0).connect(node.in_port(2))
+        new_node = add(
+            node.graph, "strided_slice.StridedSlice", source, *bounds, name=f"{name_of(node)}/sizes", **arrays
+        )
+        new_node.out_port(0).connect(node.in_port(2))
         del node["pad"]
 
     @staticmethod
@@ -162,6 +164,6 @@ class DeconvolutionNormalizer:
         assert not known or np.prod(shape) == np.prod(target), rule
         name = f"{name_of(node)}/weights"
         source = node.in_port(1).get_source()
-        made = add(node.graph, "reshape.Reshape", source, target, override_output_shape=True, name=name)
-        node.in_port(1).get_connection().set_source(made.out_port(0))
+        new_node = add(node.graph, "reshape.Reshape", source, target, override_output_shape=True, name=name)
+        node.in_port(1).get_connection().set_source(new_node.out_port(0))
         node["type"] = "GroupConvolutionBackpropData"

@@ -36,9 +36,9 @@ class MatMulConstTransposesExtraction:
         order = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
         name = f"{name_of(node)}/input_{in_port_idx}/transposed"
         source = node.in_port(in_port_idx).get_source()
-        made = add(node.graph, "transpose.Transpose", source, int64_array(order), name=name)
-        node.in_port(in_port_idx).get_connection().set_source(made.out_port(0))
-        made["override_output_shape"] = True
+        new_node = add(node.graph, "transpose.Transpose", source, int64_array(order), name=name)
+        node.in_port(in_port_idx).get_connection().set_source(new_node.out_port(0))
+        new_node["override_output_shape"] = True
 
 
 @transformation("back.MatMulNormalizer")
@@ -65,10 +65,10 @@ class PullTransposeThroughFQUp:
             if missing:
                 name = f"{name_of(quantize)}/input_{idx}/unsqueezed"
                 source = add(graph, "unsqueeze.Unsqueeze", source, int64_array(range(missing)), name=name)
-            made = node.copy_node({"override_output_shape": True})
-            node.in_port(1).get_source().connect(made.in_port(1))
-            port.get_connection().set_source(made.out_port(0))
-            (source.out_port(0) if missing else source).connect(made.in_port(0))
+            copy = node.copy_node({"override_output_shape": True})
+            node.in_port(1).get_source().connect(copy.in_port(1))
+            port.get_connection().set_source(copy.out_port(0))
+            (source.out_port(0) if missing else source).connect(copy.in_port(0))
 
 
 @transformation("back.MatMulNormalizer")

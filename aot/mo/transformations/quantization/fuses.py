@@ -53,8 +53,8 @@ class MulFakeQuantizeFuse:
             before = node.in_port(0).get_source().node
             if before.soft_get("op") != "Mul" or not before.has_and_set("can_be_fused"):
                 continue
-            held = get_value_in_port(before)
-            factor = None if held is None or get_tensor_in_port(before) is None else held.data.get_value()
+            value = get_value_in_port(before)
+            factor = None if value is None or get_tensor_in_port(before) is None else value.data.get_value()
             if factor is None or np.any(factor <= 0):
                 continue
             resolve_shared_inputs(node, LIMITS)

@@ -98,10 +98,10 @@ class DequantizeLinearResolver:
                 move(node, 2, shifted, 1)
                 _shaped(shifted, 1, shape, f"{name}/zero_point/shaped")
                 last = shifted
-            made = add(graph, "elementwise.Mul", last, name=f"{name}/scaled", can_be_fused=False)
-            move(node, 1, made, 1)
-            _shaped(made, 1, shape, f"{name}/scale/shaped")
-            take_place(node, made)
+            new_node = add(graph, "elementwise.Mul", last, name=f"{name}/scaled", can_be_fused=False)
+            move(node, 1, new_node, 1)
+            _shaped(new_node, 1, shape, f"{name}/scale/shaped")
+            take_place(node, new_node)
 
 
 @transformation("middle.quantize_dequantize_linear_resolver")
@@ -118,8 +118,8 @@ class QuantizeDequantizeLinearResolver:
             parts = [(n, i) for n in (source, node) for i in (1, 2)]
             if not all(n.is_in_port_connected(i) for n, i in parts):
                 continue
-            held = [n.in_port(i).get_source().node.soft_get("value", None) for n, i in parts]
-            equal = np.array_equal(held[0], held[2]) and np.array_equal(held[1], held[3])
+            values = [n.in_port(i).get_source().node.soft_get("value", None) for n, i in parts]
+            equal = np.array_equal(values[0], values[2]) and np.array_equal(values[1], values[3])
             if equal or all(_is_constant(n, i) for n, i in parts):
                 QuantizeLinearResolver.quantize_to_fakequantize(graph, source, True)
                 source["isolated"] = True

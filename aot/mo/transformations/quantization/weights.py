@@ -29,11 +29,11 @@ class CompressQuantizeWeights:
             if levels is None or not 2 < levels <= max(self.QUANTIZATION_MAP) or node.has_and_set("stop_compression"):
                 continue
             source = node.in_port(0).get_source().node
-            held = source.in_port(0).get_source().node if source.soft_get("type") == "Convert" else source
-            if held.soft_get("type") != "Const":
+            weights = source.in_port(0).get_source().node if source.soft_get("type") == "Convert" else source
+            if weights.soft_get("type") != "Const":
                 continue
-            if source.id == held.id:
-                original = held.value.dtype
+            if source.id == weights.id:
+                original = weights.value.dtype
             else:
                 original = source.dst_type
                 source["stop_value_propagation"] = False
@@ -60,8 +60,8 @@ class CompressQuantizeWeights:
             limit = constant(graph, value, f"{name}/bound_{idx}")
             limit.out_port(0).connect(copy.in_port(idx + 2))
             limit.out_port(0).connect(node.in_port(idx))
-        held = name_of(copy.in_port(0).get_source().node)
-        attrs = {"dst_type": quantized_type, "stop_value_propagation": False, "name": f"{held}/quantized"}
+        weights_name = name_of(copy.in_port(0).get_source().node)
+        attrs = {"dst_type": quantized_type, "stop_value_propagation": False, "name": f"{weights_name}/quantized"}
         add(graph, "Cast.Cast", copy, **attrs).out_port(0).connect(node.in_port(0))
 
     @staticmethod
@@ -76,8 +76,8 @@ class CompressQuantizeWeights:
         move(node, 0, data)
         scale, zero_point = _scale_and_zero_point(node, dst_type)
         shifted = add(graph, "elementwise.Sub", data, zero_point, name=f"{name}/shifted")
-        made = add(graph, "elementwise.Mul", shifted, scale, name=f"{name}/scaled")
-        node.out_port(0).get_connection().set_source(made.out_port(0))
+        new_node = add(graph, "elementwise.Mul", shifted, scale, name=f"{name}/scaled")
+        node.out_port(0).get_connection().set_source(new_node.out_port(0))
         graph.remove_nodes_from([node.id, *(data.id for data in node.out_nodes().values())])
 
 
@@ -119,8 +119,8 @@ class ZeroPointOptimizer:
             convert, point = (node.in_port(i).get_source().node for i in (0, 1))
             if convert.soft_get("type") != "Convert" or point.soft_get("type") != "Const":
                 continue
-            held = convert.in_port(0).get_source().node
-            if held.soft_get("type") == "Const" and self._is_absorbed(held, point, convert):
+            weights = convert.in_port(0).get_source().node
+            if weights.soft_get("type") == "Const" and self._is_absorbed(weights, point, convert):
                 node.out_port(0).get_connection().set_source(convert.out_port(0))
 
     @staticmethod

@@ -78,9 +78,9 @@ class UpsampleToResample:
         )
         sizes = add(graph, "Cast.Cast", factor, dst_type=np.int64, name=f"{name}/scaled/integers")
         attrs = {**BY_SCALES, "mode": node["mode"], "name": f"{name}/interpolate"}
-        made = add(graph, "interpolate.Interpolate", None, sizes, scales, int64_array(axes), **attrs)
-        move(node, 0, made)
-        take_place(node, made)
+        new_node = add(graph, "interpolate.Interpolate", None, sizes, scales, int64_array(axes), **attrs)
+        move(node, 0, new_node)
+        take_place(node, new_node)
 
 
 def _spatial(layout: str, rank: int) -> list[int]:
@@ -119,9 +119,9 @@ class SplitConcatPairToInterpolate:
             whole = add(graph, "activation_ops.Floor", scaled, name=f"{name}/floor")
             wanted = add(graph, "Cast.Cast", whole, dst_type=np.int64, name=f"{name}/integers")
             attrs = {**BY_SCALES, "mode": "nearest", "name": f"{name}/interpolate", "maybe_part_of_sequence": True}
-            made = add(graph, "interpolate.Interpolate", None, wanted, scale, int64_array([axis]), **attrs)
-            concat.out_port(0).get_connection().set_source(made.out_port(0))
-            move(split, 0, made)
+            new_node = add(graph, "interpolate.Interpolate", None, wanted, scale, int64_array([axis]), **attrs)
+            concat.out_port(0).get_connection().set_source(new_node.out_port(0))
+            move(split, 0, new_node)
 
     @staticmethod
     def _concat(split: Any) -> Any:
@@ -183,9 +183,9 @@ class UnsqueezeTileReshapeBlockToInterpolate:
         sizes = add(graph, "elementwise.Mul", size, int64_array([times]), name=f"{name}/scaled")
         attrs = {**BY_SCALES, "mode": "nearest", "maybe_part_of_sequence": True, "name": f"{name}/interpolate"}
         scale = float32_array([times])
-        made = add(graph, "interpolate.Interpolate", None, sizes, scale, int64_array([axis]), **attrs)
-        move(unsqueeze, 0, made)
-        take_place(node, made)
+        new_node = add(graph, "interpolate.Interpolate", None, sizes, scale, int64_array([axis]), **attrs)
+        move(unsqueeze, 0, new_node)
+        take_place(node, new_node)
 
 
 @transformation("middle.InterpolateSequenceToInterpolate")
@@ -242,9 +242,9 @@ class InterpolateSequenceToInterpolate:
         else:
             operands += [mo_array(scales[0]), int64_array(axes)]
             attrs["in_ports_count"] = 4
-        made = add(graph, "interpolate.Interpolate", *operands, **attrs)
-        move(run[0], 0, made)
-        take_place(run[-1], made)
+        new_node = add(graph, "interpolate.Interpolate", *operands, **attrs)
+        move(run[0], 0, new_node)
+        take_place(run[-1], new_node)
 
 
 def _axes(node: Any) -> Any:

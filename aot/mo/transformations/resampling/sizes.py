@@ -29,8 +29,8 @@ def _sizes_of(source: Any, axes: Any) -> Any:
     return add(graph, "gather.Gather", shape, indices, int64_array(0), name=f"{shape.name}/sizes")
 
 
-def _read_sizes(node: Any, made: Any) -> None:
-    node.in_port(1).get_connection().set_source(made.out_port(0))
+def _read_sizes(node: Any, new_node: Any) -> None:
+    node.in_port(1).get_connection().set_source(new_node.out_port(0))
 
 
 def _has_constant_sizes(node: Any) -> bool:
@@ -63,8 +63,8 @@ class InterpolateWithConcat:
         """Return the axis: an attribute, or TensorFlow's input `N`; None for one that is not known."""
         if concat.has_valid("axis"):
             return concat.axis
-        held = concat.in_port(concat.N).get_source().node if concat.has_valid("N") else None
-        return held.value.item(0) if held is not None and held.has_valid("value") else None
+        axis_node = concat.in_port(concat.N).get_source().node if concat.has_valid("N") else None
+        return axis_node.value.item(0) if axis_node is not None and axis_node.has_valid("value") else None
 
     @staticmethod
     def _consumer(node: Any) -> Any:

@@ -42,14 +42,14 @@ class ConvertSlice:
             bounds = [self._bound(node, idx, axes, rank) for idx in (1, 2)]
             strides = int64_array([1] * rank)
             strides[axes] = self._constant(node, 4, np.ones(len(axes)), "steps")
-            made = add(graph, "strided_slice.StridedSlice", None, *bounds, strides, **_masks(rank, axes, axes))
-            move(node, 0, made)
+            new_node = add(graph, "strided_slice.StridedSlice", None, *bounds, strides, **_masks(rank, axes, axes))
+            move(node, 0, new_node)
             for idx in (1, 2):
                 node.in_port(idx).disconnect()
             rename = {1: "begin", 2: "end"}
             for idx, bound in zip(rename, bounds, strict=True):
                 bound["name"] = f"{name}/{rename[idx]}"
-            take_place(node, made)
+            take_place(node, new_node)
 
     @staticmethod
     def _constant(node: Any, idx: int, default: Any, what: str) -> Any:
@@ -96,7 +96,7 @@ class SliceLikeToStridedSlice:
                     rest = get_shape_values_by_range_idxs(shape, count, last, -1, False, True)
                     end = new_shape_node_from_shape_nodes([end, rest])
             masks = _masks(rank, [], node.axes)
-            made = add(graph, "strided_slice.StridedSlice", None, int64_array([0] * rank), end, **masks)
-            move(node, 0, made)
+            new_node = add(graph, "strided_slice.StridedSlice", None, int64_array([0] * rank), end, **masks)
+            move(node, 0, new_node)
             node.in_port(1).disconnect()
-            take_place(node, made)
+            take_place(node, new_node)

@@ -65,14 +65,14 @@ class ConvertGroupedStridedSlice:
         attrs = {"name": f"{first}/split", "out_ports_count": len(pieces)}
         sizes = int64_array([size for size, _ in pieces])
         source = parts[0].node.in_port(0).get_source()
-        made = add(graph, "split.VariadicSplit", source, int64_array(axis), sizes, **attrs)
+        new_node = add(graph, "split.VariadicSplit", source, int64_array(axis), sizes, **attrs)
         for i, (_, part) in enumerate(pieces):
             if part is not None:
-                made.add_output_port(i, skip_if_exist=True)
-                part.node.out_port(0).get_connection().set_source(made.out_port(i))
+                new_node.add_output_port(i, skip_if_exist=True)
+                part.node.out_port(0).get_connection().set_source(new_node.out_port(i))
                 graph.remove_node(part.node.id)
-        Op.normalize_outputs(made)
-        made["infer"](made)
+        Op.normalize_outputs(new_node)
+        new_node["infer"](new_node)
 
     @staticmethod
     def add_squeeze_for_shrink(graph: Graph, ss_node: Any) -> None:
@@ -100,10 +100,10 @@ def _put_behind(node: Any, kind: str, mask: Any, shape: Any, attrs: dict[str, An
     """Put an operation on the axes of a mask after a node; its output then has `shape`."""
     last = node.out_node().shape
     axes = int64_array(np.flatnonzero(mask))
-    made = add(node.graph, kind, None, axes, name=f"{name_of(node)}/{kind.partition('.')[0]}", **attrs)
+    new_node = add(node.graph, kind, None, axes, name=f"{name_of(node)}/{kind.partition('.')[0]}", **attrs)
     node.out_port(0).data.set_shape(shape)
-    node.out_port(0).get_connection().insert_node(made)
-    made.out_port(0).data.set_shape(last)
+    node.out_port(0).get_connection().insert_node(new_node)
+    new_node.out_port(0).data.set_shape(last)
 
 
 def _are_equal(one: Any, other: Any) -> bool:

@@ -104,14 +104,16 @@ class StridedSliceNormalizer:
     def normalize_slices_attr(node: Any) -> None:
         """Make attribute `slices` a list of slices with bounds from the front, where these are known."""
         shape = node.in_port(0).data.get_shape()
-        held = list(node["slices"])
-        steps = node.in_port(3).data.get_value() if node.is_in_port_connected(3) else np.ones(len(held), np.int64)
+        given_slices = list(node["slices"])
+        steps = (
+            node.in_port(3).data.get_value() if node.is_in_port_connected(3) else np.ones(len(given_slices), np.int64)
+        )
         if steps is None:
             raise Error("StridedSlice: the steps of {} must be known", _name(node))
-        covered = len(shape) - len(held) + int(np.count_nonzero(node.new_axis_mask)) + 1
+        covered = len(shape) - len(given_slices) + int(np.count_nonzero(node.new_axis_mask)) + 1
         slices: list[Any] = []
         axis = 0
-        for i, s in enumerate(held):
+        for i, s in enumerate(given_slices):
             if node.new_axis_mask[i]:
                 slices.append(slice(0, 1, 1))
             elif node.ellipsis_mask[i] and not node.shrink_axis_mask[i]:

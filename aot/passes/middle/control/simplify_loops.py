@@ -129,8 +129,8 @@ class _Loop:
         """True if the first condition equals the body's for the counters' first values."""
         pairs = [_compared(port) for port in _conjunction(first)]
         known_pairs = [pair for pair in pairs if pair is not None]
-        held = [any(_are_same(a, c.start) and _are_same(b, n) for a, b in known_pairs) for c, n in limits]
-        return len(known_pairs) == len(pairs) and all(held)
+        is_known = [any(_are_same(a, c.start) and _are_same(b, n) for a, b in known_pairs) for c, n in limits]
+        return len(known_pairs) == len(pairs) and all(is_known)
 
     # ---- slices
 

@@ -54,8 +54,8 @@ class Part:
                     yield port, outside
 
     def _carries(self, port: InPort) -> bool:
-        held = self.nodes.get(port.node.id)
-        return held is not None and port.idx in held[1].inputs
+        node_and_carrier = self.nodes.get(port.node.id)
+        return node_and_carrier is not None and port.idx in node_and_carrier[1].inputs
 
     def best(self) -> Order | None:
         """Return the order that saves most Transposes; None if the part is best as it is."""
