@@ -21,7 +21,7 @@ from aot.frontends import framework_of, front_passes, read_model
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.ir.values.small_weights import rounded_products
-from aot.lowering.program.build_program import result_name
+from aot.lowering.program.interface_tensors import result_name
 from aot.runtime.describe import size_text
 
 Facts = dict[str, object]

@@ -18,7 +18,8 @@ from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.search.tuning import Run, Tuning, kernel_key
-from aot.lowering.program.build_program import Pick, ProgramBuilder
+from aot.lowering.program.build_program import ProgramBuilder
+from aot.lowering.program.kernel_sources import Pick
 from aot.options import CompileOptions
 from aot.runtime.errors import CorruptError
 from tests import networks

@@ -14,7 +14,8 @@ from aot.compilation.search.examples import example_inputs
 from aot.compilation.search.tuning import Run, kernel_key
 from aot.ir.graph import Graph
 from aot.lowering.ir.steps import Steps
-from aot.lowering.program.build_program import Pick, ProgramBuilder
+from aot.lowering.program.build_program import ProgramBuilder
+from aot.lowering.program.kernel_sources import Pick
 
 
 def timed(graph: Graph, steps: Steps, target: Target, level: int | None, store: Store | None, pick: Pick) -> Run:

@@ -32,8 +32,8 @@ from aot.codegen.nest.nest import units
 from aot.codegen.schedules.candidates import candidates
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
-from aot.lowering.program.build_program import Pick
 from aot.lowering.program.kernel_parameters import standalone_kernel
+from aot.lowering.program.kernel_sources import Pick
 from aot.runtime.atomic import replacing
 from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.machine import missing_features

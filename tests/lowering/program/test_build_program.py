@@ -9,7 +9,7 @@ from aot.codegen.ir.program import MemoryRegion
 from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.lowering.program.build_program import MANY_CALLS
+from aot.lowering.program.kernel_sources import MANY_CALLS
 from aot.options import CompileOptions
 from tests.lowering.check import calls, compiled, conv, ints, weights
 from tests.passes.check import graph_of

@@ -1,0 +1,242 @@
+"""Works -> kernels: schedules are chosen, and works that are equal but for names share a kernel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.access import buffer_bytes
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Kernel, Size, Var
+from aot.codegen.ir.numbers.denormals import flushes
+from aot.codegen.ir.program import MemoryRegion
+from aot.codegen.ir.rename_sizes import renamed
+from aot.codegen.ir.schedule import Pack, Schedule
+from aot.codegen.ir.traverse import Work, reads, writes
+from aot.codegen.nest.cached_kernel import facts_of
+from aot.codegen.nest.halo_fill import stores_one_value
+from aot.codegen.nest.nest import Apply
+from aot.codegen.target import Target
+from aot.lowering.ir.steps import Steps, sizes_of
+from aot.lowering.program.kernel_parameters import (
+    all_packs,
+    at_origins,
+    canonical,
+    cost,
+    parameters,
+    reads_later_part,
+    separated,
+    with_roles,
+)
+from aot.lowering.program.shared_tables import gathered_rows, with_tables
+
+MANY_CALLS = 16  # from which on works that differ in the parts of values that they read share a kernel
+Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
+_Key = tuple[tuple[Work, ...], tuple[Schedule, ...], frozenset[str], tuple[Var, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """A kernel with its works and schedules.
+
+    `stands_for`: the roles of constants by the parameters that read them; `figures`: units, operations, bytes;
+    `flushes`: denormal numbers count as zero.
+    """
+
+    works: tuple[Work, ...]
+    schedules: tuple[Schedule, ...]
+    kernel: Kernel
+    packs: dict[str, Pack]
+    stands_for: dict[str, str]
+    figures: tuple[Size, Size, Size]
+    flushes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalWorks:
+    """The works of a kernel, in a form in which equal kernels are equal.
+
+    `roles`: parameters by the names of values; `constants`: parameters that are constants; `sizes`: the program's sizes
+    by those of the kernel.
+    """
+
+    works: tuple[Work, ...]
+    roles: dict[str, str]
+    constants: frozenset[str]
+    sizes: dict[Var, Var]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundKernel:
+    """A kernel and the values that it runs on. `values`: their names by the kernel's parameters.
+
+    `offsets`: elements of a value before the part that is the parameter; `sizes`: the program's sizes by those of the
+    kernel.
+    """
+
+    source: KernelSource
+    values: dict[str, str]
+    offsets: dict[str, int]
+    sizes: dict[Var, Var]
+
+
+class KernelSources:
+    """The kernels of a program, each made once."""
+
+    def __init__(self, steps: Steps, target: Target, pick: Pick, apply: Apply) -> None:
+        self.steps, self.target, self.pick, self.apply = steps, target, pick, apply
+        self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
+        self._sources: dict[_Key, KernelSource] = {}
+        fixed = (v.buffer for v in steps.values.values() if v.region is MemoryRegion.CONSTANT)
+        self._weights_bytes = sum(buffer_bytes(b) for b in fixed)
+        self._tables: dict[str, Pack] = {}
+        self._repeated = frozenset[tuple[Work, ...]]()
+
+    def find_shared(self) -> None:
+        """Find the tables that products and gathers share, and the kernels that many calls can share."""
+        self._tables = self._packed_tables()
+        self._repeated = self._repeated_works()
+
+    def bind(self, works: tuple[Work, ...], preset: Schedule | None) -> BoundKernel:
+        """Return the kernel of works. `preset`: the schedule that a pass gave the last one."""
+        form = self._canonical(works, preset)
+        schedules = self._schedules(form, preset)
+        tables = {role: self._tables[name] for name, role in form.roles.items() if name in self._tables}
+        if tables:
+            scheduled = (w for w in form.works if isinstance(w, Definition | Group))
+            schedules = tuple(with_tables(w, s, tables) for w, s in zip(scheduled, schedules, strict=True))
+        moved_works, offsets = self._at_origins(form.works, schedules)
+        source = self._source(moved_works, tuple(map(self._fetching, schedules)), form.constants, tuple(form.sizes))
+        values = {role: name for name, role in form.roles.items()}
+        values |= {fresh: values[role] for fresh, role in source.stands_for.items()}
+        return BoundKernel(source, values, offsets, form.sizes)
+
+    def _canonical(self, works: tuple[Work, ...], preset: Schedule | None) -> CanonicalWorks:
+        names = {s: replace(s, name=f"size{k}") for k, s in enumerate(self._sizes(works))}
+        works, roles = canonical(works, self.steps, number_temps=preset is None)
+        constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is MemoryRegion.CONSTANT)
+        return CanonicalWorks(renamed(works, names), roles, constants, {new: old for old, new in names.items()})
+
+    def _schedules(self, form: CanonicalWorks, preset: Schedule | None) -> tuple[Schedule, ...]:
+        works, several = form.works if preset is None else form.works[:-1], len(form.works) > 1
+        scheduled = (w for w in works if isinstance(w, Definition | Group))
+        schedules = tuple(self._schedule(w, form.constants, several) for w in scheduled)
+        return schedules if preset is None else (*schedules, with_roles(preset, form.roles))
+
+    def _at_origins(
+        self, works: tuple[Work, ...], schedules: tuple[Schedule, ...]
+    ) -> tuple[tuple[Work, ...], dict[str, int]]:
+        """Move parts of outputs to the first element; parts of inputs, too, if other works are then equal."""
+        if self._repeated:
+            moved_works = _inputs_at_origins(works, schedules)
+            if moved_works[0] in self._repeated:
+                return moved_works
+        return at_origins(works)
+
+    def _repeated_works(self) -> frozenset[tuple[Work, ...]]:
+        """Return the works that many calls have in common once the parts that they read begin at the first element."""
+        reading = [(part, preset) for part, preset in self._parts() if reads_later_part(part)]
+        if len(reading) < MANY_CALLS:
+            return frozenset()
+        counter = Counter[tuple[Work, ...]]()
+        for part, preset in reading:
+            form = self._canonical(part, preset)
+            counter[_inputs_at_origins(form.works, self._schedules(form, preset))[0]] += 1
+        return frozenset(works for works, calls in counter.items() if calls >= MANY_CALLS)
+
+    def _parts(self) -> list[tuple[tuple[Work, ...], Schedule | None]]:
+        """Return the works of each kernel's call, with the schedule that a pass gave them."""
+        return [
+            (part, step.schedule if part is last else None)
+            for block in self.steps.blocks()
+            for step in block.steps
+            for last, part in ((p[-1], q) for p in [kernel_works(step.works)] if p for q in p)
+        ]
+
+    def _packed_tables(self) -> dict[str, Pack]:
+        """Return the packing of constants that are also gathered by rows, so that the library stores them once."""
+        parts = self._parts()
+        gathered = {name for part, _ in parts for work in part for name in gathered_rows(work)}
+        fixed = {n for n in gathered if self.steps.values[n].region is MemoryRegion.CONSTANT}
+        packed_tables: dict[str, Pack] = {}
+        for part, preset in parts:
+            shared = fixed & {x.buffer.name for w in part for x in reads(w)} - {
+                n for w in part for n in gathered_rows(w)
+            }
+            if not shared:
+                continue
+            form = self._canonical(part, preset)
+            packs = {p.operand: p for s in self._schedules(form, preset) for p in all_packs(s)}
+            packed_tables |= {name: packs[form.roles[name]] for name in shared if form.roles[name] in packs}
+        return packed_tables
+
+    def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:
+        """Return the symbols that the kernel reads, in the program's order."""
+        symbols = [v for v in frozenset[Var]().union(*map(sizes_of, works)) if self.steps.is_known(v)]
+        if not all(v in self._places for v in symbols):  # more sizes have been named
+            self._places = {v: n for n, v in reversed(list(enumerate(self.steps.known())))}
+        return tuple(sorted(symbols, key=lambda v: self._places[v]))
+
+    def _source(
+        self,
+        works: tuple[Work, ...],
+        schedules: tuple[Schedule, ...],
+        constants: frozenset[str],
+        sizes: tuple[Var, ...],
+    ) -> KernelSource:
+        """Return the kernel of works with these schedules; repeated layers share one."""
+        key = (works, schedules, constants, sizes)
+        if key not in self._sources:
+            stands_for = {name: name for name in constants}
+            works, schedules, packs = separated(works, schedules, constants, stands_for)
+            params = parameters(works)
+            if isinstance(works[0], tuple):
+                kernel = Kernel("", sizes, params, works[0])
+            else:
+                plain = tuple(w for w in works if isinstance(w, Definition | Group))
+                kernel = self.apply("", plain, schedules, params, sizes)
+            figures = (facts_of(kernel).units, *cost(works))
+            flush = flushes(works, self.target)
+            self._sources[key] = KernelSource(works, schedules, kernel, packs, stands_for, figures, flush)
+        return self._sources[key]
+
+    def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:
+        """Choose a work's schedule.
+
+        A border beside other work is one unit, since more would crowd out those that take time.
+        """
+        schedule = self.pick(work, self.target, constants)
+        return replace(schedule, parallel=None) if together and stores_one_value(work) else schedule
+
+    def _fetching(self, s: Schedule) -> Schedule:
+        """Drop streaming prefetches where the weights exceed half of L3: from memory they arrive later with them."""
+        if s.prefetch_within is None or self._weights_bytes <= self.target.l3 // 2:
+            return s
+        return replace(s, prefetch=None, prefetch_within=None)
+
+
+def _inputs_at_origins(
+    works: tuple[Work, ...], schedules: tuple[Schedule, ...]
+) -> tuple[tuple[Work, ...], dict[str, int]]:
+    """Move parts of outputs, and of inputs that no schedule packs, to the first element."""
+    packed = {p.operand for s in schedules for p in all_packs(s)}
+    return at_origins(works, frozenset(x.buffer.name for w in works for x in reads(w)) - packed)
+
+
+def kernel_works(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
+    """Return the works of each kernel: halo fills run with the definition of their value, statements alone."""
+    kernel_works: list[tuple[Work, ...]] = []
+    for work in works:
+        if (
+            kernel_works
+            and isinstance(work, Definition | Group)
+            and all(isinstance(w, Definition | Group) for w in kernel_works[-1])
+        ):
+            before = {b.name for w in kernel_works[-1] for b in writes(w)}
+            if not before & {x.buffer.name for x in reads(work)}:
+                kernel_works[-1] = (*kernel_works[-1], work)
+                continue
+        kernel_works.append((work,))
+    return kernel_works
