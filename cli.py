@@ -248,12 +248,12 @@ def main() -> None:
 
 def _main(words: Sequence[str]) -> None:
     run = command(words[0]) if words and words[0] in COMMANDS and COMPLETES not in os.environ else None
-    given = None if run is None else arguments_of(run, words[1:])
-    if run is None or given is None:
+    arguments = None if run is None else arguments_of(run, words[1:])
+    if run is None or arguments is None:
         application()(prog_name="aot")
         return
     try:
-        run(**given)
+        run(**arguments)
     except Exit as end:
         raise SystemExit(end.exit_code) from None
     except KeyboardInterrupt:

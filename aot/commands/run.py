@@ -106,8 +106,8 @@ def run(
         raise Exit(DIFFERENT)
 
 
-def _infer(model: CompiledModel, given: Arrays) -> Arrays:
-    outputs = model(given)
+def _infer(model: CompiledModel, inputs: Arrays) -> Arrays:
+    outputs = model(inputs)
     return {t.name: outputs[i] for i, t in enumerate(model.outputs)}
 
 

@@ -110,6 +110,6 @@ def _check_loads_here(compilation: Compilation) -> None:
     raise PlatformError(f"compile: {rule}, got a target for {there}", advice=advice)
 
 
-def _check_type(name: str, value: object, wanted: UnionType) -> None:
-    if not isinstance(value, wanted):
-        raise UsageError(f"compile: {name} must be {wanted}, got {type(value).__name__}")
+def _check_type(name: str, value: object, expected: UnionType) -> None:
+    if not isinstance(value, expected):
+        raise UsageError(f"compile: {name} must be {expected}, got {type(value).__name__}")

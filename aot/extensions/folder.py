@@ -125,7 +125,7 @@ def load_for(options: CompileOptions, framework: str) -> Extensions | None:
         )
     if config:
         raise UsageError(f"{_flag(config[0])}: {_READ}, got none for {config[0]}")
-    names = sorted({name for given in switches(options).values() for name in given})
+    names = sorted({name for names_of_option in switches(options).values() for name in names_of_option})
     if names:
         transforms: Any = import_module("aot.mo.transforms")
         _refuse([name for name in names if not transforms.is_known(name)])
@@ -137,9 +137,9 @@ def _flag(config: Path) -> str:
     return "-k" if config.suffix == ".xml" else "--transformations-config"
 
 
-def folders_of(given: Path) -> tuple[Path, ...]:
+def folders_of(path: Path) -> tuple[Path, ...]:
     """Return the folders that a path names: itself, or those between commas."""
-    parts = [str(given)] if given.exists() else str(given).split(",")
+    parts = [str(path)] if path.exists() else str(path).split(",")
     return tuple(Path(os.path.realpath(part)) for part in parts if part)  # a link in a circle is a path that is absent
 
 

@@ -91,28 +91,28 @@ def _node(node: Node | None, formula: Term, operands: Found) -> Iterator[Found]:
         and TYPES.get(formula.op) != node.soft_get("type")
     ):
         return
-    given = operands_of(node)
-    if len(given) != len(formula.operands):
+    node_operands = operands_of(node)
+    if len(node_operands) != len(formula.operands):
         return
-    for order in permutations(given) if formula.op in COMMUTATIVE else (given,):
+    for order in permutations(node_operands) if formula.op in COMMUTATIVE else (node_operands,):
         yield from _operands(list(order), formula.operands, operands)
 
 
-def _operands(given: list[Operand], wanted: tuple[Any, ...], operands: Found) -> Iterator[Found]:
-    if not wanted:
+def _operands(node_operands: list[Operand], patterns: tuple[Any, ...], operands: Found) -> Iterator[Found]:
+    if not patterns:
         yield operands
         return
-    for known in _operand(given[0], wanted[0], operands):
-        yield from _operands(given[1:], wanted[1:], known)
+    for known in _operand(node_operands[0], patterns[0], operands):
+        yield from _operands(node_operands[1:], patterns[1:], known)
 
 
-def _operand(given: Operand, wanted: Any, operands: Found) -> Iterator[Found]:
-    if isinstance(wanted, Term):
-        yield from _node(given.producer, wanted, operands)
-    elif isinstance(wanted, str):
-        if operands.get(wanted, given) == given:
-            yield {**operands, wanted: given}
-    elif given.value is not None and given.value.size and np.allclose(given.value, wanted, rtol=0, atol=NEAR):
+def _operand(operand: Operand, pattern: Any, operands: Found) -> Iterator[Found]:
+    if isinstance(pattern, Term):
+        yield from _node(operand.producer, pattern, operands)
+    elif isinstance(pattern, str):
+        if operands.get(pattern, operand) == operand:
+            yield {**operands, pattern: operand}
+    elif operand.value is not None and operand.value.size and np.allclose(operand.value, pattern, rtol=0, atol=NEAR):
         yield operands
 
 
@@ -153,6 +153,6 @@ def remove_unread(node: Node) -> None:
         )
         if read:
             continue
-        left += [producer for given in operands_of(last) if (producer := given.producer) is not None]
+        left += [producer for operand in operands_of(last) if (producer := operand.producer) is not None]
         data = [id for id in graph.successors(last.id) if Node(graph, id).soft_get("kind") == "data"]
         graph.remove_nodes_from([last.id, *data])

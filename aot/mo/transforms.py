@@ -70,8 +70,8 @@ def rows() -> dict[str, Row]:
         kind, colon, modules = line.partition(":")
         entries = [[m, m.rpartition(".")[2], kind] for m in modules.split()] if colon else [line.split()]
         for module, names, kind, *rest in entries:
-            given = {word[0]: tuple(filter(None, word[1:].split(","))) for word in rest if word[0] in "<>"}
-            flags = given.get("<"), given.get(">"), "off" not in rest, "old" in rest
+            neighbours = {word[0]: tuple(filter(None, word[1:].split(","))) for word in rest if word[0] in "<>"}
+            flags = neighbours.get("<"), neighbours.get(">"), "off" not in rest, "old" in rest
             by_name |= {f"{module}.{name}": Row(module, name, kind, *flags) for name in names.split(",")}
     return dict(sorted(by_name.items(), key=lambda item: item[1].module))
 

@@ -66,10 +66,10 @@ def dims_of(given: Iterable[str] | None) -> tuple[tuple[str, int, int | None], .
     return tuple(dims)
 
 
-def specialise_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def specialise_of(texts: Iterable[str] | None) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """`batch=1,8`: a dimension's name and sizes. UsageError for other texts."""
     versions: list[tuple[str, tuple[int, ...]]] = []
-    for text in given or ():
+    for text in texts or ():
         match = re.fullmatch(r"([A-Za-z_][\w.]*)=(\d{1,15}(?:,\d{1,15})*)", text)
         if match is None:
             raise UsageError(f"specialise: must be NAME=SIZE,SIZE, for example batch=1,8, got {text}")
@@ -77,28 +77,28 @@ def specialise_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int, ..
     return tuple(versions)
 
 
-def names_of(given: str | None) -> tuple[str, ...]:
+def names_of(text: str | None) -> tuple[str, ...]:
     """`A,B`: names with commas between them."""
-    return tuple(filter(None, map(str.strip, (given or "").split(","))))
+    return tuple(filter(None, map(str.strip, (text or "").split(","))))
 
 
-def paths_of(given: str | None) -> tuple[Path, ...]:
+def paths_of(text: str | None) -> tuple[Path, ...]:
     """`a.json,b.json`: files with commas between them."""
-    return tuple(map(Path, names_of(given)))
+    return tuple(map(Path, names_of(text)))
 
 
-def offsets_of(given: str) -> tuple[int, ...]:
+def offsets_of(text: str) -> tuple[int, ...]:
     """`(4,2)` or `4,2`: a row and a column. UsageError for other texts."""
-    match = re.fullmatch(r"\(?\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)?", given.strip())
+    match = re.fullmatch(r"\(?\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)?", text.strip())
     if match is None:
-        raise UsageError(f"mean-file-offsets: must be (ROW,COLUMN), for example (16,16), got {given}")
+        raise UsageError(f"mean-file-offsets: must be (ROW,COLUMN), for example (16,16), got {text}")
     return int(match[1]), int(match[2])
 
 
-def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
+def values_of(texts: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
     """`k=3`, `flag=true`, `shape=[1,-1,64]` or `table=x.npy`. UsageError for other texts and unreadable files."""
     values: list[tuple[str, Nested]] = []
-    for text in given or ():
+    for text in texts or ():
         name, _, value = text.rpartition("=")
         try:
             values.append((name, _nested(_array(Path(value)) if value.endswith(".npy") else json.loads(value))))
@@ -110,17 +110,17 @@ def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
     return tuple(values)
 
 
-def bytes_of(given: str | None, option: str = "max-memory") -> int | None:
+def bytes_of(text: str | None, option: str = "max-memory") -> int | None:
     """`500MB`, `2GB`, `1.5GiB` or a number of bytes. UsageError, beginning with `option`, for other texts."""
-    if given is None:
+    if text is None:
         return None
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kKMGT]?)(i?)B?", given.strip())
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kKMGT]?)(i?)B?", text.strip())
     size = 0
     if match is not None:
         power = " KMGT".index(match[2].upper() or " ")
         size = int(float(match[1]) * (1024 if match[3] else 1000) ** power)
     if size <= 0:
-        raise UsageError(f"{option}: must be a size, for example 500MB or 2GiB, got {given}")
+        raise UsageError(f"{option}: must be a size, for example 500MB or 2GiB, got {text}")
     return size
 
 
@@ -137,10 +137,10 @@ def _nested(value: object) -> Nested:
     return value
 
 
-def layouts_of(given: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
+def layouts_of(texts: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
     """`x=NHWC`, or `x(nchw->nhwc)` and `nchw->nhwc` for the only input, as pairs; UsageError for other texts."""
     pairs: list[tuple[str, str]] = []
-    for text in given or ():
+    for text in texts or ():
         match = re.fullmatch(r"(?:(.+)=([A-Za-z]+)|(?:(.+)\()?[A-Za-z]+->([A-Za-z]+)\)?)", text)
         if match is None:
             raise UsageError(f"layout: must be INPUT=LAYOUT, for example x=NHWC, got {text}")
@@ -166,13 +166,13 @@ def channels_of(given: str | None, option: str) -> tuple[tuple[str | int, tuple[
         raise UsageError(f"{rule}, got {given}") from None
 
 
-def weights_of(given: str | None) -> tuple[bool, str | None]:
+def weights_of(text: str | None) -> tuple[bool, str | None]:
     """`embedded`, `external`, a type such as `int4`, or both with a comma: if they lie apart, and their type or None.
 
     UsageError for other texts.
     """
-    words = [word.strip() for word in (given or "embedded").split(",")]
+    words = [word.strip() for word in (text or "embedded").split(",")]
     placements, kinds = ([w for w in words if w in names] for names in (PLACES, KINDS))
     if len(placements) > 1 or len(kinds) > 1 or len(placements) + len(kinds) < len(words):
-        raise UsageError(f"weights: {', '.join(PLACES)}, {', '.join(KINDS)}, or external,int4, got {given}")
+        raise UsageError(f"weights: {', '.join(PLACES)}, {', '.join(KINDS)}, or external,int4, got {text}")
     return placements == ["external"], kinds[0] if kinds else None

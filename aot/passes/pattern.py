@@ -82,10 +82,10 @@ class Maker:
             if wrong := sorted(attrs.keys() - field_names):
                 shown = ", ".join(sorted(field_names)) or "none"
                 raise UsageError(f"rewrite: {type} has the attributes {shown}, got {wrong[0]}")
-            for given in inputs:
-                if not isinstance(given, Tensor | PatternNode | int | float):
+            for operand in inputs:
+                if not isinstance(operand, Tensor | PatternNode | int | float):
                     raise UsageError(
-                        f"rewrite: inputs of {type} must be parameters, operations or numbers, got {given!r}"
+                        f"rewrite: inputs of {type} must be parameters, operations or numbers, got {operand!r}"
                     )
             return PatternNode(type, inputs, attrs)
 

@@ -56,11 +56,11 @@ def _compile(torch: Any, graph: Any, inputs: Sequence[Any], fixed: dict[int, Any
             for i in fixed:
                 self.register_buffer(f"fixed{i}", inputs[i].detach())
 
-        def forward(self, *given: Any) -> Any:
+        def forward(self, *tensors: Any) -> Any:
             values = list(inputs)
             for i in fixed:
                 values[i] = getattr(self, f"fixed{i}")
-            for i, value in zip(positions, given, strict=True):
+            for i, value in zip(positions, tensors, strict=True):
                 values[i] = value
             return self.graph(*values)
 

@@ -88,12 +88,12 @@ def compiled(
 def _difference(torch: Any, module: Any, model: CompiledModel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float:
     """Return the largest difference of all outputs, each relative to its largest number."""
     leaves = torch.utils._pytree.tree_leaves
-    given = [as_array(t) for t in leaves((tuple(args), dict(kwargs))) if isinstance(t, torch.Tensor)]
+    arrays = [as_array(t) for t in leaves((tuple(args), dict(kwargs))) if isinstance(t, torch.Tensor)]
     copies = deepcopy((tuple(args), dict(kwargs)))  # the module may write to them
-    wanted = [t for t in leaves(module(*copies[0], **copies[1])) if isinstance(t, torch.Tensor)]
-    outputs = model(*given)
+    expected = [t for t in leaves(module(*copies[0], **copies[1])) if isinstance(t, torch.Tensor)]
+    outputs = model(*arrays)
     worst = 0.0
-    for name, tensor in zip([t.name for t in model.outputs], wanted, strict=False):
+    for name, tensor in zip([t.name for t in model.outputs], expected, strict=False):
         right = as_array(tensor).astype(np.float64)
         gap = np.abs(np.asarray(outputs[name]).astype(np.float64) - right)
         worst = max(worst, float(gap.max(initial=0) / max(np.abs(right).max(initial=0), 1e-6)))

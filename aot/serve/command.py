@@ -25,23 +25,23 @@ _READ = {
 }  # written in other units than the settings
 
 
-def run(given: Mapping[str, Any], say: Callable[[str], object]) -> None:
+def run(options: Mapping[str, Any], say: Callable[[str], object]) -> None:
     """Serve as the parameters of the command say; `say` gets the addresses. MissingError without the packages."""
-    settings = settings_of(given)
+    settings = settings_of(options)
     with shared_metrics(settings.workers):
-        _serve(given, settings, say)
+        _serve(options, settings, say)
 
 
-def _serve(given: Mapping[str, Any], settings: Settings, say: Callable[[str], object]) -> None:
+def _serve(options: Mapping[str, Any], settings: Settings, say: Callable[[str], object]) -> None:
     try:
         module = import_module("aot.serve.server")
     except ModuleNotFoundError as error:
         raise MissingError(f"serve: needs the package {error.name}: pip install 'aot[serve]'") from None
-    import_module("aot.serve.logs").configure(given["log_json"], given["log_requests"])
+    import_module("aot.serve.logs").configure(options["log_json"], options["log_requests"])
     listener = module.listener_of(settings)
 
     def serve(on_ready: OnReady | None) -> None:
-        server = module.Server(given["models"], settings, listener)
+        server = module.Server(options["models"], settings, listener)
 
         def tell() -> None:
             if on_ready is not None:
@@ -66,20 +66,20 @@ def _tell(server: Any, settings: Settings, say: Callable[[str], object]) -> None
         say(f"  {entry['name']} version {entry['version']}: {entry['reason'] or entry['state'].lower()}")
 
 
-def settings_of(given: Mapping[str, Any]) -> Settings:
+def settings_of(options: Mapping[str, Any]) -> Settings:
     """Return the settings for the parameters of the command; UsageError for a text that cannot be read."""
-    plain: dict[str, Any] = {f.name: given[f.name] for f in fields(Settings) if given.keys() & {f.name} - _READ}
-    token = None if given["token_file"] is None else _token(given["token_file"])
+    plain: dict[str, Any] = {f.name: options[f.name] for f in fields(Settings) if options.keys() & {f.name} - _READ}
+    token = None if options["token_file"] is None else _token(options["token_file"])
     more: dict[str, Any] = {"by_model": {}}
     for option, kind, unit in (("max_batch", int, 1), ("queue", int, 1), ("batch_wait", float, 1e-3)):
-        for text in given[option] or ():
+        for text in options[option] or ():
             model, _, value = text.rpartition("=")
             own = more["by_model"].setdefault(model, {}) if model else more
             own[option] = _number(option, value, kind) * unit
-    more |= {name: bytes_of(given[name], name.replace("_", "-")) for name in ("max_body", "max_answer")}
-    kept = given["prefix_cache"]
+    more |= {name: bytes_of(options[name], name.replace("_", "-")) for name in ("max_body", "max_answer")}
+    kept = options["prefix_cache"]
     more["prefix_cache"] = 0 if kept == "0" else bytes_of(kept, "prefix-cache")
-    more["lora"] = dict(map(_adapter, given["lora"] or ()))
+    more["lora"] = dict(map(_adapter, options["lora"] or ()))
     return Settings(token=token, **plain, **more)
 
 

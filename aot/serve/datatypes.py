@@ -64,8 +64,8 @@ def from_raw(info: TensorInfo, shape: Shape, data: bytes | memoryview) -> Array:
         return _strings(info.name, shape, count, bytes(data))
     dtype = numpy_dtype(info)
     if len(data) != count * dtype.itemsize:
-        wanted = f"{count * dtype.itemsize} bytes for {datatype_of(info)}{list(shape)}"
-        raise UsageError(f"input '{info.name}': must have {wanted}, got {len(data)}")
+        expected = f"{count * dtype.itemsize} bytes for {datatype_of(info)}{list(shape)}"
+        raise UsageError(f"input '{info.name}': must have {expected}, got {len(data)}")
     return np.frombuffer(data, dtype).reshape(shape)
 
 
@@ -92,8 +92,8 @@ def from_json(info: TensorInfo, shape: Shape, data: object) -> Array:
             raise ValueError(f"{array.size} elements")
         return array.reshape(shape)
     except (TypeError, ValueError, OverflowError) as error:
-        wanted = f"{datatype_of(info)}{list(shape)}"
-        raise UsageError(f"input '{info.name}': data must be {wanted}, got {error}") from None
+        expected = f"{datatype_of(info)}{list(shape)}"
+        raise UsageError(f"input '{info.name}': data must be {expected}, got {error}") from None
 
 
 def to_json(info: TensorInfo, array: Array) -> object:

@@ -176,8 +176,8 @@ class _Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = str(scope.get("path", "")).removeprefix(str(scope.get("root_path", "")))  # it may be mounted
         if scope["type"] == "http" and path not in _OPEN:
-            given = Request(scope).headers.get("authorization", "").encode()
-            if not hmac.compare_digest(given, b"Bearer " + self._token):
+            header = Request(scope).headers.get("authorization", "").encode()
+            if not hmac.compare_digest(header, b"Bearer " + self._token):
                 error = TokenError("request: must have the server's token, got none or another")
                 tree = error_tree(error, 401) if path.startswith(PREFIX) else {"error": str(error)}
                 answer = _Json(tree, 401, {"www-authenticate": "Bearer"})

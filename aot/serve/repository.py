@@ -122,14 +122,14 @@ class Repository:
                 if name not in files:
                     raise UnknownModelError(f"model '{name[:80]}': must have a file in the repository, got none")
                 self._unloaded.discard(name)
-            wanted = {n: v for n, v in files.items() if n not in self._unloaded and name in (None, n)}
+            selected = {n: v for n, v in files.items() if n not in self._unloaded and name in (None, n)}
             problems: list[str] = []
-            for model, versions in wanted.items():
+            for model, versions in selected.items():
                 for version, path in versions.items():
                     problem = await self._load(model, version, path, again)
                     problems += [problem] if problem else []
             for model in [n for n in self._models if name in (None, n)]:
-                for version in self._models[model].keys() - wanted.get(model, {}).keys():
+                for version in self._models[model].keys() - selected.get(model, {}).keys():
                     self._retire(model, version, "there is no file any more")
             self.metrics.loaded.set(len(self.loaded()))
             return problems

@@ -119,8 +119,8 @@ class Service:
     def _check(self, context: Context) -> None:
         if self._token is None:
             return
-        given = dict(cast(list[tuple[str, object]], context.invocation_metadata() or ())).get("authorization", "")
-        if not hmac.compare_digest(str(given).encode(), self._token):
+        header = dict(cast(list[tuple[str, object]], context.invocation_metadata() or ())).get("authorization", "")
+        if not hmac.compare_digest(str(header).encode(), self._token):
             raise TokenError("request: must have the server's token, got none or another")
 
     async def _live(self, request: Message) -> Mapping[str, object]:

@@ -115,16 +115,16 @@ def _suppress_times(special: SpecialTokens, tokens: Sequence[int], logits: Array
 
 
 def _numbered(v: Values, key: str) -> Mapping[str, int]:
-    given = v.find(key, {})
-    if not isinstance(given, dict):
-        raise v.wrong(key, "an object", given)
-    entries = cast("dict[str, object]", given)
+    ids = v.find(key, {})
+    if not isinstance(ids, dict):
+        raise v.wrong(key, "an object", ids)
+    entries = cast("dict[str, object]", ids)
     return {name: Values(v.file, entries).integer(name, least=0, most=MAX_WORDS) for name in entries}
 
 
 def _listed(v: Values, key: str) -> tuple[int, ...]:
-    given = v.find(key, [])
-    entries = cast("list[object]", given) if isinstance(given, list) else [given]
+    ids = v.find(key, [])
+    entries = cast("list[object]", ids) if isinstance(ids, list) else [ids]
     if any(type(n) is not int for n in entries):
         raise v.wrong(key, "a list of tokens", entries)
     return tuple(n for n in cast("list[int]", entries) if n >= 0)  # -1 stands for a list that the library chooses

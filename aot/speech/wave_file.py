@@ -74,12 +74,12 @@ def pcm(samples: Array) -> bytes:
     return np.rint(np.clip(samples, -1, 1) * ((1 << 15) - 1)).astype("<i2").tobytes()
 
 
-def resampled(samples: Array, given: int, wanted: int) -> Array:
+def resampled(samples: Array, rate: int, target_rate: int) -> Array:
     """Return samples at another rate, without frequencies that it cannot hold: by a sinc with a Hann window."""
-    if given == wanted:
+    if rate == target_rate:
         return samples
-    common = gcd(given, wanted)
-    up, down = wanted // common, given // common
+    common = gcd(rate, target_rate)
+    up, down = target_rate // common, rate // common
     reach = ceil(CROSSINGS * max(1, down / up))
     taps = np.arange(1 - reach, reach + 1)
     count = ceil(len(samples) * up / down)

@@ -31,8 +31,8 @@ class Pairs:
     def inputs(self, numbers: Sequence[int], manifest: Manifest) -> dict[str, Array]:
         """Return the inputs of a library for some pairs of one length."""
         ids, types = (np.array([self.tokens[n][part] for n in numbers], np.int64) for part in (0, 1))
-        given = {IDS: ids, MASK: np.ones_like(ids), TOKEN_TYPES: types}
-        return {tensor.name: given[tensor.name] for tensor in manifest.inputs}
+        inputs = {IDS: ids, MASK: np.ones_like(ids), TOKEN_TYPES: types}
+        return {tensor.name: inputs[tensor.name] for tensor in manifest.inputs}
 
     @property
     def count(self) -> int:
@@ -49,10 +49,10 @@ def check_ranker(manifest: Manifest, name: str) -> None:
 
 def labels_of(manifest: Manifest, name: str) -> list[str]:
     """Return the names of the scores that a compiled model keeps; CorruptError for another thing."""
-    given = folder_texts(manifest.json, name).get(LABELS)
-    names = json_of(given)
+    labels = folder_texts(manifest.json, name).get(LABELS)
+    names = json_of(labels)
     if not isinstance(names, list) or not names:
-        raise CorruptError(f"{name}: tokenizer: {LABELS} must be a list of names, got {str(given)[:40]}")
+        raise CorruptError(f"{name}: tokenizer: {LABELS} must be a list of names, got {str(labels)[:40]}")
     return list(map(str, cast("list[object]", names)))
 
 

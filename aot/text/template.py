@@ -64,27 +64,27 @@ class ChatTemplate:
         place; one that refuses or drops a message of the system, as Gemma 2's does, gets it before the user's words.
         TemplateError if the template cannot make a text of them.
         """
-        given = {**ABSENT, **self._marks, "messages": self._known(messages), "add_generation_prompt": answer}
+        variables = {**ABSENT, **self._marks, "messages": self._known(messages), "add_generation_prompt": answer}
         if tools:
-            given["tools"] = list(tools)
+            variables["tools"] = list(tools)
         with self._lock:
             if self._process is None:
                 self._process = self._started()
                 self._asked(self._process, self._source)
-            return self._with_system(self._process, given)
+            return self._with_system(self._process, variables)
 
-    def _with_system(self, process: subprocess.Popen[bytes], given: Mapping[str, Any]) -> str:
+    def _with_system(self, process: subprocess.Popen[bytes], variables: Mapping[str, Any]) -> str:
         """Return the text of messages, which has the words of a first message of the system."""
-        first, *others = given["messages"] or [{"role": ""}]
+        first, *others = variables["messages"] or [{"role": ""}]
         if first["role"] != SYSTEM or not isinstance(first["content"], str):
-            return self._asked(process, given)
+            return self._asked(process, variables)
         try:
-            text = self._asked(process, given)
+            text = self._asked(process, variables)
         except RefusalError:
             text = ""
         if text and all(word in text for word in first["content"].split()):
             return text
-        return self._asked(process, {**given, "messages": _before_user(first["content"], others)})
+        return self._asked(process, {**variables, "messages": _before_user(first["content"], others)})
 
     def _known(self, messages: Sequence[Message]) -> list[Message]:
         """Return the messages with roles that the template knows."""

@@ -31,12 +31,12 @@ class Statements:
             body = (item(body),) if callable(item) else (item, *body)
         return body
 
-    def name(self, wanted: str) -> str:
+    def name(self, preferred: str) -> str:
         """Return a unique name, so that a call inlined into a loop may use the loop's names."""
         while True:
-            count = self.used.get(wanted, 0)
-            self.used[wanted] = count + 1
-            if (name := f"{wanted}.{count}" if count else wanted) not in self.sizes:
+            count = self.used.get(preferred, 0)
+            self.used[preferred] = count + 1
+            if (name := f"{preferred}.{count}" if count else preferred) not in self.sizes:
                 return name
 
     def cell(self, name: str, dtype: DType, value: Operand) -> Cell:

@@ -99,13 +99,13 @@ def from_numbers(dtype: DType, value: object, bits: np.dtype[Any]) -> Array:
 
 def mismatch(kind: str, info: TensorInfo, array: Array) -> UsageError:
     """Return the error `input 'x': expected f32[1,784], got f64[1,784]`, with the conversion if NumPy has the type."""
-    dtype, wanted = _SHORT.get(array.dtype.name, array.dtype.name), numpy_dtype(info)
+    dtype, expected = _SHORT.get(array.dtype.name, array.dtype.name), numpy_dtype(info)
     if not array.dtype.isnative:
         dtype += " of the other byte order"
-    convertible = array.dtype != wanted and array.dtype.kind in "biuf" and info.dtype not in ML_NAMES
+    convertible = array.dtype != expected and array.dtype.kind in "biuf" and info.dtype not in ML_NAMES
     return UsageError(
         f"{kind} '{info.name}': expected {info}, got {dtype}[{','.join(map(str, array.shape))}]",
-        advice=f"convert the array: x.astype('{wanted.name}')" if convertible else "",
+        advice=f"convert the array: x.astype('{expected.name}')" if convertible else "",
     )
 
 

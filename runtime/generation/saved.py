@@ -64,10 +64,10 @@ def _is_state(info: VariableInfo, shape: tuple[int, ...], tokens: int) -> bool:
             n in (0, m) for n, m in zip(shape, info.tensor.shape, strict=True)
         )
     axis = info.cache.axis if info.cache is not None else max(info.varying, default=-1)
-    wanted = [1 if k in info.varying else n for k, n in enumerate(info.tensor.shape)]
+    expected = [1 if k in info.varying else n for k, n in enumerate(info.tensor.shape)]
     if axis >= 0:
-        wanted[axis] = tokens
-    return list(shape) == wanted and fits(info.tensor, shape)
+        expected[axis] = tokens
+    return list(shape) == expected and fits(info.tensor, shape)
 
 
 def _arrays(saved: bytes, names: Sequence[str]) -> list[Array]:

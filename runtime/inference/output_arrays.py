@@ -31,8 +31,8 @@ class OutputArrays:
         info = self.infos[index]
         array = as_array("output", info, value)
         if not (array.flags.c_contiguous and array.flags.writeable) or address(array) % info.align:
-            wanted = f"a dense, writable array at a multiple of {info.align} bytes"
-            raise UsageError(f"output '{info.name}': must be {wanted}, got another")
+            rule = f"a dense, writable array at a multiple of {info.align} bytes"
+            raise UsageError(f"output '{info.name}': must be {rule}, got another")
         self.given[index] = array
 
     def fit(self, shapes: Sequence[Shape]) -> None:

@@ -322,8 +322,8 @@ class InferRequest:
         if len(values) != len(infos):
             least = max((n for n, info in enumerate(infos, 1) if info.default is None), default=0)
             if not least <= len(values) <= len(infos):
-                wanted = str(len(infos)) if least == len(infos) else f"{least} to {len(infos)}"
-                raise UsageError(f"inputs: {wanted} must be given, got {len(values)}")
+                expected = str(len(infos)) if least == len(infos) else f"{least} to {len(infos)}"
+                raise UsageError(f"inputs: {expected} must be given, got {len(values)}")
         for index, value in enumerate(values):
             self._set_input(index, value)
 

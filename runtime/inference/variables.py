@@ -146,15 +146,15 @@ class Variables:
     def _make_room(self, cache: CacheInfo, rows: int, tokens: int) -> int:
         """Make room for so many rows and tokens, and return for how many tokens each row has room now."""
         room = self._room(cache) if self.memory.nbytes > cache.room else 0
-        wanted = max(room, _rounded(tokens))
+        room_needed = max(room, _rounded(tokens))
         item = numpy_dtype(self.infos[0].tensor).itemsize
-        values = [(info, self.get(info)) for info in self.infos if self._is_set(info)] if wanted != room else []
-        self._grow(cache.data + rows * cache.row * wanted * item + 2 * _LINE_BYTES)
+        values = [(info, self.get(info)) for info in self.infos if self._is_set(info)] if room_needed != room else []
+        self._grow(cache.data + rows * cache.row * room_needed * item + 2 * _LINE_BYTES)
         for info, value in values:
             assert info.cache is not None
-            self._view(info, info.cache, wanted, value.shape)[...] = value
-        self.memory[cache.room : cache.room + _ENTRY_BYTES].view(np.int64)[0] = wanted
-        return wanted
+            self._view(info, info.cache, room_needed, value.shape)[...] = value
+        self.memory[cache.room : cache.room + _ENTRY_BYTES].view(np.int64)[0] = room_needed
+        return room_needed
 
     def _length(self, info: VariableInfo) -> int:
         """Return the tokens that a variable which grows in place keeps."""
@@ -204,14 +204,14 @@ class Variables:
         others = [one for one in self.infos if one is not info and self._is_set(one)]
         most = max([rows, *(self._sizes(one)[0] for one in others)])
         room = self._room(cache) if info.flag < self.memory.nbytes else 0
-        wanted = room if tokens <= room else _rounded(tokens)
-        self._grow(cache.data + most * cache.row * wanted * array.itemsize + 2 * _LINE_BYTES)
-        values = [(one, self.get(one)) for one in others] if wanted != room else []
+        room_needed = room if tokens <= room else _rounded(tokens)
+        self._grow(cache.data + most * cache.row * room_needed * array.itemsize + 2 * _LINE_BYTES)
+        values = [(one, self.get(one)) for one in others] if room_needed != room else []
         for one, value in [*values, (info, array)]:
             assert one.cache is not None
-            self._view(one, one.cache, wanted, value.shape)[...] = value
+            self._view(one, one.cache, room_needed, value.shape)[...] = value
         self._entries(info)[:] = (1, 0, *(array.shape[k] for k in info.varying))
-        self.memory[cache.room : cache.room + _ENTRY_BYTES].view(np.int64)[0] = wanted
+        self.memory[cache.room : cache.room + _ENTRY_BYTES].view(np.int64)[0] = room_needed
 
     def _is_set(self, info: VariableInfo) -> bool:
         return info.flag < self.memory.nbytes and bool(self._entries(info)[0])

@@ -319,9 +319,9 @@ def _check_machine(manifest: Manifest, name: str) -> None:
     names = {known.elf: known.name for known in ARCHITECTURES.values()}
     if (system := system_of(str(manifest.json["triple"]))) != SYSTEM:
         raise PlatformError(f"load: {name} is compiled for {system}, this system is {SYSTEM}; compile it for {SYSTEM}")
-    wanted, here = names.get(manifest.machine, f"ELF machine {manifest.machine}"), machine_name()
-    if wanted != here:
-        raise PlatformError(f"load: {name} is compiled for {wanted}, this machine is {here}; compile it for {here}")
+    needed, here = names.get(manifest.machine, f"ELF machine {manifest.machine}"), machine_name()
+    if needed != here:
+        raise PlatformError(f"load: {name} is compiled for {needed}, this machine is {here}; compile it for {here}")
     missing = missing_features(manifest.features)
     if missing:
         target = manifest.options.get("target", "native")

@@ -324,9 +324,9 @@ class _Reader:
             raise self.wrong(key, "an object")
         return self.entry(self.json.get(key))
 
-    def wrong(self, key: str, wanted: str) -> CorruptError:
+    def wrong(self, key: str, rule: str) -> CorruptError:
         got = str(self.json.get(key))[:60].encode("ascii", "backslashreplace").decode()
-        return CorruptError(f"load: {self.where}: {key} of the manifest must be {wanted}, got {got}")
+        return CorruptError(f"load: {self.where}: {key} of the manifest must be {rule}, got {got}")
 
     def integer(self, key: str) -> int:
         value = self.json.get(key)

@@ -75,14 +75,14 @@ def check_embedded(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) 
     _check_hash(stream, offset, info, name)
 
 
-def check(stream: BinaryIO, wanted: WeightsInfo, name: str) -> None:
-    """Raise CorruptError with the reason unless the open file holds the weights that are `wanted`."""
+def check(stream: BinaryIO, expected: WeightsInfo, name: str) -> None:
+    """Raise CorruptError with the reason unless the open file holds the weights that are `expected`."""
     header = _header(stream, name)
-    if header.layout != wanted.layout:
+    if header.layout != expected.layout:
         raise CorruptError(f"weights: {name}: must be those of this model, got those of another: {header.layout[:12]}")
     _check_contents(stream, header, name)
-    if header.sha256 != wanted.sha256:
-        rule = f"must have the hash {wanted.sha256[:12]} that the model was made with"
+    if header.sha256 != expected.sha256:
+        rule = f"must have the hash {expected.sha256[:12]} that the model was made with"
         raise CorruptError(f"weights: {name}: {rule}, got {header.sha256[:12]}; update_weights takes other values")
 
 

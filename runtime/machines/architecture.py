@@ -53,18 +53,18 @@ class Architecture:
 
     def levels_that_run(self, features: Iterable[str]) -> list[str]:
         """Return the levels that have all `features`, lowest first."""
-        wanted = set(self.needed(features))
-        return [name for name, own in self.levels.items() if wanted <= set(own)]
+        needed = set(self.needed(features))
+        return [name for name, own in self.levels.items() if needed <= set(own)]
 
     def nearest_level(self, features: Iterable[str]) -> tuple[str, list[str]]:
         """Return the level that lacks the fewest of `features`, and those.
 
         The lowest of several; one with tile registers only if they are among the features.
         """
-        wanted = self.needed(features)
-        tiles = not set(self.matrix).isdisjoint(wanted)
+        needed = self.needed(features)
+        tiles = not set(self.matrix).isdisjoint(needed)
         levels = {name: own for name, own in self.levels.items() if tiles or set(self.matrix).isdisjoint(own)}
-        beyond = {name: [feature for feature in wanted if feature not in own] for name, own in levels.items()}
+        beyond = {name: [feature for feature in needed if feature not in own] for name, own in levels.items()}
         name = min(beyond, key=lambda level: len(beyond[level]))
         return name, beyond[name]
 

@@ -83,15 +83,15 @@ def results(model: CompiledModel, sample: Mapping[str, Array]) -> dict[str, Arra
     return {t.name: np.array(outputs[k]) for k, t in enumerate(model.outputs)}
 
 
-def error_of(y: Array, wanted: Array) -> float:
+def error_of(y: Array, expected: Array) -> float:
     """Return the largest difference over the largest number; of integers and texts, the share that differ."""
-    if y.shape != wanted.shape:
+    if y.shape != expected.shape:
         return 1.0
     if not y.size:
         return 0.0
     if y.dtype.kind != "f":
-        return float(np.count_nonzero(y != wanted) / y.size)
-    a, b = y.astype(np.float64), wanted.astype(np.float64)
+        return float(np.count_nonzero(y != expected) / y.size)
+    a, b = y.astype(np.float64), expected.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     finite = np.isfinite(a) & np.isfinite(b)
     if not (same | finite).all():

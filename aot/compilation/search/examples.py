@@ -55,9 +55,9 @@ def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[di
     for name, shape in shapes:
         info = by_name.get(name)
         if info is None or len(info.shape) != len(shape):
-            wanted = ", ".join(f"{i.name}: {i}" for i in infos)
+            expected = ", ".join(f"{i.name}: {i}" for i in infos)
             raise UsageError(
-                f"shape: must be an input and its dimensions, of {wanted}, got {name}={','.join(map(str, shape))}"
+                f"shape: must be an input and its dimensions, of {expected}, got {name}={','.join(map(str, shape))}"
             )
         for own, size in zip(info.shape, shape, strict=True):
             if not isinstance(size, int):

@@ -72,9 +72,9 @@ class Tuning:
         if not self.choices:
             return choose(work, target, constants)
         key = kernel_key(work, constants)
-        wanted = self.choices.get(key, {}).get("schedule")
-        for schedule in candidates(work, target, constants) if wanted is not None else ():
-            if schedule_text(schedule) == wanted:
+        recorded = self.choices.get(key, {}).get("schedule")
+        for schedule in candidates(work, target, constants) if recorded is not None else ():
+            if schedule_text(schedule) == recorded:
                 self.used.add(key)
                 return schedule
         return choose(work, target, constants)

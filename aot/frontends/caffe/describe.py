@@ -48,10 +48,10 @@ def node_attributes(message: Any, kind: str) -> dict[str, Any]:
     return attributes(layer)
 
 
-def _copy(given: Any, message: Message) -> None:
+def _copy(source: Any, message: Message) -> None:
     """Set the fields of a message that an object has, too."""
     for field in message.DESCRIPTOR.fields:
-        value = getattr(given, field.name, None)
+        value = getattr(source, field.name, None)
         if value is None:
             continue
         if field.message_type is not None and not field.is_repeated:

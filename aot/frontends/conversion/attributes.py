@@ -37,8 +37,8 @@ def with_attributes(function: F) -> F:
         return function
 
     @wraps(function)
-    def converted(node: NodeContext, *given: Any) -> Any:
-        return function(node, *given, **{name: value(node) for name, value in read})
+    def converted(node: NodeContext, *arguments: Any) -> Any:
+        return function(node, *arguments, **{name: value(node) for name, value in read})
 
     setattr(converted, "__signature__", signature.replace(parameters=inputs))  # noqa: B010  (it is checked)
     return cast(F, converted)

@@ -63,19 +63,19 @@ def input_problem(node: Node, dialects: Dialects) -> str:
 
 def connected_inputs(inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
     """Return the inputs of a node itself, without those of its regions, up to the last one that is connected."""
-    given = list(inputs[: attrs.get("inputs", len(inputs))])
-    while given and given[-1] is None:
-        given.pop()
-    return given
+    operands = list(inputs[: attrs.get("inputs", len(inputs))])
+    while operands and operands[-1] is None:
+        operands.pop()
+    return operands
 
 
-def rule_of_inputs(function: Conversion, context: Any, given: Sequence[Any]) -> str:
+def rule_of_inputs(function: Conversion, context: Any, operands: Sequence[Any]) -> str:
     """Return the rule that too few or too many inputs break, or one left out that the operation needs."""
     signature = inspect.signature(function)
     try:
-        bound = signature.bind(context, *given)
+        bound = signature.bind(context, *operands)
     except TypeError as error:
-        return f"{len(given)} inputs do not fit it ({error})"
+        return f"{len(operands)} inputs do not fit it ({error})"
     for name, value in bound.arguments.items():
         annotation = str(signature.parameters[name].annotation)
         if value is None and "None" not in annotation and "Value" not in annotation:

@@ -47,9 +47,9 @@ class Reshapeable:
         plain = copy_graph(graph)
         if not self.conversion(plain):
             return False
-        wanted = _types(plain)
+        types = _types(plain)
         tried = (self._attempt(graph, *attempt) for attempt in ATTEMPTS)
-        found = next((trial for trial in tried if trial is not None and _types(trial) == wanted), plain)
+        found = next((trial for trial in tried if trial is not None and _types(trial) == types), plain)
         for field in fields(Graph):
             setattr(graph, field.name, getattr(found, field.name))
         for node in graph.nodes.values():

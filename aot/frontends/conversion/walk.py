@@ -304,10 +304,10 @@ class _Converter:
         parts = converted.values if isinstance(converted, Outputs) else converted
         values: list[Any] = list(parts) if isinstance(parts, Sequence) else [parts]
         values += [None] * (len(read) - len(values))
-        for value, wanted in zip(values, read, strict=False):
+        for value, is_read in zip(values, read, strict=False):
             for port in tensors_in(value):
                 port.node.operands()  # an error of inference belongs to this node
-            if value is None and wanted:
+            if value is None and is_read:
                 raise UnsupportedError(f"{op.kind}: output {values.index(value)} is not supported")
         return values[: len(read)]
 

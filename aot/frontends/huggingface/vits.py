@@ -153,13 +153,13 @@ def _sizes(v: Values, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _lists(v: Values, key: str, default: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    given = v.find(key, [list(row) for row in default])
-    rows = cast("list[object]", given) if isinstance(given, list) else [given]
+    rows_of_sizes = v.find(key, [list(row) for row in default])
+    rows = cast("list[object]", rows_of_sizes) if isinstance(rows_of_sizes, list) else [rows_of_sizes]
     return tuple(_checked(v, key, row) for row in rows)
 
 
-def _checked(v: Values, key: str, given: object) -> tuple[int, ...]:
-    sizes = cast("list[object]", given) if isinstance(given, list) else []
+def _checked(v: Values, key: str, value: object) -> tuple[int, ...]:
+    sizes = cast("list[object]", value) if isinstance(value, list) else []
     if not sizes or not all(type(n) is int and 1 <= n <= MAX_KERNEL for n in sizes):
-        raise v.wrong(key, f"a list of sizes from 1 to {MAX_KERNEL}", given)
+        raise v.wrong(key, f"a list of sizes from 1 to {MAX_KERNEL}", value)
     return tuple(cast("list[int]", sizes))

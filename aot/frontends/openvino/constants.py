@@ -101,8 +101,8 @@ def unpack(dtype: DType, raw: Bytes, count: int, offset: int = 0) -> Array:
         return raw != 0
     if dtype in _CODES:
         return _CODES[dtype](raw)[:count].view(numpy_dtype(dtype))
-    wanted = numpy_dtype(dtype)
-    return raw.view(wanted) if offset % wanted.itemsize == 0 else raw.copy().view(wanted)
+    stored_type = numpy_dtype(dtype)
+    return raw.view(stored_type) if offset % stored_type.itemsize == 0 else raw.copy().view(stored_type)
 
 
 def pack(dtype: DType, values: Array, lowest_first: bool = False) -> Bytes:

@@ -45,9 +45,11 @@ def _convert_output(graph: Graph, node: Node) -> None:
     source.add_tensor_names((name,))
     node.out_port(0).add_tensor_names((name,))
     try:
-        wanted = OUTPUT_TYPES.get(source.type.dtype)
+        output_type = OUTPUT_TYPES.get(source.type.dtype)
     except UnsupportedError:
         return  # a type below cannot be inferred: compiling reports it, reading must not fail
-    if wanted is not None:
-        converted = Builder(graph, node.origin).Convert(source, destination_type=wanted, name=f"{node.name}/convert")
+    if output_type is not None:
+        converted = Builder(graph, node.origin).Convert(
+            source, destination_type=output_type, name=f"{node.name}/convert"
+        )
         node.in_port(0).connect(converted)

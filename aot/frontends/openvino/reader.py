@@ -81,9 +81,9 @@ def read(path: Path, weights: Path | None = None) -> Graph:
 
 def _name_sizes(graph: Graph) -> None:
     """Give dynamic dimensions of inputs the names that `aot` has written; equal names with other ranges stay apart."""
-    given = [(node, node.op, node.rt_info.pop(SIZES, {})) for node in graph.parameters]
+    parameters = [(node, node.op, node.rt_info.pop(SIZES, {})) for node in graph.parameters]
     named: dict[str, Var] = {}
-    for node, op, info in given:
+    for node, op, info in parameters:
         if not isinstance(op, Parameter):
             continue
         shape, names = op.shape, info.get("value", "").split(",")

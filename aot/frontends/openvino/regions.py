@@ -86,9 +86,9 @@ class _Maps:
 
     def purpose(self, tag: str) -> int:
         """Return the position of the parameter that counts iterations, or of the condition's result; -1 without one."""
-        wanted = "current_iteration" if tag == "input" else "execution_condition"
+        purpose = "current_iteration" if tag == "input" else "execution_condition"
         for e in self.elements:
-            if e.tag == tag and e.get("purpose") == wanted:
+            if e.tag == tag and e.get("purpose") == purpose:
                 return self._parameter(self._inner(e)) if tag == "input" else self._result(self._inner(e))
         return -1
 

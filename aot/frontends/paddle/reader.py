@@ -54,8 +54,8 @@ class _Reader:
     def run(self, name: str) -> Graph:
         """Return the graph of the network."""
         scope = Scope(Graph(name=name, file=self.file))
-        for key, given in self.program.inputs.items():
-            scope.values[str(key)] = self._parameter(given, scope.graph)
+        for key, value in self.program.inputs.items():
+            scope.values[str(key)] = self._parameter(value, scope.graph)
         for op in self.program.block.operations:
             self._operation(op, scope)
         if not self.program.outputs:
@@ -65,14 +65,16 @@ class _Reader:
             node.out_port(0).names = (label,)
         return scope.graph
 
-    def _parameter(self, given: Input, graph: Graph) -> OutPort:
-        sizes = given.shape
+    def _parameter(self, declared: Input, graph: Graph) -> OutPort:
+        sizes = declared.shape
         if any(n < -1 for n in sizes):
-            raise CorruptError(f"{self.file}: input {given.name!r}: sizes must be -1 or 0 and more, got {list(sizes)}")
-        shape = tuple(n if n >= 0 else self.names.symbol(f"{given.name}.d{i}") for i, n in enumerate(sizes))
-        origin = Origin((given.name,), self.file)
-        port = graph.add(Parameter(given.dtype, shape), name=given.name, origin=origin).out_port(0)
-        port.names = (given.name,)
+            raise CorruptError(
+                f"{self.file}: input {declared.name!r}: sizes must be -1 or 0 and more, got {list(sizes)}"
+            )
+        shape = tuple(n if n >= 0 else self.names.symbol(f"{declared.name}.d{i}") for i, n in enumerate(sizes))
+        origin = Origin((declared.name,), self.file)
+        port = graph.add(Parameter(declared.dtype, shape), name=declared.name, origin=origin).out_port(0)
+        port.names = (declared.name,)
         return port
 
     def _operation(self, op: Operation, scope: Scope) -> None:

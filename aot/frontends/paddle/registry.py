@@ -49,8 +49,8 @@ class PaddleNode(NodeContext):
 
     def dtype(self, name: str = "dtype", default: DType = DType.F32) -> DType:
         """Return the element type that an attribute names; the default for one that names none."""
-        given = self.text(name, "undefined").lower()
-        return default if not given or given.startswith("undefined") else element_type(given)
+        text = self.text(name, "undefined").lower()
+        return default if not text or text.startswith("undefined") else element_type(text)
 
     def vector(self, value: Value) -> OutPort:
         """Return integers as an i64 vector."""

@@ -54,9 +54,9 @@ class _Extension:
         facts = {**node.attrs, **constants}
         return typed(node, self.function(replace(node, attrs=facts), *placed, *tensors, **given))
 
-    def _filled(self, given: Mapping[str, Any], count: int) -> list[str]:
+    def _filled(self, arguments: Mapping[str, Any], count: int) -> list[str]:
         """Return the parameters that get values by place: up to the one that the last of `count` tensors fills."""
-        free = [i for i, name in enumerate(self.placed) if name not in given][:count]
+        free = [i for i, name in enumerate(self.placed) if name not in arguments][:count]
         return self.placed[: free[-1] + 1] if free else []
 
 

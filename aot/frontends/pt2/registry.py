@@ -140,10 +140,10 @@ class AtenNode(NodeContext):
 
     def dtype(self, i: int = 0) -> DType:
         """Return the element type that the archive gives output `i`."""
-        given = self.attrs.get("given", ())
-        if i >= len(given) or given[i] is None:
+        types = self.attrs.get("given", ())
+        if i >= len(types) or types[i] is None:
             raise ModelError(f"{self.kind}: the archive must have a type for output {i}, got none")
-        return given[i]
+        return types[i]
 
     def port(self, value: OutPort | Number, dtype: DType | None = None) -> OutPort:
         """Return a value as a tensor, a number as a scalar; of `dtype` if it is given."""
@@ -375,8 +375,8 @@ def typed(node: AtenNode, found: Any) -> Any:
     """Return outputs in the element types of the archive."""
     values = found.values if isinstance(found, Outputs) else found
     parts: list[Any] = list(cast("Sequence[Any]", values)) if isinstance(values, Sequence) else [values]
-    given = node.attrs.get("given", ())
+    types = node.attrs.get("given", ())
     for i, part in enumerate(parts):
-        if isinstance(part, OutPort) and i < len(given) and given[i] is not None:
-            parts[i] = node.cast(part, given[i])
+        if isinstance(part, OutPort) and i < len(types) and types[i] is not None:
+            parts[i] = node.cast(part, types[i])
     return Outputs(parts)

@@ -58,9 +58,9 @@ class Container:
         return {s.name: s for s in self.sections if s.kind == NETWORK}
 
 
-def read(path: Path, wanted: str | None = None) -> Graph:
-    """Return the network that `wanted` names, or the only one; its signature may follow after a colon."""
-    section, signature = _chosen(open_container(path), wanted)
+def read(path: Path, name: str | None = None) -> Graph:
+    """Return the network that `name` names, or the only one; its signature may follow after a colon."""
+    section, signature = _chosen(open_container(path), name)
     return reader.read_bytes(bytes(section.contents()), path / section.name, signature)
 
 

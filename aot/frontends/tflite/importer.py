@@ -134,11 +134,11 @@ class Importer:
         outputs: int,
         **more: Any,
     ) -> Node:
-        """Add a foreign node with the facts of its tensors: `taken` and `given`."""
+        """Add a foreign node with the facts of its tensors: `taken` and `facts`."""
         taken = tuple(None if n == ABSENT else net.tensors[n].facts for n in op.inputs)
-        given = tuple(net.tensors[n].facts for n in op.outputs)
+        facts = tuple(net.tensors[n].facts for n in op.outputs)
         within = {"intermediates": tuple(net.tensors[n].facts for n in op.intermediates)} if op.intermediates else {}
-        attrs = {**op.attrs, "taken": taken, "given": given, **within, **more}
+        attrs = {**op.attrs, "taken": taken, "given": facts, **within, **more}
         foreign_op = Foreign("tflite", op.kind, tuple(attrs.items()))
         return scope.graph.add(foreign_op, *ports, name=name, origin=Origin((name,), self.file), outputs=outputs)
 

@@ -63,13 +63,13 @@ def read_bytes(data: bytes, path: Path, signature: str | None = None) -> Graph:
         return _graph(nets, _interface(model, path.name, signature), path)
 
 
-def _interface(model: Table, file: str, wanted: str | None) -> Interface:
+def _interface(model: Table, file: str, name: str | None) -> Interface:
     """Return the signature that the user names, else sub-graph 0's, the default one first."""
     tables = {s.text("SignatureKey"): s for s in model.tables("SignatureDefs")}
-    if wanted is not None and wanted not in tables:
-        raise UsageError(f"--signature: {file} has the signatures {', '.join(tables) or 'none'}, got {wanted!r}")
+    if name is not None and name not in tables:
+        raise UsageError(f"--signature: {file} has the signatures {', '.join(tables) or 'none'}, got {name!r}")
     first = [key for key, s in tables.items() if s.number("SubgraphIndex") == 0]
-    key = wanted if wanted is not None else DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in first else (first or [None])[0]
+    key = name if name is not None else DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in first else (first or [None])[0]
     if key is None:
         return Interface()
     chosen = tables[key]

@@ -39,7 +39,7 @@ def _control(self: Importer, op: Operator, net: Net, scope: Scope, name: str) ->
 def _filled(self: Importer, op: Operator, option: str) -> Fill:
     """Return the walk of the sub-graph of an option in a region."""
     number = _number(op, option)
-    return lambda scope, given, prefix: self.run(number, given, scope, prefix)
+    return lambda scope, arguments, prefix: self.run(number, arguments, scope, prefix)
 
 
 @rule("IF")

@@ -117,8 +117,8 @@ def weight_matrix(kind: Kind) -> NDArray[np.float64]:
     b, a = (np.array(t.combine) @ np.array(t.split) for t in (into(kind), back(kind)))
     system: NDArray[np.float64] = np.einsum("kx,xi->kix", a, b).reshape(-1, kind.points)
     equations = [(k, i + kind.finite) for k in range(kind.sums) for i in range(b.shape[1])]
-    wanted = np.array([[float(i == k * kind.stride + j) for j in range(kind.taps)] for k, i in equations])
-    solved: NDArray[np.float64] = np.matmul(np.linalg.pinv(system), wanted)
+    expected = np.array([[float(i == k * kind.stride + j) for j in range(kind.taps)] for k, i in equations])
+    solved: NDArray[np.float64] = np.matmul(np.linalg.pinv(system), expected)
     fractions = [Fraction(v).limit_denominator(_DENOMINATORS) for v in solved.flat]
     return np.array([float(f) for f in fractions]).reshape(solved.shape)
 

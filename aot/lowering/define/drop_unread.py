@@ -31,16 +31,16 @@ def _needed_symbols(steps: Steps) -> frozenset[Var]:
     return late(*shapes, *addresses, steps.state_bytes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
 
 
-def _drop(steps: Steps, lasting: tuple[MemoryRegion, ...], wanted: frozenset[Var]) -> None:
-    """Drop steps that check nothing, set no `wanted` symbol, and write nothing `lasting` or read by later steps."""
+def _drop(steps: Steps, lasting: tuple[MemoryRegion, ...], symbols: frozenset[Var]) -> None:
+    """Drop steps that check nothing, set none of `symbols`, and write nothing `lasting` or read by later steps."""
     needed: set[str] = set()
     reversed_steps: list[Step] = []
     for step in reversed(steps.steps):
         for block in step.blocks():
-            _drop(block, (*LASTING, MemoryRegion.SHARED), wanted)
-        step.binds = {s: x for s, x in step.binds.items() if s in wanted}
+            _drop(block, (*LASTING, MemoryRegion.SHARED), symbols)
+        step.binds = {s: x for s, x in step.binds.items() if s in symbols}
         read = any(b.name in needed or steps.values[b.name].region in lasting for b in step.writes())
-        if read or step.checks or step.sets() & wanted:
+        if read or step.checks or step.sets() & symbols:
             reversed_steps.append(step)
             needed |= {x.buffer.name for x in step.reads()}
     steps.steps = reversed_steps[::-1]

@@ -41,8 +41,8 @@ def _branches(node: Node) -> list[SizeConstraint]:
     why = "its branches give different ranks, and what follows fits the other one only"
     if node.op.only:
         why = "neither what it reads nor what follows fits the branch that its condition chooses"
-    holds, wanted = prim("ne", _expr(node.op.chosen(node.input(0))), 0), int(name == "then")
-    return [SizeConstraint(select(holds, 1, 0), wanted, f"If {_layer(node)!r}: {why}")]
+    holds, truth = prim("ne", _expr(node.op.chosen(node.input(0))), 0), int(name == "then")
+    return [SizeConstraint(select(holds, 1, 0), truth, f"If {_layer(node)!r}: {why}")]
 
 
 def _conditions(node: Node) -> list[SizeConstraint]:

@@ -27,7 +27,9 @@ def steps_unevenly(consumer: Definition, view: Definition) -> bool:
     assert consumer.reduction is not None and isinstance(view.value, Load)
     body = memory_loads(consumer.reduction.body)
     moving = [(x.buffer.name == view.out.name, variables(*x.index) & set(consumer.axes)) for x in body]
-    seen, others = (set[Var]().union(*(m for is_view, m in moving if is_view is wanted)) for wanted in (True, False))
+    seen, others = (
+        set[Var]().union(*(m for is_view, m in moving if is_view is through_view)) for through_view in (True, False)
+    )
     matter = {*consumer.reduction.axes}
     if others <= seen:  # a window: only axes that move all operands can be lanes
         matter |= set(consumer.axes).intersection(*(m for _, m in moving))

@@ -302,13 +302,15 @@ class Prover:
 
     def _access(self, what: str, buffer: Buffer, index: tuple[Expr, ...], scope: ProofScope) -> Iterator[Obligation]:
         grows = self._grows(buffer)
-        wanted = [k for k, (i, n) in enumerate(zip(index, buffer.shape, strict=True)) if not _is_plain(i, n, buffer)]
-        if not wanted and not self._lists_all:
+        dimensions = [
+            k for k, (i, n) in enumerate(zip(index, buffer.shape, strict=True)) if not _is_plain(i, n, buffer)
+        ]
+        if not dimensions and not self._lists_all:
             return
         positions, halos = [normal(i, scope.env) for i in index], self._halos(buffer)
         obligations: list[Obligation] = []
         for k, (position, n) in enumerate(zip(positions, buffer.shape, strict=True)):
-            if k not in wanted:
+            if k not in dimensions:
                 obligations.append(Obligation(self.layers, what, buffer, index, k, Proof.PROVED))
                 continue
             extent = n.extent if isinstance(n, Var) and n in scope.axes else n  # a temporary has all of an axis

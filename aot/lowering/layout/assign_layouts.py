@@ -37,16 +37,16 @@ from aot.lowering.layout.votes import innermost, votes_of
 def assign_layouts(steps: Steps, context: Context) -> None:
     """Assign strides to every value of a block, and rewrite its steps to buffers with these strides."""
     copy_padded_inputs(steps)
-    wanted = votes_of(steps)
-    if copy_keys(steps, wanted):
-        wanted = votes_of(steps)
+    votes = votes_of(steps)
+    if copy_keys(steps, votes):
+        votes = votes_of(steps)
     halo = halos(steps)
     placed: dict[str, Buffer] = {}
     sites, constants = _sites(steps), steps.constants()
     for value in [steps.values[name] for name in steps.touched()]:
         if value.region is MemoryRegion.ARENA:
             touched = sites.get(value.name, [])
-            wishes = wanted.get(value.name, {})
+            wishes = votes.get(value.name, {})
             buffer, elements = _place(value, wishes, halo.get(value.name), touched, constants, context.target)
             placed[value.name] = buffer
             steps.values[value.name] = replace(value, buffer=buffer, elements=elements)

@@ -188,5 +188,5 @@ def _pass_on(sites: _Sites, votes: Votes) -> None:
 
 def innermost(dims: list[int], votes: dict[int, float]) -> int | None:
     """Return the dimension with most votes if it is one of `dims`, else the last of these."""
-    wanted = max(votes, key=lambda k: (votes[k], k), default=None)
-    return wanted if wanted in dims else dims[-1] if dims else None
+    winner = max(votes, key=lambda k: (votes[k], k), default=None)
+    return winner if winner in dims else dims[-1] if dims else None

@@ -75,18 +75,18 @@ class Joined(Op):
     def dtype(self) -> DType:
         return DType.U8 if self.together == 4 else DType.I16 if self.fields == 1 else DType.U16
 
-    def shape_of(self, given: tuple[int, ...]) -> tuple[int, ...]:
+    def shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the dimensions of the result."""
-        others = tuple(n for k, n in enumerate(given) if k != self.place)
+        others = tuple(n for k, n in enumerate(shape) if k != self.place)
         runs = (self.length // (self.fields * self.together), self.together)
-        return (*others, given[self.place] // self.length, *(runs if self.fields > 1 else (self.length,)))
+        return (*others, shape[self.place] // self.length, *(runs if self.fields > 1 else (self.length,)))
 
-    def reference(self, given: Array) -> Array:
+    def reference(self, x: Array) -> Array:
         """Return the elements."""
-        numbers = np.ascontiguousarray(np.moveaxis(given, self.place, -1))
+        numbers = np.ascontiguousarray(np.moveaxis(x, self.place, -1))
         if self.bits == 8:
             numbers = numbers.view(np.uint8) ^ np.uint8(128)
-        shape, dtype = self.shape_of(given.shape), numpy_dtype(self.dtype)
+        shape, dtype = self.shape_of(x.shape), numpy_dtype(self.dtype)
         if self.fields == 1:
             return numbers.reshape(shape).astype(dtype)
         if (self.bits, self.fields, self.together) == (4, 4, 2):
@@ -101,9 +101,9 @@ class Joined(Op):
             fields[:, :, n] = joined.view(np.uint8).reshape(-1, self.together)
         return fields.view(dtype).reshape(shape)
 
-    def rows(self, begin: int, end: int, given: Array | Deferred) -> tuple[Op, Rows] | None:
+    def rows(self, begin: int, end: int, x: Array | Deferred) -> tuple[Op, Rows] | None:
         """Return some rows of this constant if they are rows of its numbers, too."""
-        return None if self.place == 0 or given.shape[0] == 1 else (self, ((begin, end),))
+        return None if self.place == 0 or x.shape[0] == 1 else (self, ((begin, end),))
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,10 @@ class JoinedHalves(Op):
 
     length: int
 
-    def reference(self, given: NDArray[np.uint8]) -> Array:
+    def reference(self, x: NDArray[np.uint8]) -> Array:
         """Return the elements, as `Joined` makes them of single numbers."""
-        rows, runs, size = given.shape
-        words = given.reshape(-1, size).view(np.uint64)
+        rows, runs, size = x.shape
+        words = x.reshape(-1, size).view(np.uint64)
         fields = np.empty((len(words), 2, size // 8), np.uint32)
         each = WORDS * 8 // size
         for n in range(0, len(words), each):
@@ -124,7 +124,7 @@ class JoinedHalves(Op):
                 fields[n : n + each, k % 2, k // 2] = joined[:, k]
         return fields.view(np.uint16).reshape(rows, 2 * runs * size // self.length, self.length // 8, 2)
 
-    def rows(self, begin: int, end: int, given: Array | Deferred) -> tuple[Op, Rows]:
+    def rows(self, begin: int, end: int, x: Array | Deferred) -> tuple[Op, Rows]:
         """Return the same for some rows."""
         return self, ((begin, end),)
 
@@ -152,8 +152,8 @@ def _quarters(eights: NDArray[np.uint64]) -> NDArray[np.uint32]:
     """
     quarters = np.empty(eights.size, np.uint32)
     for n in range(0, eights.size, WORDS):
-        given = eights[n : n + WORDS]
-        words, odd = given & EVERY_OTHER, given >> np.uint64(8)
+        piece = eights[n : n + WORDS]
+        words, odd = piece & EVERY_OTHER, piece >> np.uint64(8)
         odd &= EVERY_OTHER
         for part in (words, odd):
             part *= SIDE_BY_SIDE

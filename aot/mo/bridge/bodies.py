@@ -127,9 +127,9 @@ class _Records:
         }
 
     def operation(self, op: Iterating) -> Iterating:
-        given = [r for r in self.node.input_port_map if r["external_port_id"] != OUTSIDE]
+        records = [r for r in self.node.input_port_map if r["external_port_id"] != OUTSIDE]
         taken = [r for r in self.node.output_port_map if r["external_port_id"] != OUTSIDE]
-        inputs = tuple(InputMap(self._input(r), self._parameter(r), *_slice(r)) for r in given)
+        inputs = tuple(InputMap(self._input(r), self._parameter(r), *_slice(r)) for r in records)
         outputs = tuple(OutputMap(self._output(r, taken), self._result(r), *_slice(r)) for r in taken)
         edges = tuple(BackEdge(self._result(e, "from"), self._parameter(e, "to")) for e in self.node.back_edges)
         if isinstance(op, Loop):

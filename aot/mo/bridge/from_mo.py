@@ -320,8 +320,8 @@ class _Import:
     def _rename(self) -> None:
         """Give the nodes the names of their counterparts, where no other node has it."""
         names = {id: attrs.get("name", id) for id, attrs in self.made.nodes(data=True)}
-        wanted = [(node, str(names[id])) for id, node in self.owners.items() if id in names]
-        moving = [(node, name) for node, name in wanted if node.name != name]
+        renames = [(node, str(names[id])) for id, node in self.owners.items() if id in names]
+        moving = [(node, name) for node, name in renames if node.name != name]
         fixed = {node.name for node in self.graph.nodes.values()} - {node.name for node, _ in moving}
         for node, name in moving:
             node.name = name if name not in fixed else f"{name}.{node.id}"

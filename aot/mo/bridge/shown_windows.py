@@ -232,11 +232,11 @@ def _put_before(node: Any, idx: int, run: Run, shape_and_value: dict[str, Any]) 
 
 
 def _put_behind(node: Any, run: Run) -> None:
-    graph, given, edge = node.graph, node.out_node(0), dict(node.out_edge(0))
+    graph, data, edge = node.graph, node.out_node(0), dict(node.out_edge(0))
     first, last = run.put_back(graph)
-    graph.remove_edge(node.id, given.id)
+    graph.remove_edge(node.id, data.id)
     graph.add_edge(node.id, first, **edge)
-    graph.add_edge(last, given.id, out=0)
+    graph.add_edge(last, data.id, out=0)
     graph.nodes[last]["name"] = node.soft_get("name", node.id)
 
 
@@ -297,8 +297,8 @@ def _before(node: Any, idx: int, types: tuple[str, ...]) -> list[Node] | None:
 
 def _behind(node: Any) -> Node | None:
     """Return the Transpose that alone reads the result."""
-    given = node.out_nodes()
-    consumers: list[Any] = given[0].out_nodes() if list(given) == [0] else []
+    outputs = node.out_nodes()
+    consumers: list[Any] = outputs[0].out_nodes() if list(outputs) == [0] else []
     if len(consumers) != 1 or consumers[0].soft_get("type") != "Transpose" or not _is_alone(consumers[0]):
         return None
     return consumers[0] if 0 in consumers[0].out_nodes() else None

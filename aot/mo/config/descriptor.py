@@ -22,10 +22,10 @@ class CustomReplacementDescriptor:
     _replacement_desc: Attrs
 
     def __init__(self, replacement_id: str, attrs: Attrs | None = None) -> None:
-        given: Attrs = {} if attrs is None else attrs
-        given.setdefault("custom_attributes", {})
-        known = {"replacement_id": replacement_id, "custom_attributes": given["custom_attributes"]}
-        vars(self).update(known, _replacement_desc=dict(given))
+        attributes: Attrs = {} if attrs is None else attrs
+        attributes.setdefault("custom_attributes", {})
+        known = {"replacement_id": replacement_id, "custom_attributes": attributes["custom_attributes"]}
+        vars(self).update(known, _replacement_desc=dict(attributes))
 
     @staticmethod
     def create_instance(

@@ -32,9 +32,9 @@ def entries_of(files: Iterable[Path]) -> dict[str, list[CustomReplacementDescrip
 
 
 @contextmanager
-def entries(given: Entries) -> Generator[None]:
+def entries(new_entries: Entries) -> Generator[None]:
     """Let transformations find these entries."""
-    token = _CURRENT.set(given)
+    token = _CURRENT.set(new_entries)
     try:
         yield
     finally:

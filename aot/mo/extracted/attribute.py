@@ -57,7 +57,7 @@ def always(**values: Any) -> tuple[Attr, ...]:
     """Return attributes that do not depend on the file."""
 
     def reader_of(value: Any) -> Callable[[File], Any]:
-        return lambda given: value
+        return lambda file: value
 
     return tuple(Attr(name, reader_of(value)) for name, value in values.items())
 

@@ -18,9 +18,9 @@ ELTWISE = {"PROD": "Mul", "SUM": "Add", "MAX": "Maximum"}
 
 def _rows_and_columns(file: File, name: str, otherwise: int) -> list[int]:
     """Return the two numbers of a window: `name_h` and `name_w`, else one or two of `name` (`kernel_size`)."""
-    given = np.atleast_1d(file.get("kernel_size" if name == "kernel" else name, ()))
+    sizes = np.atleast_1d(file.get("kernel_size" if name == "kernel" else name, ()))
     rows, columns = (
-        int(n) for n in (given if given.size == 2 else np.repeat(given[:1], 2) if given.size else [otherwise] * 2)
+        int(n) for n in (sizes if sizes.size == 2 else np.repeat(sizes[:1], 2) if sizes.size else [otherwise] * 2)
     )
     return [int(file.get(f"{name}_h", 0)) or rows, int(file.get(f"{name}_w", 0)) or columns]
 

@@ -47,8 +47,8 @@ def _type(name: str, file: str, otherwise: Any = None) -> Attr:
 def _bits(name: str, *, inverted: bool) -> Attr:
     """Declare a number in the file as a list of its bits, the lowest first; masks of begins and ends are inverted."""
 
-    def read(given: File) -> Any:
-        bits = [int(b) for b in reversed(np.binary_repr(int(given.get(name, 0))))]
+    def read(file: File) -> Any:
+        bits = [int(b) for b in reversed(np.binary_repr(int(file.get(name, 0))))]
         return np.array([1 - b for b in bits] if inverted else bits, np.int32)
 
     def write(value: Any) -> int:

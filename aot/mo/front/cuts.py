@@ -264,8 +264,8 @@ def _cut(graph: Graph, id: str, cut_point: Place, before_infer: bool, cut: list[
     cut += [(source, target) for source, target, edge in edges if edge.get(side) == port]
     is_out = side == "out"
     if before_infer:
-        shape, given = _shape(cut_point["shape"]), cut_point["shape"]
-        return add_input_op(graph, id, port, False, shape, given, cut_point.get("data_type"), is_out)
+        shape, shape_text = _shape(cut_point["shape"]), cut_point["shape"]
+        return add_input_op(graph, id, port, False, shape, shape_text, cut_point.get("data_type"), is_out)
     data = ports[port]
     if data.soft_get("shape", None) is None:
         raise Error("Shape for tensor {!r} is not defined. Can not proceed.", data.soft_get("name"))

@@ -116,8 +116,8 @@ class SubgraphMatcher:
             _LOG.warning("replacement %s: no node fits the scope %s", described.id, scope)
             return None
         inputs, outputs = described.get_inputs_description(), described.get_outputs_description()
-        for name, given in (("inputs", inputs), ("outputs", outputs)):
-            if given is None:
+        for name, ports in (("inputs", inputs), ("outputs", outputs)):
+            if ports is None:
                 rule = f"a scope is replaced if its {name} are known; aot config writes them into the file"
                 raise Error("replacement {}: {}, got none", described.id, rule)
         for pattern in (pattern for consumers in inputs for pattern, _ in consumers):

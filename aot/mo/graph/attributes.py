@@ -133,5 +133,5 @@ def dict_includes_compare_attrs(attr: Any, attr_probe: Any) -> bool:
 
 def dict_includes(big: dict[str, Any], sub_dict: dict[str, Any], skip_attr_names: Iterable[str] = ()) -> bool:
     """True if the attributes `big` fit all of `sub_dict` but those to be skipped; an absent one counts as None."""
-    wanted = {k: v for k, v in sub_dict.items() if k not in skip_attr_names}
-    return all(dict_includes_compare_attrs(big.get(k), v) for k, v in wanted.items())
+    expected = {k: v for k, v in sub_dict.items() if k not in skip_attr_names}
+    return all(dict_includes_compare_attrs(big.get(k), v) for k, v in expected.items())

@@ -174,15 +174,15 @@ def merge_data_nodes(graph: Any, survived: Node, removed: Node) -> None:
 def remove_op_node_with_data_node(graph: Any, node_to_remove: Node, input_data_node: Node | None = None) -> None:
     """Remove an operation with one output, and its input's data node; the one of its output takes its place."""
     assert node_to_remove.kind == "op", f"{node_to_remove.id}: an operation, got a data node"
-    given = node_to_remove.in_node() if input_data_node is None else input_data_node
+    data = node_to_remove.in_node() if input_data_node is None else input_data_node
     outputs = [v for _, v in graph.out_edges(node_to_remove.id)]
     assert len(outputs) == 1, "Cannot remove node producing two or more output tensors"
     output = Node(graph, outputs[0])
     assert output.kind == "data", "The function must be used after partial infer"
-    graph.remove_edge(given.id, node_to_remove.id)
+    graph.remove_edge(data.id, node_to_remove.id)
     graph.remove_edge(node_to_remove.id, output.id)
-    merge_data_nodes(graph, output, given)
-    graph.remove_nodes_from([node_to_remove.id, given.id])
+    merge_data_nodes(graph, output, data)
+    graph.remove_nodes_from([node_to_remove.id, data.id])
 
 
 def remove_op_nodes(graph: Any, attrs: dict[str, Any]) -> None:

@@ -167,6 +167,6 @@ class Lookup:
         return [Node(self, id) for id in ids]
 
 
-def _same(value: Any, wanted: Any) -> bool:
-    equal = value is wanted or value == wanted
+def _same(value: Any, expected: Any) -> bool:
+    equal = value is expected or value == expected
     return equal if isinstance(equal, bool) else bool(np.all(equal))

@@ -72,11 +72,11 @@ class PartialMatch:
 
     def _unlike(self, name: str, id: str, match: dict[str, str]) -> str:
         """Return the first difference between a node of the graph and one of the pattern; empty if there is none."""
-        attrs, wanted = self.graph.nodes[id], self.wanted[name]
+        attrs, expected = self.graph.nodes[id], self.wanted[name]
         shown = str(attrs.get("name", id))
         if id in match.values():
             return f"{shown!r} is another node of the pattern"
-        for key, value in wanted.items():
+        for key, value in expected.items():
             if not self.fits(attrs, {key: value}):
                 wish = "another one" if callable(value) else repr(value)
                 return f"{shown!r} has {key} = {_short(attrs.get(key))}, not {wish}"

@@ -47,7 +47,7 @@ def common_bfs(
     The search passes operations of `allowed_ops`, or all; at another one it finds nothing. Upwards it does not pass
     data nodes with several consumers, unless `follow_multi_consumer_data_nodes` is set.
     """
-    wanted, passed = set(op_name), set(allowed_ops)
+    kinds, passed = set(op_name), set(allowed_ops)
     endpoints: dict[str, Node] = {}
     seen: set[str] = set()
     waiting = deque([start_node])
@@ -60,7 +60,7 @@ def common_bfs(
         nearest: list[Node] = list(around.values() if hasattr(around, "values") else around)
         for near in nearest:
             if near.has_valid(attr_to_check):
-                if near[attr_to_check] in wanted:
+                if near[attr_to_check] in kinds:
                     endpoints.setdefault(near.id, near)
                 elif allowed_all or near.op in passed:
                     waiting.append(near)

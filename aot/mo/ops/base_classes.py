@@ -58,10 +58,10 @@ class LibraryOp(Op):
         for base in reversed(cls.__mro__):
             base_row = vars(base).get("row")
             defaults |= {} if base_row is None else {k: _own(v) for k, v in base_row.defaults.items()}
-        given = {**(attrs or {}), **(more or {})}
+        all_attrs = {**(attrs or {}), **(more or {})}
         for name in self.needs:
-            assert given.get(name) is not None, f"{cls.__name__}: attribute {name} must be given, got none"
-        super().__init__(graph, defaults, given)
+            assert all_attrs.get(name) is not None, f"{cls.__name__}: attribute {name} must be given, got none"
+        super().__init__(graph, defaults, all_attrs)
         self.complete()
 
     def complete(self) -> None:

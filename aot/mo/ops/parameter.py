@@ -38,8 +38,8 @@ class Parameter(Op):
     @staticmethod
     def shape_serialize(node: Node) -> str:
         """Return the shape, or `user_shape`, as files hold it; -1 for an unknown size."""
-        given = node.soft_get("user_shape", None)
-        dims = unmask_shape(node.shape if given is None else given)
+        shape = node.soft_get("user_shape", None)
+        dims = unmask_shape(node.shape if shape is None else shape)
         return str(dims) if hasattr(dims, "is_dynamic") else ",".join(map(str, dims))
 
     @staticmethod

@@ -71,10 +71,10 @@ class PermuteAttrs:
 
     def update_attrs(self, attrs: Iterable[Any]) -> PermuteAttrs:
         """Add (attribute, `input:N` or `output:N`) or (attribute, port, rule)."""
-        for given in attrs:
-            if not is_a(given, tuple) or len(given) not in (2, 3):
+        for attr in attrs:
+            if not is_a(attr, tuple) or len(attr) not in (2, 3):
                 raise Error("attr object must be a tuple: (attribute_name, port) or (attribute_name, port, func)")
-            name, port, *rule = given
+            name, port, *rule = attr
             if name not in self.common_attrs_permutation and not rule:
                 raise Error("Attr {} is missing in PermuteAttrs.common_attrs_permutation: a rule must be given", name)
             side, _, number = port.partition(":")

@@ -68,7 +68,7 @@ def _outputs(node: Any, otherwise: Known, common: DType | None = None) -> tuple[
         raise Error("{} ({}): inference of operations with bodies needs their own `infer`", op.type, name)
     inputs, loose = _inputs(node, op)
     if common is not None:
-        inputs = [_cast(given, common) for given in inputs]
+        inputs = [_cast(operand, common) for operand in inputs]
     op, inputs = with_channels_first(node, op, inputs)
     try:
         return with_channels_last(node, _with_values(op, *_fitting(op, inputs, loose)))
@@ -88,7 +88,7 @@ def _fitting(
     try:
         return inputs, infer_outputs(op, inputs, None, None, {})
     except AotError as error:
-        kinds = [dict.fromkeys([given.type.dtype, *TRIED]) for i in loose if (given := inputs[i]) is not None]
+        kinds = [dict.fromkeys([operand.type.dtype, *TRIED]) for i in loose if (operand := inputs[i]) is not None]
         for types in islice(product(*kinds), 1, TRIALS):
             changed = list(inputs)
             for idx, dtype in zip(loose, types, strict=True):
@@ -107,21 +107,21 @@ def _promoted(inputs: list[Operand | None], uniform: tuple[int, ...]) -> list[Op
 
     Constants of several types are computed with until Model Optimizer gives them the type of the other operand.
     """
-    given = [o for i in uniform if i < len(inputs) and (o := inputs[i]) is not None]
-    values = [o.value for o in given if o.value is not None and o.value.dtype != object]
-    fixed = {o.type.dtype for o in given if o.value is None or o.value.dtype == object}
-    if not values or len(fixed) > 1 or len({o.type.dtype for o in given}) < 2:
+    operands = [o for i in uniform if i < len(inputs) and (o := inputs[i]) is not None]
+    values = [o.value for o in operands if o.value is not None and o.value.dtype != object]
+    fixed = {o.type.dtype for o in operands if o.value is None or o.value.dtype == object}
+    if not values or len(fixed) > 1 or len({o.type.dtype for o in operands}) < 2:
         return None
     common = fixed.pop() if fixed else dtype_of(np.empty(0, np.result_type(*values)))
     return [_cast(o, common) if i in uniform else o for i, o in enumerate(inputs)]
 
 
-def _cast(given: Operand | None, dtype: DType) -> Operand | None:
-    if given is None:
+def _cast(operand: Operand | None, dtype: DType) -> Operand | None:
+    if operand is None:
         return None
-    value = given.value
+    value = operand.value
     cast = value if value is None or value.dtype == object else value.astype(numpy_dtype(dtype))
-    return Operand(TensorType(dtype, given.type.dims), cast)
+    return Operand(TensorType(dtype, operand.type.dims), cast)
 
 
 def _with_values(op: Definition, inputs: list[Operand | None], outputs: tuple[Operand, ...]) -> tuple[Operand, ...]:
@@ -157,7 +157,9 @@ def _inputs(node: Any, op: Definition) -> tuple[list[Operand | None], list[int]]
         operands.append(_operand(data, dtype, symbols))
     while operands and operands[-1] is None:
         operands.pop()
-    return operands, [i for i, given in enumerate(operands) if given is not None and not node.in_port(i).is_declared()]
+    return operands, [
+        i for i, operand in enumerate(operands) if operand is not None and not node.in_port(i).is_declared()
+    ]
 
 
 def _type(node: Any, idx: int) -> DType | None:

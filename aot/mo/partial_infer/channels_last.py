@@ -29,9 +29,9 @@ def with_channels_first(
     operands = list(inputs)
 
     def transpose(idx: int, order: Order) -> None:
-        given = operands[idx] if idx < len(operands) else None
-        if given is not None:
-            operands[idx] = _transposed(given, order)
+        operand = operands[idx] if idx < len(operands) else None
+        if operand is not None:
+            operands[idx] = _transposed(operand, order)
 
     for idx in channel_tensors(node)[0]:
         transpose(idx, to_first(PLANE))

@@ -129,9 +129,11 @@ def copy_value(node: Any) -> Any:
 def clamp_infer(node: Any) -> None:
     """Set the shape of input 0, or its value, clamped to inputs 1 and 2; a limit may be missing."""
     value = node.in_port(0).data.get_value()
-    given = [node.is_in_port_connected(i) for i in (1, 2)]
-    limits = [node.in_port(i).data.get_value() if there else None for i, there in zip((1, 2), given, strict=True)]
-    if value is None or any(there and limit is None for there, limit in zip(given, limits, strict=True)):
+    is_connected = [node.is_in_port_connected(i) for i in (1, 2)]
+    limits = [
+        node.in_port(i).data.get_value() if there else None for i, there in zip((1, 2), is_connected, strict=True)
+    ]
+    if value is None or any(there and limit is None for there, limit in zip(is_connected, limits, strict=True)):
         node.out_port(0).data.set_shape(node.in_port(0).data.get_shape())
         return
     low, high = limits

@@ -126,9 +126,9 @@ def override_placeholder_shapes(graph: Graph, user_shapes: dict[str, Any] | None
     """Set the shapes of inputs to those that the user gave, {id: [{shape}]}, and their first dimensions to `batch`."""
     for id in graph.get_nodes_with_attributes(kind="op", op="Parameter") if user_shapes is not None else []:
         attrs = graph.nodes[id]
-        given = [v for v in (user_shapes or {}).get(id, []) if "in" not in v and "out" not in v]
-        if given and given[0]["shape"] is not None:
-            attrs["shape"] = given[0]["shape"]
+        shapes = [v for v in (user_shapes or {}).get(id, []) if "in" not in v and "out" not in v]
+        if shapes and shapes[0]["shape"] is not None:
+            attrs["shape"] = shapes[0]["shape"]
         if batch is not None and attrs.get("shape") is not None and len(attrs["shape"]) > 0:
             attrs["shape"][0] = batch
 

@@ -211,5 +211,5 @@ def interpolated_axes(node: Any) -> Any:
     if node.get_opset() == "opset1":
         axes = node.soft_get("axes", None)
         return None if axes is None else int64_array(axes)
-    given = node.in_port(3).data.get_value() if node.is_in_port_connected(3) else None
-    return int64_array(range(len(node.in_port(0).data.get_shape())) if given is None else given)
+    sizes = node.in_port(3).data.get_value() if node.is_in_port_connected(3) else None
+    return int64_array(range(len(node.in_port(0).data.get_shape())) if sizes is None else sizes)

@@ -81,9 +81,9 @@ def chain(node: Any, *types: str) -> list[Any]:
     Empty if they are not there.
     """
     nodes = [node]
-    for wanted in reversed(types):
+    for kind in reversed(types):
         last = nodes[0]
-        if last is None or last.soft_get("type") != wanted or (last is not node and only_consumer(last) is None):
+        if last is None or last.soft_get("type") != kind or (last is not node and only_consumer(last) is None):
             return []
         nodes.insert(0, producer(last))
     return nodes[1:]

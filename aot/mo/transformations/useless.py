@@ -164,10 +164,10 @@ class SparseReshapeMiddleReplacer:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="SparseReshape"):
-            before, wanted = value_of(node, 1), value_of(node, 2)
+            before, shape = value_of(node, 1), value_of(node, 2)
             after: Any = node.out_port(1).data.get_value() if node.is_out_port_connected(1) else None
-            if after is None and before is not None and wanted is not None:
-                after = _completed(before, wanted)
+            if after is None and before is not None and shape is not None:
+                after = _completed(before, shape)
             if before is None or after is None or not np.array_equal(before, after):
                 raise Error("{}: SparseReshape keeps a known shape, got {} and {}", name_of(node), before, after)
             data = [data.id for data in node.out_nodes().values()]
@@ -177,10 +177,10 @@ class SparseReshapeMiddleReplacer:
             graph.remove_nodes_from([node.id, *data])
 
 
-def _completed(before: Array, wanted: Array) -> Array:
+def _completed(before: Array, shape: Array) -> Array:
     """Return a shape with the size that -1 stands for."""
-    rest = prod(map(int, before)) // max(prod(map(int, wanted[wanted != -1])), 1)
-    return np.array([rest if size == -1 else size for size in wanted])
+    rest = prod(map(int, before)) // max(prod(map(int, shape[shape != -1])), 1)
+    return np.array([rest if size == -1 else size for size in shape])
 
 
 @transformation("middle.SharedWeightsDuplication")

@@ -25,13 +25,13 @@ def uni_directional_shape_broadcasting(input_shape: Any, target_shape: Any) -> A
     """Return the shape of an input after broadcasting to `target_shape`; None if it does not fit."""
     pairs = zip(*make_equal_rank(input_shape, target_shape), strict=True)
     sizes: list[Any] = []
-    for own, wanted in pairs:
-        fits = own is dynamic_dimension or wanted is dynamic_dimension or own in (1, wanted)
+    for own, target in pairs:
+        fits = own is dynamic_dimension or target is dynamic_dimension or own in (1, target)
         if not fits or len(input_shape) > len(target_shape):
             log.debug("%s cannot be broadcast to %s", input_shape, target_shape)
             return None
-        known = wanted is dynamic_dimension and own is not dynamic_dimension and own != 1
-        sizes.append(own if known else wanted)
+        known = target is dynamic_dimension and own is not dynamic_dimension and own != 1
+        sizes.append(own if known else target)
     return shape_array(sizes)
 
 

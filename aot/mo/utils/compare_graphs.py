@@ -65,13 +65,13 @@ def _compare(node: Node, ref: Node, what: str, check_op_attrs: bool, errors: lis
         differing = [k for k in keys if not values_are_equal(node.soft_get(k, None), ref[k])]
         errors.extend(f"{what} have different {k}s {node.soft_get(k, None)} and {ref[k]}" for k in differing)
     elif check_op_attrs:
-        for attr, wanted in ref.attrs().items():
-            if wanted is None or attr in NOT_COMPARED:
+        for attr, expected in ref.attrs().items():
+            if expected is None or attr in NOT_COMPARED:
                 continue
             if not node.has(attr):
                 errors.append(f"{what}: missing attribute {attr}")
-            elif not (values_are_equal if attr == "value" else partial(_equal, node))(node[attr], wanted):
-                errors.append(f'{what} have different attr "{attr}" : {node[attr]} and {wanted}')
+            elif not (values_are_equal if attr == "value" else partial(_equal, node))(node[attr], expected):
+                errors.append(f'{what} have different attr "{attr}" : {node[attr]} and {expected}')
 
 
 def values_are_equal(value: Any, value_ref: Any) -> bool:
@@ -95,13 +95,13 @@ def values_are_equal(value: Any, value_ref: Any) -> bool:
     return bool(np.array_equal(one, other))
 
 
-def _equal(node: Node, value: Any, wanted: Any) -> bool:
-    if is_a(wanted, (np.ndarray, list)):
-        return np.array_equal(value, wanted) if not is_a(wanted, np.ndarray) else values_are_equal(value, wanted)
-    if is_a(wanted, tuple):
-        return len(value) == len(wanted) and all(_equal(node, *pair) for pair in zip(value, wanted, strict=True))
-    if is_a(wanted, dict):
-        return value.keys() == wanted.keys() and all(_equal(node, value[k], v) for k, v in wanted.items())
-    if is_a(value, Number) and is_a(wanted, Number):
-        return abs(value - wanted) <= (TOLERANCE_FP16 if node.soft_get("precision") == "FP16" else TOLERANCE)
-    return bool(value == wanted)
+def _equal(node: Node, value: Any, expected: Any) -> bool:
+    if is_a(expected, (np.ndarray, list)):
+        return np.array_equal(value, expected) if not is_a(expected, np.ndarray) else values_are_equal(value, expected)
+    if is_a(expected, tuple):
+        return len(value) == len(expected) and all(_equal(node, *pair) for pair in zip(value, expected, strict=True))
+    if is_a(expected, dict):
+        return value.keys() == expected.keys() and all(_equal(node, value[k], v) for k, v in expected.items())
+    if is_a(value, Number) and is_a(expected, Number):
+        return abs(value - expected) <= (TOLERANCE_FP16 if node.soft_get("precision") == "FP16" else TOLERANCE)
+    return bool(value == expected)

@@ -59,8 +59,8 @@ def get_shape_values_by_indices_node(shape_node: Node, indices_node: Node) -> No
 
 def node_to_get_shape_value_of_indices(shape_node: Node, indices: list[int]) -> Node:
     """Return a node that gives the dimensions `indices` of a shape."""
-    given = _constant(shape_node.graph, f"{shape_node.name}/Indices", indices)
-    return get_shape_values_by_indices_node(shape_node, given)
+    indices_node = _constant(shape_node.graph, f"{shape_node.name}/Indices", indices)
+    return get_shape_values_by_indices_node(shape_node, indices_node)
 
 
 def get_shape_values_by_range_idxs(

@@ -309,9 +309,9 @@ class Interpolate_11(ModernInterpolation):
     arity = (2, 3)
 
     def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
-        wanted, axes = (*inputs, None)[:2]
+        sizes_or_scales, axes = (*inputs, None)[:2]
         sized = self.shape_calculation_mode is ShapeFrom.SIZES
-        return self._plan(x, self.axes(x, axes), wanted if sized else None, None if sized else wanted)
+        return self._plan(x, self.axes(x, axes), sizes_or_scales if sized else None, None if sized else sizes_or_scales)
 
 
 @op("opset4", type="Interpolate")

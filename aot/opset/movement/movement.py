@@ -179,24 +179,24 @@ class VariadicSplit(_Parts):
     @staticmethod
     def _lengths(size: Dim, lengths: Operand) -> list[Dim]:
         """Return the lengths with any -1 replaced. A data-dependent length may be -1 too, if it is the only one."""
-        wanted = list(lengths.dims("VariadicSplit: lengths"))
-        open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
-        if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
+        sizes = list(lengths.dims("VariadicSplit: lengths"))
+        open_ = [k for k, n in enumerate(sizes) if isinstance(n, int) and n == -1]
+        if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in sizes):
             raise ShapeError(
-                f"VariadicSplit: there can be at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}"
+                f"VariadicSplit: there can be at most one -1 and nothing below, got {[dim_text(n) for n in sizes]}"
             )
-        total: Dim = sum((n for k, n in enumerate(wanted) if k not in open_), start=0)
+        total: Dim = sum((n for k, n in enumerate(sizes) if k not in open_), start=0)
         if open_:
-            wanted[open_[0]] = simplify(size - total)
-            return wanted
-        return [select(prim("eq", n, -1), size - total + n, n) if is_data(n) else n for n in wanted]
+            sizes[open_[0]] = simplify(size - total)
+            return sizes
+        return [select(prim("eq", n, -1), size - total + n, n) if is_data(n) else n for n in sizes]
 
     def conditions(self, x: Operand, axis: Operand, lengths: Operand) -> Sequence[Condition]:
         size = x.shape[self._axis(x, axis)]
-        wanted = self._lengths(size, lengths)
-        total: Dim = simplify(sum(wanted, start=0))
-        parts = f"lengths of the {len(wanted)} parts must"
-        signs = [at_least(f"{parts} not be negative", n, 0) for n in wanted if can_be_negative(n)]
+        sizes = self._lengths(size, lengths)
+        total: Dim = simplify(sum(sizes, start=0))
+        parts = f"lengths of the {len(sizes)} parts must"
+        signs = [at_least(f"{parts} not be negative", n, 0) for n in sizes if can_be_negative(n)]
         return [*signs, (total, size, f"{parts} add up to the dimension")]
 
     def reference(self, x: Array, axis: Array, lengths: Array) -> tuple[Array, ...]:

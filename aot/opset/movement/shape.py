@@ -61,27 +61,27 @@ class Reshape(Renaming):
         return ((volume(self.infer(x, target).shape), volume(x.shape), "element counts must be equal"),)
 
     @staticmethod
-    def _completed(shape: Shape, wanted: list[Dim], copied: set[int]) -> Shape:
+    def _completed(shape: Shape, sizes: list[Dim], copied: set[int]) -> Shape:
         """Replace -1 by the input size over the product of the other dimensions; copied ones count for neither."""
-        open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
-        if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
+        open_ = [k for k, n in enumerate(sizes) if isinstance(n, int) and n == -1]
+        if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in sizes):
             raise ShapeError(
-                f"Reshape: there can be at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}"
+                f"Reshape: there can be at most one -1 and nothing below, got {[dim_text(n) for n in sizes]}"
             )
         total = volume(n for k, n in enumerate(shape) if k not in copied)
-        rest = volume(n for k, n in enumerate(wanted) if k not in open_ and k not in copied)
-        unknown = [k for k, n in enumerate(wanted) if is_data(n)] if not open_ else []
+        rest = volume(n for k, n in enumerate(sizes) if k not in open_ and k not in copied)
+        unknown = [k for k, n in enumerate(sizes) if is_data(n)] if not open_ else []
         if unknown:  # any one of them may be -1, and then none of the others is
-            others = {k: volume(n for i, n in enumerate(wanted) if i != k and i not in copied) for k in unknown}
+            others = {k: volume(n for i, n in enumerate(sizes) if i != k and i not in copied) for k in unknown}
             for k, other in others.items():
-                wanted[k] = select(prim("eq", wanted[k], -1), total // as_expr(other, DType.I64), wanted[k])
+                sizes[k] = select(prim("eq", sizes[k], -1), total // as_expr(other, DType.I64), sizes[k])
         elif open_:
             if isinstance(total, int) and isinstance(rest, int) and (total % rest if rest else total):
                 raise ShapeError(f"Reshape: {total} elements must divide by {rest}")
-            wanted[open_[0]] = 0 if rest == 0 else simplify(total // rest)
-        elif isinstance(total, int) and isinstance(rest, int) and (have := volume(shape)) != (want := volume(wanted)):
+            sizes[open_[0]] = 0 if rest == 0 else simplify(total // rest)
+        elif isinstance(total, int) and isinstance(rest, int) and (have := volume(shape)) != (want := volume(sizes)):
             raise ShapeError(f"Reshape: numbers of elements must be equal, got {dim_text(have)} and {dim_text(want)}")
-        return tuple(wanted)
+        return tuple(sizes)
 
     def reference(self, x: Array, target: Array) -> Array:
         sizes = [int(n) for n in target.reshape(-1)]

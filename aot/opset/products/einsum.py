@@ -165,8 +165,8 @@ def transposed(build: Builder, port: OutPort, labels: Labels, order: Sequence[in
 
 def ordered(build: Builder, t: Term, labels: Iterable[str]) -> Term:
     """Transpose the axes to the order of `labels`."""
-    wanted = tuple(labels)
-    return Term(transposed(build, t.port, t.labels, [t.labels.index(x) for x in wanted]), wanted)
+    output = tuple(labels)
+    return Term(transposed(build, t.port, t.labels, [t.labels.index(x) for x in output]), output)
 
 
 def summed(build: Builder, t: Term, labels: set[str]) -> Term:

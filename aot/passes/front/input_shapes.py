@@ -91,28 +91,28 @@ def parameter_named(graph: Graph, name: str, option: str) -> Node:
     raise UsageError(f"{option}: {rule}, the inputs are {names}")
 
 
-def _fitting(node: Node, given: tuple[int | str, ...], shape: Shape | None) -> Shape:
+def _fitting(node: Node, sizes: tuple[int | str, ...], shape: Shape | None) -> Shape:
     """Return the given shape, with the file's dimension for `?`; dynamic dimensions keep the file's range."""
-    text = ",".join(map(str, given))
-    if shape is None and "?" in given:
+    text = ",".join(map(str, sizes))
+    if shape is None and "?" in sizes:
         raise UsageError(
             f"--shape: the rank of {node.name!r} is not known, so every dimension must have a name, got {text}"
         )
-    old: tuple[Dim | None, ...] = shape if shape is not None else (None,) * len(given)
-    if len(old) != len(given):
+    old: tuple[Dim | None, ...] = shape if shape is not None else (None,) * len(sizes)
+    if len(old) != len(sizes):
         raise UsageError(f"--shape: input {node.name!r} has rank {len(old)}, got {text}")
-    return tuple(_one(node, d, o) for d, o in zip(given, old, strict=True))
+    return tuple(_one(node, d, o) for d, o in zip(sizes, old, strict=True))
 
 
-def _one(node: Node, given: int | str, old: Dim | None) -> Dim:
-    if given == "?" and old is not None:
+def _one(node: Node, size: int | str, old: Dim | None) -> Dim:
+    if size == "?" and old is not None:
         return old
     low, extent = (old.low, old.extent) if isinstance(old, Var) else (0, None)
-    if isinstance(given, str):
-        return Var(given, extent, low)
-    if given < low or (isinstance(extent, int) and given >= extent):
-        raise UsageError(f"--shape: dimension {dim_text(old or 0)} of input {node.name!r} is out of range, got {given}")
-    return given
+    if isinstance(size, str):
+        return Var(size, extent, low)
+    if size < low or (isinstance(extent, int) and size >= extent):
+        raise UsageError(f"--shape: dimension {dim_text(old or 0)} of input {node.name!r} is out of range, got {size}")
+    return size
 
 
 def _advice(graph: Graph, name: str) -> str:

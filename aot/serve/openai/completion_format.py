@@ -45,14 +45,14 @@ class Timings:
         self.last = time.monotonic()
         self.first = self.first or self.last
 
-    def fields(self, known: int, given: int, generated: int) -> dict[str, object]:
+    def fields(self, known: int, prompt_tokens: int, generated: int) -> dict[str, object]:
         """Return times and speeds as llama.cpp's server writes them, for so many tokens of the prompts and answers."""
         prompt, rest = max(self.first - self.begin, 1e-6), max(self.last - self.first, 1e-6)
         return {
             "cache_n": known,
-            "prompt_n": given - known,
+            "prompt_n": prompt_tokens - known,
             "prompt_ms": round(prompt * 1e3, 3),
-            "prompt_per_second": round((given - known) / prompt, 3),
+            "prompt_per_second": round((prompt_tokens - known) / prompt, 3),
             "predicted_n": generated,
             "predicted_ms": round(rest * 1e3, 3),
             "predicted_per_second": round(max(generated - 1, 0) / rest, 3),
@@ -62,17 +62,17 @@ class Timings:
 class CompletionFormat:
     """The answers to one request and their parts."""
 
-    def __init__(self, wanted: CompletionRequest, given: Sequence[int], tokenizer: Tokenizer) -> None:
-        """`given`: tokens of each prompt."""
-        self.wanted, self.given = wanted, sum(given)
-        chat = wanted.messages is not None
-        self.known = [0] * len(given)  # tokens of each prompt that were computed before
+    def __init__(self, request: CompletionRequest, prompt: Sequence[int], tokenizer: Tokenizer) -> None:
+        """`prompt`: tokens of each prompt."""
+        self.wanted, self.given = request, sum(prompt)
+        chat = request.messages is not None
+        self.known = [0] * len(prompt)  # tokens of each prompt that were computed before
         self.timings = Timings()
         kind = "chat.completion" if chat else "text_completion"
         self.kind, self.chunk = kind, "chat.completion.chunk" if chat else kind
         name = f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}"
-        self._head: dict[str, object] = {"id": name, "created": int(time.time()), "model": wanted.model}
-        self.choices = [Choice(wanted, n, chat, tokenizer) for n in range(len(given) * wanted.answers)]
+        self._head: dict[str, object] = {"id": name, "created": int(time.time()), "model": request.model}
+        self.choices = [Choice(request, n, chat, tokenizer) for n in range(len(prompt) * request.answers)]
 
     def whole(self) -> dict[str, object]:
         choices = [choice.whole() for choice in self.choices]
@@ -119,11 +119,11 @@ class CompletionFormat:
 class Choice:
     """One of the answers: its text, its calls, and why it ended."""
 
-    def __init__(self, wanted: CompletionRequest, number: int, chat: bool, tokenizer: Tokenizer) -> None:
+    def __init__(self, request: CompletionRequest, number: int, chat: bool, tokenizer: Tokenizer) -> None:
         self._number, self._chat, self._tokenizer = number, chat, tokenizer
-        names = [str(function_of(tool)["name"]) for tool in wanted.tools]
+        names = [str(function_of(tool)["name"]) for tool in request.tools]
         self._held = Calls(names) if names else None
-        self._tells = wanted.rules.top_logprobs is not None
+        self._tells = request.rules.top_logprobs is not None
         self._texts, self._logprobs = list[str](), list[SampledToken]()
         self._began = False
         self._offset = 0  # characters of the tokens that were sent

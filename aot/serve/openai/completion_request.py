@@ -144,16 +144,16 @@ def _top(tree: Mapping[str, object], chat: bool) -> int | None:
         if count and not flag_of(tree, "logprobs"):
             raise FieldError("top_logprobs", "left out without logprobs", count)
         return count if flag_of(tree, "logprobs") else None
-    given = tree.get("logprobs")
-    return None if given is None or given is False else whole_of(tree, "logprobs", 0, 0, MAX_TOP[chat] + 1)
+    logprobs = tree.get("logprobs")
+    return None if logprobs is None or logprobs is False else whole_of(tree, "logprobs", 0, 0, MAX_TOP[chat] + 1)
 
 
 def _bias(value: object) -> dict[int, float]:
-    given: Mapping[str, object] = {} if value is None else object_of(value, "logit_bias")
+    biases: Mapping[str, object] = {} if value is None else object_of(value, "logit_bias")
     rule = f"numbers from -100 to 100 for at most {MAX_BIASES} tokens"
-    if len(given) > MAX_BIASES or not all(key.isascii() and key.isdecimal() and len(key) < 10 for key in given):
+    if len(biases) > MAX_BIASES or not all(key.isascii() and key.isdecimal() and len(key) < 10 for key in biases):
         raise FieldError("logit_bias", rule, json.dumps(value))
-    return {int(key): real_of(given, key, 0.0, -100, 100) for key in given}
+    return {int(key): real_of(biases, key, 0.0, -100, 100) for key in biases}
 
 
 def grammar_of(

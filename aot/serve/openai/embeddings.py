@@ -54,9 +54,9 @@ class Embedder:
         check_encoder(served.model.manifest, served.name)
         self.served, self.tokenizer = served, read_tokenizer(served.path)
 
-    async def answer(self, wanted: EmbeddingRequest, times: Times) -> bytes:
+    async def answer(self, request: EmbeddingRequest, times: Times) -> bytes:
         """Return the answer as JSON; `times` gets begin and end of the inferences."""
-        tokens = await asyncio.to_thread(tokens_of, self.tokenizer, wanted.texts)
+        tokens = await asyncio.to_thread(tokens_of, self.tokenizer, request.texts)
         times.begin(time.monotonic())
         by_number: dict[int, Array] = {}
         for numbers in batches_of(tokens):
@@ -64,16 +64,16 @@ class Embedder:
             by_number |= zip(numbers, outputs[EMBEDDING], strict=True)
         times.end(time.monotonic())
         vectors = [by_number[n] for n in range(len(tokens))]
-        return await asyncio.to_thread(_written, wanted, vectors, sum(map(len, tokens)))
+        return await asyncio.to_thread(_written, request, vectors, sum(map(len, tokens)))
 
 
-def _written(wanted: EmbeddingRequest, vectors: list[Array], count: int) -> bytes:
+def _written(request: EmbeddingRequest, vectors: list[Array], count: int) -> bytes:
     data = [
-        {"object": "embedding", "index": n, "embedding": _packed(vector) if wanted.packed else vector}
+        {"object": "embedding", "index": n, "embedding": _packed(vector) if request.packed else vector}
         for n, vector in enumerate(vectors)
     ]
     usage = {"prompt_tokens": count, "total_tokens": count}
-    return written({"object": "list", "data": data, "model": wanted.model, "usage": usage})
+    return written({"object": "list", "data": data, "model": request.model, "usage": usage})
 
 
 def _packed(vector: Array) -> str:

@@ -61,45 +61,49 @@ class ServedLanguageModel:
         """The most tokens of a prompt and its answer."""
         return min(self._settings.max_context, self.tokenizer.context or self._settings.max_context)
 
-    def ids_of(self, wanted: CompletionRequest) -> list[list[int]]:
+    def ids_of(self, request: CompletionRequest) -> list[list[int]]:
         """Return the tokens of each prompt; UsageError for more than fit, and for messages that make no text."""
-        if wanted.start and not self._reads:
-            raise FieldError("start", "left out, as the model continues a text", f"{len(wanted.start)} tokens")
-        chat = wanted.messages
-        prompts = wanted.prompts if chat is None else [self._text(wanted, chat)]
+        if request.start and not self._reads:
+            raise FieldError("start", "left out, as the model continues a text", f"{len(request.start)} tokens")
+        chat = request.messages
+        prompts = request.prompts if chat is None else [self._text(request, chat)]
         token_lists = [self.tokenizer.begin(one) if isinstance(one, str) else one for one in prompts]
         for ids in token_lists:
-            self._check_length(wanted, ids)
-        self._sequences(wanted.adapter)
+            self._check_length(request, ids)
+        self._sequences(request.adapter)
         return token_lists
 
-    def _check_length(self, wanted: CompletionRequest, ids: list[int]) -> None:
+    def _check_length(self, request: CompletionRequest, ids: list[int]) -> None:
         """Raise FieldError unless a prompt and its answer fit."""
         if not 1 <= len(ids) < self.context:
-            raise FieldError(wanted.text_field, f"1 to {self.context - 1} tokens (--max-context)", f"{len(ids)} tokens")
-        if wanted.tokens is not None and len(ids) + wanted.tokens > self.context:
+            raise FieldError(
+                request.text_field, f"1 to {self.context - 1} tokens (--max-context)", f"{len(ids)} tokens"
+            )
+        if request.tokens is not None and len(ids) + request.tokens > self.context:
             rule = f"at most {self.context - len(ids)} behind {len(ids)} tokens (--max-context)"
-            raise FieldError(wanted.tokens_field, rule, wanted.tokens)
+            raise FieldError(request.tokens_field, rule, request.tokens)
 
-    def _text(self, wanted: CompletionRequest, messages: list[dict[str, object]]) -> str:
+    def _text(self, request: CompletionRequest, messages: list[dict[str, object]]) -> str:
         """Return messages by the chat template; without one, the only message to a model that reads a text."""
         if self._reads and self.tokenizer.template is None:
-            if wanted.tools:
-                raise FieldError("tools", "left out, as the model has no chat template", f"{len(wanted.tools)} of them")
+            if request.tools:
+                raise FieldError(
+                    "tools", "left out, as the model has no chat template", f"{len(request.tools)} of them"
+                )
             roles = [str(message["role"]) for message in messages]
             if roles != ["user"]:
                 rule = "one message of the user, as the model has no chat template"
-                raise FieldError(wanted.text_field, rule, ", ".join(roles))
+                raise FieldError(request.text_field, rule, ", ".join(roles))
             return str(messages[0]["content"])
-        text = self.template.render(messages, tools=wanted.tools)
-        return text + (form_of(self.template.source).begin if wanted.called else "")
+        text = self.template.render(messages, tools=request.tools)
+        return text + (form_of(self.template.source).begin if request.called else "")
 
     def _sequences(self, adapter: str) -> _Adapted:
         """Return the sequences with the adapter of a name, which is read the first time; errors of `read_adapter`."""
         if adapter not in self._adapted:
             model = self.served.model
-            given = read_adapter(self._settings.lora[adapter], model.manifest) if adapter else None
-            self._adapted.setdefault(adapter, _Adapted(model, given, self._executor))
+            weights = read_adapter(self._settings.lora[adapter], model.manifest) if adapter else None
+            self._adapted.setdefault(adapter, _Adapted(model, weights, self._executor))
         return self._adapted[adapter]
 
     @property
@@ -109,14 +113,14 @@ class ServedLanguageModel:
             self._template = self.tokenizer.chat_template()
         return self._template
 
-    def constraint(self, wanted: CompletionRequest) -> Constraint | None:
+    def constraint(self, request: CompletionRequest) -> Constraint | None:
         """Return the grammar of answers, None for any text; UsageError for one that cannot be read."""
-        if wanted.called:
+        if request.called:
             form = form_of(self.template.source)
-            functions = [function_of(tool) for tool in wanted.called]
+            functions = [function_of(tool) for tool in request.called]
             grammar = grammar_of_calls(functions, form.key, listed=form.listed)
-        elif wanted.grammar is not None:
-            grammar = grammar_of(*wanted.grammar)
+        elif request.grammar is not None:
+            grammar = grammar_of(*request.grammar)
         else:
             return None
         if self._grammars is None:
@@ -126,24 +130,24 @@ class ServedLanguageModel:
 
     @asynccontextmanager
     async def answer(
-        self, wanted: CompletionRequest, ids: Sequence[int], constraint: Constraint | None = None, number: int = 0
+        self, request: CompletionRequest, ids: Sequence[int], constraint: Constraint | None = None, number: int = 0
     ) -> AsyncGenerator[Answer]:
         """Yield an answer once a sequence is free; QueueFullError if too many requests wait for one.
 
         `number`: of the answer among those to one prompt.
         """
         async with self.admission.taken():
-            count = self.context - len(ids) if wanted.tokens is None else wanted.tokens
-            rules = wanted.rules.numbered(number)
+            count = self.context - len(ids) if request.tokens is None else request.tokens
+            rules = request.rules.numbered(number)
             continuation = Continuation(count, rules.sampling, frozenset(self.tokenizer.stop))
             copied = None if constraint is None else constraint.copy()
-            text = StopTextFilter(self.tokenizer, wanted.stop, begins=self._reads)
+            text = StopTextFilter(self.tokenizer, request.stop, begins=self._reads)
             if self._reads:
                 loop = EncoderDecoderLoop(self.served.model, source_inputs(ids))
-                start = wanted.start or start_of(self.served.model.manifest)
+                start = request.start or start_of(self.served.model.manifest)
                 yield Answer(loop, text, self._executor, start, continuation, TokenSampler(rules, start, copied))
                 return
-            sequences = self._sequences(wanted.adapter)
+            sequences = self._sequences(request.adapter)
             generator = sequences.idle.pop() if sequences.idle else Generator(self.served.model, sequences.adapter)
             answer = Answer(
                 *(generator, text, self._executor, ids, continuation, TokenSampler(rules, ids, copied)),

@@ -41,11 +41,11 @@ def called_of(tree: Mapping[str, object], tools: tuple[dict[str, object], ...]) 
         return ()
     if value == MUST_CALL and tools:
         return tools
-    given = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-    inner = given.get("function")
+    choice = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    inner = choice.get("function")
     name = cast("dict[str, object]", inner).get("name") if isinstance(inner, dict) else None
     result = tuple(tool for tool in tools if function_of(tool)["name"] == name)
-    if given.get("type") != "function" or not result:
+    if choice.get("type") != "function" or not result:
         raise FieldError("tool_choice", "none, auto, required or a function of tools", json.dumps(value))
     return result
 

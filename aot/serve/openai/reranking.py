@@ -70,9 +70,9 @@ class Reranker:
         if len(labels) != 1:
             raise UsageError(f"{served.name}: must be a reranker with one label, got {len(labels)}")
 
-    async def answer(self, wanted: RerankRequest, times: Times) -> bytes:
+    async def answer(self, request: RerankRequest, times: Times) -> bytes:
         """Return the answer as JSON; `times` gets begin and end of the inferences."""
-        text_pairs = [(wanted.query, text) for text in wanted.texts]
+        text_pairs = [(request.query, text) for text in request.texts]
         pairs = await asyncio.to_thread(pairs_of, self.tokenizer, text_pairs)
         times.begin(time.monotonic())
         scores: dict[int, Array] = {}
@@ -80,10 +80,14 @@ class Reranker:
             outputs, _ = await self.served.infer(pairs.inputs(numbers, self.served.model.manifest))
             scores |= zip(numbers, outputs[PAIR_SCORES], strict=True)
         times.end(time.monotonic())
-        order = ranked([scores[n] for n in range(len(text_pairs))])[: wanted.top]
+        order = ranked([scores[n] for n in range(len(text_pairs))])[: request.top]
         results = [
-            {"index": n, "relevance_score": score, **({"document": {"text": wanted.texts[n]}} if wanted.shown else {})}
+            {
+                "index": n,
+                "relevance_score": score,
+                **({"document": {"text": request.texts[n]}} if request.shown else {}),
+            }
             for n, score in order
         ]
         usage = {"prompt_tokens": pairs.count, "total_tokens": pairs.count}
-        return written({"object": "list", "model": wanted.model, "results": results, "usage": usage})
+        return written({"object": "list", "model": request.model, "results": results, "usage": usage})

@@ -46,18 +46,18 @@ class ResponsesFormat(CompletionFormat):
     """The answer to one request: a message, calls, or both."""
 
     def __init__(
-        self, tree: Mapping[str, object], wanted: CompletionRequest, given: Sequence[int], tokenizer: Tokenizer
+        self, tree: Mapping[str, object], request: CompletionRequest, prompt: Sequence[int], tokenizer: Tokenizer
     ) -> None:
-        """`tree`: the request. `given`: tokens of the prompt."""
-        super().__init__(wanted, given, tokenizer)
+        """`tree`: the request. `prompt`: tokens of the prompt."""
+        super().__init__(request, prompt, tokenizer)
         (self._choice,) = self.choices
-        sampling = wanted.rules.sampling
+        sampling = request.rules.sampling
         repeated = {k: default if tree.get(k) is None else tree[k] for k, default in REPEATED.items()}
         self._facts: dict[str, object] = {
             "id": name_of("resp"),
             "object": "response",
             "created_at": int(time.time()),
-            "model": wanted.model,
+            "model": request.model,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             **repeated,

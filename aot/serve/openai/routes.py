@@ -154,18 +154,18 @@ class OpenAi:
     async def _answered(
         self,
         request: Request,
-        wanted: CompletionRequest,
+        completion: CompletionRequest,
         format_class: Callable[[CompletionRequest, list[int], Tokenizer], CompletionFormat] = CompletionFormat,
     ) -> Response:
-        base, adapter = self._named(wanted.model)
-        wanted = replace(wanted, adapter=adapter)
+        base, adapter = self._named(completion.model)
+        completion = replace(completion, adapter=adapter)
         language = await self._languages.of(self._repository.find(base))
-        prompts = await asyncio.to_thread(language.ids_of, wanted)
-        constraint = await asyncio.to_thread(language.constraint, wanted)
-        form = format_class(wanted, [len(ids) for ids in prompts], language.tokenizer)
-        id_lists = [ids for ids in prompts for _ in range(wanted.answers)]
+        prompts = await asyncio.to_thread(language.ids_of, completion)
+        constraint = await asyncio.to_thread(language.constraint, completion)
+        form = format_class(completion, [len(ids) for ids in prompts], language.tokenizer)
+        id_lists = [ids for ids in prompts for _ in range(completion.answers)]
         deltas = merged([self._deltas(language, form, ids, constraint, n) for n, ids in enumerate(id_lists)])
-        if wanted.stream:
+        if completion.stream:
             language.admission.check()  # while the status can still tell it
             return StreamingResponse(events(form, deltas), media_type="text/event-stream")
         return JSONResponse(await _unless_gone(request, whole(form, deltas)))

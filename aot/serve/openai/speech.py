@@ -56,17 +56,17 @@ class ServedVoice:
         self.served, self._voice = served, voice_of(served.model.manifest)
         self._admission = AdmissionQueue(served.name, settings.sequences, settings.of(served.name).queue)
 
-    async def answer(self, wanted: SpeechRequest, times: Times) -> bytes:
+    async def answer(self, request: SpeechRequest, times: Times) -> bytes:
         """Return the audio; `times` gets begin and end of the inference."""
-        ids = self._voice.ids(wanted.text)
+        ids = self._voice.ids(request.text)
         async with self._admission.taken():
             times.begin(time.monotonic())
             try:
-                return await asyncio.to_thread(self._audio, ids, wanted)
+                return await asyncio.to_thread(self._audio, ids, request)
             finally:
                 times.end(time.monotonic())
 
-    def _audio(self, ids: list[int], wanted: SpeechRequest) -> bytes:
+    def _audio(self, ids: list[int], request: SpeechRequest) -> bytes:
         model = self.served.model
-        samples = speech(model, ids, self._voice, speed=wanted.speed, speaker=wanted.speaker)
-        return pcm(samples) if wanted.format == PCM else wave_of(samples, self._voice.rate)
+        samples = speech(model, ids, self._voice, speed=request.speed, speaker=request.speaker)
+        return pcm(samples) if request.format == PCM else wave_of(samples, self._voice.rate)

@@ -92,31 +92,31 @@ class ServedSpeechModel:
         self.served, self.tokenizer = served, read_tokenizer(served.path)
         self._admission = AdmissionQueue(served.name, settings.sequences, settings.of(served.name).queue)
 
-    async def answer(self, wanted: TranscriptionRequest, times: Times) -> bytes:
+    async def answer(self, request: TranscriptionRequest, times: Times) -> bytes:
         """Return the answer, as JSON or as a text; `times` gets begin and end of the inferences."""
-        transcriber = Transcriber(self.served.model, self.tokenizer, language=wanted.language)
+        transcriber = Transcriber(self.served.model, self.tokenizer, language=request.language)
         async with self._admission.taken():
             times.begin(time.monotonic())
             try:
-                return await asyncio.to_thread(self._written, transcriber, wanted)
+                return await asyncio.to_thread(self._written, transcriber, request)
             finally:
                 times.end(time.monotonic())
 
-    def _written(self, transcriber: Transcriber, wanted: TranscriptionRequest) -> bytes:
-        segments = list(transcriber.segments(wanted.samples, timestamps=wanted.form in (VERBOSE, SRT, VTT)))
+    def _written(self, transcriber: Transcriber, request: TranscriptionRequest) -> bytes:
+        segments = list(transcriber.segments(request.samples, timestamps=request.form in (VERBOSE, SRT, VTT)))
         texts = [transcriber.text(segment).strip() for segment in segments]
         full_text = " ".join(texts)
-        if wanted.form == TEXT:
+        if request.form == TEXT:
             return f"{full_text}\n".encode()
-        if wanted.form == JSON:
+        if request.form == JSON:
             return written({"text": full_text})
-        if wanted.form != VERBOSE:
-            return subtitles(segments, texts, wanted.form).encode()
+        if request.form != VERBOSE:
+            return subtitles(segments, texts, request.form).encode()
         rows = [
             {"id": n, "start": round(segment.start, 3), "end": round(segment.end, 3), "text": text}
             for n, (segment, text) in enumerate(zip(segments, texts, strict=True))
         ]
-        facts = {"task": TRANSCRIBE, "language": transcriber.language, "duration": len(wanted.samples) / RATE}
+        facts = {"task": TRANSCRIBE, "language": transcriber.language, "duration": len(request.samples) / RATE}
         return written({**facts, "text": full_text, "segments": rows})
 
 

@@ -163,8 +163,8 @@ def _chosen(layers: list[Layer], keep: Sequence[str]) -> list[Layer]:
     by_name = {name: one for one in layers for name in (one.layer, *one.tensors, one.name)}
     if unknown := [name for name in keep if name not in by_name]:
         raise UsageError(f"--keep: must be a layer or tensor that depends on the inputs, got {unknown[0]!r}")
-    wanted = {by_name[name].name for name in keep}
-    return [one for one in layers if one.name in wanted]
+    names = {by_name[name].name for name in keep}
+    return [one for one in layers if one.name in names]
 
 
 def _line(row: Row) -> str:

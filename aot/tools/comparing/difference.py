@@ -84,14 +84,14 @@ def numbers(array: Array, dtype: DType) -> Array:
     return array
 
 
-def bound_of(dtype: DType, given: float | None = None, precision: DType = DType.F32) -> float:
-    """Return the bound of a tensor's error: `given` for floats, else its type's or a coarser `precision`'s.
+def bound_of(dtype: DType, bound: float | None = None, precision: DType = DType.F32) -> float:
+    """Return the bound of a tensor's error: `bound` for floats, else its type's or a coarser `precision`'s.
 
     Integers are equal.
     """
     if not dtype.is_float:
         return 0.0
-    return max(BOUNDS.get(dtype, 0.0), BOUNDS[precision]) if given is None else given
+    return max(BOUNDS.get(dtype, 0.0), BOUNDS[precision]) if bound is None else bound
 
 
 def _texts(expected: Array, actual: Array, bound: float) -> Difference:

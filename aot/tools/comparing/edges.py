@@ -135,8 +135,8 @@ def _noise(shapes: Arrays, seed: int) -> Arrays:
 def _larger(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], plain: Arrays) -> Arrays:
     """Return inputs with larger dynamic dimensions, if the model has rules that allow that."""
     varying = {d.text: d for info in infos for d in info.shape if isinstance(d, Dim)}
-    wanted = {name: max(LARGER, 2 * d.low) for name, d in varying.items()}
-    dims = [(name, min(wanted[name], wanted[name] if d.high is None else d.high), None) for name, d in varying.items()]
+    sizes = {name: max(LARGER, 2 * d.low) for name, d in varying.items()}
+    dims = [(name, min(sizes[name], sizes[name] if d.high is None else d.high), None) for name, d in varying.items()]
     try:
         return example_inputs(infos, rules, dims=dims)
     except UsageError:

@@ -112,8 +112,8 @@ class Compiled:
         options = replace(self.options, cut=((*begin, *first), tuple(one.name for one in layers)))
         model = self._compile(options)
         needed = {name for info in model.inputs for name in (info.name, *info.names)}
-        given = inputs | {name: np.asarray(known[name]) for name in first if known is not None}
-        outputs = model({name: array for name, array in given.items() if name in needed})
+        feeds = inputs | {name: np.asarray(known[name]) for name in first if known is not None}
+        outputs = model({name: array for name, array in feeds.items() if name in needed})
         for i, (layer, info) in enumerate(zip(layers, model.outputs, strict=True)):
             take(layer.name, decoded(outputs[i], info.dtype))
 
@@ -205,11 +205,11 @@ def in_order(graph: Graph, inputs: Arrays) -> list[Array]:
     """Return the arrays, or the default values, of the graph's parameters."""
     arrays: list[Array] = []
     for node in graph.parameters:
-        given = next((inputs[n] for n in (node.name, *node.out_port(0).names) if n in inputs), None)
+        value = next((inputs[n] for n in (node.name, *node.out_port(0).names) if n in inputs), None)
         default = graph.defaults.get(node.id)
-        if given is None and default is None:
+        if value is None and default is None:
             raise UsageError(f"compare: input {node.name!r} must be given, got {', '.join(inputs) or 'none'}")
-        arrays.append(np.asarray(default if given is None else given))
+        arrays.append(np.asarray(default if value is None else value))
     return arrays
 
 

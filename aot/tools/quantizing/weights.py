@@ -52,10 +52,10 @@ def quantize_weights(
     given_options = with_keywords(options, keywords)
     local_options = here(given_options)
     graph = stages(source, local_options).converted
-    wanted, rows = sorted_matrices(graph, bits)
-    if not wanted:
+    matrices, rows = sorted_matrices(graph, bits)
+    if not matrices:
         raise UsageError(f"{source.name}: quantize: the network must have matrices of constant weights, got none")
-    rounded = [m for m in wanted if m not in rows]
+    rounded = [m for m in matrices if m not in rows]
     gathered = {m.name for m in rounded if not isinstance(m.node.op, MatMul)}  # Gather's: the file has them once
     measured = [m for m in rounded if m.name not in gathered] if data else []
     rows |= {m: round_matrix(graph, m, group) for m in rounded if m not in measured}
@@ -64,10 +64,10 @@ def quantize_weights(
     ):
         rows[matrix] = row
         if given_options.on_event is not None:
-            given_options.on_event("round", len(rows), len(wanted))
+            given_options.on_event("round", len(rows), len(matrices))
     graph.rt_info |= {"quantised": {"input_model": source.name, "bits": str(bits), "group": str(group)}}
     convert_model(graph, path)
-    return [rows[m] for m in wanted]
+    return [rows[m] for m in matrices]
 
 
 def _replace_by_data(

@@ -79,6 +79,6 @@ def _read(image: Any, path: Path, channels: int, size: tuple[int, int]) -> tuple
         unknown = type(error).__name__ == "UnidentifiedImageError"  # whose text is the address of an object
         reason = "another file, or a damaged one" if unknown else error
         raise UsageError(f"run: {path}: must be a picture, got {reason}") from None
-    wanted = (size[0] or opened.width, size[1] or opened.height)
-    pixels = opened if opened.size == wanted else opened.resize(wanted, image.Resampling.BILINEAR)
-    return np.asarray(pixels).reshape(wanted[1], wanted[0], channels), opened.size
+    target = (size[0] or opened.width, size[1] or opened.height)
+    pixels = opened if opened.size == target else opened.resize(target, image.Resampling.BILINEAR)
+    return np.asarray(pixels).reshape(target[1], target[0], channels), opened.size

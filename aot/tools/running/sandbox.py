@@ -112,19 +112,19 @@ def run_sandboxed(library: Path, inputs: Arrays, threads: int | None = None, lim
         seccomp = import_module("pyseccomp")  # before the fork: it looks for its library
     except RuntimeError as error:
         raise MissingError(f"run: --sandbox needs libseccomp 2.5 (Debian: libseccomp2), got {error}") from None
-    given = limits if limits is not None else Limits()
+    used_limits = limits if limits is not None else Limits()
     (results_fd, results_end), (reason_fd, reason_end) = os.pipe(), os.pipe()
     given_threads = default_threads() if threads is None else threads  # reads files of the system
     child = os.fork()
     if not child:
         os.close(results_fd)
         os.close(reason_fd)
-        _Supervisor(seccomp, given, reason_end, results_end, given_threads).run(library, inputs)
+        _Supervisor(seccomp, used_limits, reason_end, results_end, given_threads).run(library, inputs)
     os.close(results_end)
     os.close(reason_end)
     with os.fdopen(results_fd, "rb") as stream, os.fdopen(reason_fd, "rb") as reason_stream:
         try:
-            outputs = _received(stream, infos, given.memory)
+            outputs = _received(stream, infos, used_limits.memory)
         except (ValueError, RecursionError, EOFError) as error:
             outputs = error
         surplus = stream.read(1)  # b"" at the end: nobody writes any more

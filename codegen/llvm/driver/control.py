@@ -230,11 +230,11 @@ class _Settings:
         below = add(f"sub i64 {size}, 1")
         zeros = add(f"call i64 @llvm.ctlz.i64(i64 {below}, i1 false)")
         bits = add(f"sub i64 64, {zeros}")
-        wanted = add(f"shl i64 1, {bits}")
+        doubled = add(f"shl i64 1, {bits}")
         keep = add(f"xor i1 {over}, true")
         kept = add(f"or i1 {keep}, {huge}")
         self.raised.append(
-            (capacity.name, capacity_operand, add(f"select i1 {kept}, i64 {capacity_operand}, i64 {wanted}"))
+            (capacity.name, capacity_operand, add(f"select i1 {kept}, i64 {capacity_operand}, i64 {doubled}"))
         )
         self.room += [(huge, abi.ERROR_SIZE), (over, abi.ERROR_CAPACITY)]
 
@@ -243,8 +243,8 @@ class _Settings:
         if not self.raised:
             return
         is_capacity = self.code.add(f"icmp eq i32 {code}, {abi.ERROR_CAPACITY}")
-        for name, held, wanted in self.raised:
-            self._store(name, self.code.add(f"select i1 {is_capacity}, i64 {wanted}, i64 {held}"), known=False)
+        for name, held, required in self.raised:
+            self._store(name, self.code.add(f"select i1 {is_capacity}, i64 {required}, i64 {held}"), known=False)
 
     def _refresh(self) -> None:
         """Recompute the sizes that depend on changed symbols."""

@@ -86,13 +86,13 @@ def pieces(at: int, parts: Iterable[bytes | memoryview]) -> Iterator[bytearray |
     yield buffered
 
 
-def _find(stream: BinaryIO, rows: list[list[int]], names: list[int], wanted: str) -> int:
+def _find(stream: BinaryIO, rows: list[list[int]], names: list[int], name: str) -> int:
     stream.seek(names[4])
     text = stream.read(names[5])
     for i, row in enumerate(rows):
-        if text[row[0] :].split(b"\0", 1)[0] == wanted.encode() and row[1] == NOBITS:
+        if text[row[0] :].split(b"\0", 1)[0] == name.encode() and row[1] == NOBITS:
             return i
-    raise PlatformError(f"link: the linker keeps the section {wanted}, got a library without it")
+    raise PlatformError(f"link: the linker keeps the section {name}, got a library without it")
 
 
 def _split(segments: list[list[int]], row: list[int], at: int, align: int) -> None:

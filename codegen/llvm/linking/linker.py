@@ -46,8 +46,8 @@ def find_linker(arch: str, explicit: str | None = None, platform: Platform = LIN
             return Linker(path, driver="ld" not in Path(path).name.split("-")[-1])
     if explicit is None and find_spec("ziglang") is not None:
         return Linker(sys.executable, before=("-P", "-m", "ziglang", "ld.lld"))
-    wanted = explicit if explicit is not None else ", ".join(names)
-    error = MissingError(f"link: a linker for {arch} is needed, got none of {wanted} in PATH")
+    tried = explicit if explicit is not None else ", ".join(names)
+    error = MissingError(f"link: a linker for {arch} is needed, got none of {tried} in PATH")
     error.add_note(f"Debian, Ubuntu: apt install {package}; Fedora: dnf install {package}")
     error.add_note("or pip install 'aot[cross]', which brings one for every machine")
     error.add_note("or compile to memory, or for one target into an object file: neither needs a linker")

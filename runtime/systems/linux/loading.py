@@ -71,8 +71,8 @@ def map_library(descriptor: int, path: Path | None, name: str, before: Callable[
             failed = error
     if failed is not None and path is None:
         raise CorruptError(f"load: {name}: the system cannot load it: {failed}") from None
-    wanted = "/proc, or a folder that is not mounted noexec (TMPDIR)"
-    raise PlatformError(f"load: {name}: needs {wanted}, got neither: {failed or 'no such folder'}")
+    rule = "/proc, or a folder that is not mounted noexec (TMPDIR)"
+    raise PlatformError(f"load: {name}: needs {rule}, got neither: {failed or 'no such folder'}")
 
 
 def anonymous_file() -> BinaryIO:

@@ -25,8 +25,8 @@ def batch_norm(node: CaffeNode, x: OutPort, mean: OutPort, variance: OutPort, co
 @caffe("BN", param="bn_param")
 def bn(node: CaffeNode, x: OutPort, scale: OutPort, shift: OutPort, mean: OutPort, variance: OutPort) -> OutPort:
     """SegNet's and PSPNet's: scale (x - mean) / sqrt(variance + eps) + shift"""
-    given = (node.flat(p) for p in (scale, shift, mean, variance))
-    return node.build.BatchNormInference(x, *given, epsilon=node.number("eps"))
+    statistics = (node.flat(p) for p in (scale, shift, mean, variance))
+    return node.build.BatchNormInference(x, *statistics, epsilon=node.number("eps"))
 
 
 @caffe("LRN", param="lrn_param")

@@ -192,13 +192,13 @@ def scan(node: OnnxNode, *inputs: OutPort | None) -> Outputs:
 def _each_row(node: OnnxNode, lengths: OutPort | None, *inputs: OutPort | None) -> Outputs:
     """Scan each row of a batch, along the first axis after the batch axis."""
     node.refuse(lengths is not None, "sequence_lens of opset 8 are not supported: convert the model to opset 9")
-    given = [node.present(x, "of a state or of a scan") for x in inputs]
-    node.refuse(not given, "a state or a scan must be given")
-    position, rows = node.scalar(0), node.extent(given[0], 0, "the batch")
+    values = [node.present(x, "of a state or of a scan") for x in inputs]
+    node.refuse(not values, "a state or a scan must be given")
+    position, rows = node.scalar(0), node.extent(values[0], 0, "the batch")
     node.refuse(not rows, "a batch of no rows is not supported")
     parts: list[list[OutPort]] = []
     for row in range(rows):
-        outputs = _scan(node, [node.build.Gather(x, node.scalar(row), position) for x in given])
+        outputs = _scan(node, [node.build.Gather(x, node.scalar(row), position) for x in values])
         parts.append([tensor(value) for value in outputs.values])
     return Outputs([_stacked(node, column) for column in zip(*parts, strict=True)])
 

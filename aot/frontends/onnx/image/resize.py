@@ -35,18 +35,18 @@ def resize(
         return _old(node, x, roi)
     axes = [node.axis(a, x.type.rank) for a in node.integers("axes", range(x.type.rank))]
     by_size = sizes is not None and sizes.type.dims != (0,)
-    wanted = sizes if by_size else scales
-    node.refuse(wanted is None, "scales or sizes must be given")
-    assert wanted is not None
-    wanted = _demanded(node, wanted, by_size)
+    sizes_or_scales = sizes if by_size else scales
+    node.refuse(sizes_or_scales is None, "scales or sizes must be given")
+    assert sizes_or_scales is not None
+    sizes_or_scales = _demanded(node, sizes_or_scales, by_size)
     scale: OutPort | None = None
     exact = True
     if by_size and node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
-        wanted, scale, exact = _uniform_scale(node, x, wanted, axes)
+        sizes_or_scales, scale, exact = _uniform_scale(node, x, sizes_or_scales, axes)
     kind = ShapeFrom.SIZES if by_size else ShapeFrom.SCALES
-    if not exact or _needs_taps(node, wanted):
+    if not exact or _needs_taps(node, sizes_or_scales):
         crop = roi if node.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" else None
-        resized_axes = axes_of(node.build, x, axes, wanted, by_size, crop, common=scale)
+        resized_axes = axes_of(node.build, x, axes, sizes_or_scales, by_size, crop, common=scale)
         return resampled(node.build, x, resized_axes, _sampling(node))
     fields = {
         "mode": node.choice("mode", MODES, "nearest"),
@@ -55,23 +55,25 @@ def resize(
         "nearest_mode": node.choice("nearest_mode", NEAREST_MODES, "round_prefer_floor"),
         "cube_coeff": node.number("cubic_coeff_a", -0.75),
     }
-    return _interpolated(node, x, axes, wanted, kind, fields)
+    return _interpolated(node, x, axes, sizes_or_scales, kind, fields)
 
 
-def _demanded(node: OnnxNode, wanted: OutPort, by_size: bool) -> OutPort:
+def _demanded(node: OnnxNode, sizes_or_scales: OutPort, by_size: bool) -> OutPort:
     """Return dynamic sizes or scales, checked."""
-    if wanted.value is not None:
-        return wanted
+    if sizes_or_scales.value is not None:
+        return sizes_or_scales
     if by_size:
-        return node.within(wanted, 0, OPEN_END, "sizes must not be negative")
+        return node.within(sizes_or_scales, 0, OPEN_END, "sizes must not be negative")
     build = node.build
-    positive = build.LogicalAnd(build.IsFinite(wanted), build.Greater(wanted, node.like(0, wanted)))
-    return node.demand(positive, "scales must be positive and finite", wanted)
+    positive = build.LogicalAnd(
+        build.IsFinite(sizes_or_scales), build.Greater(sizes_or_scales, node.like(0, sizes_or_scales))
+    )
+    return node.demand(positive, "scales must be positive and finite", sizes_or_scales)
 
 
-def _needs_taps(node: OnnxNode, wanted: OutPort) -> bool:
+def _needs_taps(node: OnnxNode, scales: OutPort) -> bool:
     """True for weights that Interpolate does not have, for invalid sizes, and for dynamic scales."""
-    if wanted.value is None or wanted.value.dtype == object:
+    if scales.value is None or scales.value.dtype == object:
         return True
     mode = node.text("coordinate_transformation_mode", "half_pixel")
     smooth = node.text("mode", "nearest") != "nearest"
@@ -91,18 +93,18 @@ def _sampling(node: OnnxNode) -> Sampling:
 
 
 def _interpolated(
-    node: OnnxNode, x: OutPort, axes: list[int], wanted: OutPort, kind: ShapeFrom, fields: dict[str, Any]
+    node: OnnxNode, x: OutPort, axes: list[int], sizes_or_scales: OutPort, kind: ShapeFrom, fields: dict[str, Any]
 ) -> OutPort:
     """Build Interpolate over the axes that change in size."""
-    value = wanted.value
+    value = sizes_or_scales.value
     if value is not None:
         numbers = value.reshape(-1).tolist()
         same = [(v == 1 if kind is ShapeFrom.SCALES else v == x.shape[a]) for v, a in zip(numbers, axes, strict=False)]
         changed = [i for i, s in enumerate(same) if not s] or [len(axes) - 1]
         if len(changed) < len(axes):
             axes = [axes[i] for i in changed]
-            wanted = node.build.Gather(wanted, node.list(changed), node.scalar(0))
-    return node.build.Interpolate_11(x, wanted, node.list(axes), shape_calculation_mode=kind, **fields)
+            sizes_or_scales = node.build.Gather(sizes_or_scales, node.list(changed), node.scalar(0))
+    return node.build.Interpolate_11(x, sizes_or_scales, node.list(axes), shape_calculation_mode=kind, **fields)
 
 
 def _uniform_scale(node: OnnxNode, x: OutPort, sizes: OutPort, axes: list[int]) -> tuple[OutPort, OutPort, bool]:

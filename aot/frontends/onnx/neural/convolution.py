@@ -81,18 +81,22 @@ def grouped(node: OnnxNode, w: OutPort, groups: int) -> OutPort:
 def conv_transpose(node: OnnxNode, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
     rank, w = spatial_rank(node, x), weights_of_kernel(node, w)
     windows, extra = windowing(node, rank), node.integers("output_padding", (0,) * rank)
-    wanted = _transposed_size(node, windows, x, extra)
-    pads = (windows.begins, windows.ends) if wanted is None else _transposed_pads(windows, x, w, extra, wanted)
+    output_size = _transposed_size(node, windows, x, extra)
+    pads = (
+        (windows.begins, windows.ends) if output_size is None else _transposed_pads(windows, x, w, extra, output_size)
+    )
     fields, size = windows.fields("auto_pad") | {"output_padding": extra}, list[OutPort]()
     if pads is not None:  # padding at the end beyond the kernel's reach: output elements that no input reaches
         fields |= {"pads_begin": pads[0], "pads_end": pads[1]}
     elif (
-        wanted is not None
+        output_size is not None
     ):  # the remainder is cut as in `_transposed_pads`; the operation names the ends the other way
         upper = windows.auto_pad is AutoPad.SAME_UPPER
         fields |= {"auto_pad": AutoPad.SAME_LOWER if upper else AutoPad.SAME_UPPER}
-        node.refuse(not all(isinstance(n, int) for n in wanted), "sizes must be known where the kernel's size is not")
-        size.append(node.list([n for n in wanted if isinstance(n, int)]))
+        node.refuse(
+            not all(isinstance(n, int) for n in output_size), "sizes must be known where the kernel's size is not"
+        )
+        size.append(node.list([n for n in output_size if isinstance(n, int)]))
     groups = node.integer("group", 1)
     if groups == 1:
         y = node.build.ConvolutionBackpropData(x, w, *size, **fields)
@@ -111,7 +115,7 @@ def _transposed_size(node: OnnxNode, windows: Windowing, x: OutPort, extra: tupl
 
 
 def _transposed_pads(
-    windows: Windowing, x: OutPort, w: OutPort, extra: tuple[int, ...], wanted: tuple[Dim, ...]
+    windows: Windowing, x: OutPort, w: OutPort, extra: tuple[int, ...], output_size: tuple[Dim, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Return the padding for the requested size; the odd remainder is cut at the end for SAME_UPPER, else at the start.
 
@@ -119,7 +123,7 @@ def _transposed_pads(
     """
     begins: list[int] = []
     ends: list[int] = []
-    for a, size in enumerate(wanted):
+    for a, size in enumerate(output_size):
         reach = (w.shape[2 + a] - 1) * windows.dilations[a] + 1
         total = simplify(windows.strides[a] * (x.shape[2 + a] - 1) + extra[a] + reach - size)
         if not isinstance(total, int):

@@ -29,9 +29,9 @@ class RecurrentLayer:
         backwards = self.direction is Direction.REVERSE
         self.reversals = (False, True) if self.directions == 2 else (backwards,)
         self.hidden = node.integer("hidden_size", None) if node.has("hidden_size") else r.type.static_shape[2]
-        for what, p, axis, wanted in (("R", r, 2, self.hidden), ("W", w, 1, gates * self.hidden)):
-            if p.type.rank != 3 or (isinstance(p.shape[axis], int) and p.shape[axis] != wanted):
-                rule = f"hidden_size {self.hidden} wants {wanted} elements along axis {axis} of {what}"
+        for what, p, axis, expected in (("R", r, 2, self.hidden), ("W", w, 1, gates * self.hidden)):
+            if p.type.rank != 3 or (isinstance(p.shape[axis], int) and p.shape[axis] != expected):
+                rule = f"hidden_size {self.hidden} wants {expected} elements along axis {axis} of {what}"
                 raise ModelError(f"{node.kind}: {rule}, got {p.type}")
         self.batch_first = node.flag("layout")
         self.x = x if self.batch_first else self._swapped(x)

@@ -141,10 +141,10 @@ def _mapped(
     """
     if len(keys) != len(values) or not len(keys):
         raise ModelError(f"{node.kind}: each key must have a value, got {len(keys)} keys and {len(values)} values")
-    given = np.array(keys, object) if isinstance(keys, tuple) else keys
-    if (x.type.dtype is DType.STRING) is not (given.dtype == object):
+    key_array = np.array(keys, object) if isinstance(keys, tuple) else keys
+    if (x.type.dtype is DType.STRING) is not (key_array.dtype == object):
         raise ModelError(f"{node.kind}: keys must have the type of the data, got {x.type}")
-    position = place_of(node, x, given, equal_nan=node.opset >= 4)
+    position = place_of(node, x, key_array, equal_nan=node.opset >= 4)
     return node.build.Gather(_table(node, values, default), position, node.scalar(0))
 
 

@@ -100,10 +100,10 @@ def scaled_by_channels(
     node: PaddleNode, x: OutPort, scales: OutPort | StaticSequence, *, quant_axis: int = 0, x_num_col_dims: int = 1
 ) -> OutPort:
     """Multiply the integers of weights, or of sums, which have the scale of the data, too."""
-    given = scales if isinstance(scales, tuple) else (scales,)
-    bits = node.integers("quant_bits", (8,) * len(given))
-    axis = quant_axis if len(given) == 1 else x_num_col_dims
-    factor = node.reshape(_step(node, given[0], bits[0], 0), (-1, *[1] * (x.type.rank - axis - 1)))
-    for scale, own in zip(given[1:], bits[1:], strict=False):
+    factors = scales if isinstance(scales, tuple) else (scales,)
+    bits = node.integers("quant_bits", (8,) * len(factors))
+    axis = quant_axis if len(factors) == 1 else x_num_col_dims
+    factor = node.reshape(_step(node, factors[0], bits[0], 0), (-1, *[1] * (x.type.rank - axis - 1)))
+    for scale, own in zip(factors[1:], bits[1:], strict=False):
         factor = node.build.Multiply(factor, _step(node, scale, own, -1))
     return node.build.Multiply(node.cast(x, DType.F32), factor)

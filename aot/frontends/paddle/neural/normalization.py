@@ -48,9 +48,9 @@ def layer_norm(
     axes = list(range(first, x.type.rank))
     y = build.MVN(x, node.list(axes), normalize_variance=True, eps=epsilon, eps_mode=Inside.INSIDE_SQRT)
     shape = node.dims(x, axes) if len(axes) > 1 else None
-    for given, combine in ((scale, build.Multiply), (bias, build.Add)):
-        if given is not None:
-            y = combine(y, node.cast(given if shape is None else build.Reshape(given, shape), y.type.dtype))
+    for parameter, combine in ((scale, build.Multiply), (bias, build.Add)):
+        if parameter is not None:
+            y = combine(y, node.cast(parameter if shape is None else build.Reshape(parameter, shape), y.type.dtype))
     return y
 
 

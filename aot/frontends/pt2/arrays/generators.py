@@ -40,8 +40,8 @@ def empty_strided(
     physical_layout: Sequence[int] = (),
     dtype: DType | None = None,
 ) -> OutPort:
-    wanted = size if isinstance(x, OutPort) else x
-    return node.build.Broadcast(node.port(0, node.dtype()), node.vector(wanted))
+    shape = size if isinstance(x, OutPort) else x
+    return node.build.Broadcast(node.port(0, node.dtype()), node.vector(shape))
 
 
 @aten(*NEW)
@@ -69,8 +69,8 @@ def filled_like(
 
 def node_type(node: AtenNode, x: OutPort) -> DType:
     """Return the element type of the output; the type of `x` for operations that no file has."""
-    given = node.attrs.get("given", ())
-    return x.type.dtype if not given or given[0] is None else node.dtype()
+    types = node.attrs.get("given", ())
+    return x.type.dtype if not types or types[0] is None else node.dtype()
 
 
 @aten("scalar_tensor.default", "prims::scalar_tensor.default")

@@ -168,9 +168,9 @@ def _settled(indexed: Places, rest: int) -> list[int]:
 
 @aten("index.Tensor", "_unsafe_index.Tensor")
 def index(node: AtenNode, x: OutPort, indices: Sequence[OutPort | None]) -> OutPort:
-    given = [(k, i) for k, i in enumerate(indices) if i is not None]
-    if len(given) == 1 and given[0][1].type.dtype is not DType.BOOL:
-        axis, positions = given[0]
+    present = [(k, i) for k, i in enumerate(indices) if i is not None]
+    if len(present) == 1 and present[0][1].type.dtype is not DType.BOOL:
+        axis, positions = present[0]
         return node.build.Gather(x, positions, node.scalar(axis))
     at = places_of(node, x, indices)
     port = node.build.GatherND(transposed(node, x, at.order), at.tuples)

@@ -120,11 +120,11 @@ def _moved(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:
 
 
 def _narrowed(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:
-    given = view.arguments
-    if not isinstance(given["start"], int) or not isinstance(given["length"], int):
+    arguments = view.arguments
+    if not isinstance(arguments["start"], int) or not isinstance(arguments["length"], int):
         raise UnsupportedError("narrow: a write into a part at a place that is known at run time only")
-    attrs = {"start": given["start"], "end": given["start"] + given["length"]}
-    return add("slice_scatter.default", base, value, dim=given["dim"], **attrs)
+    attrs = {"start": arguments["start"], "end": arguments["start"] + arguments["length"]}
+    return add("slice_scatter.default", base, value, dim=arguments["dim"], **attrs)
 
 
 def _unbound(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:

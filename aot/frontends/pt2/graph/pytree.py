@@ -24,9 +24,9 @@ def input_paths(spec: str, names: Sequence[str], where: str) -> list[str]:
         return []
     args, kwargs = _children(root, where)[:2]
     paths: list[str] = []
-    given = iter(names)
+    remaining = iter(names)
     for i, child in enumerate(_children(args, where)):
-        paths += _paths(child, next(given, f"args.{i}"), where)
+        paths += _paths(child, next(remaining, f"args.{i}"), where)
     for key, child in zip(_keys(kwargs, where), _children(kwargs, where), strict=True):
         paths += _paths(child, key, where)
     return paths

@@ -92,16 +92,16 @@ def _arguments(importer: ProgramImporter, item: Item, *counts: int) -> tuple[lis
 
 
 def run(
-    importer: ProgramImporter, graph: Table, given: Sequence[Tensor | None], scope: Scope, prefix: str, **more: Any
+    importer: ProgramImporter, graph: Table, arguments: Sequence[Tensor | None], scope: Scope, prefix: str, **more: Any
 ) -> list[Tensor]:
-    """Walk a sub-graph in a scope, where its inputs are `given`; return its outputs, without those that are none."""
+    """Walk a sub-graph in a scope, where its inputs are `arguments`; return its outputs that are not None."""
     if importer.depth >= MAX_DEPTH:
         raise CorruptError(f"{importer.file}: sub-graphs can have at most {MAX_DEPTH} levels, got more")
     inputs = graph.list("inputs")
-    if len(inputs) != len(given):
-        raise CorruptError(f"{graph.where}: the sub-graph must have {len(inputs)} inputs, got {len(given)}")
+    if len(inputs) != len(arguments):
+        raise CorruptError(f"{graph.where}: the sub-graph must have {len(inputs)} inputs, got {len(arguments)}")
     values = dict[str, Tensor]()
-    for value, tensor in zip(inputs, given, strict=True):
+    for value, tensor in zip(inputs, arguments, strict=True):
         values |= dict.fromkeys(_names(value, graph.where), tensor) if tensor is not None else {}
     inner = replace(importer, table=graph, scope=scope, prefix=prefix, depth=importer.depth + 1, values=values, **more)
     inner.run()
@@ -203,8 +203,8 @@ def _region(
 ) -> tuple[Scope, list[OutPort], list[OutPort]]:
     """Return a graph with `count` parameters that holds a sub-graph; its parameters and the values of its results."""
     inner = Scope(Graph(name=name, file=importer.file))
-    given = [inner.graph.add(Parameter(DType.F32, None), name=f"operand{i}").out_port(0) for i in range(count)]
-    return inner, given, _ports(run(importer, graph, _tensors(given), inner, f"{name}/", conditional=True))
+    parameters = [inner.graph.add(Parameter(DType.F32, None), name=f"operand{i}").out_port(0) for i in range(count)]
+    return inner, parameters, _ports(run(importer, graph, _tensors(parameters), inner, f"{name}/", conditional=True))
 
 
 def _close(inner: Scope, values: Sequence[OutPort]) -> Graph:
@@ -236,13 +236,13 @@ def _node(
 @rule("cond")
 def cond(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
     (condition, *graphs, operands), ports = _arguments(importer, item, 4)
-    given = _operands(importer, operands, ports, item)
-    sources = [*_operands(importer, condition, ports, item), *given]
+    tensors = _operands(importer, operands, ports, item)
+    sources = [*_operands(importer, condition, ports, item), *tensors]
     regions: dict[str, Graph] = {}
     for label, graph in zip(BRANCHES, graphs, strict=True):
-        inner, _, values = _region(importer, _graph(graph, item), len(given), f"{item.name}/{label}")
+        inner, _, values = _region(importer, _graph(graph, item), len(tensors), f"{item.name}/{label}")
         regions[label] = _close(inner, values)
-    captures = tuple((label, i, 1 + i) for label in BRANCHES for i in range(len(given)))
+    captures = tuple((label, i, 1 + i) for label in BRANCHES for i in range(len(tensors)))
     return _node(importer, item, sources, regions, 1, captures=captures)
 
 
@@ -252,12 +252,12 @@ def while_loop(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
     states, fixed = _operands(importer, carried, ports, item), _operands(importer, more, ports, item)
     test = _graph(condition, item)
     first = _test(importer, test, [*states, *fixed], importer.scope, f"{item.name}/first/", item)
-    inner, given, values = _region(importer, _graph(body, item), len(states) + len(fixed), f"{item.name}/body")
+    inner, parameters, values = _region(importer, _graph(body, item), len(states) + len(fixed), f"{item.name}/body")
     if len(values) != len(states):
         raise CorruptError(
             f"{item.kind}: the body must give {len(states)} values like those it takes, got {len(values)}"
         )
-    going = _test(importer, test, [*values, *given[len(states) :]], inner, f"{item.name}/next/", item)
+    going = _test(importer, test, [*values, *parameters[len(states) :]], inner, f"{item.name}/next/", item)
     own = 1 + len(states)
     captures = tuple(("body", len(states) + i, own + i) for i in range(len(fixed)))
     regions = {"body": _close(inner, [going, *values])}
@@ -265,10 +265,10 @@ def while_loop(importer: ProgramImporter, item: Item) -> Sequence[OutPort]:
 
 
 def _test(
-    importer: ProgramImporter, graph: Table, given: Sequence[OutPort], scope: Scope, prefix: str, item: Item
+    importer: ProgramImporter, graph: Table, arguments: Sequence[OutPort], scope: Scope, prefix: str, item: Item
 ) -> OutPort:
     """Return the condition of a loop for values that it carries and those that stay the same."""
-    values = _ports(run(importer, graph, _tensors(given), scope, prefix, conditional=True))
+    values = _ports(run(importer, graph, _tensors(arguments), scope, prefix, conditional=True))
     if len(values) != 1:
         raise CorruptError(f"{item.kind}: the condition of {item.name!r} must give one value, got {len(values)}")
     return values[0]

@@ -303,9 +303,9 @@ def converted(node: AtenNode, x: Complex | OutPort, *rest: Any, **named: Any) ->
     """Another type: complex numbers keep their parts, real ones are the real parts of complex ones."""
     if node.kind.startswith("copy"):
         x = named["src"]
-    wanted = node.attrs["given"][0]
-    if wanted in PART_TYPES:
-        return Complex(*(node.cast(p, PART_TYPES[wanted]) for p in parts_of(node, x).ports))
+    dtype = node.attrs["given"][0]
+    if dtype in PART_TYPES:
+        return Complex(*(node.cast(p, PART_TYPES[dtype]) for p in parts_of(node, x).ports))
     return x.real if isinstance(x, Complex) else x
 
 

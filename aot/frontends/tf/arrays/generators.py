@@ -148,8 +148,8 @@ MIN_UNIFORM = 1e-7  # uniform numbers below count as this before a logarithm, as
 def _normal(node: TfNode, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
     """Pairs of uniform numbers (u, v) become sqrt(-2 log u) (sin 2 pi v, cos 2 pi v); Box and Muller 1958."""
     build, one = node.build, node.list([1])
-    wanted = node.cast(shape, DType.I64)
-    count = build.ReduceProd(wanted, node.list([0]), keep_dims=True)
+    sizes = node.cast(shape, DType.I64)
+    count = build.ReduceProd(sizes, node.list([0]), keep_dims=True)
     pairs = build.Divide(build.Add(count, 1), 2)
     drawn = _uniform(node, build.Concat(pairs, node.list([2]), axis=0), DType.F32, 0.0, 1.0, seeds)
     u, v = build.Split(drawn, node.scalar(1), num_splits=2, outputs=2).node.out_ports().values()
@@ -157,7 +157,7 @@ def _normal(node: TfNode, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
     angle = build.Multiply(v, 2 * math.pi)
     both = build.Concat(build.Multiply(size, build.Sin(angle)), build.Multiply(size, build.Cos(angle)), axis=1)
     flat = build.Slice(build.Reshape(both, node.list([-1])), node.list([0]), count, one, node.list([0]))
-    return build.Reshape(flat, wanted)
+    return build.Reshape(flat, sizes)
 
 
 @tf("RandomStandardNormal")

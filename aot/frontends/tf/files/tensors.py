@@ -91,13 +91,13 @@ def complex_parts(proto: Message, what: str) -> tuple[Array, Array]:
     if proto.tensor_content:
         pairs = from_bytes(proto.tensor_content, DType.F32 if single else DType.F64, (*shape, 2), what)
         return np.ascontiguousarray(pairs[..., 0]), np.ascontiguousarray(pairs[..., 1])
-    given = np.array(proto.scomplex_val if single else proto.dcomplex_val, np.float32 if single else np.float64)
+    parts = np.array(proto.scomplex_val if single else proto.dcomplex_val, np.float32 if single else np.float64)
     count = prod(shape)
-    if given.size % 2 or given.size > 2 * count:
+    if parts.size % 2 or parts.size > 2 * count:
         raise CorruptError(
-            f"{what}: a tensor of {list(shape)} must have {count} pairs of numbers, got {given.size} numbers"
+            f"{what}: a tensor of {list(shape)} must have {count} pairs of numbers, got {parts.size} numbers"
         )
-    pairs = given.reshape(-1, 2) if given.size else np.zeros((1, 2), given.dtype)
+    pairs = parts.reshape(-1, 2) if parts.size else np.zeros((1, 2), parts.dtype)
     rows = np.minimum(np.arange(count), len(pairs) - 1)
     return pairs[rows, 0].reshape(shape), pairs[rows, 1].reshape(shape)
 
@@ -119,11 +119,11 @@ def _values(proto: Message, dtype: DType, what: str) -> Array:
         return np.array(proto.half_val, np.uint16).view(numpy_dtype(dtype))
     if dtype in _BYTES:
         return np.frombuffer(proto.float8_val, np.uint8).view(numpy_dtype(dtype))
-    given = getattr(proto, _FIELDS.get(dtype, "int_val"))
+    elements = getattr(proto, _FIELDS.get(dtype, "int_val"))
     if dtype is DType.STRING:
-        return np.array([s.decode("utf-8", "surrogateescape") for s in given], object)
+        return np.array([s.decode("utf-8", "surrogateescape") for s in elements], object)
     try:
-        return np.array(given, np.int32 if dtype not in _FIELDS else numpy_dtype(dtype)).astype(numpy_dtype(dtype))
+        return np.array(elements, np.int32 if dtype not in _FIELDS else numpy_dtype(dtype)).astype(numpy_dtype(dtype))
     except (OverflowError, ValueError) as error:
         raise CorruptError(f"{what}: elements do not fit {dtype.value}: {error}") from error
 

@@ -100,14 +100,14 @@ def graph_net(graph: Message, file: str) -> Net:
     return Net(file, items, [], [], [])
 
 
-def function_net(function: Message, given: Attributes, file: str) -> Net:
-    """Return the items of a FunctionDef, called with the attributes `given`."""
+def function_net(function: Message, attributes: Attributes, file: str) -> Net:
+    """Return the items of a FunctionDef, called with the attributes `attributes`."""
     name = function.signature.name
     if any(a.number_attr or a.type_list_attr for a in function.signature.input_arg):
         raise UnsupportedError(f"{file}: function {name!r}: its arguments must be tensors, got a list of some")
     arguments = [Item(a.name, ARGUMENT) for a in function.signature.input_arg]
     items = {a.name: a for a in arguments}
-    items |= _items(function.node_def, given, file, name, taken=items)
+    items |= _items(function.node_def, attributes, file, name, taken=items)
     find = _function_references(items, file)
     _connect(function.node_def, items, find, file)
     results: list[Output] = []
@@ -120,7 +120,7 @@ def function_net(function: Message, given: Attributes, file: str) -> Net:
 
 
 def _items(
-    nodes: Iterable[Message], given: Attributes, file: str, where: str, taken: Iterable[str] = ()
+    nodes: Iterable[Message], attributes: Attributes, file: str, where: str, taken: Iterable[str] = ()
 ) -> dict[str, Item]:
     items: dict[str, Item] = {}
     reserved = set(taken)
@@ -129,7 +129,7 @@ def _items(
             raise CorruptError(f"{file}: a node must have a name and an operation, got {node.name!r} and {node.op!r}")
         if node.name in items or node.name in reserved:
             raise CorruptError(f"{file}: nodes of {where!r} must have different names, got {node.name!r} twice")
-        items[node.name] = Item(node.name, node.op, _resolved(node, given, file))
+        items[node.name] = Item(node.name, node.op, _resolved(node, attributes, file))
     return items
 
 

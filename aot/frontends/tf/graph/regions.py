@@ -67,19 +67,19 @@ def _chosen(self: Importer, fills: list[Fill], k: int, inputs: Sequence[Value], 
     index = self.tensor_of(index, scope, "Case")
     condition = foreign(scope, "Equal", index, number, name=f"{name}/is{k}", file=self.file)
 
-    def first(inner: Scope, given: Sequence[Value], prefix: str) -> list[Value]:
-        return fills[k](inner, given[1:], prefix)
+    def first(inner: Scope, arguments: Sequence[Value], prefix: str) -> list[Value]:
+        return fills[k](inner, arguments[1:], prefix)
 
-    def others(inner: Scope, given: Sequence[Value], prefix: str) -> list[Value]:
+    def others(inner: Scope, arguments: Sequence[Value], prefix: str) -> list[Value]:
         del prefix
-        return _chosen(self, fills, k + 1, given, inner, name)
+        return _chosen(self, fills, k + 1, arguments, inner, name)
 
     return _control(self, "If", scope, f"{name}/case{k}").branches(condition, [first, others], inputs)
 
 
 def _filled(self: Importer, net: Net, prefix: str = "") -> Fill:
     """Return the walk of a net in a region. `prefix`: of its names, instead of the region's."""
-    return lambda scope, given, own: self.run_function(net, given, scope, prefix or own)
+    return lambda scope, arguments, own: self.run_function(net, arguments, scope, prefix or own)
 
 
 def _control(self: Importer, kind: str, scope: Scope, name: str) -> Control:

@@ -69,12 +69,12 @@ def find(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: st
     """A foreign lookup with four inputs: keys, values, the keys to look up, and the default."""
     if len(inputs) < 3:
         raise CorruptError(f"{item.kind}: a table, keys and a default must be inputs, got {len(inputs)}")
-    given = [self.tensor_of(v, scope, item.kind) for v in inputs[1:3]]
+    tensors = [self.tensor_of(v, scope, item.kind) for v in inputs[1:3]]
     known, reason = _known(self, item, inputs)
     if known is None:
-        return [foreign(scope, "LookupTableFindV2", *given, name=name, file=self.file, unsupported=reason)]
+        return [foreign(scope, "LookupTableFindV2", *tensors, name=name, file=self.file, unsupported=reason)]
     ports = [self.constant(scope, a, f"{name}/{what}") for a, what in zip(known, ("keys", "values"), strict=True)]
-    return [foreign(scope, "LookupTableFindV2", *ports, *given, name=name, file=self.file)]
+    return [foreign(scope, "LookupTableFindV2", *ports, *tensors, name=name, file=self.file)]
 
 
 @rule("LookupTableSize", "LookupTableSizeV2")

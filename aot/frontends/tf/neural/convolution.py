@@ -90,8 +90,8 @@ def transposed(node: TfNode, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
     kernel = [node.extent(w, a, "the size of windows") for a in range(rank - 2)]
     if sizes.shape[0] == rank - 2:
         axes = range(rank - 2)
-    wanted = _wanted(sizes, axes)
-    pads = None if wanted is None else _pads_of(window, kernel, plain.shape[2:], wanted)
+    output_sizes = _wanted(sizes, axes)
+    pads = None if output_sizes is None else _pads_of(window, kernel, plain.shape[2:], output_sizes)
     fields = {"strides": window.strides, "dilations": window.dilations}
     if pads is not None:
         begins, ends, extra = pads
@@ -109,14 +109,14 @@ def _wanted(sizes: OutPort, axes: range) -> list[Dim] | None:
 
 
 def _pads_of(
-    windows: Windowing, kernel: list[int], extents: tuple[Dim, ...], wanted: list[Dim]
+    windows: Windowing, kernel: list[int], extents: tuple[Dim, ...], output_sizes: list[Dim]
 ) -> tuple[tuple[int, ...], ...] | None:
     """Padding at the begin and at the end, and elements added at the end; None if they depend on late sizes.
 
     SAME pads windows for ceil(size / stride) of them, an odd rest at the end.
     """
     paddings: list[tuple[int, int, int]] = []
-    for a, (n, size) in enumerate(zip(extents, wanted, strict=True)):
+    for a, (n, size) in enumerate(zip(extents, output_sizes, strict=True)):
         whole = simplify((n - 1) * windows.strides[a] + (kernel[a] - 1) * windows.dilations[a] + 1 - size)
         if not isinstance(whole, int):
             return None

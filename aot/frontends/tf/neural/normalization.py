@@ -23,9 +23,11 @@ def batch_norm(
     return node.cast(y, x.type.dtype), mean, variance, mean, variance
 
 
-def normalised(node: TfNode, x: OutPort, given: Sequence[OutPort], epsilon: float) -> OutPort:
+def normalised(node: TfNode, x: OutPort, statistics: Sequence[OutPort], epsilon: float) -> OutPort:
     """By scale, offset, mean and variance."""
-    return to_channels_last(node, node.build.BatchNormInference(to_channels_first(node, x), *given, epsilon=epsilon))
+    return to_channels_last(
+        node, node.build.BatchNormInference(to_channels_first(node, x), *statistics, epsilon=epsilon)
+    )
 
 
 def _by_batch(

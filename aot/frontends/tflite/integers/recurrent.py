@@ -218,36 +218,36 @@ class IntegerCell:
         return self._clipped(node.cast(saturated(node, port, dtype), dtype), "proj_clip", STATE)
 
 
-def _cell(node: TfliteNode, given: Sequence[OutPort | None]) -> tuple[IntegerCell, OutPort, OutPort, OutPort]:
+def _cell(node: TfliteNode, operands: Sequence[OutPort | None]) -> tuple[IntegerCell, OutPort, OutPort, OutPort]:
     """Return the cell, the data and both states of an LSTM with integer states."""
-    x, h, c = data_and_states(node, given)
+    x, h, c = data_and_states(node, operands)
     types = [p.type.dtype for p in (x, h, c)]
     known = types[0] in (DType.I8, DType.I16) and types[1] is types[0] and types[2] is DType.I16
     rule = "data and outputs of i8 or i16 and a cell state of i16 are supported"
     node.refuse(not known, f"{rule}, got {', '.join(t.value for t in types)}")
     count = len(node.attrs.get("intermediates", ()))
     node.refuse(count > HIDDEN + 1, f"5 intermediate tensors are supported, got {count}")
-    cell = IntegerCell(node, given, (BEFORE, FORGET, FRESH, LEAVE))
-    return (cell if cell.has(WEIGHTS) else IntegerCell(node, given, (FORGET, FRESH, LEAVE))), x, h, c
+    cell = IntegerCell(node, operands, (BEFORE, FORGET, FRESH, LEAVE))
+    return (cell if cell.has(WEIGHTS) else IntegerCell(node, operands, (FORGET, FRESH, LEAVE))), x, h, c
 
 
-def is_real(given: Sequence[OutPort | None]) -> bool:
+def is_real(operands: Sequence[OutPort | None]) -> bool:
     """True if the data is of floats."""
-    return bool(given) and given[0] is not None and given[0].type.dtype.is_float
+    return bool(operands) and operands[0] is not None and operands[0].type.dtype.is_float
 
 
-def by_numbers(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
+def by_numbers(node: TfliteNode, *operands: OutPort | None) -> tuple[OutPort, ...]:
     """Convert by real numbers."""
     function: Any = conversion_of(node.kind, False)
-    return function(node, *given)
+    return function(node, *operands)
 
 
 @exact("UNIDIRECTIONAL_SEQUENCE_LSTM")
-def sequence_lstm(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
+def sequence_lstm(node: TfliteNode, *operands: OutPort | None) -> tuple[OutPort, ...]:
     """Data [batch, time, inputs], or time first; the products with all data come before the steps."""
-    if is_real(given):
-        return by_numbers(node, *given)
-    cell, x, h, c = _cell(node, given)
+    if is_real(operands):
+        return by_numbers(node, *operands)
+    cell, x, h, c = _cell(node, operands)
     axis, outs = 0 if node.flag("time_major") else 1, list[OutPort]()
     for part in steps(node, cell.entered(x), axis):
         h, c = cell.step(part, h, c)
@@ -256,11 +256,11 @@ def sequence_lstm(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ..
 
 
 @exact("LSTM")
-def lstm(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
+def lstm(node: TfliteNode, *operands: OutPort | None) -> tuple[OutPort, ...]:
     """One step of data [batch, inputs]; the basic kernel is computed by real numbers."""
-    if node.integer("kernel_type", 0) == BASIC or is_real(given):
-        return by_numbers(node, *given)
-    cell, x, h, c = _cell(node, given)
+    if node.integer("kernel_type", 0) == BASIC or is_real(operands):
+        return by_numbers(node, *operands)
+    cell, x, h, c = _cell(node, operands)
     h, c = cell.step(cell.entered(x), h, c)
     return h, h, c
 

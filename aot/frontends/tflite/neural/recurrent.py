@@ -107,10 +107,10 @@ class Cell:
 NORM_EPSILON = 1e-8  # epsilon of LiteRT's layer normalisation
 
 
-def cell_of(node: TfliteNode, given: Sequence[OutPort | None]) -> Cell:
+def cell_of(node: TfliteNode, operands: Sequence[OutPort | None]) -> Cell:
     """Return the weights in their places after the data: w, r, peepholes, biases, projection, any layer norms."""
-    at = [*given, *[None] * (24 - len(given))]
-    norms = at[20:24] if len(given) > 20 else [None] * GATES
+    at = [*operands, *[None] * (24 - len(operands))]
+    norms = at[20:24] if len(operands) > 20 else [None] * GATES
     return Cell(
         at[1:5],
         at[5:9],
@@ -125,18 +125,18 @@ def cell_of(node: TfliteNode, given: Sequence[OutPort | None]) -> Cell:
     )
 
 
-def data_and_states(node: TfliteNode, given: Sequence[OutPort | None]) -> tuple[OutPort, OutPort, OutPort]:
+def data_and_states(node: TfliteNode, operands: Sequence[OutPort | None]) -> tuple[OutPort, OutPort, OutPort]:
     """Return the data, and the states h and c of an LSTM."""
-    x, h, c = (node.present(given[i] if i < len(given) else None, str(i)) for i in (0, STATE, CELL))
+    x, h, c = (node.present(operands[i] if i < len(operands) else None, str(i)) for i in (0, STATE, CELL))
     return x, h, c
 
 
 @tflite("UNIDIRECTIONAL_SEQUENCE_LSTM", activates=False)
-def sequence_lstm(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
+def sequence_lstm(node: TfliteNode, *operands: OutPort | None) -> tuple[OutPort, ...]:
     """Data [batch, time, inputs], or time first; the states are inputs 18 and 19."""
-    x, h, c = data_and_states(node, given)
+    x, h, c = data_and_states(node, operands)
     axis = 0 if node.flag("time_major") else 1
-    cell, outs = cell_of(node, given), list[OutPort]()
+    cell, outs = cell_of(node, operands), list[OutPort]()
     for part in steps(node, x, axis):
         h, c = cell.step(node, part, h, c)
         outs.append(h)
@@ -144,18 +144,18 @@ def sequence_lstm(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ..
 
 
 @tflite("LSTM", activates=False)
-def lstm(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
+def lstm(node: TfliteNode, *operands: OutPort | None) -> tuple[OutPort, ...]:
     """One step of data [batch, inputs]; the basic kernel has five inputs, and states as outputs."""
     if node.integer("kernel_type", 0) == BASIC:
-        return _basic(node, *given)
-    x, h, c = data_and_states(node, given)
-    h, c = cell_of(node, given).step(node, x, h, c)
+        return _basic(node, *operands)
+    x, h, c = data_and_states(node, operands)
+    h, c = cell_of(node, operands).step(node, x, h, c)
     return h, h, c
 
 
-def _basic(node: TfliteNode, *given: OutPort | None) -> tuple[OutPort, ...]:
+def _basic(node: TfliteNode, *operands: OutPort | None) -> tuple[OutPort, ...]:
     """Inputs: data, previous output, weights [4 outputs, inputs], biases, previous state; gates i, j, f, o."""
-    x, h, w, b, c = (p for p in given[:5] if p is not None)
+    x, h, w, b, c = (p for p in operands[:5] if p is not None)
     build = node.build
     both = build.Concat(x, h, axis=1)
     total = build.Add(product(node, both, w), b)

@@ -19,13 +19,13 @@ class ProposalPythonFrontExtractor(CaffePythonFrontExtractorOp):
     @staticmethod
     def extract_proposal_params(node: Node, defaults: dict[str, Any]) -> None:
         """Make a node a Proposal with the parameters of its layer, and `defaults` for the others."""
-        given = CaffePythonFrontExtractorOp.get_attrs(node.pb)
+        attributes = CaffePythonFrontExtractorOp.get_attrs(node.pb)
         for several, one in (("ratios", "ratio"), ("scales", "scale")):
-            if several in given:
-                given[one] = given.pop(several)
+            if several in attributes:
+                attributes[one] = attributes.pop(several)
         cls = REGISTERED["Proposal"]
-        CaffePythonFrontExtractorOp.check_param(cls, defaults | given)
-        cls.update_node_stat(node, defaults | given)
+        CaffePythonFrontExtractorOp.check_param(cls, defaults | attributes)
+        cls.update_node_stat(node, defaults | attributes)
 
     @classmethod
     def extract(cls, node: Node) -> bool:

@@ -61,11 +61,11 @@ def shape_for_layout(layout: str, **kwargs: Any) -> Any:
     for name in kwargs:
         if name not in _SIZES:
             raise Error("shape_for_layout: one of {}, got {}", ", ".join(_SIZES), name)
-    given = {name: size for name, size in kwargs.items() if name != "depth" or size is not None}
-    shape = np.ma.ones(shape=[len(given)], dtype=np.int64)
+    sizes = {name: size for name, size in kwargs.items() if name != "depth" or size is not None}
+    shape = np.ma.ones(shape=[len(sizes)], dtype=np.int64)
     shape.fill_value = dynamic_dimension_value
-    for name, size in given.items():
-        shape[_position(_SIZES[name], layout, len(given))] = size
+    for name, size in sizes.items():
+        shape[_position(_SIZES[name], layout, len(sizes))] = size
     return shape
 
 
@@ -74,8 +74,8 @@ def get_dim_from_layout(node: Node, dim: str) -> tuple[int | None, bool]:
     values: Any = getattr(node.graph.graph.get("cmd_params"), "layout_values", None) or {}
     inputs = node.graph.get_op_nodes(op="Parameter")
     alone: Any = values.get("") if len(inputs) == 1 else None
-    given: Any = values.get(node.soft_get("name", node.id)) or alone or {}
-    layout: str | None = given.get("source_layout")
+    values_of_node: Any = values.get(node.soft_get("name", node.id)) or alone or {}
+    layout: str | None = values_of_node.get("source_layout")
     if not layout:
         return None, False
     letters = layout.strip("[]").replace(",", "").upper()

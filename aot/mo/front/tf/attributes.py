@@ -142,8 +142,8 @@ def _reader(dtype: Any, field: str) -> Callable[[Any], Any]:
     """Return the function that gives the elements of a TensorProto."""
 
     def read(pb: Any) -> Any:
-        given = getattr(pb, field)
-        return np.asarray(given, np.uint16).view(np.float16) if dtype is np.float16 else given
+        value = getattr(pb, field)
+        return np.asarray(value, np.uint16).view(np.float16) if dtype is np.float16 else value
 
     return read
 

@@ -66,12 +66,12 @@ class ChangeRandomUniformOutputType:
     force_shape_inference = True
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
-        wanted = _wanted(graph)
+        dtype = _wanted(graph)
         for node in nodes_of(graph, op="RandomUniform"):
             assert node.has_valid("output_type"), f"{name_of(node)}: attribute output_type must be given"
             floating = np.issubdtype(node.output_type, np.floating)
-            if not node.has_and_set("returns_shape_value") and node.output_type != wanted and floating:
-                new_node = add(graph, "Cast.Cast", dst_type=wanted, name=f"{name_of(node)}/converted")
+            if not node.has_and_set("returns_shape_value") and node.output_type != dtype and floating:
+                new_node = add(graph, "Cast.Cast", dst_type=dtype, name=f"{name_of(node)}/converted")
                 node.out_port(0).get_connection().insert_node(new_node)
 
 
@@ -89,11 +89,11 @@ class ChangeOutputTypeAttributes:
                 continue
             attribute, inputs = TYPED[node.op]
             assert node.has_valid(attribute), f"{name_of(node)}: attribute {attribute} must be given"
-            shape, given = node.has_and_set("returns_shape_value"), node[attribute]
-            if narrow and not shape and given in (np.float32, np.float64):
+            shape, dtype = node.has_and_set("returns_shape_value"), node[attribute]
+            if narrow and not shape and dtype in (np.float32, np.float64):
                 node[attribute] = np.float16
                 _check_range(node, inputs)
-            elif given == np.float64 or (shape and given == np.float16):
+            elif dtype == np.float64 or (shape and dtype == np.float16):
                 node[attribute] = np.float32
 
 

@@ -118,8 +118,8 @@ class DepthToSpaceFusion:
             source, shape, between, last = nodes
             block = between[2]
             is_block = np.array_equal(between[[0, 4, 5]], np.take(shape, [0, 2, 3])) and between[1] == block
-            wanted = [shape[0], shape[1] // (block * block), shape[2] * block, shape[3] * block]
-            if is_block and np.array_equal(wanted, last):
+            output_shape = [shape[0], shape[1] // (block * block), shape[2] * block, shape[3] * block]
+            if is_block and np.array_equal(output_shape, last):
                 attrs = {"name": name_of(node), "block_size": block, "mode": "depth_first"}
                 new_node = add(graph, "depth_to_space.DepthToSpaceOp", source, **attrs)
                 node.out_port(0).get_connection().set_source(new_node.out_port(0))

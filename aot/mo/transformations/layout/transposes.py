@@ -74,5 +74,5 @@ class TransposeReduce:
     def _are_spatial(transpose: Any, node: Any) -> bool:
         """True if an operation reduces height and width of NHWC, and the Transpose before it has changed to that."""
         constants = all(producer(n, 1).soft_get("type") == "Const" for n in (transpose, node))
-        given = [producer(n, 1).soft_get("value", None) for n in (transpose, node)]
-        return constants and np.array_equal(given[0], TO_NHWC) and np.array_equal(given[1], [1, 2])
+        orders = [producer(n, 1).soft_get("value", None) for n in (transpose, node)]
+        return constants and np.array_equal(orders[0], TO_NHWC) and np.array_equal(orders[1], [1, 2])

@@ -163,11 +163,11 @@ class UnsqueezeTileReshapeBlockToInterpolate:
     def _repeated(node: Any, tile: Any, unsqueeze: Any) -> tuple[int, Any] | None:
         """Return an axis and how often its elements are repeated; None for another block of three operations."""
         rank = len(unsqueeze.in_port(0).data.get_shape())
-        given = [n.in_port(1).get_source().node.soft_get("value", None) for n in (unsqueeze, tile)]
+        constants = [n.in_port(1).get_source().node.soft_get("value", None) for n in (unsqueeze, tile)]
         target = value_of(node, 1)
-        if rank not in (4, 5) or any(v is None for v in given) or target is None:
+        if rank not in (4, 5) or any(v is None for v in constants) or target is None:
             return None
-        axes, times = given
+        axes, times = constants
         if np.size(axes) != 1 or np.size(times) != rank + 1 or len(target) != rank:
             return None
         axis = int(np.reshape(axes, -1)[0])

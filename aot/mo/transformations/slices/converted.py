@@ -22,9 +22,9 @@ MARGIN = np.iinfo(np.int32)  # bounds beyond are those of a file's "to the end"
 
 def _masks(rank: int, begin: Any, end: Any) -> dict[str, Any]:
     """Return the masks of StridedSlice: 1 for the axes that `begin` and `end` hold, 0 else."""
-    given = {"begin_mask": begin, "end_mask": end}
+    masks = {"begin_mask": begin, "end_mask": end}
     empty = {name: int64_array([0] * rank) for name in ("new_axis_mask", "shrink_axis_mask", "ellipsis_mask")}
-    return {name: int64_array(np.isin(range(rank), axes)) for name, axes in given.items()} | empty
+    return {name: int64_array(np.isin(range(rank), axes)) for name, axes in masks.items()} | empty
 
 
 @transformation("middle.SliceConverter")

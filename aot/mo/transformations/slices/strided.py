@@ -69,17 +69,17 @@ class StridedSliceNormalizer:
         """Put elements into each bound, before the element at `ellipsis_start`."""
         for port in _bounds(node):
             made, blank = _concat(node, port, 3 if ellipsis_start else 2), _blank(node, port, num_insertions, "unroll")
-            given = node.in_port(port).get_connection()
+            connection = node.in_port(port).get_connection()
             if ellipsis_start:
                 attrs = {"name": f"{_name(node)}/{BOUNDS[port]}/parts", "out_ports_count": 2}
                 lengths = {1: int64_array(0), 2: int64_array([ellipsis_start, -1])}
                 parts = create_op_with_const_inputs(graph, library_class("split", "VariadicSplit"), lengths, attrs)
-                given.set_destination(parts.in_port(0))
+                connection.set_destination(parts.in_port(0))
                 made.in_port(0).connect(parts.out_port(0))
                 made.in_port(2).connect(parts.out_port(1))
                 made.in_port(1).connect(blank.out_port(0))
             else:
-                given.set_destination(made.in_port(1))
+                connection.set_destination(made.in_port(1))
                 made.in_port(0).connect(blank.out_port(0))
             made.out_port(0).connect(node.in_port(port))
 

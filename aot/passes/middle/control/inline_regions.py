@@ -56,9 +56,9 @@ def _first(graph: Graph) -> tuple[Node, list[OutPort]] | None:
     return None
 
 
-def copied(body: Graph, given: Mapping[int, OutPort], build: Builder) -> list[OutPort]:
-    """Copy `body` into the builder's graph and return its results; `given`: parameters by position."""
-    ports: dict[OutPort, OutPort] = {body.parameters[i].out_port(0): port for i, port in given.items()}
+def copied(body: Graph, arguments: Mapping[int, OutPort], build: Builder) -> list[OutPort]:
+    """Copy `body` into the builder's graph and return its results; `arguments`: parameters by position."""
+    ports: dict[OutPort, OutPort] = {body.parameters[i].out_port(0): port for i, port in arguments.items()}
     for node in body.order():
         if node.type in ("Parameter", "Result"):
             continue

@@ -32,21 +32,21 @@ class InterfaceLayout:
 
     def __call__(self, graph: Graph) -> bool:
         changed = False
-        for name, given in self.layouts:
+        for name, layout in self.layouts:
             node = parameter_named(graph, name, "--layout")
-            changed = _change(graph, node, _order(node, given.upper())) or changed
+            changed = _change(graph, node, _order(node, layout.upper())) or changed
         return changed
 
 
-def _order(node: Node, given: str) -> Order:
+def _order(node: Node, layout: str) -> Order:
     """Return the position in the caller's layout of each dimension of the model's tensor."""
     rank = node.out_port(0).type.rank
-    if len(given) != rank or len(set(given)) != rank or not {"N", "C"} <= set(given):
+    if len(layout) != rank or len(set(layout)) != rank or not {"N", "C"} <= set(layout):
         shape = ",".join(map(dim_text, node.out_port(0).shape))
         rule = "one letter a dimension, N and C among them"
-        raise UsageError(f"--layout: {given} does not fit input {node.name!r} of shape [{shape}]: {rule}")
-    own = "NC" + "".join(letter for letter in given if letter not in "NC")
-    return tuple(given.index(letter) for letter in own)
+        raise UsageError(f"--layout: {layout} does not fit input {node.name!r} of shape [{shape}]: {rule}")
+    own = "NC" + "".join(letter for letter in layout if letter not in "NC")
+    return tuple(layout.index(letter) for letter in own)
 
 
 def _change(graph: Graph, node: Node, order: Order) -> bool:
