@@ -187,38 +187,45 @@ def choose(token: Scripted, ranking: Scripted, rules: Scripted, random: Scripted
 
 @loops
 def _cut(token: Scripted, ranking: Scripted, rules: Scripted, whole: Scripted, share: Scripted) -> None:
-    """Take the most probable `top_k` tokens; of these, those that sum up to `top_p`; then those up to the one drawn.
+    """Take the most probable `top_k` tokens; of these, those that sum up to `top_p`; then those up to the one drawn."""
+    _, top_k, top_p = rules
+    (words,) = ranking[0].shape
+    counts, total = array(2, dtype=DType.I64), array(1, dtype=DType.F64)
+    counts[0] = words
+    counts[1] = 0
+    total[0] = whole
+    if top_k[0] > 0 and top_k[0] < words:
+        counts[0] = top_k[0]
+        _take(token, ranking, counts, total, INFINITE, False)
+    if top_p[0] < 1.0:
+        _take(token, ranking, counts, total, _exactly("mul", top_p[0], total[0]), True)
+    _take(token, ranking, counts, total, _exactly("mul", share, total[0]), False)
 
-    The heap gives tokens, the most probable first; they then lie after it.
+
+@loops
+def _take(
+    token: Scripted, ranking: Scripted, counts: Scripted, total: Scripted, least: Scripted, reached: bool
+) -> None:
+    """Take the most probable tokens until their weights exceed the sum `least`, or equal it if it may be `reached`.
+
+    `token` is then the last one, and `total` their sum. `counts`: the tokens to take at most, which become those taken,
+    and the tokens that were taken off the heap: these lie after it.
     """
     logits, weights, heap = ranking
-    _, top_k, top_p = rules
     (words,) = logits.shape
-    sums = var(whole, DType.F64)
-    count = var(words, DType.I64)
-    taken = var(0, DType.I64)
-    for cut in range(3):
-        limit: Scripted = var(INFINITE, DType.F64)
-        if cut == 1:
-            limit = _exactly("mul", top_p[0], sums)
-        if cut == 2:
-            limit = _exactly("mul", share, sums)
-        if cut == 2 or (cut == 0 and top_k[0] > 0 and top_k[0] < words) or (cut == 1 and top_p[0] < 1.0):
-            if cut == 0:
-                count = top_k[0]
-            total = var(0.0, DType.F64)
-            index = var(0, DType.I64)
-            while index < count:
-                last = words - 1 - index
-                if index >= taken:
-                    top = var(heap[0], DType.I32)
-                    heap[0] = heap[last]
-                    heap[last] = top
-                    _sift(logits, heap, 0, last)
-                    taken += 1
-                token[0] = cast(heap[last], DType.I64)
-                total = _exactly("add", total, weights[token[0]])
-                index += 1
-                if total > limit or (cut == 1 and not total < limit):
-                    count = index
-            sums = total
+    limit = var(least, DType.F64)
+    total[0] = 0.0
+    index = var(0, DType.I64)
+    while index < counts[0]:
+        last = words - 1 - index
+        if index >= counts[1]:
+            top = var(heap[0], DType.I32)
+            heap[0] = heap[last]
+            heap[last] = top
+            _sift(logits, heap, 0, last)
+            counts[1] += 1
+        token[0] = cast(heap[last], DType.I64)
+        total[0] = _exactly("add", total[0], weights[token[0]])
+        index += 1
+        if not total[0] < limit if reached else total[0] > limit:
+            counts[0] = index
