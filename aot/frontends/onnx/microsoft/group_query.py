@@ -43,23 +43,24 @@ def group_query_attention(
     node.refuse(k_scale is not None or v_scale is not None, "quantised keys and values are not supported")
     node.refuse(node.flag("sliding_window_cache"), "a cache that slides is not supported")
     build = node.build
-    q, k, v = _heads(node, q, k, v)
-    q, k = _normalised(node, q, q_norm), _normalised(node, k, k_norm)
-    length = node.size(q, 1)
+    query_rows, key_rows, value_rows = _heads(node, q, k, v)
+    query_rows, key_rows = _normalised(node, query_rows, q_norm), _normalised(node, key_rows, k_norm)
+    length = node.size(query_rows, 1)
     ends = build.Add(node.cast(build.Reshape(last, node.list([-1, 1])), DType.I64), 1)
     past = build.Maximum(build.Subtract(ends, length), 0)  # [batch, 1]; the first prompt may be padded at its end
     rows = build.Add(indices(node, length), past)  # [batch, length]
     if node.flag("do_rotary") and cos is not None and sin is not None:
         places, near = rows if positions is None else positions, node.flag("rotary_interleaved")
         size = 2 * node.extent(cos, 1, "the number of rotated elements")
-        q, k = (rotated(node, p, cos, sin, places, near, size) for p in (q, k))
-    q, k, v = (build.Transpose(p, node.list([0, 2, 1, 3])) for p in (q, k, v))
+        query_rows, key_rows = (rotated(node, x, cos, sin, places, near, size) for x in (query_rows, key_rows))
+    heads_first = node.list([0, 2, 1, 3])
+    queries, new_keys, new_values = (build.Transpose(x, heads_first) for x in (query_rows, key_rows, value_rows))
     count = single(node, total)
-    keys, present_key = _cached(node, past_key, k, past, count)
-    values, present_value = _cached(node, past_value, v, past, count)
+    keys, present_key = _cached(node, past_key, new_keys, past, count)
+    values, present_value = _cached(node, past_value, new_values, past, count)
     hidden = _hidden(node, rows, ends, node.size(keys, 2))
-    weights = _weights(node, q, repeated(node, keys, q), hidden, bias, sink)
-    return heads_last(node, build.MatMul(weights, repeated(node, values, q))), present_key, present_value
+    weights = _weights(node, queries, repeated(node, keys, queries), hidden, bias, sink)
+    return heads_last(node, build.MatMul(weights, repeated(node, values, queries))), present_key, present_value
 
 
 def _heads(node: OnnxNode, q: OutPort, k: OutPort | None, v: OutPort | None) -> list[OutPort]:

@@ -97,28 +97,35 @@ def _differs(node: Node) -> bool:
 
 
 def _settle(node: Node, size: Dim | None) -> bool:
-    """Move all dependent nodes into both branches; `size`: size that the If, formerly a Squeeze, compares with 1."""
-    graph, op = node.graph, node.op
+    """Move all dependent nodes into both branches; True if they moved, or only one branch may run.
+
+    `size`: size that the If, formerly a Squeeze, compares with 1.
+    """
+    op, dependents = node.op, _dependents(node)
     assert isinstance(op, If)
-    dependents = _dependents(node)
     if any(n.type == "Assign" for n in dependents):
         return False
     then, other = (_Branch(node, op, name, dependents) for name in ("then", "else"))
-    if then.wrong is not None:
-        if other.wrong is not None:
-            raise then.wrong
-        node.op = replace(op, only="else")
-        return True
-    if other.wrong is not None:
-        return False
-    one, two = then.types(), other.types()
-    pair = next(((a, b) for a, b in zip(one, two, strict=True) if a.rank != b.rank), None)
-    if pair is None:
-        _replace(node, op, dependents, then, other)
-        return True
-    if graph.scope and size is None:
-        return False
-    raise one_rank_needed(_layer(node), *pair, node.source(0), size)
+    match then.wrong, other.wrong:
+        case None, None if _have_equal_ranks(node, then, other, size):
+            _replace(node, op, dependents, then, other)
+            return True
+        case None, _:
+            return False
+        case _, None:
+            node.op = replace(op, only="else")
+            return True
+        case error, _:
+            raise error
+
+
+def _have_equal_ranks(node: Node, then: _Branch, other: _Branch, size: Dim | None) -> bool:
+    """True if both branches give equal ranks; an error if not, unless a graph around this one may help."""
+    types = zip(then.types(), other.types(), strict=True)
+    pair = next(((one, two) for one, two in types if one.rank != two.rank), None)
+    if pair is not None and not (node.graph.scope and size is None):
+        raise one_rank_needed(_layer(node), *pair, node.source(0), size)
+    return pair is None
 
 
 def _dependents(node: Node) -> list[Node]:
