@@ -286,6 +286,7 @@ class Exceeded:
 
 watch = budget._Watch(Exceeded(), threading.get_ident(), Clock(waits=False))
 with suppress(budget._Over):
+    watch.start()
     time.sleep(2)
 sys.settrace(lambda *event: None)
 watch.stop()

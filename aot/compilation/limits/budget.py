@@ -95,6 +95,7 @@ class Budget:
         limit = self._arm() if self._hard else None
         try:
             try:
+                watch.start()
                 result = work()
             finally:
                 watch.stop()
@@ -150,13 +151,16 @@ def _disarm(before: tuple[int, int]) -> None:
 
 
 class _Watch:
-    """A thread that compares a compilation with its budget until `stop`."""
+    """A thread that compares a compilation with its budget from `start` to `stop`."""
 
     def __init__(self, budget: Budget, thread: int, clock: Clock) -> None:
         self._budget, self._thread, self.clock = budget, thread, clock
         self._lock, self._ended = threading.Lock(), threading.Event()
         self.over, self._raised = "", 0.0
         self._watcher = threading.Thread(target=self._run, name="aot-budget", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch; from now on an exception may arrive at the calling thread."""
         self._watcher.start()
 
     def stop(self) -> None:
