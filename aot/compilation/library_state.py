@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 
+from aot.codegen.llvm.driver.module import pool_module
 from aot.codegen.llvm.levels import names_of
 from aot.codegen.llvm.object.parts import Parts
 from aot.codegen.llvm.object.workers import Workers
@@ -52,7 +53,7 @@ class LibraryState:
         if self._workers is None:
             return None
         if (target, level) not in self._parts:
-            self._parts[target, level] = Parts(self._workers, target, level, self.store)
+            self._parts[target, level] = Parts(self._workers, target, level, self.store, pool_module(target))
         return self._parts[target, level]
 
     @cached_property

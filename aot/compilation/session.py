@@ -84,9 +84,11 @@ class Session:
     def context(self) -> Context:
         return Context.of(self.options, self.target)
 
-    @property
     def parts(self) -> Parts | None:
-        """Return the kernels for this target that are being compiled; None where all wait until the program is made."""
+        """Return the code for this target that is being compiled: at first the thread pool's, then kernels'.
+
+        None where all of it waits until the program is made.
+        """
         return self.library.parts(self.target, self.options.level)
 
     @property

@@ -195,6 +195,7 @@ def _version(session: Session, imported: Imported, sizes: SizesByName) -> Optimi
 def lower(session: Session, optimized: Optimized) -> Lowered:
     """Define the steps of a graph and of its versions, and run the lowering passes on them."""
     session = session.with_types(optimized.implied)
+    session.parts()  # the thread pool is compiled meanwhile
     with within(session.library.scope):
         steps = define(optimized.graph, lower_region)
     options, context = session.options, session.context
@@ -226,7 +227,7 @@ def _scheduled(session: Session, optimized: Optimized, lowered: Lowered, kernels
     graph, steps = optimized.graph, lowered.steps
     tuning = _tuned(session, graph, steps)
     weights = session.library.weights
-    parts = session.parts if session.tuning_share is None else None  # which would disturb the measurements
+    parts = session.parts() if session.tuning_share is None else None  # which would disturb the measurements
     builder = ProgramBuilder(
         graph,
         steps,
@@ -285,7 +286,7 @@ def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built
         added=added,
         store=library.store,
         folder=library.folder if len(session.levels) == 1 else None,
-        parts=session.parts,
+        parts=session.parts(),
     )
 
 

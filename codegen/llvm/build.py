@@ -234,12 +234,11 @@ def build(
     """
     with ExitStack() as stack:
         if parts is None:
-            parts = Parts(stack.enter_context(Workers()), target, level, store)
+            parts = Parts(stack.enter_context(Workers()), target, level, store, pool_module(target))
         functions = emit_functions(program, target, partial(parts.place, count=len(program.kernels)))
         constants = tuple(sorted(program.constants, key=lambda block: block.offset))
         _check_constants(program, constants)
         weights, stored_weights = hashed(constants, program.constant_bytes, folder)
-        pool = parts.pool(pool_module(target))
         used = target.using(parts.finish_texts())
         manifest = make_manifest(program, functions, used, {"level": level, **(options or {})})
 
@@ -258,7 +257,7 @@ def build(
         drivers = module(program, functions, target)
         _, _, draft = sealed(hashlib.sha256().hexdigest())
         text = drivers.text(_NO_TAG, len(manifest_bytes(draft)))
-        objects = parts.finish(text, pool, partial(progress, "compile"))
+        objects = parts.finish(text, partial(progress, "compile"))
         tag, info, sealed_manifest = sealed(_layout(drivers.text(_NO_TAG, 0) + objects.digest, constants, manifest))
         code = objects.joined({prefix + _NO_TAG: prefix + tag for prefix in _TAGGED})
     arch = target.machine.name

@@ -17,7 +17,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import cast
 
 from aot.codegen.ir.digest import digest
@@ -56,14 +56,16 @@ class Declared:
 class Parts:
     """Collects the kernels of a model, and submits to the workers those that the store does not have."""
 
-    def __init__(self, workers: Workers, target: Target, level: int | None, store: Store | None = None) -> None:
-        """`level`: level of LLVM's passes for functions without vectors."""
+    def __init__(self, workers: Workers, target: Target, level: int | None, store: Store | None, pool: str) -> None:
+        """`level`: level of LLVM's passes for functions without vectors. `pool`: text of the thread pool's module."""
         self._workers, self._target, self._level = workers, target, level
         made_by = compiler_digest() if store is not None else None
         self._store = store if made_by is not None else None
         self._context = f"{made_by} {target!r} {level} {optimize.EFFORT}"
         self._tasks: dict[tuple[Kernel, bool], Task] = {}
         self._placed: list[tuple[Declared, Task]] = []
+        make = partial(compiled_once, pool, target, optimize.EFFORT)
+        self._pool = workers.run(partial(self._module, "pool", pool, make))
 
     def submit(self, kernel: Kernel, flushes: bool, share: float = 1.0) -> Task:
         """Begin to compile a kernel, unless this has begun. `flushes`: as for `emit`; `share`: as for `Workers`."""
@@ -106,14 +108,10 @@ class Parts:
             features |= frozenset(cast("list[str]", head["features"]))
         return features
 
-    def pool(self, text: str) -> bytes:
-        """Return the object code of the thread pool's module, which a process compiles once."""
-        return self._module("pool", text, lambda: compiled_once(text, self._target, optimize.EFFORT))
-
-    def finish(self, drivers: str, pool: bytes, progress: Callable[[int, int], None]) -> Objects:
+    def finish(self, drivers: str, progress: Callable[[int, int], None]) -> Objects:
         """Compile the drivers' module; return all objects. `progress` gets the number of finished ones but the pool."""
         main = self._module("drivers", drivers, lambda: compile_module(drivers, self._target, None))
-        objects: list[tuple[bytes, Mapping[str, str]]] = [(main, {}), (pool, {})]
+        objects: list[tuple[bytes, Mapping[str, str]]] = [(main, {}), (self._workers.wait(self._pool), {})]
         compiled: list[Future[bytes]] = []
         for _, task in self._placed:
             task.code.add_done_callback(compiled.append)

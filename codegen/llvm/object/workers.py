@@ -92,7 +92,7 @@ class Workers:
         self._closed = False
         self._threads: list[threading.Thread] = []
         self.running: list[subprocess.Popen[bytes]] = []  # processes that were started
-        self._count = self._bytes = 0
+        self._count = self._bytes = self._fed = 0  # kernels and their bytes; threads that feed a process
 
     def __enter__(self) -> Self:
         return self
@@ -121,11 +121,26 @@ class Workers:
                 self._changed.notify()
         if data is not None:
             self._bytes += len(data)
-            worth = WORTH_STARTING * share * (len(self._threads) + 1)
-            if self._bytes >= worth and len(self._threads) < self._processes:
+            worth = WORTH_STARTING * share * (self._fed + 1)
+            if self._bytes >= worth and self._fed < self._processes:
+                self._fed += 1
                 self._threads.append(threading.Thread(target=self._serve, daemon=True))
                 self._threads[-1].start()
         return task
+
+    def run(self, make: Callable[[], T]) -> Future[T]:
+        """Begin to compute a value in a thread of this process: LLVM runs beside its Python."""
+        future: Future[T] = Future()
+
+        def compute() -> None:
+            try:
+                future.set_result(make())
+            except Exception as error:
+                future.set_exception(error)
+
+        self._threads.append(threading.Thread(target=compute, daemon=True))
+        self._threads[-1].start()
+        return future
 
     def wait(self, future: Future[T], progress: Callable[[], None] = _silent) -> T:
         """Return a result; this process compiles until it is there. InternalError for a process that has ended.
