@@ -1,1 +1,1 @@
-"""Commands of the command line that are more than one call; `cli` registers them."""
+"""Commands of the command line; `cli` has the module of each."""
