@@ -27,6 +27,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aot import cli
+from aot.codegen.costs import COSTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -198,6 +199,12 @@ def test_links_lead_somewhere(name: str) -> None:
         if anchor and other.suffix == ".md":
             heads = re.findall(r"(?m)^#+ (.*)$", other.read_text())
             assert anchor in {re.sub(r"[^\w\- ]", "", h).strip().lower().replace(" ", "-") for h in heads}, target
+
+
+def test_costs_in_pages_are_fields() -> None:
+    texts = {page: page.read_text() for page in (ROOT / "docs").rglob("*.md")}
+    names = {(page.name, name) for page, text in texts.items() for name in re.findall(r"`COSTS\.(\w+)`", text)}
+    assert sorted(n for n in names if not hasattr(COSTS, n[1])) == []
 
 
 def test_each_statement_has_a_test() -> None:

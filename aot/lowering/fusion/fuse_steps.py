@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import islice
 
+from aot.codegen.costs import COSTS
 from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, measure, rewrite, walk
@@ -26,7 +27,6 @@ from aot.lowering.ir.dependencies import PartIndex, overlaps
 from aot.lowering.ir.steps import Step, Steps
 
 HEAVY = {"exp", "exp_normal", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
-CHEAP = 2  # operations of a producer that several consumers compute themselves, at most
 DEEPEST, LARGEST = 100, 1 << 12  # limits of merged expressions: depth, and parts, with shared ones counted each time
 
 
@@ -370,11 +370,13 @@ def _is_unwieldy(work: Work) -> bool:
 
 
 def is_cheap(d: Definition, steps: Steps) -> bool:
-    """True if an expression costs no more than a load: at most one load of data and `CHEAP` simple operations."""
+    """True if an expression costs no more than a load: at most one load of data and a few simple operations."""
     inner = [x for x in memory_loads(d.value) if steps.values[x.buffer.name].region is not MemoryRegion.CONSTANT]
     if len(inner) > 1:
         return False
     indices = {e for x in loads(d.value) for e in walk(*x.index)}
     prims = (e for e in walk(d.value) if isinstance(e, Prim) and e not in indices)
-    first = list(islice(prims, CHEAP + 1))  # no more are looked at: merged expressions are large
-    return len(first) <= CHEAP and not any(p.fn in HEAVY for p in first)
+    first = list(
+        islice(prims, COSTS.max_recomputed_operations + 1)
+    )  # no more are looked at: merged expressions are large
+    return len(first) <= COSTS.max_recomputed_operations and not any(p.fn in HEAVY for p in first)

@@ -25,10 +25,6 @@ from aot.lowering.ir.reach import after, before
 from aot.lowering.ir.steps import Steps
 from aot.runtime.abi import DType
 
-# Largest halo per side: 64 points, or the dimension's extent if that is larger. Reads further out keep their bounds
-# check.
-MAX_HALO_POINTS = 64
-
 
 @dataclass(slots=True)
 class Halo:
@@ -150,7 +146,7 @@ def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
         if at is None or n is None or not _are_equal(bound, n, steps):
             return None
         first, last = before(index), after(index, n, steps.sizes, steps.symbols)
-        limit = max(MAX_HALO_POINTS, n) if isinstance(n, int) else MAX_HALO_POINTS
+        limit = max(COSTS.max_halo_points, n) if isinstance(n, int) else COSTS.max_halo_points
         if first is None or last is None or max(first, last) > limit:
             return None
         sides[at] = (first, last)

@@ -42,7 +42,6 @@ from aot.lowering.storage.widen_bytes import widen_bytes
 from aot.lowering.storage.widen_windows import widen_windows
 from aot.runtime.abi import DType
 
-MIN_WINDOW = 2  # rows and columns of windows over channels whose words of bytes are worth making
 MAX_DOT_TERMS = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32
 
 
@@ -196,7 +195,7 @@ class _Dots:
 
     def _slides(self, d: Definition, r: Reduce, x: Load, w: Load) -> bool:
         """True if windows slide over rows and columns of channels, and words of bytes may be made of the rows."""
-        if not self.joins or len(r.axes) != 2 or min(typical(a.extent or 1) for a in r.axes) < MIN_WINDOW:
+        if not self.joins or len(r.axes) != 2 or min(typical(a.extent or 1) for a in r.axes) < COSTS.min_dot_window:
             return False
         outer = [i for i in w.index if variables(i) and not variables(i) & set(r.axes)]
         channels = [i for i in outer if isinstance(i, Var) and i in x.index and i in d.axes]

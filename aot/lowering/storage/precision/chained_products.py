@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
@@ -24,11 +25,9 @@ from aot.lowering.ir.lane_axes import lane_axis
 from aot.lowering.ir.steps import Step, Value
 from aot.lowering.storage.precision.few_channels import few_channels
 from aot.lowering.storage.precision.fill_blocks import can_fill, dim_along, filled, laid_out
-from aot.lowering.storage.precision.short_types import MIN_DOT_TERMS, MIN_ROWS, ShortTypes
+from aot.lowering.storage.precision.short_types import ShortTypes
 from aot.lowering.storage.precision.short_weights import MAX_F16, ShortWeights
 from aot.runtime.abi import DType
-
-MIN_COLUMNS = 8  # columns of a product from which words of two terms are faster than f32, half of a tile register empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class ChainedProducts:
             return None
         factors = chain_factors(r)
         lane = lane_axis(d, self.types.constants)
-        if factors is None or lane is None or typical(lane.extent or 1) < MIN_COLUMNS:
+        if factors is None or lane is None or typical(lane.extent or 1) < COSTS.min_word_columns:
             return None
         x, w = factors if lane in variables(*factors[1].index) else factors[::-1]
         if lane in variables(*x.index) or lane not in variables(*w.index):
@@ -120,7 +119,7 @@ class ChainedProducts:
         if not all(f.buffer.space is Space.ARG and self._can_round(f.buffer) for f in factors):
             return None
         rows = prod(typical(a.extent or 1) for a in d.axes if a not in variables(*w.index))
-        return (x, w) if rows >= MIN_ROWS else None
+        return (x, w) if rows >= COSTS.min_short_rows else None
 
     def _can_round(self, b: Buffer) -> bool:
         """True if a copy in the type of 16 bits can replace a value, and all weights are in its range."""
@@ -131,7 +130,7 @@ class ChainedProducts:
         """True if `terms` products fill pairs of dots, f16 sums or blocks of chains."""
         if not isinstance(terms, int):
             return self.kind is DType.BF16
-        return block_terms(terms) > 0 if self.chains else terms >= MIN_DOT_TERMS
+        return block_terms(terms) > 0 if self.chains else terms >= COSTS.min_dot_terms
 
     def _shared_dimensions(self, product: _Product) -> list[Load]:
         """Return the factors that need zeros at the end, but share the dimension of the terms with other axes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import all_axes, typical
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, variables
@@ -11,8 +12,6 @@ from aot.codegen.ir.loops import Load, Var
 from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.traverse import Work, members
 from aot.lowering.ir.steps import Steps
-
-MIN_WINDOW = 9  # terms of a window over channels from which conversions take longer than reading twice the bytes
 
 
 def axes_around(work: Work) -> set[Var]:
@@ -51,4 +50,4 @@ def _is_window(d: Definition, factors: tuple[Load, Load]) -> bool:
     axes = d.reduction.axes
     indices = [variables(i) for x in factors for i in x.index]
     sliding = {a for moving in indices if not moving.isdisjoint(d.axes) for a in moving}
-    return sliding.issuperset(axes) and prod(typical(a.extent or 1) for a in axes) >= MIN_WINDOW
+    return sliding.issuperset(axes) and prod(typical(a.extent or 1) for a in axes) >= COSTS.min_converted_window

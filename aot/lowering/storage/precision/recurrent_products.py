@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from aot.codegen.costs import COSTS
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Reduce, Var, dense
 from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.ir.steps import Value
-from aot.lowering.storage.precision.short_types import MIN_DOT_TERMS, ShortTypes
+from aot.lowering.storage.precision.short_types import ShortTypes
 from aot.lowering.storage.precision.short_weights import ShortWeights
 from aot.runtime.abi import DType
 
@@ -45,7 +46,7 @@ def _is_recurrent(g: Group, r: Reduce, x: Load, w: Load, types: ShortTypes) -> b
     plain = types.can_copy(w.buffer) and types.shared_kind(w.buffer.name) is DType.BF16
     alone = all(isinstance(i, Var | Const) for i in x.index if variables(i).isdisjoint(g.axes))
     terms = [a.extent for a in r.axes if a in x.index and a in w.index]
-    long = len(terms) == 1 and isinstance(terms[0], int) and terms[0] >= MIN_DOT_TERMS
+    long = len(terms) == 1 and isinstance(terms[0], int) and terms[0] >= COSTS.min_dot_terms
     return plain and alone and long and len(g.axes) == 1 and g.axes[0] not in variables(*w.index)
 
 

@@ -19,8 +19,6 @@ READ = (
     MemoryRegion.ARENA,
     MemoryRegion.CONSTANT,
 )  # memory that no later step of a block writes again
-MIN_ROWS = 4  # rows of a product below which memory limits it: its weights are short, and it sums in any order
-MIN_DOT_TERMS = 8  # terms along memory that dots of two sum faster than multiply-adds
 SHORT = {BF16: DType.BF16, F16: DType.F16}
 
 

@@ -8,6 +8,7 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
+from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import typical
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
@@ -18,7 +19,7 @@ from aot.ir.types import Array
 from aot.lowering.ir.steps import Step
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.precision.often_loaded import axes_around
-from aot.lowering.storage.precision.short_types import MIN_ROWS, ShortTypes
+from aot.lowering.storage.precision.short_types import ShortTypes
 from aot.lowering.storage.precision.short_values import MIN_ELEMENTS
 from aot.runtime.abi import DType
 
@@ -72,7 +73,7 @@ class ShortWeights:
         if kind in self.types.sums.plain:
             return self.small or not self.types.is_loaded_often(w.buffer.name)
         rows = (a for a in d.axes if a not in around and a not in variables(*w.index))
-        return prod(typical(a.extent or 1) for a in rows) < MIN_ROWS
+        return prod(typical(a.extent or 1) for a in rows) < COSTS.min_short_rows
 
     def _round(self, w: Load, r: Reduce, kind: DType) -> None:
         name = w.buffer.name
