@@ -21,6 +21,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ from typer.testing import CliRunner
 
 from aot import cli
 from aot.codegen.costs import COSTS
+from aot.codegen.ir.program import MemoryRegion
+from aot.codegen.ir.schedule import Tail
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -205,6 +208,12 @@ def test_costs_in_pages_are_fields() -> None:
     texts = {page: page.read_text() for page in (ROOT / "docs").rglob("*.md")}
     names = {(page.name, name) for page, text in texts.items() for name in re.findall(r"`COSTS\.(\w+)`", text)}
     assert sorted(n for n in names if not hasattr(COSTS, n[1])) == []
+
+
+@pytest.mark.parametrize(("word", "values"), [("tail", Tail), ("memory region", MemoryRegion)])
+def test_glossary_has_all_values(word: str, values: type[StrEnum]) -> None:
+    (row,) = re.findall(rf"(?m)^\| {word} \((.*?)\)", (ROOT / "docs" / "develop" / "glossary.md").read_text())
+    assert set(re.findall(r"`(\w+)`", row)) == {v.value for v in values}
 
 
 def test_each_statement_has_a_test() -> None:
