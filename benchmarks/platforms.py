@@ -40,7 +40,7 @@ from tests.codegen.llvm.test_macos import LOADER
 from tests.compilers import compiler
 from tests.dynamic import loops
 from tests.frontends.gguf.networks import Network
-from tests.lowering.storage.test_group_sums import KINDS, ROUNDED, data
+from tests.lowering.numbers.test_group_sums import KINDS, ROUNDED, data
 from tests.opset import test_compiled as cases
 from tests.opset import test_strings as strings
 from tests.passes.check import graph_of

@@ -155,7 +155,7 @@ class Costs:  # single instance: a dataclass would first compile a constructor w
     max_recomputed_operations: int = 2  # of a producer that each of several consumers computes itself; estimated
     max_halo_points: int = 64  # of a halo on one side, or the size of the dimension if that is larger; estimated
 
-    # ---- small weights: aot.lowering.storage
+    # ---- small numbers: aot.lowering.storage, aot.lowering.numbers
     min_narrowed_elements: int = 1 << 10  # elements of a constant that are worth a conversion; estimated
     min_compressed_elements: int = 1 << 12  # elements of a constant that are worth compression; estimated
     memory_bound_loads: int = 8  # loads of an element up to which memory is slower than conversions; estimated
@@ -164,7 +164,7 @@ class Costs:  # single instance: a dataclass would first compile a constructor w
     min_tabulated_operations: int = 12  # operations of a function that a table of bytes replaces; measured 2026-11-26
     min_dot_outputs: int = 4  # outputs side by side; derived: lanes of the shortest dot instruction
 
-    # ---- numbers of 16 bits: aot.lowering.storage.precision
+    # ---- numbers of 16 bits: aot.lowering.numbers.precision
     min_word_columns: int = 8  # columns for which words of two terms beat f32, half of a tile register empty; estimated
     min_short_rows: int = 4  # rows below which memory limits a product: weights are short, sums in any order; estimated
     min_converted_window: int = 9  # terms of a window whose conversions cost more than twice the bytes; estimated

@@ -29,14 +29,14 @@ from aot.lowering.fusion.split_quotient_axes import split_quotient_axes
 from aot.lowering.ir.steps import Layouts, Steps
 from aot.lowering.layout.assign_layouts import assign_layouts
 from aot.lowering.layout.pack_k_pairs import pack_k_pairs
-from aot.lowering.program.write_in_place import write_in_place
+from aot.lowering.layout.write_in_place import write_in_place
+from aot.lowering.numbers.precision.shorten_floats import shorten_floats
+from aot.lowering.numbers.quantize_activations import quantize_activations
+from aot.lowering.numbers.shorten_levels import shorten_levels
+from aot.lowering.numbers.tabulate_functions import tabulate_functions
+from aot.lowering.numbers.use_integer_dots import use_integer_dots, use_integer_dots_again
 from aot.lowering.storage.compress_constants import compress_constants
 from aot.lowering.storage.narrow_constants import narrow_constants
-from aot.lowering.storage.precision.shorten_floats import shorten_floats
-from aot.lowering.storage.quantize_activations import quantize_activations
-from aot.lowering.storage.shorten_levels import shorten_levels
-from aot.lowering.storage.tabulate_functions import tabulate_functions
-from aot.lowering.storage.use_integer_dots import use_integer_dots, use_integer_dots_again
 from aot.options.rules import ROUNDED
 
 

@@ -13,9 +13,9 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from benchmarks.mca.loops import Loop, inner_loops
 from tests.lowering.check import conv, weights
+from tests.lowering.numbers.test_group_sums import Weights
 from tests.lowering.quantized import convolution, quantized
 from tests.lowering.quantized import weights as whole_weights
-from tests.lowering.storage.test_group_sums import Weights
 from tests.passes.check import graph_of
 
 MIN_ARITHMETIC = 16  # instructions of a loop that is looked at

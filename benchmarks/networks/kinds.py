@@ -18,8 +18,8 @@ from tests.frontends.huggingface import test_transformers as decoders
 from tests.frontends.onnx.tabular.test_tabular import EXPECTED, TABULAR
 from tests.frontends.tf.tf_models import calls_of, unpacked
 from tests.lowering.check import ints
+from tests.lowering.numbers.short_networks import CASES
 from tests.lowering.quantized import convolution, data, quantized, weights
-from tests.lowering.storage.short_networks import CASES
 from tests.passes.check import Make, Size, graph_of, values
 from tests.speech import test_speaking as speaking
 

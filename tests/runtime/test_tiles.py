@@ -19,7 +19,7 @@ from aot.options import CompileOptions
 from aot.runtime.describe import manifest_text
 from aot.runtime.loading.library import read_manifest
 from aot.runtime.machine import missing_features, refused_tiles
-from tests.lowering.storage.short_networks import attention, linear
+from tests.lowering.numbers.short_networks import attention, linear
 from tests.passes.check import graph_of, values
 
 AMX = "x86-64-v4-amx"

@@ -1,1 +1,1 @@
-"""Types of values in memory: bytes, small integers, f16 if nothing is lost."""
+"""Constants in memory: bytes with scales, small integers, f16 if nothing is lost."""

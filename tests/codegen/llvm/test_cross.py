@@ -39,9 +39,9 @@ from aot.runtime.machines.aarch64 import AARCH64
 from tests.compilers import compiler
 from tests.lowering.check import conv
 from tests.lowering.check import weights as plain
+from tests.lowering.numbers.test_group_sums import KINDS, ROUNDED
+from tests.lowering.numbers.test_group_sums import data as rounded_data
 from tests.lowering.quantized import F32, I8, IMAGE, U8, convolution, data, quantized, weights
-from tests.lowering.storage.test_group_sums import KINDS, ROUNDED
-from tests.lowering.storage.test_group_sums import data as rounded_data
 from tests.networks import NETWORKS, functions
 from tests.passes.check import Make, graph_of
 from tests.programs import chain

@@ -18,8 +18,8 @@ from aot.runtime.loading.library import read_manifest
 from aot.runtime.machines.riscv64 import RISCV64
 from aot.runtime.systems import processor
 from tests.codegen.llvm.test_cross import QUANTISED, emulated, linker
+from tests.lowering.numbers.short_networks import CASES as SHORT
 from tests.lowering.quantized import data
-from tests.lowering.storage.short_networks import CASES as SHORT
 from tests.networks import NETWORKS, functions
 from tests.passes.check import graph_of, values
 from tests.programs import chain

@@ -38,8 +38,8 @@ from tests.codegen.llvm.test_cross import QUANTISED
 from tests.codegen.web import Call, run_in_node
 from tests.dynamic.loops import NETWORKS as LOOPS
 from tests.frontends.gguf.networks import Network
+from tests.lowering.numbers.short_networks import CASES as SHORT
 from tests.lowering.quantized import data
-from tests.lowering.storage.short_networks import CASES as SHORT
 from tests.networks import NETWORKS
 from tests.passes.check import graph_of, values
 from tests.programs import chain

@@ -39,8 +39,8 @@ from tests.codegen.llvm.test_cross import QUANTISED, RUNNER, packed
 from tests.compilers import compiler
 from tests.dynamic import loops
 from tests.frontends.gguf.networks import Network
+from tests.lowering.numbers.short_networks import CASES as SHORT
 from tests.lowering.quantized import data
-from tests.lowering.storage.short_networks import CASES as SHORT
 from tests.networks import NETWORKS, functions
 from tests.passes.check import graph_of, values
 from tests.programs import chain

@@ -20,7 +20,7 @@ from aot.frontends.gguf.container import Stored
 from aot.frontends.gguf.numbers import Part, PartOfBlocks, Positive, quantized
 from aot.ir.types import TensorType
 from aot.ir.values.deferred import Deferred
-from aot.lowering.storage.group_sums import Joined, JoinedHalves
+from aot.lowering.numbers.group_sums import Joined, JoinedHalves
 from aot.opset.deferred_parts import part_of
 from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError

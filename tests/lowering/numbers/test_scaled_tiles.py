@@ -18,8 +18,8 @@ from aot.codegen.target import Target
 from aot.compilation.driver import in_memory
 from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
+from tests.lowering.numbers.test_group_sums import KINDS, ROUNDED, Weights, data, expected, made_of
 from tests.lowering.quantized import CLOSE
-from tests.lowering.storage.test_group_sums import KINDS, ROUNDED, Weights, data, expected, made_of
 
 AMX, VNNI = "x86-64-v4-amx", "x86-64-v4-bf16"
 TILES = Target.parse(AMX)

@@ -13,9 +13,9 @@ from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
-from aot.lowering.storage.precision.row_quotients import invert_divisors
+from aot.lowering.numbers.precision.row_quotients import invert_divisors
 from tests.lowering.check import ints, weights
-from tests.lowering.storage.short_networks import ERROR, run_here, short
+from tests.lowering.numbers.short_networks import ERROR, run_here, short
 from tests.passes.check import graph_of, values
 
 r, j = Var("r", 8), Var("j", 64)

@@ -14,7 +14,7 @@ from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
-from aot.lowering.storage import use_integer_dots
+from aot.lowering.numbers import use_integer_dots
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from tests.lowering.check import conv, ints

@@ -23,10 +23,10 @@ from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import move_loads
 from aot.lowering.ir.lane_axes import lane_axis
 from aot.lowering.ir.steps import Step, Value
-from aot.lowering.storage.precision.few_channels import few_channels
-from aot.lowering.storage.precision.fill_blocks import can_fill, dim_along, filled, laid_out
-from aot.lowering.storage.precision.short_types import ShortTypes
-from aot.lowering.storage.precision.short_weights import MAX_F16, ShortWeights
+from aot.lowering.numbers.precision.few_channels import few_channels
+from aot.lowering.numbers.precision.fill_blocks import can_fill, dim_along, filled, laid_out
+from aot.lowering.numbers.precision.short_types import ShortTypes
+from aot.lowering.numbers.precision.short_weights import MAX_F16, ShortWeights
 from aot.runtime.abi import DType
 
 

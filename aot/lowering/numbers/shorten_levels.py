@@ -19,8 +19,8 @@ from aot.codegen.ir.primitives import SHORT_FUNCTIONS
 from aot.codegen.ir.traverse import rewrite_work
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps
-from aot.lowering.storage.byte_values import is_byte
-from aot.lowering.storage.precision.short_functions import ERROR, GELU_ERROR, LEVEL_ERROR, short_form
+from aot.lowering.numbers.byte_values import is_byte
+from aot.lowering.numbers.precision.short_functions import ERROR, GELU_ERROR, LEVEL_ERROR, short_form
 from aot.runtime.abi import DType
 
 MAX_ERROR = 1 / 64  # greatest error, as a part of a level: only results that near to the middle of two can change

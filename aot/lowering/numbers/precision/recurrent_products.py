@@ -15,8 +15,8 @@ from aot.codegen.ir.loops import Const, Expr, Load, Reduce, Var, dense
 from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.ir.steps import Value
-from aot.lowering.storage.precision.short_types import ShortTypes
-from aot.lowering.storage.precision.short_weights import ShortWeights
+from aot.lowering.numbers.precision.short_types import ShortTypes
+from aot.lowering.numbers.precision.short_weights import ShortWeights
 from aot.runtime.abi import DType
 
 

@@ -36,10 +36,10 @@ from aot.ir.types import numpy_dtype
 from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
+from aot.lowering.numbers.quantized import BYTES, NONE, Quantized, as_byte, is_zero, quantized
+from aot.lowering.numbers.widen_bytes import widen_bytes
+from aot.lowering.numbers.widen_windows import widen_windows
 from aot.lowering.storage.integers import sums_over, whole_numbers
-from aot.lowering.storage.quantized import BYTES, NONE, Quantized, as_byte, is_zero, quantized
-from aot.lowering.storage.widen_bytes import widen_bytes
-from aot.lowering.storage.widen_windows import widen_windows
 from aot.runtime.abi import DType
 
 MAX_DOT_TERMS = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32

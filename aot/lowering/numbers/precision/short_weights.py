@@ -17,10 +17,10 @@ from aot.codegen.ir.numbers.bf16_chains import chain_factors
 from aot.codegen.ir.traverse import members
 from aot.ir.types import Array
 from aot.lowering.ir.steps import Step
+from aot.lowering.numbers.precision.often_loaded import axes_around
+from aot.lowering.numbers.precision.short_types import ShortTypes
+from aot.lowering.numbers.precision.short_values import MIN_ELEMENTS
 from aot.lowering.storage.integers import whole_numbers
-from aot.lowering.storage.precision.often_loaded import axes_around
-from aot.lowering.storage.precision.short_types import ShortTypes
-from aot.lowering.storage.precision.short_values import MIN_ELEMENTS
 from aot.runtime.abi import DType
 
 MAX_F16 = 65504.0

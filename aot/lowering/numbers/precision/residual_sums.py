@@ -14,7 +14,7 @@ from aot.codegen.ir.expressions import loads
 from aot.codegen.ir.loops import Expr, Load, Prim
 from aot.codegen.ir.traverse import members
 from aot.lowering.ir.steps import Steps
-from aot.lowering.storage.precision.statistics import is_statistic
+from aot.lowering.numbers.precision.statistics import is_statistic
 
 
 def residual_sums(steps: Steps) -> frozenset[str]:

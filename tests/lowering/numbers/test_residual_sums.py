@@ -14,7 +14,7 @@ from aot.ir.interpret import interpret
 from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import tile_registers
 from tests.lowering.check import conv, ints, weights
-from tests.lowering.storage.short_networks import run_here, short
+from tests.lowering.numbers.short_networks import run_here, short
 from tests.passes.check import graph_of, values
 
 Block = Callable[[Builder, OutPort, int], OutPort]

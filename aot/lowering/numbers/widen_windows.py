@@ -19,7 +19,7 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, p
 from aot.codegen.ir.numbers.matrix_form import BYTES, ROWS, byte_terms
 from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.ir.steps import Steps
-from aot.lowering.storage.precision.few_channels import MAX_CHANNELS
+from aot.lowering.numbers.precision.few_channels import MAX_CHANNELS
 from aot.runtime.abi import DType
 
 MAX_ADDED = 3  # columns

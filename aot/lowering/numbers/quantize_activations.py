@@ -34,11 +34,11 @@ from aot.codegen.ir.traverse import Work, rewrite_work
 from aot.ir.values.deferred import LEAST_ELEMENTS, Deferred, release
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
+from aot.lowering.numbers.group_sums import LENGTHS, Data, GroupWeights, group_length
+from aot.lowering.numbers.use_integer_dots import middle_of
 from aot.lowering.storage.compressed import scaled
-from aot.lowering.storage.group_sums import LENGTHS, Data, GroupWeights, group_length
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.scale_groups import NIBBLE, in_parts
-from aot.lowering.storage.use_integer_dots import middle_of
 from aot.opset.movement.blocks import ravel
 from aot.runtime.abi import DType
 

@@ -23,9 +23,9 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 from tests.codegen.emulated_tiles import HAS_TILES, tile_registers
 from tests.lowering.check import ints, weights
+from tests.lowering.numbers.short_networks import CASES, ERROR, NAMES, linear, recurrent, run_here, short, stem, types
 from tests.lowering.quantized import data, quantized
 from tests.lowering.quantized import weights as int8
-from tests.lowering.storage.short_networks import CASES, ERROR, NAMES, linear, recurrent, run_here, short, stem, types
 from tests.passes.check import Make, graph_of, values
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import aot.lowering.program.write_in_place as write_in_place
+import aot.lowering.layout.write_in_place as write_in_place
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.program import Address, MemoryRegion
 from aot.codegen.target import Target

@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from aot.codegen.ir.definition import Group
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps
-from aot.lowering.storage.precision.chained_products import ChainedProducts
-from aot.lowering.storage.precision.recurrent_products import shorten_recurrent_products
-from aot.lowering.storage.precision.row_quotients import invert_divisors
-from aot.lowering.storage.precision.short_functions import shorten_functions
-from aot.lowering.storage.precision.short_types import SHORT, ShortTypes, Sums
-from aot.lowering.storage.precision.short_values import shorten_values
-from aot.lowering.storage.precision.short_weights import ShortWeights
+from aot.lowering.numbers.precision.chained_products import ChainedProducts
+from aot.lowering.numbers.precision.recurrent_products import shorten_recurrent_products
+from aot.lowering.numbers.precision.row_quotients import invert_divisors
+from aot.lowering.numbers.precision.short_functions import shorten_functions
+from aot.lowering.numbers.precision.short_types import SHORT, ShortTypes, Sums
+from aot.lowering.numbers.precision.short_values import shorten_values
+from aot.lowering.numbers.precision.short_weights import ShortWeights
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 

@@ -17,9 +17,9 @@ from aot.ir.interpret import interpret
 from aot.opset.elementwise.activation import Approximation, Gelu
 from aot.options import CompileOptions
 from tests.lowering.check import weights
+from tests.lowering.numbers.short_networks import ERROR, run_here, short
 from tests.lowering.quantized import quantized
 from tests.lowering.quantized import weights as int8
-from tests.lowering.storage.short_networks import ERROR, run_here, short
 from tests.passes.check import Make, graph_of, values
 
 FUNCTION = re.compile(r"\b(\w+_short|exp_normal|exp|erf|tanh)\(")

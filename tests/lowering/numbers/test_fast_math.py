@@ -25,7 +25,7 @@ from aot.runtime.abi import DType
 from aot.runtime.describe import notes
 from aot.runtime.machine import missing_features
 from tests.lowering.check import conv, weights
-from tests.lowering.storage.short_networks import CASES, ERROR, linear, types
+from tests.lowering.numbers.short_networks import CASES, ERROR, linear, types
 from tests.passes.check import graph_of, values
 
 PAIRS = "x86-64-v4-bf16"

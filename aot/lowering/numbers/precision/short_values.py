@@ -15,9 +15,9 @@ from aot.codegen.ir.numbers.dot_forms import multiplies_small, scaled_sum
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.lowering.ir.steps import LoopControl, Step, Value
-from aot.lowering.storage.precision.residual_sums import residual_sums
-from aot.lowering.storage.precision.short_types import ShortTypes
-from aot.lowering.storage.precision.statistics import is_statistic
+from aot.lowering.numbers.precision.residual_sums import residual_sums
+from aot.lowering.numbers.precision.short_types import ShortTypes
+from aot.lowering.numbers.precision.statistics import is_statistic
 from aot.runtime.abi import DType
 
 MIN_ELEMENTS = 1 << 10  # least elements of a value that is worth rounding

@@ -21,7 +21,7 @@ from aot.codegen.ir.traverse import Work, expressions, rewrite_work
 from aot.ir.types import numpy_dtype
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps
-from aot.lowering.storage.byte_values import BYTES, is_byte, rule_of, values_of
+from aot.lowering.numbers.byte_values import BYTES, is_byte, rule_of, values_of
 from aot.runtime.abi import DType
 
 DIGITS = 12  # hexadecimal digits of the hash that names a table: only equal tables have equal names

@@ -10,7 +10,7 @@ from aot.codegen.ir.loops import Buffer
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.target import Target
 from aot.lowering.ir.steps import Step, Steps
-from aot.lowering.storage.precision.often_loaded import loads_together, read_by_windows
+from aot.lowering.numbers.precision.often_loaded import loads_together, read_by_windows
 from aot.precision import BF16, F16, Precision
 from aot.runtime.abi import DType
 
