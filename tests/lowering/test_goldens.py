@@ -28,6 +28,7 @@ from aot.lowering.run import run_lowering
 from aot.opset.products.pooling import MaxPool
 from aot.opset.recurrent.recurrent import LSTMSequence
 from aot.options import CompileOptions
+from aot.options.rules import EXACT, ROUNDED
 from aot.runtime.abi import DType
 from tests.lowering.check import conv, ints, weights
 from tests.passes.check import Make, Size, graph_of
@@ -47,6 +48,7 @@ class Case:
     dtype: DType = DType.F32
     precision: str = "f32"
     fast_math: bool = False
+    activations: str = EXACT
 
 
 def linear(b: Builder, x: OutPort) -> OutPort:
@@ -62,6 +64,12 @@ def quantized(b: Builder, x: OutPort) -> OutPort:
     """Bytes times a factor, multiplied by whole numbers times another one."""
     data = b.Multiply(b.Subtract(b.Convert(x, destination_type=DType.F32), 3.0), 0.02)
     return b.MatMul(data, b.const(whole(64, 16) * np.float32(0.5), DType.F32))
+
+
+def bytes_of_weights(b: Builder, x: OutPort) -> OutPort:
+    """Data in f32, and weights in 8 bits with a scale for each column."""
+    w = b.Convert(b.const(whole(64, 16), DType.I8), destination_type=DType.F32)
+    return b.MatMul(x, b.Multiply(w, weights(b, 16)))
 
 
 def quantized_rows(b: Builder, x: OutPort) -> OutPort:
@@ -135,6 +143,7 @@ def two_results(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
 
 CASES = {
     "fuse_steps": Case(linear, ((4, 32),)),
+    "quantize_activations": Case(bytes_of_weights, ((4, 64),), ("avxvnni",), activations=ROUNDED),
     "use_integer_dots": Case(quantized, ((4, 64),), ("avxvnni",), dtype=DType.U8),
     "group_rows": Case(lambda b, x: b.Softmax(x, axis=-1), ((4, 32),)),
     "split_quotient_axes": Case(grouped, ((1, 32, 6, 5),)),
@@ -168,8 +177,10 @@ CASES = {
 
 
 def around(name: str, case: Case) -> tuple[str, str]:
-    """The steps before and after the pass."""
-    options = CompileOptions(target="x86-64-v3", precision=case.precision, fast_math=case.fast_math)
+    """Return the steps before and after the pass."""
+    options = CompileOptions(
+        target="x86-64-v3", precision=case.precision, fast_math=case.fast_math, activations=case.activations
+    )
     parsed = parse_target(options.target)
     target = replace(
         parsed, features=(*parsed.features, *case.features), cpu=case.cpu, cores=1, fast_math=case.fast_math
@@ -185,13 +196,12 @@ def around(name: str, case: Case) -> tuple[str, str]:
 
 
 def test_every_pass_has_a_golden() -> None:
-    found: set[str] = set()
-    for precision in ("f32", "bf16"):
-        context = Context.of(CompileOptions(precision=precision), Target.parse("x86-64-v3"))
-        names = [p.name for p in pipeline(context)]
+    all_names: set[str] = set()
+    for options in (CompileOptions(), CompileOptions(precision="bf16"), CompileOptions(activations=ROUNDED)):
+        names = [p.name for p in pipeline(Context.of(options, Target.parse("x86-64-v3")))]
         assert [name for name in CASES if name in names] == names
-        found |= {*names}
-    assert {path.stem for path in GOLDENS.glob("*.txt")} == {*CASES} == found
+        all_names |= {*names}
+    assert {path.stem for path in GOLDENS.glob("*.txt")} == {*CASES} == all_names
 
 
 @pytest.mark.parametrize("name", CASES)
