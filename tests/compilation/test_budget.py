@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from aot.codegen.dataclass import COMPLETING
+from aot.codegen.llvm.object import workers
 from aot.codegen.llvm.object.kernel_module import KernelModule
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.target import Target
@@ -199,20 +200,21 @@ def test_compile_keeps_to_its_options() -> None:
         CompileOptions(max_memory=0)
 
 
-def test_processes_that_compile_end_with_an_error() -> None:
-    workers = Workers(processes=1)
+def test_processes_that_compile_end_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "WORTH_STARTING", 0)
+    compiling = Workers(processes=1)
     kernel, target = scale_kernel("k", 100), Target.parse("x86-64-v3")
 
     def fail() -> None:
-        with workers:
-            workers.submit(KernelModule(kernel, target, None, False), share=0.0)
-            while not workers.running:
+        with compiling:
+            compiling.submit(KernelModule(kernel, target, None, False))
+            while not compiling.running:
                 time.sleep(0.01)
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
-    assert all(process.wait(5) is not None for process in workers.running)
+    assert all(process.wait(5) is not None for process in compiling.running)
 
 
 @pytest.mark.parametrize(

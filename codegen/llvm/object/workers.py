@@ -28,8 +28,9 @@ from aot.runtime.errors import InternalError
 from aot.runtime.systems import processor
 
 WORTH_STARTING = (
-    3 << 16
-)  # bytes of pickled loops for each process: compiling them takes three times as long as starting one
+    1 << 16
+)  # bytes of pickled loops for each process: compiling them takes four times as long as its start
+LEAST_SHARE = 0.25  # least share of kernels by which the bytes of all are estimated: later layers repeat them
 MAX_PROCESSES = 8
 POLL = 0.1  # seconds
 # Bytes of a kernel that is sent to a process before it has compiled the one before, so that it need not wait for this
@@ -121,7 +122,7 @@ class Workers:
                 self._changed.notify()
         if data is not None:
             self._bytes += len(data)
-            worth = WORTH_STARTING * share * (self._fed + 1)
+            worth = WORTH_STARTING * max(share, LEAST_SHARE) * (self._fed + 1)
             if self._bytes >= worth and self._fed < self._processes:
                 self._fed += 1
                 self._threads.append(threading.Thread(target=self._serve, daemon=True))

@@ -161,6 +161,12 @@ def test_kernels_are_local(program: Program) -> None:
         assert symbols[kernel.name][1] >> 4 == 0
 
 
+@pytest.fixture
+def starts_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the first kernel start a process."""
+    monkeypatch.setattr(workers, "WORTH_STARTING", 0)
+
+
 def module_of(value: Expr) -> KernelModule:
     """The module of a kernel that stores a value for each of 100 indices `AXIS`."""
     return KernelModule(Kernel("k", (), (X, Y), (For(AXIS, (Store(Y, (AXIS,), value),)),)), NATIVE, 1, flushes=False)
@@ -169,11 +175,12 @@ def module_of(value: Expr) -> KernelModule:
 def in_processes(modules: Sequence[KernelModule], processes: int) -> tuple[list[list[Head | bytes]], list[int]]:
     """The results of kernels that other processes compile, and exit codes of these."""
     with Workers(processes) as compiling:
-        tasks = [compiling.submit(module, share=0.0) for module in modules]
+        tasks = [compiling.submit(module) for module in modules]
         results: list[list[Head | bytes]] = [[task.head.result(60), task.code.result(60)] for task in tasks]
     return results, [process.returncode for process in compiling.running]
 
 
+@pytest.mark.usefixtures("starts_soon")
 def test_kernels_are_compiled_by_other_processes() -> None:
     modules = [module_of(X[AXIS] * float(n)) for n in range(20)]
     results, codes = in_processes(modules, 2)
@@ -181,10 +188,11 @@ def test_kernels_are_compiled_by_other_processes() -> None:
     assert codes == [0, 0]
 
 
+@pytest.mark.usefixtures("starts_soon")
 @pytest.mark.parametrize("processes", [0, 1])
 def test_an_error_of_any_process_is_told(processes: int) -> None:
     with pytest.raises(InternalError, match="no rule for nonsense of f32"), Workers(processes) as compiling:
-        compiling.wait(compiling.submit(module_of(Prim("nonsense", (X[AXIS],), DType.F32)), share=0.0).code)
+        compiling.wait(compiling.submit(module_of(Prim("nonsense", (X[AXIS],), DType.F32))).code)
     assert all(process.poll() is not None for process in compiling.running)
 
 
@@ -195,16 +203,18 @@ class Fatal(KernelModule):
         return signal.raise_signal, (signal.SIGKILL,)
 
 
+@pytest.mark.usefixtures("starts_soon")
 def test_a_process_that_ends_is_told() -> None:
     fatal, other = Fatal(module_of(X[AXIS]).kernel, NATIVE, 1, flushes=False), module_of(X[AXIS] + 1.0)
     with Workers(1) as compiling:
-        task = compiling.submit(fatal, share=0.0)
+        task = compiling.submit(fatal)
         assert task.code.exception(60) is not None
         with pytest.raises(InternalError, match="a process that compiles has ended, got exit code -9"):
             compiling.wait(task.head)
         assert [compiling.wait(compiling.submit(other).code)] == [list(other.results())[-1]]  # by this process
 
 
+@pytest.mark.usefixtures("starts_soon")
 def test_a_kernel_too_deep_to_be_sent_is_compiled_here() -> None:
     value: Expr = X[AXIS]
     for _ in range(150):
@@ -214,12 +224,13 @@ def test_a_kernel_too_deep_to_be_sent_is_compiled_here() -> None:
         before = sys.getrecursionlimit()
         sys.setrecursionlimit(300)
         try:
-            task = compiling.submit(module, share=0.0)
+            task = compiling.submit(module)
         finally:
             sys.setrecursionlimit(before)
         assert not compiling.running and compiling.wait(task.code) == list(module.results())[-1]
 
 
+@pytest.mark.usefixtures("starts_soon")
 def test_nothing_of_the_working_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("codegen", "llvmlite", "numpy", "pickle", "signal"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(__file__)")
@@ -229,10 +240,11 @@ def test_nothing_of_the_working_folder_is_imported(tmp_path: Path, monkeypatch: 
     assert in_processes([module], 1) == ([list(module.results())], [0])
 
 
+@pytest.mark.usefixtures("starts_soon")
 def test_parts_compile_without_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false-python")
     module = module_of(X[AXIS])
     with Workers(2) as compiling:
-        tasks = [compiling.submit(module, share=0.0) for _ in range(2)]
+        tasks = [compiling.submit(module) for _ in range(2)]
         assert [compiling.wait(task.code) for task in tasks] == [list(module.results())[-1]] * 2
     assert not compiling.running
