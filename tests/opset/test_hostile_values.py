@@ -37,6 +37,7 @@ from aot.opset.movement.slicing import StridedSlice
 from aot.opset.movement.sparse import SparseFillEmptyRows
 from aot.opset.products.convolution import GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData
+from aot.opset.products.matmul import MatMul
 from aot.opset.recurrent.recurrent import GRUSequence
 from aot.opset.reduction.reduction import ReduceLogicalOr
 from aot.opset.reduction.scan import CumSum
@@ -225,9 +226,16 @@ def test_states_that_do_not_fit(op: Op, shapes: Shapes) -> None:
         compile_model(all_constant(op, x, h, longs(3), *weights, outputs=2), FAST)
 
 
-def test_element_types_that_differ() -> None:
-    with pytest.raises(ShapeError, match="PSROIPooling: element types must be equal, got f32, f64"):
-        compile_model(all_constant(PSROIPooling(2, 1.0, 1), *IMAGES, np.zeros((1, 5))), FAST)
+@pytest.mark.parametrize(
+    ("op", "arrays", "types"),
+    [
+        (PSROIPooling(2, 1.0, 1), (*IMAGES, np.zeros((1, 5))), "f32, f64"),
+        (MatMul(), (*filled((2, 3)), np.zeros((3, 2))), "f32 and f64"),
+    ],
+)
+def test_element_types_that_differ(op: Op, arrays: tuple[Array, ...], types: str) -> None:
+    with pytest.raises(ShapeError, match=f"{op.type}: element types must be equal, got {types}"):
+        compile_model(all_constant(op, *arrays), FAST)
 
 
 def repeated(graph: Graph, port: OutPort, op: Op, times: int, reads: int = 1) -> OutPort:

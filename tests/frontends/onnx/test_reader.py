@@ -68,10 +68,11 @@ def test_functions_are_inlined(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run(save(tmp_path, made), X)[0], X * X + X)
 
 
-def test_external_data_is_read_from_the_models_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [24, None])
+def test_external_data_is_read_from_the_models_folder(tmp_path: Path, length: int | None) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "w.bin").write_bytes(b"1234" + X.tobytes())
-    path = with_external(tmp_path, "sub/w.bin", 4)
+    path = with_external(tmp_path, "sub/w.bin", 4, length)
     np.testing.assert_array_equal(run(path, X)[0], X + X)
 
 

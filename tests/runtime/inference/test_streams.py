@@ -102,6 +102,8 @@ def test_several_models_share_streams(chain_so: Path) -> None:
     one = runtime.load(chain_so, threads=2)
     one.streams = 2
     other = runtime.load(chain_so, pool=one.pool)
+    with pytest.raises(UsageError, match="threads: must not be given together with a pool, got 2"):
+        runtime.load(chain_so, threads=2, pool=one.pool)
     assert other.streams == 2 and other.pool is one.pool
     request = other.create_infer_request()
     request.start_async(X)
