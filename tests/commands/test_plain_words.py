@@ -1,5 +1,7 @@
 """Command lines that are read without typer give the arguments that typer gives; it reads all others."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable
 from enum import Enum
@@ -59,7 +61,7 @@ def needed(parameters: list[Parameter]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
-def test_words_mean_what_typer_reads(name: str):
+def test_words_mean_what_typer_reads(name: str) -> None:
     run, parameters = cli.command(name), parameters_of(name)
     every = [text_for(p) or "" for p in parameters if declaration_of(p).is_argument]
     joined, apart = list(every), list(every)
@@ -93,5 +95,5 @@ def test_words_mean_what_typer_reads(name: str):
         [str(MODEL), "--data", str(MODEL.parent)],
     ],
 )
-def test_faults_are_left_to_typer(words: list[str]):
+def test_faults_are_left_to_typer(words: list[str]) -> None:
     assert arguments_of(cli.command("compile"), words) is None

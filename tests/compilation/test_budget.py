@@ -28,6 +28,7 @@ from aot.options.texts import bytes_of
 from aot.runtime.abi import DType
 from aot.runtime.errors import BudgetError, UsageError
 from tests.programs import scale_kernel
+from tests.waiting import becomes_true, until
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "examples" / "digits" / "model.xml"
@@ -176,9 +177,7 @@ def test_time_without_a_processor_counts_little() -> None:
     assert own.seconds < 0.25 and wall.seconds >= 0.5
     before = own.seconds
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
-        until = time.monotonic() + 300
-        while own.seconds < before + 0.4 and time.monotonic() < until:
-            time.sleep(0.05)
+        becomes_true(lambda: own.seconds >= before + 0.4, limit=300)
         running = own.seconds
         child.kill()
     assert 0.4 <= running - before <= own.seconds <= own.wall
@@ -208,8 +207,7 @@ def test_processes_that_compile_end_with_an_error(monkeypatch: pytest.MonkeyPatc
     def fail() -> None:
         with compiling:
             compiling.submit(KernelModule(kernel, target, None, False))
-            while not compiling.running:
-                time.sleep(0.01)
+            until(lambda: compiling.running)
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -280,6 +278,8 @@ from aot.compilation.limits import budget
 from aot.compilation.limits.clock import Clock
 
 class Exceeded:
+    seconds = 1.0
+
     def excess(self, elapsed):
         return "too much"
 
@@ -289,7 +289,10 @@ class Exceeded:
 watch = budget._Watch(Exceeded(), threading.get_ident(), Clock(waits=False))
 with suppress(budget._Over):
     watch.start()
-    time.sleep(2)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:  # the exception ends it between two instructions
+        time.sleep(0.001)
+    sys.exit("no exception came")
 sys.settrace(lambda *event: None)
 watch.stop()
 watch.stop()

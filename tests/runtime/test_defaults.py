@@ -84,10 +84,12 @@ def test_inputs_are_constants_without_the_option(model: Path) -> None:
     same(found(X)[0], X @ W + B)
 
 
-def test_the_commands_know_them(model: Path, tmp_path: Path) -> None:
+def test_commands_list_and_use_defaults(model: Path, tmp_path: Path) -> None:
     library = tmp_path / "m.so"
     assert CliRunner().invoke(cli.app, ["compile", str(model), "-o", str(library), "--feed", "w"]).exit_code == 0
     assert "w: f32[3,4], optional" in CliRunner().invoke(cli.app, ["info", str(library)]).output
     np.save(tmp_path / "x.npy", X)
-    assert CliRunner().invoke(cli.app, ["run", str(library), str(tmp_path / "x.npy")]).exit_code == 0
-    assert CliRunner().invoke(cli.app, ["bench", str(library), "--seconds", "0.01"]).exit_code == 0
+    ran = CliRunner().invoke(cli.app, ["run", str(library), str(tmp_path / "x.npy")])
+    assert ran.exit_code == 0 and "float32[2, 4]" in ran.output and f"max {(X @ W + B).max():.4g}"[:8] in ran.output
+    timed = CliRunner().invoke(cli.app, ["bench", str(library), "--seconds", "0.01"])
+    assert timed.exit_code == 0 and "median" in timed.output

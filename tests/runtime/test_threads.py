@@ -20,6 +20,7 @@ import runtime
 from aot.runtime.errors import BusyError
 from aot.runtime.machine import default_threads
 from tests.programs import built, chain
+from tests.waiting import becomes_true
 
 pytestmark = pytest.mark.default_code  # the pool of threads as users have it
 X = np.arange(1000, dtype=np.float32)
@@ -36,10 +37,7 @@ def thread_ids() -> set[str]:
 def all_end(started: set[str]) -> bool:
     """True if these threads end within two minutes: the system lists them a little longer than their pool lives."""
     gc.collect()
-    until = time.monotonic() + 120
-    while started & thread_ids() and time.monotonic() < until:
-        time.sleep(0.01)
-    return not started & thread_ids()
+    return becomes_true(lambda: not started & thread_ids())
 
 
 def test_equal_bits_for_any_number_of_threads(chain_so: Path) -> None:
@@ -89,11 +87,8 @@ def processor(thread: int) -> int:
 
 
 def free_again(worker: int, allowed: set[int]) -> bool:
-    """A worker is bound to its place for the moment in which it moves there, after the caller has returned."""
-    until = time.monotonic() + 60
-    while os.sched_getaffinity(worker) != allowed and time.monotonic() < until:
-        time.sleep(0.001)
-    return os.sched_getaffinity(worker) == allowed
+    """True once a worker may run anywhere: it is bound to its place for a moment after the caller has returned."""
+    return becomes_true(lambda: os.sched_getaffinity(worker) == allowed)
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from aot.serve import batching
 from tests.dynamic.networks import compiled
 from tests.dynamic.test_variables import adding
 from tests.serve.conftest import listening
+from tests.waiting import until
 
 # Making a client takes longer than most tests.
 CLIENT = httpx.Client(timeout=120, limits=httpx.Limits(max_keepalive_connections=0))
@@ -35,13 +36,6 @@ def ask(port: int, model: str, **arrays: Any) -> Any:
 def array_of(response: Any, output: int = 0) -> Any:
     found = response.raise_for_status().json()["outputs"][output]
     return np.array(found["data"], np.float32).reshape(found["shape"])
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @contextmanager

@@ -12,9 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import weakref
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
@@ -39,6 +37,7 @@ from aot.serve.settings import Settings
 from aot.tools.supply import signature
 from tests import libraries
 from tests.serve.conftest import listening
+from tests.waiting import until
 
 # Making a client takes longer than most tests.
 CLIENT = httpx.Client(timeout=120, limits=httpx.Limits(max_keepalive_connections=0))
@@ -68,13 +67,6 @@ def put(source: Path, target: Path) -> None:
 def value(server: Any, path: str = "m") -> float:
     found = CLIENT.post(f"http://127.0.0.1:{server.port}/v2/models/{path}/infer", json=BODY).raise_for_status()
     return found.json()["outputs"][0]["data"][0]
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_replaced_file_drops_no_request(factors: dict[int, Path], tmp_path: Path) -> None:

@@ -45,9 +45,8 @@ def test_the_rest_has_what_never_became_whole() -> None:
 
 def test_an_answer_keeps_the_space_that_it_begins_with(tmp_path: Path) -> None:
     """Words of SentencePiece begin with a space, which a text loses and an answer behind a prompt does not."""
-    model = tokenizers.models.BPE(
-        {"<unk>": 0, "a": 1, "\u2581": 2, "\u2581b": 3}, [("\u2581", "b")][:0], unk_token="<unk>"
-    )
+    merges: list[tuple[str, str]] = []
+    model = tokenizers.models.BPE({"<unk>": 0, "a": 1, "\u2581": 2, "\u2581b": 3}, merges, unk_token="<unk>")
     made, decoders = tokenizers.Tokenizer(model), tokenizers.decoders
     made.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     made.save(str(tmp_path / "tokenizer.json"))

@@ -14,6 +14,7 @@ import runtime
 from aot.runtime.errors import BusyError, CancelledError, UsageError
 from aot.runtime.inference.executor import Executor
 from aot.runtime.pipeline import Pipeline
+from tests.waiting import until
 
 X = np.arange(1000, dtype=np.float32)
 
@@ -254,7 +255,4 @@ def test_threads_end_with_their_executor() -> None:
     for _ in range(4):
         assert done.acquire(timeout=120)
     del executor
-    end = time.monotonic() + 120
-    while any(thread.name == "counted" for thread in threading.enumerate()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(lambda: not any(thread.name == "counted" for thread in threading.enumerate()))

@@ -20,7 +20,7 @@ from aot.runtime.errors import UsageError
 from aot.tools.quantizing.report import Quantized
 from tests.frontends.onnx import models
 
-DIGITS = Path("examples/digits/model.xml")
+DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "model.xml"
 RNG = np.random.default_rng(3)
 EVERY = {"x": RNG.standard_normal((4, 1, 8, 12, 12)).astype(np.float32)}
 
