@@ -11,6 +11,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.op import Op
 from aot.ir.types import Array
+from aot.opset.control.demands import InRange
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.detection.proposals.proposal import Proposal_1
 from aot.opset.reduction.bucketing import Bucketize, SearchSorted
@@ -48,6 +49,7 @@ CASES: list[tuple[Op, list[Array]]] = [
     (SearchSorted(), [some(2, 0), some(2, 3)]),
     (GroupedMatMul(), [np.array([[2**31 - 1, 3]], np.int32), np.full((2, 3, 2), 5, np.int32), np.array([0, 1])]),
     (GroupedMatMul(), [np.full((2, 1, 2), 200, np.uint8), np.full((2, 3, 2), 3, np.uint8)]),
+    (InRange("Squeeze", "axes must be -3 to 2", 3), [np.array([1, -3]), np.array(-3), np.array(2)]),
     (ReduceL2(), [np.array([1, -4, LEAST, 2]), np.array([0])]),
     (ReduceL2(), [np.array([-128, 127], np.int8), np.array([0])]),
     (ReduceL2(), [np.array([200, 255], np.uint8), np.array([0])]),

@@ -8,6 +8,13 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.codegen.ir.loops import Var
+from aot.compilation.driver import compile_model
+from aot.ir.graph import Graph
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.reduction.reduction import ReduceSum
+from aot.options import CompileOptions
+from aot.runtime.abi import DType
 from aot.runtime.describe import hint
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.manifest import Dim
@@ -119,6 +126,15 @@ def test_sizes_that_vary(varying_so: Path, threads: int) -> None:
     for n in (5, 4096, 1, 100, 100, 33):
         x = np.arange(n, dtype=np.float32)
         np.testing.assert_array_equal(model(x, np.zeros((n, 4), np.float32))[0], np.tile(x * 3, 2))
+
+
+def test_an_output_of_a_fixed_size_from_inputs_that_vary() -> None:
+    graph = Graph("total")
+    x = graph.add(Parameter(DType.F32, (Var("n"),)), name="x").out_port(0)
+    axes = graph.add(Constant(DType.I64), name="axes", data=np.array([0])).out_port(0)
+    graph.add(Result(), graph.add(ReduceSum(), x, axes, name="total").out_port(0))
+    model = compile_model(graph, CompileOptions(level=None), threads=1)
+    assert [int(model(X[:n])[0]) for n in (5, 1000, 1)] == [10, 499500, 0]
 
 
 def test_sizes_that_do_not_fit(varying_so: Path) -> None:

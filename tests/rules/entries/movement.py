@@ -57,9 +57,15 @@ def with_run_time_target(b: Builder, x: OutPort) -> OutPort:
     return b.Reshape(x, b.Concat(size, ints(b, 6), axis=0), special_zero=False)
 
 
+CHECK = {"operation": "Check", "rule": "small"}
+
+
 def checked(b: Builder, x: OutPort) -> OutPort:
-    rule = {"operation": "Check", "rule": "small"}
-    return b.Add(x, b.Convert(b.InRange(ints(b, 2), 0, 5, **rule), destination_type=DType.F32))
+    return b.Add(x, b.Convert(b.InRange(ints(b, 2), 0, 5, **CHECK), destination_type=DType.F32))
+
+
+def given_if_checked(b: Builder, x: OutPort) -> OutPort:
+    return b.InRange(ints(b, 2), 0, 5, x, **CHECK)
 
 
 def stacked(sliced: Callable[[Builder, OutPort], OutPort]) -> Callable[[Builder, OutPort, OutPort], OutPort]:
@@ -79,7 +85,7 @@ def shape_of_turned(b: Builder, x: OutPort) -> OutPort:
 
 ENTRIES = (
     Entry(shape.drop_identity, (Pattern(lambda b, x: b.Identity(x), (BOX,)),)),
-    Entry(shape.drop_kept_demand, (Pattern(checked, (BOX,)),)),
+    Entry(shape.drop_kept_demand, (Pattern(checked, (BOX,)), Pattern(given_if_checked, (BOX,)))),
     Entry(
         shape.merge_transposes,
         (

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
+from aot.frontends.onnx.tabular.tree_nodes import Branches, Weights, forest
 from aot.runtime.errors import AotError, ModelError, UnsupportedError
 from aot.tools.check import check
 from tests.frontends.onnx.models import run, save
@@ -146,3 +147,14 @@ def test_other_wrong_attributes_are_refused(tmp_path: Path, name: str) -> None:
 
 def test_check_accepts_a_forest(tmp_path: Path) -> None:
     assert check(save(tmp_path, single("TreeEnsembleRegressor", ["y"], {"x": ROWS}, **STUMP))) == ()
+
+
+def test_a_table_may_have_64_numbers_for_each_weight() -> None:
+    trees, targets = 10_000, 64
+    leaves, zeros = np.arange(2 * trees), np.zeros(trees, np.int64)
+    branches = Branches(zeros, zeros, zeros.astype("f4"), zeros > 0, ~leaves.reshape(trees, 2), leaves[:trees])
+    weights = Weights(leaves, leaves % 2 * (targets - 1), np.ones(2 * trees, "f4"), 2 * trees, leaves // 2)
+    assert forest("trees", branches, weights, targets, 0.0).weights.shape == (2 * trees, targets)
+    fewer = Weights(leaves[1:], weights.targets[1:], weights.values[1:], 2 * trees, weights.trees)
+    with pytest.raises(UnsupportedError, match="trees: too many targets for 19999 weights, got 64"):
+        forest("trees", branches, fewer, targets, 0.0)
