@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from aot.codegen.ir.loops import Alloc, Kernel, Space, dense
 from aot.codegen.ir.program import Program
 from aot.codegen.llvm.header import checked_name, header_text, name_from
 from aot.codegen.llvm.jit import load
@@ -87,7 +89,17 @@ def test_fields_are_those_of_the_abi() -> None:
     assert " * input 0: x f32[1000], at a multiple of 64 bytes" in text
 
 
-@pytest.mark.parametrize("program", [chain(), running_sum(), positives()], ids=["chain", "state", "varying"])
+def with_scratch() -> Program:
+    """Each thread needs 100 bytes, of which it gets 128."""
+    program = chain()
+    first, *others = program.kernels
+    body = (Alloc(dense("t", 25, space=Space.ARENA), first.body),)
+    return replace(program, kernels=(Kernel(first.name, first.sizes, first.buffers, body), *others))
+
+
+@pytest.mark.parametrize(
+    "program", [chain(), with_scratch(), running_sum(), positives()], ids=["chain", "scratch", "state", "varying"]
+)
 def test_counts_and_memory_are_those_of_the_table(program: Program) -> None:
     """Macros of sizes that do not vary agree with the functions of the code, for one thread and for several."""
     model = built(program)
