@@ -29,7 +29,7 @@ class Predictor:
     """
 
     def __init__(self, model: str | PathLike[str] | CompiledModel, threads: int | None = 1, rows: int = 64) -> None:
-        """`threads`: of one inference; None: as many as the process may use. `rows`: at most so many in an inference,
+        """`threads`: of one inference; None: as many as the process may use. `rows`: at most that many in an inference,
         if the model lets them vary.
         """
         self.model = model if isinstance(model, CompiledModel) else load(model, threads)

@@ -48,7 +48,7 @@ def run_lowering(
 ) -> list[LoweringReport]:
     """Run `passes` on `steps`, which change in place.
 
-    `stop_after`: after so many passes only required ones run. `observe` is called after each pass, with the steps.
+    `stop_after`: after that many passes only required ones run. `observe` is called after each pass, with the steps.
     `verify`: check the steps before the first pass, after each that changes them, and after the last. Raises
     InternalError, which names the pass, for steps that a pass broke, and for two passes of one name; errors of other
     classes leave as they are, with a note that names the pass.

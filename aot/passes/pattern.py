@@ -258,7 +258,7 @@ class PatternRule(Rule):
 def rewrite(pattern: Callable[..., Any]) -> Callable[[Callable[..., Replacement]], PatternRule]:
     """Make a rule of a pattern and a function `(build, *tensors)`, which returns the replacement, or None.
 
-    Both have the same parameters behind the first one. UsageError for a pattern that no operation is.
+    Both have the same parameters after the first one. UsageError for a pattern that no operation is.
     """
     names = tuple(inspect.signature(pattern).parameters)[1:]
     root = pattern(Maker(), *(Tensor(name) for name in names))

@@ -70,7 +70,7 @@ class Rewrite:
 class RewriteLog:
     """Counter of the rewrites of a run; at `limit` no further ones are applied, which serves to bisect a miscompile.
 
-    `allowed`: the last one within the limit; required passes go on behind it.
+    `allowed`: the last one within the limit; required passes go on after it.
     """
 
     limit: int | None = None

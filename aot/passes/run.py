@@ -78,7 +78,7 @@ def run_passes(
 ) -> RunReport:
     """Run `passes`, in their order, with `extensions` sorted in; the graph is changed in place.
 
-    `stop_after_rewrite`: after so many rewrites only required passes run. `observe` is called after each pass, with the
+    `stop_after_rewrite`: rewrites after which only required passes run. `observe` is called after each pass, with the
     graph. `check` verifies the graph after each pass that changed it (None: aot.ir.verify). `until`: the anchor or pass
     after which the run ends.
 

@@ -2,7 +2,7 @@
 
 `json` reads what simdjson refuses: it knows more (NaN, integers above 64 bits, UTF-16), and its errors name the place.
 It calls itself for each level of lists. At Python's limit, finalizers that the collector of garbage calls would fail,
-too, and leave memory behind: texts with so many levels are refused before.
+too, and leave memory behind: texts with that many levels are refused before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Blocks of keys and values in a folder, so that they outlive the process: a file each, those used last are kept.
 
-TAG-HASH.block: a digest of the rest | the arrays of all variables, one behind the other
+TAG-HASH.block: a digest of the rest | the arrays of all variables, one after the other
 """
 
 from __future__ import annotations

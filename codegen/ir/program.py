@@ -166,7 +166,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Before call `at`, control continues behind the label `to` if `when` is not 0.
+    """Before call `at`, control continues after the label `to` if `when` is not 0.
 
     `asks`: the inference may be cancelled here, as in loops without a small static bound.
     """

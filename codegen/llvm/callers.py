@@ -78,7 +78,7 @@ def loader_files(path: Path) -> dict[Path, str]:
 
 
 def _without_comments(script: str) -> str:
-    """Return a script without comments and indentation; its strings have one line, and no `//` behind a space."""
+    """Return a script without comments and indentation; its strings have one line, and no `//` after a space."""
     lines = (re.sub(r"^(//|/\*\*) .*| // .*", "", line.strip()) for line in script.splitlines())
     return "".join(f"{line}\n" for line in lines if line)
 

@@ -68,7 +68,7 @@ def header_text(built: Built | Levels, name: str | None = None) -> str:
 
 
 def cpp_header_text(built: Built | Levels, name: str | None = None) -> str:
-    """Return the header of `header_text` with classes of C++17 behind it, which own memory, threads and library."""
+    """Return the header of `header_text` with classes of C++17 after it, which own memory, threads and library."""
     plain = header_text(built, name)
     match = re.search(r"^#define (AOT_\w+)_NAME ", plain, re.MULTILINE)
     assert match is not None

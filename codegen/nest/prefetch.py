@@ -82,7 +82,7 @@ def prefetch_panels(
 
 
 def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> Stmts:
-    """Prefetch the lines of the packed operand that lie `stream_distance_bytes` behind those in use."""
+    """Prefetch the lines of the packed operand that lie `stream_distance_bytes` after those in use."""
     known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
     known |= {axis: rewrite(value, known) for axis, value in points.lets}
     index, size = [rewrite(i, known) for i in read.index[:-1]], read.buffer.dtype.stored_bytes

@@ -56,7 +56,7 @@ class Drafting(TokenLoop):
             self.proposed, self.accepted = self.proposed + len(drafts), self.accepted + agreed
 
     def _proposals(self, token: int, count: int) -> list[int]:
-        """Return greedy tokens of the small model behind the tokens of the large one and `token`."""
+        """Return greedy tokens of the small model after the tokens of the large one and `token`."""
         if count <= 0:
             return []
         whole, proposals = [*self.large.tokens, token], list[int]()

@@ -120,7 +120,7 @@ class Generator(TokenLoop):
     def feed(self, ids: Sequence[int], chunk: int = CHUNK) -> Array:
         """Append tokens and return the logits [vocabulary] after the last one; after an error none of them is kept.
 
-        `chunk`: so many at a time (0: all).
+        `chunk`: that many at a time (0: all).
         """
         if chunk < 0:
             raise UsageError(f"feed: chunk: must be 0 or more tokens, got {chunk}")

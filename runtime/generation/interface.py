@@ -31,7 +31,7 @@ def has_row_lengths(manifest: Manifest) -> bool:
 
 
 def step_inputs(ids: Sequence[int], past: int, names: Collection[str]) -> dict[str, Array]:
-    """Return the inputs, those of `names`, for tokens behind `past` others."""
+    """Return the inputs, those of `names`, for tokens after `past` others."""
     values = {
         IDS: np.array([ids], np.int64),
         MASK: np.ones((1, past + len(ids)), np.int64),

@@ -57,7 +57,7 @@ def unpacked(saved: bytes, infos: Sequence[VariableInfo], vocab_size: int | None
 
 
 def _is_state(info: VariableInfo, shape: tuple[int, ...], tokens: int) -> bool:
-    """True if a variable has this shape behind so many tokens: one row, and an element for each of them."""
+    """True if a variable has this shape after that many tokens: one row, and an element for each of them."""
     if not tokens:  # of a variable that is not set, dimensions that vary are 0
         return len(shape) == len(info.tensor.shape) and all(
             n in (0, m) for n, m in zip(shape, info.tensor.shape, strict=True)

@@ -13,7 +13,7 @@ GREEDY = Sampling()
 
 @dataclass(slots=True)
 class Continuation:
-    """Up to `max_tokens` tokens behind a prompt, drawn by `sampling`; a token of `stop` is the last one."""
+    """Up to `max_tokens` tokens after a prompt, drawn by `sampling`; a token of `stop` is the last one."""
 
     max_tokens: int
     sampling: Sampling = GREEDY

@@ -144,7 +144,7 @@ class Variables:
         return self.memory[cache.data + row * size : cache.data + (row + 1) * size]
 
     def _make_room(self, cache: CacheInfo, rows: int, tokens: int) -> int:
-        """Make room for so many rows and tokens, and return for how many tokens each row has room now."""
+        """Make room for that many rows and tokens, and return for how many tokens each row has room now."""
         room = self._room(cache) if self.memory.nbytes > cache.room else 0
         room_needed = max(room, _rounded(tokens))
         item = numpy_dtype(self.infos[0].tensor).itemsize
@@ -176,7 +176,7 @@ class Variables:
         return tuple(sizes)
 
     def _view(self, info: VariableInfo, cache: CacheInfo, room: int, shape: Shape) -> Array:
-        """Return a view of the memory of a variable with so many rows and tokens."""
+        """Return a view of the memory of a variable with that many rows and tokens."""
         dtype, axis = numpy_dtype(info.tensor), cache.axis
         width = prod(shape[axis + 1 :])
         outer, inner = shape[1:axis], shape[axis + 1 :]
@@ -305,7 +305,7 @@ def _dense(shape: Shape, item: int) -> Shape:
 
 
 def _rounded(tokens: int) -> int:
-    """Return the room for so many tokens."""
+    """Return the room for that many tokens."""
     return -(-tokens // _ROOM_STEP) * _ROOM_STEP + _ROOM_STEP // 2
 
 

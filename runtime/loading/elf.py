@@ -25,7 +25,7 @@ class DynamicSymbol(NamedTuple):
 
 
 def copy_one(source: BinaryIO, target: BinaryIO) -> None:
-    """Copy the ELF file at the position of `source` to an empty file; the bytes behind it stay unread.
+    """Copy the ELF file at the position of `source` to an empty file; the bytes after it stay unread.
 
     Of another or a damaged file, a part is copied. UsageError for a stream of text.
     """
@@ -47,7 +47,7 @@ def copy_one(source: BinaryIO, target: BinaryIO) -> None:
 
 
 def _copy_until(end: int, source: BinaryIO, target: BinaryIO) -> None:
-    """Copy until `target` has so many bytes, or `source` ends."""
+    """Copy until `target` has that many bytes, or `source` ends."""
     left = end - target.seek(0, os.SEEK_END)
     while left > 0:
         data: Any = source.read(min(left, 1 << 20))

@@ -177,7 +177,7 @@ def open_library(
 
 
 def open_bytes(data: BinaryIO) -> Library:
-    """Open the library at the position of a stream, as `open_library`; the bytes behind it stay unread.
+    """Open the library at the position of a stream, as `open_library`; the bytes after it stay unread.
 
     UsageError for a library whose weights are external, and for a stream of text.
     """

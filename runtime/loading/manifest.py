@@ -62,7 +62,7 @@ class TensorInfo(NamedTuple):
 class CacheInfo(NamedTuple):
     """Place of a variable that grows along its dimension `axis`, beside others that do.
 
-    `room`: byte of an i64, the tokens that all of them have room for. Row r begins `r * row * room` elements behind
+    `room`: byte of an i64, the tokens that all of them have room for. Row r begins `r * row * room` elements after
     byte `data`, the variable in it `before * room` elements later; `last`: tokens are neighbours in memory.
     """
 

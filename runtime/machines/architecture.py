@@ -30,7 +30,7 @@ class Architecture:
     matrix_prefix: str = ""
 
     def names_of_levels(self) -> tuple[str, ...]:
-        """Return the names of levels, short ones behind the others."""
+        """Return the names of levels, short ones after the others."""
         return (*self.levels, *self.short_names)
 
     def level_of(self, name: str) -> str:

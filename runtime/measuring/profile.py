@@ -52,7 +52,7 @@ class ModelProfile:
     """Seconds of whole inferences through Python, measured without profiling; `calls` by time, longest first.
 
     `work`: FLOP of an inference, None if they depend on data. `sizes`: the varying sizes at which it was measured.
-    `p90`, `p99`: seconds that so many percent of inferences do not exceed.
+    `p90`, `p99`: seconds that 90 and 99 percent of inferences do not exceed.
     """
 
     least: float

@@ -3,7 +3,7 @@
     PermuteParameter order:uint32*                                 repeated
     PoolingParameter pool:MAX|AVE|STOCHASTIC=MAX pad:uint32=0      an enumeration with a default, a number with one
 
-Numbers of an enumeration count from 0, or from 1 behind a leading `|`, or stand behind `@`. Networks are read from
+Numbers of an enumeration count from 0, or from 1 after a leading `|`, or stand after `@`. Networks are read from
 text, where fields have names; numbers of fields differ between the branches of Caffe. Those of weights do not: they
 are messages of their own here, whose arrays are bytes.
 """

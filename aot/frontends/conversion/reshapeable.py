@@ -2,7 +2,7 @@
 
 x: f32[1,4,6,8]    Flatten(x, axis=2)    ->    Reshape(x, [ReduceProd(ShapeOf(x)[:2]), -1]),    not Reshape(x, [4, 48])
 
-The inputs get names for their sizes while the operations are converted, and their numbers again behind it.
+The inputs get names for their sizes while the operations are converted, and their numbers again after it.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ OTHER_SCALE = 62  # layers of the size of Gemma 3 (27B) that scales scores by an
 class Architecture:
     """Facts of an architecture that no metadata say.
 
-    `scaled`: embeddings are multiplied by the root of the width; `all_seen`: one layer of so many sees all tokens, the
-    others a window, with rotations of `local_base`; `normalised`: probabilities of a token's experts add up to 1;
+    `scaled`: embeddings are multiplied by the root of the width; `all_seen`: one layer in this many sees all tokens,
+    the others a window, with rotations of `local_base`; `normalised`: probabilities of a token's experts add up to 1;
     `clamped`: their gate; `rounded`: YaRN's, where positions are scaled so; `names`: parts of the names of tensors that
     others call so.
     """

@@ -41,7 +41,7 @@ LEAST_PAIR = 8  # tokens: fewer hold no two texts with their marks
 class Kind:
     """A type of encoders. `keys`: what config.json calls sizes, where it has other names than BERT.
 
-    `padding`: positions begin behind the number of the token that fills up texts; `types`: there are types of tokens;
+    `padding`: positions begin after the number of the token that fills up texts; `types`: there are types of tokens;
     `modern`: rotations, a gate in the MLP, and norms before. `activation`: of the head of classifiers.
     """
 

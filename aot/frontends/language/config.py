@@ -22,7 +22,7 @@ class Family:
     `pairs`: rotations turn neighbours (2 i, 2 i + 1) instead of halves. `centred`: norms subtract the mean, and may add
     a bias. `gated`: the MLP has a gate. `learned`: positions are rows of a table, which are added to embeddings.
     `parallel`: attention and MLP read the same values, behind one norm, or behind one each (`apart`). `behind`: norms
-    stand behind attention and MLP only. `whole`: norms of queries and keys go over all heads together. `sinks`: each
+    stand after attention and MLP only. `whole`: norms of queries and keys go over all heads together. `sinks`: each
     head has one more score in its softmax, without a value.
     """
 

@@ -33,7 +33,7 @@ FARTHEST = 128  # tokens, from which on relative positions are one
 class Shape:
     """Facts of an encoder beside its `Config`.
 
-    `most`: tokens of a text; `places`: rows of the table of positions, `padding`: a token that has none, behind which
+    `most`: tokens of a text; `places`: rows of the table of positions, `padding`: a token that has none, after which
     they begin, None: they begin at 0; `types`: rows of the table of token types; `buckets`: of relative positions;
     `before`: norms stand before attention and MLP. Numbers of tables are 0 without one.
     """
@@ -71,7 +71,7 @@ class Head:
 
 
 class Encoder(Layers):
-    """Builds the network of `config` and `shape` in `graph` with the tensors of `weights`, and a head behind it."""
+    """Builds the network of `config` and `shape` in `graph` with the tensors of `weights`, and a head after it."""
 
     def __init__(self, graph: Graph, config: Config, weights: Tensors, shape: Shape, head: Head | None = None) -> None:
         super().__init__(graph, config, weights)

@@ -45,8 +45,8 @@ class PositionTable:
 class EncoderDecoderConfig:
     """Numbers and forms of both stacks, beside the `Config` of each.
 
-    `pre_norm`: norms stand before attention and MLP; `final_norm`: and one behind the last layer; `embedding_norm`: one
-    behind embeddings; `buckets` of relative positions, 0 without; from `max_distance` tokens on they are one.
+    `pre_norm`: norms stand before attention and MLP; `final_norm`: and one after the last layer; `embedding_norm`: one
+    after embeddings; `buckets` of relative positions, 0 without; from `max_distance` tokens on they are one.
     """
 
     encoder: Config

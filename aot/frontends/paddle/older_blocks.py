@@ -4,7 +4,7 @@
     conditional_block(p) {a = f(x)}; conditional_block(not p) {b = g(x)}; y = select_input(p, b, a)
                                                                     y = if(p) {f(x)} else {g(x)}
 
-A loop carries the variables that it writes and that are read in its next step or behind it.
+A loop carries the variables that it writes and that are read in its next step or after it.
 """
 
 from __future__ import annotations

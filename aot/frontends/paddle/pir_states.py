@@ -2,7 +2,7 @@
 
     ys = create_array(); while(going) {array_write_(ys, y, n)}      going, ys = while(going, ys) {array_write(ys, y, n)}
 
-States of a loop that neither its block nor an operation behind it reads are left out: Paddle begins those that have a
+States of a loop that neither its block nor an operation after it reads are left out: Paddle begins those that have a
 value in the block alone with a number, whose rank is another.
 """
 

@@ -4,7 +4,7 @@
     gemma.litertlm           tf_lite_prefill_decode, tf_lite_embedder, a tokenizer, metadata
 
 Nothing is unpacked to a file; of the sections only the network that is compiled is read. `--signature` names it, and a
-signature of it behind a colon.
+signature of it after a colon.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Texts of a file for people: its description, its tensors' normalisation, and the files packed with it, as labels.
 
-Packed files are a zip archive behind the tables.
+Packed files are a zip archive after the tables.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _control(outer: Definer, node: Node, control: BranchControl | LoopControl) -
 def _shared(outer: Definer, port: OutPort, shape: Shape, name: str = "", room: Size = 0) -> Value:
     """Add a value that several blocks touch: the port's, or another value of its element type.
 
-    `room`: elements behind it.
+    `room`: elements after it.
     """
     name = name or outer.value(port, MemoryRegion.SHARED).name
     buffer = dense(name, *outer.steps.sizes.shape(shape), dtype=port.type.dtype)

@@ -1,6 +1,6 @@
 """Operations that no set has and that Model Optimizer's own transformations replaced: as operations of frameworks.
 
-Their conversions run behind the front phase, so a node of one of them needs no more there.
+Their conversions run after the front phase, so a node of one of them needs no more there.
 """
 
 from __future__ import annotations

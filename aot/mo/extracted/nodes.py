@@ -29,7 +29,7 @@ def name_by_attributes(op: Foreign) -> str | None:
 
 
 def extracted(op: Foreign, outputs: int) -> dict[str, Any]:
-    """Return the attributes of a foreign operation with so many outputs, by Model Optimizer's names.
+    """Return the attributes of a foreign operation with that many outputs, by Model Optimizer's names.
 
     Attributes that a damaged file lacks are left out: the conversion of the operation refuses it.
     """

@@ -1,7 +1,7 @@
 """Functions of library classes that infer otherwise than by a definition, by module and class.
 
 `infer`, `reverse_infer` (inputs from outputs) and `cf_infer` (which branches are executed) become attributes of nodes.
-Some have a second name, behind the first, under which extensions call the function of the class.
+Some have a second name, after the first, under which extensions call the function of the class.
 """
 
 from __future__ import annotations

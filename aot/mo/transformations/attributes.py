@@ -121,7 +121,7 @@ class AttributedVariadicSplitToVariadicSplit:
 
 @transformation("front.split_normalizer")
 class SqueezeAxis:
-    """`squeeze_axis` of Split: Squeeze behind each output"""
+    """`squeeze_axis` of Split: Squeeze after each output"""
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         squeeze = library_class("squeeze", "Squeeze")

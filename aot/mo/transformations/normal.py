@@ -120,7 +120,7 @@ def _broadcast(graph: Graph, node: Any) -> None:
 
 @transformation("front.ArgOpsSqueeze")
 class ArgOpsSqueeze:
-    """ArgMax and ArgMin with `keepdims` 0: Squeeze behind it"""
+    """ArgMax and ArgMin with `keepdims` 0: Squeeze after it"""
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in [*nodes_of(graph, op="ArgMax", keepdims=0), *nodes_of(graph, op="ArgMin", keepdims=0)]:

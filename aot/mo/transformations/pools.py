@@ -16,7 +16,7 @@ KEPT = "pad spatial_dims auto_pad output_spatial_shape pad_spatial_shape pool_me
 
 @transformation("front.global_pooling_to_reduce")
 class GlobalPoolingToReduce:
-    """A pool of all pixels: ReduceMax or ReduceMean of all dimensions behind the channels"""
+    """A pool of all pixels: ReduceMax or ReduceMean of all dimensions after the channels"""
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Pooling", global_pool=True):

@@ -84,10 +84,10 @@ class CacheRoom(Stateful):
 
 @op()
 class Append(Stateful):
-    """Value of a variable, rows chosen by `rows`, with `x` behind it along `axis`, where it lies in the state.
+    """Value of a variable, rows chosen by `rows`, with `x` after it along `axis`, where it lies in the state.
 
     `last`: tokens are neighbours in memory. `starts` [batch]: where the new tokens of each row lie along `axis`,
-    instead of behind all that are kept; elements behind them are undefined.
+    instead of after all that are kept; elements after them are undefined.
     """
 
     axis: int = 0

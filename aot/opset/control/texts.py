@@ -59,7 +59,7 @@ class StringEqual(LoopOp):
 
 @op()
 class StringWords(LoopOp):
-    """Begins and ends [.., n] of the first n words of each string, and the number of its words; behind the last, none.
+    """Begins and ends [.., n] of the first n words of each string, and the number of its words; after the last, none.
 
     n is the size of the fourth input. Words lie between separators; without one, between white space, which is no word.
     After `most_splits`, unless it is negative, the rest of a string is one word.

@@ -61,7 +61,7 @@ def _precedes(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> Expr:
 
 @op("opset1")
 class CTCGreedyDecoder(LoopOp):
-    """Scores [T, N, C], mask [T, N] to classes [N, T, 1, 1]: no blanks (C - 1), no repetitions, -1 behind the end."""
+    """Scores [T, N, C], mask [T, N] to classes [N, T, 1, 1]: no blanks (C - 1), no repetitions, -1 after the end."""
 
     elements = Elements.FLOAT
     uniform = (0, 1)
@@ -127,7 +127,7 @@ class _Step:
 
 @op("opset6")
 class CTCGreedyDecoderSeqLen(LoopOp):
-    """Scores [N, T, C] and lengths [N] to classes [N, T], -1 behind the end, and how many there are."""
+    """Scores [N, T, C] and lengths [N] to classes [N, T], -1 after the end, and how many there are."""
 
     elements = Elements.FLOAT
 

@@ -65,7 +65,7 @@ def _common(a: DType, b: DType) -> DType:
 
 @op("opset15")
 class SearchSorted(LoopOp):
-    """Place of each value in its sorted row: before equal ones, or behind them in `right_mode`."""
+    """Place of each value in its sorted row: before equal ones, or after them in `right_mode`."""
 
     elements = Elements.NUMBER
 

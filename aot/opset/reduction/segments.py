@@ -123,7 +123,7 @@ def _product(x: Expr, y: Expr, dtype: DType) -> Expr:
 def _tile(out: Scripted, a: Buffer, b: Buffer, place: Scripted, inner: Scripted) -> None:
     """Compute a few rows and columns. `place`: first and last row, group, first and last column.
 
-    The last one stands in for those behind it.
+    The last one stands in for those after it.
     """
     t, last, g, n, end = place
     dtype = out.dtype.compute

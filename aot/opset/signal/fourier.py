@@ -60,7 +60,7 @@ class Transforms:
     """Builder of works that run in sequence; buffers between them are temporaries. `dtype`: f32 or f64.
 
     A transform reads and writes planes [rows, 2, n, columns]: all dimensions before the axis are merged into rows, all
-    behind it into columns.
+    after it into columns.
     """
 
     dtype: DType

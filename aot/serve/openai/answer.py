@@ -1,7 +1,7 @@
 """One answer of a language model: steps on the threads of the server, texts in its event loop.
 
 Sequences take turns: a step, some hundred tokens of a prompt or one of the answer, is a task of its own, and the next
-one waits behind those of other sequences and models. Where the model's rows may have lengths of their own, answers go
+one waits after those of other sequences and models. Where the model's rows may have lengths of their own, answers go
 on together once their prompts are computed.
 """
 

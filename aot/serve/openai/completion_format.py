@@ -46,7 +46,7 @@ class Timings:
         self.first = self.first or self.last
 
     def fields(self, known: int, prompt_tokens: int, generated: int) -> dict[str, object]:
-        """Return times and speeds as llama.cpp's server writes them, for so many tokens of the prompts and answers."""
+        """Return times and speeds as llama.cpp's server writes them, for these numbers of tokens."""
         prompt, rest = max(self.first - self.begin, 1e-6), max(self.last - self.first, 1e-6)
         return {
             "cache_n": known,

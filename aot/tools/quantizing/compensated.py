@@ -2,7 +2,7 @@
 
     y[i] = sum over k of x[k] w[i, k]        S = mean of x^T x over samples: second moments of the data
 
-The error of y is (w - q) S (w - q)^T. Where column k is rounded by an error of e, it is least if the columns behind it
+The error of y is (w - q) S (w - q)^T. Where column k is rounded by an error of e, it is least if the columns after it
 change by -e U[k, j] / U[k, k], where U is the upper triangle of Cholesky's factor of the inverse of S (GPTQ, Frantar et
 al. 2022). Scales of a group are chosen when its first column is reached.
 """

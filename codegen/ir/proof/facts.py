@@ -65,7 +65,7 @@ class Facts(KnownFacts):
         return self._inner[key]
 
     def proves(self, goal: Affine, goals: int = MAX_GOALS) -> bool:
-        """True if `goal` is shown not to be negative; False if no proof is found that visits so many goals."""
+        """True if `goal` is shown not to be negative; False if no proof is found within a budget of goals."""
         if bounds(goal)[0] >= 0 or self.are_contrary:
             return True
         search, key = self._search_state, (goal.key, self._place)

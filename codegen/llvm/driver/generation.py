@@ -80,7 +80,7 @@ _FILLED = {
 
 
 def _give_inputs(program: Program) -> str:
-    """@give_inputs: dimensions and elements of the inputs for %count tokens behind %past; false if memory is full."""
+    """@give_inputs: dimensions and elements of the inputs for %count tokens after %past; false if memory is full."""
     lines, fits, at = list[str](), "true", 0
     for i, tensor in enumerate(program.inputs):
         how = _FILLED[tensor.name]

@@ -22,7 +22,7 @@ LOW = (1 << 32) - 1  # bits of the low half of a word
 
 
 def sampling_functions(words: int) -> list[str]:
-    """Return @seed_random and @choose as LLVM text, for logits of so many words; all arguments are addresses."""
+    """Return @seed_random and @choose as LLVM text, for logits of that many words; all arguments are addresses."""
     random, seed = _argument("random", 4, dtype=DType.U64), _argument("seed", 1, dtype=DType.U64)
     token, kinds = (
         _argument("token", 1, dtype=DType.I64),

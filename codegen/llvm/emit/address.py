@@ -282,7 +282,7 @@ def sizes_of(buffer: Buffer) -> tuple[Expr, ...]:
 
 
 def moved(a: Access, elements: int) -> Access:
-    """Return the access `n` elements behind `a`, for all lanes."""
+    """Return the access `n` elements after `a`, for all lanes."""
     offset = a.offset.plus(Affine({}, elements))
     return Access(a.buffer, offset, 0, offset)
 

@@ -258,7 +258,7 @@ class DotEmitter:
         return weights
 
     def _word(self, a: Access, n: int) -> Value:
-        """Load `n` elements as one number, padded with zeros: nothing behind them is read."""
+        """Load `n` elements as one number, padded with zeros: nothing after them is read."""
         values = self.values
         pointer, size = values.at.pointer(a), a.buffer.dtype.stored_bytes
         if values.inside is not None:

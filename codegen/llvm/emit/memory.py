@@ -191,7 +191,7 @@ class Memory(Lanes):
         return result
 
     def row_words(self, x: Load, n: int) -> Value:
-        """Return a word for each lane: the `n` bytes from `x` on, then zeros. Nothing behind them is read."""
+        """Return a word for each lane: the `n` bytes from `x` on, then zeros. Nothing after them is read."""
         a, f, size = self.at.access(x.buffer, x.index), self.f, elements_per_dot(x.buffer.dtype)
         pointer = self.at.pointer(a)
         if self.inside is not None:

@@ -32,7 +32,7 @@ def placeholder() -> Data:
 
 
 def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryview]) -> None:
-    """Write `parts`, the contents of the reserved `section`, behind the linked library.
+    """Write `parts`, the contents of the reserved `section`, after the linked library.
 
     `align`: alignment of the section, bytes of the largest page. PlatformError for a linker that has not put
     the section at the end of a segment.

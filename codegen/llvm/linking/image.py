@@ -54,7 +54,7 @@ class Area:
 
     @property
     def file_bytes(self) -> int:
-        """Return the number of bytes in the file, without the zeros behind them."""
+        """Return the number of bytes in the file, without the zeros after them."""
         return len(self.data) if self.source is None else self.size
 
     def write(self, out: Writer, start: int) -> None:

@@ -209,7 +209,7 @@ def _library(kind: int, name: bytes) -> bytes:
 
 
 def _uleb(number: int, least: int = 1) -> bytes:
-    """Return a number in groups of seven bits, the lowest first, in at least so many bytes."""
+    """Return a number in groups of seven bits, the lowest first, in at least that many bytes."""
     body = bytearray()
     while number >> 7 or len(body) + 1 < least:
         body.append(number & 0x7F | 0x80)

@@ -93,7 +93,7 @@ class Reader:
 
 
 def number(value: int, least: int = 1) -> bytes:
-    """Return a number in at least so many bytes."""
+    """Return a number in at least that many bytes."""
     body = bytearray()
     while value >> 7 or len(body) + 1 < least:
         body.append(value & 0x7F | 0x80)
@@ -236,5 +236,5 @@ def _symbol(reader: Reader, module: WasmObject) -> Symbol:
 
 
 def vector(items: Sequence[bytes]) -> bytes:
-    """Return items behind their number."""
+    """Return items after their number."""
     return number(len(items)) + b"".join(items)

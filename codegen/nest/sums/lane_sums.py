@@ -248,7 +248,7 @@ class _FarSums:
 def _long_sums(
     definition: Definition, points: Points, part: Buffer, acc: Buffer, lane: Var, both: bool
 ) -> tuple[LongSum, ...]:
-    """Return the long sums of the partial results, and of the accumulator for terms behind them if `both`."""
+    """Return the long sums of the partial results, and of the accumulator for terms after them if `both`."""
     size = part.shape[-1]
     assert isinstance(size, int)
     long = LongSum(part, far_sum(points, unused_name("far", definition), size), (*points.cell, lane))

@@ -125,7 +125,7 @@ def word_vectors(
 ) -> tuple[Buffer, Stmts, Expr] | None:
     """Return registers for 16 bytes of each row, what loads them, and the number of the first word of a term.
 
-    None unless a tile of the sum has so many bytes of data, side by side, and `row_vectors` says so.
+    None unless a tile of the sum has that many bytes of data, side by side, and `row_vectors` says so.
     """
     factors = dot_factors(reduction, schedule.lane)
     tiled = [a for a in reduction.axes if inner[a].extent != 1]

@@ -13,7 +13,7 @@ for i.o in 4:                           alloc c: f32[32, 32]
                                             y[3, i.r] = value(c[i.r])
 
 A processor looks ahead by about 500 operations, fewer than an epilogue has. Behind its own sum it would run alone, and
-so would the sum behind it. Elsewhere: software pipelining. Measured on an Emerald Rapids: a tile of 512 terms takes
+so would the sum after it. Elsewhere: software pipelining. Measured on an Emerald Rapids: a tile of 512 terms takes
 686 ns instead of 758; with two steps it gains nothing (`COSTS.min_overlapped_steps`).
 """
 
@@ -29,7 +29,7 @@ from aot.codegen.nest.points import Stmts
 
 
 def overlap_epilogues(stmts: Stmts) -> Stmts:
-    """Spread the epilogue of each tile in a loop over the sum of the tile behind it."""
+    """Spread the epilogue of each tile in a loop over the sum of the tile after it."""
     statements: Stmts = ()
     for s in stmts:
         match s:

@@ -34,7 +34,7 @@ class PeFile(BinaryFile):
     """Headers and sections of an open file; CorruptError unless it is a whole library of Windows.
 
     What a signature of Windows changes is not part of the digest: a checksum, the place of the certificates, and, if
-    there are any, all that is behind the sections.
+    there are any, all that is after the sections.
     """
 
     def __init__(self, stream: BinaryIO, name: str) -> None:

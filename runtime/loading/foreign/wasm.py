@@ -58,7 +58,7 @@ class WasmFile(BinaryFile):
         return segments
 
     def _number(self, at: int) -> tuple[int, int]:
-        """Return a number of 32 bits, and where the bytes behind it begin."""
+        """Return a number of 32 bits, and where the bytes after it begin."""
         value = 0
         for k, byte in enumerate(self._read(at, min(5, self._size - at))):
             value |= (byte & 0x7F) << 7 * k

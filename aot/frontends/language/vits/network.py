@@ -85,7 +85,7 @@ class Vits(VitsLayers):
     def _near(self, x: OutPort) -> tuple[OutPort, OutPort]:
         """Return where a distance of tokens lies in a table, and a near token in a padded row; each for all heads.
 
-        Rows of the table: tokens far before, each of the `window_size` before, the token itself, those behind it.
+        Rows of the table: tokens far before, each of the `window_size` before, the token itself, those after it.
         """
         b, window, heads = self.b, self.config.window_size, self._integers(self.config.num_attention_heads)
         length = self._length(x)

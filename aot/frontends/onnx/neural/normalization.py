@@ -119,7 +119,7 @@ def _int(node: OnnxNode, dim: object) -> int:
 def lrn(
     node: OnnxNode, x: OutPort, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
 ) -> OutPort:
-    """x / (bias + alpha / size * sum of squares of `size` channels)^beta; of an even number, one more behind."""
+    """x / (bias + alpha / size * sum of squares of `size` channels)^beta; of an even number, one more after."""
     build = node.build
     if size % 2 or size < 1:
         return build.LRN(x, node.list([1]), alpha=alpha, beta=beta, bias=bias, size=size)

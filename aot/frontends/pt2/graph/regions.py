@@ -139,7 +139,7 @@ def _ports(tensors: Sequence[Tensor]) -> list[OutPort]:
 def _inlined(importer: ProgramImporter, item: Item, **more: Any) -> Sequence[Tensor]:
     """Return the results of a node's only sub-graph; the sub-graph's nodes are inlined.
 
-    Its operands are the arguments behind it, the same tensors inside and outside: writes in place go through.
+    Its operands are the arguments after it, the same tensors inside and outside: writes in place go through.
     """
     arguments = list[Tensor | None]()
     tables = list(item.table.tables("inputs"))

@@ -84,7 +84,7 @@ def square(node: AtenNode, x: OutPort) -> OutPort:
 
 @aten("round.default", "round.decimals")
 def round_(node: AtenNode, x: OutPort, decimals: int = 0) -> OutPort:
-    """The nearest number with so many decimals; halves go to even ones."""
+    """The nearest number with that many decimals; halves go to even ones."""
     if not x.type.dtype.is_float:
         return x
     build, scale = node.build, node.like(10.0 ** abs(decimals), x)

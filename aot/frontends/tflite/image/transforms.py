@@ -220,7 +220,7 @@ def _moved(
 def moved_landmarks(node: TfliteNode, x: OutPort, matrix: OutPort) -> OutPort:
     """Points [1, count, 2 or 3] after a matrix: x and y are moved, z stays.
 
-    Version 1 has the option `dimensions`: points of so many numbers in the last axis, with shifts times `scale`.
+    Version 1 has the option `dimensions`: points of that many numbers in the last axis, with shifts times `scale`.
     """
     build, facts = node.build, flexible(node)
     own = node.extent(x, x.type.rank - 1, "the number of coordinates") if x.type.rank else 0

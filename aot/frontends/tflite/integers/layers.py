@@ -56,7 +56,7 @@ def _is_plain(node: TfliteNode, x: OutPort, w: OutPort, i: int = 0) -> bool:
 
 
 def _operands(node: TfliteNode, x: OutPort, w: OutPort, taps: Sequence[Dim]) -> tuple[OutPort, OutPort]:
-    """Data and weights without their zero points; in i64 if sums of so many products may need it."""
+    """Data and weights without their zero points; in i64 if sums of that many products may need it."""
     plain, weights = shifted(node, x, of_input(node, 0)), shifted(node, w, of_input(node, 1))
     count = prod(n for n in taps if isinstance(n, int))
     if x.type.dtype is DType.I16 and count >= MAX_TAPS:

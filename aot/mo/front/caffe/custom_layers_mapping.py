@@ -4,7 +4,7 @@
       <CustomLayer NativeType="Shifted" hasParam="true" protoParamName="power_param"/>
     </CustomLayers>
 
-The attributes are texts, as the file of a network has them. The blobs are inputs behind the bottoms.
+The attributes are texts, as the file of a network has them. The blobs are inputs after the bottoms.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class MarkNodesWithShapeValues:
 
 @transformation("back.ChangeRandomUniformOutputType")
 class ChangeRandomUniformOutputType:
-    """RandomUniform of another floating type than the network's: Convert behind it; its type decides the numbers"""
+    """RandomUniform of another floating type than the network's: Convert after it; its type decides the numbers"""
 
     force_shape_inference = True
 

@@ -1,4 +1,4 @@
-"""Transposes behind each other, and before reductions."""
+"""Transposes after each other, and before reductions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aot.mo.utils.error import Error
 
 @transformation("back.FuseTransposesSequence")
 class FuseTransposesSequence:
-    """Transposes behind each other: one, or none where they cancel out"""
+    """Transposes after each other: one, or none where they cancel out"""
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, type="Transpose"):
@@ -53,7 +53,7 @@ class FuseTransposesSequence:
 
 @transformation("back.TransposeReduceFusing")
 class TransposeReduce:
-    """A reduction of height and width behind a Transpose from NCHW to NHWC: of the axes that these have in NCHW"""
+    """A reduction of height and width after a Transpose from NCHW to NHWC: of the axes that these have in NCHW"""
 
     force_clean_up = True
 

@@ -107,7 +107,7 @@ class PullReshapeThroughFQ:
 
 @transformation("back.ConvolutionNormalizer")
 class ConvolutionWithGroupsResolver:
-    """Convolution with `group`, its weights maybe behind FakeQuantize: GroupConvolution"""
+    """Convolution with `group`, its weights maybe after FakeQuantize: GroupConvolution"""
 
     force_clean_up = True
 

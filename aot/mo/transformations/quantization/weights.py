@@ -1,4 +1,4 @@
-"""Constant weights behind FakeQuantize as integers."""
+"""Constant weights after FakeQuantize as integers."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class ConvertGroupedStridedSlice:
 
     @staticmethod
     def add_squeeze_for_shrink(graph: Graph, ss_node: Any) -> None:
-        """Put Squeeze behind a slice for the dimensions that it removes; it keeps them then."""
+        """Put Squeeze after a slice for the dimensions that it removes; it keeps them then."""
         node, mask = ss_node, np.array(ss_node["shrink_axis_mask"], bool)
         # the channels are gone: the rest has no layout
         kept = graph.graph["layout"] == "NCHW" or (graph.graph["layout"] == "NHWC" and bool(mask[-1]))
@@ -89,7 +89,7 @@ class ConvertGroupedStridedSlice:
 
     @staticmethod
     def add_unsqueeze_for_new(graph: Graph, ss_node: Any) -> None:
-        """Put Unsqueeze behind a slice for the dimensions that it adds; it adds none then."""
+        """Put Unsqueeze after a slice for the dimensions that it adds; it adds none then."""
         node, mask = ss_node, np.array(ss_node["new_axis_mask"], bool)
         shape = [size for i, size in enumerate(node.out_node().shape) if i >= len(mask) or not mask[i]]
         _put_behind(node, "unsqueeze.Unsqueeze", mask, shape_array(shape), {})

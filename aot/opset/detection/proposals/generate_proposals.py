@@ -41,7 +41,7 @@ class Proposing(Op):
 
 @op("opset9")
 class GenerateProposals(Proposing, DecomposedOp):
-    """Boxes (x0, y0, x1, y1) of all images one behind the other, their scores, how many each image has.
+    """Boxes (x0, y0, x1, y1) of all images one after the other, their scores, how many each image has.
 
     Images [N, 3 or 4] (height, width, one scale or two), anchors [H, W, A, 4], deltas [N, 4 A, H, W], scores
     [N, A, H, W]. A box that is too small counts towards `pre_nms_count` and is then dropped.

@@ -19,7 +19,7 @@ MAX_CONTEXT = 1 << 24  # tokens
 
 @dataclass(frozen=True, slots=True)
 class LimitContext:
-    """Pass for `--max-context`; behind `append_variables`. UsageError for other networks and numbers."""
+    """Pass for `--max-context`; after `append_variables`. UsageError for other networks and numbers."""
 
     context: int
     name: str = "limit_context"

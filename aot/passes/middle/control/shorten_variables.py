@@ -20,7 +20,7 @@ from aot.runtime.abi import DType
 
 @dataclass(frozen=True, slots=True)
 class ShortenVariables:
-    """Pass for `--precision bf16`; behind `append_variables`."""
+    """Pass for `--precision bf16`; after `append_variables`."""
 
     precision: Precision
     name: str = "shorten_variables"

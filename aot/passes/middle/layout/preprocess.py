@@ -3,7 +3,7 @@
 x: f32[1,3,224,224]      x: f32[1,3,224,224] - Multiply(Subtract(., mean), 1 / scale) - Gather(2,1,0)
 
 Means and scales are in the order in which the network has its channels. They are applied before the channels are
-reversed, with their numbers reversed, so that a convolution behind them takes all three into its weights and bias.
+reversed, with their numbers reversed, so that a convolution after them takes all three into its weights and bias.
 A mean before a convolution with padding stays: the padding is zero after the mean is subtracted.
 """
 
