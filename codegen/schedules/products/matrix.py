@@ -13,6 +13,7 @@ from itertools import pairwise
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import all_continue, coefficient, fills, reads, varies
 from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.expressions import rewrite, variables, walk
@@ -33,69 +34,134 @@ from aot.codegen.target import Target
 PANEL_BYTES = 256 << 10  # most bytes of a panel arranged in words: an eighth of L2 of these processors; estimated
 
 
+@dataclass(frozen=True, slots=True)
+class _TiledSum:
+    """A sum in tile registers: `axes` of the sum, some of them `fused` to one, and the packing of the weights."""
+
+    matrix: MatrixForm
+    axes: tuple[Var, ...]
+    fused: Fused
+    packings: tuple[Pack, ...]
+    in_chains: bool
+
+    @property
+    def has_words(self) -> bool:
+        """True if weights are in words; others are arranged in them by the kernel."""
+        return bool(self.packings) or is_arranged(self.matrix.w, self.axes) is not None
+
+    @property
+    def order(self) -> list[str]:
+        """Return the loops of the sum, outermost first."""
+        names = [a.name for a in self.axes]
+        return [*names[:-2], self.matrix.axis.name] if self.fused else names
+
+
+@dataclass(frozen=True, slots=True)
+class _RowLoops:
+    """The rows of a product in tile registers: `row`, whose tiles they are, in loops `around` it.
+
+    `line`: the axis of image lines, if tiles have two; `skipped`: axes with padding that the sum skips.
+    """
+
+    row: str
+    around: list[str]
+    fused: Fused
+    line: str | None
+    skipped: tuple[str, ...]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Return the axes that `row` stands for."""
+        return dict(self.fused).get(self.row, (self.row,))
+
+
 def tile_register_schedule(request: Request, shape: MatmulShape) -> ScheduleChoice | None:
     """Return the schedule of a product that the target's tile registers can sum."""
-    d, target, constants, shared = request.work, request.target, request.constants, request.points
-    r = d.reduction
-    assert r is not None
-    if scaled_sum(r) is not None:
+    d, target, shared = request.work, request.target, request.points
+    assert d.reduction is not None
+    if scaled_sum(d.reduction) is not None:
         return _scaled(request, shape)
-    chains = is_chain_sum(r)
-    fits = target.abilities.tiles and r.init is None and (chains or not varies(shape.sums))
-    matrix, fused = None, Fused()
-    if fits and (chains or _is_large(shape)):
-        matrix, fused = (matrix_form(r, shape.lane), fused) if chains else _bytes(d, shape)
-    axes = r.axes if chains else shape.sums
-    packings = word_panels(d, shape, constants, axes, 2 if fused else 1) if matrix is not None else ()
-    arranged = not packings and chains and not d.overwrites
-    if matrix is None or not shape.rows or not (packings or arranged) or not _lies_well(d, shape, matrix, packings):
+    total = _tiled_sum(request, shape)
+    rows = None if total is None else _row_loops(d, shape, total, request.constants)
+    if total is None or rows is None:
         return None
-    words = bool(packings) or is_arranged(matrix.w, axes) is not None
-    sums = [a.name for a in axes]
-    if fused:
-        sums[-2:] = [matrix.axis.name]
-    loops, outside_fused = loops_of(d, shape.outer, fused)
-    row, row_loops, row_fused = _rows(d, shape, matrix, constants)
-    if row is None:
-        return None
-    fusions, fused_rows = fused + outside_fused + row_fused, dict(row_fused).get(row, (row,))
-    line_axis = _line(d, shape, row_loops) if not varies(axes) else None
-    skipped_padding = _skipped(d, matrix, (*fused_rows, line_axis))
-    if skipped_padding is None and line_axis is not None:
-        line_axis, skipped_padding = None, _skipped(d, matrix, fused_rows)
-    if skipped_padding is None:
-        return None
+    matrix, row = total.matrix, rows.row
     size, half_l2 = matrix.w.buffer.dtype.stored_bytes, target.l2 // 2
     panel_bytes = prod(map(extent, shape.sums)) * extent(shape.lane) * size
     data_bytes = prod(map(extent, shape.rows)) * extent(matrix.axis) * size
-    panels_outside = not words or panel_bytes > min(data_bytes, half_l2)
-    across, down = [shape.lane.name], [*row_loops, row]
-    order = (*loops, *(across + down if panels_outside else down + across), *sums)
+    panels_outside = not total.has_words or panel_bytes > min(data_bytes, half_l2)
+    loops, outside_fused = loops_of(d, shape.outer, total.fused)
+    across, down = [shape.lane.name], [*rows.around, row]
+    order = (*loops, *(across + down if panels_outside else down + across), *total.order)
     prefetches = panels_outside and not shared and _are_fetched(shape, target)
-    height = 2 * ROWS if words else prod(a.extent for a in shape.rows if isinstance(a.extent, int))
-    tiled = [a for a in shape.rows if a.name in fused_rows]
-    may_be_few = varies(tiled) and not fills(tiled, height)
-    tail = Tail.CUT if may_be_few else Tail.LAP  # one configuration: another one takes as long as some tiles
-    rows = _whole_tiles(row, tiled) if d.overwrites else Tile(row, height, tail)
-    without_blocks = bool(shared or row_loops) or (d.overwrites and rows.size != height)
-    columns = Tile(shape.lane.name, 2 * ROWS, Tail.CUT)
-    terms = block_tile(matrix.axis) if chains else Tile(matrix.axis.name, matrix.terms, Tail.CUT)
+    row_tile, is_whole = _row_tile(d, shape, rows, total.has_words)
+    in_blocks = panels_outside and total.packings and not (shared or rows.around) and is_whole
+    terms = block_tile(matrix.axis) if total.in_chains else Tile(matrix.axis.name, matrix.terms, Tail.CUT)
     schedule = Schedule(
-        fuse=fusions,
-        blocks=_row_blocks(row, shape, data_bytes, half_l2)
-        if panels_outside and packings and not without_blocks
-        else (),
+        fuse=total.fused + outside_fused + rows.fused,
+        blocks=_row_blocks(row, shape, data_bytes, half_l2) if in_blocks else (),
         order=order,
-        tile=(*([Tile(line_axis, 2, Tail.LAP)] if line_axis is not None else []), rows, columns, terms),
-        skip_padding=skipped_padding,
+        tile=(
+            *([Tile(rows.line, 2, Tail.LAP)] if rows.line is not None else []),
+            row_tile,
+            Tile(shape.lane.name, 2 * ROWS, Tail.CUT),
+            terms,
+        ),
+        skip_padding=rows.skipped,
         matrix=row,
         lanes=(shape.lane.name, ROWS),
-        pack=packings,
-        prefetch=next((p.operand for p in packings if prefetches), None),
+        pack=total.packings,
+        prefetch=next((p.operand for p in total.packings if prefetches), None),
         prefetch_level=2 if prefetches else 1,
         parallel=None if shared else order[0],
     )
     return schedule, (lambda: f"tile registers: rows {row}, blocks of {matrix.terms} terms of {matrix.axis.name}",)
+
+
+def _tiled_sum(request: Request, shape: MatmulShape) -> _TiledSum | None:
+    """Return the sum as tile registers add it; None if they cannot, or vectors are faster."""
+    d, r = request.work, request.work.reduction
+    assert r is not None
+    in_chains = is_chain_sum(r)
+    if not request.target.abilities.tiles or r.init is not None or not shape.rows:
+        return None
+    if not in_chains and (varies(shape.sums) or not _is_large(shape)):
+        return None
+    matrix, fused = (matrix_form(r, shape.lane), Fused()) if in_chains else _bytes(d, shape)
+    if matrix is None:
+        return None
+    axes = r.axes if in_chains else shape.sums
+    packings = word_panels(d, shape, request.constants, axes, 2 if fused else 1)
+    can_arrange = in_chains and not d.overwrites
+    if not (packings or can_arrange) or not _lies_well(d, shape, matrix, packings):
+        return None
+    return _TiledSum(matrix, axes, fused, packings, in_chains)
+
+
+def _row_loops(d: Definition, shape: MatmulShape, total: _TiledSum, constants: frozenset[str]) -> _RowLoops | None:
+    """Return the loops over rows; None if no axis has rows at equal distances, or a tile would check bounds."""
+    row, around, fused = _rows(d, shape, total.matrix, constants)
+    if row is None:
+        return None
+    rows = _RowLoops(row, around, fused, None, ())
+    line = None if varies(total.axes) else _line(d, shape, around)
+    for axis in dict.fromkeys((line, None)):
+        skipped = _skipped(d, total.matrix, (*rows.parts, axis))
+        if skipped is not None:
+            return replace(rows, line=axis, skipped=skipped)
+    return None
+
+
+def _row_tile(d: Definition, shape: MatmulShape, rows: _RowLoops, has_words: bool) -> tuple[Tile, bool]:
+    """Return the tile of rows, and True if it has as many as registers hold."""
+    height = 2 * ROWS if has_words else prod(a.extent for a in shape.rows if isinstance(a.extent, int))
+    tiled = [a for a in shape.rows if a.name in rows.parts]
+    if d.overwrites:
+        tile = _whole_tiles(rows.row, tiled)
+        return tile, tile.size == height
+    may_be_few = varies(tiled) and not fills(tiled, height)
+    tail = Tail.CUT if may_be_few else Tail.LAP  # one configuration: another one takes as long as some tiles
+    return Tile(rows.row, height, tail), True
 
 
 def _whole_tiles(row: str, rows: list[Var]) -> Tile:
