@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.by_identity import Same
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.scope import raised_in
@@ -235,8 +236,8 @@ def _snapshot(graph: Graph) -> dict[int, object]:
     """Return a value that differs for changed graphs: operations, data, names and sources of nodes, bodies, objects."""
     return {
         id: (
-            *(_Same(held) for held in (node.op, node.constant_data, node.origin)),
-            *(_Same(source) for source in node.sources()),
+            *(Same(held) for held in (node.op, node.constant_data, node.origin)),
+            *(Same(source) for source in node.sources()),
             node.name,
             tuple(port.names for port in node.out_ports().values()),
             {name: _snapshot(body) for name, body in node.regions.items()},
@@ -244,19 +245,6 @@ def _snapshot(graph: Graph) -> dict[int, object]:
         )
         for id, node in graph.nodes.items()
     }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """An object that equals itself alone."""
-
-    held: object
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.held is other.held
-
-    def __hash__(self) -> int:
-        return id(self.held)
 
 
 def _function(target: Any) -> Callable[[Graph], object]:

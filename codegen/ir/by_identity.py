@@ -10,8 +10,8 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 
-class _Same(Generic[A]):
-    """A cache key that compares objects by identity."""
+class Same(Generic[A]):
+    """A key that equals keys of the same object alone."""
 
     __slots__ = ("argument",)
 
@@ -22,7 +22,7 @@ class _Same(Generic[A]):
         return id(self.argument)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.argument is cast("_Same[A]", other).argument
+        return isinstance(other, Same) and self.argument is cast("Same[A]", other).argument
 
 
 def by_identity(size: int, slot: str) -> Callable[[Callable[[A], T]], Callable[[A], T]]:
@@ -33,7 +33,7 @@ def by_identity(size: int, slot: str) -> Callable[[Callable[[A], T]], Callable[[
 
     def decorate(run: Callable[[A], T]) -> Callable[[A], T]:
         @lru_cache(maxsize=size)
-        def result_of(key: _Same[A]) -> T:
+        def result_of(key: Same[A]) -> T:
             return run(key.argument)
 
         @wraps(run)
@@ -41,7 +41,7 @@ def by_identity(size: int, slot: str) -> Callable[[Callable[[A], T]], Callable[[
             result: T | None = getattr(argument, slot, None)
             if result is None:
                 if not hasattr(type(argument), slot):
-                    return result_of(_Same(argument))
+                    return result_of(Same(argument))
                 result = run(argument)
                 object.__setattr__(argument, slot, result)
             return result
