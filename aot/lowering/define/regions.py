@@ -68,7 +68,7 @@ def _shared(outer: Definer, port: OutPort, shape: Shape, name: str = "", room: S
 
     `room`: elements after it.
     """
-    name = name or outer.value(port, MemoryRegion.SHARED).name
+    name = name or outer.ports.add(port, MemoryRegion.SHARED).name
     buffer = dense(name, *outer.steps.sizes.shape(shape), dtype=port.type.dtype)
     result = Value(buffer, MemoryRegion.SHARED, elements=volume(buffer.shape) + room)
     outer.steps.values[name] = result
@@ -79,14 +79,14 @@ def _pass_in(outer: Definer, inner: Definer, source: OutPort, parameter: Node) -
     """Let a body read an outer value in place, without a copy."""
     port = parameter.out_port(0)
     if port.destinations:
-        outer.input(source)
-        value = inner.buffers[port] = outer.share(source)
+        outer.ports.input(source)
+        value = inner.ports.values[port] = outer.ports.share(source)
         inner.steps.inputs.append(value.name)
 
 
 def _write(block: Definer, source: OutPort, out: Value, at: Sequence[Size] = ()) -> None:
     """Copy a value of a block into a shared one: into the box that begins at `at`, or all of it, in its own shape."""
-    read = block.input(source)
+    read = block.ports.input(source)
     axes, index = indices(read.shape)
     buffer = out.buffer if at else dense(out.name, *read.shape, dtype=read.dtype)
     target = (*(Const(0) for _ in at[len(index) :]), *index)  # a stack has one dimension more
@@ -173,18 +173,18 @@ class _Loop:
             size = carried_size(self.body, m.parameter, k)
             if now == size:
                 self._set(size, source.shape[k], result.shape[k])
-        stem = self.inner.name(port)
-        pair = _shared(self.outer, port, (), self.outer.unique(f"{stem}.pair"))
+        stem = self.inner.ports.name(port)
+        pair = _shared(self.outer, port, (), self.outer.ports.unique(f"{stem}.pair"))
 
         def half(what: str, shape: Shape, index: Size) -> Value:
-            value = _shared(self.outer, port, shape, self.outer.unique(f"{stem}.{what}"))
+            value = _shared(self.outer, port, shape, self.outer.ports.unique(f"{stem}.{what}"))
             carry = self.outer.steps.values[value.name] = replace(value, half=BufferHalf(pair.name, index))
             return carry
 
         first = half("first", source.shape, 0)
         self.enters.append(first.buffer)
         _write(self.outer, source, first)
-        now = self.inner.buffers[port] = half("now", port.shape, self.parity)
+        now = self.inner.ports.values[port] = half("now", port.shape, self.parity)
         self.leaves.append(now.buffer)
         self.inner.steps.inputs.append(now.name)
         return half("next", result.shape, 1 - self.parity)
@@ -192,20 +192,20 @@ class _Loop:
     def _slice(self, m: InputMap, axis: int) -> None:
         """Slice the part of an input that this iteration reads."""
         port, source = self.body.parameters[m.parameter].out_port(0), self.node.source(m.external)
-        data = self.outer.input(source)
-        self.outer.share(source)
+        data = self.outer.ports.input(source)
+        self.outer.ports.share(source)
         axis = axis_of(axis, data.rank, "sliced input")
         axes, at = indices(port.shape)
         begin = self.outer.steps.sizes.of(first_part(m, source.shape[axis], self.counter))
         index = tuple(i + begin if k == axis else i for k, i in enumerate(at))
-        part = self.inner.value(port, MemoryRegion.ARENA).buffer
+        part = self.inner.ports.add(port, MemoryRegion.ARENA).buffer
         _step(self.inner, tidy(Definition(part, axes, data(*index), at), self.inner.steps.values), self.node, "Slice")
 
     def _count(self) -> None:
         """Store the iteration counter as a value in memory if a step reads it from memory."""
         parameter = self.op.current_iteration if isinstance(self.op, Loop) else -1
         if parameter >= 0:
-            out = self.inner.value(self.body.parameters[parameter].out_port(0), MemoryRegion.ARENA).buffer
+            out = self.inner.ports.add(self.body.parameters[parameter].out_port(0), MemoryRegion.ARENA).buffer
             axes, at = indices(out.shape)
             _step(self.inner, Definition(out, axes, cast(self.counter, out.dtype), at), self.node, "Loop")
 
@@ -218,7 +218,7 @@ class _Loop:
         if m.axis is not None:
             return self._collect(m, port, result)
         if edge is not None:
-            self.outer.buffers[port] = self.inner.buffers[self.body.parameters[edge.parameter].out_port(0)]
+            self.outer.ports.values[port] = self.inner.ports.values[self.body.parameters[edge.parameter].out_port(0)]
             return None
         for k, now in enumerate(result.shape):
             size = last_size(self.body, m.result, k)
@@ -248,7 +248,7 @@ class _Loop:
         sizes, size = self.outer.steps.sizes, part.shape[axis]
         room = volume(sizes.shape(part.shape)) if self.count is None else 0
         if self.count is None and (m.stride < 0 or any(n != 1 for n in part.shape[:axis])):
-            name = self.outer.unique(f"{self.outer.name(port)}.parts")
+            name = self.outer.ports.unique(f"{self.outer.ports.name(port)}.parts")
             stack = _shared(self.outer, port, (self.counter, *part.shape), name, room)
             _write(self.inner, part, stack, (self.counter, *_zeros(part)))
             return m, stack
@@ -261,7 +261,7 @@ class _Loop:
     def _unstack(self, m: OutputMap, stack: Value) -> None:
         """Move stacked parts to their places, now that their number is known."""
         port = self.node.out_port(m.external)
-        out = self.outer.value(port, MemoryRegion.ARENA).buffer
+        out = self.outer.ports.add(port, MemoryRegion.ARENA).buffer
         axis, (axes, at) = _axis(m, port), indices(out.shape)
         size = stack.buffer.shape[axis + 1]
         number, inside = at[axis] // size, at[axis] % size
