@@ -72,7 +72,7 @@ def test_operations_have_cases() -> None:
 
 def test_cases_have_the_element_types_that_the_table_says() -> None:
     first = [(case, case.operands()[0]) for case in CASES if case.inputs]
-    assert [case for case, x in first if x is not None and not case.op.elements.include(x.dtype)] == []
+    assert [case for case, x in first if x is not None and not case.op.elements.includes(x.dtype)] == []
 
 
 def test_page_of_operations_is_up_to_date() -> None:
