@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -14,11 +15,15 @@ from collections.abc import Callable
 
 from aot.codegen.llvm.object.kernel_module import RESULTS, KernelModule
 
+NEW_OBJECTS = 100_000  # made between two runs of the garbage collector: text takes 6 % less than with Python's 700
+
 
 def serve() -> None:
     """Serve requests until standard input ends; send `ready` first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it; if it ends, so does the input
     answers = os.fdopen(os.dup(1), "wb")
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS)
     os.dup2(2, 1)  # output of LLVM must not mix with the answers
 
     def answer(value: object) -> None:
