@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from operator import is_
 
-from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, with_args
 from aot.codegen.ir.primitives import FUNCTIONS
 
 NONE = frozenset[Var]()
 NO_NAMES = frozenset[str]()
+_LEAVES = (Var, Const)  # expressions without parts
 Look = Callable[[Expr], Expr | None]
 
 
@@ -29,7 +30,11 @@ def rewrite(node: Expr, change: Mapping[Expr, Expr] | Look) -> Expr:
 
     Equal parts become one object: `walk` counts them once.
     """
-    return _rewritten(node, change if callable(change) else change.get, {})
+    look = change if callable(change) else change.get
+    if isinstance(node, _LEAVES):  # most indices are one axis
+        result = look(node)
+        return node if result is None else result
+    return _rewritten(node, look, {})
 
 
 # No closure that calls itself: only the garbage collector would free it, with all results that it holds.
@@ -38,30 +43,24 @@ def _rewritten(node: Expr, look: Look, known: dict[Expr, Expr]) -> Expr:
     if result is None:
         result = look(node)
         if result is None:
-            result = _with_children(node, look, known)
+            result = node if isinstance(node, _LEAVES) else _with_children(node, look, known)
         known[node] = result
     return result
 
 
-def _with_children(node: Expr, look: Look, known: dict[Expr, Expr]) -> Expr:
-    if isinstance(node, Prim | Load):
-        old = node.args if isinstance(node, Prim) else node.index
-        values: list[Expr] = []
-        for part in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
-            values.append(_rewritten(part, look, known))  # noqa: PERF401
-        new = tuple(values)
-        if _same(new, old):
-            return node
-        return prim(node.fn, *new, dtype=node.dtype) if isinstance(node, Prim) else Load(node.buffer, new)
+def _with_children(node: Prim | Load | Reduce, look: Look, known: dict[Expr, Expr]) -> Expr:
     if isinstance(node, Reduce):
         body = _rewritten(node.body, look, known)
         init = _rewritten(node.init, look, known) if node.init is not None else None
         return node if body is node.body and init is node.init else Reduce(node.fn, node.axes, body, init)
-    return node
-
-
-def _same(new: tuple[Expr, ...], old: tuple[Expr, ...]) -> bool:
-    return all(map(is_, new, old)) or new == old
+    old = node.args if isinstance(node, Prim) else node.index
+    parts: list[Expr] = []
+    for part in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
+        parts.append(_rewritten(part, look, known))  # noqa: PERF401
+    new = tuple(parts)
+    if all(map(is_, new, old)) or new == old:
+        return node
+    return with_args(node, new) if isinstance(node, Prim) else Load(node.buffer, new)
 
 
 def walk(*roots: Expr) -> Iterable[Expr]:
@@ -120,9 +119,11 @@ def measure(node: Expr) -> tuple[int, int]:
     try:
         return node.known_measure
     except AttributeError:
-        parts = [measure(child) for child in children(node)]
-        result = 1 + max((depth for depth, _ in parts), default=0), 1 + sum(size for _, size in parts)
-        node.known_measure = result
+        deepest = size = 0
+        for child in children(node):
+            depth, count = measure(child)
+            deepest, size = max(deepest, depth), size + count
+        result = node.known_measure = deepest + 1, size + 1
         return result
 
 
@@ -133,21 +134,30 @@ def reduction_in(node: Expr) -> Reduce | None:
     try:
         return node.known_reduction
     except AttributeError:
-        reduce = next((r for child in children(node) if (r := reduction_in(child)) is not None), None)
-        node.known_reduction = reduce
-        return reduce
+        found: Reduce | None = None
+        for child in children(node):
+            found = reduction_in(child)
+            if found is not None:
+                break
+        node.known_reduction = found
+        return found
 
 
 def loads(*nodes: Expr) -> tuple[Load, ...]:
     """Return the distinct loads, in the order they appear."""
+    if len(nodes) == 1:
+        return _loads(nodes[0])
     return _joined([inside for node in nodes if (inside := _loads(node))])
 
 
 def _loads(node: Expr) -> tuple[Load, ...]:
     known: tuple[Load, ...] | None = getattr(node, "known_loads", None)
     if known is None:
-        known = _joined([inside for child in children(node) if (inside := _loads(child))])
-        node.known_loads = known
+        parts: list[tuple[Load, ...]] = []
+        for child in children(node):
+            if inside := _loads(child):
+                parts.append(inside)  # noqa: PERF401
+        known = node.known_loads = _joined(parts)
     return (node, *known) if isinstance(node, Load) else known
 
 

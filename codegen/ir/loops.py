@@ -365,6 +365,15 @@ def prim(fn: str, *args: Operand, dtype: DType | None = None) -> Expr:
     return Prim(fn, exprs, dtype or (DType.BOOL if fn in COMPARISONS else like))
 
 
+def with_args(node: Prim, args: tuple[Expr, ...]) -> Expr:
+    """Return the primitive with other operands of the same types. Integer identities are folded."""
+    if node.fn in _FOLDED and not (like := args[0].dtype).is_float:
+        folded = _fold(node.fn, args, like)
+        if folded is not None:
+            return folded
+    return Prim(node.fn, args, node.dtype)
+
+
 def _fold(fn: str, args: tuple[Expr, ...], like: DType) -> Expr | None:
     if fn not in _FOLDED or Const not in map(type, args):
         return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -145,12 +146,14 @@ class Definer:
     def _compute(self, node: Node, op: ComputeOp, out: Buffer) -> Definition:
         axes, index = indices(out.shape)
         # Operations choose the names of their reduction axes, so output axes have names here that no others have.
-        own: dict[Expr, Var] = {a: replace(a, name=f"{a.name}{LOCAL}") for a in axes}
+        hidden = _hidden(axes)
+        own: dict[Expr, Var] = dict(zip(axes, hidden, strict=True))
         dtype = self.steps.sizes.type(node.out_port(0).type)
         element = op.compute(dtype, *(x and self._equated(x, dtype) for x in self.ports.inputs(node)))
-        value = rewrite(rewrite(element(*(rewrite(i, own) for i in index)), self._size), self._unclamped)
-        d = tidy(Definition(out, tuple(own.values()), value, index), self.steps.values)
-        return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
+        value = element(*(own.get(i, i) for i in index))
+        value = rewrite(rewrite(value, self._size) if self.steps.known() else value, self._unclamped)
+        d = tidy(Definition(out, hidden, value, index), self.steps.values)
+        return Definition(out, axes, rewrite(d.value, dict(zip(hidden, axes, strict=True))), index)
 
     def _equated(self, x: Input, output: TensorType) -> Input:
         """Replace sizes of an input by sizes of the result that a checked rule makes equal to them."""
@@ -214,3 +217,9 @@ class Definer:
         if not is_empty(copy):
             self.steps.steps.append(Step((copy,), node.source(0).node.origin.layers or (node.name,), "Result"))
         return name
+
+
+@lru_cache(maxsize=1 << 10)  # many values have the same shape
+def _hidden(axes: tuple[Var, ...]) -> tuple[Var, ...]:
+    """Return the axes under names that no others have."""
+    return tuple(replace(a, name=f"{a.name}{LOCAL}") for a in axes)

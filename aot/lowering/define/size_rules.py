@@ -22,7 +22,11 @@ from aot.runtime.abi import DType
 
 def rules(node: Node) -> list[SizeConstraint]:
     """Return the rules under which a node has the shapes that inference found."""
-    return [*_inputs(node), *_conditions(node), *_branches(node), *_outputs(node)]
+    stated = [*_conditions(node), *_branches(node)]
+    ports = (*node.sources(), *node.out_ports().values())
+    if all(p is None or p.type.is_static for p in ports):  # no dimension is left to compare
+        return stated
+    return [*_inputs(node), *stated, *_outputs(node)]
 
 
 def _layer(node: Node) -> str:

@@ -48,7 +48,7 @@ def tidy(d: Definition, values: dict[str, Value]) -> Definition:
         value = rewrite(value, {reduction: _reduced(reduction.fn, tuple(axes), body, init)})
     if any(_number(x, values) is not None for x in loads(value)):
         value = rewrite(value, lambda e: _number(e, values))
-    return replace(d, value=value)
+    return d if value is d.value else replace(d, value=value)
 
 
 def _reduced(fn: str, axes: tuple[Var, ...], body: Expr, init: Expr | None) -> Expr:

@@ -19,10 +19,10 @@ from aot.codegen.ir.expressions import loads, measure, rewrite, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Var
 from aot.codegen.ir.program import MemoryRegion
-from aot.codegen.ir.traverse import Work, move_loads, rewrite_definition, rewrite_work
+from aot.codegen.ir.traverse import Work, move_loads, rewrite_work
 from aot.lowering.context import Context
 from aot.lowering.fusion.kept_views import divides_axis, gathers, gathers_rows, reuses, steps_unevenly
-from aot.lowering.fusion.substitute import memory_loads, simplified, substitution
+from aot.lowering.fusion.substitute import memory_loads, merged_definition, simplified, substitution
 from aot.lowering.ir.dependencies import PartIndex, overlaps
 from aot.lowering.ir.steps import Step, Steps
 
@@ -54,14 +54,14 @@ class _Fuser:
     def _link(self, step: Step) -> None:
         for b in step.writes():
             self.producers.setdefault(b.name, {})[id(step)] = step
-        for name in dict.fromkeys(x.buffer.name for x in step.reads()):
+        for name in {x.buffer.name for x in step.reads()}:
             self.consumers.setdefault(name, {})[id(step)] = step
 
     def _unlink(self, step: Step) -> None:
         for b in step.writes():
             del self.producers[b.name][id(step)]
             self.shared.discard(b.name)
-        for name in dict.fromkeys(x.buffer.name for x in step.reads()):
+        for name in {x.buffer.name for x in step.reads()}:
             del self.consumers[name][id(step)]
 
     def _drop(self, step: Step) -> None:
@@ -177,7 +177,7 @@ class _Fuser:
                 continue
             if not self._pays(produced, d, sites):
                 continue
-            merged = rewrite_definition(d, substitution(produced))
+            merged = merged_definition(d, produced)
             if _is_unwieldy(merged):
                 self.refused.setdefault(d, {})[name] = produced
                 continue
@@ -212,9 +212,11 @@ class _Fuser:
         if d is None or d.reduction is not None:
             return False
         for name in reversed(list(dict.fromkeys(x.buffer.name for x in loads(d.value)))):
+            if len(self.consumers.get(name, ())) != 1:
+                continue
             producer = self._only_producer(name)
             produced = producer.definition if producer is not None else None
-            if producer is None or produced is None or produced.reduction is None or len(self.consumers[name]) != 1:
+            if producer is None or produced is None or produced.reduction is None:
                 continue
             merged = _append(produced, d)
             if merged is None or _is_unwieldy(merged):

@@ -8,7 +8,7 @@ definition that reads the cluster at its own row index joins it. Several row axe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
 from math import prod
@@ -352,7 +352,7 @@ def _on_row(step: Step, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, 
     assert d is not None
     rows = cluster.rows[id(step)]
     change = unravel(rows, *r) if r else {}
-    value = simplified(_to_temps(rewrite(d.value, change), cluster, r, temps))
+    value = simplified(_to_temps(d.value, change, cluster, r, temps))
     axes = (*r, *(a for a in d.axes if a not in rows))
     if d.out.name in temps:
         inner = tuple(i for k, i in enumerate(d.target) if k not in cluster.dims[d.out.name] and d.out.shape[k] != 1)
@@ -360,8 +360,12 @@ def _on_row(step: Step, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, 
     return Definition(d.out, axes, value, tuple(normal(rewrite(i, change), {}).expr() for i in d.target))
 
 
-def _to_temps(value: Expr, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, Buffer]) -> Expr:
+def _to_temps(
+    value: Expr, axes: Mapping[Expr, Expr], cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, Buffer]
+) -> Expr:
     def change(e: Expr) -> Expr | None:
+        if isinstance(e, Var):
+            return axes.get(e)
         if isinstance(e, Load) and e.buffer.name in temps:
             dims = cluster.dims[e.buffer.name]
             inner = (i for k, i in enumerate(e.index) if k not in dims and e.buffer.shape[k] != 1)

@@ -9,7 +9,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loaded_names, loads, rewrite
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Expr, Load, Space, Var
-from aot.codegen.ir.traverse import Change
+from aot.codegen.ir.traverse import Change, rewrite_definition
 
 
 def substitution(definition: Definition) -> Change:
@@ -28,6 +28,13 @@ def substitution(definition: Definition) -> Change:
         return simplified(rewrite(definition.value, axes) if axes else definition.value)
 
     return change
+
+
+def merged_definition(d: Definition, produced: Definition) -> Definition:
+    """Return `d`, which computes the value of `produced` itself."""
+    if d.where or d.results or any(map(loads, d.index)):
+        return rewrite_definition(d, substitution(produced))
+    return Definition(d.out, d.axes, rewrite(d.value, substitution(produced)), d.index)
 
 
 def simplified(e: Expr) -> Expr:

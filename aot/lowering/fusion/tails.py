@@ -11,7 +11,7 @@ passes it to the whole row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from aot.codegen.ir.definition import Definition
@@ -29,7 +29,13 @@ def without_tails(
     changed = {new.out.name: new for old, new in zip(members, shorter, strict=True) if new is not old}
     if not changed:
         return members
-    return tuple(_without_nan(d) if d.out.name in own and _only_moves(d, shorter, changed) else d for d in shorter)
+    moved = own & _read(changed.values()) - _read(d for d in shorter if d.out.name not in changed)
+    # only the exponentials of a softmax read these, and only to subtract them
+    return tuple(_without_nan(d) if d.out.name in moved and _is_maximum_of_row(d) else d for d in shorter)
+
+
+def _read(definitions: Iterable[Definition]) -> frozenset[str]:
+    return frozenset[str]().union(*(loaded_names(e) for d in definitions for e in (d.value, *d.target)))
 
 
 class _Members:
@@ -69,12 +75,8 @@ class _Members:
         return bool(sums) and not any(sums.isdisjoint(loaded_names(d.value)) for d in beside)
 
 
-def _only_moves(maximum: Definition, members: tuple[Definition, ...], shares: Mapping[str, Definition]) -> bool:
-    """True if only the exponentials of a softmax read `maximum`, and only to subtract it."""
-    if maximum.reduction is None or maximum.reduction.fn != "max":
-        return False
-    consumers = [d for d in members if any(maximum.out.name in loaded_names(e) for e in (d.value, *d.target))]
-    return bool(consumers) and all(d.out.name in shares for d in consumers)
+def _is_maximum_of_row(d: Definition) -> bool:
+    return d.reduction is not None and d.reduction.fn == "max"
 
 
 def _without_nan(d: Definition) -> Definition:

@@ -241,6 +241,8 @@ class Prover:
                     yield from self._statement(stmt, scope)
 
     def _definition(self, d: Definition, scope: ProofScope) -> Iterator[Obligation]:
+        if not self._lists_all and _is_plainly_inside(d):
+            return
         scope = scope.inside(*d.axes)
         for i, _ in d.where:
             yield from self.value(i, scope)
@@ -403,6 +405,14 @@ def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:
             return (value,)
         case _:
             return ()
+
+
+def _is_plainly_inside(d: Definition) -> bool:
+    """True if all accesses of a definition are plain, so that nothing is left to prove."""
+    if d.where or d.results:
+        return False
+    accesses = [(x.index, x.buffer) for x in loads(d.value)] + [(d.target, d.out)]
+    return all(_is_plain(i, n, b) for index, b in accesses for i, n in zip(index, b.shape, strict=True))
 
 
 def _is_plain(index: Expr, extent: Size, buffer: Buffer) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 
@@ -237,6 +238,7 @@ class Steps:
         return frozenset(n for n, v in self.values.items() if v.region is MemoryRegion.CONSTANT)
 
 
+@lru_cache(maxsize=1 << 10)  # many values have the same shape
 def indices(shape: Shape) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
     """Return axes for all dimensions that are not 1, and the index they form: 0 where a dimension is 1."""
     names = AXES.get(len(shape)) or [f"d{i}" for i in range(len(shape))]

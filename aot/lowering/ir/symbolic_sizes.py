@@ -72,7 +72,7 @@ class Sizes:
         return tuple(self.of(d, is_size=True) for d in dims)
 
     def type(self, t: TensorType) -> TensorType:
-        return TensorType(t.dtype, self.shape(t.shape))
+        return t if t.is_static else TensorType(t.dtype, self.shape(t.shape))
 
     def value(self, value: Array | None) -> Array | None:
         if value is None or value.dtype != object:

@@ -84,11 +84,11 @@ def _is_late(fill: float | Expr, name: str, steps: Steps) -> bool:
 def _padded_loads(work: Work) -> Iterator[tuple[_Padded, frozenset[int], int]]:
     """Yield padded loads, each with the dimensions that need no halo and the number of points that read it."""
     for part in (*members(work),) or (work,):
-        windows = dict(_windows(part)) if isinstance(part, Definition) else {}
-        times = typical(points(part)) if isinstance(part, Definition) else 1
-        values = list(walk(*expressions(part)))
-        inner = {e.args[2] for e in values if isinstance(e, Prim) and e.fn == "within"}
-        for e in values:
+        tests = [e for e in walk(*expressions(part)) if isinstance(e, Prim) and e.fn == "within"]
+        windows = dict(_windows(part)) if tests and isinstance(part, Definition) else {}
+        times = typical(points(part)) if tests and isinstance(part, Definition) else 1
+        inner = {e.args[2] for e in tests}
+        for e in tests:
             padded = _padded(e) if e not in inner else None
             if padded is not None:
                 yield padded, windows.get(e, frozenset()), times

@@ -26,14 +26,14 @@ from aot.lowering.layout.planes import plane_columns
 
 ROUNDS = 3
 Votes = dict[str, dict[int, float]]
-_Sites = list[tuple[Buffer, list[tuple[int, Var]]]]
+_Places = list[list[tuple[str, int]]]
 
 
 def votes_of(steps: Steps) -> Votes:
     """Return the votes of all definitions of a block, by the names of values and their dimensions."""
     votes: Votes = {}
     definitions = [d for step in steps.steps for work in step.works for d in members(work)]
-    plain = [_sites(d, steps) for d in definitions if d.reduction is None]
+    plain = [_places(d, steps) for d in definitions if d.reduction is None]
     reductions = [d for d in definitions if d.reduction is not None]
     constants = steps.constants()
     columns = plane_columns(steps, reductions, constants)
@@ -47,8 +47,8 @@ def votes_of(steps: Steps) -> Votes:
             lane = wanted_lane(d, lanes[id(d)], votes) if id(d) in free else next(iter(lanes[id(d)]), None)
             _vote(d, lane, steps, votes, constants)
         for _ in range(ROUNDS):
-            for sites in (*plain, *reversed(plain)):
-                _pass_on(sites, votes)
+            if not sum(_pass_on(places, votes) for places in (*plain, *reversed(plain))):
+                break
     return votes
 
 
@@ -165,25 +165,30 @@ def wanted_lane(d: Definition, lanes: list[Var], votes: Votes) -> Var:
     return max(lanes, key=wanted)
 
 
-def _sites(d: Definition, steps: Steps) -> _Sites:
-    """Return the values in memory of a definition, each with its dimensions that an axis alone indexes."""
-    sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))]
-    return [
-        (b, [(k, i) for k, i in enumerate(index) if isinstance(i, Var)]) for b, index in sites if b.name in steps.values
-    ]
+def _places(d: Definition, steps: Steps) -> _Places:
+    """Return, for each axis of a definition, the values in memory and their dimensions that it alone indexes."""
+    places: dict[Var, list[tuple[str, int]]] = {}
+    for b, index in ((d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))):
+        for k, i in enumerate(index):
+            if isinstance(i, Var) and b.name in steps.values:
+                places.setdefault(i, []).append((b.name, k))
+    return list(places.values())
 
 
-def _pass_on(sites: _Sites, votes: Votes) -> None:
-    """Spread votes through a definition without a reduction, so that its values are laid out alike."""
-    scores: dict[Var, float] = {}
-    for b, index in sites:
-        votes_by_dim = votes.get(b.name, {})
-        for k, i in index:
-            scores[i] = max(scores.get(i, 0.0), 0.9 * votes_by_dim.get(k, 0.0))
-    for b, index in sites:
-        for k, i in index:
-            if scores[i] > 0:
-                _add(votes, b, k, scores[i])
+def _pass_on(places: _Places, votes: Votes) -> bool:
+    """Spread votes through a definition without a reduction, so that its values are laid out alike.
+
+    True if a vote has changed.
+    """
+    scores = [0.9 * max([votes[name].get(k, 0.0) for name, k in some if name in votes], default=0.0) for some in places]
+    changed = False
+    for score, some in zip(scores, places, strict=True):
+        for name, k in some if score > 0 else ():
+            votes_by_dim = votes.setdefault(name, {})
+            if score > votes_by_dim.get(k, 0.0):
+                votes_by_dim[k] = score
+                changed = True
+    return changed
 
 
 def innermost(dims: list[int], votes: dict[int, float]) -> int | None:
