@@ -56,7 +56,8 @@ def separated(
         parameter_names = {name: b.name for name, b in renamed.items()}
         pack = tuple(replace(p, operand=parameter_names.get(p.operand, p.operand)) for p in schedule.pack)
         ahead = parameter_names.get(schedule.prefetch, schedule.prefetch) if schedule.prefetch is not None else None
-        return rewrite_work(work, move_loads(renamed)), replace(schedule, pack=pack, prefetch=ahead)
+        same = all(name == b.name for name, b in renamed.items())
+        return work if same else rewrite_work(work, move_loads(renamed)), replace(schedule, pack=pack, prefetch=ahead)
 
     scheduled = [w for w in works if isinstance(w, Definition | Group)]
     pairs = [split(w, s) for w, s in zip(scheduled, schedules, strict=True)]
@@ -95,8 +96,7 @@ def canonical(works: tuple[Work, ...], steps: Steps, *, number_temps: bool) -> t
         roles[b.name] = f"{letter}{counts[letter]}"
         counts[letter] += 1
         renamed[b.name] = replace(b, name=roles[b.name])
-    renamed_works = tuple(rewrite_work(w, move_loads(renamed), lambda b: renamed.get(b.name, b)) for w in works)
-    return tuple(map(_plain_temps, renamed_works)) if number_temps else renamed_works, roles
+    return tuple(_with_names(w, renamed, number_temps) for w in works), roles
 
 
 def at_origins(
@@ -200,11 +200,10 @@ def _moved(work: Work, parts: dict[Buffer, _Part]) -> Work:
             return work
 
 
-def _plain_temps(work: Work) -> Work:
-    """Number the temporaries of groups."""
-    if not isinstance(work, Group):
-        return work
-    renamed = {t.name: replace(t, name=f"t{n}") for n, t in enumerate(_temps(work))}
+def _with_names(work: Work, args: dict[str, Buffer], number_temps: bool) -> Work:
+    """Return a work with these parameters; `number_temps`: its temporaries are called by their numbers, too."""
+    temps = _temps(work) if number_temps and isinstance(work, Group) else []
+    renamed = args | {t.name: replace(t, name=f"t{n}") for n, t in enumerate(temps)}
     return rewrite_work(work, move_loads(renamed), lambda b: renamed.get(b.name, b))
 
 

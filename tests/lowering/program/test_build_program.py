@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from aot.codegen.ir.program import MemoryRegion
 from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
-from aot.ir.graph import OutPort
+from aot.ir.graph import Graph, OutPort
 from aot.lowering.program.kernel_sources import MANY_CALLS
+from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions
+from aot.runtime.abi import DType
 from tests.lowering.check import calls, compiled, conv, ints, weights
-from tests.passes.check import graph_of
+from tests.passes.check import graph_of, values
 
 
 def layers(count: int, same: bool) -> object:
@@ -132,3 +137,18 @@ def test_winograd_convolutions_that_write_parts_of_one_value_share_a_kernel() ->
     assert any(".winograd" in name for name in made.steps.values)
     assert calls(made) == 11
     assert len(made.program.kernels) == 5  # input, three of a convolution, result
+
+
+@pytest.mark.parametrize(("exponentials", "sums"), [("x0", "total"), ("y0", "x0"), ("t1", "t0"), ("e", "y0")])
+def test_layers_may_have_the_names_of_parameters_of_kernels(exponentials: str, sums: str) -> None:
+    """Temporaries of a group have the names of their layers."""
+    graph = Graph()
+    b = Builder(graph)
+    data = b(Parameter(DType.F32, (4, 40)), name="data")
+    e = b.Exp(data, name=exponentials)
+    share = b.Divide(e, b.ReduceSum(e, ints(b, 1), keep_dims=True, name=sums))
+    b(Result(), b.Multiply(share, data), name="result")
+    made = stages(graph, CompileOptions(level=None))
+    assert {exponentials, sums} <= set(re.findall(r"(\w+): f32\[r", made.text("steps")))
+    (x,) = values((4, 40))
+    np.testing.assert_allclose(in_memory(made.built)(x)[0], np.exp(x) / np.exp(x).sum(1, keepdims=True) * x, rtol=1e-5)
