@@ -40,6 +40,18 @@ def members(work: Work) -> Iterator[Definition]:
             return
 
 
+def statements(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Yield all statements, in order, outer ones first."""
+    stack = list(reversed(stmts))  # those of a large group are nested deep: a generator for each level would be slow
+    while stack:
+        s = stack.pop()
+        yield s
+        if isinstance(s, For | While | Let | Alloc):
+            stack.extend(reversed(s.body))
+        elif isinstance(s, If):
+            stack.extend(reversed((*s.body, *s.otherwise)))
+
+
 def expressions(work: Work) -> Iterator[Expr]:
     """Yield the expressions that a work reads: values, indices, conditions."""
     match work:
@@ -54,11 +66,12 @@ def expressions(work: Work) -> Iterator[Expr]:
             for member in work.members:
                 yield from expressions(member)
         case _:
-            for stmt in work:
+            for stmt in statements(work):
                 yield from _of_statement(stmt)
 
 
 def _of_statement(stmt: Stmt) -> Iterator[Expr]:
+    """Yield the expressions of a statement without those in it."""
     match stmt:
         case Store(buffer, index, value, accumulate):
             yield from (*index, value)
@@ -68,22 +81,15 @@ def _of_statement(stmt: Stmt) -> Iterator[Expr]:
             yield from index
         case TileOp():
             yield from tile_expressions(stmt)
-        case For(var, body):
+        case For(var):
             if isinstance(var.extent, Expr):
                 yield var.extent
-            yield from expressions(body)
-        case While(condition, body):
+        case While(condition) | If(condition):
             yield condition
-            yield from expressions(body)
-        case Let(_, value, body):
+        case Let(_, value):
             yield value
-            yield from expressions(body)
-        case Alloc(_, body):
-            yield from expressions(body)
-        case If(condition, body, otherwise):
-            yield condition
-            yield from expressions(body)
-            yield from expressions(otherwise)
+        case Alloc():
+            pass
 
 
 def tile_expressions(stmt: TileOp) -> Iterator[Expr]:
@@ -264,16 +270,4 @@ def has_parallel(stmts: tuple[Stmt, ...]) -> bool:
 
 def has_prefetch(stmts: tuple[Stmt, ...], matches: Callable[[Prefetch], bool]) -> bool:
     """True if `stmts` contain a prefetch that satisfies `matches`."""
-    for s in stmts:
-        match s:
-            case Store() | TileOp():
-                has = False
-            case Prefetch():
-                has = matches(s)
-            case If(_, body, otherwise):
-                has = has_prefetch((*body, *otherwise), matches)
-            case _:
-                has = has_prefetch(s.body, matches)
-        if has:
-            return True
-    return False
+    return any(isinstance(s, Prefetch) and matches(s) for s in statements(stmts))

@@ -38,7 +38,7 @@ from aot.codegen.ir.loops import (
     prim,
 )
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balance, segments
-from aot.codegen.ir.traverse import has_parallel, rewrite_definition
+from aot.codegen.ir.traverse import has_parallel, rewrite_definition, statements
 from aot.codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
 from aot.codegen.nest.legality import check
 from aot.codegen.nest.pack import pack
@@ -101,7 +101,7 @@ def _kernel(
         bodies = [b if has_parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
     body = overlap_epilogues(with_tiles(tuple(s for b in bodies for s in b)))
     _check_parallel(name, body, True)
-    used = {b.name: b for b in _accessed(body, [])}
+    used = {b.name: b for b in _accessed(body)}
     return Kernel(name, sizes, tuple(used.get(p.name, p) for p in params), body)
 
 
@@ -117,9 +117,10 @@ def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str
             yield x.buffer.name, by_operand.get(x.buffer.name)
 
 
-def _accessed(stmts: Stmts, buffers: list[Buffer]) -> list[Buffer]:
-    """Append the buffers that are read or written, in the order they appear; return `buffers`."""
-    for s in stmts:
+def _accessed(stmts: Stmts) -> list[Buffer]:
+    """Return the buffers that are read or written, in the order they appear."""
+    buffers: list[Buffer] = []
+    for s in statements(stmts):
         match s:
             case Store(buffer, index, value):
                 buffers.append(buffer)
@@ -129,17 +130,10 @@ def _accessed(stmts: Stmts, buffers: list[Buffer]) -> list[Buffer]:
             case TileOp(_, _, buffer):
                 if buffer is not None:
                     buffers.append(buffer)
-            case Let(_, value, body):
+            case Let(_, value) | If(value) | While(value):
                 buffers += [x.buffer for x in loads(value)]
-                _accessed(body, buffers)
-            case If(condition, body, otherwise):
-                buffers += [x.buffer for x in loads(condition)]
-                _accessed((*body, *otherwise), buffers)
-            case While(condition, body):
-                buffers += [x.buffer for x in loads(condition)]
-                _accessed(body, buffers)
-            case For(_, body) | Alloc(_, body):
-                _accessed(body, buffers)
+            case For() | Alloc():
+                pass
     return buffers
 
 

@@ -9,10 +9,9 @@ y[i] = bf16(max(x[i], 0))           unknown: x[i] itself may be a denormal numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from aot.codegen.ir.loops import Alloc, Const, Expr, For, If, Let, Load, Prim, Space, Stmt, Store, While
+from aot.codegen.ir.loops import Alloc, Const, Expr, Load, Prim, Space, Stmt, Store
 from aot.codegen.ir.primitives import SHORT_FUNCTIONS
+from aot.codegen.ir.traverse import statements
 from aot.runtime.abi import DType
 
 MIN_NORMAL = 2.0**-126  # the least normal f32
@@ -31,8 +30,8 @@ def normal_buffers(stmts: tuple[Stmt, ...]) -> frozenset[str]:
 
     Tiles that are stored hold none: their arithmetic takes denormal numbers for zero.
     """
-    stores = list(_stores(stmts))
-    result = frozenset(s.buffer.name for s in _allocations(stmts))
+    stores = [s for s in statements(stmts) if isinstance(s, Store)]
+    result = frozenset(s.buffer.name for s in statements(stmts) if isinstance(s, Alloc))
     while True:
         wrong = {s.buffer.name for s in stores if s.accumulate != "add" and not is_normal(s.value, result)}
         if wrong.isdisjoint(result):
@@ -66,27 +65,3 @@ def _may_vanish(e: Prim) -> bool:
         (isinstance(x, Load) and x.buffer.space is Space.TABLE) or (isinstance(x, Const) and abs(x.value) in (0, 1))
         for x in (*e.args, *factors)
     )
-
-
-def _stores(stmts: tuple[Stmt, ...]) -> Iterator[Store]:
-    for s in _nested(stmts):
-        if isinstance(s, Store):
-            yield s
-
-
-def _allocations(stmts: tuple[Stmt, ...]) -> Iterator[Alloc]:
-    for s in _nested(stmts):
-        if isinstance(s, Alloc):
-            yield s
-
-
-def _nested(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """Yield all statements, outer ones first."""
-    stack = list(stmts)  # statements of a large group are nested deeper than Python's stack
-    while stack:
-        s = stack.pop()
-        yield s
-        if isinstance(s, For | While | Let | Alloc):
-            stack.extend(s.body)
-        elif isinstance(s, If):
-            stack.extend((*s.body, *s.otherwise))

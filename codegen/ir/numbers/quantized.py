@@ -8,9 +8,8 @@ different levels. Sums of products over an axis are not concerned: they are fuse
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from aot.codegen.ir.loops import Alloc, Expr, For, If, Let, Prim, Stmt, Store, While
+from aot.codegen.ir.loops import Expr, Prim, Stmt, Store
+from aot.codegen.ir.traverse import statements
 from aot.runtime.abi import DType
 
 ROUNDING_FNS = frozenset({"floor", "ceil", "trunc", "round_even", "round_away"})
@@ -20,7 +19,8 @@ LEVEL_BITS = 32  # most bits of quantised integers and of their sums; indices ar
 
 def is_quantized(stmts: tuple[Stmt, ...]) -> bool:
     """True if a stored value is made of whole numbers, or of a float that was rounded to one."""
-    return any(_is_quantized(s.value, set()) for s in _stores(stmts) if not adds_product(s))
+    stores = (s for s in statements(stmts) if isinstance(s, Store))
+    return any(_is_quantized(s.value, set()) for s in stores if not adds_product(s))
 
 
 def adds_product(stmt: Store) -> bool:
@@ -45,16 +45,3 @@ def _is_quantized(e: Expr, seen: set[int]) -> bool:
 
 def _is_level(dtype: DType) -> bool:
     return dtype.is_integer and dtype.bits <= LEVEL_BITS
-
-
-def _stores(stmts: tuple[Stmt, ...]) -> Iterator[Store]:
-    for stmt in stmts:
-        match stmt:
-            case Store():
-                yield stmt
-            case If(_, body, otherwise):
-                yield from _stores((*body, *otherwise))
-            case For() | While() | Let() | Alloc():
-                yield from _stores(stmt.body)
-            case _:
-                pass

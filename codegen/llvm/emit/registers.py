@@ -12,6 +12,7 @@ from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While
+from aot.codegen.ir.traverse import statements
 from aot.codegen.llvm.emit.function_text import Function, Value, vector
 
 Cell = tuple[int, int]
@@ -57,19 +58,14 @@ class Cells:
 def stored(stmts: tuple[Stmt, ...]) -> set[str]:
     """Return the names of the buffers that are written."""
     names: set[str] = set()
-    for s in stmts:
+    for s in statements(stmts):
         match s:
             case Store(buffer):
                 names.add(buffer.name)
-            case If(_, body, otherwise):
-                names |= stored(body) | stored(otherwise)
-            case For(_, body) | While(_, body) | Let(_, _, body) | Alloc(_, body):
-                names |= stored(body)
-            case Prefetch():
+            case TileOp("store", _, buffer) if buffer is not None:
+                names.add(buffer.name)
+            case _:
                 pass
-            case TileOp(op, _, buffer):
-                if op == "store" and buffer is not None:
-                    names.add(buffer.name)
     return names
 
 
