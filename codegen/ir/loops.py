@@ -355,7 +355,11 @@ def prim(fn: str, *args: Operand, dtype: DType | None = None) -> Expr:
     if fn not in PRIMS:
         raise ValueError(f"no primitive {fn!r}")
     candidates = args[1:] if fn == "select" else args[2:] if fn == "within" else args
-    like = next((a.dtype for a in candidates if isinstance(a, _EXPRS)), DType.I64)
+    like = DType.I64
+    for a in candidates:
+        if isinstance(a, _EXPRS):
+            like = a.dtype
+            break
     if fn == "within":
         exprs = tuple(as_expr(a, DType.I64 if i < 2 else like) for i, a in enumerate(args))
     else:

@@ -23,7 +23,7 @@ from aot.codegen.ir.traverse import Work, move_loads, rewrite_work
 from aot.lowering.context import Context
 from aot.lowering.fusion.kept_views import divides_axis, gathers, gathers_rows, reuses, steps_unevenly
 from aot.lowering.fusion.substitute import memory_loads, merged_definition, simplified, substitution
-from aot.lowering.ir.dependencies import PartIndex, overlaps
+from aot.lowering.ir.dependencies import PartIndex, disjoint_test, overlaps
 from aot.lowering.ir.steps import Step, Steps
 
 HEAVY = {"exp", "exp_normal", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
@@ -44,6 +44,7 @@ class _Fuser:
         self.producers: dict[str, dict[int, Step]] = {}  # by name, then by id of the step: many may read one value
         self.consumers: dict[str, dict[int, Step]] = {}
         self.parts: dict[str, PartIndex] = {}
+        self.are_disjoint = disjoint_test(steps.is_known)
         self.dropped: dict[int, Step] = {}
         self.cheap: dict[int, tuple[Definition, bool]] = {}  # by id of the definition, which is kept alive
         self.shared = set[str]()  # values whose producers only a single consumer would compute itself
@@ -290,7 +291,7 @@ class _Fuser:
         name = load.buffer.name
         if name not in self.parts:
             self.parts[name] = PartIndex(name, self._producers_of(name))
-        return any(s is not step and overlaps(load, s, self.steps.is_known) for s in self.parts[name].near(load))
+        return any(s is not step and overlaps(load, s, self.are_disjoint) for s in self.parts[name].near(load))
 
     def _move(self, step: Step, source: Buffer, d: Definition, back: dict[Var, int]) -> None:
         def at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import cache, partial
 from itertools import pairwise
 from math import inf
 
@@ -21,6 +22,7 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 
 IsKnown = Callable[[Var], bool]
+AreDisjoint = Callable[[tuple[Expr, ...], tuple[Expr, ...]], bool]
 Product = tuple[int, tuple[Expr, ...]]  # a number and sizes, multiplied
 
 
@@ -29,7 +31,7 @@ class Producers:
 
     def __init__(self, steps: Steps) -> None:
         self.of: dict[str, list[Step]] = {}
-        self.sizes, self.is_known = steps.sizes, steps.is_known
+        self.sizes, self._are_disjoint = steps.sizes, disjoint_test(steps.is_known)
         self.setters: dict[Var, Step] = {}
         self.checks: list[tuple[frozenset[Var], Step]] = []
         self._parts: dict[str, PartIndex] = {}
@@ -47,7 +49,7 @@ class Producers:
         for load in step.reads():
             writers = self.of.get(load.buffer.name, [])
             for producer in writers if len(writers) <= 1 else self._parts_of(load.buffer.name).near(load):
-                if producer is not step and (len(writers) == 1 or overlaps(load, producer, self.is_known)):
+                if producer is not step and (len(writers) == 1 or overlaps(load, producer, self._are_disjoint)):
                     steps[id(producer)] = producer
         if self.setters or self.checks:
             steps |= {id(s): s for s in self._before_symbols(step) if s is not step}
@@ -135,14 +137,22 @@ def _box(step: Step, name: str) -> list[tuple[float, float]]:
     return [(min(low for low, _ in ends), max(high for _, high in ends)) for ends in zip(*ranges, strict=True)]
 
 
-def overlaps(load: Load, producer: Step, is_known: IsKnown) -> bool:
-    """True if `load` may read elements that `producer` writes, by ranges. Variables that are not known are axes."""
+def disjoint_test(is_known: IsKnown) -> AreDisjoint:
+    """Return the test that no two elements at these indices are the same; it keeps its results: layers are alike.
+
+    Variables that are not known are axes.
+    """
+    return cache(partial(_are_disjoint, is_known=is_known))
+
+
+def overlaps(load: Load, producer: Step, are_disjoint: AreDisjoint) -> bool:
+    """True if `load` may read elements that `producer` writes, by ranges."""
     for work in producer.works:
         definitions = list(members(work))
         if not definitions:
             return True
         for d in definitions:
-            if d.out.name == load.buffer.name and not _are_disjoint(load.index, d.target, is_known):
+            if d.out.name == load.buffer.name and not are_disjoint(load.index, d.target):
                 return True
     return False
 

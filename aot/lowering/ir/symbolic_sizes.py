@@ -119,8 +119,9 @@ class Sizes:
 
     def late_of(self, *sizes: Size) -> frozenset[Var]:
         """Return the late symbols in sizes."""
-        read = variables(*(s for s in sizes if isinstance(s, Expr)))
-        return frozenset(v for s in read for v in self._late_in(s))
+        exprs = (s for s in sizes if isinstance(s, Expr))
+        read = (v for s in exprs for v in ((s,) if isinstance(s, Var) else variables(s)))
+        return frozenset[Var]().union(*map(self._late_in, read))
 
     def _late_in(self, symbol: Var) -> frozenset[Var]:
         if symbol in self.late:
