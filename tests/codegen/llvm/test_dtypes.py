@@ -236,6 +236,14 @@ def test_indices_are_numbers() -> None:
             np.testing.assert_array_equal(out, want, err_msg=name)
 
 
+def test_quotients_of_negative_indices_round_down() -> None:
+    i, j, x, y = Var("i", 9), Var("j", 4), dense("x", 4, 4), dense("y", 9, 4)
+    row = prim("max", (7 - i) // 2, 0)
+    out, data = aligned(np.zeros((9, 4), "f4")), aligned(np.arange(16, dtype="f4").reshape(4, 4))
+    compiled(apply("k", Definition(y, (i, j), x[row, j]), Schedule(lanes=("j", 4)), (x, y)))(data, out)
+    np.testing.assert_array_equal(out, data[np.maximum((7 - np.arange(9)) // 2, 0)])
+
+
 def test_reversed_and_strided() -> None:
     n = 21
     i, x, y = Var("i", n), dense("x", n), dense("y", 2 * n)

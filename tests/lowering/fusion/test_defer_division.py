@@ -11,6 +11,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.options import CompileOptions
+from aot.runtime.abi import DType
 from aot.runtime.model import CompiledModel
 from tests.lowering.check import Make, compiled, ints
 from tests.passes.check import graph_of, values
@@ -31,6 +32,13 @@ def written_out(b: Builder, q: OutPort, k: OutPort, v: OutPort, mask: OutPort) -
     return b.MatMul(b.Divide(powers, b.ReduceSum(powers, last, keep_dims=True)), v)
 
 
+def reciprocal_first(b: Builder, q: OutPort, k: OutPort, v: OutPort, mask: OutPort) -> OutPort:
+    scores, last = b.Add(b.Multiply(b.MatMul(q, k, transpose_b=True), 0.25), mask), ints(b, -1)
+    powers = b.Exp(b.Subtract(scores, b.ReduceMax(scores, last, keep_dims=True)))
+    scale = b.Divide(b.const(1.0, DType.F32), b.ReduceSum(powers, last, keep_dims=True))
+    return b.MatMul(b.Multiply(scale, powers), v)
+
+
 def heads_together(b: Builder, q: OutPort, k: OutPort, v: OutPort, mask: OutPort) -> OutPort:
     """Results of all heads side by side, with a layer behind the division."""
     y = b.Transpose(attention(b, q, k, v, mask), ints(b, 1, 0, 2))
@@ -49,7 +57,7 @@ def inputs() -> list[Array]:
     return [*values(*SHAPES), np.zeros(MASK, np.float32)]
 
 
-@pytest.mark.parametrize("make", [attention, written_out, heads_together])
+@pytest.mark.parametrize("make", [attention, written_out, reciprocal_first, heads_together])
 def test_the_division_is_behind_the_product(make: Make) -> None:
     made = compiled(make, *SHAPES, MASK)
     assert sum(name.endswith(".scale") for name in made.steps.values) == 1

@@ -27,6 +27,7 @@ C, H, N = Var("c", 16), Var("h", 3), Var("n")
         (C - C // 2 * 3, 1),  # 1 - 0; the ends give 15 - 0
         (C % 5 * 3 + C // 5 % 2, 13),
         (prim("min", C, 7) + prim("max", H, 1), 9),
+        (Var("r", 7, 3) * 2 + H, 14),  # r begins at 3
         (Const(5), 5),
         (C + N, None),
         (C * Var("many", MAX_POINTS), None),

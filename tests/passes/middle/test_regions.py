@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aot.ir.graph import Graph
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.text.parser import parse_graph
 from aot.ir.types import Array
@@ -13,10 +14,12 @@ from aot.ir.verify import verify
 from aot.passes.front.scope_region_symbols import scope_region_symbols
 from aot.passes.middle.control.drop_unused_region_ports import drop_unused_region_ports
 from aot.passes.middle.control.inline_regions import inline_regions
+from aot.passes.middle.control.unify_branch_ranks import unify_branch_ranks
 from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.pipeline import pipeline
 from aot.passes.run import run_passes
-from tests.passes.check import operations
+from aot.runtime.abi import DType
+from tests.passes.check import graph_of, operations, values
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -175,3 +178,21 @@ graph m(%x: f32[1,4,1]) {
     x = np.ones((1, 4, 1), np.float32)
     np.testing.assert_array_equal(results(graph, x)[0], np.exp(x))
     assert [n.type for n in graph.order()] == ["Parameter", "Exp", "Result"]
+
+
+@pytest.mark.parametrize("size", ["n=1", "n=3"])
+def test_what_follows_a_rank_of_run_time_may_read_other_values(size: str) -> None:
+    """Each value becomes an input of the If once; all of what follows moves into the branches."""
+
+    def make(b: Builder, x: OutPort, y: OutPort, z: OutPort) -> OutPort:
+        shares = b.Softmax(b.Multiply(b.Subtract(b.Squeeze(x), y), z), axis=-1)
+        return b.Reshape(b.Multiply(shares, y), b.const([-1], DType.I64))
+
+    graph, fed = graph_of(make, (size, 1, 4), (), ()), values((size, 1, 4), (), ())
+    (want,) = interpret(graph, fed)
+    run_passes(graph, [unify_branch_ranks])
+    verify(graph)
+    np.testing.assert_array_equal(interpret(graph, fed)[0], want)
+    assert operations(graph) == ["ShapeOf", "Gather", "Equal", "If"]
+    (node,) = [n for n in graph.order() if n.type == "If"]
+    assert [node.source(i).node.name for i in range(1, len(node.in_ports()))] == ["x0", "x1", "x2"]
