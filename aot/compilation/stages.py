@@ -6,6 +6,8 @@ lower      -> Lowered, works in order over values in memory                  aot
 schedule   -> Scheduled, a program: kernels as loop nests, and their calls   aot.lowering.program, codegen
 build      -> Built, machine code, manifest and weights                      codegen.llvm
 
+While a library is built, other processes compile kernels from `schedule` on, and a thread the thread pool from `lower`.
+
 Each value has the versions for certain sizes, too: they pass through the same functions. So do the targets of a library
 that has several (`build_levels`), the tries of a search, and the tools; `Compilation` keeps the values of one model.
 """

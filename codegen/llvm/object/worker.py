@@ -19,7 +19,7 @@ NEW_OBJECTS = 100_000  # made between two runs of the garbage collector: text ta
 
 
 def serve() -> None:
-    """Serve requests until standard input ends; send `ready` first."""
+    """Serve requests until standard input ends, which ends the process; send `ready` first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it; if it ends, so does the input
     answers = os.fdopen(os.dup(1), "wb")
     gc.freeze()
@@ -36,7 +36,7 @@ def serve() -> None:
             module: KernelModule = pickle.load(sys.stdin.buffer)
             _compile(module, answer)
     except (EOFError, BrokenPipeError):
-        return
+        os._exit(0)  # at once: the parent waits for it
 
 
 def _compile(module: KernelModule, answer: Callable[[object], None]) -> None:

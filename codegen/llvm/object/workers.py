@@ -27,9 +27,7 @@ from aot.codegen.llvm.object.worker import serve
 from aot.runtime.errors import InternalError
 from aot.runtime.systems import processor
 
-WORTH_STARTING = (
-    1 << 16
-)  # bytes of pickled loops for each process: compiling them takes four times as long as its start
+WORTH_STARTING = 1 << 16  # bytes of pickled loops for each process: they take four times as long as its start
 LEAST_SHARE = 0.25  # least share of kernels by which the bytes of all are estimated: later layers repeat them
 MAX_PROCESSES = 8
 POLL = 0.1  # seconds
