@@ -60,12 +60,12 @@ def chat(
         watch("tokenizer", 0, 1)
         text = tokenizer_of(source, tokenizer, loaded.manifest)
         watch("tokenizer", 1, 1)
-        chosen = (
+        options = (
             text.chat_template()
             if template is None
             else ChatTemplate(read_file(template, "template").decode("utf-8", "replace"), text.marks)
         )
-    talk = Chat(Generator(loaded, loading.adapter(lora, loaded.manifest)), text, chosen, system=system)
+    talk = Chat(Generator(loaded, loading.adapter(lora, loaded.manifest)), text, options, system=system)
 
     at_terminal = message is None and sys.stdin.isatty()
 

@@ -116,11 +116,12 @@ def compile(
             tune_file=schedules,
             on_dump=lambda name, text: echo(f"# after {name}\n{text}"),
         )
-        chosen = (
+        searched = (
             aot.find_precision(model, read_arrays(data), options, max_error=max_error) if data is not None else None
         )
         compilation = aot.stages(
-            model, options if chosen is None else replace(with_exact_data(options), precision=chosen.precision)
+            model,
+            options if searched is None else replace(with_exact_data(options), precision=searched.precision),
         )
         if stop_after is not None:
             echo(compilation.text(stop_after.value))
@@ -145,7 +146,7 @@ def compile(
         watch("link", 1, 1)
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
-        details = {} if chosen is None else {"precision": asdict(chosen)}
+        details = {} if searched is None else {"precision": asdict(searched)}
         details |= {"matrices": list(map(asdict, compilation.rounded_weights))} if compilation.rounded_weights else {}
         echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **details, "manifest": built.manifest})
         return
@@ -153,12 +154,12 @@ def compile(
         return
     lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s"]
     lines += certificate_lines(built.manifest)
-    echo("\n  ".join([*lines, *_lines(compilation, model, chosen)]))
+    echo("\n  ".join([*lines, *_lines(compilation, model, searched)]))
     if time_passes:
         echo("\n".join(f"  {line}" for line in _times(watch, compilation)))
 
 
-def _lines(compilation: Compilation, model: Path, chosen: FoundPrecision | None) -> Iterator[str]:
+def _lines(compilation: Compilation, model: Path, precision: FoundPrecision | None) -> Iterator[str]:
     """Yield the lines about a library: notes, errors of rounded weights, faster precisions."""
     from aot.compilation.hints import faster_lines
     from aot.passes.weights.round_weights import summary
@@ -166,7 +167,7 @@ def _lines(compilation: Compilation, model: Path, chosen: FoundPrecision | None)
     yield from notes(compilation.built.manifest)
     if compilation.rounded_weights:
         yield summary(compilation.rounded_weights, int(str(compilation.built.manifest["weights"])))
-    yield from str(chosen).splitlines() if chosen is not None else faster_lines(compilation, model)
+    yield from str(precision).splitlines() if precision is not None else faster_lines(compilation, model)
 
 
 def _beside(model: Path, suffix: str) -> Path:

@@ -46,13 +46,13 @@ def measured(
     target = parse_target("native")
     others: list[Mapping[str, Any]] = [bf16_options(target, True) or {**BF16, "fast_math": True}, {"precision": "f16"}]
     compilation = stages(model, options)
-    plain: Mapping[str, Any] = F32 if compilation.decided != compilation.options else {}
-    compilation = stages(model, replace(options, **plain)) if plain else compilation
+    f32_options: Mapping[str, Any] = F32 if compilation.decided != compilation.options else {}
+    compilation = stages(model, replace(options, **f32_options)) if f32_options else compilation
     one, size = in_memory(compilation.built, threads), _bytes(compilation.built)
     others += [INT8] if compilation.weight_bits is not None and target.abilities.dots else []
     feeds, each = inputs(one.manifest), seconds / (len(others) + 1)
     expected = results(one, feeds)
-    rows = [Row(flags(plain), profile.measure(one, feeds, each).median, size, 0.0)]
+    rows = [Row(flags(f32_options), profile.measure(one, feeds, each).median, size, 0.0)]
     for changed in others:
         built = stages(model, replace(options, **changed)).built
         one = in_memory(built, threads)

@@ -267,8 +267,8 @@ class Compilation:
     def _chosen(self, kernel: str | None) -> Program:
         if kernel is None:
             return self.program
-        chosen = tuple(k for k in self.program.kernels if k.name == kernel)
-        if not chosen:
+        kernels = tuple(k for k in self.program.kernels if k.name == kernel)
+        if not kernels:
             names = ", ".join(k.name for k in self.program.kernels)
             raise UsageError(f"dump: --kernel must be one of {names}, got {kernel}")
-        return replace(self.program, kernels=chosen, calls=tuple(c for c in self.program.calls if c.kernel == kernel))
+        return replace(self.program, kernels=kernels, calls=tuple(c for c in self.program.calls if c.kernel == kernel))

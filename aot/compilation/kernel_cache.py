@@ -12,12 +12,12 @@ VARIABLE = "AOT_KERNEL_CACHE"  # a folder, or `off`
 OFF = "off"
 
 
-def kernel_store(chosen: Path | None = None) -> Store | None:
-    """Return the store in the folder `chosen`, else `$AOT_KERNEL_CACHE`, else the user's; None if it is `off`.
+def kernel_store(requested: Path | None = None) -> Store | None:
+    """Return the store in the folder `requested`, else `$AOT_KERNEL_CACHE`, else the user's; None if it is `off`.
 
     It changes no byte of a library, so it is the one setting of a compilation that the environment has.
     """
-    setting = str(chosen or os.environ.get(VARIABLE, ""))
+    setting = str(requested or os.environ.get(VARIABLE, ""))
     folder = user_folder() if not setting else None if setting == OFF else Path(setting)
     return None if folder is None else Store(folder)
 

@@ -21,10 +21,10 @@ def recorded_options(options: CompileOptions, tuned: int, extensions: Extensions
     Of values that became constants, of extensions and of their configuration, only names and hashes: values may be
     large, and folders lie elsewhere. The hash of `extensions` is one of their configuration, too.
     """
-    plain, recorded = CompileOptions(), dict[str, object](tuned=tuned)
+    defaults, recorded = CompileOptions(), dict[str, object](tuned=tuned)
     for name, row in rows().items():
         value = getattr(options, name)
-        is_set = value != getattr(plain, name)
+        is_set = value != getattr(defaults, name)
         if row.record is Record.ALWAYS or (row.record is Record.IF_SET and is_set and not row.harmless):
             recorded[name] = [list(pair) for pair in value] if name == "layouts" else value
         if row.record is Record.NAMES and is_set:

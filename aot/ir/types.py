@@ -51,8 +51,8 @@ def simplify(dim: Dim) -> Dim:
     """Return the normal form: equal dimensions become equal values, constants become ints."""
     if isinstance(dim, int | np.integer):
         return int(dim)
-    plain = shortest(dim)
-    return int(plain.value) if isinstance(plain, Const) else plain
+    shortest_form = shortest(dim)
+    return int(shortest_form.value) if isinstance(shortest_form, Const) else shortest_form
 
 
 def differs(dim: Dim, expected: int) -> bool:
@@ -73,8 +73,8 @@ class TensorType:
 
     def __post_init__(self) -> None:
         if self.dims is not None:
-            plain = all(type(d) is int for d in self.dims)
-            dims = tuple(self.dims) if plain else tuple(simplify(d) for d in self.dims)
+            are_ints = all(type(d) is int for d in self.dims)
+            dims = tuple(self.dims) if are_ints else tuple(simplify(d) for d in self.dims)
             if any(isinstance(d, int) and d < 0 for d in dims):
                 raise ShapeError(f"dimensions must not be negative, got {[dim_text(d) for d in dims]}")
             object.__setattr__(self, "dims", dims)

@@ -19,14 +19,14 @@ Follows = dict[Class, dict[Class, None]]
 
 def sort_transforms(classes: Iterable[Class]) -> list[Class]:
     """Return the classes in the order they run; Error for a cycle, which it shows, and for two of one name."""
-    chosen = list(dict.fromkeys(classes))
-    _check_names(chosen)
-    follows = _follows(chosen)
+    distinct = list(dict.fromkeys(classes))
+    _check_names(distinct)
+    follows = _follows(distinct)
     _check_cycle(follows)
     preceded = {later for successors in follows.values() for later in successors}
     order: list[Class] = []
     seen: set[Class] = set()
-    for cls in sorted((c for c in chosen if c not in preceded), key=_name):
+    for cls in sorted((c for c in distinct if c not in preceded), key=_name):
         _visit(cls, follows, seen, order)
     return order[::-1]
 

@@ -154,5 +154,5 @@ def _listed(names: tuple[str, ...]) -> Any:
 def placeholders(framework: str) -> tuple[type[Any], ...]:
     """Return the classes of all transformations that take part for a framework, `onnx` or `tf`."""
     others = {"tf", "onnx", "kaldi", "caffe"} - {framework}
-    chosen = [row for row in rows().values() if not row.old and not others & set(row.module.split("."))]
-    return tuple(placeholder(row.name, row.module) for row in chosen)
+    selected = [row for row in rows().values() if not row.old and not others & set(row.module.split("."))]
+    return tuple(placeholder(row.name, row.module) for row in selected)

@@ -14,9 +14,9 @@ from aot.options.texts import names_of
 
 def silent(given: CompileOptions, **changes: Any) -> CompileOptions:
     """Return options with `changes` that compile without reports, texts, limits of the process and measuring."""
-    plain = CompileOptions()
+    defaults = CompileOptions()
     shown = [name for name, row in options().items() if row.harmless == LOOKS]
-    return replace(given, **{name: getattr(plain, name) for name in (*shown, "hard_limits", "tune")}, **changes)
+    return replace(given, **{name: getattr(defaults, name) for name in (*shown, "hard_limits", "tune")}, **changes)
 
 
 def with_exact_data(given: CompileOptions) -> CompileOptions:

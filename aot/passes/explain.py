@@ -64,10 +64,10 @@ def watched(passes: tuple[Any, ...], name: str, record: Record) -> tuple[Any, ..
 
 
 def _watched(rules: RuleSet, name: str, record: Record) -> RuleSet:
-    chosen = [name in (rule.name, rules.name) for rule in rules.rules]
-    if not any(chosen):
+    is_selected = [name in (rule.name, rules.name) for rule in rules.rules]
+    if not any(is_selected):
         return rules
-    pairs = zip(rules.rules, chosen, strict=True)
+    pairs = zip(rules.rules, is_selected, strict=True)
     return replace(rules, rules=tuple(_watch(rule, record) if picked else rule for rule, picked in pairs))
 
 

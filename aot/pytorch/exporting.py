@@ -102,7 +102,7 @@ def _difference(torch: Any, module: Any, model: CompiledModel, args: Sequence[An
 
 def as_array(tensor: Any) -> Any:
     """Return a tensor as an array; short floats that NumPy does not have by their bits."""
-    plain = tensor.detach().cpu().contiguous()
-    if str(plain.dtype) != "torch.bfloat16":
-        return plain.numpy()
-    return plain.view(import_module("torch").uint16).numpy().view(import_module("ml_dtypes").bfloat16)
+    on_cpu = tensor.detach().cpu().contiguous()
+    if str(on_cpu.dtype) != "torch.bfloat16":
+        return on_cpu.numpy()
+    return on_cpu.view(import_module("torch").uint16).numpy().view(import_module("ml_dtypes").bfloat16)

@@ -106,11 +106,11 @@ class Built:
             self._write_external(path)
             write_library(path, self.code, sections, self.platform, self.machine)
             return
-        chosen = linker if linker is not None else find_linker(self.arch, platform=self.platform)
+        used_linker = linker if linker is not None else find_linker(self.arch, platform=self.platform)
         with naming(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             folder_path = Path(folder)
             library = folder_path / f"model{self.platform.library}"
-            link(self._objects(folder_path), library, chosen, self.machine, self.platform)
+            link(self._objects(folder_path), library, used_linker, self.machine, self.platform)
             if self.external is None:
                 parts = parts_of(self.constants, max(1, self.constant_bytes))
                 append(library, abi.WEIGHTS_SECTION, self._page, parts)

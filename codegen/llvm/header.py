@@ -69,11 +69,11 @@ def header_text(built: Built | Levels, name: str | None = None) -> str:
 
 def cpp_header_text(built: Built | Levels, name: str | None = None) -> str:
     """Return the header of `header_text` with classes of C++17 after it, which own memory, threads and library."""
-    plain = header_text(built, name)
-    match = re.search(r"^#define (AOT_\w+)_NAME ", plain, re.MULTILINE)
+    c_header = header_text(built, name)
+    match = re.search(r"^#define (AOT_\w+)_NAME ", c_header, re.MULTILINE)
     assert match is not None
     text = Path(__file__).with_name("model.hpp").read_text(encoding="utf-8")
-    return Template(text).substitute(header=plain, macro=match[1])
+    return Template(text).substitute(header=c_header, macro=match[1])
 
 
 def _memory(built: Built | Levels, macro: str) -> str:

@@ -77,7 +77,7 @@ class Levels:
         if not self.platform.needs_linker:
             self._write_image(path)
             return
-        chosen = linker if linker is not None else find_linker(self.machine.name, platform=self.platform)
+        used_linker = linker if linker is not None else find_linker(self.machine.name, platform=self.platform)
         with (
             naming(path),
             tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder,
@@ -85,7 +85,7 @@ class Levels:
         ):
             page = self.platform.pages[self.machine.name]
             data = seal_section(self.tag), placeholder(), reserved(self._weights(), page)
-            link(self._objects(Path(folder), data), temporary, chosen, self.machine, self.platform)
+            link(self._objects(Path(folder), data), temporary, used_linker, self.machine, self.platform)
             append(temporary, abi.WEIGHTS_SECTION, page, self._parts())
             seal(temporary)
 
@@ -95,9 +95,9 @@ class Levels:
         UnsupportedError for more weights than an object can hold.
         """
         check_object(self.built[0].constant_bytes, self.platform)
-        chosen = linker if linker is not None else find_linker(self.machine.name, platform=self.platform)
+        used_linker = linker if linker is not None else find_linker(self.machine.name, platform=self.platform)
         with naming(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
-            merge(self._objects(Path(folder), (self._weights(),)), path, chosen)
+            merge(self._objects(Path(folder), (self._weights(),)), path, used_linker)
 
     def _write_image(self, path: Path) -> None:
         code = combine([(library, {}) for library in (*map(_hidden, self.built), _compiled(self))])

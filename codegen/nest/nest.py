@@ -377,8 +377,8 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
     label = _label(axis.name, spans)
     stmts: Stmts = ()
     for segment in segments(axis_span.extent, tile):
-        plain = segment.size == 1 and segment.count == axis.extent and axis_span.start == Const(0)
-        loop = axis if plain else Var(label, segment.count)
+        is_whole_axis = segment.size == 1 and segment.count == axis.extent and axis_span.start == Const(0)
+        loop = axis if is_whole_axis else Var(label, segment.count)
         looped = segment.count != 1 or kind is LoopKind.PARALLEL
         iteration = loop if looped else Const(0)
         at = as_expr(segment.start, DType.I64) + iteration * segment.size

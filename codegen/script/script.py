@@ -265,12 +265,12 @@ class _Walk(Evaluator):
         # Read once: memory may change, and the extent is part of a variable's identity.
         if isinstance(count, Expr) and loads(count):
             count = self._named(f"{target.id}.n", cast(count, DType.I64))
-        plain = over.step == 1 and isinstance(over.start, int) and over.start == 0
-        counter = Var(self.out.name(target.id if plain else f"{target.id}.t"), count)
+        counts_from_zero = over.step == 1 and isinstance(over.start, int) and over.start == 0
+        counter = Var(self.out.name(target.id if counts_from_zero else f"{target.id}.t"), count)
         self.out.in_lanes |= {counter} if over.kind is LoopKind.VECTOR else set()
         with self.runtime_block() as block:
             self.env.pop(target.id, None)
-            self.bind(target, target.id, counter if plain else over.start + counter * over.step)
+            self.bind(target, target.id, counter if counts_from_zero else over.start + counter * over.step)
             self.block(body)
         width = MAX_LANES if over.kind is LoopKind.VECTOR else 1
         self.out.emit(For(counter, self.out.close(block), over.kind, width))

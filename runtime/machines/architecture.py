@@ -44,8 +44,8 @@ class Architecture:
 
     def needed(self, features: Iterable[str]) -> list[str]:
         """Return those of `features`, as a target lists them, that code may use."""
-        plain = (feature.removeprefix("+") for feature in features)
-        return [feature for feature in plain if not feature.startswith("-") and feature not in self.unused]
+        names = (feature.removeprefix("+") for feature in features)
+        return [feature for feature in names if not feature.startswith("-") and feature not in self.unused]
 
     def missing(self, features: Iterable[str], flags: frozenset[str]) -> list[str]:
         """Return the `features` that are missing among `flags`, in the kernel's names."""

@@ -57,11 +57,11 @@ def markdown(page: Page, commands: Sequence[Command]) -> str:
         order = list(Group)
         rows = sorted(options().items(), key=lambda item: order.index(item[1].group))
         return COMPILER + "".join(f"{_row(name, row)}\n" for name, row in rows)
-    chosen = [run for run in commands if (run.__name__ in LANGUAGE) is (page is Page.LANGUAGE)]
-    by_command = {run.__name__: list(inspect.signature(run, eval_str=True).parameters.values()) for run in chosen}
+    shown = [run for run in commands if (run.__name__ in LANGUAGE) is (page is Page.LANGUAGE)]
+    by_command = {run.__name__: list(inspect.signature(run, eval_str=True).parameters.values()) for run in shown}
     shared = {p.name: p for parameters in by_command.values() for p in parameters if p.name in COMMON}
     lines = [LANGUAGE_HEAD if page is Page.LANGUAGE else HEAD]
-    for run in chosen:
+    for run in shown:
         lines += _command(run.__name__, inspect.cleandoc(run.__doc__ or ""), by_command[run.__name__])
     return "\n".join([*lines, "## Options of many commands", "", *map(_line, shared.values())]) + "\n"
 

@@ -138,10 +138,10 @@ class Tuning:
         return pick
 
     def _keep(self, key: str, form: SearchSpace, turn: int, ratio: float) -> None:
-        chosen, ratio = (turn, ratio) if ratio < MAX_TIME_RATIO else (0, 1.0)
+        fastest, ratio = (turn, ratio) if ratio < MAX_TIME_RATIO else (0, 1.0)
         self.choices[key] = {
             "form": definition_text(form.work),
-            "schedule": schedule_text(form.tried[chosen]),
+            "schedule": schedule_text(form.tried[fastest]),
             "ratio": round(ratio, 3),
             "tried": len(form.tried),
         }

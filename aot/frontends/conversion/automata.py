@@ -190,8 +190,8 @@ class _Nodes:
             ends = [set[int]() for _ in range(256)]
             for after, kinds in (("word", WORD), ("other", OTHERS)):
                 for node in self.closed(nodes, before, after):
-                    for chosen, end in self.by_bytes[node]:
-                        for byte in chosen & kinds:
+                    for byte_set, end in self.by_bytes[node]:
+                        for byte in byte_set & kinds:
                             ends[byte].add(end)
             for byte in range(256):
                 state = (frozenset(ends[byte]), "word" if byte in WORD else "other")

@@ -44,12 +44,12 @@ class Reshapeable:
 
     def __call__(self, graph: Graph) -> bool:
         """Convert in place. Raises the errors of the conversion for the given sizes."""
-        plain = copy_graph(graph)
-        if not self.conversion(plain):
+        fixed = copy_graph(graph)
+        if not self.conversion(fixed):
             return False
-        types = _types(plain)
+        types = _types(fixed)
         tried = (self._attempt(graph, *attempt) for attempt in ATTEMPTS)
-        found = next((trial for trial in tried if trial is not None and _types(trial) == types), plain)
+        found = next((trial for trial in tried if trial is not None and _types(trial) == types), fixed)
         for field in fields(Graph):
             setattr(graph, field.name, getattr(found, field.name))
         for node in graph.nodes.values():
@@ -77,8 +77,8 @@ class Reshapeable:
 
 def _loosened(shape: Shape, name: str, sizes: str) -> Iterator[Dim]:
     for k, dim in enumerate(shape):
-        chosen = sizes == "all" or (sizes == "first" and k == 0)
-        yield Var(f"{name}.d{k}", None, 1) if isinstance(dim, int) and dim > 0 and chosen else dim
+        is_dynamic = sizes == "all" or (sizes == "first" and k == 0)
+        yield Var(f"{name}.d{k}", None, 1) if isinstance(dim, int) and dim > 0 and is_dynamic else dim
 
 
 def _types(graph: Graph) -> list[TensorType]:

@@ -132,8 +132,8 @@ class SizeNames:
 
     def symbol(self, name: str) -> Dim:
         """Return a new symbol with a name made from `name`."""
-        plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
-        stem = plain if re.match("[A-Za-z_]", plain) else f"_{plain}"
+        cleaned = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+        stem = cleaned if re.match("[A-Za-z_]", cleaned) else f"_{cleaned}"
         while stem in self.taken:
             stem += "_"
         self.taken.add(stem)

@@ -143,5 +143,5 @@ def _experts(v: Values, container: Container, layers: int, architecture: Archite
         raise UnsupportedError(f"{v.file}: networks without shared experts can be read, got some")
     layers_with_experts = frozenset(n for n in range(layers) if f"blk.{n}.ffn_gate_inp.weight" in container.tensors)
     inner = v.integer("expert_feed_forward_length", v.integer("feed_forward_length"))
-    chosen = v.integer("expert_used_count", most=count)
-    return Experts(count, chosen, inner, layers_with_experts, architecture.normalised, architecture.clamped)
+    used = v.integer("expert_used_count", most=count)
+    return Experts(count, used, inner, layers_with_experts, architecture.normalised, architecture.clamped)

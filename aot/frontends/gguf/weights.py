@@ -54,15 +54,15 @@ class Weights:
         order = halves_first(heads, rows // heads, turned) if turned else None
         if stored.format.plain is None:
             return self._compressed(build, stored, order)
-        plain = plain_floats(stored.raw, stored.format.plain).reshape(rows, columns)
-        return as_f32(build, plain if order is None else plain[order], stored.format.plain, name)
+        floats = plain_floats(stored.raw, stored.format.plain).reshape(rows, columns)
+        return as_f32(build, floats if order is None else floats[order], stored.format.plain, name)
 
     def experts(self, name: str, count: int, rows: int, columns: int) -> OutPort:
         stored, build = self._stored(name, (count, rows, columns)), self._at(name)
         if stored.format.plain is None:
             return self._compressed(build, stored, None)
-        plain = plain_floats(stored.raw, stored.format.plain)
-        return as_f32(build, plain.reshape(count, rows, columns), stored.format.plain, name)
+        floats = plain_floats(stored.raw, stored.format.plain)
+        return as_f32(build, floats.reshape(count, rows, columns), stored.format.plain, name)
 
     def _compressed(self, build: Builder, stored: Stored, order: Array | None) -> OutPort:
         parts = quantized(stored, order)

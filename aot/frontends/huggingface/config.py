@@ -222,16 +222,16 @@ def _falcon(v: Values, a: Architecture) -> tuple[Values, Architecture]:
 
 def _latent(v: Values, c: Config) -> Config:
     """Return the sizes of a network that makes queries, keys and values from shorter vectors."""
-    plain, rotated = v.integer("qk_nope_head_dim", 128), v.integer("qk_rope_head_dim", 64)
+    unrotated, rotated = v.integer("qk_nope_head_dim", 128), v.integer("qk_rope_head_dim", 64)
     queries = 0 if v.find("q_lora_rank") is None else v.integer("q_lora_rank")
     return replace(
         c,
         key_heads=c.heads,
-        key=plain + rotated,
+        key=unrotated + rotated,
         value=v.integer("v_head_dim", 128),
         rotated=rotated,
         divisors=rotations.divisors(v, rotated),
-        scale=(plain + rotated) ** -0.5 * rotations.scale_of_scores(v),
+        scale=(unrotated + rotated) ** -0.5 * rotations.scale_of_scores(v),
         latents=Latents(v.integer("kv_lora_rank", 512), queries),
     )
 
@@ -300,9 +300,9 @@ def _experts(v: Values, a: Architecture, layers: int) -> Experts | None:
     usual = v.integer("num_experts", v.integer("n_routed_experts", 0, 0), 0)
     count = v.integer("num_local_experts", usual, most=1 << 12)
     inner = v.integer("moe_intermediate_size", v.integer("intermediate_size", most=1 << 24), most=1 << 24)
-    plain, step = set(map(str, _list(v.find("mlp_only_layers")))), v.integer("decoder_sparse_step", 1)
+    dense_layers, step = set(map(str, _list(v.find("mlp_only_layers")))), v.integer("decoder_sparse_step", 1)
     first = v.integer("first_k_dense_replace", 0, 0)
-    expert_layers = (n for n in range(first, layers) if str(n) not in plain and (n + 1) % step == 0)
+    expert_layers = (n for n in range(first, layers) if str(n) not in dense_layers and (n + 1) % step == 0)
     clamped = ClampedGate(v.real("swiglu_alpha", 1.702), v.real("swiglu_limit", 7.0)) if a.family.sinks else None
     return Experts(
         count,

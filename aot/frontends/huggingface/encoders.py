@@ -207,10 +207,10 @@ def _head_pooling(v: Values, kind: Kind, folder: Path) -> Pooling:
     if _pooling(folder) != Pooling():
         rule = "classifiers without modules of their own can be read"
         raise UnsupportedError(f"{folder.name}/{MODULES}: {rule}, got Pooling or Normalize")
-    chosen = str(v.find("classifier_pooling", CLS)) if kind.modern else CLS
-    if chosen not in (CLS, MEAN):
-        raise v.wrong("classifier_pooling", f"{CLS} or {MEAN}", chosen)
-    return Pooling((chosen,))
+    pooling = str(v.find("classifier_pooling", CLS)) if kind.modern else CLS
+    if pooling not in (CLS, MEAN):
+        raise v.wrong("classifier_pooling", f"{CLS} or {MEAN}", pooling)
+    return Pooling((pooling,))
 
 
 def _newer(name: str) -> str:
@@ -306,14 +306,14 @@ def _pooling(folder: Path) -> Pooling:
 def _kinds(v: Values) -> tuple[str, ...]:
     mode = v.find("pooling_mode")
     named = [mode] if isinstance(mode, str) else cast("list[object]", mode) if isinstance(mode, list) else []
-    chosen = [str(name) for name in named]
-    chosen += [
+    names = [str(name) for name in named]
+    names += [
         MODES.get(key, key) for key, value in v.metadata.items() if key.startswith("pooling_mode_") and value is True
     ]
-    if not chosen or not set(chosen) <= {CLS, MOST, MEAN}:
+    if not names or not set(names) <= {CLS, MOST, MEAN}:
         rule = f"pooling by {CLS}, {MOST} and {MEAN} can be read"
-        raise UnsupportedError(f"{v.file}: {rule}, got {', '.join(chosen)[:80]}")
-    return tuple(chosen)
+        raise UnsupportedError(f"{v.file}: {rule}, got {', '.join(names)[:80]}")
+    return tuple(names)
 
 
 def _texts(folder: Path, most: int, labels: list[str] | None) -> dict[str, str]:

@@ -23,9 +23,9 @@ def rotation(v: Values, kind: str = GLOBAL) -> Values:
     """Return the parameters of rotations: one for all layers, or one for each kind of them."""
     values = v.part("rope_parameters" if v.find("rope_parameters") is not None else "rope_scaling")
     own = values.find(kind)
-    chosen = cast("dict[str, object]", own) if isinstance(own, dict) else values.metadata
+    settings = cast("dict[str, object]", own) if isinstance(own, dict) else values.metadata
     is_wide = "rope_parameters" in v.metadata or kind == GLOBAL or v.find("model_type") != "gemma3_text"
-    r = Values(v.file, chosen if is_wide else {})
+    r = Values(v.file, settings if is_wide else {})
     named = r.find("rope_type", r.find("type", DEFAULT))
     named = PHI3.get(str(named), named) if v.find("model_type") == "phi3" else named
     if named not in TYPES:

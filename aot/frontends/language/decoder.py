@@ -73,8 +73,8 @@ class Decoder(Layers):
         first = b.Add(x, self._times(mixed, c.factors.added))
         if not c.family.parallel or c.family.apart:
             h = self._norm(x if c.family.parallel else first, f"{at}.ffn_norm", optional=c.family.behind)
-        chosen = c.experts if c.experts is not None and layer in c.experts.layers else None
-        h = self._mlp(at, h) if chosen is None else self._with_shared(at, h, chosen)
+        experts = c.experts if c.experts is not None and layer in c.experts.layers else None
+        h = self._mlp(at, h) if experts is None else self._with_shared(at, h, experts)
         h = self._norm(h, f"{at}.post_ffw_norm", optional=True)
         return b.Add(first, self._times(h, c.factors.added))
 
@@ -177,23 +177,23 @@ class Decoder(Layers):
     ) -> tuple[OutPort, OutPort, OutPort]:
         """Queries, keys and values of all heads; the rotated elements of queries and keys become the first ones."""
         b, c, rank = self.b, self.config, sizes.keys
-        plain = c.key - c.rotated
+        unrotated = c.key - c.rotated
         if sizes.queries:
             low = self._linear(x, f"{at}.attn_q_a", sizes.queries, c.width)
             x_of_q, end, width = self._norm(low, f"{at}.attn_q_a_norm", size=sizes.queries), "_b", sizes.queries
         else:
             x_of_q, end, width = x, "", c.width
         q = self._heads(self._linear(x_of_q, f"{at}.attn_q{end}", c.heads * c.key, width), c.heads, c.key)
-        turned = self._rotated(self._halves(self._slice(q, plain, c.key)), rotation)
-        q = b.Concat(turned, self._slice(q, 0, plain), axis=-1)
+        turned = self._rotated(self._halves(self._slice(q, unrotated, c.key)), rotation)
+        q = b.Concat(turned, self._slice(q, 0, unrotated), axis=-1)
         both = self._linear(x, f"{at}.attn_kv_a_mqa", rank + c.rotated, c.width)
         one = self._halves(self._heads(self._slice(both, rank, rank + c.rotated, axis=2), 1, c.rotated))
         heads = self._integers(1, c.heads, 1, 1)
         one = b.Broadcast(self._rotated(one, rotation), heads, mode=BroadcastMode.BIDIRECTIONAL)
         low = self._norm(self._slice(both, 0, rank, axis=2), f"{at}.attn_kv_a_norm", size=rank)
-        each = plain + c.value
+        each = unrotated + c.value
         wide = self._heads(self._linear(low, f"{at}.attn_kv_b", c.heads * each, rank), c.heads, each)
-        return q, b.Concat(one, self._slice(wide, 0, plain), axis=-1), self._slice(wide, plain, each)
+        return q, b.Concat(one, self._slice(wide, 0, unrotated), axis=-1), self._slice(wide, unrotated, each)
 
     def _halves(self, x: OutPort) -> OutPort:
         """Put the first elements of all pairs of neighbours before the second ones."""

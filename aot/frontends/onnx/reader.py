@@ -258,8 +258,8 @@ class _Reader:
     def _symbol(self, name: str) -> Var:
         """Return the symbol of a name: equal names are one size."""
         if name not in self.symbols:
-            plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
-            stem = plain if re.match("[A-Za-z_]", plain) else f"_{plain}"
+            cleaned = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+            stem = cleaned if re.match("[A-Za-z_]", cleaned) else f"_{cleaned}"
             taken = {v.name for v in self.symbols.values()}
             while stem in taken:
                 stem += "_"

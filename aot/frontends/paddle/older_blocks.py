@@ -65,7 +65,7 @@ class Blocks:
         for op in reversed(ops):
             needed = after[-1] - (self._writes(op) if self._inner(op) is None else frozenset())
             after.append(needed | self._reads(op))
-        behind, chosen = after[-2::-1], set[int]()
+        behind, moved = after[-2::-1], set[int]()
         for i, op in enumerate(ops):
             self.count += 1
             if self.count > MAX_OPERATIONS:
@@ -76,9 +76,9 @@ class Blocks:
                 operations += self._loop(op, frozenset(known), behind[i], depth)
             elif op.kind == CONDITION:
                 operations += self._condition(op, frozenset(known), behind[i], depth)
-            elif op.kind == CHOICE and i not in chosen:
+            elif op.kind == CHOICE and i not in moved:
                 group = self._group(ops[i:])
-                chosen |= set(range(i, i + len(group)))
+                moved |= set(range(i, i + len(group)))
                 operations += self._choice(group, frozenset(known), depth)
             elif op.kind != CHOICE:
                 operations.append(op)

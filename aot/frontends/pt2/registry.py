@@ -363,12 +363,12 @@ def _allows(value: Any, annotation: str) -> bool:
     if isinstance(value, tuple):
         elements = cast("tuple[Any, ...]", value)
         return any(all(_allows(v, str(inner)) for v in elements) for inner in lists)
-    plain = re.sub(r"Sequence\[(?:[^\[\]]|\[[^\]]*\])*\]", "", annotation).split("|")
+    alternatives = re.sub(r"Sequence\[(?:[^\[\]]|\[[^\]]*\])*\]", "", annotation).split("|")
     if value is None:
-        return "None" in plain
-    if isinstance(value, bool) and not {"bool", "Number", "Any"} & set(plain):
+        return "None" in alternatives
+    if isinstance(value, bool) and not {"bool", "Number", "Any"} & set(alternatives):
         return False
-    return "Any" in plain or any(isinstance(value, PLAIN[p]) for p in plain if p in PLAIN)
+    return "Any" in alternatives or any(isinstance(value, PLAIN[p]) for p in alternatives if p in PLAIN)
 
 
 def typed(node: AtenNode, found: Any) -> Any:

@@ -72,8 +72,8 @@ class Nets:
 
     def _net(self, graph: Table) -> Net:
         tables = graph.tables("Tensors")
-        plain = [read_tensor(t, self.buffers, self.data) for t in tables]
-        tensors = [with_blocks(s, t, plain) for s, t in zip(plain, tables, strict=True)]
+        plain_tensors = [read_tensor(t, self.buffers, self.data) for t in tables]
+        tensors = [with_blocks(s, t, plain_tensors) for s, t in zip(plain_tensors, tables, strict=True)]
         net = Net(
             graph.text("Name"),
             tensors,

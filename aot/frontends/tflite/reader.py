@@ -72,9 +72,9 @@ def _interface(model: Table, file: str, name: str | None) -> Interface:
     key = name if name is not None else DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in first else (first or [None])[0]
     if key is None:
         return Interface()
-    chosen = tables[key]
-    sides = ({m.number("TensorIndex"): m.text("Name") for m in chosen.tables(side)} for side in ("Inputs", "Outputs"))
-    return Interface(chosen.number("SubgraphIndex"), *sides)
+    table = tables[key]
+    sides = ({m.number("TensorIndex"): m.text("Name") for m in table.tables(side)} for side in ("Inputs", "Outputs"))
+    return Interface(table.number("SubgraphIndex"), *sides)
 
 
 def _graph(nets: Nets, interface: Interface, path: Path) -> Graph:

@@ -134,10 +134,10 @@ class TfliteNode(NodeContext):
             return self._real_blocks(x, q.axis, q.blocks)
         build, rank = self.build, x.type.rank
         exact = DType.F64 if x.type.dtype in WIDE_TYPES else DType.F32  # rounded once
-        plain = self.cast(x, exact)
+        integers = self.cast(x, exact)
         if any(q.zeros):
-            plain = build.Subtract(plain, self.along(q.zeros, q, rank, exact))
-        return self.cast(build.Multiply(plain, self.along(q.scales, q, rank, exact)), DType.F32)
+            integers = build.Subtract(integers, self.along(q.zeros, q, rank, exact))
+        return self.cast(build.Multiply(integers, self.along(q.scales, q, rank, exact)), DType.F32)
 
     def _real_blocks(self, x: OutPort, axis: int, blocks: Blocks) -> OutPort:
         """(x - zeros) scales in f32, for a tensor of known sizes."""
@@ -148,10 +148,10 @@ class TfliteNode(NodeContext):
         def spread(values: Array) -> OutPort:
             return self.cast(build.const(np.expand_dims(values, axis + 1), dtype_of(values)), DType.F32)
 
-        plain = self.cast(build.Reshape(x, self.list(apart)), DType.F32)
+        integers = self.cast(build.Reshape(x, self.list(apart)), DType.F32)
         if blocks.zeros is not None:
-            plain = build.Subtract(plain, spread(blocks.zeros))
-        return build.Reshape(build.Multiply(plain, spread(blocks.scales)), self.list(sizes))
+            integers = build.Subtract(integers, spread(blocks.zeros))
+        return build.Reshape(build.Multiply(integers, spread(blocks.scales)), self.list(sizes))
 
     def along(self, values: Sequence[float], q: Quantization, rank: int, dtype: DType) -> OutPort:
         """Numbers of a tensor's slices in a shape that broadcasts to it."""

@@ -61,8 +61,8 @@ def constants_by_sha(graph: Graph) -> dict[str, Array]:
 def sha(data: Array) -> str:
     """Return the hash that stands for a constant's bytes: 12 hexadecimal digits."""
     written = "\0".join(map(str, data.flat)) if data.dtype == object else ""
-    plain = written.encode("utf-8", "surrogateescape") or data.tobytes()
-    return hashlib.sha256(plain).hexdigest()[:12]
+    encoded = written.encode("utf-8", "surrogateescape") or data.tobytes()
+    return hashlib.sha256(encoded).hexdigest()[:12]
 
 
 def name_text(name: str) -> str:

@@ -75,8 +75,8 @@ def inner_product_form_of(d: Definition, constants: frozenset[str]) -> InnerProd
     if r is None or factors is None or varies(all_axes(d)) or any(a.low for a in all_axes(d)):
         return None
     x, w = factors if factors[1].buffer.name in constants else factors[::-1]
-    plain = all(isinstance(i, Var | Const) for i in w.index) and set(r.axes) <= set(w.index)
-    if not plain or len(r.axes) != 1 or x.buffer.dtype is not DType.I16 or w.buffer.dtype is not DType.I16:
+    is_matrix = all(isinstance(i, Var | Const) for i in w.index) and set(r.axes) <= set(w.index)
+    if not is_matrix or len(r.axes) != 1 or x.buffer.dtype is not DType.I16 or w.buffer.dtype is not DType.I16:
         return None
     if w.buffer.name not in constants or x.buffer.name in constants:
         return None

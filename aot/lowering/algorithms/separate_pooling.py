@@ -111,9 +111,9 @@ def _slide(x: Load, tap: Var, axes: tuple[Var, ...]) -> _Slide | None:
     axis = next((a for a in axes if a in index.terms), None)
     if axis is None:
         return None
-    plain = set(index.terms) == {tap, axis} and min(index.terms.values()) > 0
+    is_window = set(index.terms) == {tap, axis} and min(index.terms.values()) > 0
     alone = all(axis not in variables(i) for k, i in enumerate(x.index) if k != dim)
-    return _Slide(dim, axis, tap, index) if plain and alone else None
+    return _Slide(dim, axis, tap, index) if is_window and alone else None
 
 
 def _step(x: Load, a: Var) -> float:

@@ -66,8 +66,8 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> StrassenForm | None:
     (k,) = r.axes
     columns = [a for a in d.axes if a in w.index]
     rows = tuple(a for a in d.axes if a not in w.index)
-    plain = all(isinstance(i, Var | Const) for i in w.index) and k in w.index and len(columns) == 1
-    if not plain or x.buffer.dtype is not DType.F32 or w.buffer.dtype is not DType.F32:
+    is_matrix = all(isinstance(i, Var | Const) for i in w.index) and k in w.index and len(columns) == 1
+    if not is_matrix or x.buffer.dtype is not DType.F32 or w.buffer.dtype is not DType.F32:
         return None
     if not all(isinstance(a.extent, int) for a in (*d.axes, k)):
         return None

@@ -295,7 +295,7 @@ class _Pair:
 def _places_read(d: Definition, r: Reduce, x: Load) -> tuple[list[_Pair], list[Var]] | None:
     """Return the index pairs of `x`, and the axes that index it alone; None if the index has any other form."""
     pairs: list[_Pair] = []
-    plain: list[Var] = []
+    single_axes: list[Var] = []
     for i in x.index:
         at = normal(i, {})
         axes = [a for a in at.terms if isinstance(a, Var)]
@@ -305,10 +305,10 @@ def _places_read(d: Definition, r: Reduce, x: Load) -> tuple[list[_Pair], list[V
         if len(taps) == len(outs) == 1:
             pairs.append(_Pair(outs[0], taps[0], at.terms[outs[0]], at.terms[taps[0]]))
         elif len(axes) == 1 and (axes[0] in r.axes or at.terms[axes[0]] == 1):
-            plain.append(axes[0])
+            single_axes.append(axes[0])
         elif axes:
             return None
-    return pairs, plain
+    return pairs, single_axes
 
 
 def _supports_stride(stride: int, step: int, inside: bool) -> bool:
@@ -326,11 +326,11 @@ def transformed(weights: NDArray[np.generic], form: WinogradForm, tiling: Tiling
     shape = [weights.shape[k] for k in order]
     taps, (*summed, oc) = shape[: len(form.taps)], shape[len(form.taps) :]
     ic = prod(summed)
-    plain = weights.transpose(*rest, *order).reshape(*taps, ic, oc)
+    taps_first = weights.transpose(*rest, *order).reshape(*taps, ic, oc)
     first, *second = map(weight_matrix, tiling.kinds)
     products = np.empty((*(k.points for k in tiling.kinds), ic, oc), np.float32)
     for start in range(0, ic, BLOCK):  # f64 takes twice the memory
-        part = np.asarray(plain[..., start : start + BLOCK, :], np.float64)
+        part = np.asarray(taps_first[..., start : start + BLOCK, :], np.float64)
         across = _product(first, part.reshape(taps[0], -1)).reshape(len(first), *taps[1:], -1)
         for matrix in second:
             across = _product(matrix, across)

@@ -141,8 +141,8 @@ class _Clusters:
                 or id(producer) in self.of
             ):
                 continue
-            plain = all(isinstance(i, Var | Const) for i in (*x.index, *definition.target))
-            if self.parts.get(definition.out.name) != 1 or not plain:
+            has_plain_indices = all(isinstance(i, Var | Const) for i in (*x.index, *definition.target))
+            if self.parts.get(definition.out.name) != 1 or not has_plain_indices:
                 continue
             dims = [x.index.index(r) if r in x.index else -1 for r in rows]
             producer_axes = tuple(definition.target[k] for k in dims if k >= 0)

@@ -142,8 +142,10 @@ def _is_whole(d: Definition) -> bool:
     used = variables(*d.target)
     if any(a.low or a not in used for a in d.axes):
         return False
-    plain = all(i.extent == n if isinstance(i, Var) else n == 1 for i, n in zip(d.target, d.out.shape, strict=True))
-    return plain or volume(a.extent or 1 for a in d.axes) == volume(d.out.shape)
+    covers_output = all(
+        i.extent == n if isinstance(i, Var) else n == 1 for i, n in zip(d.target, d.out.shape, strict=True)
+    )
+    return covers_output or volume(a.extent or 1 for a in d.axes) == volume(d.out.shape)
 
 
 def _result(d: Definition, function: _Function) -> Result:

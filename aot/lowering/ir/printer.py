@@ -48,8 +48,8 @@ def _value(value: Value, layouts: Layouts) -> str:
 
 
 def _strides(b: Buffer) -> list[str]:
-    plain = dense(b.name, *b.shape, dtype=b.dtype)
-    texts = [f"strides {', '.join(map(size_text, b.strides))}"] if b.strides != plain.strides else []
+    dense_buffer = dense(b.name, *b.shape, dtype=b.dtype)
+    texts = [f"strides {', '.join(map(size_text, b.strides))}"] if b.strides != dense_buffer.strides else []
     return texts + ([f"from {size_text(b.origin)}"] if b.origin not in (0, Const(0)) else [])
 
 

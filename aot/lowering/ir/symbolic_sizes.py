@@ -136,10 +136,10 @@ class Sizes:
         """Return an upper bound of a size in symbols known before an inference; unbounded symbols get capacities."""
         if not self.is_late(size):
             return size
-        plain = self._spelled(size)
-        high = self._bound(plain, self._facts(size))
+        spelled = self._spelled(size)
+        high = self._bound(spelled, self._facts(size))
         if high is None:
-            raise UnsupportedError(f"memory for a size that has no bound: {dim_text(plain)}")
+            raise UnsupportedError(f"memory for a size that has no bound: {dim_text(spelled)}")
         capacities: dict[Expr, int] = {c: 1 for c in self.late.values() if c is not None}
         if (degree := _degree(high, capacities)) > MAX_FREE:
             grows = f"{MAX_FREE} sizes that only run time knows may be multiplied, got a bound of {degree}"
@@ -153,10 +153,10 @@ class Sizes:
             return min(CAPACITY, 1 << SCARCE_ELEMENTS_LOG2 // max(1, self.degree))
         return CAPACITY if self.degree <= FEW_FREE else 1 << ELEMENTS_LOG2 // self.degree
 
-    def _bound(self, plain: Expr, facts: dict[Expr, Expr]) -> Expr | None:
-        high = Intervals(self.late.__contains__, _range, facts).of(plain)[1]
+    def _bound(self, spelled: Expr, facts: dict[Expr, Expr]) -> Expr | None:
+        high = Intervals(self.late.__contains__, _range, facts).of(spelled)[1]
         if high is None or bounds(normal(high, {}))[0] > MAX_UNCAPPED_ELEMENTS:
-            high = Intervals(self.late.__contains__, self._bounds, facts).of(plain)[1]
+            high = Intervals(self.late.__contains__, self._bounds, facts).of(spelled)[1]
         return high
 
     def learn(self, one: Size, other: Size) -> None:
@@ -213,16 +213,16 @@ class Sizes:
         if isinstance(size, int):
             return Const(size)
         if size not in self._written:  # a name has its meaning from the first, so a form does not change later
-            plain = size
-            while any(v in self.meaning for v in variables(plain)):
-                plain = rewrite(plain, lambda e: self.meaning.get(e) if isinstance(e, Var) else None)
-            self._written[size] = shortest(plain)
+            written = size
+            while any(v in self.meaning for v in variables(written)):
+                written = rewrite(written, lambda e: self.meaning.get(e) if isinstance(e, Var) else None)
+            self._written[size] = shortest(written)
         return self._written[size]
 
     def named(self, size: Size) -> Expr:
         """Write a size over names where there are some; no name is made."""
-        plain = as_expr(size, DType.I64)
-        return normal(rewrite(plain, lambda e: self._names.get(e) if isinstance(e, Prim) else None), {}).expr()
+        expression = as_expr(size, DType.I64)
+        return normal(rewrite(expression, lambda e: self._names.get(e) if isinstance(e, Prim) else None), {}).expr()
 
     def _named(self, e: Expr) -> Expr | None:
         return self.name(e) if isinstance(e, Prim) and e.fn not in PLAIN else None

@@ -62,8 +62,8 @@ def _value(value: Value, layouts: Layouts) -> None:
         fits = value.data.shape == b.shape
         _require(fits, b.name, f"has data of shape {list(value.data.shape)} for {list(map(str, b.shape))}")
     if value.region is MemoryRegion.ARENA and layouts is Layouts.LOGICAL:
-        plain = dense(b.name, *b.shape, dtype=b.dtype)
-        _require(b.strides == plain.strides, b.name, "has strides of its own before layouts are final")
+        dense_buffer = dense(b.name, *b.shape, dtype=b.dtype)
+        _require(b.strides == dense_buffer.strides, b.name, "has strides of its own before layouts are final")
 
 
 def _block(steps: Steps, written: set[str], known: set[Var]) -> None:

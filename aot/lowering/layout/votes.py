@@ -33,7 +33,7 @@ def votes_of(steps: Steps) -> Votes:
     """Return the votes of all definitions of a block, by the names of values and their dimensions."""
     votes: Votes = {}
     definitions = [d for step in steps.steps for work in step.works for d in members(work)]
-    plain = [_places(d, steps) for d in definitions if d.reduction is None]
+    elementwise = [_places(d, steps) for d in definitions if d.reduction is None]
     reductions = [d for d in definitions if d.reduction is not None]
     constants = steps.constants()
     columns = plane_columns(steps, reductions, constants)
@@ -47,7 +47,7 @@ def votes_of(steps: Steps) -> Votes:
             lane = wanted_lane(d, lanes[id(d)], votes) if id(d) in free else next(iter(lanes[id(d)]), None)
             _vote(d, lane, steps, votes, constants)
         for _ in range(ROUNDS):
-            if not sum(_pass_on(places, votes) for places in (*plain, *reversed(plain))):
+            if not sum(_pass_on(places, votes) for places in (*elementwise, *reversed(elementwise))):
                 break
     return votes
 

@@ -121,8 +121,8 @@ class _Dots:
         data = self._matched(product) if product is not None else None
         if product is None or weights is None or data is None or data.byte.dtype not in self.dtypes:
             return []
-        plain = not step.definition.where and not any(a.low for a in step.definition.axes)
-        if not _fits(data, weights, step.definition) or not (weights.shift is None or plain):
+        has_no_bounds = not step.definition.where and not any(a.low for a in step.definition.axes)
+        if not _fits(data, weights, step.definition) or not (weights.shift is None or has_no_bounds):
             return []
         assert step.definition.reduction is not None
         sums, zero = None, data.zero

@@ -154,8 +154,10 @@ def _parts(works: tuple[Work, ...], inputs: frozenset[str]) -> dict[Buffer, _Par
     for x in (x for w in works for x in reads(w)):
         loaded.setdefault(x.buffer, []).append(x.index)
     names = Counter(b.name for b in (*written, *loaded))
-    chosen = written | {b: indices for b, indices in loaded.items() if b.name in inputs}
-    parts = {b: _part(b, indices) for b, indices in chosen.items() if b.space is Space.ARG and names[b.name] == 1}
+    indices_by_buffer = written | {b: indices for b, indices in loaded.items() if b.name in inputs}
+    parts = {
+        b: _part(b, indices) for b, indices in indices_by_buffer.items() if b.space is Space.ARG and names[b.name] == 1
+    }
     return {b: part for b, part in parts.items() if part is not None}
 
 

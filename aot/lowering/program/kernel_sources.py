@@ -195,8 +195,8 @@ class KernelSources:
             if isinstance(works[0], tuple):
                 kernel = Kernel("", sizes, params, works[0])
             else:
-                plain = tuple(w for w in works if isinstance(w, Definition | Group))
-                kernel = self.apply("", plain, schedules, params, sizes)
+                definitions = tuple(w for w in works if isinstance(w, Definition | Group))
+                kernel = self.apply("", definitions, schedules, params, sizes)
             figures = (facts_of(kernel).units, *cost(works))
             flush = flushes(works, self.target)
             self._sources[key] = KernelSource(works, schedules, kernel, packs, stands_for, figures, flush)

@@ -208,11 +208,11 @@ def _largest_factors(rows: NDArray[np.float32], largest: Factors, max_magnitude:
     return factors
 
 
-def _are_whole_rows(rows: NDArray[np.float32], chosen: NDArray[np.intp], steps: Factors) -> NDArray[np.bool_]:
+def _are_whole_rows(rows: NDArray[np.float32], indices: NDArray[np.intp], steps: Factors) -> NDArray[np.bool_]:
     """Return, for each chosen row, True if all of its numbers are multiples of its step."""
     each = max(PIECE // max(rows.shape[1], 1), 1)
-    pieces = (slice(n, n + each) for n in range(0, len(chosen), each))
-    return np.concatenate([_are_whole(rows[chosen[p]], steps[p]) for p in pieces])
+    pieces = (slice(n, n + each) for n in range(0, len(indices), each))
+    return np.concatenate([_are_whole(rows[indices[p]], steps[p]) for p in pieces])
 
 
 def _are_whole(rows: NDArray[np.float32], steps: Factors) -> NDArray[np.bool_]:

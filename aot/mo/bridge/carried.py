@@ -63,8 +63,8 @@ def _own(node: Node) -> dict[str, Any]:
     record = record_of(node)
     known = set(_NOT_CARRIED if record is None else _NOT_CARRIED | record.attrs.keys())
     for name, _ in file_attributes(node.soft_get("type", None), node.soft_get("version", None)):
-        plain = name.replace("-", "_")
-        known |= {name, plain, OTHER_NAMES.get(name, name), WINDOWS.get(plain, plain)}
+        identifier = name.replace("-", "_")
+        known |= {name, identifier, OTHER_NAMES.get(name, name), WINDOWS.get(identifier, identifier)}
     cls = Op.registered_ops.get(str(node.soft_get("op")))
     row = getattr(cls, "row", None)
     known |= set() if row is None else {*row.defaults, *row.files}

@@ -134,9 +134,9 @@ def shape_inference(graph: Any) -> None:
     _infer_marked(graph, lambda node: True)
 
 
-def _infer_marked(graph: Any, chosen: Callable[[Node], bool]) -> None:
+def _infer_marked(graph: Any, is_marked: Callable[[Node], bool]) -> None:
     for node in graph.pseudo_topological_sort():
-        if node.has_and_set("need_shape_inference") and chosen(node):
+        if node.has_and_set("need_shape_inference") and is_marked(node):
             _infer_again(node)
 
 

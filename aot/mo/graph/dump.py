@@ -14,11 +14,11 @@ VALUE = 40  # characters of a constant's value
 
 
 def graphviz_text(
-    graph: Any, node_attrs: list[str], edge_attrs: list[str], chosen: list[str], highlighted: list[str]
+    graph: Any, node_attrs: list[str], edge_attrs: list[str], nodes: list[str], highlighted: list[str]
 ) -> str:
-    """Return the nodes `chosen` and their edges, each with the named attributes."""
-    lines = [_node(id, graph.nodes[id], node_attrs, id in highlighted) for id in chosen]
-    inside = set(chosen)
+    """Return the nodes `nodes` and their edges, each with the named attributes."""
+    lines = [_node(id, graph.nodes[id], node_attrs, id in highlighted) for id in nodes]
+    inside = set(nodes)
     for source, target, attrs in graph.edges(data=True):
         if source in inside and target in inside:
             label = " ".join(f"{k}={attrs[k]}" for k in edge_attrs if k in attrs)

@@ -184,8 +184,8 @@ class Graph(Lookup, MultiDiGraph):
         """Return the graph in the language of Graphviz."""
         if save_to_svg:
             raise Error("dump_graph_for_graphviz: writes no picture; give the text that it returns to dot -Tsvg")
-        chosen = list(self.nodes()) if nodes_to_dump is None else nodes_to_dump
-        return graphviz_text(self, list(node_attrs), list(edge_attrs), chosen, highlight_nodes or [])
+        nodes = list(self.nodes()) if nodes_to_dump is None else nodes_to_dump
+        return graphviz_text(self, list(node_attrs), list(edge_attrs), nodes, highlight_nodes or [])
 
 
 def dict_to_ordered_dict(d: dict[Any, Any], func: Any = lambda t: t) -> collections.OrderedDict[Any, Any]:

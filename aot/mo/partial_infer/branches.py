@@ -31,11 +31,11 @@ def switch_control_infer(node: Any, is_executable: bool, mark_executability: Mar
     if not 1 <= len({0, 1} & set(outputs)) <= 2:
         raise InferenceError("{}: Switch has an output", node.soft_get("name", node.id))
     known = choice.has_valid("value") and is_fully_defined(choice.value)
-    chosen = int(bool(np.asarray(choice.value).item(0))) if known else None
-    order = (0, 1) if chosen is None else (1 - chosen, chosen)
+    branch = int(bool(np.asarray(choice.value).item(0))) if known else None
+    order = (0, 1) if branch is None else (1 - branch, branch)
     for idx in order:
         if idx in outputs:
-            mark_executability(outputs[idx].id, True if chosen is None else idx == chosen and is_executable)
+            mark_executability(outputs[idx].id, True if branch is None else idx == branch and is_executable)
 
 
 def merge_infer(node: Any) -> None:

@@ -36,9 +36,9 @@ def select_infer(node: Any) -> None:
     if condition is None:
         return
     if is_fully_defined(condition) and np.size(condition) and np.all(condition == condition.flat[0]):
-        chosen = values[0 if condition.flat[0] else 1]
-        if chosen is not None and is_fully_defined(shape):
-            whole = bi_directional_broadcasting(chosen, shape) if rule == "numpy" else chosen
+        selected = values[0 if condition.flat[0] else 1]
+        if selected is not None and is_fully_defined(shape):
+            whole = bi_directional_broadcasting(selected, shape) if rule == "numpy" else selected
             node.out_port(0).data.set_value(whole)
     elif all(value is not None for value in values):
         node.out_port(0).data.set_value(masked_arrays.where(condition, *values))

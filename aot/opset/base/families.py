@@ -192,8 +192,8 @@ class Reduction(ComputeOp):
                 raise ShapeError(f"{self.type}: a tensor of rank {x.rank} has fewer axes than are named, got {count}")
             rank = x.rank if self.keep_dims else max(x.rank - count, 0)
             return TensorType(x.dtype, tuple(late_symbol(self, f"d{k}", None, x, axes) for k in range(rank)))
-        chosen = self.axes(x.rank, axes.ints(f"{self.type}: axes"))
-        dims = [(1 if i in chosen else n) for i, n in enumerate(x.shape) if self.keep_dims or i not in chosen]
+        positions = self.axes(x.rank, axes.ints(f"{self.type}: axes"))
+        dims = [(1 if i in positions else n) for i, n in enumerate(x.shape) if self.keep_dims or i not in positions]
         return TensorType(x.dtype, tuple(dims))
 
     def axes(self, rank: int, axes: Iterable[int]) -> frozenset[int]:
@@ -201,8 +201,8 @@ class Reduction(ComputeOp):
         return frozenset(axis_of(a, max(rank, 1), self.type) for a in axes)
 
     def compute(self, out: TensorType, x: Input, axes: Input) -> Element:
-        chosen = self.axes(x.rank, axes.operand().ints(f"{self.type}: axes"))
-        inner = {i: axis(f"r{i}", x.shape[i] if x.rank else 1) for i in sorted(chosen)}
+        dims = self.axes(x.rank, axes.operand().ints(f"{self.type}: axes"))
+        inner = {i: axis(f"r{i}", x.shape[i] if x.rank else 1) for i in sorted(dims)}
 
         def element(*index: Expr) -> Expr:
             rest = iter(index)

@@ -56,11 +56,11 @@ class If(RegionOp):
 
     def infer(self, *given: Operand | Regions | None) -> tuple[TensorType, ...]:
         operands, regions = _split(given)
-        chosen = known_truth(operands[0])
-        if self.only or chosen is not None:
-            name = self.only or BRANCHES[not chosen]
-            if chosen is not None and BRANCHES[not chosen] != name:
-                raise ShapeError(f"If: region {name} must run, because the other one does not fit, got {chosen}")
+        truth = known_truth(operands[0])
+        if self.only or truth is not None:
+            name = self.only or BRANCHES[not truth]
+            if truth is not None and BRANCHES[not truth] != name:
+                raise ShapeError(f"If: region {name} must run, because the other one does not fit, got {truth}")
             self.chosen(operands[0])  # requests the condition's symbol: the region that runs is checked
             return self._branch_types(name, operands, regions)
         then, other = (self._branch_types(name, operands, regions) for name in BRANCHES)
@@ -333,9 +333,9 @@ def _either(condition: Dim, one: TensorType, other: TensorType) -> TensorType:
     """Return the type of a result of one of two branches; sizes that differ are selected by the condition."""
     if one.dtype is not other.dtype:
         raise ShapeError(f"If: branches must give equal element types, got {one} and {other}")
-    chosen = prim("ne", condition, 0)
+    truth = prim("ne", condition, 0)
     dims = zip(one.shape, other.shape, strict=True)
-    return TensorType(one.dtype, tuple(a if a == b else select(chosen, a, b) for a, b in dims))
+    return TensorType(one.dtype, tuple(a if a == b else select(truth, a, b) for a, b in dims))
 
 
 # ---- symbols of a body: its scope makes them unique

@@ -280,11 +280,11 @@ def greedy(
     boxes: Array, order: Array, threshold: float, most: int = -1, offset: float = 0.0, eta: float = 1.0
 ) -> list[int]:
     """Return the boxes of `order` that overlap no kept one by more than the threshold, for references."""
-    chosen: list[int] = []
+    selected: list[int] = []
     for i in order:
-        if len(chosen) == most:
+        if len(selected) == most:
             break
-        if not chosen or not (overlaps(boxes[i], boxes[chosen], offset) > threshold).any():
-            chosen.append(int(i))
+        if not selected or not (overlaps(boxes[i], boxes[selected], offset) > threshold).any():
+            selected.append(int(i))
             threshold *= eta if threshold > 0.5 else 1.0
-    return chosen
+    return selected

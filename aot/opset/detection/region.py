@@ -64,8 +64,8 @@ class RegionYolo(DecomposedOp):
         for position, n in enumerate(parts):
             if n:
                 port, kind = next(ports), position % 4
-                plain, soft = kind == 1, kind == 3 and self.do_softmax
-                regions.append(port if plain else build.Softmax(port, axis=1) if soft else build.Sigmoid(port))
+                is_unchanged, soft = kind == 1, kind == 3 and self.do_softmax
+                regions.append(port if is_unchanged else build.Softmax(port, axis=1) if soft else build.Sigmoid(port))
         joined = build.Concat(*regions, axis=1)
         if not self.do_softmax or self.axis % 4 == self.end_axis % 4:
             return joined

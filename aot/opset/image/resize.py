@@ -103,7 +103,7 @@ class Interpolation(DecomposedOp, ABC):
 
     def _plan(self, x: Operand, axes: Sequence[int], sizes: Operand | None, scales: Operand | None) -> Plan:
         """Make a Plan from either sizes or scales."""
-        chosen = tuple(axis_of(a, x.rank, "Interpolate") for a in axes)
+        dims = tuple(axis_of(a, x.rank, "Interpolate") for a in axes)
         wanted = sizes.dims("Interpolate: sizes") if sizes is not None else ()
         fractions: tuple[tuple[int, int], ...] = ()
         is_dynamic = scales is not None and scales.value is None
@@ -115,14 +115,14 @@ class Interpolation(DecomposedOp, ABC):
         elif scales is not None:
             fractions = tuple(rational(float(s)) for s in scales.known("Interpolate: scales").reshape(-1))
         count = len(wanted) + len(fractions)
-        if len(set(chosen)) != len(chosen) or count != len(chosen):
+        if len(set(dims)) != len(dims) or count != len(dims):
             raise ShapeError(
-                f"Interpolate: there must be one size for each axis, got {count} sizes and axes {list(chosen)}"
+                f"Interpolate: there must be one size for each axis, got {count} sizes and axes {list(dims)}"
             )
         if any(up <= 0 for up, _ in fractions):
             raise ShapeError(f"Interpolate: scales must be positive, got {[u / d for u, d in fractions]}")
         begins, ends = (tuple(p[: x.rank]) + (0,) * (x.rank - len(p)) for p in (self.pads_begin, self.pads_end))
-        return Plan(chosen, wanted, fractions, begins, ends, is_dynamic)
+        return Plan(dims, wanted, fractions, begins, ends, is_dynamic)
 
     def infer(self, x: Operand, *inputs: Operand | None) -> TensorType:
         return TensorType(x.dtype, self.plan(x, *inputs).shape(x.shape))

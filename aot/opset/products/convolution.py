@@ -138,13 +138,13 @@ class BinaryConvolution(Windowed, DecomposedOp):
         signs = build.Select(build.Greater(x, build.const(0, x.type.dtype)), one, minus)
         weights = build.Select(build.Greater(build.Convert(w, destination_type=wide), build.const(0, wide)), one, minus)
         geometry = self.windows(x.shape[2:], w.shape[2:])
-        plain = Convolution(self.strides, self.pads_begin, self.pads_end, self.dilations, self.auto_pad)
+        convolution = Convolution(self.strides, self.pads_begin, self.pads_end, self.dilations, self.auto_pad)
         if self.pad_value and geometry.is_padded:
             begin, end = ([_known(self.type, n) for n in pads] for pads in (geometry.before, geometry.after))
             pads = (build.const([0, 0, *p], DType.I64) for p in (begin, end))
             signs = build.Pad(signs, *pads, build.const(self.pad_value, wide))
-            plain = Convolution(self.strides, dilations=self.dilations, auto_pad=AutoPad.VALID)
-        return build.Convert(build(plain, signs, weights), destination_type=x.type.dtype)
+            convolution = Convolution(self.strides, dilations=self.dilations, auto_pad=AutoPad.VALID)
+        return build.Convert(build(convolution, signs, weights), destination_type=x.type.dtype)
 
     def reference(self, x: Array, w: Array) -> Array:
         geometry = self.windows(x.shape[2:], w.shape[2:])

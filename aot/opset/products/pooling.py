@@ -88,8 +88,8 @@ class Average(Pool, ComputeOp):
         return element
 
     def counts(self, geometry: Windows) -> Counted:
-        plain = all(p == 0 for p in (*geometry.before, *geometry.after))
-        return Counted.DATA if self.exclude_pad or plain else Counted.KERNEL
+        is_unpadded = all(p == 0 for p in (*geometry.before, *geometry.after))
+        return Counted.DATA if self.exclude_pad or is_unpadded else Counted.KERNEL
 
     def _count(self, geometry: Windows, at: tuple[Expr, ...], wide: DType) -> Expr:
         """Return the number of elements of a window that count: a product over the axes."""

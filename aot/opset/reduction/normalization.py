@@ -136,8 +136,8 @@ class MVN(DecomposedOp):
         return narrowed(build, mean_variance(build, data, axes, self.eps, self.eps_mode), x.type.dtype)
 
     def reference(self, x: Array, axes: Array) -> Array:
-        chosen = tuple(int(a) for a in axes.reshape(-1))
-        return normalized(x, chosen, self.eps, self.eps_mode, self.normalize_variance).astype(x.dtype)
+        dims = tuple(int(a) for a in axes.reshape(-1))
+        return normalized(x, dims, self.eps, self.eps_mode, self.normalize_variance).astype(x.dtype)
 
 
 @op("opset2", type="MVN")
@@ -302,22 +302,22 @@ class LRN(ComputeOp):
         return tuple(sorted(axis_of(a, rank, "LRN") for a in axes))
 
     def compute(self, out: TensorType, x: Input, axes: Input) -> Element:
-        chosen = self.axes(x.rank, axes.operand().ints("LRN: axes"))
+        dims = self.axes(x.rank, axes.operand().ints("LRN: axes"))
         half = self.size // 2
-        inner = {a: axis(f"r{a}", 2 * half + 1) for a in chosen}
+        inner = {a: axis(f"r{a}", 2 * half + 1) for a in dims}
 
         def element(*index: Expr) -> Expr:
             at = [i + inner[a] - half if a in inner else i for a, i in enumerate(index)]
             value = x.padded(*at)
             total = Reduce("add", tuple(inner.values()), value * value) if inner else value * value
-            return x(*index) / _raised(total * (self.alpha / self.size ** len(chosen)) + self.bias, self.beta)
+            return x(*index) / _raised(total * (self.alpha / self.size ** len(dims)) + self.bias, self.beta)
 
         return element
 
     def reference(self, x: Array, axes: Array) -> Array:
-        chosen = self.axes(x.ndim, tuple(int(a) for a in axes.reshape(-1)))
+        dims = self.axes(x.ndim, tuple(int(a) for a in axes.reshape(-1)))
         half, total = self.size // 2, wide(x) ** 2
-        for a in chosen:
+        for a in dims:
             widths = [(half, half) if d == a else (0, 0) for d in range(x.ndim)]
             total = np.lib.stride_tricks.sliding_window_view(np.pad(total, widths), 2 * half + 1, a).sum(-1)
-        return (x / (self.bias + self.alpha / self.size ** len(chosen) * total) ** self.beta).astype(x.dtype)
+        return (x / (self.bias + self.alpha / self.size ** len(dims) * total) ** self.beta).astype(x.dtype)

@@ -41,12 +41,12 @@ class Over(Reduction):
         return lambda *index: cast(element(*index), out.dtype)
 
     def reference(self, x: Array, axes: Array) -> Array:
-        chosen = self.tuple_of(x.ndim, axes)
-        if not chosen:
+        dims = self.tuple_of(x.ndim, axes)
+        if not dims:
             return x.copy()
         wide = x if x.dtype.kind in "iubO" else x.astype(np.float64)
         with np.errstate(all="ignore"):
-            return np.asarray(self.numpy(wide, axis=chosen, keepdims=self.keep_dims)).astype(x.dtype)
+            return np.asarray(self.numpy(wide, axis=dims, keepdims=self.keep_dims)).astype(x.dtype)
 
 
 @op("opset1")

@@ -87,11 +87,11 @@ class Selection(LoopOp):
             order = np.argsort(wide, -1, kind="stable")
         else:
             order = wide.shape[-1] - 1 - np.argsort(wide[..., ::-1], -1, kind="stable")[..., ::-1]
-        chosen = order[..., : int(k.reshape(-1)[0])]
+        indices = order[..., : int(k.reshape(-1)[0])]
         if self.sort is Order.INDEX:
-            chosen = np.sort(chosen, -1)
-        chosen = np.moveaxis(chosen, -1, self.axis)
-        return np.take_along_axis(x, chosen, self.axis), chosen.astype(numpy_dtype(self.index_element_type))
+            indices = np.sort(indices, -1)
+        indices = np.moveaxis(indices, -1, self.axis)
+        return np.take_along_axis(x, indices, self.axis), indices.astype(numpy_dtype(self.index_element_type))
 
 
 @op("opset11")

@@ -117,8 +117,8 @@ def group_norm_written_out(node: Node, op: Reshape, build: Builder) -> OutPort |
     if norm is None or inner is None or not isinstance(norm.op, MVN):
         return None
     x, axes, groups = inner.source(0), constant(norm.source(1)), inner.out_port(0).shape
-    plain = norm.op.normalize_variance and norm.op.eps_mode is Inside.INSIDE_SQRT
-    if not plain or axes is None or axes.size != 1 or len(groups) != 3 or x.type.rank < 3:
+    has_eps_inside = norm.op.normalize_variance and norm.op.eps_mode is Inside.INSIDE_SQRT
+    if not has_eps_inside or axes is None or axes.size != 1 or len(groups) != 3 or x.type.rank < 3:
         return None
     channels, count = x.shape[1], groups[1]
     if not isinstance(channels, int) or not isinstance(count, int) or count < 1 or channels % count:

@@ -19,8 +19,8 @@ def drop_unused_indices(node: Node, op: MaxPool_8, build: Builder) -> Replacemen
     if node.out_port(1).destinations:
         return None
     rest = (op.strides, op.pads_begin, op.pads_end, op.kernel, op.rounding_type, op.auto_pad)
-    plain = set(op.dilations) <= {1} and op.rounding_type in (Rounding.FLOOR, Rounding.CEIL)
-    pool = MaxPool(*rest) if plain else DilatedMaxPool(*rest, dilations=op.dilations)
+    is_undilated = set(op.dilations) <= {1} and op.rounding_type in (Rounding.FLOOR, Rounding.CEIL)
+    pool = MaxPool(*rest) if is_undilated else DilatedMaxPool(*rest, dilations=op.dilations)
     return build(pool, node.source(0)), None
 
 

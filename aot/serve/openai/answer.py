@@ -176,18 +176,18 @@ class Answer:
 
     def _next(self, logits: Array) -> Delta:
         """Choose the next token, and return the text that no later token can change."""
-        chosen = self._sampler.choose(logits)
-        goes_on = self._made.take(chosen.token)
+        token = self._sampler.choose(logits)
+        goes_on = self._made.take(token.token)
         count = len(self._made.tokens)
-        if chosen.token in self._made.stop:
+        if token.token in self._made.stop:
             return Delta(self._text.rest(), count, STOP)
-        text, ended = self._text.add(chosen.token)
-        logprobs = () if chosen.log is None else (chosen,)
+        text, ended = self._text.add(token.token)
+        logprobs = () if token.log is None else (token,)
         if ended:
             return Delta(text, count, STOP, logprobs)
         if self._sampler.is_done or not goes_on:
             return Delta(text + self._text.rest(), count, STOP if self._sampler.is_done else LENGTH, logprobs)
-        self._left = [chosen.token]
+        self._left = [token.token]
         return Delta(text, count, None, logprobs)
 
     def _tell(self, delta: Delta | BaseException | None, *, last: bool) -> None:

@@ -55,11 +55,11 @@ def digest(arrays: Sequence[Array]) -> str:
 
 def samples(graph: Graph, infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], count: int) -> Iterator[Sample]:
     """Yield edge inputs and `count` samples of noise for a model with the reference `graph`."""
-    plain = example_inputs(infos, rules)
-    noise = _noise(plain, 0)
-    yield Sample("zeros", {name: _filled(a, 0.0) for name, a in plain.items()})
-    yield Sample("negative zeros", {name: _filled(a, -0.0) for name, a in plain.items()})
-    yield Sample("ones", {name: _filled(a, 1.0) for name, a in plain.items()})
+    examples = example_inputs(infos, rules)
+    noise = _noise(examples, 0)
+    yield Sample("zeros", {name: _filled(a, 0.0) for name, a in examples.items()})
+    yield Sample("negative zeros", {name: _filled(a, -0.0) for name, a in examples.items()})
+    yield Sample("ones", {name: _filled(a, 1.0) for name, a in examples.items()})
     size = next((n for n in LARGEST[:-1] if _is_finite(graph, _scaled(noise, n))), LARGEST[-1])
     yield Sample(f"largest {size:g}", _scaled(noise, size))
     yield Sample("smallest", _scaled(noise, SMALLEST))
@@ -68,7 +68,7 @@ def samples(graph: Graph, infos: Sequence[TensorInfo], rules: Sequence[RuleInfo]
         yield Sample("nan", {name: _with_one(a, np.nan) for name, a in noise.items()})
         yield Sample("infinity", {name: _with_one(a, np.inf) for name, a in noise.items()})
     for seed in range(count):
-        yield Sample(f"noise {seed}", _noise(_larger(infos, rules, plain) if seed == 1 else plain, seed))
+        yield Sample(f"noise {seed}", _noise(_larger(infos, rules, examples) if seed == 1 else examples, seed))
 
 
 def without_integers(sample: Sample) -> Sample:
@@ -132,7 +132,7 @@ def _noise(shapes: Arrays, seed: int) -> Arrays:
     return noise
 
 
-def _larger(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], plain: Arrays) -> Arrays:
+def _larger(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], examples: Arrays) -> Arrays:
     """Return inputs with larger dynamic dimensions, if the model has rules that allow that."""
     varying = {d.text: d for info in infos for d in info.shape if isinstance(d, Dim)}
     sizes = {name: max(LARGER, 2 * d.low) for name, d in varying.items()}
@@ -140,7 +140,7 @@ def _larger(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], plain: Array
     try:
         return example_inputs(infos, rules, dims=dims)
     except UsageError:
-        return plain
+        return examples
 
 
 def _is_finite(graph: Graph, inputs: Arrays) -> bool:

@@ -151,9 +151,9 @@ def _spilled(side: Side, layers: Sequence[Layer], inputs: Arrays) -> Generator[d
         files: dict[str, Path] = {}
 
         def take(name: str, value: Array) -> None:
-            plain = value.astype(np.float32) if value.dtype.kind == "V" else value
+            floats = value.astype(np.float32) if value.dtype.kind == "V" else value
             files[name] = Path(folder, f"{len(files)}.npy")
-            np.save(files[name], plain)
+            np.save(files[name], floats)
 
         for run in [list(layers)] if side.streams else batches(layers, BATCH_BYTES):
             side.values(run, inputs, take)

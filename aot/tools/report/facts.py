@@ -108,8 +108,8 @@ def _measured(model: CompiledModel, inputs: Arrays, seconds: float, roofline: Ro
 
 
 def _call(index: int, kernel: str, layers: Sequence[str], row: CallProfile | None) -> Facts:
-    plain: Facts = {"index": index, "kernel": kernel, "layers": list(layers)}
-    return plain | (asdict(row) | {"layers": list(layers)} if row is not None else {"median": 0.0, "percent": 0.0})
+    call_facts: Facts = {"index": index, "kernel": kernel, "layers": list(layers)}
+    return call_facts | (asdict(row) | {"layers": list(layers)} if row is not None else {"median": 0.0, "percent": 0.0})
 
 
 def _timeline(model: CompiledModel, inputs: Arrays) -> list[Facts]:

@@ -56,8 +56,8 @@ def _both(path: Path) -> Generator[tuple[Path, Path]]:
 def _add_information(parent: Element, information: Mapping[str, object]) -> None:
     """Add the model's free information, the inverse of `xml.rt_info`."""
     for key, value in information.items():
-        plain = NAME.fullmatch(key) is not None and key != "info"
-        element = etree.SubElement(parent, key) if plain else etree.SubElement(parent, "info", {"name": legal(key)})
+        is_name = NAME.fullmatch(key) is not None and key != "info"
+        element = etree.SubElement(parent, key) if is_name else etree.SubElement(parent, "info", {"name": legal(key)})
         if isinstance(value, Mapping) and value:
             _add_information(element, cast("Mapping[str, object]", value))
         else:

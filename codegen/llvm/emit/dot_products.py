@@ -226,8 +226,8 @@ class DotEmitter:
             if block is not None and not any(p % size for p in block[1]):
                 words = spread(values.f, self._row(block[0], span), [p // size for p in block[1]])
             else:
-                chosen = [p // size for p in distances]
-                words = shuffled(values.f, chosen, lambda start, n: self._row(moved(first, start * size), n))
+                numbers = [p // size for p in distances]
+                words = shuffled(values.f, numbers, lambda start, n: self._row(moved(first, start * size), n))
         values.loaded.setdefault(x.buffer.name, {})[key, at.guard] = words
         return words
 

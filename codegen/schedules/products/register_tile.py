@@ -68,8 +68,8 @@ def row_word_tile_of(rows: int, columns: int, target: Target, word_bytes: int) -
 
 def tile_text(product: Product, target: Target) -> str:
     """Return the chosen register tile and the cheapest others as text, in half cycles for a step of the whole sum."""
-    tried, chosen = list(_costs(product, target)), tile_of(product, target)
-    chosen_costs, others = next(t for t in tried if t[1:] == chosen), sorted(t for t in tried if t[1:] != chosen)[:3]
+    tried, best = list(_costs(product, target)), tile_of(product, target)
+    chosen_costs, others = next(t for t in tried if t[1:] == best), sorted(t for t in tried if t[1:] != best)[:3]
     costs = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (chosen_costs, *others)]
     sizes = f"{product.rows} rows, {product.columns} columns"
     return f"register tile of {sizes}: {costs[0]}; next {', '.join(costs[1:]) or 'none'}"

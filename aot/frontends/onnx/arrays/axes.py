@@ -42,14 +42,14 @@ def spread(node: NodeContext, values: OutPort, axes: OutPort, rest: OutPort, ran
     axis_column = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), column), rank)
     here = build.Equal(axis_column, node.list(range(rank)))
     numbers = build.Select(here, build.Reshape(node.cast(values, DType.I64), column), node.scalar(0))
-    chosen = build.ReduceLogicalOr(here, node.list([0]))
-    return build.Select(chosen, build.ReduceSum(numbers, node.list([0])), rest)
+    is_reduced = build.ReduceLogicalOr(here, node.list([0]))
+    return build.Select(is_reduced, build.ReduceSum(numbers, node.list([0])), rest)
 
 
-def _others(node: NodeContext, x: OutPort, chosen: OutPort, count: int) -> OutPort:
+def _others(node: NodeContext, x: OutPort, is_reduced: OutPort, count: int) -> OutPort:
     """Return the sizes of the `count` axes that are not chosen."""
     build, rank = node.build, x.type.rank
-    keys = build.Add(build.Multiply(node.cast(chosen, DType.I64), rank), node.list(range(rank)))
+    keys = build.Add(build.Multiply(node.cast(is_reduced, DType.I64), rank), node.list(range(rank)))
     first = build.TopK(
         keys, node.scalar(count), axis=0, mode=Mode.MIN, sort=Order.VALUE, index_element_type=DType.I64, outputs=2
     )
@@ -69,29 +69,29 @@ def reduced_at(
 ) -> OutPort:
     """Reduce over data-dependent axes: `reduce(y, axes)` drops the axes that it is given, which are constants."""
     build, rank, one = node.build, x.type.rank, node.list([1])
-    chosen, sizes = _chosen(node, axes, rank), node.dims(x, range(rank))
-    outer, inner = build.Select(chosen, one, sizes), build.Select(chosen, sizes, one)
+    is_reduced, sizes = _chosen(node, axes, rank), node.dims(x, range(rank))
+    outer, inner = build.Select(is_reduced, one, sizes), build.Select(is_reduced, sizes, one)
     pairs = build.Concat(build.Unsqueeze(outer, one), build.Unsqueeze(inner, one), axis=1)
     split = build.Reshape(x, bounded(node, x, build.Reshape(pairs, node.list([2 * rank]))))
     y = reduce(split, node.list(range(1, 2 * rank, 2)))
-    return y if keep else build.Reshape(y, _others(node, x, chosen, rank - count_of(node, axes)))
+    return y if keep else build.Reshape(y, _others(node, x, is_reduced, rank - count_of(node, axes)))
 
 
 def squeezed_at(node: NodeContext, x: OutPort, axes: OutPort) -> OutPort:
     rank, count = x.type.rank, count_of(node, axes)
-    chosen, ones = _chosen(node, axes, rank), [i for i, n in enumerate(x.shape) if n == 1]
+    is_reduced, ones = _chosen(node, axes, rank), [i for i, n in enumerate(x.shape) if n == 1]
     if len(ones) == count and x.type.is_static:
-        named = node.build.Gather(chosen, node.list(ones), node.scalar(0))
+        named = node.build.Gather(is_reduced, node.list(ones), node.scalar(0))
         return node.build.Squeeze(node.demand(named, "axes are dimensions of size 1", x), node.list(ones))
-    return node.build.Reshape(x, _others(node, x, chosen, rank - count))
+    return node.build.Reshape(x, _others(node, x, is_reduced, rank - count))
 
 
 def unsqueezed_at(node: NodeContext, x: OutPort, axes: OutPort) -> OutPort:
     build, rank, count = node.build, x.type.rank, count_of(node, axes)
-    chosen = _chosen(node, axes, rank + count)
+    is_reduced = _chosen(node, axes, rank + count)
     if rank == 0:
-        return build.Reshape(x, build.Select(chosen, node.list([1]), node.list([0])))
-    before = build.CumSum(build.Select(chosen, node.list([0]), node.list([1])), node.scalar(0))
+        return build.Reshape(x, build.Select(is_reduced, node.list([1]), node.list([0])))
+    before = build.CumSum(build.Select(is_reduced, node.list([0]), node.list([1])), node.scalar(0))
     positions = build.Clamp(build.Subtract(before, 1), min=0, max=rank - 1)
     sizes = build.Gather(node.dims(x, range(rank)), positions, node.scalar(0))
-    return build.Reshape(x, bounded(node, x, build.Select(chosen, node.list([1]), sizes)))
+    return build.Reshape(x, bounded(node, x, build.Select(is_reduced, node.list([1]), sizes)))

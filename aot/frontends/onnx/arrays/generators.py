@@ -13,8 +13,8 @@ from aot.runtime.abi import DType
 
 @onnx("Range")
 def range_(node: OnnxNode, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
-    plain = (node.single(p) for p in (start, limit, step))
-    return node.build.Range(*plain, output_type=start.type.dtype)
+    scalars = (node.single(p) for p in (start, limit, step))
+    return node.build.Range(*scalars, output_type=start.type.dtype)
 
 
 @onnx("EyeLike")

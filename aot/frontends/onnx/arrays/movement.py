@@ -53,8 +53,8 @@ def slice(
     """Convert to Slice; bounds are attributes before opset 10."""
     if starts is None or ends is None:
         begin, end = node.integers("starts"), node.integers("ends")
-        chosen = node.integers("axes", range(len(begin)))
-        starts, ends, axes = node.list(begin), node.list(end), node.list(chosen)
+        dims = node.integers("axes", range(len(begin)))
+        starts, ends, axes = node.list(begin), node.list(end), node.list(dims)
     counts = {p.shape[0] for p in (starts, ends, axes, steps) if p is not None and p.type.rank == 1}
     count = next((n for n in counts if isinstance(n, int)), 1)  # bounds taken out of a tensor at a place are one number
     node.refuse(count != 1 and not all(isinstance(n, int) for n in counts), "the number of axes must be known")

@@ -104,9 +104,9 @@ def _result(graph: Graph, port: OutPort) -> None:
 def unsqueeze(node: OnnxNode, x: OutPort, axes: OutPort | None = None) -> OutPort:
     if axes is not None and axes.value is None:
         return unsqueezed_at(node, x, axes)
-    chosen = node.integers("axes") if axes is None else node.ints(axes, "axes")
-    rank = x.type.rank + len(chosen)
-    return node.build.Unsqueeze(x, node.list(sorted(node.axis(a, rank) for a in chosen)))
+    dims = node.integers("axes") if axes is None else node.ints(axes, "axes")
+    rank = x.type.rank + len(dims)
+    return node.build.Unsqueeze(x, node.list(sorted(node.axis(a, rank) for a in dims)))
 
 
 @onnx("Expand")

@@ -18,10 +18,10 @@ def reduce(node: OnnxNode, x: OutPort, axes: OutPort | None = None) -> OutPort:
     """Convert a reduction; axes are an attribute before opset 18 (ReduceSum: 13). No axes: all axes, or none."""
     rank, keep = x.type.rank, node.flag("keepdims", True)
     if axes is None or axes.type.dims == (0,):
-        chosen = node.integers("axes", ()) if axes is None else ()
-        if not chosen and node.flag("noop_with_empty_axes"):
+        attribute = node.integers("axes", ()) if axes is None else ()
+        if not attribute and node.flag("noop_with_empty_axes"):
             return _elementwise(node, x)
-        return reduced(node, x, node.list(chosen or range(rank)), keep)
+        return reduced(node, x, node.list(attribute or range(rank)), keep)
     if axes.value is not None:
         return reduced(node, x, node.list(node.ints(axes, "axes")), keep)
     if count_of(node, axes) == rank:

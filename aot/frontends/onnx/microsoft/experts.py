@@ -42,11 +42,11 @@ def experts(
     gate_bias: OutPort | None = None,
 ) -> OutPort:
     """Weights of the sum are the softmax over all experts."""
-    shares, chosen = _chosen(node, node.build.Softmax(router, axis=-1))
+    shares, indices = _chosen(node, node.build.Softmax(router, axis=-1))
     if node.flag("normalize_routing_weights"):
         shares = node.build.Divide(shares, node.build.ReduceSum(shares, node.list([-1]), keep_dims=True))
     layers = (Layer(first, first_bias), Layer(second, second_bias))
-    return _mixed(node, x, (shares, chosen), layers, None if gate is None else Layer(gate, gate_bias))
+    return _mixed(node, x, (shares, indices), layers, None if gate is None else Layer(gate, gate_bias))
 
 
 @onnx("QMoE", domain=MS)
@@ -73,11 +73,11 @@ def quantized_experts(
     node.refuse(kind != "int", f"weights of integers are supported, got quant_type {kind!r}")
     node.refuse(node.integer("weights_prepacked", -1) == 1, "packed weights of another runtime are not supported")
     build = node.build
-    values, chosen = _chosen(node, router)
+    values, indices = _chosen(node, router)
     if router_weights is None:
         shares = build.Softmax(values, axis=-1)
     else:
-        shares = build.GatherElements(router_weights, chosen, axis=-1)
+        shares = build.GatherElements(router_weights, indices, axis=-1)
         if node.flag("normalize_routing_weights"):
             shares = build.Divide(shares, build.ReduceSum(shares, node.list([-1]), keep_dims=True))
     dtype = x.type.dtype
@@ -89,7 +89,7 @@ def quantized_experts(
     if gate is not None:
         scales = node.present(gate_scales, "fc3_scales")
         third = Layer(_matrices(node, "fc3", (gate, scales, gate_zeros), dtype), gate_bias)
-    return _mixed(node, x, (shares, chosen), layers, third)
+    return _mixed(node, x, (shares, indices), layers, third)
 
 
 def _chosen(node: OnnxNode, router: OutPort) -> tuple[OutPort, OutPort]:
@@ -129,12 +129,12 @@ def _mixed(
     gate: Layer | None,
 ) -> OutPort:
     """Return the sums of the rows' experts. `routes`: the weights of the sum and the experts, [rows, k]."""
-    build, (shares, chosen) = node.build, routes
+    build, (shares, indices) = node.build, routes
     count = node.integer("k", 1)
     number = node.extent(layers[0].matrices, 0, "the number of experts")
     width = node.extent(x, x.type.rank - 1, "the size of rows")
     rows = build.Reshape(x, node.list([-1, width]))
-    expert, order = _sorted(node, build.Reshape(chosen, node.list([-1])))
+    expert, order = _sorted(node, build.Reshape(indices, node.list([-1])))
     ends = build.SearchSorted(expert, node.list(range(number)), right_mode=True, output_type=DType.I64)
     sent = build.Gather(rows, build.Divide(order, count), node.scalar(0))
 
@@ -167,15 +167,15 @@ def _sorted(node: OnnxNode, numbers: OutPort) -> tuple[OutPort, OutPort]:
 def _activated(node: OnnxNode, y: OutPort, gate: OutPort | None) -> OutPort:
     """Return the activation of `y`; times the linear layer `gate`, where there is one."""
     build, name = node.build, node.text("activation_type", "relu")
-    plain: dict[str, Callable[[OutPort], OutPort]] = {
+    activations: dict[str, Callable[[OutPort], OutPort]] = {
         "identity": lambda p: p,
         "relu": build.Relu,
         "silu": build.Swish,
         "gelu": lambda p: build.Gelu(p, approximation_mode=Approximation.TANH),
     }
-    node.refuse(name not in (*plain, "swiglu"), f"activation {name} is not supported")
+    node.refuse(name not in (*activations, "swiglu"), f"activation {name} is not supported")
     if name != "swiglu":
-        return plain[name](y) if gate is None else build.Multiply(plain[name](y), gate)
+        return activations[name](y) if gate is None else build.Multiply(activations[name](y), gate)
     linear = gate
     if linear is None:
         y, linear = _halves(node, y)

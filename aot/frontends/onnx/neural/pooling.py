@@ -54,10 +54,10 @@ def _averaged(node: OnnxNode, x: OutPort, exclude_pad: bool) -> OutPort:
     fields |= {"kernel": node.integers("kernel_shape"), "rounding_type": _rounding(node)}
     if not exclude_pad and fields["rounding_type"] is not Rounding.FLOOR:
         return node.build.CountedAvgPool(x, **fields)  # counts padding, but not the overhang of rounding up
-    plain = all(d == 1 for d in fields["dilations"])
-    if plain:
+    is_undilated = all(d == 1 for d in fields["dilations"])
+    if is_undilated:
         del fields["dilations"]
-    pool = node.build.AvgPool if plain else node.build.AvgPool_16
+    pool = node.build.AvgPool if is_undilated else node.build.AvgPool_16
     return pool(x, exclude_pad=exclude_pad, **fields)
 
 

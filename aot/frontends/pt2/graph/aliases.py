@@ -76,8 +76,8 @@ def functional(kind: str) -> str | None:
     packet, dot, overload = kind.partition(".")
     if not IN_PLACE.search(packet):
         return None
-    plain = f"{IN_PLACE.sub('', packet)}{dot}{overload}"
-    return OVERLOADS.get(plain, plain)
+    functional_name = f"{IN_PLACE.sub('', packet)}{dot}{overload}"
+    return OVERLOADS.get(functional_name, functional_name)
 
 
 def _same(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:

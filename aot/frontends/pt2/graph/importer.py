@@ -163,12 +163,12 @@ class ProgramImporter:
             self._refused_region(item, graphs)
             return
         arguments, ports = self.arguments(item)
-        plain = functional(item.kind)
-        node = self.add(item, plain or item.kind, arguments, ports, self._types(item))
+        functional_kind = functional(item.kind)
+        node = self.add(item, functional_kind or item.kind, arguments, ports, self._types(item))
         outputs = list(node.out_ports().values())
         first = next(iter(arguments.values()), None)
         owner = self._owner(item) if isinstance(first, Argument) else None
-        if plain is not None and owner is not None:
+        if functional_kind is not None and owner is not None:
             owner.write(outputs[0], self._adder(item))
             self.values |= dict.fromkeys(item.outputs, owner)
         elif owner is not None and item.kind.partition(".")[0] in INVERSES:

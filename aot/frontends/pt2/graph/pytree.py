@@ -37,8 +37,8 @@ def output_paths(spec: str, where: str) -> list[str]:
     root = _parsed(spec, where)
     if root is None:
         return []
-    plain = root.get("type") in (None, "builtins.tuple", "builtins.list")
-    return list(_paths(root, SINGLE if plain else "", where))
+    is_builtin = root.get("type") in (None, "builtins.tuple", "builtins.list")
+    return list(_paths(root, SINGLE if is_builtin else "", where))
 
 
 def _parsed(spec: str, where: str) -> dict[str, Any] | None:

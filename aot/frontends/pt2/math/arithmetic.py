@@ -66,7 +66,7 @@ def div_mode(node: AtenNode, x: OutPort | Number, other: OutPort | Number, round
 def floor_quotient(node: AtenNode, a: OutPort, b: OutPort) -> OutPort:
     """Return the whole quotient of floats that the rest of `%` belongs to: 1 // 0.1 is 9, and inf // 1 is NaN."""
     build, zero, one = node.build, node.like(0, a), node.like(1, a)
-    rest, plain = build.Mod(a, b), build.Divide(a, b)
+    rest, ratio = build.Mod(a, b), build.Divide(a, b)
     signs_differ = build.NotEqual(build.Less(b, zero), build.Less(rest, zero))
     below = build.LogicalAnd(build.NotEqual(rest, zero), signs_differ)
     quotient = build.Divide(build.Subtract(a, rest), b)
@@ -74,8 +74,8 @@ def floor_quotient(node: AtenNode, a: OutPort, b: OutPort) -> OutPort:
     floor = build.Floor(quotient)
     is_rounded_up = build.Greater(build.Subtract(quotient, floor), node.like(0.5, a))
     port = build.Select(is_rounded_up, build.Add(floor, one), floor)
-    port = build.Select(build.Equal(quotient, zero), build.Multiply(plain, zero), port)
-    return build.Select(build.Equal(b, zero), plain, port)
+    port = build.Select(build.Equal(quotient, zero), build.Multiply(ratio, zero), port)
+    return build.Select(build.Equal(b, zero), ratio, port)
 
 
 @aten("floor_divide.default", "floor_divide.Scalar")

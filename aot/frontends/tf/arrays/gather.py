@@ -92,8 +92,8 @@ def where(node: TfNode, x: OutPort) -> OutPort:
 def unique(node: TfNode, x: OutPort, axis: OutPort | None = None) -> tuple[OutPort, ...]:
     """Distinct elements in the order of their first places, the place of each element among them, their counts."""
     build, dtype = node.build, node.dtype("out_idx")
-    chosen = () if axis is None or axis.shape == (0,) else node.axes(node.ints(axis, "axis"), x.type.rank)
-    along = (node.list(chosen),) if chosen and x.type.rank > 1 else ()
+    dims = () if axis is None or axis.shape == (0,) else node.axes(node.ints(axis, "axis"), x.type.rank)
+    along = (node.list(dims),) if dims and x.type.rank > 1 else ()
     types = {"index_element_type": dtype, "count_element_type": dtype}
     first = build.Unique(x, *along, sorted=False, **types, outputs=4)
     values, _, positions, counts = first.node.out_ports().values()

@@ -18,8 +18,8 @@ MASK = (1 << 64) - 1
 
 @tf("Range")
 def range_(node: TfNode, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
-    plain = (node.single(p) for p in (start, limit, step))
-    return node.build.Range(*plain, output_type=start.type.dtype)
+    scalars = (node.single(p) for p in (start, limit, step))
+    return node.build.Range(*scalars, output_type=start.type.dtype)
 
 
 @tf("LinSpace")

@@ -30,15 +30,15 @@ def tile(node: TfNode, x: OutPort, multiples: OutPort) -> OutPort:
 @by_parts
 def reverse(node: TfNode, x: OutPort, flags: OutPort) -> OutPort:
     """Reverse along the axes with a set flag."""
-    chosen = [i for i, flag in enumerate(node.known(flags, "dims").reshape(-1)) if flag]
-    return node.build.Reverse(x, node.list(chosen), mode=ReverseMode.INDEX) if chosen else x
+    axes = [i for i, flag in enumerate(node.known(flags, "dims").reshape(-1)) if flag]
+    return node.build.Reverse(x, node.list(axes), mode=ReverseMode.INDEX) if axes else x
 
 
 @tf("ReverseV2")
 @by_parts
 def reverse_v2(node: TfNode, x: OutPort, axes: OutPort) -> OutPort:
-    chosen = node.axes(node.ints(axes, "axis"), x.type.rank)
-    return node.build.Reverse(x, node.list(chosen), mode=ReverseMode.INDEX) if chosen else x
+    dims = node.axes(node.ints(axes, "axis"), x.type.rank)
+    return node.build.Reverse(x, node.list(dims), mode=ReverseMode.INDEX) if dims else x
 
 
 @tf("ReverseSequence")

@@ -86,12 +86,12 @@ def sparse_segments(node: TfNode, x: OutPort, indices: OutPort, ids: OutPort, co
 def bincount(node: TfNode, x: OutPort, size: OutPort, weights: OutPort) -> OutPort:
     """Counts of each number below `size`, or sums of the weights beside them; for each row of a matrix."""
     build, binary = node.build, node.flag("binary_output")
-    plain = weights.shape == (0,) or binary or weights.type.dims == (0,)
+    is_unweighted = weights.shape == (0,) or binary or weights.type.dims == (0,)
     dtype, count = weights.type.dtype, node.cast(node.single(size), DType.I64)
     by_row = node.kind == "DenseBincount" and x.type.rank == 2
     ids = node.cast(build.Reshape(x, node.list([-1])), DType.I64)
     ones = build.Broadcast(node.like(1, weights), node.dims(ids, [0]))
-    rows = ones if plain else build.Reshape(weights, node.list([-1]))
+    rows = ones if is_unweighted else build.Reshape(weights, node.list([-1]))
     total = count
     if by_row:
         batch = node.size(x, 0)

@@ -225,8 +225,8 @@ def array_gather(node: TfNode, handle: TensorList, indices: OutPort, flow: Tenso
 def _is_all(node: TfNode, indices: OutPort, data: OutPort) -> bool:
     """True if indices are known to be all places, in order."""
     value, count = indices.value, data.shape[0]
-    plain = value is not None and value.dtype != object and isinstance(count, int)
-    return plain and value is not None and value.reshape(-1).tolist() == list(range(int(str(count))))
+    is_known = value is not None and value.dtype != object and isinstance(count, int)
+    return is_known and value is not None and value.reshape(-1).tolist() == list(range(int(str(count))))
 
 
 @tf("TensorArrayScatterV3")

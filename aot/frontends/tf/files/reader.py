@@ -76,8 +76,8 @@ def read(path: Path, signature: str | None = None) -> Graph:
 
 def _from_meta(meta: Any, file: str, prefix: Path, folder: Path, signature: str | None) -> Graph:
     net = graph_net(meta.graph_def, file)
-    chosen = _signature(meta, file, signature)
-    interface = _ends(net, file) if chosen is None else _declared(net, chosen, file)
+    entry = _signature(meta, file, signature)
+    interface = _ends(net, file) if entry is None else _declared(net, entry, file)
     return _graph(meta.graph_def, net, file, interface, stored(meta, net, file, prefix, folder))
 
 
@@ -86,12 +86,12 @@ def _signature(meta: Any, file: str, name: str | None) -> Any:
     known = sorted(key for key in meta.signature_def if key != INIT_SIGNATURE)
     if name is None and not known:
         return None
-    chosen = name or (DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in known else known[0] if len(known) == 1 else None)
-    if chosen not in known:
+    used_name = name or (DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in known else known[0] if len(known) == 1 else None)
+    if used_name not in known:
         shown = ", ".join(known) or "none"
-        got = "none that is named" if chosen is None else repr(chosen)
+        got = "none that is named" if used_name is None else repr(used_name)
         raise UsageError(f"--signature: {file} has no such signature: must be one of {shown}, got {got}")
-    return meta.signature_def[chosen]
+    return meta.signature_def[used_name]
 
 
 def _declared(net: Net, signature: Any, file: str) -> Interface:

@@ -25,10 +25,10 @@ def meta_graph(folder: Path) -> Any:
             f"{folder.name}: SavedModels of schema 1 can be read, got {saved.saved_model_schema_version}"
         )
     graphs = list(saved.meta_graphs)
-    chosen = [g for g in graphs if SERVE in g.meta_info_def.tags] or graphs
-    if len(chosen) != 1:
+    served = [g for g in graphs if SERVE in g.meta_info_def.tags] or graphs
+    if len(served) != 1:
         tags = [list(g.meta_info_def.tags) for g in graphs]
         raise UnsupportedError(f"{folder.name}: one graph must have the tag {SERVE!r} or is the only one, got {tags}")
-    if not chosen[0].graph_def.node:
+    if not served[0].graph_def.node:
         raise CorruptError(f"{folder.name}: a graph must have nodes, got none")
-    return chosen[0]
+    return served[0]

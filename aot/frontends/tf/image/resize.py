@@ -24,10 +24,10 @@ def _resized(
     node: TfNode, x: OutPort, size: OutPort, mode: Mode, coordinates: Coordinates, rounding: Rounding
 ) -> OutPort:
     """Interpolated by one operation where the sizes are known, else by weighted neighbours."""
-    plain, target = to_channels_first(node, x, True), _sizes(node, size)
+    channels_first, target = to_channels_first(node, x, True), _sizes(node, size)
     if target.value is not None and target.value.dtype != object:
         y = node.build.Interpolate_11(
-            plain,
+            channels_first,
             target,
             node.list(SPATIAL),
             mode=mode,
@@ -39,7 +39,7 @@ def _resized(
         how = Sampling(
             "linear" if mode is Mode.LINEAR else "nearest", coordinates.value, rounding.value, 0.0, False, False, 0.0
         )
-        y = resampled(node.build, plain, axes_of(node.build, plain, SPATIAL, target, True, None), how)
+        y = resampled(node.build, channels_first, axes_of(node.build, channels_first, SPATIAL, target, True, None), how)
     return to_channels_last(node, y, True)
 
 

@@ -112,9 +112,9 @@ def _described(
     if own > 1:
         index = build.Add(build.Multiply(index, own), label)
     lines = build.Reshape(boxes, build.Concat(node.dims(boxes, [0]), node.list([-1, 4]), axis=0))
-    chosen = build.Gather(lines, index, node.scalar(1), batch_dims=1)
+    boxes_kept = build.Gather(lines, index, node.scalar(1), batch_dims=1)
     if node.flag("clip_boxes"):
-        chosen = build.Clamp(chosen, min=0.0, max=1.0)
-    chosen = build.Select(build.Unsqueeze(valid, node.list([2])), chosen, zeros(node, chosen))
+        boxes_kept = build.Clamp(boxes_kept, min=0.0, max=1.0)
+    boxes_kept = build.Select(build.Unsqueeze(valid, node.list([2])), boxes_kept, zeros(node, boxes_kept))
     total = build.ReduceSum(node.cast(valid, DType.I32), node.list([1]))
-    return chosen, kept, node.cast(label, DType.F32), total
+    return boxes_kept, kept, node.cast(label, DType.F32), total

@@ -180,19 +180,19 @@ def cast_(node: TfNode, x: Number) -> Number:
     if to is not None:
         parts = parts_of(node, x)
         return Complex(node.cast(parts.real, to), node.cast(parts.imag, to))
-    plain = x.real if isinstance(x, Complex) else x
+    real = x.real if isinstance(x, Complex) else x
     target = node.dtype("DstT")
-    node.refuse(DType.STRING in (plain.type.dtype, target), "strings cannot be converted")
-    if target is DType.BOOL and plain.type.dtype is not DType.BOOL:
-        return node.build.NotEqual(plain, node.like(0, plain))
-    return node.cast(plain, target)
+    node.refuse(DType.STRING in (real.type.dtype, target), "strings cannot be converted")
+    if target is DType.BOOL and real.type.dtype is not DType.BOOL:
+        return node.build.NotEqual(real, node.like(0, real))
+    return node.cast(real, target)
 
 
 @tf("OnesLike", "ZerosLike", takes_complex=True)
 def filled_like(node: TfNode, x: Number) -> Number:
-    plain = x.real if isinstance(x, Complex) else x
-    node.refuse(plain.type.dtype is DType.STRING, "strings have neither zero nor one")
-    shape = node.dims(plain, range(plain.type.rank))
+    real = x.real if isinstance(x, Complex) else x
+    node.refuse(real.type.dtype is DType.STRING, "strings have neither zero nor one")
+    shape = node.dims(real, range(real.type.rank))
     value = np.array(node.kind == "OnesLike")
-    port = node.build.Broadcast(node.like(float(value), plain), shape)
-    return Complex(port, node.build.Broadcast(node.like(0, plain), shape)) if isinstance(x, Complex) else port
+    port = node.build.Broadcast(node.like(float(value), real), shape)
+    return Complex(port, node.build.Broadcast(node.like(0, real), shape)) if isinstance(x, Complex) else port

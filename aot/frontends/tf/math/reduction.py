@@ -31,8 +31,8 @@ def reduced(node: TfNode, x: OutPort, axes: OutPort) -> OutPort:
     """The axes are an input, a vector or one axis; they may be known at run time only."""
     reduce, keep, rank = getattr(node.build, SAME[node.kind]), node.flag("keep_dims"), x.type.rank
     if axes.value is not None:
-        chosen = sorted({node.axis(a, rank) for a in node.ints(axes, "axis")})
-        return reduce(x, node.list(chosen), keep_dims=keep) if chosen else x
+        dims = sorted({node.axis(a, rank) for a in node.ints(axes, "axis")})
+        return reduce(x, node.list(dims), keep_dims=keep) if dims else x
     if count_of(node, axes) == rank:
         return reduce(x, node.list(range(rank)), keep_dims=keep)
     return reduced_at(node, x, axes, keep, lambda y, inner: reduce(y, inner, keep_dims=False))

@@ -50,16 +50,16 @@ def convolved(node: TfNode, x: OutPort, w: OutPort) -> OutPort:
     fields = windowing(node, rank).fields()
     channels = x.shape[-1 if is_channels_last(node, rank) else 1]
     own, weights = w.shape[-2], _transposed_weights(node, w, (1, 2))
-    plain = to_channels_first(node, x)
+    channels_first = to_channels_first(node, x)
     groups = channels // own if isinstance(channels, int) and isinstance(own, int) and own else 1
     if isinstance(channels, int) and isinstance(own, int) and (not own or channels % own):
         raise ModelError(f"{node.kind}: channels must be a multiple of the filter's inputs, got {channels} and {own}")
     if groups == 1:
-        return to_channels_last(node, build.Convolution(plain, weights, **fields))
+        return to_channels_last(node, build.Convolution(channels_first, weights, **fields))
     count = node.extent(w, rank - 1, "the number of outputs")
     node.refuse(count % groups != 0, f"outputs must be a multiple of {groups} groups, got {count}")
     parts = node.reshape(weights, (groups, count // groups, *weights.shape[1:]))
-    return to_channels_last(node, build.GroupConvolution(plain, parts, **fields))
+    return to_channels_last(node, build.GroupConvolution(channels_first, parts, **fields))
 
 
 @tf("DepthwiseConv2dNative")
@@ -67,8 +67,8 @@ def depthwise(node: TfNode, x: OutPort, w: OutPort) -> OutPort:
     """Weights [height, width, channels, multiplier]: output c * multiplier + m."""
     rank, build = 4, node.build
     image(node, x, rank)
-    plain, weights = to_channels_first(node, x), _grouped(node, image(node, w, rank))
-    return to_channels_last(node, build.GroupConvolution(plain, weights, **windowing(node, rank).fields()))
+    channels_first, weights = to_channels_first(node, x), _grouped(node, image(node, w, rank))
+    return to_channels_last(node, build.GroupConvolution(channels_first, weights, **windowing(node, rank).fields()))
 
 
 def _grouped(node: TfNode, w: OutPort) -> OutPort:
@@ -83,7 +83,7 @@ def transposed(node: TfNode, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
     build, window = node.build, windowing(node, image(node, y, rank).type.rank)
     image(node, w, rank)
     depthwise = node.kind.startswith("Depthwise")
-    plain = to_channels_first(node, y)
+    channels_first = to_channels_first(node, y)
     weights = _grouped(node, w) if depthwise else _transposed_weights(node, w, (1, 2))
     run = build.GroupConvolutionBackpropData if depthwise else build.ConvolutionBackpropData
     axes = range(1, rank - 1) if is_channels_last(node, rank) else range(2, rank)
@@ -91,15 +91,15 @@ def transposed(node: TfNode, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
     if sizes.shape[0] == rank - 2:
         axes = range(rank - 2)
     output_sizes = _wanted(sizes, axes)
-    pads = None if output_sizes is None else _pads_of(window, kernel, plain.shape[2:], output_sizes)
+    pads = None if output_sizes is None else _pads_of(window, kernel, channels_first.shape[2:], output_sizes)
     fields = {"strides": window.strides, "dilations": window.dilations}
     if pads is not None:
         begins, ends, extra = pads
         return to_channels_last(
-            node, run(plain, weights, **fields, pads_begin=begins, pads_end=ends, output_padding=extra)
+            node, run(channels_first, weights, **fields, pads_begin=begins, pads_end=ends, output_padding=extra)
         )
     target = build.Gather(node.cast(sizes, DType.I64), node.list(list(axes)), node.scalar(0))
-    return to_channels_last(node, _cut(node, run(plain, weights, **fields), window, kernel, target))
+    return to_channels_last(node, _cut(node, run(channels_first, weights, **fields), window, kernel, target))
 
 
 def _wanted(sizes: OutPort, axes: range) -> list[Dim] | None:

@@ -33,11 +33,13 @@ def detection_post_process(node: TfliteNode, codes: OutPort, scores: OutPort, an
     offset = node.extent(scores, 2, "the number of classes") - count
     rule = f"scores are of all classes, and of the background, got {scores.type}"
     node.refuse(offset not in (0, 1) or count < 1, rule)
-    plain = build.Slice(scores, node.list([offset]), node.list([offset + count]), node.list([1]), node.list([2]))
+    class_scores = build.Slice(scores, node.list([offset]), node.list([offset + count]), node.list([1]), node.list([2]))
     if facts.get("use_regular_nms", False):
-        return _suppressed_by_class(node, boxes, plain, most, int(facts.get("detections_per_class", 100)), limits)
+        return _suppressed_by_class(
+            node, boxes, class_scores, most, int(facts.get("detections_per_class", 100)), limits
+        )
     node.refuse(int(facts.get("max_classes_per_detection", 1)) != 1, "one class for each detection is supported")
-    return _suppressed_together(node, boxes, plain, most, limits)
+    return _suppressed_together(node, boxes, class_scores, most, limits)
 
 
 def _suppressed_by_class(

@@ -102,7 +102,7 @@ def leaky_relu(node: TfliteNode, x: OutPort) -> OutPort:
     if not fits(node, x):
         return node.as_numbers(x)
     build, q, out = node.build, of_input(node, 0), whole(node)
-    plain, alpha = shifted(node, x, q), node.number("alpha", 0.0)
-    over = scaled(node, plain, [q.scales[0] / out.scales[0]])
-    under = scaled(node, plain, [single(q.scales[0] * alpha) / out.scales[0]])
-    return saturated(node, build.Select(build.GreaterEqual(plain, build.const(0, DType.I32)), over, under), out)
+    integers, alpha = shifted(node, x, q), node.number("alpha", 0.0)
+    over = scaled(node, integers, [q.scales[0] / out.scales[0]])
+    under = scaled(node, integers, [single(q.scales[0] * alpha) / out.scales[0]])
+    return saturated(node, build.Select(build.GreaterEqual(integers, build.const(0, DType.I32)), over, under), out)

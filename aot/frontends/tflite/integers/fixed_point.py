@@ -88,13 +88,13 @@ def requantized(node: TfliteNode, x: OutPort, q: Quantization) -> OutPort:
         and not (out.zeros[0] and node.output_type() is DType.I32)
     ):
         return saturated(node, scaled(node, shifted(node, x, q), [factor]), out)
-    plain = build.Subtract(node.cast(x, DType.I64), q.zeros[0])
+    integers = build.Subtract(node.cast(x, DType.I64), q.zeros[0])
     if shift > 0:  # numbers beyond these saturate, and would not fit
         least, most = (math.ceil(abs(limit - out.zeros[0]) / factor) for limit in limits(node.output_type()))
-        plain = build.Minimum(build.Maximum(plain, -least), most)
+        integers = build.Minimum(build.Maximum(integers, -least), most)
     if shift > BITS:  # all but 0 saturate
         m, shift = 1 << BITS, BITS
-    product = _of_wide(node, plain, node.scalar(m << max(shift, 0)), node.scalar(max(-shift, 0)))
+    product = _of_wide(node, integers, node.scalar(m << max(shift, 0)), node.scalar(max(-shift, 0)))
     return saturated(node, product, out)
 
 

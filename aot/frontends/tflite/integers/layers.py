@@ -57,13 +57,13 @@ def _is_plain(node: TfliteNode, x: OutPort, w: OutPort, i: int = 0) -> bool:
 
 def _operands(node: TfliteNode, x: OutPort, w: OutPort, taps: Sequence[Dim]) -> tuple[OutPort, OutPort]:
     """Data and weights without their zero points; in i64 if sums of that many products may need it."""
-    plain, weights = shifted(node, x, of_input(node, 0)), shifted(node, w, of_input(node, 1))
+    integers, weights = shifted(node, x, of_input(node, 0)), shifted(node, w, of_input(node, 1))
     count = prod(n for n in taps if isinstance(n, int))
     if x.type.dtype is DType.I16 and count >= MAX_TAPS:
-        plain, weights = node.cast(plain, DType.I64), node.cast(weights, DType.I64)
+        integers, weights = node.cast(integers, DType.I64), node.cast(weights, DType.I64)
     elif node.kind == "DEPTHWISE_CONV_2D" and x.type.dtype is not DType.I16 and count < MAX_EXACT:
-        plain, weights = node.cast(plain, DType.F32), node.cast(weights, DType.F32)
-    return plain, weights
+        integers, weights = node.cast(integers, DType.F32), node.cast(weights, DType.F32)
+    return integers, weights
 
 
 def _summed(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | None, run: Callable[..., OutPort]) -> OutPort:
@@ -95,8 +95,8 @@ def fully_connected(node: TfliteNode, x: OutPort, w: OutPort, bias: OutPort | No
     if w.type.rank != 2:
         raise ModelError(f"{node.kind}: weights must be [outputs, inputs], got {w.type}")
     narrow = x.type.dtype is not DType.I16
-    plain, weights = _operands(node, x, w, w.shape[1:])
-    total = build.MatMul(rows(node, plain, w), weights, transpose_b=True)
+    integers, weights = _operands(node, x, w, w.shape[1:])
+    total = build.MatMul(rows(node, integers, w), weights, transpose_b=True)
     total = total if narrow else node.cast(total, DType.I64)
     if bias is not None:
         total = build.Add(total, node.cast(bias, total.type.dtype))
@@ -118,7 +118,7 @@ def transpose_conv(node: TfliteNode, sizes: OutPort, w: OutPort, x: OutPort, bia
 def batch_matmul(node: TfliteNode, a: OutPort, b: OutPort) -> OutPort:
     if a.type.dtype is not DType.I8 or b.type.dtype is not DType.I8:
         return node.as_numbers(a, b)
-    plain = [shifted(node, p, of_input(node, i)) for i, p in enumerate((a, b))]
-    total = node.build.MatMul(*plain, transpose_a=node.flag("adj_x"), transpose_b=node.flag("adj_y"))
+    integers = [shifted(node, p, of_input(node, i)) for i, p in enumerate((a, b))]
+    total = node.build.MatMul(*integers, transpose_a=node.flag("adj_x"), transpose_b=node.flag("adj_y"))
     multipliers = [single(of_input(node, 0).scales[0] * of_input(node, 1).scales[0]) / whole(node).scales[0]]
     return saturated(node, scaled(node, total, multipliers), whole(node))

@@ -68,8 +68,8 @@ def summed(node: TfliteNode, x: OutPort, q: Quantization, weights: Array, bias: 
     size = max(abs(low - q.zeros[0]), abs(high - q.zeros[0]))
     most = int(np.abs(weights).sum(1).max(initial=0)) * size + (0 if bias is None else int(np.abs(bias).max(initial=0)))
     dtype = DType.I32 if most < 1 << 31 else DType.I64
-    plain = node.cast(shifted(node, x, q), dtype)
-    total = build.MatMul(plain, build.const(weights, dtype), transpose_b=True)
+    integers = node.cast(shifted(node, x, q), dtype)
+    total = build.MatMul(integers, build.const(weights, dtype), transpose_b=True)
     return total if bias is None else build.Add(total, build.const(bias, dtype))
 
 
@@ -305,7 +305,7 @@ def _over_time(node: TfliteNode, state: OutPort, q: Quantization, weights: Array
     most = int(np.abs(weights).sum(1).max(initial=0)) * max(high - q.zeros[0], q.zeros[0] - low)
     most += 0 if bias is None else int(np.abs(bias).max(initial=0))
     dtype = DType.I32 if most < 1 << 31 else DType.I64
-    plain = node.cast(shifted(node, state, q), dtype)
-    state_rows = build.Reshape(plain, build.Concat(node.dims(state, [0]), node.list(weights.shape), axis=0))
+    integers = node.cast(shifted(node, state, q), dtype)
+    state_rows = build.Reshape(integers, build.Concat(node.dims(state, [0]), node.list(weights.shape), axis=0))
     total = build.ReduceSum(build.Multiply(state_rows, build.const(weights, dtype)), node.list([2]))
     return total if bias is None else build.Add(total, build.const(bias, dtype))

@@ -51,16 +51,21 @@ def convolved(node: TfliteNode, x: OutPort, w: OutPort, axes: tuple[str, ...] = 
     """Return the sums of CONV_2D with channels as axis 1; channels that are a multiple of the weights' make groups."""
     rank, build = len(axes) + 2, node.build
     node.image(w, rank)
-    plain, weights = node.to_channels_first(node.image(x, rank)), node.to_channels_first(node.cast(w, x.type.dtype))
+    channels_first, weights = (
+        node.to_channels_first(node.image(x, rank)),
+        node.to_channels_first(node.cast(w, x.type.dtype)),
+    )
     channels, own = x.shape[-1], w.shape[-1]
     fields = windowing(node, axes)
     if channels == own or not isinstance(channels, int) or not isinstance(own, int):
-        return build.Convolution(plain, weights, **fields)
+        return build.Convolution(channels_first, weights, **fields)
     count = node.extent(w, 0, "the number of outputs")
     groups = channels // own if own else 0
     if not groups or channels % own or count % groups:
         raise ModelError(f"{node.kind}: channels must be a multiple of the weights' inputs, got {x.type} and {w.type}")
-    return build.GroupConvolution(plain, node.reshape(weights, (groups, count // groups, *weights.shape[1:])), **fields)
+    return build.GroupConvolution(
+        channels_first, node.reshape(weights, (groups, count // groups, *weights.shape[1:])), **fields
+    )
 
 
 def convolved_by_channel(node: TfliteNode, x: OutPort, w: OutPort) -> OutPort:

@@ -43,11 +43,11 @@ def _recurrent_factors(d: Definition, g: Group, types: ShortTypes) -> tuple[Load
 
 def _is_recurrent(g: Group, r: Reduce, x: Load, w: Load, types: ShortTypes) -> bool:
     """True if a group sums enough terms of a state along its one axis, and the weights do not depend on that axis."""
-    plain = types.can_copy(w.buffer) and types.shared_kind(w.buffer.name) is DType.BF16
+    has_short_weights = types.can_copy(w.buffer) and types.shared_kind(w.buffer.name) is DType.BF16
     alone = all(isinstance(i, Var | Const) for i in x.index if variables(i).isdisjoint(g.axes))
     terms = [a.extent for a in r.axes if a in x.index and a in w.index]
     long = len(terms) == 1 and isinstance(terms[0], int) and terms[0] >= COSTS.min_dot_terms
-    return plain and alone and long and len(g.axes) == 1 and g.axes[0] not in variables(*w.index)
+    return has_short_weights and alone and long and len(g.axes) == 1 and g.axes[0] not in variables(*w.index)
 
 
 def _shortened(

@@ -38,8 +38,10 @@ class Sums:
     def for_target(target: Target) -> Sums:
         """Return the sums of a target: with fast sums, chains are for tile registers only."""
         slow = target.fast_math and not target.abilities.tiles and not target.abilities.sums_pairs
-        plain = frozenset({DType.BF16} if slow else ()) | frozenset(() if target.abilities.sums_half else {DType.F16})
-        return Sums(target.abilities.sums_pairs, plain, target.fast_math and not target.abilities.tiles)
+        f32_kinds = frozenset({DType.BF16} if slow else ()) | frozenset(
+            () if target.abilities.sums_half else {DType.F16}
+        )
+        return Sums(target.abilities.sums_pairs, f32_kinds, target.fast_math and not target.abilities.tiles)
 
     @property
     def fast(self) -> frozenset[DType]:
@@ -54,8 +56,8 @@ class ShortTypes:
     def __init__(self, steps: Steps, precision: Precision, sums: Sums) -> None:
         self.steps, self.precision, self.sums = steps, precision, sums
         self.constants = steps.constants()
-        plain = any(SHORT[kind] in sums.plain and precision.has(kind) for kind in SHORT)
-        self._loads = loads_together(steps) if plain else {}
+        widens = any(SHORT[kind] in sums.plain and precision.has(kind) for kind in SHORT)
+        self._loads = loads_together(steps) if widens else {}
         self._kinds: dict[str, set[DType | None]] = {}  # of the steps that read or write a value
         for step in (s for block in steps.blocks() for s in block.steps):
             for b in (*step.writes(), *(x.buffer for x in step.reads())):

@@ -47,8 +47,8 @@ def shorten_values(types: ShortTypes) -> None:
 def _values_in_f32(types: ShortTypes, step: Step) -> Iterator[str]:
     """Yield the values that a step reads or writes in f32."""
     reads, writes = {x.buffer.name for x in step.reads()}, {b.name for b in step.writes()}
-    plain = step.control is None and all(not isinstance(w, tuple) for w in step.works)
-    if not plain or types.kind(step) is None:
+    has_definitions = step.control is None and all(not isinstance(w, tuple) for w in step.works)
+    if not has_definitions or types.kind(step) is None:
         yield from reads | writes
         if isinstance(step.control, LoopControl):
             yield from (b.name for b in (*step.control.enters, *step.control.leaves))

@@ -42,10 +42,10 @@ def carry_variables(graph: Graph) -> bool:
     for node in _users(graph):
         users.setdefault(_id(node), []).append(node)
     types = {id: _type(nodes) for id, nodes in users.items()}
-    chosen = {id: t for id, t in types.items() if id in inner or DYNAMIC in t.dims}
-    if not chosen:
+    selected = {id: t for id, t in types.items() if id in inner or DYNAMIC in t.dims}
+    if not selected:
         return False
-    walk = _Walk(graph, chosen)
+    walk = _Walk(graph, selected)
     walk.run()
     walk.keep()
     scope_region_symbols(graph)

@@ -122,11 +122,11 @@ def _columns(node: Node) -> _Linear | None:
     """Some columns of a sum, as a slice takes them."""
     x, constants = node.source(0), [constant(p) for p in node.sources()[1:] if p is not None]
     count = x.shape[-1]
-    plain = x.type.rank == 2 == node.out_port(0).type.rank and x.shape[0] == node.out_port(0).shape[0]
-    if not plain or not isinstance(count, int) or len(constants) != sum(w is not None for w in constants):
+    keeps_rank = x.type.rank == 2 == node.out_port(0).type.rank and x.shape[0] == node.out_port(0).shape[0]
+    if not keeps_rank or not isinstance(count, int) or len(constants) != sum(w is not None for w in constants):
         return None
-    chosen = np.asarray(node.op.reference(np.arange(count)[None], *constants))
-    return _linear(x).columns(chosen[0]) if len(chosen) == 1 else None
+    columns = np.asarray(node.op.reference(np.arange(count)[None], *constants))
+    return _linear(x).columns(columns[0]) if len(columns) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +298,14 @@ def _replaced(node: Node, op: Loop) -> bool:
     if step.slice is None or step.x is None or counted is None or known_truth(node.input(1)) is not True:
         return False
     sequence = node.source(step.slice.external)
-    plain = step.slice == InputMap(step.slice.external, step.slice.parameter, step.slice.axis)
+    reads_every_step = step.slice == InputMap(step.slice.external, step.slice.parameter, step.slice.axis)
     axis = step.slice.axis or 0
-    if not plain or sequence.type.rank != 3 or axis not in (0, 1) or simplify(counted) != sequence.shape[axis]:
+    if (
+        not reads_every_step
+        or sequence.type.rank != 3
+        or axis not in (0, 1)
+        or simplify(counted) != sequence.shape[axis]
+    ):
         return False
     cell = step.cell()
     if cell is None:
@@ -338,8 +343,10 @@ def _read_state(step: _Step, cell: _Cell, m: OutputMap) -> tuple[int, list[int]]
         return None
     if m.axis is None:
         return which + 1, axes
-    plain = m == replace(m, start=0, end=-1, stride=1, part_size=1) and axes == [m.axis] and m.axis in (0, 1)
-    return (0, []) if which == 0 and plain else None
+    collects_every_step = (
+        m == replace(m, start=0, end=-1, stride=1, part_size=1) and axes == [m.axis] and m.axis in (0, 1)
+    )
+    return (0, []) if which == 0 and collects_every_step else None
 
 
 def _layer(node: Node, step: _Step, cell: _Cell, axis: int) -> list[OutPort]:

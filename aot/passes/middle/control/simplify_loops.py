@@ -163,12 +163,12 @@ class _Loop:
         if isinstance(consumer.op, Gather) and not consumer.op.batch_dims and self._is_counter(consumer.source(1)):
             axis = constant(consumer.source(2))
             rank = consumer.source(0).type.rank
-            plain = axis is not None and not consumer.source(1).type.rank
-            return int(axis.reshape(-1)[0]) % rank if plain and axis is not None else None
+            is_at_counter = axis is not None and not consumer.source(1).type.rank
+            return int(axis.reshape(-1)[0]) % rank if is_at_counter and axis is not None else None
         if isinstance(consumer.op, StridedSlice) and consumer.op.shrink_axis_mask[:1] == (1,):
             op, begin = consumer.op, consumer.source(1)
-            plain = begin.shape == (1,) and not any((*op.begin_mask, *op.new_axis_mask, *op.ellipsis_mask))
-            return 0 if plain and self._is_counter(begin) else None
+            is_at_counter = begin.shape == (1,) and not any((*op.begin_mask, *op.new_axis_mask, *op.ellipsis_mask))
+            return 0 if is_at_counter and self._is_counter(begin) else None
         return None
 
     def _slice(self, consumer: Node, port: OutPort, m: InputMap, axis: int) -> InputMap:

@@ -111,14 +111,14 @@ def _is_read(node: Node) -> bool:
 
 
 def _exit_cost(port: OutPort, outside: Iterable[InPort], q: Order | None) -> int:
-    cost, plain = 0, False
+    cost, has_fixed_order = 0, False
     for consumer in outside:
         order = order_of(consumer.node)
         if order is None:
-            plain = plain or (q is not None and not reads_any_order(consumer, q))
+            has_fixed_order = has_fixed_order or (q is not None and not reads_any_order(consumer, q))
         elif _is_read(consumer.node):  # the others only hold names
             cost += int(not only_moves_ones(order, port.shape) if q is None else not _undoes(order, q, port.shape))
-    return cost + int(plain and q is not None and not only_moves_ones(q, port.shape))
+    return cost + int(has_fixed_order and q is not None and not only_moves_ones(q, port.shape))
 
 
 def _undoes(order: Order, q: Order, shape: Shape) -> bool:
@@ -140,15 +140,15 @@ def _leave(port: OutPort, new: OutPort, q: Order, outside: list[InPort]) -> None
     for consumer in outside:
         if order_of(consumer.node) is None and reads_any_order(consumer, q):
             read_in_order(consumer, new, q)
-    plain = [d for d in outside if d.source is port and order_of(d.node) is None]
+    unordered = [d for d in outside if d.source is port and order_of(d.node) is None]
     for consumer in outside:
         order = order_of(consumer.node)
         if order is not None:
             consumer.node.out_port(0).replace_by(transposed(new, compose(back, order), build))
             node.graph.remove(consumer.node)
-    if plain or port.names:
+    if unordered or port.names:
         restored = transposed(new, back, build)
-        for consumer in plain:
+        for consumer in unordered:
             consumer.connect(restored)
         restored.add_tensor_names(port.names)
 

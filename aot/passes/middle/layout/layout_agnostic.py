@@ -168,9 +168,9 @@ def _rebuild_slice(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node
 def _strided(node: Node) -> Carrier | None:
     """Match slices that neither add nor drop dimensions."""
     op: Any = node.op
-    plain = not any((*op.new_axis_mask, *op.shrink_axis_mask, *op.ellipsis_mask))
+    has_no_masks = not any((*op.new_axis_mask, *op.shrink_axis_mask, *op.ellipsis_mask))
     are_constant = all(node.constant(i) is not None for i in range(1, len(node.in_ports())))
-    return Carrier((0,), _rebuild_strided) if plain and are_constant else None
+    return Carrier((0,), _rebuild_strided) if has_no_masks and are_constant else None
 
 
 def _rebuild_strided(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:

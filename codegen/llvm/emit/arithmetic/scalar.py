@@ -52,10 +52,10 @@ def _extreme(fn: str) -> Emit:
             return f.intrinsic(f"{fn}imum", a, b)
         if is_constant(b) and NAN not in b.name:
             a, b = b, a
-        chosen = f.select(f.compare("fcmp ogt" if fn == "max" else "fcmp olt", a, b), a, b)
+        selected = f.select(f.compare("fcmp ogt" if fn == "max" else "fcmp olt", a, b), a, b)
         if is_constant(a) and NAN not in a.name:
-            return chosen
-        return f.select(f.compare("fcmp uno", a, a), a, chosen)
+            return selected
+        return f.select(f.compare("fcmp uno", a, a), a, selected)
 
     return emit
 

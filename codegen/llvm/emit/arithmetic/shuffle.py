@@ -56,8 +56,8 @@ def halves(f: Function, one: Value, other: Value, high: bool) -> Value:
     count = lanes_of(one.type) // 2
     pairs, first = vector("i64", count), count // 2 if high else 0
     a, b = (f.op(pairs, f"bitcast {v} to {pairs}") for v in (one, other))
-    chosen = shuffle(f, a, b, [n + first + k for n in (0, count) for k in range(count // 2)])
-    return f.op(one.type, f"bitcast {chosen} to {one.type}")
+    lanes = shuffle(f, a, b, [n + first + k for n in (0, count) for k in range(count // 2)])
+    return f.op(one.type, f"bitcast {lanes} to {one.type}")
 
 
 def _merged(f: Function, before: Value | None, part: Value, mask: Sequence[int]) -> Value:
@@ -66,8 +66,8 @@ def _merged(f: Function, before: Value | None, part: Value, mask: Sequence[int])
     if before is None:
         return wide
     lanes = len(mask)
-    chosen = [lanes + i if m >= 0 else i for i, m in enumerate(mask)]
-    return shuffle(f, before, wide, chosen)
+    lanes_taken = [lanes + i if m >= 0 else i for i, m in enumerate(mask)]
+    return shuffle(f, before, wide, lanes_taken)
 
 
 def spread(f: Function, v: Value, mask: Sequence[int]) -> Value:
@@ -80,8 +80,8 @@ def shuffle(f: Function, a: Value, b: Value, mask: Sequence[int]) -> Value:
     lanes = lanes_of(a.type)
     if lanes == 1:
         a, b = (Value(f"<1 x {v.type}>", v.name) if v.name == "poison" else _one(f, v) for v in (a, b))
-    chosen = ", ".join(f"i32 {m}" if m >= 0 else "i32 poison" for m in mask)
-    return f.op(vector(scalar_of(a.type), len(mask)), f"shufflevector {a}, {b}, <{len(mask)} x i32> <{chosen}>")
+    mask_text = ", ".join(f"i32 {m}" if m >= 0 else "i32 poison" for m in mask)
+    return f.op(vector(scalar_of(a.type), len(mask)), f"shufflevector {a}, {b}, <{len(mask)} x i32> <{mask_text}>")
 
 
 def _one(f: Function, v: Value) -> Value:
