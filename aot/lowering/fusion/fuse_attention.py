@@ -26,7 +26,7 @@ from aot.lowering.fusion.group_rows import is_streaming
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.dependencies import sort
 from aot.lowering.ir.steps import Step, Steps
-from aot.opset.movement.blocks import ravel
+from aot.opset.base.row_major import ravel
 
 ASSUMED_EXTENT = 1024  # greatest extent that is assumed for an axis of dynamic size, to estimate bytes
 

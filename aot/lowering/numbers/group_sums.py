@@ -30,7 +30,7 @@ from aot.ir.values.deferred import Parts as Rows
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.scale_groups import Parts
 from aot.lowering.storage.stored_bytes import in_halves, rearranged
-from aot.opset.movement.blocks import ravel
+from aot.opset.base.row_major import ravel
 from aot.runtime.abi import DType
 
 EVERY_OTHER = np.uint64(0x000F000F000F000F)  # mask of numbers 0, 2, 4 and 6 of eight numbers of 4 bits, each in a byte

@@ -39,7 +39,7 @@ from aot.lowering.numbers.use_integer_dots import middle_of
 from aot.lowering.storage.compressed import scaled
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.scale_groups import NIBBLE, in_parts
-from aot.opset.movement.blocks import ravel
+from aot.opset.base.row_major import ravel
 from aot.runtime.abi import DType
 
 GROUPS = (64, 32)  # numbers that share a scale, in the order in which they are tried

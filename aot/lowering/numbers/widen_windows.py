@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.index import normal
@@ -29,13 +30,23 @@ def widen_windows(steps: Steps) -> None:
     """Add columns to windows of bytes, so that their rows are blocks of tile registers."""
     for step in steps.steps:
         d = step.definition
-        match = _match(d, steps) if d is not None else None
-        if d is not None and match is not None:
-            step.works = (_widened(d, *match, steps),)
+        window = _window(d, steps) if d is not None else None
+        if d is not None and window is not None:
+            step.works = (_widened(d, window, steps),)
 
 
-def _match(d: Definition, steps: Steps) -> tuple[Load, Load, int, Var] | None:
-    """Return data, filters, the dimension of the data's columns and the wider axis."""
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A sum of data `x` and filters `w` over columns, dimension `across` of the data, that become those of `padded`."""
+
+    x: Load
+    w: Load
+    across: int
+    padded: Var
+
+
+def _window(d: Definition, steps: Steps) -> _Window | None:
+    """Return the window of a definition if wider ones fill words; None for others."""
     r = d.reduction
     factors = _factors(r) if r is not None else None
     if r is None or factors is None:
@@ -55,7 +66,7 @@ def _match(d: Definition, steps: Steps) -> tuple[Load, Load, int, Var] | None:
     if not isinstance(few, int) or not isinstance(taps, int) or byte_terms(few * taps):
         return None
     wide = next((n for n in range(taps + 1, taps + MAX_ADDED + 1) if byte_terms(few * n) == few * n), 0)
-    return (x, w, across, replace(columns[0], extent=wide)) if wide else None
+    return _Window(x, w, across, replace(columns[0], extent=wide)) if wide else None
 
 
 def _factors(r: Reduce) -> tuple[Load, Load] | None:
@@ -83,16 +94,17 @@ def _is_few(channel: Var) -> bool:
     return isinstance(channel.extent, int) and channel.extent <= MAX_CHANNELS
 
 
-def _widened(d: Definition, x: Load, w: Load, across: int, wide: Var, steps: Steps) -> Definition:
-    r = d.reduction
+def _widened(d: Definition, window: _Window, steps: Steps) -> Definition:
+    r, x, padded = d.reduction, window.x, window.padded
     assert r is not None
-    axis = next(a for a in r.axes if a.name == wide.name)
-    change: dict[Expr, Expr] = {w: Load(_filters(w, axis, wide, steps), w.index)}
+    axis = next(a for a in r.axes if a.name == padded.name)
+    change: dict[Expr, Expr] = {window.w: Load(_filters(window.w, axis, padded, steps), window.w.index)}
     checked = [normal(e.args[0], {}).key for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"]
-    if normal(x.index[across], {}).key not in checked:
-        change[x] = prim("within", x.index[across], x.buffer.shape[across], x, Const(0, x.dtype))
-    body = rewrite(rewrite(r.body, change), {axis: wide})
-    wider = replace(r, axes=tuple(wide if a == axis else a for a in r.axes), body=body)
+    column = x.index[window.across]
+    if normal(column, {}).key not in checked:
+        change[x] = prim("within", column, x.buffer.shape[window.across], x, Const(0, x.dtype))
+    body = rewrite(rewrite(r.body, change), {axis: padded})
+    wider = replace(r, axes=tuple(padded if a == axis else a for a in r.axes), body=body)
     return replace(d, value=rewrite(d.value, {r: wider}))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from aot.codegen.ir.loops import Expr, Size
+from collections.abc import Sequence
+
+from aot.codegen.ir.loops import Const, Expr, Size
 from aot.codegen.script.script import Scripted
-from aot.ir.types import Shape
+from aot.ir.types import Dim, Shape
 
 
 def volume(shape: Shape) -> Scripted:
@@ -13,6 +15,14 @@ def volume(shape: Shape) -> Scripted:
     for n in shape:
         total = n * total
     return total
+
+
+def ravel(index: Sequence[Expr], shape: Sequence[Dim]) -> Expr:
+    """Return the row-major position of the element at `index`."""
+    flat: Expr = Const(0)
+    for i, n in zip(index, shape, strict=True):
+        flat = flat * n + i
+    return flat
 
 
 def unravel(flat: Scripted, shape: Shape) -> tuple[Expr, ...]:

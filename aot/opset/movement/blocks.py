@@ -8,14 +8,14 @@ from math import prod
 
 import numpy as np
 
-from aot.codegen.ir.loops import Const, Expr, prim
+from aot.codegen.ir.loops import Expr, prim
 from aot.ir.conditions import Condition, at_least, axis_of
 from aot.ir.op import ComputeOp, Element, ViewOp
 from aot.ir.operand import Input, Operand, Piece
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, dtype_of, simplify
 from aot.opset.base.index_maps import whole
-from aot.opset.base.row_major import unravel
+from aot.opset.base.row_major import ravel, unravel
 from aot.runtime.errors import ShapeError
 
 
@@ -24,14 +24,6 @@ class DepthMode(StrEnum):
 
     BLOCKS_FIRST = "blocks_first"
     DEPTH_FIRST = "depth_first"
-
-
-def ravel(index: Sequence[Expr], shape: Sequence[Dim]) -> Expr:
-    """Return the row-major position of the element at `index`."""
-    flat: Expr = Const(0)
-    for i, n in zip(index, shape, strict=True):
-        flat = flat * n + i
-    return flat
 
 
 def divided(n: Dim, by: Dim, what: str) -> Dim:

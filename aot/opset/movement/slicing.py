@@ -15,7 +15,7 @@ from aot.ir.dims import can_be_negative, is_data
 from aot.ir.op import Op, ViewOp
 from aot.ir.operand import Operand, Piece
 from aot.ir.registry import op
-from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
+from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, simplify
 from aot.opset.base.index_maps import same, whole
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
@@ -237,6 +237,24 @@ class Slice(ViewOp):
         return x[tuple(index)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    """The first index, step and count of each dimension of an input, and the dimensions of the output's axes.
+
+    An axis of None is new.
+    """
+
+    firsts: list[Dim]
+    steps: list[Dim]
+    counts: list[Dim]
+    axes: list[int | None]
+
+    @property
+    def shape(self) -> Shape:
+        """Return the shape of the output."""
+        return tuple(1 if d is None else self.counts[d] for d in self.axes)
+
+
 @op("opset1")
 class StridedSlice(ViewOp):
     """Slice as in Python with masks: an entry of 1 in `begin_mask` or `end_mask` leaves that bound open."""
@@ -266,10 +284,7 @@ class StridedSlice(ViewOp):
     def _is_set(mask: tuple[int, ...], k: int) -> bool:
         return k < len(mask) and bool(mask[k])
 
-    def _plan(
-        self, x: Operand, begin: Operand, end: Operand, strides: Operand | None
-    ) -> tuple[list[Dim], list[Dim], list[Dim], list[int | None]]:
-        """Return first index and step of each dimension, the output's shape, and the dimension of each output axis."""
+    def _slices(self, x: Operand, begin: Operand, end: Operand, strides: Operand | None) -> _Slices:
         low, high = begin.dims("StridedSlice: begin"), end.dims("StridedSlice: end")
         by = strides.dims("StridedSlice: strides") if strides is not None else (1,) * len(low)
         firsts: list[Dim] = [0] * x.rank
@@ -289,7 +304,7 @@ class StridedSlice(ViewOp):
             firsts[d], counts[d] = range_of(x.shape[d], start, stop, by[k], "StridedSlice")
             steps[d] = by[k]
         axes = self._axes(x.rank, len(low), entries, gone)
-        return firsts, steps, [1 if d is None else counts[d] for d in axes], axes
+        return _Slices(firsts, steps, counts, axes)
 
     def _axes(self, rank: int, count: int, entries: list[tuple[int, int]], gone: set[int]) -> list[int | None]:
         """Return the output's axes in order: dimensions of the input, None for a new one."""
@@ -324,16 +339,16 @@ class StridedSlice(ViewOp):
         return rules
 
     def infer(self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None) -> TensorType:
-        return TensorType(x.dtype, tuple(self._plan(x, begin, end, strides)[2]))
+        return TensorType(x.dtype, self._slices(x, begin, end, strides).shape)
 
     def pieces(
         self, outs: tuple[TensorType, ...], x: Operand, begin: Operand, end: Operand, strides: Operand | None = None
     ) -> tuple[Piece, ...]:
-        firsts, steps, _, axes = self._plan(x, begin, end, strides)
+        slices = self._slices(x, begin, end, strides)
 
         def index(*at: Expr) -> tuple[Expr, ...]:
-            positions = {d: i for d, i in zip(axes, at, strict=True) if d is not None}
-            terms = enumerate(zip(firsts, steps, strict=True))
+            positions = {d: i for d, i in zip(slices.axes, at, strict=True) if d is not None}
+            terms = enumerate(zip(slices.firsts, slices.steps, strict=True))
             return tuple(positions[k] * s + f if k in positions else as_expr(f, DType.I64) for k, (f, s) in terms)
 
         return (whole(outs[0], index),)

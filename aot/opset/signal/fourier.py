@@ -20,8 +20,7 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Space, Stmt, Var, dense, p
 from aot.codegen.script.script import Scripted, array, lanes, loops, parallel
 from aot.ir.types import Array, Dim, Shape
 from aot.opset.base.butterflies import levels, transformed
-from aot.opset.base.row_major import volume
-from aot.opset.movement.blocks import ravel
+from aot.opset.base.row_major import ravel, volume
 from aot.opset.signal.varying_fourier import stages, turns
 from aot.runtime.abi import DType
 
