@@ -134,13 +134,13 @@ def reduction_in(node: Expr) -> Reduce | None:
     try:
         return node.known_reduction
     except AttributeError:
-        found: Reduce | None = None
+        reduction: Reduce | None = None
         for child in children(node):
-            found = reduction_in(child)
-            if found is not None:
+            reduction = reduction_in(child)
+            if reduction is not None:
                 break
-        node.known_reduction = found
-        return found
+        node.known_reduction = reduction
+        return reduction
 
 
 def loads(*nodes: Expr) -> tuple[Load, ...]:

@@ -26,14 +26,14 @@ from aot.lowering.layout.planes import plane_columns
 
 ROUNDS = 3
 Votes = dict[str, dict[int, float]]
-_Places = list[list[tuple[str, int]]]
+_IndexedDims = list[list[tuple[str, int]]]
 
 
 def votes_of(steps: Steps) -> Votes:
     """Return the votes of all definitions of a block, by the names of values and their dimensions."""
     votes: Votes = {}
     definitions = [d for step in steps.steps for work in step.works for d in members(work)]
-    elementwise = [_places(d, steps) for d in definitions if d.reduction is None]
+    elementwise = [_indexed_dims(d, steps) for d in definitions if d.reduction is None]
     reductions = [d for d in definitions if d.reduction is not None]
     constants = steps.constants()
     columns = plane_columns(steps, reductions, constants)
@@ -47,7 +47,7 @@ def votes_of(steps: Steps) -> Votes:
             lane = wanted_lane(d, lanes[id(d)], votes) if id(d) in free else next(iter(lanes[id(d)]), None)
             _vote(d, lane, steps, votes, constants)
         for _ in range(ROUNDS):
-            if not sum(_pass_on(places, votes) for places in (*elementwise, *reversed(elementwise))):
+            if not sum(_pass_on(indexed_dims, votes) for indexed_dims in (*elementwise, *reversed(elementwise))):
                 break
     return votes
 
@@ -165,25 +165,25 @@ def wanted_lane(d: Definition, lanes: list[Var], votes: Votes) -> Var:
     return max(lanes, key=wanted)
 
 
-def _places(d: Definition, steps: Steps) -> _Places:
+def _indexed_dims(d: Definition, steps: Steps) -> _IndexedDims:
     """Return, for each axis of a definition, the values in memory and their dimensions that it alone indexes."""
-    places: dict[Var, list[tuple[str, int]]] = {}
+    indexed_dims: dict[Var, list[tuple[str, int]]] = {}
     for b, index in ((d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))):
         for k, i in enumerate(index):
             if isinstance(i, Var) and b.name in steps.values:
-                places.setdefault(i, []).append((b.name, k))
-    return list(places.values())
+                indexed_dims.setdefault(i, []).append((b.name, k))
+    return list(indexed_dims.values())
 
 
-def _pass_on(places: _Places, votes: Votes) -> bool:
+def _pass_on(dims_of_axes: _IndexedDims, votes: Votes) -> bool:
     """Spread votes through a definition without a reduction, so that its values are laid out alike.
 
     True if a vote has changed.
     """
-    scores = [0.9 * max([votes[name].get(k, 0.0) for name, k in some if name in votes], default=0.0) for some in places]
+    scores = [0.9 * max([votes[n].get(k, 0.0) for n, k in dims if n in votes], default=0.0) for dims in dims_of_axes]
     changed = False
-    for score, some in zip(scores, places, strict=True):
-        for name, k in some if score > 0 else ():
+    for score, dims in zip(scores, dims_of_axes, strict=True):
+        for name, k in dims if score > 0 else ():
             votes_by_dim = votes.setdefault(name, {})
             if score > votes_by_dim.get(k, 0.0):
                 votes_by_dim[k] = score

@@ -181,7 +181,7 @@ graph m(%x: f32[1,4,1]) {
 
 
 @pytest.mark.parametrize("size", ["n=1", "n=3"])
-def test_what_follows_a_rank_of_run_time_may_read_other_values(size: str) -> None:
+def test_consumers_of_a_dynamic_rank_may_read_other_values(size: str) -> None:
     """Each value becomes an input of the If once; all of what follows moves into the branches."""
 
     def make(b: Builder, x: OutPort, y: OutPort, z: OutPort) -> OutPort:
