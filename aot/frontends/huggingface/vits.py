@@ -94,37 +94,16 @@ class VitsTensors:
 
 def config_of(v: Values) -> VitsConfig:
     """Return the sizes that a config.json says; CorruptError for values of another type or range."""
-    heads, width = v.integer("num_attention_heads", 2), v.integer("hidden_size", 192)
-    flow = v.integer("flow_size", 192)
     speakers = v.integer("num_speakers", 1)
-    rates, kernels = _sizes(v, "upsample_rates", (8, 8, 2, 2)), _sizes(v, "upsample_kernel_sizes", (16, 16, 4, 4))
-    blocks = _sizes(v, "resblock_kernel_sizes", (3, 7, 11))
-    dilations = _lists(v, "resblock_dilation_sizes", ((1, 3, 5),) * 3)
-    channels = v.integer("upsample_initial_channel", 512)
-    checks = {
-        "hidden_size": (width % heads == 0, f"a multiple of {heads} heads", width),
-        "flow_size": (flow % 2 == 0, "even", flow),
-        "upsample_kernel_sizes": (
-            len(kernels) == len(rates)
-            and all(k >= r and (k - r) % 2 == 0 for k, r in zip(kernels, rates, strict=True)),
-            "as many as upsample_rates, and greater by even numbers",
-            kernels,
-        ),
-        "resblock_dilation_sizes": (len(dilations) == len(blocks), f"{len(blocks)} lists", dilations),
-        "upsample_initial_channel": (channels % (1 << len(rates)) == 0, f"a multiple of {1 << len(rates)}", channels),
-    }
-    for key, (good, rule, got) in checks.items():
-        if not good:
-            raise v.wrong(key, rule, got)
-    return VitsConfig(
+    config = VitsConfig(
         vocab_size=v.integer("vocab_size", 38),
-        hidden_size=width,
+        hidden_size=v.integer("hidden_size", 192),
         num_hidden_layers=v.integer("num_hidden_layers", 6, most=MAX_LAYERS),
-        num_attention_heads=heads,
+        num_attention_heads=v.integer("num_attention_heads", 2),
         window_size=v.integer("window_size", 4, most=MAX_KERNEL),
         ffn_dim=v.integer("ffn_dim", 768),
         ffn_kernel_size=v.integer("ffn_kernel_size", 3, most=MAX_KERNEL),
-        flow_size=flow,
+        flow_size=v.integer("flow_size", 192),
         layer_norm_eps=v.real("layer_norm_eps", 1e-5),
         use_stochastic_duration_prediction=v.find("use_stochastic_duration_prediction", True) is True,
         duration_predictor_num_flows=v.integer("duration_predictor_num_flows", 4, 1, MAX_FLOWS),
@@ -137,15 +116,35 @@ def config_of(v: Values) -> VitsConfig:
         prior_encoder_num_wavenet_layers=v.integer("prior_encoder_num_wavenet_layers", 4, 1, MAX_FLOWS),
         wavenet_kernel_size=v.integer("wavenet_kernel_size", 5, most=MAX_KERNEL),
         wavenet_dilation_rate=v.integer("wavenet_dilation_rate", 1, 1, 8),
-        upsample_initial_channel=channels,
-        upsample_rates=rates,
-        upsample_kernel_sizes=kernels,
-        resblock_kernel_sizes=blocks,
-        resblock_dilation_sizes=dilations,
+        upsample_initial_channel=v.integer("upsample_initial_channel", 512),
+        upsample_rates=_sizes(v, "upsample_rates", (8, 8, 2, 2)),
+        upsample_kernel_sizes=_sizes(v, "upsample_kernel_sizes", (16, 16, 4, 4)),
+        resblock_kernel_sizes=_sizes(v, "resblock_kernel_sizes", (3, 7, 11)),
+        resblock_dilation_sizes=_lists(v, "resblock_dilation_sizes", ((1, 3, 5),) * 3),
         leaky_relu_slope=v.real("leaky_relu_slope", 0.1),
         num_speakers=speakers,
         speaker_embedding_size=v.integer("speaker_embedding_size", 0, 1 if speakers > 1 else 0),
     )
+    _check_sizes(v, config)
+    return config
+
+
+def _check_sizes(v: Values, config: VitsConfig) -> None:
+    """Refuse sizes that do not fit each other."""
+    heads, rates, kernels = config.num_attention_heads, config.upsample_rates, config.upsample_kernel_sizes
+    fits = len(kernels) == len(rates) and all(k >= r and (k - r) % 2 == 0 for k, r in zip(kernels, rates, strict=True))
+    blocks, dilations = config.resblock_kernel_sizes, config.resblock_dilation_sizes
+    width, flow, channels = config.hidden_size, config.flow_size, config.upsample_initial_channel
+    checks = {
+        "hidden_size": (width % heads == 0, f"a multiple of {heads} heads", width),
+        "flow_size": (flow % 2 == 0, "even", flow),
+        "upsample_kernel_sizes": (fits, "as many as upsample_rates, and greater by even numbers", kernels),
+        "resblock_dilation_sizes": (len(dilations) == len(blocks), f"{len(blocks)} lists", dilations),
+        "upsample_initial_channel": (channels % (1 << len(rates)) == 0, f"a multiple of {1 << len(rates)}", channels),
+    }
+    for key, (good, rule, got) in checks.items():
+        if not good:
+            raise v.wrong(key, rule, got)
 
 
 def _sizes(v: Values, key: str, default: tuple[int, ...]) -> tuple[int, ...]:

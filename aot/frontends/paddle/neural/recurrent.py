@@ -44,30 +44,39 @@ def rnn(
     numbers = None if lengths is None else node.cast(lengths, DType.I32)
     for layer in range(num_layers):
         part = slice(2 * layer * sides, 2 * (layer + 1) * sides)
-        matrices, biases = _gates(node, weights[:count][part], mode), _gates(node, weights[count:][part], mode)
-        both = [_stacked(node, [build.Concat(*pair, axis=0) for pair in zip(biases[::2], biases[1::2], strict=True)])]
+        parameters = (_gates(node, weights[:count][part], mode), _gates(node, weights[count:][part], mode))
         begin = [_rows(node, s, layer * sides, sides) for s in firsts]
-        attrs = {"hidden_size": hidden_size, "direction": "bidirectional" if is_bidirec else "forward"}
-        extra = {"linear_before_reset": 1} if mode == "GRU" else {}
-        if mode == "RNN_RELU":
-            extra = {"activations": ("Relu",) * sides}
-        kind = mode.partition("_")[0]
-        y, *ends = node.onnx(
-            kind,
-            x,
-            _stacked(node, matrices[::2]),
-            _stacked(node, matrices[1::2]),
-            *both,
-            numbers,
-            *begin,
-            **attrs,
-            **extra,
-        )
-        x = build.Reshape(build.Transpose(y, node.list([0, 2, 1, 3])), node.list([0, 0, -1]), special_zero=True)
+        x, ends = _layer(node, mode, x, parameters, numbers, begin, hidden_size=hidden_size, sides=sides)
         for states_of, end in zip(lasts, ends, strict=False):
             states_of.append(end)
     joined = tuple(p[0] if len(p) == 1 else build.Concat(*p, axis=0) for p in lasts)
     return Outputs([x, None, joined])
+
+
+def _layer(
+    node: PaddleNode,
+    mode: str,
+    x: OutPort,
+    parameters: tuple[list[OutPort], list[OutPort]],
+    lengths: OutPort | None,
+    states: list[OutPort],
+    *,
+    hidden_size: int,
+    sides: int,
+) -> tuple[OutPort, list[OutPort]]:
+    """Return the outputs of a layer, sides next to each other, and its last states. `parameters`: matrices, biases."""
+    build, (matrices, biases) = node.build, parameters
+    bias = _stacked(node, [build.Concat(*pair, axis=0) for pair in zip(biases[::2], biases[1::2], strict=True)])
+    attrs: dict[str, object] = {
+        "hidden_size": hidden_size,
+        "direction": "bidirectional" if sides > 1 else "forward",
+        **({"linear_before_reset": 1} if mode == "GRU" else {}),
+        **({"activations": ("Relu",) * sides} if mode == "RNN_RELU" else {}),
+    }
+    of_inputs, of_states = _stacked(node, matrices[::2]), _stacked(node, matrices[1::2])
+    y, *ends = node.onnx(mode.partition("_")[0], x, of_inputs, of_states, bias, lengths, *states, **attrs)
+    outputs = build.Transpose(y, node.list([0, 2, 1, 3]))
+    return build.Reshape(outputs, node.list([0, 0, -1]), special_zero=True), ends
 
 
 def _gates(node: PaddleNode, weights: Sequence[OutPort], mode: str) -> list[OutPort]:
