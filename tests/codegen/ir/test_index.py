@@ -24,6 +24,12 @@ def test_normal_form_is_that_of_python(n: int) -> None:
             assert normal(prim(fn, j, n), {j: Affine({}, x)}).expr() == Const(expected)
 
 
+def test_a_buffer_has_an_index_for_each_dimension() -> None:
+    for index in (0, (0, 0, 0)):
+        with pytest.raises(ValueError, match=r"x: 2 dimensions, got [13] indices"):
+            _ = dense("x", 2, 3)[index]
+
+
 def test_a_quotient_by_zero_is_zero() -> None:
     assert normal(prim("floordiv", Var("j", 9), 0), {}).expr() == Const(0)
 

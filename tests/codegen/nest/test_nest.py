@@ -9,6 +9,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
+from aot.codegen.ir.access import work
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import (
     Reduce,
@@ -221,6 +222,10 @@ def test_run_time_rows_are_numbered_through() -> None:
         for unit in reversed(range(total)):
             call(aligned(a), aligned(pack_array(b, PLAN.pack[0])), c, rows, begin=unit, end=unit + 1)
         np.testing.assert_array_equal(c, np.maximum(a @ b, 0))
+
+
+def test_work_counts_a_sum_at_each_point_and_the_rest_once() -> None:
+    assert work(matmul(8, 7, 16)) == 2 * 8 * 7 * 16 + 8 * 16
 
 
 def test_no_parallel_loop_is_one_unit() -> None:

@@ -41,6 +41,12 @@ def two(b: Builder, x: OutPort) -> OutPort:
     return b.Sigmoid(conv(b, b.Relu(conv(b, x, 96)), 2, 1, begin=(0, 0)))
 
 
+def jumping(b: Builder, x: OutPort) -> OutPort:
+    """A kernel of the functions alone would keep denormals, and one of the sums flushes them."""
+    y = conv(b, b.Relu(conv(b, x, 96)), 2, 1, begin=(0, 0))
+    return b.Multiply(b.Tanh(y), b.Sign(y))
+
+
 def enlarged(b: Builder, x: OutPort) -> OutPort:
     """Three outputs of a transposed convolution: neighbours are sums of other taps."""
     w, two = weights(b, 16, 3, 4, 4), (2, 2)
@@ -60,6 +66,7 @@ def steps_of_head(made: Compilation) -> int:
         (enlarged, (1, 16, 12, 10), 2),
         (head, (1, 3, 40, 24), 1),  # a group
         (two, (1, 3, 2, 3), 1),  # less than another call
+        (jumping, (1, 3, 40, 24), 1),
     ],
 )
 def test_functions_of_other_sums_are_a_step(

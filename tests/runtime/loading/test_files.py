@@ -28,7 +28,7 @@ from aot.compilation.driver import compile_model, stages
 from aot.frontends import read_model
 from aot.options import CompileOptions
 from aot.options.texts import values_of
-from aot.runtime.arrays.files import read_arrays
+from aot.runtime.arrays.files import read_arrays, read_inputs
 from aot.runtime.describe import manifest_text
 from aot.runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageError
 from aot.runtime.loading.elf import ElfFile
@@ -240,6 +240,16 @@ def test_damaged_arrays(tmp_path: Path, header: str) -> None:
     for name in ("x.npy", "x.npz"):
         with pytest.raises(UsageError, match="of numbers or strings"):
             read_arrays(tmp_path / name)
+
+
+def test_arrays_without_a_name_are_inputs_in_order(tmp_path: Path) -> None:
+    one, two = str(tmp_path / "one.npy"), str(tmp_path / "two.npy")
+    for path, value in ((one, 1), (two, 2)):
+        np.save(path, value)
+    assert read_inputs([one, two], ["x", "y"]) == {"x": 1, "y": 2}
+    assert read_inputs([f"x={two}", one], ["x", "y"]) == {"x": 2, "y": 1}
+    with pytest.raises(UsageError, match="run: inputs must be x, y, got one array more"):
+        read_inputs([one, two, one], ["x", "y"])
 
 
 def test_mutants_of_archives(tmp_path: Path) -> None:
