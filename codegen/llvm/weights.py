@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from aot.codegen.ir.program import ConstantBlock
 from aot.runtime.systems import processor
 
-LEAST_BYTES = 4 << 20  # least bytes of weights that are kept so; smaller ones are made in less than 0.02 s
-LEAST_SHARED_BYTES = 64 << 20  # least bytes of weights that several threads make
+LEAST_BYTES = 4 << 20  # least bytes of weights that several threads make, and that are kept; smaller ones take 0.02 s
 MAX_THREADS = 4  # threads that make pieces: NumPy holds the interpreter's lock between its loops
 AHEAD_BYTES = 16 << 20  # most bytes of finished pieces that wait in the queue
 
@@ -81,7 +80,7 @@ class _Makers(AbstractContextManager["_Makers"]):
 
     def __init__(self, blocks: Blocks) -> None:
         self._threads = min(len(processor.allowed_processors()), MAX_THREADS)
-        large = sum(b.nbytes for b in blocks if b.make is not None) >= LEAST_SHARED_BYTES
+        large = sum(b.nbytes for b in blocks if b.make is not None) >= LEAST_BYTES
         self._pool = ThreadPoolExecutor(self._threads) if large and self._threads > 1 else None
 
     def pieces(self, block: ConstantBlock) -> Iterator[NDArray[np.uint8]]:

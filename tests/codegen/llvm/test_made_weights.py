@@ -23,7 +23,6 @@ def test_weights_are_made_once_where_a_folder_has_room(
     kept: bool, processors: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weights, "LEAST_BYTES", 1)
-    monkeypatch.setattr(weights, "LEAST_SHARED_BYTES", 1)
     made: list[int] = []
 
     def runs_on(_process: int) -> set[int]:
