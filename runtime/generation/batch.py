@@ -32,6 +32,7 @@ class Batch:
         self._names, self._output = {t.name for t in model.inputs}, logits_of(model.manifest)
         self._request = model.create_infer_request()
         self._lengths: list[int] = []
+        self._adapter: dict[str, Array] = {}  # of all rows
         self._kept = 0  # tokens of the longest row, also of one that was removed since the last step
 
     @property
@@ -40,16 +41,19 @@ class Batch:
         return tuple(self._lengths)
 
     def add(self, sequence: Generator) -> None:
-        """Append a row with the tokens of a sequence, of one or more, which stays as it is."""
+        """Append a copy of a sequence. It must have one token or more, and the same adapter as the other rows."""
         if not sequence.tokens:
             raise UsageError("batch: a sequence must have one token or more, got none")
+        same = all(n in self._adapter and np.array_equal(a, self._adapter[n]) for n, a in sequence.adapter.items())
+        if self._lengths and not same:
+            raise UsageError("batch: all rows must have the same adapter, got another one")
         self._request.take_row(sequence.request)
         self._adapter = sequence.adapter
         self._lengths.append(len(sequence.tokens))
         self._kept = max(self._kept, self._lengths[-1])
 
     def remove(self, row: int) -> None:
-        """Remove a row; the last one takes its place. UsageError for a row that there is not."""
+        """Remove a row; the last one takes its place. UsageError if there is no such row."""
         if not 0 <= row < len(self._lengths):
             raise UsageError(f"batch: rows must be 0 to {len(self._lengths) - 1}, got {row}")
         self._request.drop_row(row)

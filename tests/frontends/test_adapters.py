@@ -74,6 +74,11 @@ def test_a_folder_has_the_logits_of_merged_weights(model: CompiledModel, tmp_pat
     batch.add(sequence)
     batch.add(sequence.fork())
     assert np.array_equal(batch.step([IDS[-1]] * 2), [found, found])
+    other = Generator(model)
+    other.feed(IDS)
+    with pytest.raises(UsageError, match="all rows must have the same adapter, got another one"):
+        batch.add(other)
+    assert len(batch.lengths) == 2
 
 
 def test_gguf_holds_what_a_folder_holds(model: CompiledModel, tmp_path: Path) -> None:
