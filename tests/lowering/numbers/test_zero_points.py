@@ -9,6 +9,7 @@ from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
+from aot.lowering.numbers.use_integer_dots import middle_of
 from aot.runtime.abi import DType
 from tests.lowering.check import ints
 from tests.lowering.quantized import (
@@ -117,3 +118,20 @@ def test_a_zero_point_that_the_data_decide(size: int) -> None:
     x[0, 0, 0, :2] = -100, 155  # so that the scale is 1
     made = check(make, x.shape, dots=1, inputs=[x])
     np.testing.assert_array_equal(in_memory(made.built)(x)[0], interpret(graph_of(make, x.shape), [x])[0])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "middle"),
+    [
+        (U8, 0, 255, 0),
+        (U8, -3, 252, -3),
+        (U8, 1, 256, 1),
+        (DType.I8, -128, 100, 0),
+        (DType.I8, -129, 100, -27),
+        (DType.I8, -100, 128, 1),
+        (DType.I8, -128, 128, None),
+    ],
+)
+def test_weights_that_fit_a_byte_have_no_middle(dtype: DType, low: int, high: int, middle: int | None) -> None:
+    found = middle_of(np.array([[low, high]], np.int16), (1,), dtype)
+    assert (found if found is None else found.tolist()) == (middle if middle is None else [[middle]])

@@ -248,6 +248,15 @@ def test_executor_threads_are_reused() -> None:
         Executor(0)
 
 
+def test_an_idle_thread_ends_and_another_one_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aot.runtime.inference.executor._IDLE_SECONDS", 0.01)
+    executor, done = Executor(name="idle"), threading.Semaphore(0)
+    for _ in range(2):
+        executor.submit(done.release)
+        assert done.acquire(timeout=60)
+        until(lambda: not any(thread.name == "idle" for thread in threading.enumerate()))
+
+
 def test_threads_end_with_their_executor() -> None:
     executor, done = Executor(2, name="counted"), threading.Semaphore(0)
     for _ in range(4):
