@@ -26,6 +26,7 @@ from aot.codegen.ir.loops import (
 )
 
 Work = Definition | Group | tuple[Stmt, ...]
+_AROUND = (For, While, Let, Alloc)  # statements with a body
 
 
 def members(work: Work) -> Iterator[Definition]:
@@ -46,8 +47,10 @@ def statements(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
     while stack:
         s = stack.pop()
         yield s
-        if isinstance(s, For | While | Let | Alloc):
-            stack.extend(reversed(s.body))
+        if isinstance(s, Store):
+            continue
+        if isinstance(s, _AROUND):
+            stack += reversed(s.body) if len(s.body) > 1 else s.body
         elif isinstance(s, If):
             stack.extend(reversed((*s.body, *s.otherwise)))
 

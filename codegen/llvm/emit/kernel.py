@@ -11,11 +11,11 @@ from itertools import islice
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.expressions import walk
-from aot.codegen.ir.loops import Kernel, Prim, Stmt, Var
+from aot.codegen.ir.loops import Kernel, Prim, Stmt, Store, Var
 from aot.codegen.ir.numbers.normal_values import normal_buffers
 from aot.codegen.ir.numbers.quantized import is_quantized
 from aot.codegen.ir.primitives import FUNCTIONS
-from aot.codegen.ir.traverse import expressions
+from aot.codegen.ir.traverse import statements
 from aot.codegen.llvm.emit.function_text import Function, Value, local
 from aot.codegen.llvm.emit.memo import unified
 from aot.codegen.llvm.emit.registers import stored
@@ -61,5 +61,7 @@ def emit(
 
 def _has_many_functions(body: tuple[Stmt, ...]) -> bool:
     """True if so many places compute functions such as `exp` that LLVM would take long if all were written out."""
-    functions = (e for e in walk(*expressions(body)) if isinstance(e, Prim) and e.fn in FUNCTIONS)
+    stores = [s for s in statements(body) if isinstance(s, Store)]
+    values = dict.fromkeys(s.value for s in stores if isinstance(s.value, Prim))
+    functions = (e for e in walk(*values) if isinstance(e, Prim) and e.fn in FUNCTIONS)
     return sum(1 for _ in islice(functions, COSTS.max_written_functions + 1)) > COSTS.max_written_functions
