@@ -131,6 +131,7 @@ def test_work_within_the_budget_may_nest_and_leaves_nothing_behind() -> None:
     time.sleep(0.2)  # no exception comes late
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the one that the interpreter drops
 def test_an_excess_inside_of_a_finalizer_is_not_lost() -> None:
     """The interpreter drops what is raised there: the exception waits, and work that ended in between is refused."""
     slow = threading.Event()

@@ -86,7 +86,7 @@ def test_twice_the_layers_take_at_most_twice_the_calls(network: Callable[[int], 
 
 def test_refused_producers_of_a_long_chain_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     count, tried = 250, 0  # the merged expression is at its limit twice
-    original = fuse_steps.rewrite_definition
+    original = fuse_steps.merged_definition
 
     def counted(*args: Any) -> Definition:
         nonlocal tried
@@ -98,7 +98,7 @@ def test_refused_producers_of_a_long_chain_are_not_tried_again(monkeypatch: pyte
     for _ in range(count):
         y = graph.add(Tanh(), y).out_port(0)
     graph.add(Result(), y)
-    monkeypatch.setattr(fuse_steps, "rewrite_definition", counted)
+    monkeypatch.setattr(fuse_steps, "merged_definition", counted)
     _ = stages(graph, CompileOptions(target="x86-64-v3")).steps
     assert tried <= 1.1 * count
 
