@@ -154,7 +154,7 @@ def _loads(node: Expr) -> tuple[Load, ...]:
     known: tuple[Load, ...] | None = getattr(node, "known_loads", None)
     if known is None:
         parts: list[tuple[Load, ...]] = []
-        for child in children(node):
+        for child in children(node):  # no comprehension, as above: expressions are deep
             if inside := _loads(child):
                 parts.append(inside)  # noqa: PERF401
         known = node.known_loads = _joined(parts)

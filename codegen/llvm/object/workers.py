@@ -187,7 +187,9 @@ class Workers:
                 if not _received(process, sent[0]):
                     self._own.append(sent[0])
                 sent.popleft()
-        except (EOFError, OSError, pickle.UnpicklingError) as error:
+        except Exception as error:  # of any kind: a task without a result would be awaited for ever
+            if not isinstance(error, EOFError):  # it may be alive, for instance after bytes that are no answer
+                process.kill()
             ended = InternalError(f"emit: a process that compiles has ended, got exit code {process.wait()}")
             ended.__cause__ = error
             for task in sent:

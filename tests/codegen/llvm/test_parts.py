@@ -215,6 +215,18 @@ def test_a_process_that_ends_is_told() -> None:
 
 
 @pytest.mark.usefixtures("starts_soon")
+def test_answers_that_cannot_be_read_end_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(process: object, task: object) -> bool:
+        raise ValueError("unsupported pickle protocol: 60")
+
+    monkeypatch.setattr(workers, "_received", unreadable)
+    with Workers(1) as compiling:
+        task = compiling.submit(module_of(X[AXIS]))
+        assert isinstance(task.code.exception(60), InternalError)
+    assert [process.poll() for process in compiling.running] == [-signal.SIGKILL]
+
+
+@pytest.mark.usefixtures("starts_soon")
 def test_a_kernel_too_deep_to_be_sent_is_compiled_here() -> None:
     value: Expr = X[AXIS]
     for _ in range(150):
