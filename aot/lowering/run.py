@@ -8,13 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from operator import is_
 
+import numpy as np
+
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.traverse import Work
-from aot.ir.values.deferred import release
+from aot.ir.types import Array
+from aot.ir.values.deferred import stored_arrays
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import LoopControl, Steps
 from aot.lowering.ir.verify import verify_steps
 from aot.lowering.pipeline import Lowering
+from aot.runtime.arrays.pages import mapping_of, release
 from aot.runtime.errors import AotError, InternalError
 
 LOG = logging.getLogger(__name__)
@@ -59,7 +63,7 @@ def run_lowering(
     if verify:
         verify_steps(steps)
     reports: list[LoweringReport] = []
-    known, seen = _works(steps), _parts(steps)
+    known, seen, files = _works(steps), _parts(steps), _mapped_files(steps)
     for number, item in enumerate(passes):
         if stop_after is not None and number >= stop_after and not item.required:
             continue
@@ -68,7 +72,8 @@ def run_lowering(
             _step(item, block, context)
         for block in steps.blocks():
             block.layouts = item.gives
-        _release(steps)
+        for file in files:
+            release(file)  # what the pass has looked at
         elapsed = (time.perf_counter() - begin) * 1e3
         now = _works(steps)
         count = sum(len(b.steps) for b in steps.blocks())
@@ -104,11 +109,11 @@ def _check(item: Lowering, steps: Steps) -> None:
         raise InternalError(f"lowering pass {item.name} left broken steps: {error}") from error
 
 
-def _release(steps: Steps) -> None:
-    """Give back the pages of the model's files that a pass has looked at."""
-    for value in steps.values.values():
-        if value.data is not None:
-            release(value.data)
+def _mapped_files(steps: Steps) -> list[Array]:
+    """Return the model's files that are mapped, as bytes."""
+    stored = (array for v in steps.values.values() if v.data is not None for array in stored_arrays(v.data))
+    mappings = {id(m): m for m in map(mapping_of, stored) if m is not None}
+    return [np.frombuffer(m, np.uint8) for m in mappings.values()]
 
 
 def _parts(steps: Steps) -> list[object]:

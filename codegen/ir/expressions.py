@@ -25,16 +25,16 @@ def children(node: Expr) -> tuple[Expr, ...]:
     return ()
 
 
-def rewrite(node: Expr, change: Mapping[Expr, Expr] | Look) -> Expr:
+def rewrite(node: Expr, change: Mapping[Expr, Expr] | Look, known: dict[Expr, Expr] | None = None) -> Expr:
     """Replace whole sub-expressions, outermost first. If `change` is a function, None means: go on to the parts.
 
-    Equal parts become one object: `walk` counts them once.
+    Equal parts become one object: `walk` counts them once. `known`: results of this `change`, which grow.
     """
     look = change if callable(change) else change.get
     if isinstance(node, _LEAVES):  # most indices are one axis
         result = look(node)
         return node if result is None else result
-    return _rewritten(node, look, {})
+    return _rewritten(node, look, {} if known is None else known)
 
 
 # No closure that calls itself: only the garbage collector would free it, with all results that it holds.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import is_
 
 from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.definition import Definition, Group, Result
@@ -173,7 +174,7 @@ Change = Callable[[Expr], Expr | None]
 def rewrite_work(work: Work, change: Change, change_buffer: Callable[[Buffer], Buffer] = lambda b: b) -> Work:
     """Apply `change` to every expression, and `change_buffer` to every buffer that is written or allocated.
 
-    `change` returns None for what stays, see `expressions.rewrite`.
+    `change` returns None for what stays, see `expressions.rewrite`. A work that stays as a whole is the same object.
     """
     if isinstance(work, Definition | Group):
         return _rewrite_member(work, change, change_buffer)
@@ -185,22 +186,26 @@ def _rewrite_member(
 ) -> Definition | Group:
     if isinstance(work, Definition):
         return rewrite_definition(work, change, change_buffer)
-    members = tuple(_rewrite_member(m, change, change_buffer) for m in work.members)
-    return replace(work, members=members, temps=tuple(map(change_buffer, work.temps)))
+    members = tuple([_rewrite_member(m, change, change_buffer) for m in work.members])
+    temps = tuple(map(change_buffer, work.temps))
+    if all(map(is_, members, work.members)) and all(map(is_, temps, work.temps)):
+        return work
+    return replace(work, members=members, temps=temps)
 
 
 def rewrite_definition(
     d: Definition, change: Change, change_buffer: Callable[[Buffer], Buffer] = lambda b: b
 ) -> Definition:
     """Apply `change` to every expression of a definition, `change_buffer` to its outputs."""
-    return Definition(
-        change_buffer(d.out),
-        d.axes,
-        rewrite(d.value, change),
-        tuple(rewrite(i, change) for i in d.index),
-        tuple((rewrite(i, change), n) for i, n in d.where),
-        tuple(_rewrite_result(r, change, change_buffer) for r in d.results),
-    )
+    out, value, where, results = change_buffer(d.out), rewrite(d.value, change), d.where, d.results
+    index = tuple([rewrite(i, change) for i in d.index])
+    if where:
+        where = tuple((rewrite(i, change), n) for i, n in where)
+    if results:
+        results = tuple(_rewrite_result(r, change, change_buffer) for r in results)
+    if out is d.out and value is d.value and all(map(is_, index, d.index)) and (where, results) == (d.where, d.results):
+        return d
+    return Definition(out, d.axes, value, index, where, results)
 
 
 def _rewrite_result(r: Result, change: Change, change_buffer: Callable[[Buffer], Buffer]) -> Result:

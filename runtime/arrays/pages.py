@@ -39,7 +39,7 @@ def release(array: NDArray[Any]) -> None:
 
     Pages that are not wholly the array's, files that are mapped for writing and other arrays stay as they are.
     """
-    mapping = _mapping(array)
+    mapping = mapping_of(array)
     if mapping is None or not array.size:
         return
     whole = np.frombuffer(mapping, np.uint8)
@@ -52,7 +52,7 @@ def release(array: NDArray[Any]) -> None:
         memory.release(mapping, first, last - first)
 
 
-def _mapping(array: NDArray[Any]) -> mmap.mmap | None:
+def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
     """Return the mapping that an array is a view of; None without one."""
     base: Any = array
     while isinstance(base, np.ndarray | memoryview):

@@ -5,7 +5,7 @@ f32((n - z) s), n: u8[576, 1536]   ->   Deferred(Multiply, Deferred(Subtract, De
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Protocol, runtime_checkable
 from weakref import ref
@@ -161,11 +161,17 @@ def rows_of(constant: Array | Deferred, begin: int, end: int) -> Array:
 
 def release(constant: Array | Deferred) -> None:
     """Release the pages of mapped files that hold a constant, or its sources."""
+    for one in stored_arrays(constant):
+        pages.release(one)
+
+
+def stored_arrays(constant: Array | Deferred) -> Iterator[Array]:
+    """Yield a constant, or the arrays that it is computed from."""
     if isinstance(constant, Deferred):
         for one in constant.inputs:
-            release(one)
+            yield from stored_arrays(one)
     else:
-        pages.release(constant)
+        yield constant
 
 
 def is_worth_deferring(inputs: tuple[Array | Deferred, ...], types: tuple[TensorType, ...], out: TensorType) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 
 from aot.codegen.costs import COSTS
@@ -19,14 +20,17 @@ from aot.codegen.ir.expressions import calls_functions, rewrite, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, cast, dense, prim
 from aot.codegen.ir.schedule import Schedule, Tail, Tile, width_of
-from aot.codegen.ir.traverse import members
+from aot.codegen.ir.traverse import members, move_loads, rewrite_definition
 from aot.codegen.schedules.products.product import product
 from aot.codegen.schedules.request import Request
 from aot.codegen.target import Target
 from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm
 from aot.lowering.algorithms.winograd_matrices import Matrix, Transform, back, into
 from aot.lowering.algorithms.winograd_tilings import tiles_of
+from aot.lowering.program.kernel_parameters import with_roles
 from aot.runtime.abi import DType
+
+WEIGHTS = f"w{LOCAL}"  # in place of the name of a layer's transformed weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ def winograd(
     *around, high = (typical(a.extent or 1) for a in tiles.shared)
     rows = 1 if vary else _height(form, tiles, tiling.points, target)
     edges = "" if vary or not convolution.ragged else "yx"[: len(tiling.kinds)]
-    schedule = _schedule(group, convolution.weights.name, tiling, rows, edges, target)
+    schedule = _schedule(group, convolution.weights, tiling, rows, edges, target)
     blocks = typical(tiles.shared[0].extent or 1) if vary else -(-high // rows) * prod(around)
     return Winograd(group, schedule, convolution.weights, blocks)
 
@@ -322,7 +326,7 @@ def _table(name: str, matrix: Matrix, dtype: DType) -> Buffer:
     return dense(f"{name}{LOCAL}", len(matrix), len(matrix[0]), space=Space.TABLE, dtype=dtype, values=values)
 
 
-def _schedule(group: Group, weights: str, tiling: Tiling, rows: int, edges: str, target: Target) -> Schedule:
+def _schedule(group: Group, weights: Buffer, tiling: Tiling, rows: int, edges: str, target: Target) -> Schedule:
     """Return blocks of `rows` tile rows, transforms unrolled.
 
     `edges`: directions whose last tiles are peeled, to check bounds.
@@ -333,8 +337,9 @@ def _schedule(group: Group, weights: str, tiling: Tiling, rows: int, edges: str,
     sizes = {"ty": rows, "tile": Var("tiles", None, 1, COSTS.winograd_tiles)}
     block = replace(products, axes=tuple(replace(a, extent=sizes.get(a.name, a.extent)) for a in products.axes))
     around = frozenset(a for a in axes if a in products.axes and a.name not in sizes)
-    product_schedule, _ = product(Request(block, target, frozenset({weights}), around))
-    assert product_schedule is not None and isinstance(forward, Group) and isinstance(backward, Group)
+    alike = rewrite_definition(block, move_loads({weights.name: replace(weights, name=WEIGHTS)}))
+    product_schedule = with_roles(_product_schedule(alike, target, around), {WEIGHTS: weights.name})
+    assert isinstance(forward, Group) and isinstance(backward, Group)
     v, m = group.temps
     starts, ends = (tuple(map(make, tiling.kinds)) for make in (into, back))
     peeled = tuple(Tile(f"t{direction}", 1, Tail.PEEL) for direction in edges)
@@ -348,6 +353,14 @@ def _schedule(group: Group, weights: str, tiling: Tiling, rows: int, edges: str,
             _written_out(backward, ends, peeled, target.lanes(m.dtype)),
         ),
     )
+
+
+@lru_cache(maxsize=1 << 8)  # equal layers differ in the names of their weights
+def _product_schedule(products: Definition, target: Target, around: frozenset[Var]) -> Schedule:
+    """Return the schedule of the products with `WEIGHTS`."""
+    schedule, _ = product(Request(products, target, frozenset({WEIGHTS}), around))
+    assert schedule is not None
+    return schedule
 
 
 def _written_out(group: Group, transforms: tuple[Transform, ...], edges: tuple[Tile, ...], lanes: int) -> Schedule:

@@ -51,6 +51,8 @@ class Definer:
         self.ports = PortValues(steps)
         self.checks = SizeChecks(steps, Prover(steps, around), None if around is None else graph.scope)
         self.variables = VariableSteps(steps, self.ports, self.checks)
+        # Expressions over hidden axes, and those of the outputs: indices of equal layers are one object each.
+        self._shown: dict[tuple[Var, ...], dict[Expr, Expr]] = {}
 
     def run(self) -> Steps:
         sizes = [n for p in self.graph.parameters for n in p.out_port(0).shape if not isinstance(n, int)]
@@ -153,7 +155,8 @@ class Definer:
         value = element(*(own.get(i, i) for i in index))
         value = rewrite(rewrite(value, self._size) if self.steps.known() else value, self._unclamped)
         d = tidy(Definition(out, hidden, value, index), self.steps.values)
-        return Definition(out, axes, rewrite(d.value, dict(zip(hidden, axes, strict=True))), index)
+        known = self._shown.setdefault(axes, {})
+        return Definition(out, axes, rewrite(d.value, dict(zip(hidden, axes, strict=True)), known), index)
 
     def _equated(self, x: Input, output: TensorType) -> Input:
         """Replace sizes of an input by sizes of the result that a checked rule makes equal to them."""

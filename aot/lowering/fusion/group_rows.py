@@ -165,20 +165,32 @@ def is_streaming(d: Definition, constants: frozenset[str] = frozenset()) -> bool
     Loads of non-constants must move with every output axis, and one of them with all axes.
     """
     reduction = d.reduction
-    if reduction is None or not all(reads_once(x, (*d.axes, *reduction.axes)) for x in loads(reduction.body)):
+    if reduction is None:
         return False
-    moving = [variables(*x.index) for x in loads(reduction.body) if x.buffer.name not in constants]
-    return all(v >= set(d.axes) for v in moving) and any(v >= {*d.axes, *reduction.axes} for v in moving)
+    accesses = tuple((x.buffer.strides, x.index, x.buffer.name in constants) for x in loads(reduction.body))
+    return _is_streaming(d.axes, (*d.axes, *reduction.axes), accesses)
+
+
+@lru_cache(maxsize=1 << 12)  # passes ask several times, and equal layers read other buffers in the same way
+def _is_streaming(
+    axes: tuple[Var, ...], all_: tuple[Var, ...], accesses: tuple[tuple[tuple[Size, ...], tuple[Expr, ...], bool], ...]
+) -> bool:
+    if not all(_reads_once(strides, index, all_) for strides, index, _ in accesses):
+        return False
+    moving = [variables(*index) for _, index, fixed in accesses if not fixed]
+    return all(v >= set(axes) for v in moving) and any(v >= set(all_) for v in moving)
 
 
 def reads_once(x: Load, axes: Iterable[Var]) -> bool:
     """True if no element is read at two points: with plain indices, or where a dense buffer is read reshaped."""
-    if all(isinstance(i, Var | Const) for i in x.index):
-        return True
-    return _reads_each_once(x.buffer.strides, x.index, tuple(axes))
+    return _reads_once(x.buffer.strides, x.index, tuple(axes))
 
 
-@lru_cache(maxsize=1 << 12)  # equal layers read other buffers in the same way
+def _reads_once(strides: tuple[Size, ...], index: tuple[Expr, ...], axes: tuple[Var, ...]) -> bool:
+    return all(isinstance(i, Var | Const) for i in index) or _reads_each_once(strides, index, axes)
+
+
+@lru_cache(maxsize=1 << 12)
 def _reads_each_once(strides: tuple[Size, ...], index: tuple[Expr, ...], axes: tuple[Var, ...]) -> bool:
     at = element_offset(strides, index)
     terms = at.terms

@@ -10,6 +10,9 @@ from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Expr, Load, Space, Var
 
+Index = tuple[Expr, ...]
+Accesses = tuple[tuple[Index, bool], ...]  # indices of loads, and if each is of a constant
+
 
 def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
     """Return the best output axis for lanes.
@@ -26,44 +29,50 @@ def lane_axes(d: Definition, constants: frozenset[str]) -> list[tuple[bool, int,
 
     Packed or not, lanes up to 16, place.
     """
-    return list(_lane_axes(d, constants.intersection(x.buffer.name for x in memory_of(d))))
+    assert d.reduction is not None
+    accesses = tuple((x.index, x.buffer.name in constants) for x in memory_of(d))
+    return list(_lane_axes(d.axes, d.target, d.reduction.axes, accesses))
 
 
-@lru_cache(maxsize=1 << 15)  # layouts ask several times for the same definition
-def _lane_axes(d: Definition, constants: frozenset[str]) -> tuple[tuple[bool, int, int, Var], ...]:
-    """`constants`: those that the definition reads."""
+@lru_cache(maxsize=1 << 12)  # layouts ask several times, and equal layers read other buffers in the same way
+def _lane_axes(
+    axes: tuple[Var, ...], target: tuple[Expr, ...], sum_axes: tuple[Var, ...], accesses: Accesses
+) -> tuple[tuple[bool, int, int, Var], ...]:
+    sites = [(index, variables(*index), fixed) for index, fixed in accesses]
     ranked: list[tuple[bool, int, int, Var]] = []
-    for position, a in enumerate(d.axes):
-        if dim_of(d.target, a, d.axes) is not None and _lanes_well(d, a, constants):
-            packed = all(x.buffer.name in constants for x in memory_of(d) if a in variables(*x.index))
+    for position, a in enumerate(axes):
+        if dim_of(target, a, axes) is not None and _lanes_well(a, axes, sum_axes, sites):
+            packed = all(fixed for _, moving, fixed in sites if a in moving)
             ranked.append((packed, min(typical(a.extent if a.extent is not None else 1), 16), position, a))
     return tuple(sorted(ranked, key=lambda f: f[:3], reverse=True))
 
 
 def dim_of(index: tuple[Expr, ...], a: Var, beside: tuple[Var, ...] = ()) -> int | None:
     """Return the dimension that `a` moves along by one element; None for several, or with axes not in `beside`."""
-    dims = [k for k, i in enumerate(index) if a in variables(i)]
-    terms = normal(index[dims[0]], {}).terms if len(dims) == 1 else {}
+    dims = [k for k, i in enumerate(index) if (i == a if isinstance(i, Var) else a in variables(i))]
+    if len(dims) != 1 or index[dims[0]] == a:
+        return dims[0] if len(dims) == 1 else None
+    terms = normal(index[dims[0]], {}).terms
     return dims[0] if terms.get(a) == 1 and all(t == a or t in beside for t in terms) else None
 
 
-def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
-    sites = [(x, variables(*x.index)) for x in memory_of(d)]
-    batch = frozenset(d.axes).intersection(*(v for _, v in sites))
-    moving = [(x, v) for x, v in sites if a in v]
-    for x, v in moving:
-        if dim_of(x.index, a, _axes_beside_lanes(d, x) if len(moving) == len(sites) else d.axes) is None:
+def _lanes_well(
+    a: Var, axes: tuple[Var, ...], sum_axes: tuple[Var, ...], sites: list[tuple[Index, frozenset[Var], bool]]
+) -> bool:
+    batch = frozenset(axes).intersection(*(v for _, v, _ in sites))
+    moving = [site for site in sites if a in site[1]]
+    for index, v, fixed in moving:
+        if dim_of(index, a, _axes_beside_lanes(axes, sum_axes, index) if len(moving) == len(sites) else axes) is None:
             return False
-        if x.buffer.name not in constants and len(moving) < len(sites) and (v - batch - {a}) & set(d.axes):
+        if not fixed and len(moving) < len(sites) and (v - batch - {a}) & set(axes):
             return False
     return bool(moving)
 
 
-def _axes_beside_lanes(d: Definition, x: Load) -> tuple[Var, ...]:
+def _axes_beside_lanes(axes: tuple[Var, ...], sum_axes: tuple[Var, ...], index: Index) -> tuple[Var, ...]:
     """Return the axes that an index may have beside the lanes: output axes, and window axes of step one."""
-    assert d.reduction is not None
-    steps = {a: stride for i in x.index for a, stride in normal(i, {}).terms.items()}
-    return (*d.axes, *(a for a in d.reduction.axes if steps.get(a, 1) == 1))
+    steps = {a: stride for i in index for a, stride in normal(i, {}).terms.items()}
+    return (*axes, *(a for a in sum_axes if steps.get(a, 1) == 1))
 
 
 def memory_of(d: Definition) -> list[Load]:

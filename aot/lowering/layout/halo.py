@@ -20,7 +20,7 @@ from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.program import MemoryRegion
-from aot.codegen.ir.traverse import Work, expressions, members, rewrite_work
+from aot.codegen.ir.traverse import Work, expressions, members, reads, rewrite_work
 from aot.lowering.ir.reach import after, before
 from aot.lowering.ir.steps import Steps
 from aot.runtime.abi import DType
@@ -167,6 +167,8 @@ def _are_equal(bound: Expr, n: Size, steps: Steps) -> bool:
 
 def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
     """Remove the bounds checks of reads that a halo covers."""
+    if halo.keys().isdisjoint(x.buffer.name for x in reads(work)):
+        return work
 
     def change(e: Expr) -> Expr | None:
         padded = _padded(e)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
@@ -39,6 +40,7 @@ class Product:
     has_code: bool = False
 
 
+@lru_cache(maxsize=1 << 10)  # each product asks for several, and layers are alike
 def tile_of(product: Product, target: Target) -> tuple[int, int]:
     """Return rows and vectors of the register tile that costs least."""
     tried = _costs(product, target)
