@@ -15,14 +15,14 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import access
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import calls_functions, loads, rewrite
-from aot.codegen.ir.loops import Alloc, Buffer, Load, Reduce, Space, Store, Var
+from aot.codegen.ir.loops import Alloc, Buffer, Const, Load, Reduce, Space, Store, Var
 from aot.codegen.nest.points import Points, Stmts
 from aot.codegen.nest.stored import at_point, unused_name
 
 
 def tile_results(definition: Definition, reduction: Reduce, points: Points, acc: Buffer) -> Stmts:
     """Return the stores of all points of a tile; the accumulators `acc` have their sums."""
-    row = _looped_row(definition, points)
+    row = _looped_row(definition, reduction, points)
     if row is None:
         return _stores(definition, reduction, points, acc)
     total = replace(acc, name=unused_name("total", definition), space=Space.STACK)
@@ -35,10 +35,11 @@ def _stores(definition: Definition, reduction: Reduce, points: Points, total: Bu
     return points.each((at_point(definition, value, points),), looped=row)
 
 
-def _looped_row(definition: Definition, points: Points) -> Var | None:
+def _looped_row(definition: Definition, reduction: Reduce, points: Points) -> Var | None:
     """Return the axis of the rows for a loop over results; None if all are written out.
 
-    Lanes that lie apart in memory are transposed together with the lanes of the other rows.
+    Lanes that lie apart in memory are transposed together with the lanes of the other rows. How the sum is read does
+    not matter.
     """
     lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
     if lane is None or len(rows) != 1:
@@ -48,5 +49,6 @@ def _looped_row(definition: Definition, points: Points) -> Var | None:
         return None
     cells = [(definition.out, definition.target), *((r.out, r.index) for r in definition.results)]
     stored = [access(*place, definition.axes).strides[lane] for place in cells]
-    read = [access(x.buffer, x.index, definition.axes).strides[lane] for x in loads(definition.value)]
+    value = rewrite(definition.value, {reduction: Const(0, reduction.dtype)})
+    read = [access(x.buffer, x.index, definition.axes).strides[lane] for x in loads(value)]
     return rows[0] if set(stored) == {1} and set(read) <= {0, 1} else None

@@ -134,6 +134,9 @@ def test_functions_of_a_large_tile_are_called_in_a_loop() -> None:
         plan = Schedule(tile=(Tile("i", height, Tail.CUT), WIDE), lanes=("j", 16))
         assert ("for i.t in 6" in kernel_text(apply("k", beside, plan, buffers()))) == looped
         assert "for i.t in" not in kernel_text(apply("k", across, plan, buffers()))
-        found += [computed(beside, plan)]
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
+        packed = replace(plan, order=("j", "i", "k"), pack=(PANELS,))
+        assert ("for i.t in 6" in kernel_text(apply("k", beside, packed, buffers()))) == looped
+        found += [computed(beside, plan), computed(beside, packed)]
+    for one, *others in zip(*found, strict=True):
+        for other in others:
+            np.testing.assert_array_equal(one, other)
