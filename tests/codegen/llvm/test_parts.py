@@ -227,6 +227,19 @@ def test_answers_that_cannot_be_read_end_the_process(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("starts_soon")
+@pytest.mark.parametrize("text", ["hello", "czech"])  # `c` begins the name of a class, which continues after the line
+def test_what_python_prints_at_its_start_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"print({text!r}, flush=True)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    modules = [module_of(X[AXIS] * float(n)) for n in range(2)]
+    results, codes = in_processes(modules, 1)
+    assert results == [list(module.results()) for module in modules]
+    assert codes == [0]
+
+
+@pytest.mark.usefixtures("starts_soon")
 def test_a_kernel_too_deep_to_be_sent_is_compiled_here() -> None:
     value: Expr = X[AXIS]
     for _ in range(150):
