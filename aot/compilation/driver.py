@@ -10,6 +10,7 @@ from typing import Unpack
 from aot.compilation.cache import check_files, key_of, load_or_make
 from aot.compilation.compilation import Compilation
 from aot.compilation.jit import in_memory
+from aot.compilation.limits.garbage import FEWER_COLLECTIONS
 from aot.compilation.sources import Source, as_file
 from aot.ir.graph import Graph
 from aot.options import CompileOptions
@@ -64,7 +65,7 @@ def compile_model(
         raise UsageError("compile: output and cache_dir cannot be given together, got both")
     for name, value in (properties or {}).items():
         checked(name, value)
-    with as_file(model) as path:
+    with as_file(model) as path, FEWER_COLLECTIONS:
         compiled = _compiled(stages(path, options, **keywords), path, output, threads, cache_dir)
     compiled.set_property(properties or {})
     return compiled
