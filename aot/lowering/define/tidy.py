@@ -43,9 +43,10 @@ def tidy(d: Definition, values: dict[str, Value]) -> Definition:
             fresh = replace(a, name=f"{a.name}r") if a.name in taken else a
             change[a] = Const(0) if a.extent == 1 else fresh
             axes += [] if a.extent == 1 else [fresh]
-        body = rewrite(reduction.body, change)
-        init = rewrite(reduction.init, change) if reduction.init is not None else None
-        value = rewrite(value, {reduction: _reduced(reduction.fn, tuple(axes), body, init)})
+        if tuple(axes) != reduction.axes or any(a.extent == 0 for a in axes):
+            body = rewrite(reduction.body, change)
+            init = rewrite(reduction.init, change) if reduction.init is not None else None
+            value = rewrite(value, {reduction: _reduced(reduction.fn, tuple(axes), body, init)})
     if any(_number(x, values) is not None for x in loads(value)):
         value = rewrite(value, lambda e: _number(e, values))
     return d if value is d.value else replace(d, value=value)

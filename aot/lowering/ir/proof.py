@@ -9,7 +9,7 @@ from functools import partial, reduce
 from itertools import islice
 
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.expressions import children, loads, variables
 from aot.codegen.ir.index import Affine, bounds, exactly, normal
 from aot.codegen.ir.loops import (
     Alloc,
@@ -408,11 +408,39 @@ def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:
 
 
 def _is_plainly_inside(d: Definition) -> bool:
-    """True if all accesses of a definition are plain, so that nothing is left to prove."""
+    """True if indices alone, or tests around them, show that all accesses of a definition are inside."""
     if d.where or d.results:
         return False
-    accesses = [(x.index, x.buffer) for x in loads(d.value)] + [(d.target, d.out)]
-    return all(_is_plain(i, n, b) for index, b in accesses for i, n in zip(index, b.shape, strict=True))
+    return _is_inside(d.out, d.target, ()) and _has_plain_loads(d.value, ())
+
+
+def _has_plain_loads(e: Expr, tests: tuple[tuple[Expr, Expr], ...]) -> bool:
+    """True if all loads are plainly inside; `tests`: indices that are tested around `e`, with their bounds."""
+    if not loads(e):
+        return True
+    if isinstance(e, Prim) and e.fn == "within" and not loads(*e.args[:2]):
+        index, extent, value, *other = e.args
+        return _has_plain_loads(value, (*tests, (index, extent))) and all(_has_plain_loads(o, tests) for o in other)
+    if not isinstance(e, Load):
+        return all(_has_plain_loads(c, tests) for c in children(e))
+    return _is_inside(e.buffer, e.index, tests)
+
+
+def _is_inside(buffer: Buffer, index: tuple[Expr, ...], tests: tuple[tuple[Expr, Expr], ...]) -> bool:
+    """True if an access is plainly inside of a buffer; one of dynamic sizes may grow, so loops alone show it."""
+    dims = [(i, n) for i, n in zip(index, buffer.shape, strict=True) if not _is_plain(i, n, buffer)]
+    is_static = not dims or all(isinstance(n, int) for n in buffer.shape)
+    return is_static and all(_is_shown(i, n, buffer, tests) for i, n in dims)
+
+
+def _is_shown(index: Expr, extent: Size, buffer: Buffer, tests: tuple[tuple[Expr, Expr], ...]) -> bool:
+    """True if the ranges of an index's axes are inside of a known extent, or a test around it compares it with that."""
+    if buffer.start or loads(index):
+        return False
+    if any(index == tested and isinstance(n, Const) and n.value == extent for tested, n in tests):
+        return True
+    low, high = bounds(normal(index, {}))
+    return 0 <= low and isinstance(extent, int) and high < extent
 
 
 def _is_plain(index: Expr, extent: Size, buffer: Buffer) -> bool:
