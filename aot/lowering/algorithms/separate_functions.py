@@ -20,31 +20,33 @@ from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from aot.codegen.ir.numbers.denormals import flushes
+from aot.codegen.ir.program import MemoryRegion
+from aot.codegen.ir.schedule import Schedule
 from aot.codegen.ir.traverse import Work
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps
+from aot.lowering.program.kernel_parameters import canonical, with_roles
 
 
 def separate_functions(steps: Steps, context: Context) -> None:
     """Group sums along memory with the functions of their results; strides are final."""
-    constants = steps.constants()
     new_steps: list[Step] = []
     for step in steps.steps:
         if step.schedule is None and step.repeat is None:
-            step.works = tuple(map(partial(_separated, target=context.target, constants=constants), step.works))
-            new_steps += _in_two(step, context.target, constants)
+            step.works = tuple(map(partial(_separated, target=context.target, steps=steps), step.works))
+            new_steps += _in_two(step, context.target, steps)
         else:
             new_steps.append(step)
     steps.steps = new_steps
 
 
-def _separated(work: Work, target: Target, constants: frozenset[str]) -> Work:
+def _separated(work: Work, target: Target, steps: Steps) -> Work:
     if not isinstance(work, Definition) or work.reduction is None or work.where or not _is_heavy(work, work.reduction):
         return work
     d, r = work, work.reduction
-    schedule = choose(d, target, constants)
+    schedule = _schedule(d, target, steps)
     column = next((a for a in d.axes if _is_contiguous(d, a)), None)
     around = sorted((a for a in d.axes if a is not column), key=lambda a: a.name != schedule.parallel)
     if column is None or not around or around[0].name != schedule.parallel:  # threads share columns
@@ -61,13 +63,13 @@ def _separated(work: Work, target: Target, constants: frozenset[str]) -> Work:
     return Group("functions", tuple(around), (t,), (sums, functions))
 
 
-def _in_two(step: Step, target: Target, constants: frozenset[str]) -> list[Step]:
+def _in_two(step: Step, target: Target, steps: Steps) -> list[Step]:
     """Split a step into one of the sums and one of their functions; return the step alone if that saves nothing."""
     d = step.definition
     r = d.reduction if d is not None else None
     if d is None or r is None or d.where or step.binds or d.out.dtype is not r.dtype or not _is_heavy(d, r):
         return [step]
-    schedule = choose(d, target, constants)
+    schedule = _schedule(d, target, steps)
     if schedule.lanes is None or any(a.name == schedule.lanes[0] for a in d.axes):
         return [step]
     count = prod(map(typical, d.out.shape))
@@ -81,15 +83,25 @@ def _in_two(step: Step, target: Target, constants: frozenset[str]) -> list[Step]
     value = rewrite(d.value, {r: Load(d.out, index), **change})
     sums = replace(d, value=r)
     functions = Definition(d.out, tuple(axes.values()), value, index)
-    if not variables(value) <= {*axes.values()} or choose(sums, target, constants) != schedule:
+    if not variables(value) <= {*axes.values()} or _schedule(sums, target, steps) != schedule:
         return [step]
     if len({flushes((w,), target) for w in (d, sums, functions)}) > 1:  # some keep denormals
         return [step]
     return [replace(step, works=(w,)) for w in (sums, functions)]
 
 
+def _schedule(d: Definition, target: Target, steps: Steps) -> Schedule:
+    """Return the schedule of a definition, chosen in the form in which its kernel asks for it again."""
+    (work,), roles = canonical((d,), steps, number_temps=True)
+    assert isinstance(work, Definition)
+    constants = frozenset(r for n, r in roles.items() if steps.values[n].region is MemoryRegion.CONSTANT)
+    return with_roles(choose(work, target, constants), {role: name for name, role in roles.items()})
+
+
 def _is_heavy(d: Definition, r: Reduce) -> bool:
     """True if functions of the sum take as long as an exponential."""
+    if d.value is r:
+        return False
     after_sum = walk(rewrite(d.value, {r: Const(0, r.dtype)}))
     return sum(COST.get(e.fn, 1) for e in after_sum if isinstance(e, Prim)) >= COST["exp"]
 

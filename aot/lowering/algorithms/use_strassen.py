@@ -55,11 +55,13 @@ def _forms(steps: Steps, target: Target) -> dict[int, StrassenForm]:
     """Return the Strassen forms of steps. Their weights have no other consumers, and do not fit f16."""
     constants = steps.constants()
     forms: dict[int, StrassenForm] = {}
-    for step in steps.steps:
+    for step in steps.steps if target.near_l3 else ():  # elsewhere no form pays
         d = step.works[-1] if step.works and step.schedule is None and step.repeat is None else None
         form = strassen_form_of(d, constants) if isinstance(d, Definition) else None
         if form is not None and pays(form, target):
             forms[id(step)] = form
+    if not forms:
+        return {}
     other_reads = {x.buffer.name for s in steps.steps if id(s) not in forms for x in s.reads()}
     return {i: f for i, f in forms.items() if f.w.buffer.name not in other_reads and not _is_small(steps, f, target)}
 

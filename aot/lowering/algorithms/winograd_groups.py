@@ -368,19 +368,25 @@ def _written_out(group: Group, transforms: tuple[Transform, ...], edges: tuple[T
 
     Columns whose results call functions are a loop, for the size of the code.
     """
-    lane = group.axes[-1]
-    lanes = width_of(typical(lane.extent or 1), lanes)
+    lane, calls = group.axes[-1], len(transforms) > 1 and any(calls_functions(d.value) for d in members(group))
+    sizes = tuple((len(t.split), t.inputs, len(t.combine)) for t in transforms)
+    return _unrolled(lane.name, width_of(typical(lane.extent or 1), lanes), sizes, edges, calls)
 
-    def full(t: Transform, output: str) -> tuple[Schedule, ...]:
-        parts = ("q", len(t.split)), ("j", t.inputs), (output, len(t.combine))
+
+@lru_cache(maxsize=1 << 8)
+def _unrolled(
+    lane: str, lanes: int, sizes: tuple[tuple[int, int, int], ...], edges: tuple[Tile, ...], calls: bool
+) -> Schedule:
+    """`sizes`: parts, inputs and outputs of the transform of each direction."""
+
+    def full(size: tuple[int, int, int], output: str) -> tuple[Schedule, ...]:
+        parts = ("q", size[0]), ("j", size[1]), (output, size[2])
         splits, combines = (tuple(Tile(*p) for p in pair) for pair in (parts[:2], (parts[2], parts[0])))
-        return tuple(Schedule(tile=tile, lanes=(lane.name, lanes)) for tile in (splits, combines))
+        return tuple(Schedule(tile=tile, lanes=(lane, lanes)) for tile in (splits, combines))
 
-    down = full(transforms[0], "p")
-    tile = (Tile(lane.name, lanes, Tail.CUT), *edges)
-    if len(transforms) == 1:
+    down = full(sizes[0], "p")
+    tile = (Tile(lane, lanes, Tail.CUT), *edges)
+    if len(sizes) == 1:
         return Schedule(tile=tile, members=down)
-    across = full(transforms[1], "o")
-    calls = any(calls_functions(d.value) for d in members(group))
-    rows = Schedule(unroll=("i",), members=across)
+    rows = Schedule(unroll=("i",), members=full(sizes[1], "o"))
     return Schedule(tile=tile, members=(rows, Schedule(unroll=() if calls else ("o",), members=down)))

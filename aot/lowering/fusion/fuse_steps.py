@@ -161,7 +161,7 @@ class _Fuser:
         """
         d = step.definition
         assert d is not None
-        refused = self.refused.get(d, {})
+        refused = self.refused.get(d, {}) if self.refused else {}
         for name, sites in Counter(x.buffer.name for x in loads(d.value, *d.index)).items():
             if name in settled or (name in self.shared and len(self.consumers[name]) > 1):
                 continue
@@ -182,7 +182,9 @@ class _Fuser:
             if _is_unwieldy(merged):
                 self.refused.setdefault(d, {})[name] = produced
                 continue
-            if produced in self.refused and _holds_whole(d, produced):  # an unwieldy part makes the whole unwieldy
+            if (
+                self.refused and produced in self.refused and _holds_whole(d, produced)
+            ):  # an unwieldy part makes the whole unwieldy
                 self.refused.setdefault(merged, {}).update(self.refused[produced])
             self._replace(step, (merged,), producer.layers)
             if alone:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 
 from aot.codegen.costs import COSTS
@@ -50,10 +50,13 @@ def group_rows(steps: Steps, _context: Context) -> None:
     clusters = _Clusters(steps)
     for step in list(steps.steps):
         clusters.consider(step)
+    several = [cluster for cluster in clusters.all if len(cluster.steps) > 1]
+    if not several:
+        return
     innermost = _innermost_dimensions(steps)
     former = _Former(steps)
-    for cluster in clusters.all:
-        if len(cluster.steps) > 1 and not _are_side_by_side(steps, cluster, innermost):
+    for cluster in several:
+        if not _are_side_by_side(steps, cluster, innermost):
             former.form(cluster)
     steps.steps = [s for s in former.slots if s is not None]
     sort(steps)
@@ -65,10 +68,14 @@ class _Clusters:
         self.constants = steps.constants()
         self.all: list[_Cluster] = []
         self.of: dict[int, _Cluster] = {}  # id of a step -> its cluster
-        order = Producers(steps)
-        self.producers = {name: writers[-1] for name, writers in order.of.items()}
-        self.components = Components(steps.steps, order)
+        self.order = Producers(steps)
+        self.producers = {name: writers[-1] for name, writers in self.order.of.items()}
         self.parts = _counts(steps)
+
+    @cached_property
+    def components(self) -> Components:
+        """Return the order of steps and clusters: few networks have clusters of several steps."""
+        return Components(self.steps.steps, self.order)
 
     def consider(self, step: Step) -> None:
         d = step.definition

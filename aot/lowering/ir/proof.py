@@ -440,7 +440,7 @@ def _is_shown(index: Expr, extent: Size, buffer: Buffer, tests: tuple[tuple[Expr
     if any(index == tested and isinstance(n, Const) and n.value == extent for tested, n in tests):
         return True
     low, high = bounds(normal(index, {}))
-    return 0 <= low and isinstance(extent, int) and high < extent
+    return low >= 0 and isinstance(extent, int) and high < extent
 
 
 def _is_plain(index: Expr, extent: Size, buffer: Buffer) -> bool:

@@ -38,7 +38,7 @@ def votes_of(steps: Steps) -> Votes:
     constants = steps.constants()
     columns = plane_columns(steps, reductions, constants)
     lanes = {id(d): lane_candidates(d, steps, constants) for d in reductions}
-    free = {id(d): lanes[id(d)] for d in reductions if is_free(d, constants) and len(lanes[id(d)]) > 1}
+    free = {id(d): lanes[id(d)] for d in reductions if len(lanes[id(d)]) > 1 and is_free(d, constants)}
     for some in ([d for d in reductions if id(d) not in free], [d for d in reductions if id(d) in free]):
         for d in some:
             if id(d) in columns:
@@ -65,7 +65,7 @@ def lane_candidates(d: Definition, steps: Steps, constants: frozenset[str]) -> l
 def is_free(d: Definition, constants: frozenset[str]) -> bool:
     """True if votes choose among the candidates for the lane axis; else packing does."""
     lanes = lane_axes(d, constants)
-    return not is_streaming(d, constants) and len(lanes) > 1 and not lanes[0][0]
+    return len(lanes) > 1 and not lanes[0][0] and not is_streaming(d, constants)
 
 
 def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
@@ -92,7 +92,7 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
     elements = float(prod(typical(a.extent or 1) for a in d.axes))
     if lane is not None and (dim := dim_of(d.target, lane, d.axes)) is not None:
         _add(votes, d.out, dim, COSTS.scattered_store * elements)
-    summed_loads = loads(d.reduction.body)
+    summed_loads, is_scaled = loads(d.reduction.body), scaled_sum(d.reduction) is not None
     for x in loads(d.value):
         if lane is not None and x not in summed_loads and (dim := dim_of(x.index, lane, d.axes)) is not None:
             _add(votes, x.buffer, dim, elements)
@@ -100,20 +100,18 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
         if _is_read_once(x, d, steps):
             continue
         along = dim_of(x.index, lane, d.axes) if lane is not None else None
-        summed = _summed_dim(x, d.reduction)
         if along is not None:
             _add(votes, x.buffer, along, weight)
-        elif summed is not None:
+        elif (summed := _summed_dim(x, d.reduction, is_scaled)) is not None:
             _add(votes, x.buffer, summed, weight / 8)
 
 
-def _summed_dim(x: Load, r: Reduce) -> int | None:
+def _summed_dim(x: Load, r: Reduce, is_scaled: bool) -> int | None:
     """Return the dimension of an operand along the longest axis of a sum, or, of integers, along the words."""
-    if scaled_sum(r) is not None:
+    if is_scaled:
         return next((k for k in reversed(range(len(x.index))) if r.axes[-1] in variables(x.index[k])), None)
-    longest = sorted(r.axes, key=lambda a: typical(a.extent or 1))
-    summed = [k for a in longest if (k := dim_of(x.index, a)) is not None]
-    return summed[-1] if summed else None
+    by_extent = sorted(r.axes, key=lambda a: typical(a.extent or 1))
+    return next((k for a in reversed(by_extent) if (k := dim_of(x.index, a)) is not None), None)
 
 
 def _vote_for_planes(d: Definition, column: Var, votes: Votes, constants: frozenset[str]) -> None:
