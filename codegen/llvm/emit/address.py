@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from math import gcd
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from aot.codegen.dataclass import dataclass
@@ -154,18 +155,35 @@ class Addresses:
         return best & -best
 
     def pointer(self, a: Access) -> Value:
-        """Add the terms of each loop level to the base, outermost first, each as far out as it is known."""
-        element, pointer = MEMORY[a.buffer.dtype], self.pointers[a.buffer.name]
+        """Return the address of the first lane."""
+        element, offset = MEMORY[a.buffer.dtype], a.offset
+        pointer = self.pointers[a.buffer.name]
+        if offset.terms:
+            known = self.scopes[-1].values
+            key = (pointer.name, element, offset.key[0], "whole")
+            start = known.get(key)
+            if start is None:
+                start, level = self._start(pointer, element, offset.terms)
+                if level < len(self.scopes):
+                    known[key] = start
+            pointer = start
+        return self.f.gep(element, pointer, integer(offset.const)) if offset.const else pointer
+
+    def _start(self, pointer: Value, element: str, of: dict[Expr, int]) -> tuple[Value, int]:
+        """Add the terms of each loop level to a pointer, outermost first, each as far out as it is known.
+
+        Return the result, and the deepest level.
+        """
         levels: dict[int, list[tuple[Expr, int]]] = {}
-        for atom, c in a.offset.terms.items():
+        for atom, c in of.items():
             levels.setdefault(self.level(atom), []).append((atom, c))
-        for level, terms in sorted(levels.items(), key=lambda item: item[0]):
+        for level, terms in sorted(levels.items(), key=itemgetter(0)):
             values, head = self.scope(level)
             key = (pointer.name, element, frozenset(terms))
             if key not in values:
                 values[key] = self.f.gep(element, pointer, self.sum(terms, level), head)
             pointer = values[key]
-        return self.f.gep(element, pointer, integer(a.offset.const)) if a.offset.const else pointer
+        return pointer, max(levels)
 
     def scope(self, level: int) -> tuple[dict[object, Value], Block]:
         """Return the values known at a level and the block for new ones; the level after the last is `here`."""

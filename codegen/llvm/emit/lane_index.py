@@ -55,11 +55,7 @@ class Lanes(ABC):
 
     @property
     def width(self) -> int:
-        if self.at.lane is None:
-            return 1
-        extent = self.at.lane.extent
-        assert isinstance(extent, int)
-        return extent
+        return width_of(self.at.lane)
 
     def places(self, a: Affine) -> list[int] | None:
         """Return the distance of each lane from the first one if all are constants."""
@@ -146,6 +142,14 @@ def lane_of(start: int, lanes: int) -> tuple[Var | None, Affine]:
     """Return the lane variable of a vector that begins at `start`, and the index of its elements, from a cache."""
     lane = Var("lane", lanes) if lanes > 1 else None
     return lane, exactly(start) if lane is None else Affine({lane: 1}, start)
+
+
+def width_of(lane: Var | None) -> int:
+    """Return the number of lanes."""
+    if lane is None:
+        return 1
+    assert isinstance(lane.extent, int)
+    return lane.extent
 
 
 def fits(a: Affine) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from math import copysign
 
 from aot.codegen.ir.index import Affine, bounds, decide, exactly
 from aot.codegen.ir.loops import (
@@ -45,8 +44,17 @@ from aot.codegen.llvm.emit.lane_index import lane_of
 from aot.codegen.llvm.emit.registers import Cells, fits_registers
 from aot.codegen.llvm.emit.replaced import replaced
 from aot.codegen.llvm.emit.stacks import Stacks
+from aot.codegen.llvm.emit.store_nests import StoreNests
 from aot.codegen.llvm.emit.tile_registers import TileRegisters
-from aot.codegen.llvm.emit.unrolled_stores import MAX_LOOPS, AffineAccess, Leaf, Loop, Part, Room, UnrolledStores
+from aot.codegen.llvm.emit.unrolled_stores import (
+    MAX_LOOPS,
+    Loop,
+    Nest,
+    Part,
+    Room,
+    UnrolledStores,
+    is_positive_zero,
+)
 from aot.codegen.llvm.emit.values import ZERO, Values
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
@@ -60,6 +68,7 @@ class StatementEmitter:
         self.tiles, self.dots, self.bytes = TileTransposer(values), DotEmitter(values), ByteStores(values)
         self.tile_registers, self.cells = TileRegisters(values), CarriedCells(values.f, values.registers)
         self.stores = UnrolledStores(values.at, values.abilities.packs_bytes)
+        self.nests = StoreNests(values)
         self.units = integer(0)  # of the parallel loops so far
 
     def block(self, stmts: tuple[Stmt, ...]) -> None:
@@ -168,7 +177,7 @@ class StatementEmitter:
         if not isinstance(var.extent, int):
             raise InternalError(f"{var.name}: an unrolled loop has a static extent, got {var.extent}")
         if self.at.lane is None and self.values.inside is None and (stores := self.stores.find(loop)) is not None:
-            return self.written_out(stores, [0] * MAX_LOOPS)
+            return self.written_out((stores,), [0] * MAX_LOOPS)
         self.tiles.read_blocks(loop)
         outer = self.tiles.kept
         self.tiles.kept = {} if self.tiles.keeps_stores(loop) else None
@@ -181,59 +190,37 @@ class StatementEmitter:
         self.tiles.write_kept(kept or {})
         return None
 
-    def written_out(self, loop: Loop, indices: list[int]) -> None:
-        """Emit the stores of a loop for all values of its variable; `indices`: the numbers of the values."""
-        at, lanes = self.at, loop.range.lanes
-        leaf = loop.body[0] if len(loop.body) == 1 and isinstance(loop.body[0], Leaf) else None
-        for i in range(len(loop.range.values)):
-            indices[loop.slot] = i
-            if lanes is not None:
-                at.lane = lanes[i]
-            if leaf is None:
-                self.parts(loop.body, indices)
-            else:  # most loops: one call less for each store
-                self.leaf(leaf, indices)
-        if lanes is not None:
-            at.lane = None
-
-    def leaf(self, leaf: Leaf, indices: list[int]) -> None:
-        """Emit a store; most of them add a product of two floats, which takes a shorter way."""
-        if leaf.added is not None and self.added(leaf.added, indices):
-            return
-        at = self.at
-        at.places, at.indices = leaf.places, indices
-        self.store(leaf.store)
-        at.places = None
-
-    def added(self, parts: tuple[AffineAccess, AffineAccess, AffineAccess], indices: list[int]) -> bool:
-        """Add a product of two floats to a target as `store` does; False, without any line, for what only that can."""
-        x = parts[1].at(indices)
-        if x.buffer.space is Space.TABLE:
-            if x.stride or x.offset.terms:
-                return False
-            if is_positive_zero(x.buffer.values[x.offset.const]):
-                return True
-        target, w, values = parts[0].at(indices), parts[2].at(indices), self.values
-        if x.stride not in (0, 1) or w.stride not in (0, 1) or (target.stride != 1 and self.at.lane is not None):
-            return False
-        width = values.width
-        old = values.read(target, width)
-        a, b = values.read(x, width if x.stride else 1), values.read(w, width if w.stride else 1)
-        half, dtype = values.holds_half(target.buffer), target.buffer.dtype.compute
-        total = values.half_fma(a, b, old) if half else values.fma(dtype, a, b, old)
-        values.write(target, values.wide(total, width), width)
-        return True
-
-    def parts(self, body: tuple[Part, ...], indices: list[int]) -> None:
-        for part in body:
+    def written_out(self, parts: tuple[Part, ...], indices: list[int]) -> None:
+        """Emit stores for all values of the variables of the loops around them; `indices`: the numbers of values."""
+        for part in parts:
             match part:
-                case Leaf():
-                    self.leaf(part, indices)
-                case Loop():
-                    self.written_out(part, indices)
-                case Room():
-                    with self.room(part.buffer, True):
-                        self.parts(part.body, indices)
+                case Nest():
+                    self.nest(part, indices)
+                case Room(buffer, body):
+                    with self.room(buffer, True):
+                        self.written_out(body, indices)
+                case Loop(slot, (_, values, lanes), body):
+                    for i in range(len(values)):
+                        indices[slot] = i
+                        if lanes is not None:
+                            self.at.lane = lanes[i]
+                        self.written_out(body, indices)
+                    if lanes is not None:
+                        self.at.lane = None
+
+    def nest(self, nest: Nest, indices: list[int]) -> None:
+        """Emit a store for all iterations of the loops around it; most nests take a shorter way."""
+        if self.nests.emit(nest, indices, self.rounds_normal(nest.store)):
+            return
+        at, outer = self.at, self.at.lane
+        for i, numbers in enumerate(nest.numbers):
+            indices[nest.first : nest.first + len(numbers)] = numbers
+            if nest.lanes is not None:
+                at.lane = nest.lanes[i]
+            at.places, at.indices = nest.places, indices
+            self.store(nest.store)
+            at.places = None
+        at.lane = outer
 
     def vector(self, loop: For) -> None:
         """Emit full vectors, then ever shorter ones; no masks."""
@@ -462,10 +449,6 @@ class StatementEmitter:
         if a.stride == 0 and a.offset.is_const and factor.buffer.dtype.is_float:
             return is_positive_zero(a.buffer.values[a.offset.const])
         return self.values.expr(factor).name == ZERO
-
-
-def is_positive_zero(value: float) -> bool:
-    return not value and copysign(1, value) > 0
 
 
 def _extent(var: Var) -> Size:

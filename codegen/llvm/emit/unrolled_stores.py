@@ -10,8 +10,10 @@ The LLVM IR is the same as if every iteration were emitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import product
+from math import copysign
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -21,7 +23,7 @@ from aot.codegen.ir.index import Affine, exactly, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
 from aot.codegen.llvm.emit.address import Access, Addresses, sizes_of
 from aot.codegen.llvm.emit.blocks import vectors
-from aot.codegen.llvm.emit.lane_index import lane_of
+from aot.codegen.llvm.emit.lane_index import lane_of, width_of
 from aot.codegen.llvm.emit.registers import fits_registers
 
 MAX_LOOPS = 16  # unrolled and vector loops around a store
@@ -51,7 +53,7 @@ class AffineAccess:
 
     def __init__(self, buffer: Buffer, affine: Affine, ranges: list[Range]) -> None:
         inner = variables(*(x for x in affine.terms if not isinstance(x, Var)))
-        self._buffer, self._ranges = buffer, ranges
+        self.buffer, self._ranges = buffer, ranges
         self._folded = [slot for slot, r in enumerate(ranges) if r.var in inner]
         linear = {r.var: slot for slot, r in enumerate(ranges) if r.var in affine.terms and r.var not in inner}
         self._key = _chosen([*self._folded, *linear.values()])
@@ -65,6 +67,7 @@ class AffineAccess:
         shaping = self._folded if self._vector is None else [*self._folded, self._vector[0]]
         self._shape, self._formed = _chosen(shaping), dict[object, Form]()  # forms by numbers of values
         self._known: dict[object, Access] = {}
+        self.stride: int | None = 0  # what a lane adds, where there are lanes; None if that varies
 
     def are_near(self, is_target: bool) -> bool:
         """True if all lanes access one element, or elements near each other; for a target, one after the other.
@@ -75,14 +78,41 @@ class AffineAccess:
         if any(isinstance(x, Prim) and x.fn == "mul" and variables(x) & folded for x in self._rest.terms):
             return False
         most = 2 if is_target else COSTS.gather_distance
-        indices = [0] * len(self._ranges)
+        indices, strides = [0] * len(self._ranges), set[int]()
         for numbers in product(*(range(len(self._ranges[slot].values)) for slot in self._folded)):
             for slot, i in zip(self._folded, numbers, strict=True):
                 indices[slot] = i
             stride = self._form(indices).stride
             if stride is None or abs(stride) >= most or (is_target and stride < 0):
                 return False
+            if self._lane(indices) is not None:
+                strides.add(stride)
+        if strides:
+            self.stride = strides.pop() if len(strides) == 1 else None
         return True
+
+    def _lane(self, indices: list[int]) -> Var | None:
+        return next((r.lanes[indices[slot]] for slot, r in enumerate(self._ranges) if r.lanes is not None), None)
+
+    def is_linear(self, nest: Nest) -> bool:
+        """True if all iterations of a nest add a constant to the offset."""
+        return all(slot < nest.first for slot in self._folded)
+
+    def distances(self, nest: Nest) -> list[int]:
+        """Return for each iteration of a nest what it adds to the offset of the first one.
+
+        If that is no constant, return numbers that are equal for equal accesses.
+        """
+        if not self.is_linear(nest):
+            slots = sorted({*self._folded, *(slot for slot, _ in self._added)})
+            key = _chosen([slot - nest.first for slot in slots if slot >= nest.first])
+            known: dict[object, int] = {}
+            return [known.setdefault(key(numbers), len(known)) for numbers in nest.numbers]
+        added, distances = dict(self._added), [0]
+        for slot in range(nest.first, len(self._ranges)):
+            steps = added.get(slot, [0] * len(self._ranges[slot].values))
+            distances = [d + a - steps[0] for d in distances for a in steps]
+        return distances
 
     def at(self, indices: list[int]) -> Access:
         """Return the access where each variable has the value with that number."""
@@ -94,7 +124,7 @@ class AffineAccess:
                 const += added[indices[slot]]
             offset = form.offset.after(const)
             affine = offset if not form.stride else form.whole.after(const)
-            access = self._known[key] = Access(self._buffer, offset, form.stride, affine)
+            access = self._known[key] = Access(self.buffer, offset, form.stride, affine)
         return access
 
     def _form(self, indices: list[int]) -> Form:
@@ -118,8 +148,7 @@ class AffineAccess:
     def _new_form(self, indices: list[int]) -> Form:
         values = {self._ranges[s].var: self._ranges[s].values[indices[s]] for s in self._folded}
         offset = normal(self._rest.expr(), values) if values else self._rest
-        lanes = [r.lanes[indices[slot]] for slot, r in enumerate(self._ranges) if r.lanes is not None]
-        lane = lanes[0] if lanes else None
+        lane = self._lane(indices)
         if lane is None:
             return Form(offset, 0, offset)
         if any(not isinstance(x, Var) and lane in variables(x) for x in offset.terms):
@@ -131,20 +160,79 @@ class AffineAccess:
         return Form(Affine(rest, offset.const) if stride else offset, stride, offset)
 
 
-def _chosen(slots: list[int]) -> Callable[[list[int]], object]:
+def _chosen(slots: list[int]) -> Callable[[Sequence[int]], object]:
     """Return a key function: it selects the elements in `slots`."""
     return itemgetter(*slots) if slots else lambda indices: None
 
 
-class Leaf(NamedTuple):
-    """A store, with its accesses by the identities of buffer and index.
+class Step(NamedTuple):
+    """An iteration of a nest: its number, its lanes, and what it adds to the places of the first one's operands."""
 
-    `added`: accesses of the target and of two floats, where the store adds their product.
-    """
+    number: int
+    lanes: int
+    distances: tuple[int, ...]
 
-    store: Store
-    places: dict[tuple[int, int], AffineAccess]
-    added: tuple[AffineAccess, AffineAccess, AffineAccess] | None
+
+class Nest:
+    """A store in the loops that hold nothing else: those from number `first` on of `ranges`, all loops around it."""
+
+    def __init__(self, store: Store, places: dict[tuple[int, int], AffineAccess], ranges: list[Range]) -> None:
+        """`places`: the accesses of the store by the identities of buffer and index."""
+        self.store, self.places, self.ranges, self.first = store, places, ranges, len(ranges)
+        self._steps: dict[tuple[int, int | None], list[Step]] = {}
+
+    @cached_property
+    def numbers(self) -> list[tuple[int, ...]]:
+        """For each iteration, the numbers of the values of its variables."""
+        return list(product(*(range(len(r.values)) for r in self.ranges[self.first :])))
+
+    @cached_property
+    def lanes(self) -> list[Var | None] | None:
+        """For each iteration, the variable of its lanes; None if the loop over vectors is outside."""
+        for i, inner in enumerate(self.ranges[self.first :]):
+            if inner.lanes is not None:
+                return [inner.lanes[numbers[i]] for numbers in self.numbers]
+        return None
+
+    @cached_property
+    def operands(self) -> tuple[AffineAccess, ...]:
+        """Accesses of the target, and of the numbers of which a product is added or one is copied; () for others."""
+        match self.store:
+            case Store(buffer, _, Prim("mul", (Load() as x, Load() as w), dtype), "add") if dtype.is_float:
+                loaded = (x, w)
+            case Store(buffer, _, Load() as x, None):
+                loaded = (x,)
+            case Store(buffer, _, Const(), None):
+                loaded = ()
+            case _:
+                return ()
+        target, *sources = [self.places[id(x.buffer), id(x.index)] for x in (self.store, *loaded)]
+        is_vector = any(r.lanes is not None and r.lanes[0] is not None for r in self.ranges)
+        if self.store.value.dtype is not buffer.dtype.compute or target.stride != is_vector:
+            return ()
+        return (target, *sources) if all(x.stride in (0, 1) for x in sources) else ()
+
+    def steps(self, outer: int, table: int | None) -> list[Step]:
+        """Return the iterations that change the target.
+
+        `outer`: the lanes of the loop over vectors outside. `table`: where the first factor's first number is in a
+        table, whose zeros are structural; None if it is in none.
+        """
+        key = outer, table
+        if key not in self._steps:
+            lanes = [outer] * len(self.numbers) if self.lanes is None else map(width_of, self.lanes)
+            distances = zip(*(x.distances(self) for x in self.operands), strict=True)
+            steps = map(Step, range(len(self.numbers)), lanes, distances)
+            if table is None:
+                self._steps[key] = list(steps)
+            else:
+                numbers = self.operands[1].buffer.values
+                self._steps[key] = [s for s in steps if not is_positive_zero(numbers[table + s.distances[1]])]
+        return self._steps[key]
+
+
+def is_positive_zero(value: float) -> bool:
+    return not value and copysign(1, value) > 0
 
 
 class Room(NamedTuple):
@@ -162,7 +250,7 @@ class Loop(NamedTuple):
     body: tuple[Part, ...]
 
 
-Part = Leaf | Room | Loop
+Part = Nest | Room | Loop
 
 
 class UnrolledStores:
@@ -172,9 +260,9 @@ class UnrolledStores:
         """`packs`: bytes side by side are stored together, which is not done here."""
         self._at, self._packs = at, packs
         self._read: dict[int, tuple[For, tuple[Var, ...] | None]] = {}  # by identity of the loop; None: no such loop
-        self._made: dict[tuple[int, ...], tuple[Loop | None, list[Affine | None]]] = {}
+        self._made: dict[tuple[int, ...], tuple[Part | None, list[Affine | None]]] = {}
 
-    def find(self, loop: For) -> Loop | None:
+    def find(self, loop: For) -> Part | None:
         """Return an unrolled loop with its accesses; None if it must be walked through."""
         if id(loop) not in self._read:
             self._read[id(loop)] = loop, _read_in(loop) if _is_plain(loop, self._packs) else None
@@ -187,7 +275,7 @@ class UnrolledStores:
             saved = self._at.env
             parts = self._prepared((loop,), [])
             self._at.env = saved
-            self._made[key] = parts[0] if parts is not None and isinstance(parts[0], Loop) else None, state
+            self._made[key] = None if parts is None else parts[0], state
         return self._made[key][0]
 
     def _prepared(self, body: tuple[Stmt, ...], ranges: list[Range]) -> list[Part] | None:
@@ -203,7 +291,7 @@ class UnrolledStores:
                 case For(var, inner):
                     at.env, own = {v: a for v, a in env.items() if v != var}, _range(stmt)
                     parts = self._prepared(inner, [*ranges, own])
-                    prepared = None if parts is None else [Loop(len(ranges), own, tuple(parts))]
+                    prepared = None if parts is None else [_around(parts, len(ranges), own)]
                 case Alloc(buffer, inner):
                     written = frozenset(r.var for r in ranges)
                     parts = self._prepared(inner, ranges) if fits_registers(stmt, env, written) else None
@@ -227,15 +315,15 @@ class UnrolledStores:
             )
             if not affine_access.are_near((buffer, index) is target):
                 return None
-        added = None
-        match stmt:
-            case Store(buffer, _, Prim("mul", (Load() as a, Load() as b), dtype), "add"):
-                if dtype.is_float and dtype is buffer.dtype.compute:
-                    x, w = (leaves[id(one.buffer), id(one.index)] for one in (a, b))
-                    added = leaves[id(buffer), id(stmt.index)], x, w
-            case _:
-                pass
-        return [Leaf(stmt, leaves, added)]
+        return [Nest(stmt, leaves, ranges)]
+
+
+def _around(parts: list[Part], slot: int, values: Range) -> Loop | Nest:
+    """Return a loop around parts: one nest gets one loop more."""
+    if len(parts) == 1 and isinstance(parts[0], Nest):
+        parts[0].first = slot
+        return parts[0]
+    return Loop(slot, values, tuple(parts))
 
 
 def _range(loop: For) -> Range:

@@ -202,9 +202,15 @@ class Values(Memory):
         if fn not in SCALAR:
             raise InternalError(f"emit: no rule for {fn} of {dtype.value}")
         lanes = max([lanes_of(a.type) for a in args])
-        if self.factors is not None and lanes >= LANES and fn in PRODUCTS:
-            args = (*(self.factors.factor(a, lanes, self.splats) for a in args[:2]), *args[2:])
+        if fn in PRODUCTS:
+            args = (*(self.wide_factor(a, lanes) for a in args[:2]), *args[2:])
         return SCALAR[fn](self.f, dtype, *[self.wide(a, lanes) for a in args])
+
+    def wide_factor(self, v: Value, lanes: int) -> Value:
+        """Copy a factor to every lane; a constant is one lane of a vector where an instruction multiplies by that."""
+        if self.factors is not None and lanes >= LANES:
+            v = self.factors.factor(v, lanes, self.splats)
+        return self.wide(v, lanes)
 
     def half_fma(self, a: Value, b: Value, c: Value) -> Value:
         """Emit a * b + c of numbers that f16 holds, rounded once to f16."""
