@@ -276,6 +276,12 @@ def has_parallel(stmts: tuple[Stmt, ...]) -> bool:
     return False
 
 
+def has_loops(stmts: tuple[Stmt, ...]) -> bool:
+    """True if `stmts` contain a loop that is not written out."""
+    written_out = (LoopKind.UNROLLED, LoopKind.VECTOR)
+    return any(isinstance(s, While) or (isinstance(s, For) and s.kind not in written_out) for s in statements(stmts))
+
+
 def has_prefetch(stmts: tuple[Stmt, ...], matches: Callable[[Prefetch], bool]) -> bool:
     """True if `stmts` contain a prefetch that satisfies `matches`."""
     return any(isinstance(s, Prefetch) and matches(s) for s in statements(stmts))

@@ -2,7 +2,7 @@
 
 An index is a sum of terms (`aot.codegen.ir.index`). A term is computed in the head of the loop of its deepest variable,
 once: hoisting by construction, so that the emitted code is good before any LLVM pass has run. A term that reads memory
-is computed where it is used.
+is computed where it is used. An address to which an innermost loop adds a multiple of its counter is carried along.
 """
 
 from __future__ import annotations
@@ -26,12 +26,29 @@ from aot.runtime.errors import InternalError
 HOISTED = frozenset({"mul", "floordiv", "min", "max", "select", "eq", "add"})
 
 
+MAX_CARRIED = 8  # pointers that a loop carries: half of the general registers of x86-64
+
+
+class Carried(NamedTuple):
+    """A pointer that a loop moves on: number of its phi, the phi, the type of its elements, and how many it moves."""
+
+    phi: int
+    value: Value
+    element: str
+    step: int
+
+
 @dataclass(slots=True)
 class Scope:
-    """Scope of a loop: its head block takes the code that depends on no deeper variable."""
+    """Scope of a loop: its head block takes the code that depends on no deeper variable.
+
+    `counter`: the variable of an innermost loop that counts from 0, and the block before it.
+    """
 
     head: Block
     values: dict[object, Value] = field(default_factory=dict[object, Value])
+    counter: tuple[Var, Block] | None = None
+    carried: list[Carried] = field(default_factory=list[Carried])
 
 
 class Access(NamedTuple):
@@ -79,12 +96,33 @@ class Addresses:
         """Forget terms that read memory: it may have changed, or another block begins."""
         self.here = {}
 
-    def enter(self, var: Var, value: Value, head: Block) -> tuple[int | None, Affine | None]:
-        """Open the scope of a loop; pass the result to `leave`."""
+    def enter(
+        self, var: Var, value: Value, head: Block, before: Block | None = None
+    ) -> tuple[int | None, Affine | None]:
+        """Open the scope of a loop; pass the result to `leave`. `before`: the block before an innermost loop from 0."""
         saved = self.depth.get(var), self.env.pop(var, None)
         self.depth[var] = len(self.scopes)
-        self.scopes.append(Scope(head, {var: value}))
+        self.scopes.append(Scope(head, {var: value}, None if before is None else (var, before)))
         return saved
+
+    def carried(self, pointer: Value, element: str, terms: list[tuple[Expr, int]], level: int) -> Value | None:
+        """Return `pointer` plus a multiple of an innermost loop's counter, carried along; None for other terms."""
+        scope = self.scopes[level] if level < len(self.scopes) else None
+        (atom, step), *others = terms
+        if scope is None or scope.counter is None or others or step < 2 or len(scope.carried) == MAX_CARRIED:
+            return None
+        var, before = scope.counter
+        if atom != var:
+            return None
+        value, phi = self.f.phi(scope.head, "ptr", pointer, before)
+        scope.carried.append(Carried(phi, value, element, step))
+        return value
+
+    def advance(self) -> None:
+        """Move the pointers that the innermost loop carries, at the end of an iteration."""
+        scope, latch = self.scopes[-1], self.f.block
+        for phi, value, element, step in scope.carried:
+            self.f.close(scope.head, phi, self.f.gep(element, value, integer(step)), latch)
 
     def leave(self, var: Var, saved: tuple[int | None, Affine | None]) -> None:
         self.scopes.pop()
@@ -181,7 +219,9 @@ class Addresses:
             values, head = self.scope(level)
             key = (pointer.name, element, frozenset(terms))
             if key not in values:
-                values[key] = self.f.gep(element, pointer, self.sum(terms, level), head)
+                values[key] = self.carried(pointer, element, terms, level) or self.f.gep(
+                    element, pointer, self.sum(terms, level), head
+                )
             pointer = values[key]
         return pointer, max(levels)
 

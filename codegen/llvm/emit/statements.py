@@ -33,7 +33,7 @@ from aot.codegen.ir.loops import (
 )
 from aot.codegen.ir.numbers.normal_values import is_normal
 from aot.codegen.ir.numbers.quantized import adds_product
-from aot.codegen.ir.traverse import has_parallel
+from aot.codegen.ir.traverse import has_loops, has_parallel
 from aot.codegen.llvm.emit.address import Access, reads_memory
 from aot.codegen.llvm.emit.blocks import TileTransposer, vectors
 from aot.codegen.llvm.emit.byte_stores import ByteStores
@@ -274,8 +274,10 @@ class StatementEmitter:
         f.branch(body)
         f.block = body
         self.values.forget()
-        saved = self.at.enter(loop.var, i, head)
+        counts_alone = start == integer(0) and not has_loops(loop.body)
+        saved = self.at.enter(loop.var, i, head, preheader if counts_alone else None)
         self.block(loop.body)
+        self.at.advance()
         self.at.leave(loop.var, saved)
         self.values.forget()
         following = f.binary("add nuw nsw", i, integer(1))

@@ -58,7 +58,7 @@ from aot.codegen.schedules.products.product_form import (
 )
 from aot.codegen.schedules.products.product_loops import ProductLoops, product_loops
 from aot.codegen.schedules.products.product_prefetch import (
-    has_time_for_epilogue,
+    epilogue_steps,
     operand_across_pages,
     prefetch_level,
     prefetch_within,
@@ -166,10 +166,9 @@ class _RegisterTiles:
         """Return the schedule with all choices."""
         shape, loops, terms = self.shape, self.loops, self.terms
         # Each word of i16 is a step of its own, which a prefetch would lengthen by a seventh.
-        epilogue = (
-            has_time_for_epilogue(shape, self.target) and terms != UNROLLED_DOT_TERMS[DType.I16] and not self.in_f16
-        )
-        unrolled_steps = HALF_TERMS if self.in_f16 else max(self.product.terms, COSTS.fetch_steps if epilogue else 1)
+        is_lengthened = terms == UNROLLED_DOT_TERMS[DType.I16] or self.in_f16
+        fetch_steps = 0 if is_lengthened else epilogue_steps(shape, self.width, self.target)
+        unrolled_steps = HALF_TERMS if self.in_f16 else max(self.product.terms, fetch_steps)
         scaled_steps = None
         if self.steps is not None and (self.sums_integers or not (terms or self.blocks)):
             scaled_steps = self.steps.name
@@ -193,7 +192,7 @@ class _RegisterTiles:
             row_vectors=self.run.name if self.run is not None else row_vectors,
             f16_sums=loops.innermost if self.in_f16 else None,
             dots=loops.innermost if terms else None,
-            prefetch_epilogue=epilogue,
+            prefetch_epilogue=fetch_steps > 0,
             prefetch_level=self._prefetch_level(),
             parallel=None if self.is_shared else self.order[0],
         )

@@ -326,3 +326,10 @@ def test_queries_of_heads_that_share_keys_are_a_tile_where_the_number_of_tokens_
     value = Reduce("add", (k,), q[g, h, k] * keys[k, j]) + mask[h, j]
     schedule = choose(Definition(dense("y", heads, tokens, past), (g, h, j), value, (g, h, j)), FAR, frozenset())
     assert schedule.tile[0].axis == tiled
+
+
+@pytest.mark.parametrize(("columns", "steps", "unrolled"), [(96, 64, 2), (24, 64, 4), (24, 66, 0), (96, 46, 0)])
+def test_a_short_vector_in_a_tile_takes_more_steps_between_prefetches(columns: int, steps: int, unrolled: int) -> None:
+    schedule = chosen(product(196, columns, steps), replace(Target.parse("x86-64-v4"), cores=1))
+    assert {t.axis: t.size for t in schedule.tile}.get("k", 0) == unrolled
+    assert schedule.prefetch_epilogue == (unrolled > 0)
