@@ -57,7 +57,8 @@ def _inputs(graph: Graph, node: Node, listed: Counter[int]) -> None:
         above = source.node
         if graph.nodes.get(above.id) is not above:
             raise _broken(node, f"input {i} reads {above.name!r}, which is not in the graph")
-        if not any(p is source for p in above.outputs()):
+        outputs = above.outputs()
+        if not (0 <= source.idx < len(outputs) and outputs[source.idx] is source):
             raise _broken(node, f"input {i} reads a port that {above.name!r} does not have")
         if (times := listed[id(port)]) != 1:
             raise _broken(node, f"input {i} is listed {times} times at {above.name!r}")
@@ -93,16 +94,20 @@ def _content(node: Node) -> None:
 
 def _lists(graph: Graph) -> None:
     listed = {"Parameter": graph.parameters, "Result": graph.results, "Assign": graph.sinks}
+    ids_by_type: dict[str, list[int]] = {type: [] for type in listed}
+    for node in graph.nodes.values():
+        if (same := ids_by_type.get(node.type)) is not None:
+            same.append(node.id)
     for type, nodes in listed.items():
-        ids = {n.id for n in graph.nodes.values() if n.type == type}
+        ids = set(ids_by_type[type])
         if sorted(n.id for n in nodes) != sorted(ids):
             listed_ids = {n.id for n in nodes}
             wrong = [n.name for n in nodes if n.id not in ids] or [graph.nodes[i].name for i in ids - listed_ids]
             what = wrong or "a node listed twice"
             raise InternalError(f"graph {graph.name}: its list of {type} nodes is wrong about {what}")
-    for name, count in Counter(n.name for n in graph.nodes.values()).items():
-        if count > 1:
-            raise InternalError(f"graph {graph.name}: names must differ, got {count} nodes named {name!r}")
+    if len({n.name for n in graph.nodes.values()}) < len(graph.nodes):
+        name, count = Counter(n.name for n in graph.nodes.values()).most_common(1)[0]
+        raise InternalError(f"graph {graph.name}: names must differ, got {count} nodes named {name!r}")
 
 
 def _types(graph: Graph) -> None:

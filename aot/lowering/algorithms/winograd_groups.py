@@ -368,7 +368,8 @@ def _written_out(group: Group, transforms: tuple[Transform, ...], edges: tuple[T
 
     Columns whose results call functions are a loop, for the size of the code.
     """
-    lane, calls = group.axes[-1], len(transforms) > 1 and any(calls_functions(d.value) for d in members(group))
+    lane, results = group.axes[-1], list(members(group))[-1]  # the others are sums alone
+    calls = len(transforms) > 1 and calls_functions(results.value)
     sizes = tuple((len(t.split), t.inputs, len(t.combine)) for t in transforms)
     return _unrolled(lane.name, width_of(typical(lane.extent or 1), lanes), sizes, edges, calls)
 

@@ -80,6 +80,7 @@ FEW = {  # B and A of finite signals of one element and of two
 }
 
 
+@lru_cache
 def sums(points: int, taps: int, stride: int) -> int:
     """Return the outputs of a transform with that number of products; 0 if there is none."""
     m, rest = divmod(points - taps + stride, stride)

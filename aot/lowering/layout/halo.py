@@ -9,13 +9,13 @@ skip it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import points, typical
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.expressions import loads, rewrite, variables, walk
+from aot.codegen.ir.expressions import loaded_names, loads, rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
 from aot.codegen.ir.primitives import CHAINS
@@ -51,7 +51,8 @@ def halos(steps: Steps) -> dict[str, Halo]:
     bounds checks.
     """
     by_fill: dict[str, dict[float | Expr, Halo]] = {}
-    padded_loads = (load for step in steps.steps for work in step.works for load in _padded_loads(work))
+    works = (work for step in steps.steps for work in step.works)
+    padded_loads = (load for work in works for load in _padded_loads(work, steps.values))
     for padded, unpadded_dims, times in padded_loads:
         name = padded.load.buffer.name
         value = steps.values.get(name)
@@ -81,9 +82,11 @@ def _is_late(fill: float | Expr, name: str, steps: Steps) -> bool:
     return any(b.name in read for s in steps.steps[first + 1 :] for b in s.writes())
 
 
-def _padded_loads(work: Work) -> Iterator[tuple[_Padded, frozenset[int], int]]:
-    """Yield padded loads, each with the dimensions that need no halo and the number of points that read it."""
+def _padded_loads(work: Work, values: Container[str]) -> Iterator[tuple[_Padded, frozenset[int], int]]:
+    """Yield padded loads of values, each with the dimensions that need no halo and the number of its points."""
     for part in (*members(work),) or (work,):
+        if isinstance(part, Definition) and not any(x.buffer.name in values for x in loads(part.value, *part.index)):
+            continue
         tests = [e for e in walk(*expressions(part)) if isinstance(e, Prim) and e.fn == "within"]
         windows = dict(_windows(part)) if tests and isinstance(part, Definition) else {}
         times = typical(points(part)) if tests and isinstance(part, Definition) else 1
@@ -171,6 +174,8 @@ def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
         return work
 
     def change(e: Expr) -> Expr | None:
+        if halo.keys().isdisjoint(loaded_names(e)):
+            return e
         padded = _padded(e)
         if padded is None or padded.load.buffer.name not in halo:
             return None

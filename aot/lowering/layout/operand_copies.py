@@ -71,7 +71,8 @@ def _copy(steps: Steps, value: Value) -> None:
     buffer = replace(b, name=steps.unused(f"{b.name}.copy"))
     steps.values[buffer.name] = Value(buffer, MemoryRegion.ARENA)
     for step in steps.steps:
-        step.works = tuple(rewrite_work(w, move_loads({b.name: buffer})) for w in step.works)
+        if any(x.buffer.name == b.name for x in step.reads()):
+            step.works = tuple(rewrite_work(w, move_loads({b.name: buffer})) for w in step.works)
     axes = tuple(Var(f"d{k}", n) for k, n in enumerate(b.shape) if n != 1)
     left = iter(axes)
     index = tuple(Const(0) if n == 1 else next(left) for n in b.shape)
@@ -113,7 +114,9 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
 
     They are strided in a product in which every candidate for the lane axis would be strided.
     """
-    if d.reduction is None or is_streaming(d, constants) or any(x.buffer.name in constants for x in memory_of(d)):
+    if d.reduction is None or not any(x.buffer.name in steps.values for x in memory_of(d)):
+        return []
+    if any(x.buffer.name in constants for x in memory_of(d)) or is_streaming(d, constants):
         return []
     if any(isinstance(e, Prim) and e.fn in ("within", "select") for e in walk(d.reduction.body)):
         return []  # a copy would read elements that are guarded here

@@ -34,11 +34,10 @@ def votes_of(steps: Steps) -> Votes:
     votes: Votes = {}
     definitions = [d for step in steps.steps for work in step.works for d in members(work)]
     elementwise = [_indexed_dims(d, steps) for d in definitions if d.reduction is None]
-    reductions = [d for d in definitions if d.reduction is not None]
     constants = steps.constants()
+    reductions, lanes = _voters([d for d in definitions if d.reduction is not None], steps, constants)
     columns = plane_columns(steps, reductions, constants)
-    lanes = {id(d): lane_candidates(d, steps, constants) for d in reductions}
-    free = {id(d): lanes[id(d)] for d in reductions if len(lanes[id(d)]) > 1 and is_free(d, constants)}
+    free = {id(d): lanes[id(d)] for d in reductions if _chooses(d, lanes[id(d)], constants)}
     for some in ([d for d in reductions if id(d) not in free], [d for d in reductions if id(d) in free]):
         for d in some:
             if id(d) in columns:
@@ -50,6 +49,29 @@ def votes_of(steps: Steps) -> Votes:
             if not sum(_pass_on(indexed_dims, votes) for indexed_dims in (*elementwise, *reversed(elementwise))):
                 break
     return votes
+
+
+def _voters(
+    reductions: list[Definition], steps: Steps, constants: frozenset[str]
+) -> tuple[list[Definition], dict[int, list[Var]]]:
+    """Return the definitions whose votes matter, in order, and the candidates for their lanes by their ids.
+
+    Those that touch values in memory; and those of which a definition that follows votes touches a temporary, as do
+    few of those inside of Winograd's transforms.
+    """
+    names = {id(d): {d.out.name, *(x.buffer.name for x in loads(d.value))} for d in reductions}
+    lanes: dict[int, list[Var]] = {}
+    new, asked = [d for d in reductions if not steps.values.keys().isdisjoint(names[id(d)])], set[str]()
+    while new:
+        lanes |= {id(d): lane_candidates(d, steps, constants) for d in new}
+        asked.update(*(names[id(d)] for d in new if _chooses(d, lanes[id(d)], constants)))
+        new = [d for d in reductions if id(d) not in lanes and not asked.isdisjoint(names[id(d)])]
+    return [d for d in reductions if id(d) in lanes], lanes
+
+
+def _chooses(d: Definition, lanes: list[Var], constants: frozenset[str]) -> bool:
+    """True if votes choose among several candidates for the lane axis."""
+    return len(lanes) > 1 and is_free(d, constants)
 
 
 def lane_candidates(d: Definition, steps: Steps, constants: frozenset[str]) -> list[Var]:
