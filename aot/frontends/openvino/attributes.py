@@ -7,8 +7,9 @@ import types
 from collections.abc import Callable
 from enum import Enum, StrEnum
 from functools import cache
+from inspect import get_annotations
 from math import prod
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from aot.ir.types import Dim, Shape
 from aot.runtime.abi import DType
 from aot.runtime.errors import CorruptError, ModelError, UnsupportedError
 
+ShapeParser = Callable[[str], Shape | None]
 TRUE, FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
 
 
@@ -41,17 +43,17 @@ class Symbols:
         return Var(name, None if high is None else high + 1, low)
 
 
-def build(cls: type[Op], data: dict[str, str], shape: Callable[[str], Shape | None]) -> Op:
+def build(cls: type[Op], data: dict[str, str], shape: ShapeParser) -> Op:
     """Return the operation for a layer's attributes; unknown ones are ignored, absent ones have the class's defaults.
 
     `shape` parses shapes, which may have new symbols. ModelError for a value that does not fit.
     """
     values: dict[str, Any] = {}
-    for field, xml, hint in _fields(cls):
+    for field, xml, hint, parse in _fields(cls):
         text = data.get(xml)
         if text is not None:
             try:
-                values[field] = convert(hint, text, shape)
+                values[field] = parse(text, shape)
             except (ValueError, KeyError):
                 shown = text if len(text) <= 60 else f"{text[:57]}..."
                 raise ModelError(f"{cls.type}: attribute {xml} must be {_kind(hint)}, got {shown!r}") from None
@@ -64,7 +66,7 @@ def build(cls: type[Op], data: dict[str, str], shape: Callable[[str], Shape | No
 def texts(op: Op, opset: str) -> dict[str, str]:
     """Return the attributes as text, in the definition of operation set `opset`; the inverse of `build`."""
     op, result = op.written_out(), dict[str, str]()
-    for field, (name, xml, hint) in zip(attributes(op), _fields(type(op)), strict=True):
+    for field, (name, xml, hint, _) in zip(attributes(op), _fields(type(op)), strict=True):
         value = getattr(op, name)
         shaped = hint in (Shape, Shape | None)
         if shaped or (value is not None and is_written(op, field, opset)):
@@ -102,25 +104,31 @@ def _is_union(hint: Any) -> bool:
     return origin in (Union, types.UnionType) and hint != Dim
 
 
-def convert(hint: Any, text: str, shape: Callable[[str], Shape | None]) -> Any:
+def convert(hint: Any, text: str, shape: ShapeParser) -> Any:
     """Return a text as a value of type `hint`; ValueError or KeyError if it does not fit."""
+    return _parser(hint)(text, shape)
+
+
+def _parser(hint: Any) -> Callable[[str, ShapeParser], Any]:
+    """Return the function that makes a value of type `hint` of a text."""
     if _is_union(hint):
-        rest = tuple(h for h in get_args(hint) if h is not type(None))
-        hint = rest[0]
+        hint = next(h for h in get_args(hint) if h is not type(None))
     if hint == Shape:
-        return shape(text)
+        return lambda text, shape: shape(text)
     if get_origin(hint) is tuple:
-        return tuple(convert(get_args(hint)[0], part, shape) for part in _parts(text))
-    text = text.strip()
+        each = _parser(get_args(hint)[0])
+        return lambda text, shape: tuple([each(part, shape) for part in _parts(text)])
+    scalar = _scalar_parser(hint)
+    return lambda text, _: scalar(text.strip())
+
+
+def _scalar_parser(hint: Any) -> Callable[[str], Any]:
     if hint is DType:
-        return element_type(text)
+        return element_type
     if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return {str(e.value).lower(): e for e in hint}[text.lower()]
-    if hint is bool:
-        return _parse_boolean(text)
-    if hint is int:
-        return int(text, 10)
-    return float(text) if hint is float else text
+        members = {str(e.value).lower(): e for e in hint}
+        return lambda text: members[text.lower()]
+    return _PARSERS.get(hint, str)
 
 
 def element_type(text: str) -> DType:
@@ -181,6 +189,9 @@ def _parse_boolean(text: str) -> bool:
     return lowered in TRUE
 
 
+_PARSERS: dict[Any, Callable[[str], Any]] = {bool: _parse_boolean, int: int, float: float}
+
+
 def _kind(hint: Any) -> str:
     if _is_union(hint):
         return _kind(get_args(hint)[0])
@@ -196,7 +207,16 @@ def _kind(hint: Any) -> str:
 
 
 @cache
-def _fields(cls: type[Op]) -> tuple[tuple[str, str, Any], ...]:
-    """Return field, XML name and type of each attribute."""
-    hints = get_type_hints(cls)
-    return tuple((f.name, str(f.metadata.get("xml", f.name)), hints[f.name]) for f in attributes(cls))
+def _fields(cls: type[Op]) -> tuple[tuple[str, str, Any, Callable[[str, ShapeParser], Any]], ...]:
+    """Return field, XML name, type and parser of each attribute."""
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        hints |= _types(base)
+    names = [(f.name, str(f.metadata.get("xml", f.name))) for f in attributes(cls)]
+    return tuple((name, xml, hints[name], _parser(hints[name])) for name, xml in names)
+
+
+@cache
+def _types(cls: type) -> dict[str, Any]:
+    """Return the types of the fields that a class declares itself."""
+    return get_annotations(cls, eval_str=True)
