@@ -56,7 +56,11 @@ def _with_children(node: Prim | Load | Reduce, look: Look, known: dict[Expr, Exp
     old = node.args if isinstance(node, Prim) else node.index
     parts: list[Expr] = []
     for part in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
-        parts.append(_rewritten(part, look, known))  # noqa: PERF401
+        if isinstance(part, _LEAVES):
+            result = look(part)
+            parts.append(part if result is None else result)
+        else:
+            parts.append(_rewritten(part, look, known))
     new = tuple(parts)
     if all(map(is_, new, old)) or new == old:
         return node
@@ -108,6 +112,8 @@ def loaded_names(node: Expr) -> frozenset[str]:
     if result is None:
         result = frozenset((node.buffer.name,)) if isinstance(node, Load) else NO_NAMES
         for child in children(node):
+            if isinstance(child, _LEAVES):
+                continue
             read = loaded_names(child)
             result = result if read <= result else read if result <= read else result | read  # sets are shared
         node.known_names = result
@@ -136,8 +142,7 @@ def reduction_in(node: Expr) -> Reduce | None:
     except AttributeError:
         reduction: Reduce | None = None
         for child in children(node):
-            reduction = reduction_in(child)
-            if reduction is not None:
+            if not isinstance(child, _LEAVES) and (reduction := reduction_in(child)) is not None:
                 break
         node.known_reduction = reduction
         return reduction
@@ -155,7 +160,7 @@ def _loads(node: Expr) -> tuple[Load, ...]:
     if known is None:
         parts: list[tuple[Load, ...]] = []
         for child in children(node):  # no comprehension, as above: expressions are deep
-            if inside := _loads(child):
+            if not isinstance(child, _LEAVES) and (inside := _loads(child)):
                 parts.append(inside)  # noqa: PERF401
         known = node.known_loads = _joined(parts)
     return (node, *known) if isinstance(node, Load) else known
