@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
@@ -71,7 +72,7 @@ def connected_inputs(inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
 
 def rule_of_inputs(function: Conversion, context: Any, operands: Sequence[Any]) -> str:
     """Return the rule that too few or too many inputs break, or one left out that the operation needs."""
-    signature = inspect.signature(function)
+    signature = _signature(function)
     try:
         bound = signature.bind(context, *operands)
     except TypeError as error:
@@ -81,3 +82,8 @@ def rule_of_inputs(function: Conversion, context: Any, operands: Sequence[Any]) 
         if value is None and "None" not in annotation and "Value" not in annotation:
             return f"input {name} must be given, got none"
     return ""
+
+
+@lru_cache(maxsize=1 << 10)  # networks have many nodes of one kind
+def _signature(function: Conversion) -> inspect.Signature:
+    return inspect.signature(function)
