@@ -104,8 +104,8 @@ class _Version:
 
     def _call(self, call: Call) -> Call:
         args, sizes = tuple(map(self._place, call.args)), tuple(map(self._size, call.sizes))
-        units, work, traffic = map(self._size, (call.units, call.work, call.traffic))
-        return replace(call, args=args, sizes=sizes, units=units, work=work, traffic=traffic)
+        work, traffic = map(self._size, (call.work, call.traffic))
+        return replace(call, args=args, sizes=sizes, work=work, traffic=traffic)
 
     def _tensor(self, tensor: Tensor) -> Tensor:
         most = None if tensor.most is None else self._size(tensor.most)

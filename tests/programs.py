@@ -48,7 +48,7 @@ def chain(n: int = 1000, calls: int = 2, factor: float = 2.0) -> Program:
         (),
         tuple(scale_kernel(f"k{i}", n) for i in range(calls)),
         tuple(
-            Call(f"k{i}", (places[i], weight, places[i + 1]), (), n, (f"layer{i}",), LARGE, LARGE) for i in range(calls)
+            Call(f"k{i}", (places[i], weight, places[i + 1]), (), (f"layer{i}",), LARGE, LARGE) for i in range(calls)
         ),
         (ConstantBlock(64, np.array([factor], np.float32)),),
         128,
@@ -72,8 +72,8 @@ def varying() -> Program:
         (n,),
         (scale, repeat),
         (
-            Call("scale", (Address(MemoryRegion.INPUT), Address(MemoryRegion.CONSTANT), between), (n,), n, ("a",)),
-            Call("repeat", (between, Address(MemoryRegion.OUTPUT)), (n,), 2 * n, ("b",), 2 * n, 12 * n),
+            Call("scale", (Address(MemoryRegion.INPUT), Address(MemoryRegion.CONSTANT), between), (n,), ("a",)),
+            Call("repeat", (between, Address(MemoryRegion.OUTPUT)), (n,), ("b",), 2 * n, 12 * n),
         ),
         (ConstantBlock(0, np.array([3.0], np.float32)),),
         64,
@@ -94,8 +94,8 @@ def running_sum() -> Program:
         (),
         (add, copy),
         (
-            Call("add", (Address(MemoryRegion.INPUT), state, out), (), 8, ("add",)),
-            Call("copy", (out, state), (), 8, ("save",)),
+            Call("add", (Address(MemoryRegion.INPUT), state, out), (), ("add",)),
+            Call("copy", (out, state), (), ("save",)),
         ),
         (),
         0,
@@ -128,9 +128,9 @@ def positives(initial: int = 4) -> Program:
         (n,),
         (select, half, twice),
         (
-            Call("select", (Address(MemoryRegion.INPUT), held, counted), (n,), 1, ("select",)),
-            Call("half", (held, middled), (v,), v, ("half",), LARGE * v, 8 * v),
-            Call("twice", (middled, Address(MemoryRegion.OUTPUT)), (v,), v, ("twice",), LARGE * v, 8 * v),
+            Call("select", (Address(MemoryRegion.INPUT), held, counted), (n,), ("select",)),
+            Call("half", (held, middled), (v,), ("half",), LARGE * v, 8 * v),
+            Call("twice", (middled, Address(MemoryRegion.OUTPUT)), (v,), ("twice",), LARGE * v, 8 * v),
         ),
         (),
         0,
@@ -156,8 +156,8 @@ def powers() -> Program:
         (),
         (copy, double),
         (
-            Call("copy", (Address(MemoryRegion.INPUT), out), (), 8, ("copy",)),
-            Call("double", (out,), (), 8, ("double",)),
+            Call("copy", (Address(MemoryRegion.INPUT), out), (), ("copy",)),
+            Call("double", (out,), (), ("double",)),
         ),
         (),
         0,

@@ -29,7 +29,6 @@ from aot.codegen.ir.program import Program
 from aot.codegen.llvm.build import Built, kernels_text
 from aot.codegen.llvm.build import build as build_program
 from aot.codegen.llvm.levels import Levels, join
-from aot.codegen.llvm.object.cached_kernels import keeping
 from aot.codegen.versions import join_versions
 from aot.compilation.about import about
 from aot.compilation.graph_passes import run_all, run_front, run_later_extensions
@@ -237,7 +236,6 @@ def _scheduled(session: Session, optimized: Optimized, lowered: Lowered, kernels
         tuning.pick,
         weights=weights,
         kernels=kernels,
-        apply=keeping(session.library.store),
         on_kernel=None if parts is None else parts.submit,
     )
     program = builder.build(partial(session.event, "lower"))

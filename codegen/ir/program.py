@@ -56,7 +56,6 @@ class Call:
     kernel: str
     args: tuple[Address, ...]
     sizes: tuple[Size, ...]
-    units: Size
     layers: tuple[str, ...]  # names of the layers that it computes
     work: Size = 0  # floating-point operations, for chunking and profiles
     traffic: Size = 0  # bytes read and written at least once

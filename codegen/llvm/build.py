@@ -53,7 +53,7 @@ from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.llvm.weights import hashed, parts_of
 from aot.codegen.machines import MACHINES, Machine
-from aot.codegen.nest.cached_kernel import facts_of
+from aot.codegen.nest.scheduled_kernel import facts_of
 from aot.codegen.platforms import Platform, platform_of
 from aot.codegen.target import Target
 from aot.runtime import abi

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import resource
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,9 +17,13 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Const, Kernel, Load, Size, Var, dense, prim
 from aot.codegen.ir.schedule import Schedule, Tile
 from aot.codegen.llvm.build import Built
-from aot.codegen.llvm.object import cached_kernels, kernel_module, workers
+from aot.codegen.llvm.object import kernel_module, workers
+from aot.codegen.llvm.object.kernel_module import facts_from, facts_json
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store
+from aot.codegen.nest import scheduled_kernel
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.scheduled_kernel import ScheduledKernel, ScheduledWorks, facts_of, kernel_digest
 from aot.compilation.driver import stages
 from aot.compilation.kernel_cache import VARIABLE, kernel_store, user_folder
 from aot.ir.graph import Graph
@@ -25,6 +31,7 @@ from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from tests import networks
 
+N, M = Var("size0", None), Var("size1", 65)
 SCHEDULES = ((Schedule(),), (Schedule(parallel="i"),), (Schedule(tile=(Tile("i", 2),)),))
 
 
@@ -123,13 +130,13 @@ def test_other_weights_have_the_same_kernels(tmp_path: Path, emitted: list[str])
 
 def test_loops_are_made_for_those_who_ask_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    apply = cached_kernels.apply
+    apply = scheduled_kernel.apply
 
     def told(name: str, *args: Any) -> Kernel:
         made.append(name)
         return apply(name, *args)
 
-    monkeypatch.setattr(cached_kernels, "apply", told)
+    monkeypatch.setattr(scheduled_kernel, "apply", told)
     first = library(tmp_path / "kernels", tmp_path / "m.so")
     assert len(made) > 5
     made.clear()
@@ -143,8 +150,29 @@ def test_works_of_one_form_are_told_apart() -> None:
     x, y, i = dense("x0", 8), dense("y0", 8), Var("i", 8)
     works = [Definition(y, (i,), Load(x, (i,)) * Const(factor, DType.F32)) for factor in (0.0, -0.0, 1.0)]
     works.append(replace(works[0], axes=(Var("i", 4),)))
-    keys = {cached_kernels.key_of("", (work,), schedules, (x, y), ()) for work in works for schedules in SCHEDULES}
-    assert len(keys) == len(works) * len(SCHEDULES)
+    kernels = [ScheduledKernel("", ScheduledWorks((w,), s, (x, y))) for w in works for s in SCHEDULES]
+    assert len({kernel_digest(k) for k in kernels}) == len(set(kernels)) == len(works) * len(SCHEDULES)
+
+
+def test_kernels_are_equal_without_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduled_kernel, "apply", None)
+    x, y, i = dense("x0", 8), dense("y0", 8), Var("i", 8)
+    one, other = (
+        ScheduledKernel(n, ScheduledWorks((Definition(y, (i,), x[i] * 2.0),), (Schedule(),), (x, y))) for n in "ab"
+    )
+    assert one != other and one == other.named("a") == pickle.loads(pickle.dumps(one))
+    assert kernel_digest(one) == kernel_digest(other)
+
+
+def test_loops_and_facts_are_those_of_apply() -> None:
+    x, y, i = dense("x0", N), dense("y0", N), Var("i", N)
+    works, schedules = (Definition(y, (i,), x[i] * 2.0),), (Schedule(tile=(Tile("i", 4),), parallel="i"),)
+    kernel = ScheduledKernel("k", ScheduledWorks(works, schedules, (x, y), (N,)))
+    applied = apply("k", works, schedules, (x, y), (N,))
+    assert (kernel.name, kernel.sizes, kernel.buffers, kernel.body) == applied.parts()
+    assert facts_of(kernel) == facts_of(applied)
+    sent = facts_from({"facts": json.loads(json.dumps(facts_json(facts_of(applied), (N,))))}, (N,))
+    assert sent == facts_of(applied)
 
 
 def test_a_kernel_of_another_target_is_another_one(tmp_path: Path, emitted: list[str]) -> None:
@@ -172,9 +200,6 @@ def test_kernel_folder_follows_the_environment(tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv(VARIABLE)
     found = kernel_store()
     assert found is not None and found.folder == user_folder()
-
-
-N, M = Var("size0", None), Var("size1", 65)
 
 
 @pytest.mark.parametrize("size", [0, 4096, N, N * 4 + 63, prim("max", (N + 15) // 16 * 64, M * N), prim("min", N, 8)])

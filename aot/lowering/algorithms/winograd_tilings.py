@@ -11,6 +11,7 @@ from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Var
 from aot.codegen.nest.sums.padding_terms import PaddingTerms
+from aot.codegen.schedules.products.padding_share import padding_share
 from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm
 from aot.lowering.algorithms.winograd_matrices import FINITE, Kind
 from aot.runtime.abi import DType
@@ -96,7 +97,7 @@ def _counted(form: WinogradForm) -> float:
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         size = form.x.buffer.shape[k]
         if (step > 1 or tap in {s.short for s in form.long}) and isinstance(size, int):
-            share *= 1 - PaddingTerms(tap, form.x.index[k], size).share
+            share *= 1 - padding_share(PaddingTerms(tap, form.x.index[k], size))
     return share
 
 

@@ -15,7 +15,6 @@ from aot.codegen.ir.program import Bind, Call, DataDependentSize, Let, Program
 from aot.codegen.ir.rename_sizes import renamed
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.ir.traverse import Work
-from aot.codegen.nest.nest import Apply, apply
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.ir.graph import Graph
@@ -79,7 +78,6 @@ class ProgramBuilder:
         *,
         weights: Weights | None = None,
         kernels: dict[Kernel, str] | None = None,
-        apply: Apply = apply,
         on_kernel: OnKernel | None = None,
     ) -> None:
         """`weights`: the weights of all programs of a library; `kernels`: names of the kernels of all versions.
@@ -95,7 +93,7 @@ class ProgramBuilder:
         self.uses: list[Use] = []
         self.text: list[object] = []  # lines, or objects whose text they are: few compilations are dumped
         self.flow = Flow(self.calls, self.text, steps.sizes)
-        self._sources = KernelSources(steps, target, pick, apply)
+        self._sources = KernelSources(steps, target, pick)
         self._addresses = Addresses(steps, plan(steps), self.constants)
         self._denormals = DenormalCounts(steps.values)
         self._on_kernel, self._done = on_kernel, 0
@@ -205,8 +203,8 @@ class ProgramBuilder:
         if flush:
             self._denormals.count(values)
         name = self._name(step, kernel, flush)
-        unit, flops, traffic = (n if isinstance(n, int) else rewrite(n, {**bound.sizes}) for n in source.figures)
-        call = Call(name, args, tuple(bound.sizes.values()), unit, step.layers, flops, traffic, flush)
+        flops, traffic = (n if isinstance(n, int) else rewrite(n, {**bound.sizes}) for n in source.figures)
+        call = Call(name, args, tuple(bound.sizes.values()), step.layers, flops, traffic, flush)
         self.calls.append(call)
         use = Use(call, kernel, values, offsets, frozenset(source.packs), bound.sizes)
         self.uses.append(use)

@@ -17,7 +17,8 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.program import ConstantBlock
 from aot.codegen.ir.schedule import Pack
-from aot.codegen.nest.pack import pack_array, pack_buffer
+from aot.codegen.nest.pack import pack_buffer
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.ir.types import Array, numpy_dtype
 from aot.ir.values.deferred import Deferred, release, rows_of, value_of
 from aot.lowering.ir.steps import Value

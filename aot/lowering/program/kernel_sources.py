@@ -15,9 +15,8 @@ from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.rename_sizes import renamed
 from aot.codegen.ir.schedule import Pack, Schedule
 from aot.codegen.ir.traverse import Work, reads, writes
-from aot.codegen.nest.cached_kernel import facts_of
 from aot.codegen.nest.halo_fill import stores_one_value
-from aot.codegen.nest.nest import Apply
+from aot.codegen.nest.scheduled_kernel import ScheduledKernel, ScheduledWorks
 from aot.codegen.target import Target
 from aot.lowering.ir.steps import Steps, sizes_of
 from aot.lowering.program.kernel_parameters import (
@@ -41,7 +40,7 @@ _Key = tuple[tuple[Work, ...], tuple[Schedule, ...], frozenset[str], tuple[Var, 
 class KernelSource:
     """A kernel with its works and schedules.
 
-    `stands_for`: the roles of constants by the parameters that read them; `figures`: units, operations, bytes;
+    `stands_for`: the roles of constants by the parameters that read them; `figures`: operations, bytes;
     `flushes`: denormal numbers count as zero.
     """
 
@@ -50,7 +49,7 @@ class KernelSource:
     kernel: Kernel
     packs: dict[str, Pack]
     stands_for: dict[str, str]
-    figures: tuple[Size, Size, Size]
+    figures: tuple[Size, Size]
     flushes: bool
 
 
@@ -85,8 +84,8 @@ class BoundKernel:
 class KernelSources:
     """The kernels of a program, each made once."""
 
-    def __init__(self, steps: Steps, target: Target, pick: Pick, apply: Apply) -> None:
-        self.steps, self.target, self.pick, self.apply = steps, target, pick, apply
+    def __init__(self, steps: Steps, target: Target, pick: Pick) -> None:
+        self.steps, self.target, self.pick = steps, target, pick
         self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
         self._sources: dict[_Key, KernelSource] = {}
         fixed = (v.buffer for v in steps.values.values() if v.region is MemoryRegion.CONSTANT)
@@ -196,10 +195,9 @@ class KernelSources:
                 kernel = Kernel("", sizes, params, works[0])
             else:
                 definitions = tuple(w for w in works if isinstance(w, Definition | Group))
-                kernel = self.apply("", definitions, schedules, params, sizes)
-            figures = (facts_of(kernel).units, *cost(works))
+                kernel = ScheduledKernel("", ScheduledWorks(definitions, schedules, params, sizes))
             flush = flushes(works, self.target)
-            self._sources[key] = KernelSource(works, schedules, kernel, packs, stands_for, figures, flush)
+            self._sources[key] = KernelSource(works, schedules, kernel, packs, stands_for, cost(works), flush)
         return self._sources[key]
 
     def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:

@@ -26,7 +26,7 @@ from aot.codegen.llvm.driver.shape_functions import depends, late_symbols_of, si
 from aot.codegen.llvm.driver.size_code import size_text
 from aot.codegen.llvm.driver.thunks import thunks
 from aot.codegen.llvm.pool import system_texts, template_text
-from aot.codegen.nest.cached_kernel import facts_of
+from aot.codegen.nest.scheduled_kernel import facts_of
 from aot.codegen.target import Target
 from aot.runtime import abi
 from aot.runtime.abi import DType

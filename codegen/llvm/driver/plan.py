@@ -6,10 +6,11 @@ from collections import Counter
 from functools import lru_cache
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.loops import Const, Size, prim
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Const, Expr, Size, Var, prim
 from aot.codegen.ir.program import MemoryRegion, Program
 from aot.codegen.llvm.driver.shape_functions import as_expr, function_text, static, symbol_code
-from aot.codegen.nest.cached_kernel import facts_of
+from aot.codegen.nest.scheduled_kernel import facts_of
 from aot.runtime import abi
 
 Rows = list[tuple[Size, Size]]
@@ -34,7 +35,17 @@ done:"""
 
 def plan_rows(program: Program) -> Rows:
     """Return the units and the pieces of each call."""
-    return [(call.units, _pieces(call.work, call.traffic)) for call in program.calls]
+    kernels = {k.name: (facts_of(k).units, k.sizes) for k in program.kernels}
+    return [(_units(*kernels[c.kernel], c.sizes), _pieces(c.work, c.traffic)) for c in program.calls]
+
+
+@lru_cache(maxsize=1 << 14)  # each part of a module needs all calls
+def _units(units: Size, sizes: tuple[Var, ...], values: tuple[Size, ...]) -> Size:
+    """Return the units of a call. `values`: of the kernel's `sizes`."""
+    if isinstance(units, int):
+        return units
+    known: dict[Expr, Expr] = {size: as_expr(value) for size, value in zip(sizes, values, strict=True)}
+    return rewrite(units, known)
 
 
 def plan_bytes(program: Program) -> int:
@@ -67,7 +78,7 @@ def _constant(rows: Rows) -> bool:
     return all(isinstance(size, int | Const) for row in rows for size in row)
 
 
-@lru_cache(maxsize=1 << 14)  # each part of a module needs all calls
+@lru_cache(maxsize=1 << 14)
 def _pieces(work: Size, traffic: Size) -> Size:
     """Return the number of chunks that pays for a call, by its work and traffic; the most if the work is unknown."""
     if isinstance(work, int) and isinstance(traffic, int):

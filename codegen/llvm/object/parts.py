@@ -20,18 +20,17 @@ from concurrent.futures import Future
 from functools import lru_cache, partial
 from typing import cast
 
-from aot.codegen.ir.digest import digest
 from aot.codegen.ir.loops import Kernel, Size
 from aot.codegen.llvm.emit.function_text import global_name
 from aot.codegen.llvm.linking.wasm_object import packed
 from aot.codegen.llvm.object import optimize
 from aot.codegen.llvm.object.combine import combine
-from aot.codegen.llvm.object.kernel_module import ENTRY, Head, KernelModule
+from aot.codegen.llvm.object.kernel_module import ENTRY, Head, KernelModule, facts_from
 from aot.codegen.llvm.object.optimize import compile_module
 from aot.codegen.llvm.object.size_json import size_from
 from aot.codegen.llvm.object.store import Store, compiler_digest
 from aot.codegen.llvm.object.workers import Task, Workers
-from aot.codegen.nest.cached_kernel import CachedKernel
+from aot.codegen.nest.scheduled_kernel import ScheduledKernel, kernel_digest
 from aot.codegen.target import Target
 from aot.runtime.loading.foreign.wasm import MAGIC
 
@@ -63,7 +62,7 @@ class Parts:
         self._store = store if made_by is not None else None
         self._context = f"{made_by} {target!r} {level} {optimize.EFFORT}"
         self._tasks: dict[tuple[Kernel, bool], Task] = {}
-        self._placed: list[tuple[Declared, Task]] = []
+        self._placed: list[tuple[Kernel, Declared, Task]] = []
         make = partial(compiled_once, pool, target, optimize.EFFORT)
         self._pool = workers.run(partial(self._module, "pool", pool, make))
 
@@ -80,7 +79,7 @@ class Parts:
         store = self._store
         if store is None:
             return self._workers.submit(module, share)
-        key = self._key("kernel", _digest(module.kernel), module.flushes)
+        key = self._key("kernel", kernel_digest(module.kernel), module.flushes)
         entry = store.get(key)
         if entry is not None:
             return Task.of(module, *_unpacked(entry))
@@ -96,14 +95,16 @@ class Parts:
     def place(self, kernel: Kernel, flushes: bool, count: int) -> Declared:
         """Add one of `count` kernels to the model; return its declaration for the drivers' module."""
         declared = Declared(kernel)
-        self._placed.append((declared, self.submit(kernel, flushes, (len(self._placed) + 1) / count)))
+        self._placed.append((kernel, declared, self.submit(kernel, flushes, (len(self._placed) + 1) / count)))
         return declared
 
     def finish_texts(self) -> frozenset[str]:
-        """Set scratch memory of all declarations; return the features that functions use beyond those of all code."""
+        """Set scratch memory and facts of all kernels; return the features that they use beyond those of all code."""
         features = frozenset[str]()
-        for declared, task in self._placed:
+        for kernel, declared, task in self._placed:
             head = self._workers.wait(task.head)
+            if isinstance(kernel, ScheduledKernel):
+                kernel.set_facts(facts_from(head, kernel.sizes))
             declared.scratch_bytes = size_from(head["scratch"], declared.sizes)
             features |= frozenset(cast("list[str]", head["features"]))
         return features
@@ -113,15 +114,15 @@ class Parts:
         main = self._module("drivers", drivers, lambda: compile_module(drivers, self._target, None))
         objects: list[tuple[bytes, Mapping[str, str]]] = [(main, {}), (self._workers.wait(self._pool), {})]
         compiled: list[Future[bytes]] = []
-        for _, task in self._placed:
+        for _, _, task in self._placed:
             task.code.add_done_callback(compiled.append)
 
         def tell() -> None:
             progress(1 + len(compiled), 1 + len(self._placed))
 
         tell()
-        objects += [(self._workers.wait(task.code, tell), {ENTRY: declared.name}) for declared, task in self._placed]
-        seconds = {declared.name: (task.text_seconds, task.llvm_seconds) for declared, task in self._placed}
+        objects += [(self._workers.wait(task.code, tell), {ENTRY: declared.name}) for _, declared, task in self._placed]
+        seconds = {declared.name: (task.text_seconds, task.llvm_seconds) for _, declared, task in self._placed}
         return Objects(objects, seconds)
 
     def _module(self, kind: str, text: str, make: Callable[[], bytes]) -> bytes:
@@ -144,10 +145,6 @@ def compiled_once(text: str, target: Target, effort: int) -> bytes:
     """Return the object code of a module that many networks have."""
     del effort  # with which it is compiled
     return optimize.compile_module(text, target, None)
-
-
-def _digest(kernel: Kernel) -> str:
-    return kernel.digest if isinstance(kernel, CachedKernel) else digest(kernel.named(""))
 
 
 class Objects:

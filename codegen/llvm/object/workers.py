@@ -1,6 +1,6 @@
 """Compiles kernels in several processes at once: Python and LLVM's binding have a lock each, so threads would not help.
 
-    submit -> kernels that wait, as pickled loops -+-> thread -> process     the largest first
+    submit -> kernels that wait, as pickled works -+-> thread -> process     the largest first
                                                    +-> the calling process, in `wait`
 
 A result does not depend on the process that made it. Without enough work, or if no process can be started, the calling
@@ -27,7 +27,7 @@ from aot.codegen.llvm.object.worker import serve
 from aot.runtime.errors import InternalError
 from aot.runtime.systems import processor
 
-WORTH_STARTING = 1 << 16  # bytes of pickled loops for each process: they take four times as long as its start
+WORTH_STARTING = 1 << 15  # bytes of pickled works for each process: they take four times as long as its start
 LEAST_SHARE = 0.25  # least share of kernels by which the bytes of all are estimated: later layers repeat them
 MAX_PROCESSES = 8
 POLL = 0.1  # seconds

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from math import inf, prod
-
-import numpy as np
+from math import inf
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
@@ -23,8 +21,6 @@ from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.nest.points import Points, Spans, Stmts, depending
 from aot.runtime.abi import DType
 
-MAX_SHARE_POINTS = 1 << 16  # points that `PaddingTerms.share` enumerates at most
-
 
 @dataclass(frozen=True, slots=True)
 class PaddingTerms:
@@ -34,18 +30,6 @@ class PaddingTerms:
     index: Expr
     extent: int
     test: Prim | None = None  # the `within` that guards the terms; None: a halo
-
-    @property
-    def share(self) -> float:
-        """Fraction of the terms that are padding; 0 if it cannot be counted in `MAX_SHARE_POINTS` points."""
-        terms = dict(normal(self.index, {}).terms)
-        sizes = {a: a.extent for a in terms if isinstance(a, Var) and isinstance(a.extent, int)}
-        if len(sizes) < len(terms) or prod(sizes.values()) > MAX_SHARE_POINTS:
-            return 0.0
-        at = np.array([normal(self.index, {}).const])
-        for a, n in sizes.items():
-            at = np.add.outer(at, terms[a] * np.arange(a.low, n)).ravel()
-        return float(np.mean((at < 0) | (at >= self.extent)))
 
 
 def padding_terms(d: Definition) -> tuple[PaddingTerms, ...]:

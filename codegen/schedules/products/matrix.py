@@ -25,6 +25,7 @@ from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.sums.padding_terms import PaddingTerms, padding_terms
 from aot.codegen.nest.sums.scaled_steps import has_equal_steps
 from aot.codegen.schedules.products.chain_tiles import word_panels
+from aot.codegen.schedules.products.padding_share import padding_share
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
 from aot.codegen.schedules.products.product_loops import tiled_rows
 from aot.codegen.schedules.products.scaled import field_axes, step_axis
@@ -276,7 +277,7 @@ def _skipped(d: Definition, form: MatrixForm, parts: tuple[str | None, ...]) -> 
 
 def _is_passed(b: PaddingTerms) -> bool:
     """True if terms in padding are skipped: they have bounds checks, or skipping pays."""
-    return b.test is not None or b.share >= COSTS.min_skipped_share
+    return b.test is not None or padding_share(b) >= COSTS.min_skipped_share
 
 
 def _lies_well(d: Definition, shape: MatmulShape, form: MatrixForm, packings: tuple[Pack, ...]) -> bool:

@@ -13,6 +13,7 @@ from aot.codegen.ir.definition import Definition, unused_axis
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Var
 from aot.codegen.nest.sums.padding_terms import PaddingTerms, padding_terms
+from aot.codegen.schedules.products.padding_share import padding_share
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
 from aot.codegen.schedules.products.register_tile import Product, tile_count, tile_of, tile_text
 from aot.codegen.schedules.products.scaled import field_axes, takes_pairs
@@ -57,7 +58,7 @@ def product_loops(
 ) -> tuple[ProductLoops, Reasons]:
     """Return the loops of a product in vectors of `width` lanes."""
     sums, fused = _sum_loops(d, shape)
-    skipped = [b for b in padding_terms(d) if b.axis.name in sums[:-1] and b.share >= COSTS.min_skipped_share]
+    skipped = [b for b in padding_terms(d) if b.axis.name in sums[:-1] and padding_share(b) >= COSTS.min_skipped_share]
     reasons: Reasons = ()
     if varies(shape.rows):
         rows, more = _dynamic_rows(d, shape, fused, constants)

@@ -13,7 +13,7 @@ from aot.codegen.ir.loops import Buffer, Reduce, Size, Var, cast, dense
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.pack import pack_array
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled, runs_dots

@@ -14,7 +14,8 @@ from aot.codegen.ir.loops import Load, Reduce, Var, cast, dense
 from aot.codegen.ir.printer import kernel_text, schedule_text
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.pack import pack, pack_array, pack_buffer
+from aot.codegen.nest.pack import pack, pack_buffer
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.codegen.schedules.choose import choose
 from aot.runtime.abi import DType
 from tests.codegen.interpreter import Interpreter, cells, filled

@@ -15,7 +15,7 @@ from aot.codegen.ir.printer import kernel_text
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.pack import pack_array
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.runtime.abi import DType

@@ -18,7 +18,8 @@ from aot.codegen.llvm.emit.kernel import emit
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.object.optimize import assembly
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.pack import pack, pack_array
+from aot.codegen.nest.pack import pack
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.runtime.abi import DType

@@ -23,7 +23,7 @@ from aot.codegen.ir.printer import definition_text, kernel_text, schedule_text
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.llvm.emit.kernel import emit
 from aot.codegen.nest.nest import apply, units
-from aot.codegen.nest.pack import pack_array
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled, evaluated
 

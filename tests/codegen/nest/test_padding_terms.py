@@ -14,6 +14,7 @@ from aot.codegen.ir.printer import kernel_text, schedule_text
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.nest.nest import apply
 from aot.codegen.nest.sums.padding_terms import padding_terms
+from aot.codegen.schedules.products.padding_share import padding_share
 from tests.codegen.running import Array, aligned, compiled
 
 SIDE, FAR, CHANNELS = 6, 4, 16
@@ -73,7 +74,7 @@ def test_flat_rows_are_asked_by_their_outer_part() -> None:
 def test_padding_terms_have_the_share_outside() -> None:
     found = padding_terms(window(picture(0.0)))
     assert [b.axis for b in found] == [KH, KW]
-    assert found[0].share == pytest.approx(8 / 18)
+    assert padding_share(found[0]) == pytest.approx(8 / 18)
 
 
 KEPT = [(None, "add", 0), (1.0, "add", 0), (0.0, "max", 0), (-inf, "max", 2)]

@@ -26,7 +26,7 @@ from aot.codegen.ir.loops import (
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.pack import pack_array
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.runtime.abi import DType
 from tests.codegen.nest.test_nest import PLAN, matmul, params
 from tests.codegen.running import aligned, compiled, number

@@ -12,7 +12,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Buffer, Expr, Reduce, Size, Space, Var, cast, dense, prim, select
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.pack import pack_array
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.runtime.abi import DType
 from tests.codegen.meaning import Meaning
 from tests.codegen.running import aligned, compiled, runs_dots

@@ -13,7 +13,7 @@ from aot.codegen.ir.loops import Reduce, Var, dense
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.pack import pack_array
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.ir.types import dtype_of
 from aot.lowering.ir.steps import Value
 from aot.lowering.program.constant_places import Constants, Weights

@@ -22,7 +22,7 @@ from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.pack import pack_array
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.runtime.abi import DType

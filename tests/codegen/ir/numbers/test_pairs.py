@@ -13,7 +13,7 @@ from aot.codegen.ir.loops import Buffer, Reduce, Size, Var, dense, prim
 from aot.codegen.ir.schedule import Schedule, ScheduleError
 from aot.codegen.llvm.emit.kernel import emit
 from aot.codegen.nest.nest import apply
-from aot.codegen.nest.pack import pack_array
+from aot.codegen.nest.packed_arrays import pack_array
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
