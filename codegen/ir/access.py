@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
@@ -237,9 +237,17 @@ def work(d: Definition) -> Size:
 
 def _operations(e: Expr, excluded: Expr | None) -> int:
     """Sum the weights (`COST`) of float operations and i32 products in `e`, without those of `excluded`."""
-    inside = set(walk(excluded)) if excluded is not None else set[Expr]()
-    prims = (p for p in walk(e) if isinstance(p, Prim) and p not in inside)
-    return sum(COST.get(p.fn, 1) for p in prims if p.dtype.is_float or (p.fn == "mul" and p.dtype is DType.I32))
+    if e is excluded:
+        return 0
+    inside = set(_counted(excluded)) if excluded is not None else set[Prim]()
+    return sum(COST.get(p.fn, 1) for p in _counted(e) if p not in inside)
+
+
+def _counted(e: Expr) -> Iterator[Prim]:
+    """Yield the operations of floats and the products of i32 in `e`."""
+    for p in walk(e):
+        if isinstance(p, Prim) and (p.dtype.is_float or (p.fn == "mul" and p.dtype is DType.I32)):
+            yield p
 
 
 def traffic(d: Definition) -> Size:

@@ -77,7 +77,8 @@ def walk(*roots: Expr) -> Iterable[Expr]:
             continue
         seen.add(id(node))
         yield node
-        stack.extend(reversed(children(node)))
+        if not isinstance(node, _LEAVES):
+            stack += reversed(children(node))
 
 
 def calls_functions(root: Expr) -> bool:

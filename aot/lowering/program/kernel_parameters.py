@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from math import gcd
 
 from aot.codegen.dataclass import dataclass
@@ -54,10 +55,9 @@ def separated(
         ordered = sorted(read, key=lambda b: b.name)
         renamed = {b.name: replace(b, name=parameter(b.name, packings.get(b.name))) for b in ordered}
         parameter_names = {name: b.name for name, b in renamed.items()}
-        pack = tuple(replace(p, operand=parameter_names.get(p.operand, p.operand)) for p in schedule.pack)
-        ahead = parameter_names.get(schedule.prefetch, schedule.prefetch) if schedule.prefetch is not None else None
-        same = all(name == b.name for name, b in renamed.items())
-        return work if same else rewrite_work(work, move_loads(renamed)), replace(schedule, pack=pack, prefetch=ahead)
+        if all(name == b.name for name, b in renamed.items()):
+            return work, schedule
+        return rewrite_work(work, move_loads(renamed)), with_roles(schedule, parameter_names)
 
     scheduled = [w for w in works if isinstance(w, Definition | Group)]
     pairs = [split(w, s) for w, s in zip(scheduled, schedules, strict=True)]
@@ -74,6 +74,8 @@ def standalone_kernel(work: Definition, schedule: Schedule, constants: frozenset
 
 def with_roles(s: Schedule, roles: dict[str, str]) -> Schedule:
     """Return a schedule with the roles of buffers in place of their names."""
+    if not (s.pack or s.members) and s.prefetch is None:
+        return s
     packs = tuple(replace(p, operand=roles.get(p.operand, p.operand)) for p in s.pack)
     ahead = roles.get(s.prefetch, s.prefetch) if s.prefetch is not None else None
     return replace(s, pack=packs, prefetch=ahead, members=tuple(with_roles(m, roles) for m in s.members))
@@ -168,12 +170,12 @@ def _part(b: Buffer, indices: list[tuple[Expr, ...]]) -> _Part | None:
     """
     elements, begins, shape = 0, list[int](), list[Size]()
     for n, stride, dim_indices in zip(b.shape, b.strides, zip(*indices, strict=True), strict=True):
-        ends = [bounds(normal(i, {})) for i in dim_indices]
-        low, high = min(first for first, _ in ends), max(last for _, last in ends)
-        if not isinstance(n, int) or not isinstance(stride, int) or not 0 <= low <= high < n:
-            low, size = 0, n
-        else:
-            size = int(high - low) + 1
+        low, size = 0, n
+        if isinstance(n, int) and isinstance(stride, int) and not any(map(partial(_covers, n), dim_indices)):
+            ends = [bounds(normal(i, {})) for i in dim_indices]
+            first, last = min(least for least, _ in ends), max(most for _, most in ends)
+            if 0 <= first <= last < n:
+                low, size = first, int(last - first) + 1
         begins.append(int(low))
         shape.append(size)
         elements += int(low) * (stride if isinstance(stride, int) else 0)
@@ -181,6 +183,11 @@ def _part(b: Buffer, indices: list[tuple[Expr, ...]]) -> _Part | None:
         return None
     part = replace(b, shape=tuple(shape), align=gcd(b.align, elements * b.dtype.stored_bytes))
     return _Part(part, tuple(begins), elements)
+
+
+def _covers(n: int, index: Expr) -> bool:
+    """True if an index is an axis of all `n` elements."""
+    return isinstance(index, Var) and index.extent == n and not index.low
 
 
 def _moved(work: Work, parts: dict[Buffer, _Part]) -> Work:

@@ -92,6 +92,7 @@ class KernelSources:
         self._weights_bytes = sum(buffer_bytes(b) for b in fixed)
         self._tables: dict[str, Pack] = {}
         self._repeated = frozenset[tuple[Work, ...]]()
+        self._forms: dict[tuple[int, ...], tuple[CanonicalWorks, tuple[Schedule, ...]]] = {}
 
     def find_shared(self) -> None:
         """Find the tables that products and gathers share, and the kernels that many calls can share."""
@@ -100,8 +101,7 @@ class KernelSources:
 
     def bind(self, works: tuple[Work, ...], preset: Schedule | None) -> BoundKernel:
         """Return the kernel of works. `preset`: the schedule that a pass gave the last one."""
-        form = self._canonical(works, preset)
-        schedules = self._schedules(form, preset)
+        form, schedules = self._scheduled(works, preset)
         tables = {role: self._tables[name] for name, role in form.roles.items() if name in self._tables}
         if tables:
             scheduled = (w for w in form.works if isinstance(w, Definition | Group))
@@ -111,6 +111,16 @@ class KernelSources:
         values = {role: name for name, role in form.roles.items()}
         values |= {fresh: values[role] for fresh, role in source.stands_for.items()}
         return BoundKernel(source, values, offsets, form.sizes)
+
+    def _scheduled(
+        self, works: tuple[Work, ...], preset: Schedule | None
+    ) -> tuple[CanonicalWorks, tuple[Schedule, ...]]:
+        """Return works in canonical form, and their schedules."""
+        key = tuple(map(id, works))  # of works that the steps hold
+        if key in self._forms:
+            return self._forms[key]
+        form = self._canonical(works, preset)
+        return form, self._schedules(form, preset)
 
     def _canonical(self, works: tuple[Work, ...], preset: Schedule | None) -> CanonicalWorks:
         names = {s: replace(s, name=f"size{k}") for k, s in enumerate(self._sizes(works))}
@@ -141,8 +151,8 @@ class KernelSources:
             return frozenset()
         counter = Counter[tuple[Work, ...]]()
         for part, preset in reading:
-            form = self._canonical(part, preset)
-            counter[_inputs_at_origins(form.works, self._schedules(form, preset))[0]] += 1
+            form, schedules = self._forms[tuple(map(id, part))] = self._scheduled(part, preset)
+            counter[_inputs_at_origins(form.works, schedules)[0]] += 1
         return frozenset(works for works, calls in counter.items() if calls >= MANY_CALLS)
 
     def _parts(self) -> list[tuple[tuple[Work, ...], Schedule | None]]:
@@ -166,13 +176,15 @@ class KernelSources:
             }
             if not shared:
                 continue
-            form = self._canonical(part, preset)
-            packs = {p.operand: p for s in self._schedules(form, preset) for p in all_packs(s)}
+            form, schedules = self._scheduled(part, preset)
+            packs = {p.operand: p for s in schedules for p in all_packs(s)}
             packed_tables |= {name: packs[form.roles[name]] for name in shared if form.roles[name] in packs}
         return packed_tables
 
     def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:
         """Return the symbols that the kernel reads, in the program's order."""
+        if not (self.steps.symbols or self.steps.sizes.late or self.steps.sizes.meaning):
+            return ()
         symbols = [v for v in frozenset[Var]().union(*map(sizes_of, works)) if self.steps.is_known(v)]
         if not all(v in self._places for v in symbols):  # more sizes have been named
             self._places = {v: n for n, v in reversed(list(enumerate(self.steps.known())))}

@@ -23,6 +23,7 @@ from aot.codegen.ir.traverse import Work, members
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 
+COUNTED_TOGETHER = 1 << 16  # elements that stay in the cache of a core
 MIN_SAFE_SUMMAND = 1e-30  # least summand that keeps a sum away from zero; denormals are negligible beside it
 TAME_FNS = SHORT_FUNCTIONS | frozenset(
     "add sub mul neg abs min max larger exp exp_normal tanh erf sin cos atan asinh fma within select "
@@ -42,13 +43,22 @@ def flushes(works: Iterable[Work], target: Target) -> bool:
     if any(is_chain_sum(d.reduction) for d in definitions):
         return True  # their order counts denormals as zero
     producers = {d.out.name: d.value for d in definitions}
-    parts = list(walk(*(e for d in definitions for e in (d.value, *(r.value for r in d.results)))))
-    if any(isinstance(e, Load) and not _is_plain(e.buffer, target) for e in parts):
-        return False
-    if any(isinstance(e, Const) and e.dtype.is_float and 0 < abs(e.value) < MIN_NORMAL for e in parts):
-        return False
-    prims = [e for e in parts if isinstance(e, Prim) and any(a.dtype.is_float for a in e.args)]
-    if not prims and not any(isinstance(e, Reduce) and e.fn == "add" and e.dtype.is_float for e in parts):
+    prims, sums = list[Prim](), False
+    for e in walk(*(e for d in definitions for e in (d.value, *(r.value for r in d.results)))):
+        match e:
+            case Prim(_, args):
+                prims += (e,) if any(a.dtype.is_float for a in args) else ()
+            case Load(buffer):
+                if not _is_plain(buffer, target):
+                    return False
+            case Const(value, dtype):
+                if dtype.is_float and 0 < abs(value) < MIN_NORMAL:
+                    return False
+            case Reduce(fn):
+                sums = sums or (fn == "add" and e.dtype.is_float)
+            case _:
+                pass
+    if not prims and not sums:
         return False
     allowed = TAME_FNS | JUMP_FNS if any(map(_is_product, definitions)) else TAME_FNS
     return all(p.fn in allowed or (p.fn in DIVIDING_FNS and _is_far(p.args[-1], producers)) for p in prims)
@@ -60,9 +70,10 @@ def denormals(data: NDArray[np.generic]) -> int:
         return 0
     bits = np.ascontiguousarray(data).view(np.uint32).reshape(-1)
     count = 0
-    for start in range(0, bits.size, 1 << 20):
-        size = bits[start : start + (1 << 20)] << 1
-        count += int(np.count_nonzero((size != 0) & (size < 1 << 24)))
+    for start in range(0, bits.size, COUNTED_TOGETHER):
+        size = bits[start : start + COUNTED_TOGETHER] << 1
+        size -= 1  # of zero, to the greatest number
+        count += int(np.count_nonzero(size < (1 << 24) - 1))
     return count
 
 
