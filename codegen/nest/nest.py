@@ -13,7 +13,7 @@ from math import gcd, inf
 
 from aot.codegen.ir.access import volume
 from aot.codegen.ir.definition import Definition, Group, RowRange
-from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.expressions import loaded_names, loads, rewrite, variables
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import (
     Alloc,
@@ -38,10 +38,10 @@ from aot.codegen.ir.loops import (
     prim,
 )
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balance, segments
-from aot.codegen.ir.traverse import has_parallel, rewrite_definition, statements
+from aot.codegen.ir.traverse import has_parallel, rewrite_definition
 from aot.codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
 from aot.codegen.nest.legality import check
-from aot.codegen.nest.pack import pack
+from aot.codegen.nest.pack import pack, pack_buffer
 from aot.codegen.nest.points import Lets, Points, Span, Spans, Stmts
 from aot.codegen.nest.stored import at_point
 from aot.codegen.nest.sums.lane_sums import along_lanes
@@ -99,10 +99,19 @@ def _kernel(
             bodies[shared] = with_halo_fills(bodies[shared], tuple(fills.values()))
             bodies = [b for n, b in enumerate(bodies) if n not in fills]
         bodies = [b if has_parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
-    body = overlap_epilogues(with_tiles(tuple(s for b in bodies for s in b)))
+    stmts = tuple(s for b in bodies for s in b)
+    body = with_tiles(stmts)
+    body = body if body is stmts else overlap_epilogues(body)
     _check_parallel(name, body, True)
-    used = {b.name: b for b in _accessed(body)}
-    return Kernel(name, sizes, tuple(used.get(p.name, p) for p in params), body)
+    return Kernel(name, sizes, kernel_buffers(works, schedules, params), body)
+
+
+def kernel_buffers(works: Works, schedules: tuple[Schedule, ...], params: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
+    """Return the buffers of a kernel with these parameters: packed ones have the shape of their panels."""
+    pairs = zip(works, schedules, strict=True)
+    by_operand = {name: packing for w, s in pairs for name, packing in packings(w, s)}
+    known = ((p, by_operand.get(p.name)) for p in params)
+    return tuple(p if packing is None else pack_buffer(p, packing) for p, packing in known)
 
 
 def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str, Pack | None]]:
@@ -115,26 +124,6 @@ def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str
     for x in loads(work.value, *(r.value for r in work.results)):
         if x.buffer.space is Space.ARG:
             yield x.buffer.name, by_operand.get(x.buffer.name)
-
-
-def _accessed(stmts: Stmts) -> list[Buffer]:
-    """Return the buffers that are read or written, in the order they appear."""
-    buffers: list[Buffer] = []
-    for s in statements(stmts):
-        match s:
-            case Store(buffer, index, value):
-                buffers.append(buffer)
-                buffers += [x.buffer for x in loads(*index, value)]
-            case Prefetch(buffer):
-                buffers.append(buffer)
-            case TileOp(_, _, buffer):
-                if buffer is not None:
-                    buffers.append(buffer)
-            case Let(_, value) | If(value) | While(value):
-                buffers += [x.buffer for x in loads(value)]
-            case For() | Alloc():
-                pass
-    return buffers
 
 
 def units(kernel: Kernel) -> Size:
@@ -247,7 +236,11 @@ def _relocate(work: Definition | Group, shrunk: dict[Buffer, Buffer]) -> Definit
     if isinstance(work, Group):
         return replace(work, members=tuple(_relocate(m, shrunk) for m in work.members))
 
+    names = {b.name for b in shrunk}
+
     def window(e: Expr) -> Expr | None:
+        if names.isdisjoint(loaded_names(e)):
+            return e
         if isinstance(e, Load) and e.buffer in shrunk:
             return Load(shrunk[e.buffer], tuple(rewrite(i, window) for i in e.index))
         return None
@@ -374,15 +367,17 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
     tile = schedule.size(axis.name)
     kind = LoopKind.PARALLEL if schedule.parallel == axis.name else LoopKind.SERIAL
     kind = LoopKind.UNROLLED if axis.name in schedule.unroll else kind
-    label = _label(axis.name, spans)
     stmts: Stmts = ()
     for segment in segments(axis_span.extent, tile):
         is_whole_axis = segment.size == 1 and segment.count == axis.extent and axis_span.start == Const(0)
-        loop = axis if is_whole_axis else Var(label, segment.count)
         looped = segment.count != 1 or kind is LoopKind.PARALLEL
+        loop = axis if is_whole_axis or not looped else Var(_label(axis.name, spans), segment.count)
         iteration = loop if looped else Const(0)
-        at = as_expr(segment.start, DType.I64) + iteration * segment.size
-        at = at if segment.latest is None else _at_most(iteration, segment.size, segment.latest)
+        if segment.latest is None:
+            at = as_expr(segment.start, DType.I64)
+            at = at + iteration * segment.size if looped else at
+        else:
+            at = _at_most(iteration, segment.size, segment.latest)
         size = segment.size if segment.last is None else prim("min", segment.last - at, segment.size)
         span = Span(axis_span.start + at, size)
         inner = _nested(rest, schedule, spans, lambda s, span=span: body({axis: span, **s}))

@@ -85,24 +85,26 @@ class Points:
 
         `extra`: the current tiles of the reduction axes.
         """
-        lets = self.values(extra or {})
+        lets, used = self.values(extra or {}), free(stmts)
         for axis in reversed(self.axes):
             point = self.point(axis)
             ready = depending(lets, point)
-            stmts = bound(stmts, ready)
+            stmts, used = _bound(stmts, used, ready)
             lets = [x for x in lets if x not in ready]
             kind = LoopKind.VECTOR if axis is self.vector else LoopKind.SERIAL if axis is looped else LoopKind.UNROLLED
-            stmts = (For(point, stmts, kind, self.lanes if axis is self.vector else 1),)
-        return bound(stmts, lets)
+            loop = For(point, stmts, kind, self.lanes if axis is self.vector else 1)
+            stmts, used = (loop,), _around(used, point)
+        return _bound(stmts, used, lets)[0]
 
     def values(self, extra: Spans) -> Lets:
         """Return the value of each original axis; axes that depend on others come first."""
         lets = list(self.lets)
         for axis, span in (self.spans | extra).items():
+            value = span.start
             if axis in extra:
-                value = span.start + (Var(f"{axis.name}.u", span.extent) if span.extent != 1 else Const(0))
-            else:
-                value = span.start + (self.point(axis) if axis in self.axes else Const(0))
+                value = value if span.extent == 1 else value + Var(f"{axis.name}.u", span.extent)
+            elif axis in self.axes:
+                value = value + self.point(axis)
             if value != axis:
                 lets.append((axis, value))
         return lets
@@ -118,12 +120,16 @@ def unrolled(stmts: Stmts, axes: tuple[Var, ...], inner: Spans) -> Stmts:
 
 def bound(stmts: Stmts, lets: Lets) -> Stmts:
     """Wrap `stmts` in the lets that they read."""
-    used = free(stmts)
+    return _bound(stmts, free(stmts), lets)[0]
+
+
+def _bound(stmts: Stmts, used: frozenset[Var], lets: Lets) -> tuple[Stmts, frozenset[Var]]:
+    """Wrap `stmts`, which read `used`, in the lets that they read. Return the variables that the result reads, too."""
     for axis, value in lets:
         if axis in used:
             stmts = (Let(axis, value, stmts),)
             used = (used - {axis}) | variables(value)
-    return stmts
+    return stmts, used
 
 
 def depending(lets: Lets, var: Var) -> Lets:
@@ -153,12 +159,16 @@ def free(stmts: Stmts) -> frozenset[Var]:
             case Let(var, value, body):
                 axes |= variables(value) | (free(body) - {var})
             case For(var, body):
-                axes |= free(body) - {var}
-                if var.extent is not None and not isinstance(var.extent, int):
-                    axes |= variables(var.extent)
+                axes |= _around(free(body), var)
             case Alloc(_, body):
                 axes |= free(body)
     return axes
+
+
+def _around(used: frozenset[Var], var: Var) -> frozenset[Var]:
+    """Return the variables that the loop over `var` reads, whose body reads `used`."""
+    inside = used - {var}
+    return inside if var.extent is None or isinstance(var.extent, int) else inside | variables(var.extent)
 
 
 def size_of(extent: Size | None) -> Size:

@@ -14,8 +14,7 @@ from aot.codegen.ir.digest import digest
 from aot.codegen.ir.loops import Buffer, Kernel, Prefetch, Size, Stmt, Var
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.ir.traverse import has_prefetch, uses_tiles
-from aot.codegen.nest.nest import Works, apply, packings, units
-from aot.codegen.nest.pack import pack_buffer
+from aot.codegen.nest.nest import Works, apply, kernel_buffers, units
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +43,8 @@ class ScheduledWorks:
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """Return the kernel's buffers: packed parameters have the shape of their panels."""
-        pairs = zip(self.works, self.schedules, strict=True)
-        by_operand = {name: packing for w, s in pairs for name, packing in packings(w, s)}
-        known = ((p, by_operand.get(p.name)) for p in self.parameters)
-        return tuple(p if packing is None else pack_buffer(p, packing) for p, packing in known)
+        """The kernel's buffers: packed parameters have the shape of their panels."""
+        return kernel_buffers(self.works, self.schedules, self.parameters)
 
 
 class _Loops:

@@ -228,7 +228,7 @@ def _word_rows(
 ) -> WordRows | None:
     """Return the helper that loads each row's words at once; None for sums that need none."""
     form = WordBlocks if schedule.in_blocks else WordRows if schedule.dots and is_centred(reduction) else None
-    factors = dot_factors(reduction, schedule.lane)
+    factors = dot_factors(reduction, schedule.lane) if form is not None else None
     if form is None or factors is None or scaled_sum(reduction) is not None or len(points.axes) > 2:
         return None
     if not any(p.words and p.operand == factors[1].buffer.name and p.fused is None for p in schedule.pack):
@@ -305,7 +305,7 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
     """Return the terms to add for a tile of the sum, with the spans that they cover; with dots, for each word."""
     axis = next((a for a in reduction.axes if a.name == schedule.dots), None)
     lane = schedule.lane
-    factors = dot_factors(reduction, lane)
+    factors = dot_factors(reduction, lane) if axis is not None else None
     if axis is None or factors is None or (factors[1].dtype.is_float and is_guarded(reduction)):
         return [(reduction.body, inner)]
     start, extent = inner[axis].start, inner[axis].extent

@@ -127,12 +127,12 @@ def word_vectors(
 
     None unless a tile of the sum has that many bytes of data, side by side, and `row_vectors` says so.
     """
+    if schedule.dots is None or schedule.row_vectors is None or points.vector is None or len(points.axes) > 2:
+        return None
     factors = dot_factors(reduction, schedule.lane)
+    if factors is None:
+        return None
     tiled = [a for a in reduction.axes if inner[a].extent != 1]
-    if schedule.dots is None or schedule.row_vectors is None or factors is None:
-        return None
-    if points.vector is None or len(points.axes) > 2:
-        return None
     steps, size, word = (
         access(factors[0].buffer, factors[0].index, (*reduction.axes, *points.axes)).strides,
         1,
