@@ -219,10 +219,11 @@ class Buffer(Shaped):
 
 
 class Statement(Node):
-    """Base of statements, with the slot of a cache of `aot.codegen.llvm.emit.registers`."""
+    """Base of statements, with the slots of caches of `aot.codegen.llvm.emit.registers`."""
 
-    __slots__ = ("known_accessed",)
+    __slots__ = ("known_accessed", "known_stored")
     known_accessed: frozenset[Buffer]
+    known_stored: frozenset[str]
 
 
 @node

@@ -7,7 +7,6 @@ come from this memo, so equal ones are nearly always one object: states are comp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from operator import is_
 from typing import Any, Generic, TypeVar, cast
 
 from aot.codegen.ir.expressions import variables
@@ -44,19 +43,23 @@ def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
     return _unified(nodes, {})
 
 
-def _unified(part: Any, known: dict[Node, Node]) -> Any:
-    if isinstance(part, tuple):
-        old = cast(tuple[object, ...], part)
-        parts: list[object] = []
-        for one in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
-            parts.append(_unified(one, known))  # noqa: PERF401
-        new = tuple(parts)
-        return old if all(map(is_, old, new)) else new
-    if not isinstance(part, Node):
-        return part
-    node = known.get(part)
-    if node is None:
-        fields = part.parts()
-        new = _unified(fields, known)
-        node = known[part] = part if new is fields else type(part)(*new)
-    return node
+def _unified(parts: tuple[Any, ...], known: dict[Node, Node]) -> Any:
+    new: list[object] | None = None
+    for i, part in enumerate(parts):
+        if isinstance(part, Node):
+            node = known.get(part) or _node(part, known)
+        elif type(part) is tuple:
+            node = _unified(cast(tuple[object, ...], part), known)
+        else:
+            continue
+        if node is not part:
+            new = list(parts) if new is None else new
+            new[i] = node
+    return parts if new is None else tuple(new)
+
+
+def _node(node: Node, known: dict[Node, Node]) -> Node:
+    fields = node.parts()
+    new = _unified(fields, known)
+    result = known[node] = node if new is fields else type(node)(*new)
+    return result

@@ -12,7 +12,6 @@ from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While
-from aot.codegen.ir.traverse import statements
 from aot.codegen.llvm.emit.function_text import Function, Value, vector
 
 Cell = tuple[int, int]
@@ -55,18 +54,24 @@ class Cells:
         self.values[first, lanes] = value
 
 
-def stored(stmts: tuple[Stmt, ...]) -> set[str]:
+def stored(stmts: tuple[Stmt, ...]) -> frozenset[str]:
     """Return the names of the buffers that are written."""
-    names: set[str] = set()
-    for s in statements(stmts):
-        match s:
-            case Store(buffer):
-                names.add(buffer.name)
-            case TileOp("store", _, buffer) if buffer is not None:
-                names.add(buffer.name)
-            case _:
-                pass
-    return names
+    return _stored(stmts[0]) if len(stmts) == 1 else frozenset[str]().union(*map(_stored, stmts))
+
+
+@by_identity(0, "known_stored")
+def _stored(s: Stmt) -> frozenset[str]:
+    match s:
+        case Store(buffer):
+            return frozenset((buffer.name,))
+        case TileOp("store", _, buffer) if buffer is not None:
+            return frozenset((buffer.name,))
+        case For(_, body) | Let(_, _, body) | Alloc(_, body) | While(_, body):
+            return stored(body)
+        case If(_, body, otherwise):
+            return stored((*body, *otherwise))
+        case Prefetch() | TileOp():
+            return frozenset()
 
 
 def fits_registers(alloc: Alloc, env: dict[Var, Affine], written: frozenset[Var]) -> bool:

@@ -199,7 +199,7 @@ class StatementEmitter:
                 case Room(buffer, body):
                     with self.room(buffer, True):
                         self.written_out(body, indices)
-                case Loop(slot, (_, values, lanes), body):
+                case Loop(slot, (_, values, _, lanes), body):
                     for i in range(len(values)):
                         indices[slot] = i
                         if lanes is not None:

@@ -35,6 +35,8 @@ class Operand:
         self.in_registers, self.in_table = cells is not None, access.buffer.space is Space.TABLE
         self.known: dict[Cell, Value] = {} if cells is None else cells.values
         self.first, self.is_simple = 0, True
+        if self.in_table:
+            self.known = access.numbers
         if self.in_registers or self.in_table:
             a = access.at(indices)
             is_known = not a.offset.terms and access.is_linear(nest)

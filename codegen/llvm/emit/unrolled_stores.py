@@ -23,6 +23,7 @@ from aot.codegen.ir.index import Affine, exactly, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
 from aot.codegen.llvm.emit.address import Access, Addresses, sizes_of
 from aot.codegen.llvm.emit.blocks import vectors
+from aot.codegen.llvm.emit.function_text import Value
 from aot.codegen.llvm.emit.lane_index import lane_of, width_of
 from aot.codegen.llvm.emit.registers import fits_registers
 
@@ -30,10 +31,14 @@ MAX_LOOPS = 16  # unrolled and vector loops around a store
 
 
 class Range(NamedTuple):
-    """Values of the variable of a loop that is written out. `lanes`: the variable of each vector's lanes, if any."""
+    """Values of the variable of a loop that is written out, and the numbers in them without lanes.
+
+    `lanes`: the variable of each vector's lanes, if any.
+    """
 
     var: Var
     values: tuple[Affine, ...]
+    numbers: tuple[int, ...]
     lanes: tuple[Var | None, ...] | None
 
 
@@ -52,21 +57,25 @@ class AffineAccess:
     """
 
     def __init__(self, buffer: Buffer, affine: Affine, ranges: list[Range]) -> None:
-        inner = variables(*(x for x in affine.terms if not isinstance(x, Var)))
+        inner = variables(*[x for x in affine.terms if not isinstance(x, Var)])
         self.buffer, self._ranges = buffer, ranges
-        self._folded = [slot for slot, r in enumerate(ranges) if r.var in inner]
-        linear = {r.var: slot for slot, r in enumerate(ranges) if r.var in affine.terms and r.var not in inner}
-        self._key = _chosen([*self._folded, *linear.values()])
-        self._added = [
-            (slot, [affine.terms[var] * value.const for value in ranges[slot].values]) for var, slot in linear.items()
-        ]
-        # the slot of the vector loop if it is linear, and what a lane adds
-        self._vector = next(((slot, affine.terms[v]) for v, slot in linear.items() if ranges[slot].lanes), None)
-        self._rest = Affine({x: c for x, c in affine.terms.items() if x not in linear}, affine.const)
-        self._forms: dict[tuple[int | Var | None, ...], Form] = {}
+        self._folded: list[int] = []
+        self._added: list[tuple[int, list[int]]] = []
+        self._vector: tuple[int, int] | None = None  # the slot of the vector loop if it is linear, what a lane adds
+        rest = dict(affine.terms)
+        for slot, (var, _, numbers, lanes) in enumerate(ranges):
+            if var in inner:
+                self._folded.append(slot)
+            elif (c := rest.pop(var, None)) is not None:
+                self._added.append((slot, [c * n for n in numbers]))
+                if lanes is not None:
+                    self._vector = slot, c
+        self._key = _chosen([*self._folded, *[slot for slot, _ in self._added]])
+        self._rest = Affine(rest, affine.const)
         shaping = self._folded if self._vector is None else [*self._folded, self._vector[0]]
-        self._shape, self._formed = _chosen(shaping), dict[object, Form]()  # forms by numbers of values
+        self._shape, self._forms = _chosen(shaping), dict[object, Form]()  # forms by numbers of values
         self._known: dict[object, Access] = {}
+        self.numbers: dict[tuple[int, int], Value] = {}  # constants of a table that were read, by place and lanes
         self.stride: int | None = 0  # what a lane adds, where there are lanes; None if that varies
 
     def are_near(self, is_target: bool) -> bool:
@@ -130,19 +139,9 @@ class AffineAccess:
     def _form(self, indices: list[int]) -> Form:
         """Return the form for the values of the folded variables, and the lanes of the vector."""
         shape = self._shape(indices)
-        form = self._formed.get(shape)
+        form = self._forms.get(shape)
         if form is None:
-            form = self._formed[shape] = self._shared(indices)
-        return form
-
-    def _shared(self, indices: list[int]) -> Form:
-        key: list[int | Var | None] = [indices[slot] for slot in self._folded]
-        if self._vector is not None:
-            lanes = self._ranges[self._vector[0]].lanes
-            key.append(None if lanes is None else lanes[indices[self._vector[0]]])
-        form = self._forms.get(tuple(key))
-        if form is None:
-            form = self._forms[tuple(key)] = self._new_form(indices)
+            form = self._forms[shape] = self._new_form(indices)
         return form
 
     def _new_form(self, indices: list[int]) -> Form:
@@ -330,9 +329,10 @@ def _range(loop: For) -> Range:
     var = loop.var
     if loop.kind is LoopKind.VECTOR:
         lanes, values = zip(*(lane_of(start, lanes) for start, lanes in vectors(loop)), strict=True)
-        return Range(var, values, lanes)
+        return Range(var, values, tuple(v.const for v in values), lanes)
     assert isinstance(var.extent, int)
-    return Range(var, tuple(map(exactly, range(var.low, var.extent))), None)
+    numbers = tuple(range(var.low, var.extent))
+    return Range(var, tuple(map(exactly, numbers)), numbers, None)
 
 
 def _is_plain(stmt: Stmt, packs: bool) -> bool:
