@@ -91,7 +91,10 @@ def calls_functions(root: Expr) -> bool:
 
 
 def variables(*nodes: Expr) -> frozenset[Var]:
-    return _variables(nodes[0]) if len(nodes) == 1 else frozenset[Var]().union(*map(_variables, nodes))
+    if len(nodes) == 1:
+        return _variables(nodes[0])
+    axes = frozenset([node for node in nodes if isinstance(node, Var)])  # most indices are axes
+    return axes.union(*[_variables(node) for node in nodes if not isinstance(node, _LEAVES)])
 
 
 def _variables(node: Expr) -> frozenset[Var]:
@@ -153,7 +156,7 @@ def loads(*nodes: Expr) -> tuple[Load, ...]:
     """Return the distinct loads, in the order they appear."""
     if len(nodes) == 1:
         return _loads(nodes[0])
-    return _joined([inside for node in nodes if (inside := _loads(node))])
+    return _joined([inside for node in nodes if not isinstance(node, _LEAVES) and (inside := _loads(node))])
 
 
 def _loads(node: Expr) -> tuple[Load, ...]:

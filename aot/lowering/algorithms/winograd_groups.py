@@ -90,7 +90,7 @@ class _TiledConvolution:
     def __init__(self, d: Definition, form: WinogradForm, tiling: Tiling, tiles: Tiles) -> None:
         self.d, self.form, self.tiling, self.tiles = d, form, tiling, tiles
         self.axes = (*tiles.shared, *tiles.inside)
-        self.ic, self.oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
+        self.ic, self.oc = _axis("ic", form.ic.extent), _axis("oc", form.oc.extent)
         self.sum_axes = (*form.summed, self.ic)
         points, outs = tiling.points, typical(self.oc.extent or 1)
         terms, groups = ([typical(a.extent or 1) for a in axes] for axes in (self.sum_axes, form.groups))
@@ -121,7 +121,7 @@ class _TiledConvolution:
 
     def products(self) -> Definition:
         """Multiply transformed data and weights, for each point."""
-        form, tile, sum_axes, point = self.form, self.tiles.tile_index, self.sum_axes, Var("xn", self.tiling.points)
+        form, tile, sum_axes, point = self.form, self.tiles.tile_index, self.sum_axes, _axis("xn", self.tiling.points)
         data, weights = self.inputs[point, *tile, *sum_axes], self.weights[*form.groups, point, *sum_axes, self.oc]
         total = Reduce("add", sum_axes, form.number(data) * form.number(weights))
         outer = self.tiles.shared if varies((*form.n, *form.outs)) else form.groups
@@ -144,6 +144,12 @@ class _TiledConvolution:
             return Definition(d.out, (*self.axes, oc, *reversed(at)), value, index, where)
 
         return _transform("output", (*self.axes, oc), tuple(map(back, tiling.kinds)), form.sum_type, read, write)
+
+
+@lru_cache(maxsize=1 << 10)
+def _axis(name: str, extent: Size | None) -> Var:
+    """Return an axis, the same for all layers: what is known of equal layers is found by axes that compare fast."""
+    return Var(name, extent)
 
 
 def _divided(total: Expr, factor: int) -> Expr:
@@ -198,15 +204,15 @@ def _rows(form: WinogradForm, tiling: Tiling) -> Tiles:
     row_axes: list[list[Var]] = []
     for d, (axis, name) in enumerate(zip(form.outs, "yx", strict=False)):
         if tiling.phases:
-            tile = Var(f"t{name}", len(tiling.phases[d]))
+            tile = _axis(f"t{name}", len(tiling.phases[d]))
             at[axis], phase[axis] = Const(0), tile + tiling.phases[d].start
             row_axes.append([tile])
             continue
         m, step = tiling.sides[d], form.steps[d]
-        at[axis] = tile = Var(f"t{name}", tiles_of(typical(axis.extent or 1), m, step) // step)
+        at[axis] = tile = _axis(f"t{name}", tiles_of(typical(axis.extent or 1), m, step) // step)
         row_axes.append([tile])
         if step > 1:
-            phase[axis] = phase_axis = Var(f"p{name}", step)
+            phase[axis] = phase_axis = _axis(f"p{name}", step)
             row_axes[-1].insert(0, phase_axis)
     (*first, ty), *others = row_axes
     inside = tuple(a for axes in others for a in axes)
@@ -290,13 +296,13 @@ def _transform(
     """Compute T X S^t: along j for each row i, then along i for each column o; T x alone in one direction."""
     lane, first = axes[-1], transforms[0]
     split, combine = _table("split", first.split, dtype), _table("combine", first.combine, dtype)
-    j, q, p = Var("j", first.inputs), Var("q", len(first.split)), Var("p", len(first.combine))
+    j, q, p = _axis("j", first.inputs), _axis("q", len(first.split)), _axis("p", len(first.combine))
     if len(transforms) == 1:
         c = dense(f"c{LOCAL}", len(first.split), lane, space=Space.REGISTERS, dtype=dtype)
         parts = Definition(c, (*axes, q), Reduce("add", (j,), split[q, j] * read((j,))), (q, lane))
         return Group(name, axes, (c,), (parts, write((p,), Reduce("add", (q,), combine[p, q] * c[q, lane]))))
     rows, b = _row_transforms(axes, first.inputs, transforms[1], dtype, read)
-    o = Var("o", len(transforms[1].combine))
+    o = _axis("o", len(transforms[1].combine))
     c = dense(f"c{LOCAL}", len(first.split), o, lane, space=Space.REGISTERS, dtype=dtype)
     parts = Definition(c, (*axes, q, o), Reduce("add", (j,), split[q, j] * b[j, o, lane]), (q, o, lane))
     results = write((p, o), Reduce("add", (q,), combine[p, q] * c[q, o, lane]))
@@ -311,9 +317,9 @@ def _row_transforms(
     read: Callable[[tuple[Var, ...]], Expr],
 ) -> tuple[Group, Buffer]:
     """Return X S^t as a group over the rows of X, and the buffer that it fills."""
-    lane, i, o = axes[-1], Var("i", rows), Var("o", len(across.combine))
+    lane, i, o = axes[-1], _axis("i", rows), _axis("o", len(across.combine))
     split, combine = _table("splits", across.split, dtype), _table("combines", across.combine, dtype)
-    k, r = Var("j", across.inputs), Var("q", len(across.split))
+    k, r = _axis("j", across.inputs), _axis("q", len(across.split))
     a = dense(f"a{LOCAL}", i, len(across.split), lane, space=Space.REGISTERS, dtype=dtype)
     b = dense(f"b{LOCAL}", rows, len(across.combine), lane, space=Space.REGISTERS, dtype=dtype)
     parts = Definition(a, (*axes, i, r), Reduce("add", (k,), split[r, k] * read((i, k))), (i, r, lane))

@@ -53,11 +53,13 @@ def group_rows(steps: Steps, _context: Context) -> None:
     several = [cluster for cluster in clusters.all if len(cluster.steps) > 1]
     if not several:
         return
-    innermost = _innermost_dimensions(steps)
-    former = _Former(steps)
+    innermost, former = _innermost_dimensions(steps), None
     for cluster in several:
         if not _are_side_by_side(steps, cluster, innermost):
+            former = former or _Former(steps)
             former.form(cluster)
+    if former is None:
+        return
     steps.steps = [s for s in former.slots if s is not None]
     sort(steps)
 

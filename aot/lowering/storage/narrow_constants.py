@@ -54,7 +54,8 @@ def narrow_constants(steps: Steps, context: Context) -> None:
     change = move_loads({name: v.buffer for name, v in narrowed.items()})
     for block in steps.blocks():
         for step in block.steps:
-            step.works = tuple(rewrite_work(w, change) for w in step.works)
+            if any(x.buffer.name in narrowed for x in step.reads()):
+                step.works = tuple(rewrite_work(w, change) for w in step.works)
 
 
 def moving(steps: Steps) -> set[str]:
