@@ -32,7 +32,8 @@ class Costs:  # single instance: a dataclass would first compile a constructor w
     max_tile_rows: int = 14  # rows of a register tile: more only spend loads; estimated
     max_overlap: float = 0.02  # share of rows that tiles of one height compute twice, for half of the code; estimated
     tile_code: float = 0.02  # share of a product's time that the code of one more size of its tile is worth; estimated
-    min_looped_results: int = 12  # vectors of a tile whose functions a loop over its rows calls; measured 2026-11-29
+    min_looped_results: int = 3  # vectors of a tile whose results a loop over its rows computes; measured 2026-11-30
+    min_looped_steps: int = 512  # of a sum that is 100 times as long as the copies for such a loop; derived
     max_written_functions: int = 16  # places of a kernel at which functions are written out; measured 2026-11-29
     little_tile_rows: int = 6  # same, for little code: with two vectors, chains enough for both units; derived
     single_use_rows: int = 28  # rows up to which memory brings the next panel about as late as it is needed; estimated
@@ -63,7 +64,8 @@ class Costs:  # single instance: a dataclass would first compile a constructor w
     window_tile_rows: int = 7  # rows of a window's tile; estimated
     max_gathered_lanes: int = 16  # lanes of windows whose lanes are loaded one by one; estimated
     max_unrolled_gathers: int = 1024  # such loads that are unrolled, for the size of the code; estimated
-    max_unrolled_window: int = 32  # points of a window that is unrolled; estimated
+    max_unrolled_window: int = 16  # points of a window that is unrolled; of larger ones a row; measured 2026-11-30
+    max_unrolled_words: int = 32  # same, of bytes that dots sum four at a time; estimated
     max_unrolled_slide: int = 7  # points of a grouped window that is unrolled along its rows; measured 2026-11-22
     min_block_rows: int = 4  # rows of a block: fewer lose rows that windows share between blocks; measured 2026-11-24
 

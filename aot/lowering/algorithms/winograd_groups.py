@@ -75,8 +75,7 @@ def winograd(
     )
     *around, high = (typical(a.extent or 1) for a in tiles.shared)
     rows = 1 if vary else _height(form, tiles, tiling.points, target)
-    edges = "" if vary or not convolution.ragged else "yx"[: len(tiling.kinds)]
-    schedule = _schedule(group, convolution.weights, tiling, rows, edges, target)
+    schedule = _schedule(group, convolution.weights, tiling, rows, target)
     blocks = typical(tiles.shared[0].extent or 1) if vary else -(-high // rows) * prod(around)
     return Winograd(group, schedule, convolution.weights, blocks)
 
@@ -332,11 +331,8 @@ def _table(name: str, matrix: Matrix, dtype: DType) -> Buffer:
     return dense(f"{name}{LOCAL}", len(matrix), len(matrix[0]), space=Space.TABLE, dtype=dtype, values=values)
 
 
-def _schedule(group: Group, weights: Buffer, tiling: Tiling, rows: int, edges: str, target: Target) -> Schedule:
-    """Return blocks of `rows` tile rows, transforms unrolled.
-
-    `edges`: directions whose last tiles are peeled, to check bounds.
-    """
+def _schedule(group: Group, weights: Buffer, tiling: Tiling, rows: int, target: Target) -> Schedule:
+    """Return blocks of `rows` tile rows, transforms unrolled."""
     axes = group.axes
     forward, products, backward = group.members
     assert isinstance(products, Definition)
@@ -348,15 +344,14 @@ def _schedule(group: Group, weights: Buffer, tiling: Tiling, rows: int, edges: s
     assert isinstance(forward, Group) and isinstance(backward, Group)
     v, m = group.temps
     starts, ends = (tuple(map(make, tiling.kinds)) for make in (into, back))
-    peeled = tuple(Tile(f"t{direction}", 1, Tail.PEEL) for direction in edges)
     return Schedule(
         tile=(Tile(axes[-1].name, rows, Tail.CUT),),
         pitch=((f"v{LOCAL}", 16), (f"m{LOCAL}", 16)),
         parallel=axes[0].name if len(axes) == 1 or typical(axes[0].extent or 1) > 1 else axes[-1].name,
         members=(
-            _written_out(forward, starts, (), target.lanes(v.dtype)),
+            _written_out(forward, starts, target.lanes(v.dtype)),
             replace(product_schedule, parallel=None),
-            _written_out(backward, ends, peeled, target.lanes(m.dtype)),
+            _written_out(backward, ends, target.lanes(m.dtype)),
         ),
     )
 
@@ -369,7 +364,7 @@ def _product_schedule(products: Definition, target: Target, around: frozenset[Va
     return schedule
 
 
-def _written_out(group: Group, transforms: tuple[Transform, ...], edges: tuple[Tile, ...], lanes: int) -> Schedule:
+def _written_out(group: Group, transforms: tuple[Transform, ...], lanes: int) -> Schedule:
     """Schedule the transforms of all directions, unrolled, in vectors of up to `lanes`.
 
     Columns whose results call functions are a loop, for the size of the code.
@@ -377,13 +372,11 @@ def _written_out(group: Group, transforms: tuple[Transform, ...], edges: tuple[T
     lane, results = group.axes[-1], list(members(group))[-1]  # the others are sums alone
     calls = len(transforms) > 1 and calls_functions(results.value)
     sizes = tuple((len(t.split), t.inputs, len(t.combine)) for t in transforms)
-    return _unrolled(lane.name, width_of(typical(lane.extent or 1), lanes), sizes, edges, calls)
+    return _unrolled(lane.name, width_of(typical(lane.extent or 1), lanes), sizes, calls)
 
 
 @lru_cache(maxsize=1 << 8)
-def _unrolled(
-    lane: str, lanes: int, sizes: tuple[tuple[int, int, int], ...], edges: tuple[Tile, ...], calls: bool
-) -> Schedule:
+def _unrolled(lane: str, lanes: int, sizes: tuple[tuple[int, int, int], ...], calls: bool) -> Schedule:
     """`sizes`: parts, inputs and outputs of the transform of each direction."""
 
     def full(size: tuple[int, int, int], output: str) -> tuple[Schedule, ...]:
@@ -392,7 +385,7 @@ def _unrolled(
         return tuple(Schedule(tile=tile, lanes=(lane, lanes)) for tile in (splits, combines))
 
     down = full(sizes[0], "p")
-    tile = (Tile(lane, lanes, Tail.CUT), *edges)
+    tile = (Tile(lane, lanes, Tail.CUT),)
     if len(sizes) == 1:
         return Schedule(tile=tile, members=down)
     rows = Schedule(unroll=("i",), members=full(sizes[1], "o"))

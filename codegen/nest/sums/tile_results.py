@@ -12,12 +12,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import access
+from aot.codegen.ir.access import access, volume
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.expressions import calls_functions, loads, rewrite
-from aot.codegen.ir.loops import Alloc, Buffer, Const, Load, Reduce, Space, Store, Var
-from aot.codegen.nest.points import Points, Stmts
+from aot.codegen.ir.expressions import calls_functions, loads, rewrite, walk
+from aot.codegen.ir.loops import Alloc, Buffer, Const, Load, Prim, Reduce, Space, Store, Var
+from aot.codegen.nest.points import Points, Stmts, size_of
 from aot.codegen.nest.stored import at_point, unused_name
+
+MIN_OPERATIONS = 2  # of a result: a sum to which a number is added is as much code as its copy
 
 
 def tile_results(definition: Definition, reduction: Reduce, points: Points, acc: Buffer) -> Stmts:
@@ -45,10 +47,20 @@ def _looped_row(definition: Definition, reduction: Reduce, points: Points) -> Va
     if lane is None or len(rows) != 1:
         return None
     vectors = points.extent(rows[0]) * points.extent(lane) // points.lanes
-    if not calls_functions(definition.value) or vectors < COSTS.min_looped_results:
+    if vectors < COSTS.min_looped_results or not _pays(definition, reduction):
         return None
     cells = [(definition.out, definition.target), *((r.out, r.index) for r in definition.results)]
     stored = [access(*place, definition.axes).strides[lane] for place in cells]
     value = rewrite(definition.value, {reduction: Const(0, reduction.dtype)})
     read = [access(x.buffer, x.index, definition.axes).strides[lane] for x in loads(value)]
     return rows[0] if set(stored) == {1} and set(read) <= {0, 1} else None
+
+
+def _pays(definition: Definition, reduction: Reduce) -> bool:
+    """True if results are more code than a copy of their sums, and the sums take much longer than the copies."""
+    value = rewrite(definition.value, {reduction: Const(0, reduction.dtype)})
+    if calls_functions(value):
+        return True
+    steps = volume(size_of(a.extent) for a in reduction.axes)
+    is_long = isinstance(steps, int) and steps >= COSTS.min_looped_steps
+    return is_long and sum(isinstance(e, Prim) for e in walk(value)) >= MIN_OPERATIONS

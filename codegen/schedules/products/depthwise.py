@@ -44,10 +44,12 @@ def window(request: Request, shape: MatmulShape) -> ScheduleChoice:
     down = _words(d, shape, target, constants)
     if down is not None:
         shape = replace(shape, sums=(down, *(a for a in shape.sums if a != down)))
-    small = prod(extent(a) for a in shape.sums) <= COSTS.max_unrolled_window
+    points = prod(extent(a) for a in shape.sums)
+    small = points <= (COSTS.max_unrolled_window if down is None else COSTS.max_unrolled_words)
+    row = _pixels(extent(shape.sums[-1]), COSTS.window_tile_rows)
     max_rows = COSTS.window_tile_rows if small or target.registers < 32 else 2 * COSTS.window_tile_rows
-    if gathers_lanes and small:
-        max_rows = min(max_rows, max(1, COSTS.max_unrolled_gathers // (width * prod(extent(a) for a in shape.sums))))
+    if gathers_lanes:
+        max_rows = min(max_rows, max(1, COSTS.max_unrolled_gathers // (width * (points if small else row))))
     height = _pixels(extent(shape.rows[-1]), max_rows) if shape.rows else 1
     if shape.rows:
         tile.append(row_tile(shape.rows[-1:], rows[-1], height, once=d.overwrites))
@@ -57,7 +59,7 @@ def window(request: Request, shape: MatmulShape) -> ScheduleChoice:
         vectors = max(1, min(COSTS.latency_chains, extent(shape.lane) // width))
         tile.append(Tile(shape.lane.name, width * vectors, Tail.CUT))
     if not small and height > 1 and not varies(shape.sums):
-        tile.append(Tile(shape.sums[-1].name, _pixels(extent(shape.sums[-1]), COSTS.window_tile_rows)))
+        tile.append(Tile(shape.sums[-1].name, row))
     order = (*rows, shape.lane.name, *(a.name for a in shape.sums))
     channels = _channels(d, shape, width, target, constants) if not request.points else 0
     beside = _block_rows(d, shape, rows, target, constants) if channels else 0
