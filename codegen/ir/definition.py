@@ -19,9 +19,10 @@ class _Hashed:
     The other slots are caches of `by_identity`, by which passes ask again and again.
     """
 
-    __slots__ = ("_hash", "is_whole", "known_reads", "known_sizes", "known_writes")
+    __slots__ = ("_hash", "is_whole", "known_names", "known_reads", "known_sizes", "known_writes")
     _hash: int
     is_whole: bool  # every element of the output is written
+    known_names: frozenset[str]
     known_reads: tuple[Load, ...]
     known_sizes: frozenset[Var]
     known_writes: tuple[Buffer, ...]

@@ -6,7 +6,7 @@ a[i] * 2 + a[i]   ->   #0 Var(i) #1 Buffer(a) #2 Load(#1, #0) #3 Const(2) #4 Pri
 from __future__ import annotations
 
 import hashlib
-from dataclasses import is_dataclass
+from dataclasses import Field, is_dataclass
 from typing import Any
 
 from aot.codegen.ir.node import Node
@@ -69,8 +69,10 @@ def _record(part: Any, known: dict[int, str], missing: list[Node]) -> str:
     """Return the text of a data class: its name, and the fields that differ from their defaults."""
     names: list[str] = []
     values: list[object] = []
-    for name, field in type(part).__dataclass_fields__.items():
-        value, default = getattr(part, name), field.default
+    fields: dict[str, Field[Any]] = part.__dataclass_fields__
+    for name, field in fields.items():
+        value: object = getattr(part, name)
+        default: object = field.default
         if value is not default and (type(value) is not type(default) or value != default):
             names.append(name)
             values.append(value)

@@ -7,6 +7,7 @@ y[i, j] = value                    point[j.t] = value            in registers
 
 from __future__ import annotations
 
+from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite
 from aot.codegen.ir.loops import Alloc, Const, Expr, If, Load, Space, Stmt, Store, as_expr, dense, prim
@@ -37,8 +38,14 @@ def at_point(definition: Definition, value: Expr, points: Points) -> Stmt:
 
 def unused_name(name: str, definition: Definition) -> str:
     """Return `name`, or a longer one if the definition has a buffer of that name."""
-    taken = {x.buffer.name for x in loads(*expressions(definition), *definition.target)}
-    taken |= {b.name for b in writes(definition)}
+    taken = _buffer_names(definition)
     while name in taken:
         name += "."
     return name
+
+
+@by_identity(1 << 12, "known_names")
+def _buffer_names(definition: Definition) -> frozenset[str]:
+    """Return the names of the buffers that a definition reads or writes."""
+    read = loads(*expressions(definition), *definition.target)
+    return frozenset(b.name for b in (*(x.buffer for x in read), *writes(definition)))

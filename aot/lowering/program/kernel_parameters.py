@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from math import gcd
 
 from aot.codegen.dataclass import dataclass
@@ -155,12 +154,11 @@ def _parts(works: tuple[Work, ...], inputs: frozenset[str]) -> dict[Buffer, _Par
     loaded: dict[Buffer, list[tuple[Expr, ...]]] = {}
     for x in (x for w in works for x in reads(w)):
         loaded.setdefault(x.buffer, []).append(x.index)
-    names = Counter(b.name for b in (*written, *loaded))
     indices_by_buffer = written | {b: indices for b, indices in loaded.items() if b.name in inputs}
-    parts = {
-        b: _part(b, indices) for b, indices in indices_by_buffer.items() if b.space is Space.ARG and names[b.name] == 1
-    }
-    return {b: part for b, part in parts.items() if part is not None}
+    found = ((b, _part(b, indices)) for b, indices in indices_by_buffer.items() if b.space is Space.ARG)
+    parts = {b: part for b, part in found if part is not None}
+    names = Counter(b.name for b in (*written, *loaded)) if parts else Counter[str]()
+    return {b: part for b, part in parts.items() if names[b.name] == 1}
 
 
 def _part(b: Buffer, indices: list[tuple[Expr, ...]]) -> _Part | None:
@@ -171,7 +169,8 @@ def _part(b: Buffer, indices: list[tuple[Expr, ...]]) -> _Part | None:
     elements, begins, shape = 0, list[int](), list[Size]()
     for n, stride, dim_indices in zip(b.shape, b.strides, zip(*indices, strict=True), strict=True):
         low, size = 0, n
-        if isinstance(n, int) and isinstance(stride, int) and not any(map(partial(_covers, n), dim_indices)):
+        covered = n == 1 or any(isinstance(i, Var) and i.extent == n and not i.low for i in dim_indices)
+        if isinstance(n, int) and isinstance(stride, int) and not covered:
             ends = [bounds(normal(i, {})) for i in dim_indices]
             first, last = min(least for least, _ in ends), max(most for _, most in ends)
             if 0 <= first <= last < n:
@@ -183,11 +182,6 @@ def _part(b: Buffer, indices: list[tuple[Expr, ...]]) -> _Part | None:
         return None
     part = replace(b, shape=tuple(shape), align=gcd(b.align, elements * b.dtype.stored_bytes))
     return _Part(part, tuple(begins), elements)
-
-
-def _covers(n: int, index: Expr) -> bool:
-    """True if an index is an axis of all `n` elements."""
-    return isinstance(index, Var) and index.extent == n and not index.low
 
 
 def _moved(work: Work, parts: dict[Buffer, _Part]) -> Work:

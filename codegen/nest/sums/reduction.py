@@ -97,7 +97,8 @@ class _TileSum:
         self.acc = points.accumulator(unused_name("acc", definition), reduction.dtype)
         self.scaled_step = _scaled_step(definition, reduction, self.axes, schedule, points)
         self.total = self.acc if self.scaled_step is None else self.scaled_step.total
-        self.skipped_padding = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
+        padding = padding_terms(definition) if schedule.skip_padding else ()
+        self.skipped_padding = [b for b in padding if b.axis.name in schedule.skip_padding]
         self.hoisted, self.terms = self._terms()
         self.word_rows = _word_rows(definition, self.terms, schedule, self.total, points)
         self.far = self._long_sum()
