@@ -177,7 +177,12 @@ class Addresses:
     def in_lane(self, a: Access, lane: int) -> Access:
         """Return the same access for one lane."""
         assert self.lane is not None
-        offset = normal(a.whole.expr(), {self.lane: Affine({}, lane)})
+        step = a.whole.terms.get(self.lane, 0)
+        if all(x == self.lane or self.lane not in variables(x) for x in a.whole.terms):
+            terms = {x: c for x, c in a.whole.terms.items() if x != self.lane}
+            offset = Affine(terms, a.whole.const + lane * step)
+        else:
+            offset = normal(a.whole.expr(), {self.lane: Affine({}, lane)})
         return Access(a.buffer, offset, 0, offset)
 
     def scaled(self, index: Expr, stride: Size) -> tuple[Affine, int]:
@@ -233,14 +238,18 @@ class Addresses:
 
     def normal(self, expr: Expr) -> Affine:
         """Return the normal form of `expr` at this point of the code."""
+        return self.normal_in(expr, self.env)
+
+    def normal_in(self, expr: Expr, env: Mapping[Var, Affine]) -> Affine:
+        """Return the normal form of `expr` over the variables that `env` does not define."""
         if isinstance(expr, Const):
             return exactly(int(expr.value))
-        if isinstance(expr, Var) and expr in self.env:
-            return self.env[expr]
+        if isinstance(expr, Var) and (known := env.get(expr)) is not None:
+            return known
         memo = self._sums.get(id(expr))
         if memo is None:
             memo = self._sums[id(expr)] = Memo(expr)
-        return memo.of(self.env, None, lambda: normal(expr, self.env))
+        return memo.of(env, None, lambda: normal(expr, env))
 
     def level(self, atom: Expr) -> int:
         """Return the number of loops around the code that computes an atom: that of its deepest variable."""
@@ -249,9 +258,10 @@ class Addresses:
         read = self._read[atom]
         if read is None:
             return len(self.scopes)
-        if unbound := next((v for v in read if v not in self.depth), None):
-            raise InternalError(f"index: {unbound.name} is not bound by a loop or let")
-        return max((self.depth[v] for v in read), default=0)
+        try:
+            return max([self.depth[v] for v in read], default=0)
+        except KeyError as unbound:
+            raise InternalError(f"index: {unbound.args[0].name} is not bound by a loop or let") from unbound
 
     def sum(self, terms: list[tuple[Expr, int]], level: int) -> Value:
         total: Value | None = None

@@ -11,9 +11,11 @@ from typing import Any, Generic, TypeVar, cast
 
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import Affine
-from aot.codegen.ir.loops import Expr, Var
+from aot.codegen.ir.loops import Expr, Statement, Var
 from aot.codegen.ir.node import Node
 
+_MOST = 1 << 16  # nodes that are known when a kernel begins
+_KNOWN: dict[Node, Node] = {}  # expressions and buffers of this kernel and those before it
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)
 
@@ -39,17 +41,21 @@ class Memo(Generic[T]):
 
 
 def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
-    """Return the same nodes with one object for equal nodes."""
+    """Return the same nodes with one object for equal expressions and buffers, as in the sums that are known."""
+    if len(_KNOWN) > _MOST:
+        _KNOWN.clear()
     return _unified(nodes, {})
 
 
-def _unified(parts: tuple[Any, ...], known: dict[Node, Node]) -> Any:
+def _unified(parts: tuple[Any, ...], statements: dict[int, Node]) -> Any:
+    """`statements`: those that were seen, by identity."""
     new: list[object] | None = None
     for i, part in enumerate(parts):
         if isinstance(part, Node):
-            node = known.get(part) or _node(part, known)
+            node = statements.get(id(part)) if isinstance(part, Statement) else _KNOWN.get(part)
+            node = node or _node(part, statements)
         elif type(part) is tuple:
-            node = _unified(cast(tuple[object, ...], part), known)
+            node = _unified(cast(tuple[object, ...], part), statements)
         else:
             continue
         if node is not part:
@@ -58,8 +64,12 @@ def _unified(parts: tuple[Any, ...], known: dict[Node, Node]) -> Any:
     return parts if new is None else tuple(new)
 
 
-def _node(node: Node, known: dict[Node, Node]) -> Node:
+def _node(node: Node, statements: dict[int, Node]) -> Node:
     fields = node.parts()
-    new = _unified(fields, known)
-    result = known[node] = node if new is fields else type(node)(*new)
+    new = _unified(fields, statements)
+    result = node if new is fields else type(node)(*new)
+    if isinstance(node, Statement):
+        statements[id(node)] = result
+    else:
+        _KNOWN[node] = result
     return result

@@ -5,12 +5,14 @@ A cell is (first element, lanes). Cells of a buffer are disjoint; an access of a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
+from typing import Protocol
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.expressions import loads, variables
-from aot.codegen.ir.index import Affine, normal
+from aot.codegen.ir.index import Affine
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While
 from aot.codegen.llvm.emit.function_text import Function, Value, vector
 
@@ -74,16 +76,24 @@ def _stored(s: Stmt) -> frozenset[str]:
             return frozenset()
 
 
-def fits_registers(alloc: Alloc, env: dict[Var, Affine], written: frozenset[Var]) -> bool:
+class Sums(Protocol):
+    """Normal forms that are known (`aot.codegen.llvm.emit.address`)."""
+
+    def normal_in(self, expr: Expr, env: Mapping[Var, Affine]) -> Affine: ...
+
+
+def fits_registers(alloc: Alloc, sums: Sums, env: dict[Var, Affine], written: frozenset[Var]) -> bool:
     """True if every index is constant once unrolled and vector loops are written out; `written`: those outside."""
-    return _constant(alloc.body, alloc.buffer, dict(env), written)
+    return _constant(alloc.body, alloc.buffer, sums, dict(env), written)
 
 
-def _constant(stmts: tuple[Stmt, ...], buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
+def _constant(
+    stmts: tuple[Stmt, ...], buffer: Buffer, sums: Sums, env: dict[Var, Affine], known: frozenset[Var]
+) -> bool:
     for s in stmts:
         while isinstance(s, Alloc) and len(s.body) == 1:  # a group has an allocation in another for each member
             (s,) = s.body
-        if buffer in _accessed(s) and not _constant_in(s, buffer, env, known):
+        if buffer in _accessed(s) and not _constant_in(s, buffer, sums, env, known):
             return False
     return True
 
@@ -114,36 +124,44 @@ def _loaded(*roots: Expr) -> frozenset[Buffer]:
     return frozenset(x.buffer for x in loads(*roots))
 
 
-def _constant_in(s: Stmt, buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
+def _constant_in(s: Stmt, buffer: Buffer, sums: Sums, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
     match s:
         case Store(target, index, value):
-            target_known = target != buffer or _is_known(buffer, index, env, known)
-            return target_known and _reads_known((*index, value), buffer, env, known)
+            target_known = target != buffer or _is_known(buffer, index, sums, env, known)
+            return target_known and _reads_known((*index, value), buffer, sums, env, known)
         case Prefetch() | TileOp():
             return True
         case For(var, body, kind):
             inner = {v: a for v, a in env.items() if v != var}
             written = kind in (LoopKind.UNROLLED, LoopKind.VECTOR)
-            return _constant(body, buffer, inner, known | {var} if written else known - {var})
+            return _constant(body, buffer, sums, inner, known | {var} if written else known - {var})
         case Let(var, value, body):
-            read = _reads_known((value,), buffer, env, known)
-            return read and _constant(body, buffer, {**env, var: normal(value, env)}, known)
+            read = _reads_known((value,), buffer, sums, env, known)
+            return read and _constant(body, buffer, sums, {**env, var: sums.normal_in(value, env)}, known)
         case Alloc(_, body):
-            return _constant(body, buffer, env, known)
+            return _constant(body, buffer, sums, env, known)
         case If(condition, body, otherwise):
-            return _reads_known((condition,), buffer, env, known) and _constant((*body, *otherwise), buffer, env, known)
+            return _reads_known((condition,), buffer, sums, env, known) and _constant(
+                (*body, *otherwise), buffer, sums, env, known
+            )
         case While(condition, body):
-            return _reads_known((condition,), buffer, env, known) and _constant(body, buffer, env, known)
+            return _reads_known((condition,), buffer, sums, env, known) and _constant(body, buffer, sums, env, known)
 
 
-def _reads_known(roots: tuple[Expr, ...], buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
-    return all(_is_known(buffer, x.index, env, known) for x in loads(*roots) if x.buffer == buffer)
+def _reads_known(
+    roots: tuple[Expr, ...], buffer: Buffer, sums: Sums, env: dict[Var, Affine], known: frozenset[Var]
+) -> bool:
+    return all(_is_known(buffer, x.index, sums, env, known) for x in loads(*roots) if x.buffer == buffer)
 
 
-def _is_known(buffer: Buffer, index: tuple[Expr, ...], env: dict[Var, Affine], known: frozenset[Var]) -> bool:
+def _is_known(
+    buffer: Buffer, index: tuple[Expr, ...], sums: Sums, env: dict[Var, Affine], known: frozenset[Var]
+) -> bool:
     starts = buffer.start or (None,) * len(index)
     for i, start in zip(index, starts, strict=True):
-        offset = normal(i, env) if start is None else normal(i, env).plus(normal(start, env), -1)
+        offset = sums.normal_in(i, env)
+        if start is not None:
+            offset = offset.plus(sums.normal_in(start, env), -1)
         if loads(*offset.terms) or not variables(*offset.terms) <= known:
             return False
     return True

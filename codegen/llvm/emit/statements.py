@@ -137,7 +137,7 @@ class StatementEmitter:
         if b.space is Space.TABLE:
             return self.block(alloc.body)
         lane = frozenset(() if self.at.lane is None else (self.at.lane,))
-        in_registers = b.space is Space.REGISTERS and fits_registers(alloc, self.at.env, lane)
+        in_registers = b.space is Space.REGISTERS and fits_registers(alloc, self.at, self.at.env, lane)
         with self.room(b, in_registers):
             self.block(alloc.body)
         return None

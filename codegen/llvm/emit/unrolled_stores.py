@@ -293,7 +293,7 @@ class UnrolledStores:
                     prepared = None if parts is None else [_around(parts, len(ranges), own)]
                 case Alloc(buffer, inner):
                     written = frozenset(r.var for r in ranges)
-                    parts = self._prepared(inner, ranges) if fits_registers(stmt, env, written) else None
+                    parts = self._prepared(inner, ranges) if fits_registers(stmt, at, env, written) else None
                     prepared = None if parts is None else [Room(buffer, tuple(parts))]
                 case Store():
                     prepared = self._leaf(stmt, ranges)
