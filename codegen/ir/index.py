@@ -175,7 +175,8 @@ def _extreme(fn: str, a: Affine, b: Affine) -> Affine:
     return Affine({Prim(fn, (a.expr(), b.expr()), DType.I64): 1})
 
 
-def _product(a: Affine, b: Affine) -> Affine:
+def product(a: Affine, b: Affine) -> Affine:
+    """Return a * b, expanded unless that has too many terms."""
     if a.is_const:
         return b.times(a.const)
     if b.is_const:
@@ -261,7 +262,7 @@ def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
             affine = affine.plus(left, c // scale)
     if _is_below(fine, size):
         return affine.plus(_quotient(coarse, Affine({}, scale)))
-    rest = _product(coarse, Affine({size: 1})).plus(fine)
+    rest = product(coarse, Affine({size: 1})).plus(fine)
     return affine.plus(Affine({Prim("floordiv", (rest.expr(), b.expr()), DType.I64): 1}))
 
 
@@ -272,25 +273,25 @@ def _is_below(a: Affine, size: Expr) -> bool:
     fixed = set(factors(size))
     most = Affine({}, a.const)
     for x, c in a.terms.items():
-        product = Affine({}, c)
+        term = Affine({}, c)
         for f in factors(x):
             if not isinstance(f, Var) or f.low < 0 or c < 0 or (f not in fixed and f.extent is None):
                 return False
             if f in fixed:
-                product = _product(product, Affine({f: 1}))
+                term = product(term, Affine({f: 1}))
             else:
                 assert f.extent is not None
-                product = _product(product, normal(as_expr(f.extent, DType.I64), {}).plus(Affine({}, -1)))
-        most = most.plus(product)
+                term = product(term, normal(as_expr(f.extent, DType.I64), {}).plus(Affine({}, -1)))
+        most = most.plus(term)
     return a.const >= 0 and bounds(Affine({size: 1}, -1).plus(most, -1))[0] >= 0
 
 
 _BINARY: dict[str, Callable[[Affine, Affine], Affine]] = {
     "add": lambda a, b: a.plus(b),
     "sub": lambda a, b: a.plus(b, -1),
-    "mul": _product,
+    "mul": product,
     "floordiv": _quotient,
-    "mod": lambda a, b: a.plus(_product(_quotient(a, b), b), -1),
+    "mod": lambda a, b: a.plus(product(_quotient(a, b), b), -1),
     "min": lambda a, b: _extreme("min", a, b),
     "max": lambda a, b: _extreme("max", a, b),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import lru_cache
 from math import gcd
 from operator import itemgetter
 from typing import NamedTuple, Protocol
@@ -16,7 +17,7 @@ from typing import NamedTuple, Protocol
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import coefficient
 from aot.codegen.ir.expressions import loads, variables
-from aot.codegen.ir.index import Affine, bounds, depends_on, exactly, normal, weighted
+from aot.codegen.ir.index import Affine, bounds, depends_on, exactly, normal, product, weighted
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
 from aot.codegen.llvm.emit.arithmetic.convert import MEMORY
 from aot.codegen.llvm.emit.function_text import Block, Function, Value, integer
@@ -188,7 +189,7 @@ class Addresses:
     def scaled(self, index: Expr, stride: Size) -> tuple[Affine, int]:
         """Return a part of an address and its factor."""
         step = self.normal(index)
-        return (step, stride) if isinstance(stride, int) else (normal(step.expr() * self.normal(stride).expr(), {}), 1)
+        return (step, stride) if isinstance(stride, int) else (product(step, self.normal(stride)), 1)
 
     def align(self, a: Access) -> int:
         dtype = a.buffer.dtype
@@ -374,6 +375,7 @@ def fixed(env: dict[Var, Affine], lane: Var, i: int) -> dict[Var, Affine]:
     return {v: normal(a.expr(), known) if lane in a.terms or depends_on(a, lane) else a for v, a in env.items()} | known
 
 
+@lru_cache(maxsize=1 << 14)
 def _is_hoisted(atom: Expr) -> bool:
     """True if an atom is computed in the head of the loop of its deepest variable."""
     if isinstance(atom, Prim):
