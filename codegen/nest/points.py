@@ -9,6 +9,8 @@ unrolled p.t in 6:
 
 from __future__ import annotations
 
+from copy import copy
+
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import (
@@ -95,6 +97,13 @@ class Points:
             loop = For(point, stmts, kind, self.lanes if axis is self.vector else 1)
             stmts, used = (loop,), _around(used, point)
         return _bound(stmts, used, lets)[0]
+
+    def lanes_from(self, first: Expr, count: int) -> Points:
+        """Return the points of `count` lanes, from the lane `first` of the tile on."""
+        assert self.vector is not None
+        some = copy(self)
+        some.spans = {**self.spans, self.vector: Span(self.spans[self.vector].start + first, count)}
+        return some
 
     def values(self, extra: Spans) -> Lets:
         """Return the value of each original axis; axes that depend on others come first."""

@@ -15,7 +15,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import access, volume
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import calls_functions, loads, rewrite, walk
-from aot.codegen.ir.loops import Alloc, Buffer, Const, Load, Prim, Reduce, Space, Store, Var
+from aot.codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Load, Prim, Reduce, Space, Store, Var
 from aot.codegen.nest.points import Points, Stmts, size_of
 from aot.codegen.nest.stored import at_point, unused_name
 
@@ -24,36 +24,53 @@ MIN_OPERATIONS = 2  # of a result: a sum to which a number is added is as much c
 
 def tile_results(definition: Definition, reduction: Reduce, points: Points, acc: Buffer) -> Stmts:
     """Return the stores of all points of a tile; the accumulators `acc` have their sums."""
-    row = _looped_row(definition, reduction, points)
-    if row is None:
-        return _stores(definition, reduction, points, acc)
+    looped, lane = _looped(definition, reduction, points), points.vector
+    if looped is None or lane is None:
+        return _stores(definition, reduction, points, Load(acc, points.cell))
     total = replace(acc, name=unused_name("total", definition), space=Space.STACK)
-    copies = points.each((Store(total, points.cell, Load(acc, points.cell)),))
-    return (Alloc(total, (*copies, *_stores(definition, reduction, points, total, row))),)
+    stores = points.each((Store(total, points.cell, Load(acc, points.cell)),))
+    if looped is not lane:
+        return (Alloc(total, (*stores, *_stores(definition, reduction, points, Load(total, points.cell), looped))),)
+
+    def some(first: Expr, lanes: int) -> Stmts:
+        part = points.lanes_from(first, lanes)
+        *rows, column = part.cell
+        return _stores(definition, reduction, part, Load(total, (*rows, column + first)))
+
+    count, rest = divmod(points.extent(lane), points.lanes)
+    block = Var(f"{lane.name}.v", count)
+    stores += (For(block, some(block * points.lanes, points.lanes)),)
+    stores += some(Const(count * points.lanes), rest) if rest else ()
+    return (Alloc(total, stores),)
 
 
-def _stores(definition: Definition, reduction: Reduce, points: Points, total: Buffer, row: Var | None = None) -> Stmts:
-    value = rewrite(definition.value, {reduction: Load(total, points.cell)})
+def _stores(definition: Definition, reduction: Reduce, points: Points, total: Load, row: Var | None = None) -> Stmts:
+    value = rewrite(definition.value, {reduction: total})
     return points.each((at_point(definition, value, points),), looped=row)
 
 
-def _looped_row(definition: Definition, reduction: Reduce, points: Points) -> Var | None:
-    """Return the axis of the rows for a loop over results; None if all are written out.
+def _looped(definition: Definition, reduction: Reduce, points: Points) -> Var | None:
+    """Return the axis of a loop over results; None if all are written out.
 
-    Lanes that lie apart in memory are transposed together with the lanes of the other rows. How the sum is read does
-    not matter.
+    It runs over rows, so that the functions of a row's vectors hide each other's latency; over vectors without rows.
+    Lanes that lie apart in memory are transposed together with the lanes of the other rows, which are written out; how
+    the sum is read does not matter. Bytes of several vectors are stored at once.
     """
     lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
-    if lane is None or len(rows) != 1:
-        return None
-    vectors = points.extent(rows[0]) * points.extent(lane) // points.lanes
-    if vectors < COSTS.min_looped_results or not _pays(definition, reduction):
+    if lane is None or len(rows) > 1:
         return None
     cells = [(definition.out, definition.target), *((r.out, r.index) for r in definition.results)]
-    stored = [access(*place, definition.axes).strides[lane] for place in cells]
+    stored = {access(*place, definition.axes).strides[lane] for place in cells}
     value = rewrite(definition.value, {reduction: Const(0, reduction.dtype)})
-    read = [access(x.buffer, x.index, definition.axes).strides[lane] for x in loads(value)]
-    return rows[0] if set(stored) == {1} and set(read) <= {0, 1} else None
+    read = {access(x.buffer, x.index, definition.axes).strides[lane] for x in loads(value)}
+    is_beside = stored == {1} and read <= {0, 1}
+    is_wide = points.extent(lane) >= 2 * points.lanes and all(out.dtype.stored_bytes > 1 for out, _ in cells)
+    if not is_beside:
+        return lane if is_wide and None not in stored | read else None
+    vectors = points.extent(lane) // points.lanes * (points.extent(rows[0]) if rows else 1)
+    if vectors < COSTS.min_looped_results or not _pays(definition, reduction):
+        return None
+    return rows[0] if rows else lane if is_wide else None
 
 
 def _pays(definition: Definition, reduction: Reduce) -> bool:

@@ -167,7 +167,7 @@ class _RegisterTiles:
         shape, loops, terms = self.shape, self.loops, self.terms
         # Each word of i16 is a step of its own, which a prefetch would lengthen by a seventh.
         is_lengthened = terms == UNROLLED_DOT_TERMS[DType.I16] or self.in_f16
-        fetch_steps = 0 if is_lengthened else epilogue_steps(shape, self.width, self.target)
+        fetch_steps = 0 if is_lengthened else epilogue_steps(shape, self.columns, self.width, self.target)
         unrolled_steps = HALF_TERMS if self.in_f16 else max(self.product.terms, fetch_steps)
         scaled_steps = None
         if self.steps is not None and (self.sums_integers or not (terms or self.blocks)):

@@ -53,17 +53,18 @@ def prefetch_level(shape: MatmulShape, target: Target) -> int:
     return 1 if near else 2
 
 
-def epilogue_steps(shape: MatmulShape, width: int, target: Target) -> int:
+def epilogue_steps(shape: MatmulShape, columns: int, width: int, target: Target) -> int:
     """Return the steps of the sum between prefetches of the epilogue's lines; 0 if a tile's sum cannot hide them.
 
     There are none where the strides of the rows would take registers that the tile needs. Little code does without.
-    With vectors of `width` lanes and a shorter one, LLVM moves accumulators between registers in each iteration, so
-    these have more steps.
+    Where the last tile of `columns` has vectors of `width` lanes and a shorter one, LLVM moves accumulators between
+    registers in each iteration, so there are more steps in one.
     """
     if varies((*shape.sums, *shape.rows)) or not target.machine.prefetches_rows or target.compact_code:
         return 0
     rows, steps = prod(map(extent, shape.rows)), prod(map(extent, shape.sums))
     if rows < COSTS.fetch_rows or steps < COSTS.epilogue_fetch_steps:
         return 0
-    each = COSTS.mixed_fetch_steps if extent(shape.lane) % width else COSTS.fetch_steps
+    last = extent(shape.lane) % columns
+    each = COSTS.mixed_fetch_steps if last > width and last % width else COSTS.fetch_steps
     return 0 if extent(shape.sums[-1]) % each else each

@@ -140,3 +140,18 @@ def test_functions_of_a_large_tile_are_called_in_a_loop() -> None:
     for one, *others in zip(*found, strict=True):
         for other in others:
             np.testing.assert_array_equal(one, other)
+
+
+def test_results_that_lie_across_the_lanes_are_transposed_in_a_loop_over_vectors() -> None:
+    """The lanes after the last whole vector come after it."""
+    i, j, k = Var("i", ROWS), Var("j", COLUMNS), Var("k", TERMS)
+    a, b, z = dense("a", ROWS, TERMS), dense("b", TERMS, COLUMNS), dense("z", COLUMNS, ROWS)
+    d = Definition(z, (i, j), Reduce("add", (k,), a[i, k] * b[k, j]) + 1.0, (j, i))
+    plan = Schedule(tile=(Tile("i", 4, Tail.CUT), Tile("j", 48, Tail.CUT)), lanes=("j", 16))
+    kernel = apply("k", d, plan, (a, b, z))
+    assert kernel_text(kernel).count("for j.v in") == 2  # 48 columns of 4 and of 3 rows, and 28 more: 16 and 12
+    r = np.random.default_rng(0)
+    x, w = (aligned(r.integers(-4, 5, n).astype(np.float32)) for n in ((ROWS, TERMS), (TERMS, COLUMNS)))
+    y = aligned(np.zeros((COLUMNS, ROWS), np.float32))
+    compiled(kernel)(x, w, y)
+    np.testing.assert_array_equal(y, (x @ w).T + 1)

@@ -328,7 +328,9 @@ def test_queries_of_heads_that_share_keys_are_a_tile_where_the_number_of_tokens_
     assert schedule.tile[0].axis == tiled
 
 
-@pytest.mark.parametrize(("columns", "steps", "unrolled"), [(96, 64, 2), (24, 64, 4), (24, 66, 0), (96, 46, 0)])
+@pytest.mark.parametrize(
+    ("columns", "steps", "unrolled"), [(96, 64, 2), (24, 64, 4), (24, 66, 0), (8, 64, 2), (96, 46, 0)]
+)
 def test_a_short_vector_in_a_tile_takes_more_steps_between_prefetches(columns: int, steps: int, unrolled: int) -> None:
     schedule = chosen(product(196, columns, steps), replace(Target.parse("x86-64-v4"), cores=1))
     assert {t.axis: t.size for t in schedule.tile}.get("k", 0) == unrolled
