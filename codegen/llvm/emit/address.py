@@ -142,9 +142,10 @@ class Addresses:
             return steps.at(self.indices)
         if key not in self._accesses:
             self._accesses[key] = buffer, index, Memo(*index, *sizes_of(buffer))
-        return self._accesses[key][2].of(self.env, self.lane, lambda: self._access(buffer, index))
+        return self._accesses[key][2].of(self.env, self.lane, lambda: self.new_access(buffer, index))
 
-    def _access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
+    def new_access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
+        """Return the access at this point of the code, which is not remembered."""
         origin = buffer.origin
         parts = [self.scaled(i, stride) for i, stride in zip(index, buffer.strides, strict=True)]
         for i, stride in zip(buffer.start, buffer.strides, strict=False):

@@ -310,7 +310,7 @@ class UnrolledStores:
         leaves: dict[tuple[int, int], AffineAccess] = {}
         for buffer, index in (target, *((x.buffer, x.index) for x in loads(stmt.value))):
             affine_access = leaves[id(buffer), id(index)] = AffineAccess(
-                buffer, self._at.access(buffer, index).offset, ranges
+                buffer, self._at.new_access(buffer, index).offset, ranges
             )
             if not affine_access.are_near((buffer, index) is target):
                 return None
