@@ -32,7 +32,7 @@ class Costs:  # single instance: a dataclass would first compile a constructor w
     max_tile_rows: int = 14  # rows of a register tile: more only spend loads; estimated
     max_overlap: float = 0.02  # share of rows that tiles of one height compute twice, for half of the code; estimated
     tile_code: float = 0.02  # share of a product's time that the code of one more size of its tile is worth; estimated
-    min_looped_results: int = 4  # vectors of a tile whose results a loop over its rows computes; measured 2026-11-30
+    min_looped_results: int = 12  # vectors of a tile from which on a loop computes results; measured 2026-11-30
     min_looped_steps: int = 512  # of a sum that is 100 times as long as the copies for such a loop; derived
     max_written_functions: int = 16  # places of a kernel at which functions are written out; measured 2026-11-29
     little_tile_rows: int = 6  # same, for little code: with two vectors, chains enough for both units; derived
