@@ -41,6 +41,17 @@ def test_attributes_are_no_inputs() -> None:
     assert "2 inputs do not fit" in rule_of_inputs(with_attributes(kept), Node(), [1, 2])
 
 
+def test_a_conversion_needs_no_hash() -> None:
+    class Unhashable:
+        __hash__ = None
+
+        def __call__(self, node: Any, x: Any) -> Any:
+            return x
+
+    assert rule_of_inputs(Unhashable(), Node(), [1]) == ""
+    assert "2 inputs do not fit" in rule_of_inputs(Unhashable(), Node(), [1, 2])
+
+
 def test_an_attribute_without_default_must_be_there(tmp_path: Path) -> None:
     x = np.zeros((1, 4, 2, 2), np.float32)
     path = save(tmp_path, model([helper.make_node("DepthToSpace", ["x"], ["y"])], {"x": x}, ["y"]))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.by_identity import by_identity
 from aot.frontends.conversion.node_context import Conversion, NodeContext
 from aot.frontends.conversion.table import Table
 from aot.frontends.unsupported import Problem
@@ -84,6 +84,6 @@ def rule_of_inputs(function: Conversion, context: Any, operands: Sequence[Any]) 
     return ""
 
 
-@lru_cache(maxsize=1 << 10)  # networks have many nodes of one kind
+@by_identity(1 << 10, "known_signature")  # networks have many nodes of one kind; a callable object may have no hash
 def _signature(function: Conversion) -> inspect.Signature:
     return inspect.signature(function)
