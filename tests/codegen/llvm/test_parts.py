@@ -228,7 +228,7 @@ def test_answers_that_cannot_be_read_end_the_process(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("starts_soon")
 @pytest.mark.parametrize("text", ["hello", "czech"])  # `c` begins the name of a class, which continues after the line
-def test_what_python_prints_at_its_start_is_no_answer(
+def test_text_that_python_prints_at_its_start_is_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(f"print({text!r}, flush=True)\n")
