@@ -1,10 +1,11 @@
-"""Results of a tile of sums: written out for each point, or, where they call functions, by a loop over its rows.
+"""Results of a tile of sums: written out for each point, or by a loop over its rows or its vectors.
 
 acc[6, 64] is summed                       total[p.t, c.t] = acc[p.t, c.t]         in memory, for all points
 unrolled p.t in 6:                         for p.t in 6:
   y[p, c] = exp(acc[p.t, c.t])               y[p, c] = exp(total[p.t, c.t])
 
-A function is 10 to 30 instructions, which tiles of 24 vectors would have 24 times: a quarter of YOLOv8n's code.
+A function is 10 to 30 instructions, which tiles of 24 vectors would have 24 times: a quarter of YOLOv8n's code. Results
+that lie across the lanes are transposed, as many instructions, and results of long sums cost little beside these.
 """
 
 from __future__ import annotations
