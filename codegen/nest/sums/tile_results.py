@@ -38,10 +38,10 @@ def tile_results(definition: Definition, reduction: Reduce, points: Points, acc:
         *rows, column = part.cell
         return _stores(definition, reduction, part, Load(total, (*rows, column + first)))
 
-    count, rest = divmod(points.extent(lane), points.lanes)
+    count, lanes_left = divmod(points.extent(lane), points.lanes)
     block = Var(f"{lane.name}.v", count)
     stores += (For(block, some(block * points.lanes, points.lanes)),)
-    stores += some(Const(count * points.lanes), rest) if rest else ()
+    stores += some(Const(count * points.lanes), lanes_left) if lanes_left else ()
     return (Alloc(total, stores),)
 
 
