@@ -52,6 +52,7 @@ def group_rows(steps: Steps, _context: Context) -> None:
         clusters.consider(step)
     several = [cluster for cluster in clusters.all if len(cluster.steps) > 1]
     if not several:
+        sort(steps)  # merged steps need the checks of what they have taken in
         return
     innermost, former = _innermost_dimensions(steps), None
     for cluster in several:

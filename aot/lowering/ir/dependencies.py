@@ -69,11 +69,15 @@ class Producers:
     def _before_symbols(self, step: Step) -> list[Step]:
         """Return the steps that set or check the symbols of `step`, unless `step` sets these symbols."""
         used = self._late_of(step)
-        own = frozenset(step.sets())
         setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]
+        return setters + self.checks_of(step)
+
+    def checks_of(self, step: Step) -> list[Step]:
+        """Return the steps that check symbols of `step`, unless it sets or checks symbols itself."""
+        used, own = self._late_of(step), frozenset(step.sets())
         if not used or step.checks:
-            return setters
-        return setters + [s for checked, s in self.checks if checked <= used and not checked & own]
+            return []
+        return [s for checked, s in self.checks if checked <= used and not checked & own]
 
 
 class PartIndex:

@@ -7,6 +7,7 @@ types     a stored value has the element type of its buffer
 constants and inputs are never written; nothing but values, own temporaries and tables is touched
 order     values are written before they are read, in this block or one around it; outputs are written
 symbols   a size is made of the model's symbols, named sizes, and symbols that an earlier step binds
+checks    where layouts are final, rules of sizes are checked before any work whose memory may rely on them
 layouts   where they are final, each value of the arena has a size in memory; where they are not, it is dense
 """
 
@@ -19,6 +20,7 @@ from aot.codegen.ir.printer import size_text
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work, expressions, members, reads, writes
 from aot.codegen.nest.points import free
+from aot.lowering.ir.dependencies import Producers
 from aot.lowering.ir.steps import BranchControl, Layouts, LoopControl, Steps, Value
 from aot.runtime.errors import InternalError
 
@@ -34,6 +36,9 @@ def verify_steps(steps: Steps) -> None:
     written = {_memory(v) for v in steps.values.values() if v.region in GIVEN}
     written |= _never_written(steps)
     known = {*steps.symbols, *steps.sizes.meaning}
+    if steps.layouts is Layouts.FINAL:
+        for block in steps.blocks():
+            _checks(block)
     _block(steps, written, known)
     for name in steps.outputs:
         if (value := steps.values.get(name)) is None:
@@ -99,6 +104,15 @@ def _control(control: BranchControl | LoopControl, steps: Steps, written: set[st
     _block(control.body, written, {*known, *control.start})
     known.update(control.start)  # they keep the values of the last iteration
     written |= {_memory(steps.values[b.name]) for b in control.leaves}
+
+
+def _checks(block: Steps) -> None:
+    """Raise an error for a step of a block that comes before a check of its sizes."""
+    producers, done = Producers(block), set[int]()
+    for step in block.steps:
+        late = [check for check in producers.checks_of(step) if id(check) not in done]
+        _require(not late, f"step {' + '.join(step.layers)}", f"comes before a check of {[c.layers for c in late]}")
+        done.add(id(step))
 
 
 def _check_symbols(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
