@@ -40,7 +40,7 @@ class Costs:  # single instance: a dataclass would first compile a constructor w
     fetch_rows: int = 8  # rows from which on a panel is used longer than it takes to fetch; measured 2026-11-22
     stream_rows: int = 4  # rows up to which only data of the same panel can be fetched in time; measured 2026-11-23
     fetch_steps: int = 2  # steps of the sum between prefetches: each line is prefetched once; measured 2026-11-30
-    mixed_fetch_steps: int = 4  # same, where the last vector of a tile is shorter; measured 2026-11-30
+    long_fetch_steps: int = 4  # same, where the last vector of a tile is shorter, and without carried pointers
     fetch_words: int = 32  # words of a sum by dots between prefetches of the next panel; measured 2026-11-26
     epilogue_fetch_steps: int = 48  # steps of the sum during which the epilogue's lines arrive; measured 2026-11-22
     stream_distance_bytes: int = 2048  # prefetch distance in a panel that is read once; measured 2026-11-23

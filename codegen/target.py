@@ -175,6 +175,11 @@ class Target:
         """
         return self.machine.left_out if self.registers >= _MANY_REGISTERS or self.compact_code else ()
 
+    @property
+    def carries_pointers(self) -> bool:
+        """True if innermost loops carry pointers: where LLVM's loop strength reduction runs, it chooses them."""
+        return bool(self.left_out)
+
     def without_tiles(self) -> Target:
         """Return the same machine without tile registers."""
         prefix = self.machine.architecture.matrix_prefix

@@ -83,6 +83,7 @@ class Addresses:
         # Terms that read memory, in the current straight-line code, by guard: they depend on the enclosing `within`.
         self.here: dict[str, dict[object, Value]] = {}
         self.guard = ""
+        self.carries_pointers = True  # see `Target`
         self.indexing: set[str] = set()  # buffers that some address depends on
         # memo tables by identity: of expressions; of buffers and indices
         self._sums: dict[int, Memo[Affine]] = {}
@@ -108,7 +109,7 @@ class Addresses:
 
     def carried(self, pointer: Value, element: str, terms: list[tuple[Expr, int]], level: int) -> Value | None:
         """Return `pointer` plus a multiple of an innermost loop's counter, carried along; None for other terms."""
-        scope = self.scopes[level] if level < len(self.scopes) else None
+        scope = self.scopes[level] if self.carries_pointers and level < len(self.scopes) else None
         (atom, step), *others = terms
         if scope is None or scope.counter is None or others or step < 2 or len(scope.carried) == MAX_CARRIED:
             return None

@@ -51,6 +51,7 @@ def emit(
     normal = normal_buffers(kernel.body) if flushes and abilities.rounds_normal else None
     values = Values(function, sizes, pointers, abilities, normal, quantized=is_quantized(kernel.body))
     nest = unified(kernel.body)
+    values.at.carries_pointers = target is None or target.carries_pointers
     values.calls_functions = target is not None and (target.compact_code or _has_many_functions(nest))
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body

@@ -75,10 +75,13 @@ def _looped(definition: Definition, reduction: Reduce, points: Points) -> Var | 
 
 
 def _pays(definition: Definition, reduction: Reduce) -> bool:
-    """True if results are more code than a copy of their sums, and the sums take much longer than the copies."""
+    """True if results are more code than a copy of their sums, and the sums take much longer than the copies.
+
+    Sums of integers are left alone: with the copies, LLVM makes a constant of their inner loop anew in each iteration.
+    """
     value = rewrite(definition.value, {reduction: Const(0, reduction.dtype)})
     if calls_functions(value):
         return True
     steps = volume(size_of(a.extent) for a in reduction.axes)
-    is_long = isinstance(steps, int) and steps >= COSTS.min_looped_steps
+    is_long = isinstance(steps, int) and steps >= COSTS.min_looped_steps and reduction.dtype.is_float
     return is_long and sum(isinstance(e, Prim) for e in walk(value)) >= MIN_OPERATIONS

@@ -58,7 +58,7 @@ def epilogue_steps(shape: MatmulShape, columns: int, width: int, target: Target)
 
     There are none where the strides of the rows would take registers that the tile needs. Little code does without.
     Where the last tile of `columns` has vectors of `width` lanes and a shorter one, LLVM moves accumulators between
-    registers in each iteration, so there are more steps in one.
+    registers in each iteration, so there are more steps in one; so there are where the loop carries no pointers.
     """
     if varies((*shape.sums, *shape.rows)) or not target.machine.prefetches_rows or target.compact_code:
         return 0
@@ -66,5 +66,6 @@ def epilogue_steps(shape: MatmulShape, columns: int, width: int, target: Target)
     if rows < COSTS.fetch_rows or steps < COSTS.epilogue_fetch_steps:
         return 0
     last = extent(shape.lane) % columns
-    each = COSTS.mixed_fetch_steps if last > width and last % width else COSTS.fetch_steps
+    is_mixed = last > width and last % width > 0
+    each = COSTS.fetch_steps if target.carries_pointers and not is_mixed else COSTS.long_fetch_steps
     return 0 if extent(shape.sums[-1]) % each else each
