@@ -27,7 +27,7 @@ from aot.codegen.llvm.object.worker import serve
 from aot.runtime.errors import InternalError
 from aot.runtime.systems import processor
 
-WORTH_STARTING = 1 << 15  # bytes of pickled works for each process: they take four times as long as its start
+WORTH_STARTING = 3 << 14  # bytes of pickled works for each process: they take four times as long as its start
 LEAST_SHARE = 0.25  # least share of kernels by which the bytes of all are estimated: later layers repeat them
 MAX_PROCESSES = 8
 POLL = 0.1  # seconds
