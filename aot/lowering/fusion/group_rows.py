@@ -51,18 +51,20 @@ def group_rows(steps: Steps, _context: Context) -> None:
     for step in list(steps.steps):
         clusters.consider(step)
     several = [cluster for cluster in clusters.all if len(cluster.steps) > 1]
-    if not several:
-        sort(steps)  # merged steps need the checks of what they have taken in
-        return
+    if several:
+        _form(steps, several)
+    sort(steps)  # merged steps, too, come after the checks of the sizes that they have taken in
+
+
+def _form(steps: Steps, clusters: list[_Cluster]) -> None:
+    """Replace clusters by groups, but those whose members are faster side by side."""
     innermost, former = _innermost_dimensions(steps), None
-    for cluster in several:
+    for cluster in clusters:
         if not _are_side_by_side(steps, cluster, innermost):
             former = former or _Former(steps)
             former.form(cluster)
-    if former is None:
-        return
-    steps.steps = [s for s in former.slots if s is not None]
-    sort(steps)
+    if former is not None:
+        steps.steps = [s for s in former.slots if s is not None]
 
 
 class _Clusters:
