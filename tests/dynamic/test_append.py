@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -70,11 +71,12 @@ def beams(*rows: int) -> Array:
     return np.array(rows, np.int32)
 
 
-def test_keys_and_values_are_appended() -> None:
+@pytest.mark.parametrize("layers", [1, 2])
+def test_keys_and_values_are_appended(layers: int) -> None:
     """Beyond the first room, which is 192 tokens, and the next ones."""
     calls: list[Call] = [[new(2, n, n), beams(0, 1)] for n in (1, 5, 1, 150, 100, 1, 600, 2)]
     assert append_variables(attention())
-    follows(attention, calls)
+    follows(partial(attention, layers=layers), calls)
 
 
 def test_rows_follow_beams() -> None:
@@ -120,13 +122,14 @@ def test_variables_are_set_and_cut_by_hand() -> None:
         one.query_state()[0].truncate(10)
 
 
-def test_sizes_that_disagree_are_refused() -> None:
-    request = compiled(attention()).create_infer_request()
+@pytest.mark.parametrize("index", [0, 1, 3])
+def test_sizes_that_disagree_are_refused(index: int) -> None:
+    request = compiled(attention(layers=2)).create_infer_request()
     request.infer([new(1, 5), beams(0)])
-    request.query_state()[1].truncate(4)
+    request.query_state()[index].truncate(4)
     with pytest.raises(UsageError, match="keep as many rows and tokens as each other"):
         request.infer([new(1, 1), beams(0)])
-    request.query_state()[1].reset()
+    request.query_state()[index].reset()
     request.reset_state()
     assert request.infer([new(1, 1), beams(0)])[0].shape == (1, HEADS, 1, WIDTH)
 

@@ -11,6 +11,7 @@ move before anything else is written, so that an inference may begin again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
@@ -90,35 +91,37 @@ class Caches:
         """Compute the sizes from the heads of the variables, and whether they agree."""
         heads = part(node, 0, (1 + len(self.op.ids), ENTRIES), DType.I64)
         batch, count = new(0), new(1)
-        stored_rows, past = self._stored(heads, 0, batch)
+        stored_rows, past = self._stored(heads, Const(1), batch)
         known_rows, total = Load(out, (Const(ROWS),)), Load(out, (Const(PAST),)) + count
         return (
             _set(out, ROWS, stored_rows),
             _set(out, PAST, past),
             _set(out, AGREE, Const(1)),
             _set(out, MOVED, Const(0)),
-            *(self._check_agreement(out, heads, k, batch) for k in range(1, len(self.op.ids))),
+            *self._check_agreement(out, heads, batch),
             *self._check_order(out, batch, rows),
             *self._enlarge(out, total, batch, Load(heads, (Const(0), Const(0)))),
             _set(out, SHOWN, select(prim("eq", known_rows, 0), batch, known_rows)),
             _set(out, WHOLE, total),
         )
 
-    def _stored(self, heads: Buffer, k: int, batch: Expr) -> tuple[Expr, Expr]:
-        """Return the numbers of rows and tokens that a variable has; 0 before it was set."""
-        flag = Load(heads, (Const(1 + k), Const(FLAG)))
+    def _stored(self, heads: Buffer, head: Expr, batch: Expr) -> tuple[Expr, Expr]:
+        """Return the numbers of rows and tokens that the variable of a head has; 0 before it was set."""
+        flag = Load(heads, (head, Const(FLAG)))
 
         def size(n: Expr) -> Expr:
             return select(prim("ne", flag, 0), n, 0)
 
-        rows, tokens = (Load(heads, (Const(1 + k), Const(entry))) for entry in (VARYING, VARYING + self.batched))
+        rows, tokens = (Load(heads, (head, Const(entry))) for entry in (VARYING, VARYING + self.batched))
         return size(rows if self.batched else batch), size(tokens)
 
-    def _check_agreement(self, out: Buffer, heads: Buffer, k: int, batch: Expr) -> Stmt:
+    def _check_agreement(self, out: Buffer, heads: Buffer, batch: Expr) -> tuple[Stmt, ...]:
         """Note if a variable has other sizes than the first one."""
-        rows, past = self._stored(heads, k, batch)
+        others = Var("k", len(self.op.ids) - 1)
+        rows, past = self._stored(heads, others + 2, batch)
         alike = prim("and", prim("eq", rows, Load(out, (Const(ROWS),))), prim("eq", past, Load(out, (Const(PAST),))))
-        return If(prim("eq", select(alike, 1, 0), 0), (_set(out, AGREE, Const(0)),))
+        differ = If(prim("eq", select(alike, 1, 0), 0), (_set(out, AGREE, Const(0)),))
+        return _over((others,), differ) if others.extent else ()
 
     def _check_order(self, out: Buffer, batch: Expr, rows: Input | None) -> tuple[Stmt, ...]:
         """Note if stored rows must move: to the places that `rows` says; without them none may, and sizes disagree."""
@@ -152,35 +155,33 @@ class Caches:
         old, new = Load(heads, (Const(0),)), sizes(ROOM)
         b = Var("b", rows)
         row = rows - 1 - b
+        segments, layers = self._segments()
+        n = Var("n", layers)
+        layer = (layers - 1 - n) * (self.row // layers)
         moves: list[Stmt] = []
-        segments = self._segments()
         for before, runs, size in reversed(segments):
             r, t, e = Var("r", runs), Var("t", past), Var("e", size)
             run, token, element = runs - 1 - r, past - 1 - t, size - 1 - e
-
-            def at(
-                room: Expr,
-                before: int = before,
-                run: Expr = run,
-                token: Expr = token,
-                element: Expr = element,
-                size: int = size,
-            ) -> Expr:
-                return (row * self.row + before + run * size) * room + token * size + element
-
-            moves.append(For(r, (For(t, (For(e, (Store(memory, (at(new),), Load(memory, (at(old),))),)),)),)))
-        body: tuple[Stmt, ...] = (For(b, tuple(moves)), Store(heads, (Const(0),), new))
+            first, inside = row * self.row + layer + before + run * size, token * size + element
+            move = Store(memory, (first * new + inside,), Load(memory, (first * old + inside,)))
+            moves += _over((r, t, e), move)
+        body: tuple[Stmt, ...] = (*_over((b, n), *moves), Store(heads, (Const(0),), new))
         return (If(prim("ne", old, new), body), Store(out, (Const(0),), new))
 
-    def _segments(self) -> list[tuple[int, int, int]]:
-        """Return runs of tokens of equal width, one after another: elements before them, their number and the width."""
-        segments: list[tuple[int, int, int]] = []
+    def _segments(self) -> tuple[list[tuple[int, int, int]], int]:
+        """Return runs of tokens of equal width, one after another: elements before them, their number and the width.
+
+        Those of equal layers are given once, with the number of layers.
+        """
+        segments: list[tuple[int, int]] = []
         for runs, width in zip(self.op.runs, self.op.widths, strict=True):
-            if segments and segments[-1][2] == width:
-                segments[-1] = (segments[-1][0], segments[-1][1] + runs, width)
-            else:
-                segments.append((segments[-1][0] + segments[-1][1] * segments[-1][2] if segments else 0, runs, width))
-        return segments
+            if segments and segments[-1][1] == width:
+                runs += segments.pop()[0]
+            segments.append((runs, width))
+        count = len(segments)
+        period = next(k for k in range(1, count + 1) if count % k == 0 and segments == segments[:k] * (count // k))
+        before = accumulate((runs * width for runs, width in segments), initial=0)
+        return [(first, *one) for first, one in zip(before, segments[:period], strict=False)], count // period
 
     # ---- Append
 
@@ -222,7 +223,7 @@ class Caches:
             return (*at[: op.axis], first + at[op.axis], *at[op.axis + 1 :])
 
         copy = _over(axes[1:], Store(out, token(start), Load(out, token(past))))
-        return (For(axes[0], (If(prim("ne", start, past), (copy,)),)),)
+        return _over(axes[:1], If(prim("ne", start, past), copy))
 
     def _moves(self, op: Append, out: Buffer, past: Size, sizes: Input, rows: Input) -> tuple[Stmt, ...]:
         shape = (*out.shape[: op.axis], past, *out.shape[op.axis + 1 :])
@@ -232,7 +233,7 @@ class Caches:
         row = prim("max", prim("min", cast(rows(at[0]), DType.I64), last), 0)
         taken = _over(axes, Store(copy, at, Load(out, (row, *at[1:]))))
         back = _over(axes, Store(out, at, Load(copy, at)))
-        return (If(prim("ne", sizes(MOVED), 0), (taken, back)),)
+        return (If(prim("ne", sizes(MOVED), 0), (*taken, *back)),)
 
     # ---- Assign
 
@@ -259,10 +260,10 @@ def _set(out: Buffer, at: int, value: Expr) -> Store:
     return Store(out, (Const(at),), value)
 
 
-def _over(axes: Sequence[Var], stmt: Stmt) -> Stmt:
+def _over(axes: Sequence[Var], *body: Stmt) -> tuple[Stmt, ...]:
     for axis in reversed(axes):
-        stmt = For(axis, (stmt,))
-    return stmt
+        body = (For(axis, body),)
+    return body
 
 
 def _symbols(x: Input) -> list[Expr]:
