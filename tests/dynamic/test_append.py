@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from aot import stages
 from aot.codegen.ir.loops import Var
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
@@ -170,3 +171,10 @@ def test_other_networks_keep_copies(make: Callable[[], Graph]) -> None:
     calls: list[Call] = [[new(2, n, n), beams(0, 1)][: len(make().parameters)] for n in (2, 1, 90)]
     assert not append_variables(make())
     follows(make, calls)
+
+
+def test_rules_of_equal_layers_are_checked_once() -> None:
+    steps = stages(attention(layers=3)).steps
+    rules = [(rule.one, rule.other) for step in steps.steps for rule in step.checks]
+    assert rules
+    assert len(set(rules)) == len(rules)

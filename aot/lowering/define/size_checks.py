@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aot.codegen.ir.expressions import loads, variables
-from aot.codegen.ir.loops import prim
+from aot.codegen.ir.loops import Size, prim
 from aot.codegen.ir.program import SizeConstraint
 from aot.codegen.ir.traverse import Work
 from aot.ir.dims import can_be_negative
@@ -23,6 +23,7 @@ class SizeChecks:
 
     def __init__(self, steps: Steps, prover: Prover, scope: str | None) -> None:
         self.steps, self.prover, self.scope = steps, prover, scope
+        self._demanded: set[tuple[Size, Size]] = set()  # by Check steps of this block, whose symbols are set once
 
     def check(self, node: Node) -> None:
         """Add the rules on a node's types. A body may never run: its rules are facts only of sizes that it computes."""
@@ -34,12 +35,19 @@ class SizeChecks:
         self.demand(node, constraints)
 
     def demand(self, node: Node, constraints: list[SizeConstraint]) -> None:
-        """Add rules to the shape function; rules on late sizes, and of bodies that may not run, become Check steps."""
+        """Add rules to the shape function; rules on late sizes, and of bodies that may not run, become Check steps.
+
+        Equal layers have equal rules: the first of them is tested.
+        """
         is_late = self.steps.sizes.is_late
         checked, known = list[SizeConstraint](), list[SizeConstraint]()
         for rule in constraints:
             at_run_time = self.scope is not None or is_late(rule.one) or is_late(rule.other)
-            (checked if at_run_time else known).append(rule)
+            if not at_run_time:
+                known.append(rule)
+            elif (rule.one, rule.other) not in self._demanded:
+                self._demanded.add((rule.one, rule.other))
+                checked.append(rule)
         self.steps.rules += known
         for rule in checked:
             self.prover.check(rule)
