@@ -76,7 +76,7 @@ class Facts(KnownFacts):
             return True
         if self._age != search.age:
             self._age = search.age
-            for verdicts in self._results:
+            for verdicts in (*self._results, self._failed):
                 verdicts.clear()
         if result := self._is_shown(goal) if goals > FIRST_GOALS else self._search(goal, False, goals):
             search.proved.add(key)
@@ -129,11 +129,18 @@ class Facts(KnownFacts):
             yield from (self.written(goal.plus(f, -1)) for f in facts if f.terms[axis] == goal.terms[axis])
 
     def _search(self, goal: Affine, is_written: bool, goals: int = MAX_GOALS) -> bool:
-        search = self._search_state
-        search.goals, search.tries, search.is_written = goals, max(min(MAX_TRIES, search.left), MIN_TRIES), is_written
-        tries = search.tries
+        search, key = self._search_state, (goal.key, is_written)
+        tries = max(min(MAX_TRIES, search.left), MIN_TRIES)
+        failed = self._failed.get(key)
+        if failed is not None and goals <= failed[0] and tries <= failed[1]:  # equal layers have equal goals
+            search.left -= min(tries, failed[2])
+            return False
+        search.goals, search.tries, search.is_written = goals, tries, is_written
         result = self._holds(goal, MAX_DEPTH)
-        search.left -= tries - search.tries
+        spent = tries - search.tries
+        search.left -= spent
+        if not result:
+            self._failed[key] = goals, tries, spent
         return result
 
     def begin(self, work: int = MAX_WORK) -> None:

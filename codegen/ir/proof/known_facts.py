@@ -41,6 +41,7 @@ class KnownFacts:
         self._is_contrary = False
         self._told: frozenset[Keys] = parent._told if parent else frozenset()  # cases that the place is one of
         self._results: tuple[dict[Key, bool], dict[Key, bool]] = {}, {}
+        self._failed: dict[tuple[Key, bool], tuple[int, int, int]] = {}  # searches: goals, tries, and those made
         self._age = 0
         self._inner: dict[object, Self] = {}
         self._lows: dict[Expr, float] = {}
