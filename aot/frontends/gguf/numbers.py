@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -236,6 +237,7 @@ def _marks(found: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     return found if found.any() else None
 
 
+@cache
 def _first(form: Format) -> Blocks:
     """Return a block of zeros."""
     return _split(form, np.zeros(form.bytes, np.uint8))

@@ -51,6 +51,8 @@ def fuse_attention(steps: Steps, context: Context) -> None:
         links.add(fused)
         for b in (*first.writes(), *step.writes()):
             del steps.values[b.name]
+    if not replacements:
+        return
     now = (replacements.get(id(s), s) for s in steps.steps)
     steps.steps = [s for s in now if s is not None]
     sort(steps)

@@ -15,6 +15,7 @@ of a word.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -272,6 +273,7 @@ class GroupWeights:
 
 def _repeated(numbers: Array | Deferred) -> float | None:
     """Return the number that a constant has everywhere; None for numbers that differ, which the first rows tell."""
-    each, first = max(PIECE // max(prod(numbers.shape[1:]), 1), 1), rows_of(numbers, 0, 1).flat[0]
-    pieces = (rows_of(numbers, n, min(n + each, numbers.shape[0])) for n in range(0, numbers.shape[0], each))
-    return float(first) if all((piece == first).all() for piece in pieces) else None
+    count, each = numbers.shape[0], max(PIECE // max(prod(numbers.shape[1:]), 1), 1)
+    first = rows_of(numbers, 0, 1)
+    others = (rows_of(numbers, n, min(n + each, count)) for n in range(1, count, each))
+    return float(first.flat[0]) if all((part == first.flat[0]).all() for part in chain((first,), others)) else None

@@ -41,8 +41,9 @@ def narrow_constants(steps: Steps, context: Context) -> None:
     if not target.abilities.converts_half:
         return
     uses, fixed = dict[str, int]() if context.small_weights else uses_of(steps), moving(steps)
+    read = {x.buffer.name for block in steps.blocks() for step in block.steps for x in step.reads()}
     narrowed: dict[str, Value] = {}
-    for name, value in steps.values.items():
+    for name, value in [(n, v) for n, v in steps.values.items() if n in read]:
         few = uses.get(name, 0) <= COSTS.memory_bound_loads
         kinds = {DType.F16: few or target.converts_half_aside, DType.BF16: few or context.weights == ROUNDED_TO_BF16}
         dtype = smallest(value, [t for t, pays in kinds.items() if pays]) if name not in fixed else None
