@@ -32,7 +32,7 @@ from aot.compilation.recorded_options import contents_of
 from aot.extensions.folder import Extensions, load_for
 from aot.frontends import framework_of
 from aot.frontends.caffe.files import network_and_weights
-from aot.frontends.kinds import LANGUAGE_MODEL, SAVED_MODEL, is_caffe, is_gguf, is_language_model
+from aot.frontends.kinds import GGUF, LANGUAGE_MODEL, SAVED_MODEL, ZIP, is_caffe, is_language_model
 from aot.frontends.paddle.files import program_and_weights
 from aot.options import CompileOptions
 from aot.options.table import options as rows
@@ -255,7 +255,7 @@ def files_of(model: Path) -> list[Path]:
     if model.suffix == ".xml" or not model.stat().st_size:
         return paths
     with open_file(model, "model") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        if is_gguf(text[:4]):  # it names no others, and is large
+        if text[:4] in (GGUF, ZIP):  # it names no others, and is large
             return paths
         for path in sorted(model.parent.iterdir()):
             if path.is_dir():

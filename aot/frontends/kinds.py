@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
@@ -89,11 +90,19 @@ def _zipped(*parts: str) -> Test:
 
 
 def _entries(path: Path) -> list[str]:
+    """Return the first names in a zip; none if it cannot be read."""
     try:
-        with ZipFile(path) as archive:
-            return archive.namelist()[:MAX_NAMES]
+        state = path.stat()
+        return _read_entries(path, (state.st_ino, state.st_mtime_ns, state.st_size))
     except (BadZipFile, OSError, ValueError, NotImplementedError):
         return []
+
+
+@lru_cache(maxsize=1)  # several formats ask for the names in one file
+def _read_entries(path: Path, state: tuple[int, ...]) -> list[str]:
+    del state
+    with ZipFile(path) as archive:
+        return archive.namelist()[:MAX_NAMES]
 
 
 def _is_broken_zip(head: bytes, path: Path) -> bool:
@@ -181,7 +190,7 @@ def is_caffe(path: Path) -> bool:
 
 def is_gguf(head: bytes) -> bool:
     """True if it begins as a language model in GGUF does."""
-    return head.startswith(b"GGUF")
+    return head.startswith(GGUF)
 
 
 def is_language_model(path: Path) -> bool:
@@ -192,7 +201,7 @@ def is_language_model(path: Path) -> bool:
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")  # the weights, or which files have them
 LANGUAGE_MODEL = (".json", ".jinja", ".safetensors")  # suffixes of the files that are read in a folder with these
 LITERT_LM = b"LITERTLM"
-ZIP = b"PK\x03\x04"
+GGUF, ZIP = b"GGUF", b"PK\x03\x04"
 VIA_MODEL_OPTIMIZER = (
     "convert it by the last Model Optimizer that reads it, pip install openvino-dev==2022.3 in an environment of its "
     "own, mo --input_model '{file}', and compile the .xml that it writes"
