@@ -23,11 +23,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
+import aot.compilation.graph_passes
 import aot.compilation.stages
 from aot.codegen.llvm.object import kernel_module, optimize, parts, workers
 from aot.codegen.target import Target
 from aot.compilation.kernel_cache import VARIABLE
 from aot.lowering.run import LoweringReport, run_lowering
+from aot.passes.run import RunReport, run_items
 
 # no bound of time, which a busy machine exceeds, and the same cases in every run
 settings.register_profile("aot", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
@@ -125,12 +127,17 @@ def _run_verified(*args: Any, **options: Any) -> list[LoweringReport]:
     return run_lowering(*args, **options | {"verify": True})
 
 
+def _run_items_verified(*args: Any, **options: Any) -> RunReport:
+    return run_items(*args, **options | {"check_each": True})
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Choose LLVM's effort before the first fixture of a test compiles, and check steps as `aot compile --verify`."""
+    """Choose LLVM's effort before the first fixture of a test compiles, and check graphs and steps as --verify."""
     is_default = _has_default_code(item)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(aot.compilation.stages, "run_lowering", _run_verified)
+        patch.setattr(aot.compilation.graph_passes, "run_items", _run_items_verified)
         if not is_default:
             patch.setattr(optimize, "EFFORT", 0)
             patch.setattr(kernel_module, "compile_module", _compile_once)

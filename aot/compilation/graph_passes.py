@@ -55,7 +55,13 @@ def run_all(
             options.on_dump(done.name, graph_text(graph))
 
     try:
-        return run_items(graph, items, stop_after_rewrite=options.stop_after_rewrite, observe=observe)
+        return run_items(
+            graph,
+            items,
+            stop_after_rewrite=options.stop_after_rewrite,
+            observe=observe,
+            check_each=options.verify,
+        )
     except ShapeError as error:
         if options.shapes:
             error.add_note("with the shapes that were given for inputs: the network may be made for others")

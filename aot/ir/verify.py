@@ -40,7 +40,7 @@ def verify(graph: Graph, types: bool = True) -> None:
         for region in node.regions.values():
             verify(region, types=False)  # types in it are inferred with those of the node around it
     if types:
-        _types(graph)
+        infer_types(graph)
 
 
 def _inputs(graph: Graph, node: Node, listed: Counter[int]) -> None:
@@ -110,7 +110,8 @@ def _lists(graph: Graph) -> None:
         raise InternalError(f"graph {graph.name}: names must differ, got {count} nodes named {name!r}")
 
 
-def _types(graph: Graph) -> None:
+def infer_types(graph: Graph) -> None:
+    """Infer the types of all nodes. ModelError for a graph that has none."""
     for node in graph.order():
         node.operands()
 

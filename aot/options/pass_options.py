@@ -107,7 +107,7 @@ class PassOptions(ModelOptions):
     )
     verify: bool = option(
         False,
-        help="Check the steps after each lowering pass",
+        help="Check the graph, or the steps, after each pass",
         group=Group.STAGES,
         commands=COMPILE,
         harmless="it checks, and changes nothing",

@@ -23,7 +23,7 @@ from aot.codegen.ir.by_identity import Same
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.scope import raised_in
-from aot.ir.verify import verify
+from aot.ir.verify import infer_types, verify
 from aot.passes.pass_order import PassItem, sort_passes
 from aot.passes.rewrite import Rewrite, RewriteLog, RuleSet
 from aot.runtime.errors import AotError, BudgetError, InternalError, ModelError, PassError, UsageError
@@ -97,11 +97,15 @@ def run_items(
     stop_after_rewrite: int | None = None,
     observe: Observer | None = None,
     check: Callable[[Graph], object] | None = None,
+    check_each: bool = True,
     until: str | None = None,
 ) -> RunReport:
-    """Run passes that are sorted; the rest is as for `run_passes`."""
+    """Run passes that are sorted; the rest is as for `run_passes`.
+
+    Without `check_each` what extensions and the last pass leave is verified, and after all others types are inferred.
+    """
     in_front = any(item.name == FRONT_FINISH for item in items)
-    run = _Run(graph, check or legal, observe, RewriteLog(stop_after_rewrite), in_front)
+    run = _Run(graph, check or legal, check_each, observe, RewriteLog(stop_after_rewrite), in_front)
     if not run.in_front:
         run.check(graph)
     for item in items:
@@ -112,6 +116,8 @@ def run_items(
             run.step(item)
         if item.name == until:
             break
+    if not check_each:
+        run.check_last()
     run.report.rules, run.report.rewrites, run.report.last = dict(run.log.fired), run.log.count, run.log.allowed
     return run.report
 
@@ -122,6 +128,7 @@ class _Run:
 
     graph: Graph
     check: Callable[[Graph], object]
+    check_each: bool
     observe: Observer | None
     log: RewriteLog
     in_front: bool
@@ -150,7 +157,7 @@ class _Run:
                 _check_interface(item, ends, self.graph)
             if changed:
                 applied = not self.in_front
-                self.check(self.graph)
+                (self.check if self.check_each or item.extension else typed)(self.graph)
         except Exception as error:
             ours = isinstance(error, InternalError) or (applied and isinstance(error, ModelError))
             if isinstance(error, AotError) and not ours:
@@ -163,10 +170,19 @@ class _Run:
                 where = raised_in(error)
                 where_text = f" ({where})" if where else ""
                 raise UsageError(f"extension {item.name}: {type(error).__name__}: {error}{where_text}") from error
-            ran = ", ".join(p.name for p in self.report.passes) or "none"
-            last = self.log.last or "none"
-            raise PassError(f"{item.name}: {error}; last rewrite: {last}; passes before it: {ran}") from error
+            raise PassError(f"{item.name}: {error}; {self._history()}") from error
         return changed
+
+    def check_last(self) -> None:
+        """Verify the graph after the last pass. Raises PassError, which cannot say which pass has broken it."""
+        try:
+            self.check(self.graph)
+        except (InternalError, ModelError) as error:
+            raise PassError(f"graph passes: {error}; --verify finds the pass; {self._history()}") from error
+
+    def _history(self) -> str:
+        ran = ", ".join(p.name for p in self.report.passes) or "none"
+        return f"last rewrite: {self.log.last or 'none'}; passes before it: {ran}"
 
 
 def interface(graph: Graph) -> tuple[list[str], list[str]]:
@@ -190,6 +206,12 @@ def _check_interface(item: PassItem, before: tuple[list[str], list[str]], graph:
 def legal(graph: Graph) -> None:
     """Verify a graph; its types only if no foreign operation is left."""
     verify(graph, types=not _has_foreign(graph))
+
+
+def typed(graph: Graph) -> None:
+    """Infer the types of a graph, if no foreign operation is left."""
+    if not _has_foreign(graph):
+        infer_types(graph)
 
 
 def _has_foreign(graph: Graph) -> bool:

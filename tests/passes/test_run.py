@@ -8,10 +8,11 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.elementwise.unary import Abs, Cos, Negative, Sin
+from aot.passes.pass_order import sort_passes
 from aot.passes.rewrite import RuleSet, rule
-from aot.passes.run import run_passes
+from aot.passes.run import run_items, run_passes
 from aot.runtime.abi import DType
-from aot.runtime.errors import PassError, ShapeError, UnsupportedError
+from aot.runtime.errors import PassError, ShapeError, UnsupportedError, UsageError
 
 
 @rule(Negative)
@@ -196,3 +197,15 @@ def test_bodies_of_sub_graphs_are_rewritten_too() -> None:
     assert types(body) == ["Parameter", "Abs", "Result"]
     assert report.rewrites == 1
     assert seen == [graph]
+
+
+def test_check_each_left_out_checks_extensions_and_the_last_graph() -> None:
+    def cut(graph: Graph) -> bool:
+        graph.results[0].source(0).destinations.clear()
+        return True
+
+    graph = chain(Negative)
+    with pytest.raises(PassError, match=r"^graph passes: .*; --verify finds the pass; .*: cut, to_abs$"):
+        run_items(graph, sort_passes([cut, ABS], ()), check_each=False)
+    with pytest.raises(UsageError, match=r"^extension cut: InternalError: "):
+        run_items(chain(Abs), sort_passes(["MiddleStart", ABS, "MiddleFinish"], [cut]), check_each=False)
