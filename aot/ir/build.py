@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from aot.ir.graph import Graph, Node, Origin, OutPort
+from aot.ir.inference import infer_outputs
 from aot.ir.op import Op
 from aot.ir.registry import REGISTRY, operation
 from aot.ir.types import numpy_dtype
@@ -27,9 +28,12 @@ class Builder:
         return self.node(op, *inputs, outputs=outputs, name=name).out_port(0)
 
     def node(self, op: Op, *inputs: OutPort | Any | None, outputs: int = 1, name: str = "") -> Node:
+        return self.graph.add(op, *self.ports(inputs), name=name, origin=self.origin, outputs=outputs)
+
+    def ports(self, inputs: Sequence[OutPort | Any | None]) -> Sequence[OutPort | None]:
+        """Return the inputs with constants for numbers."""
         like = next((i for i in inputs if isinstance(i, OutPort)), None)
-        ports = [i if i is None or isinstance(i, OutPort) else self._number(i, like) for i in inputs]
-        return self.graph.add(op, *ports, name=name, origin=self.origin, outputs=outputs)
+        return [i if i is None or isinstance(i, OutPort) else self._number(i, like) for i in inputs]
 
     def const(self, value: Any, dtype: DType, name: str = "") -> OutPort:
         """Return a constant; arrays that may change are copied, arrays of mapped files are not."""
@@ -55,3 +59,15 @@ class Builder:
             return self(cls(**attributes), *inputs, outputs=outputs, name=name)
 
         return add
+
+
+class FoldingBuilder(Builder):
+    """Adds constants in place of operations on constants whose values inference computes."""
+
+    def node(self, op: Op, *inputs: OutPort | Any | None, outputs: int = 1, name: str = "") -> Node:
+        ports = self.ports(inputs)
+        if ports and all(p is not None and p.node.constant_data is not None for p in ports):
+            results = infer_outputs(op, [None if p is None else p.node.operands()[p.idx] for p in ports], {})
+            if len(results) == outputs == 1 and results[0].value is not None and results[0].value.dtype != object:
+                return self.const(results[0].value, results[0].dtype, name).node
+        return super().node(op, *ports, outputs=outputs, name=name)

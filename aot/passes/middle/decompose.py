@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from aot.ir.build import Builder
+from aot.ir.build import Builder, FoldingBuilder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import DecomposedOp, LoopOp
 from aot.opset.base.decomposition import narrowed
@@ -29,7 +29,8 @@ MAX_LEVEL = 255  # a byte
 def decompose_operation(node: Node, op: DecomposedOp, build: Builder) -> Replacement:
     """f(x, ..) -> f.decompose(x, ..)"""
     try:
-        results: OutPort | tuple[OutPort, ...] = op.decompose(build, *node.sources())
+        folding = FoldingBuilder(build.graph, build.origin)  # arithmetic on attributes and constants
+        results: OutPort | tuple[OutPort, ...] = op.decompose(folding, *node.sources())
         ports = [*results] if isinstance(results, tuple) else [results]
         for port in ports:
             _ = port.type  # infers the types of the whole decomposition
