@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aot.ir.graph import Graph, Node, OutPort
 
 
 def copy_graph(graph: Graph) -> Graph:
     """Return a copy of a graph and of its bodies, with the same numbers and orders; types are inferred anew."""
-    copy = graph.empty_copy()
+    copy = replace(
+        graph,
+        nodes={},
+        parameters=[],
+        results=[],
+        sinks=[],
+        rt_info=dict(graph.rt_info),
+        defaults=dict(graph.defaults),
+        strings=dict(graph.strings),
+        taken=set(graph.taken),
+    )
+    copy.forget_order()
     for old in graph.nodes.values():
         new = Node(copy, old.id, old.op, old.name, len(old.inputs()), len(old.outputs()), old.origin)
         new.constant_data, new.rt_info = old.constant_data, dict(old.rt_info)

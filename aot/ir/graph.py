@@ -14,7 +14,15 @@ from itertools import chain
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.connection import Connection
-from aot.ir.inference import Inferred, Named, has_few_integers, has_other_symbols, infer_outputs, name_outputs
+from aot.ir.inference import (
+    Inferred,
+    Named,
+    constant_output,
+    has_few_integers,
+    has_other_symbols,
+    infer_outputs,
+    name_outputs,
+)
 from aot.ir.op import Foreign, Op
 from aot.ir.operand import Operand
 from aot.ir.origin import Origin
@@ -51,11 +59,13 @@ class InPort:
             raise UsageError(f"connect: an input must read an output, got {other} for {self}")
         if source.node.graph is not self.node.graph:
             raise InternalError(f"{source} and {self} are in different graphs")
-        self.disconnect()
+        if self.source is not None:
+            self.source.destinations.remove(self)
         self.source = source
         source.destinations.append(self)
         self.node.graph.forget_order()
-        self.node.forget_types()
+        if self.node.is_inferred and not self.node.has_types_for(self.idx, source):
+            self.node.forget_types()
 
     def disconnect(self) -> None:
         if self.source is not None:
@@ -304,6 +314,13 @@ class Node:
                 node._operands = node._symbols = None
                 stack.extend(p.node for out in node._outputs for p in out.destinations)
 
+    def has_types_for(self, idx: int, source: OutPort) -> bool:
+        """True if inference would return the types that it has returned, with input `idx` from `source`."""
+        known = source.node._operands
+        if known is None or self._inferred_from is None or self.regions:
+            return False
+        return self._inferred_from.has_input(idx, known[source.idx])
+
     @property
     def is_inferred(self) -> bool:
         """True if its types have been inferred."""
@@ -312,12 +329,10 @@ class Node:
     def operands(self) -> tuple[Operand, ...]:
         """Return the operands of the outputs; they are inferred if necessary, producers first."""
         if self._operands is None:
-            if all(p.source is None or p.source.node._operands is not None for p in self._inputs):
-                self._infer()
-            else:
-                for node in self.graph.above(self):
-                    if node._operands is None:
-                        node._infer()
+            waits = [p for p in self._inputs if p.source is not None and p.source.node._operands is None]
+            for node in self.graph.above(self) if waits else (self,):
+                if node._operands is None:
+                    node._infer()
         assert self._operands is not None
         return self._operands
 
@@ -329,26 +344,26 @@ class Node:
             self.forget_types()
 
     def _infer(self) -> None:
-        if isinstance(self.constant_data, Deferred):
-            self._operands = (Operand(self.constant_data.type, None, self._outputs[0]),)
+        if self.constant_data is not None:
+            self._operands = (constant_output(self._op, self.constant_data, self._outputs[0]),)
             return
         if self.given is not None:
             self._operands = (replace(self.given, source=self.given.source or self._outputs[0]),)
             return
-        known = [None if p.source is None else p.source.node._operands for p in self._inputs]
-        pairs = zip(known, self._inputs, strict=True)
-        inputs = [None if k is None or p.source is None else k[p.source.idx] for k, p in pairs]
+        inputs: list[Operand | None] = []
+        for source in self.sources():
+            known = None if source is None else source.node._operands
+            inputs.append(None if source is None or known is None else known[source.idx])
         before = self._inferred_from
         if before is not None and before.holds_for(self._op, inputs, len(self._outputs)):
             self._operands = before.outputs
             return
         try:
-            operands = infer_outputs(self._op, inputs, len(self._outputs), self.constant_data, self.regions)
+            self._operands = infer_outputs(self._op, inputs, self.regions, self._outputs)
         except AotError as error:
             error.add_note(f"in layer {self.name!r}{f' of {self.origin.file}' if self.origin.file else ''}: {self}")
             raise
-        self._operands = tuple(Operand(o.type, o.value, p) for o, p in zip(operands, self._outputs, strict=True))
-        if self.constant_data is None and not self.regions:
+        if not self.regions:
             self._inferred_from = Inferred.of(self._op, inputs, self._operands)
 
     def symbols(self) -> tuple[Named, ...]:
@@ -401,7 +416,7 @@ class Graph:
     strings: dict[int, str] = field(default_factory=dict[int, str])  # parameters, results: the strings they are part of
     _order: tuple[Node, ...] | None = None  # cache of `order`
     _next: int = 0
-    _taken: set[str] = field(default_factory=set[str])
+    taken: set[str] = field(default_factory=set[str])  # names of nodes, also of removed ones
 
     def add(
         self,
@@ -415,14 +430,14 @@ class Graph:
         """Add a node that reads `sources`; its name is made unique. `data`: of a Constant."""
         origin = origin if origin is not None else _origin_of(sources)
         label = name or f"{op.type or type(op).__name__}_{self._next}"
-        unique = label if label not in self._taken else f"{label}.{self._next}"
-        self._taken.add(unique)
+        unique = label if label not in self.taken else f"{label}.{self._next}"
+        self.taken.add(unique)
         node = Node(self, self._next, op, unique, len(sources), outputs, origin)
         self._next += 1
         node.constant_data = data
         self.nodes[node.id] = node
         self.forget_order()
-        for port, source in zip(node.in_ports().values(), sources, strict=True):
+        for port, source in zip(node.inputs(), sources, strict=True):
             if source is not None:
                 port.connect(source)
         if op.type == "Parameter":
@@ -433,27 +448,12 @@ class Graph:
             self.sinks.append(node)
         return node
 
-    def empty_copy(self) -> Graph:
-        """Return a graph without nodes, which gives the numbers and names to new nodes that this one would give."""
-        defaults, strings = dict(self.defaults), dict(self.strings)
-        return replace(
-            self,
-            nodes={},
-            parameters=[],
-            results=[],
-            sinks=[],
-            rt_info=dict(self.rt_info),
-            defaults=defaults,
-            strings=strings,
-            _order=None,
-            _taken=set(self._taken),
-        )
-
     def remove(self, node: Node) -> None:
         """Remove a node that has no consumers."""
-        if any(p.destinations for p in node.out_ports().values()):
-            raise InternalError(f"{node.name}: it still has consumers")
-        for port in node.in_ports().values():
+        for port in node.outputs():
+            if port.destinations:
+                raise InternalError(f"{node.name}: it still has consumers")
+        for port in node.inputs():
             port.disconnect()
         del self.nodes[node.id]
         self.forget_order()
@@ -492,4 +492,4 @@ def _origin_of(sources: Sequence[OutPort | None]) -> Origin:
 
 
 def _producers(node: Node) -> list[Node]:
-    return [p.node for p in node.sources() if p is not None]
+    return [p.source.node for p in node.inputs() if p.source is not None]

@@ -15,8 +15,9 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
 from aot.ir.op import Foreign, Op, RegionOp
-from aot.ir.operand import Operand
+from aot.ir.operand import Operand, Source
 from aot.ir.types import Array, TensorType, dtype_of
+from aot.ir.values.deferred import Deferred
 from aot.ir.values.estimate import is_quick
 from aot.ir.values.symbolic import as_stored
 from aot.runtime.abi import DType
@@ -30,12 +31,21 @@ UNDEFINED_RESULTS = (ArithmeticError, LookupError, MemoryError, ValueError)
 MAX_SYMBOLS = 64  # elements at most of a value that symbols stand for
 
 
+def constant_output(op: Op, data: Array | Deferred, source: Source) -> Operand:
+    """Return the output of a constant; a deferred value stays unknown."""
+    if isinstance(data, Deferred):
+        return Operand(data.type, None, source)
+    declared = getattr(op, "element_type", None)
+    return Operand(TensorType(declared if isinstance(declared, DType) else dtype_of(data), data.shape), data, source)
+
+
 def infer_outputs(
-    op: Op, inputs: Sequence[Operand | None], count: int | None, data: Array | None, regions: Mapping[str, object]
+    op: Op,
+    inputs: Sequence[Operand | None],
+    regions: Mapping[str, object],
+    sources: Sequence[Source] | None = None,
 ) -> tuple[Operand, ...]:
-    """Return the `count` outputs of an operation, None for any number. AotError if the inputs do not fit it."""
-    if data is not None:
-        return (Operand(TensorType(_constant_dtype(op, data), data.shape), data),)
+    """Return the outputs of an operation: one for each of `sources`, or any number. AotError if inputs do not fit."""
     name = op.kind if isinstance(op, Foreign) else op.user_type
     _check_count(type(op), len(inputs), name)
     for i, operand in enumerate(inputs):
@@ -44,14 +54,15 @@ def infer_outputs(
     _check_elements(op, inputs, name)
     try:
         types = op.outputs(*inputs, *([regions] if regions else []))  # type: ignore[list-item]
-        if count is not None and len(types) != count:
-            raise ModelError(f"{name}: {len(types)} outputs, the node has {count}")
+        if sources is not None and len(types) != len(sources):
+            raise ModelError(f"{name}: {len(types)} outputs, the node has {len(sources)}")
         for t in types:
             _check_size(name, t)
         for a, b, rule in op.conditions(*inputs):
             if isinstance(a, int) and isinstance(b, int) and a != b:
                 raise ShapeError(f"{name}: {rule}, got {a} and {b}")
-        return tuple(Operand(t, v) for t, v in zip(types, _values(op, inputs, types, regions), strict=True))
+        values = [None] * len(types) if regions else _values(op, inputs, types)
+        return tuple(map(Operand, types, values, sources or [None] * len(types)))
     except AotError:
         raise
     except Exception as error:
@@ -75,10 +86,8 @@ def _explained(error: Exception, name: str, inputs: Sequence[Operand | None]) ->
 
 
 def _check_size(name: str, type: TensorType) -> None:
-    """Raise ShapeError for sizes below 0, BudgetError for a tensor that no memory holds."""
-    if any(isinstance(n, int) and n < 0 for n in type.dims or ()):
-        raise ShapeError(f"{name}: dimensions must not be negative, got {type}")
-    if type.is_static and prod(n or 1 for n in type.static_shape) > MAX_ELEMENTS:
+    """Raise BudgetError for a tensor that no memory holds."""
+    if type.is_static and prod(filter(None, type.static_shape)) > MAX_ELEMENTS:
         raise BudgetError(f"{name}: a tensor can have at most {MAX_ELEMENTS} elements, got {type}")
 
 
@@ -87,7 +96,7 @@ def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None
     data = inputs[0] if inputs else None
     if data is not None and not op.elements.includes(data.dtype):
         raise ModelError(f"{name}: elements must be of type {op.elements.value}, got {data.dtype.value}")
-    alike = [o.dtype for i, o in enumerate(inputs) if o is not None and i in op.uniform]
+    alike = [o.dtype for i, o in enumerate(inputs) if o is not None and i in op.uniform] if op.uniform else []
     if len(set(alike)) > 1:
         raise ShapeError(f"{name}: element types must be equal, got {', '.join(t.value for t in alike)}")
 
@@ -133,16 +142,16 @@ def _required(cls: type[Op], count: int) -> frozenset[int]:
     return frozenset(required)
 
 
-def _values(
-    op: Op, inputs: Sequence[Operand | None], types: tuple[TensorType, ...], regions: Mapping[str, object]
-) -> Sequence[Array | None]:
+def _values(op: Op, inputs: Sequence[Operand | None], types: tuple[TensorType, ...]) -> Sequence[Array | None]:
+    known = bool(inputs) and all(i is None or i.value is not None for i in inputs)
+    if not known and type(op).fold is Op.fold:
+        return [None] * len(types)
     small = all(t.is_static and prod(t.static_shape) <= MAX_FOLD_ELEMENTS for t in types)
     read = all(i is None or i.value is None or i.value.size <= MAX_FOLD_ELEMENTS for i in inputs)
-    if not small or not read or regions:
+    if not small or not read:
         return [None] * len(types)
     try:
         with np.errstate(all="ignore"):
-            known = bool(inputs) and all(i is None or i.value is not None for i in inputs)
             values = op.fold(*inputs) if not known or is_quick(op, inputs, types) else None
     except UNDEFINED_RESULTS:
         values = None
@@ -153,11 +162,6 @@ def _values(
     if values is None:
         return [None] * len(types)
     return [as_stored(value, t.dtype) for value, t in zip(values, types, strict=True)]
-
-
-def _constant_dtype(op: Op, data: Array) -> DType:
-    declared = getattr(op, "element_type", None)
-    return declared if isinstance(declared, DType) else dtype_of(data)
 
 
 def has_few_integers(type: TensorType) -> bool:
@@ -231,8 +235,12 @@ class Inferred:
         """True if inference would return these outputs again."""
         if op is not self.op or len(inputs) != len(self.inputs) or outputs != len(self.outputs):
             return False
-        pairs = zip(inputs, self.inputs, strict=True)
-        return all(a is b or (a is not None and b is not None and a.is_same(b)) for a, b in pairs)
+        return all(self.has_input(i, operand) for i, operand in enumerate(inputs))
+
+    def has_input(self, idx: int, operand: Operand | None) -> bool:
+        """True if the same facts are known of an input."""
+        before = self.inputs[idx]
+        return operand is before or (operand is not None and before is not None and operand.is_same(before))
 
 
 def has_other_symbols(operand: Operand, before: Operand) -> bool:

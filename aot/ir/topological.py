@@ -16,8 +16,16 @@ def producers_first(roots: Iterable[T], above: Callable[[T], Iterable[T]], name:
     for root in roots:
         if id(root) in state:
             continue
+        first = list(above(root))
+        for node in first:
+            if not state.get(id(node)):
+                break
+        else:
+            state[id(root)] = True
+            yield root
+            continue
         state[id(root)] = False
-        stack = [(root, iter(above(root)))]
+        stack = [(root, iter(first))]
         while stack:
             node, rest = stack[-1]
             following = next(rest, None)

@@ -6,7 +6,7 @@ f32[1,3,224,224]      f32[batch,seq*2+1]      i64[...] (rank not known yet)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -21,6 +21,7 @@ from aot.runtime.arrays.tensors import ML_NAMES, PLAIN
 from aot.runtime.errors import ShapeError, UnsupportedError
 
 Dim = int | Expr
+INTS = {int}
 Shape = tuple[Dim, ...]
 Array = NDArray[Any]
 
@@ -72,12 +73,16 @@ class TensorType:
     dims: Shape | None
 
     def __post_init__(self) -> None:
-        if self.dims is not None:
-            are_ints = all(type(d) is int for d in self.dims)
-            dims = tuple(self.dims) if are_ints else tuple(simplify(d) for d in self.dims)
-            if any(isinstance(d, int) and d < 0 for d in dims):
-                raise ShapeError(f"dimensions must not be negative, got {[dim_text(d) for d in dims]}")
-            object.__setattr__(self, "dims", dims)
+        if self.dims is None:
+            return
+        numbers: Any = self.dims
+        dims = tuple(self.dims)
+        if not self.is_static:
+            dims = tuple(map(simplify, self.dims))
+            numbers = [d for d in dims if isinstance(d, int)]
+        if min(numbers, default=0) < 0:
+            raise ShapeError(f"dimensions must not be negative, got {[dim_text(d) for d in dims]}")
+        object.__setattr__(self, "dims", dims)
 
     @property
     def shape(self) -> Shape:
@@ -91,15 +96,14 @@ class TensorType:
 
     @property
     def is_static(self) -> bool:
-        return self.dims is not None and all(isinstance(d, int) for d in self.dims)
+        return self.dims is not None and set(map(type, self.dims)) <= INTS
 
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The shape as numbers; UnsupportedError if a dimension is dynamic."""
-        numbers = tuple(d for d in self.shape if isinstance(d, int))
-        if len(numbers) != self.rank:
+        if not set(map(type, self.shape)) <= INTS:
             raise UnsupportedError(f"{self}: dimensions must be known at compile time here")
-        return numbers
+        return cast("tuple[int, ...]", self.dims)
 
     def __str__(self) -> str:
         dims = "..." if self.dims is None else ",".join(map(dim_text, self.dims))

@@ -143,9 +143,9 @@ class _Driver:
                 raise PassError(f"{self.rules.name}: rules do not terminate; these fire: {names}")
 
     def _visit(self, node: Node) -> Rule | None:
+        build = Builder(self.graph, node.origin)
         for candidate in self._rules_for(type(node.op)):
             mark = next(reversed(self.graph.nodes))
-            build = Builder(self.graph, node.origin)
             try:
                 replacement = candidate(node, build)
             except Exception as error:
@@ -249,7 +249,7 @@ def sweep(graph: Graph, roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
         if not is_dead(graph, node):
             rim[node.id] = node
             continue
-        above = [s.node for s in node.sources() if s is not None]
+        above = [p.source.node for p in node.inputs() if p.source is not None]
         graph.remove(node)
         removed[node.id] = node
         stack += above
@@ -258,6 +258,9 @@ def sweep(graph: Graph, roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
 
 def is_dead(graph: Graph, node: Node) -> bool:
     """True if the node has no consumers and is neither input, output nor sink, nor holds a sink in a body."""
-    if any(p.destinations for p in node.outputs()) or any(body.sinks for body in node.regions.values()):
+    for port in node.outputs():
+        if port.destinations:
+            return False
+    if any(body.sinks for body in node.regions.values()):
         return False
     return node not in graph.parameters and node not in graph.results and node not in graph.sinks

@@ -67,6 +67,8 @@ def test_inference_ends_where_types_stay(monkeypatch: pytest.MonkeyPatch) -> Non
     node(graph, "a").in_port(0).connect(added.out_port(0))
     verify(graph)
     assert asked == ["Abs"]
+    node(graph, "a").in_port(0).connect(node(graph, "x").out_port(0))
+    assert node(graph, "s").is_inferred
     node(graph, "y").op = all_operations()["Parameter"](shape=(3, Var("n", 9, 4, 5)))
     assert str(node(graph, "s").out_port(0).type) == "f32[2,n]"
     node(graph, "y").op = all_operations()["Parameter"](shape=(3, Var("n", 9, 4, 6)))

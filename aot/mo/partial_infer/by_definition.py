@@ -86,7 +86,7 @@ def _fitting(
     The types are those that the operation takes: a condition is boolean, an index an integer. AotError if none fits.
     """
     try:
-        return inputs, infer_outputs(op, inputs, None, None, {})
+        return inputs, infer_outputs(op, inputs, {})
     except AotError as error:
         kinds = [dict.fromkeys([operand.type.dtype, *TRIED]) for i in loose if (operand := inputs[i]) is not None]
         for types in islice(product(*kinds), 1, TRIALS):
@@ -94,11 +94,11 @@ def _fitting(
             for idx, dtype in zip(loose, types, strict=True):
                 changed[idx] = _cast(inputs[idx], dtype)
             with suppress(AotError):
-                return changed, infer_outputs(op, changed, None, None, {})
+                return changed, infer_outputs(op, changed, {})
         promoted = _promoted(inputs, op.uniform or tuple(range(len(inputs))))
         if promoted is not None:
             with suppress(AotError):
-                return promoted, infer_outputs(op, promoted, None, None, {})
+                return promoted, infer_outputs(op, promoted, {})
         raise error
 
 
