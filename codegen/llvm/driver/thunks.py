@@ -1,6 +1,6 @@
-"""Thunks, which call kernels: one for all calls that differ in addresses alone, as those of equal layers do.
+"""Thunks, which call kernels: one for all calls whose arguments lie in the same kinds of memory, as in most layers.
 
-@calls[17] -> @call_3(request, begin, end, scratch, 17) -> @k3(%x, %w, %y, sizes, begin, end, scratch)
+@calls[17] -> @call_3(request, begin, end, scratch, 17) -> @kernels_3[@rows[17]](%x, %w, %y, sizes, begin, end, scratch)
 """
 
 from __future__ import annotations
@@ -25,24 +25,21 @@ def thunks(program: Program, functions: Mapping[str, str], tag: str, flush: Flus
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(program.calls):
         operands = tuple((p.region, p.index, _form(p.offset)) for p in call.args)
-        groups.setdefault((functions[call.kernel], call.sizes, call.flushes, operands), []).append(i)
+        groups.setdefault((call.sizes, call.flushes, operands), []).append(i)
     thunk_of, row_of = dict[int, int](), dict[int, int]()
     texts: list[str] = []
     for number, members in enumerate(groups.values()):
         calls = [program.calls[i] for i in members]
-        texts += _thunk(number, calls, functions[calls[0].kernel], program, tag, flush)
+        texts += _thunk(number, calls, [functions[call.kernel] for call in calls], program, tag, flush)
         thunk_of |= dict.fromkeys(members, number)
         row_of |= {i: row for row, i in enumerate(members)}
     count = len(program.calls)
-    entries = ", ".join(f"ptr @call_{thunk_of[i]}" for i in range(count))
-    rows = ", ".join(f"i32 {row_of[i]}" for i in range(count))
-    ways = ", ".join(f"i8 {traversal}" for traversal in traversals(program))
     return [
         *texts,
-        f"@calls = hidden constant [{count} x ptr] [{entries}]",
-        f"@rows = internal constant [{count} x i32] [{rows}]",
+        _table("calls", "ptr", [f"@call_{thunk_of[i]}" for i in range(count)], "hidden"),
+        _table("rows", "i32", [row_of[i] for i in range(count)]),
         # the symbol keeps its older name, since libraries hold it: their bytes stay equal
-        f"@swings = hidden constant [{count} x i8] [{ways}]",
+        _table("swings", "i8", traversals(program), "hidden"),
     ]
 
 
@@ -52,10 +49,10 @@ def _form(offset: Size) -> object:
 
 
 def _thunk(
-    number: int, calls: Sequence[Call], function: str, program: Program, tag: str, flush: FlushMode | None
+    number: int, calls: Sequence[Call], kernels: Sequence[str], program: Program, tag: str, flush: FlushMode | None
 ) -> list[str]:
-    """Return @call_<number>: the kernel with the addresses of one of the calls and the sizes that they share."""
-    first = calls[0]
+    """Return @call_<number>: the kernel and the addresses of one of the calls, and the sizes that they share."""
+    first, function = calls[0], f"@{kernels[0]}"
     varying = [k for k, p in enumerate(first.args) if any(c.args[k].offset != p.offset for c in calls[1:])]
     fixed = tuple(p.offset for k, p in enumerate(first.args) if k not in varying)
     code = symbol_code(program, first.sizes + fixed)
@@ -63,20 +60,42 @@ def _thunk(
         "%symbols.at = getelementptr %request, ptr %request, i64 0, i32 2",
         "%symbols = load ptr, ptr %symbols.at, align 8",
     ]
-    addresses, table = list(first.args), list[str]()
+    addresses, tables = list(first.args), list[str]()
+    several = len(set(kernels)) > 1
+    if several or varying:
+        code.lines += [
+            "%row.at = getelementptr i32, ptr @rows, i64 %index",
+            "%row.short = load i32, ptr %row.at, align 4",
+            "%row = zext i32 %row.short to i64",
+        ]
+    if several:
+        tables.append(_table(f"kernels_{number}", "ptr", [f"@{kernel}" for kernel in kernels]))
+        code.lines += [
+            f"%kernel.at = getelementptr ptr, ptr @kernels_{number}, i64 %row",
+            "%kernel = load ptr, ptr %kernel.at, align 8",
+        ]
+        function = "%kernel"
     if varying:
-        words = [_word(c.args[k].offset, program) for c in calls for k in varying]
-        table = [f"@words_{number} = internal constant [{len(words)} x i64] [{', '.join(f'i64 {w}' for w in words)}]"]
+        tables.append(
+            _table(f"words_{number}", "i64", [_word(c.args[k].offset, program) for c in calls for k in varying])
+        )
         for k, place in _read_places(number, first.args, varying, code).items():
             addresses[k] = place
     args = [f"ptr {address(f'a{k}', place, code, tag)}" for k, place in enumerate(addresses)]
     args += [f"i64 {code.operand(size)}" for size in first.sizes]
     args += ["i64 %begin", "i64 %end", "ptr %scratch"]
     # a kernel is large and takes long to optimise: inlined, it would be optimised once for each thunk
-    run = f"call void @{function}({', '.join(args)}) noinline"
+    run = f"call void {function}({', '.join(args)}) noinline"
     code.lines += [*flush.begin, run, *flush.end] if first.flushes and flush is not None else [run]
     taken = "ptr %request, i64 %begin, i64 %end, ptr %scratch, i64 %index"
-    return [*table, function_text(f"define internal void @call_{number}({taken}) nounwind {{", code.lines, "ret void")]
+    return [*tables, function_text(f"define internal void @call_{number}({taken}) nounwind {{", code.lines, "ret void")]
+
+
+def _table(name: str, kind: str, entries: Sequence[object], linkage: str = "internal") -> str:
+    """Return a table of values of one kind."""
+    return (
+        f"@{name} = {linkage} constant [{len(entries)} x {kind}] [{', '.join(f'{kind} {entry}' for entry in entries)}]"
+    )
 
 
 def _word(offset: Size, program: Program) -> int:
@@ -87,12 +106,7 @@ def _word(offset: Size, program: Program) -> int:
 def _read_places(
     number: int, operands: Sequence[Address], varying: Sequence[int], code: SizeCode
 ) -> dict[int, Address]:
-    """Read the offsets that vary from row `@rows[%index]` of the thunk's table; return the places by argument."""
-    code.lines += [
-        "%row.at = getelementptr i32, ptr @rows, i64 %index",
-        "%row.short = load i32, ptr %row.at, align 4",
-        "%row = zext i32 %row.short to i64",
-    ]
+    """Read the offsets that vary from row `%row` of the thunk's table; return the places by argument."""
     addresses: dict[int, Address] = {}
     for column, k in enumerate(varying):
         code.lines += [

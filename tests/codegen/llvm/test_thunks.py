@@ -41,6 +41,20 @@ def test_equal_layers_share_thunks_and_compute_as_before(shape: tuple[str, int] 
     assert np.allclose(found, interpret(layers(), [x])[0], atol=1e-5)
 
 
+def test_kernels_whose_arguments_lie_in_equal_kinds_of_memory_share_a_thunk() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        for n, size in enumerate((24, 32, 40, 48, 56)):
+            x = b.Relu(b.MatMul(x, weights(b, x.type.shape[1], size, seed=n)))
+        return x
+
+    program = stages(graph_of(make, (6, 24))).program
+    texts = thunks(program, {k.name: f"f{n}" for n, k in enumerate(program.kernels)}, "tag")
+    made = sum("define internal void @call_" in text for text in texts)
+    assert made < len(program.kernels)
+    (table,) = (text for text in texts if "@kernels_" in text and " = internal constant" in text)
+    assert table.count("ptr @f") == len(program.calls) - made + 1
+
+
 def test_a_plan_computes_each_row_once() -> None:
     program = stages(layers(), shapes={"x0": ("n", 24)}).program
     text = plan_function(program)
