@@ -7,7 +7,9 @@ that do not fill a block of 256 are of a kind with blocks of 32.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, product
 from pathlib import Path
 
@@ -33,6 +35,7 @@ SHAPES = {
     "smollm2": Shape("llama", 30, 576, 1536, 9, 3, 64, 49152),
     "qwen3": Shape("qwen3", 28, 1024, 3072, 16, 8, 128, 151936),  # 0.6B
     "llama3": Shape("llama", 16, 2048, 8192, 32, 8, 64, 128256),  # 3.2 1B
+    "llama3-8b": Shape("llama", 32, 4096, 14336, 32, 8, 128, 128256),  # 3.1 8B, but for a head of its own
 }
 EMBEDDINGS = {"Q4_0": "Q6_K", "Q4_K": "Q6_K"}  # kinds of embeddings that are also the head
 NARROW = {"Q4_K": "Q5_0", "Q6_K": "Q8_0"}  # kinds of matrices whose rows do not fill a block
@@ -49,11 +52,11 @@ def write_random(path: Path, shape: Shape, kind: str, *, texts: bool = False) ->
         if shape.architecture == "qwen3":
             norms |= {"attn_q_norm": shape.head, "attn_k_norm": shape.head}
         sizes |= {f"blk.{n}.{name}": size for name, size in (layer | {k: (v,) for k, v in norms.items()}).items()}
-    tensors: dict[str, tuple[str, tuple[int, ...], bytes]] = {}
+    tensors: dict[str, tuple[str, tuple[int, ...], Callable[[], bytes]]] = {}
     for name, size in sizes.items():
         own = "F32" if len(size) == 1 else EMBEDDINGS.get(kind, kind) if name == "token_embd" else kind
         own = NARROW.get(own, own) if size[-1] % TYPES[own][1] else own
-        tensors[f"{name}.weight"] = (own, size, random_bytes(own, size, len(tensors)))
+        tensors[f"{name}.weight"] = (own, size, partial(random_bytes, own, size, len(tensors)))
     return write(path, _metadata(shape) | (_texts(shape.words) if texts else {}), tensors)
 
 

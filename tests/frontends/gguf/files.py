@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -201,16 +202,20 @@ def _value(value: object) -> bytes:
 def write(
     path: Path,
     metadata: Mapping[str, object],
-    tensors: Mapping[str, tuple[str, tuple[int, ...], bytes]],
+    tensors: Mapping[str, tuple[str, tuple[int, ...], bytes | Callable[[], bytes]]],
     version: int = 3,
 ) -> Path:
-    """Write a file; `tensors`: type, shape (outermost first) and bytes of each."""
+    """Write a file; `tensors`: type, shape (outermost first) and bytes of each, or a function that makes them."""
     head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata))
     head += b"".join(_text(k) + _value(v) for k, v in metadata.items())
-    offset, data = 0, list[bytes]()
+    offset = 0
     for name, (kind, shape, raw) in tensors.items():
         head += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape[::-1], TYPES[kind][0], offset)
-        data += [raw, bytes(-len(raw) % 32)]
-        offset += sum(map(len, data[-2:]))
-    path.write_bytes(head + bytes(-len(head) % 32) + b"".join(data))
+        size = len(raw) if isinstance(raw, bytes) else prod(shape) // TYPES[kind][1] * TYPES[kind][2]
+        offset += size + -size % 32
+    with path.open("wb") as file:
+        file.write(head + bytes(-len(head) % 32))
+        for _, _, raw in tensors.values():
+            made = raw if isinstance(raw, bytes) else raw()
+            file.write(made + bytes(-len(made) % 32))
     return path
