@@ -77,7 +77,9 @@ def run_lowering(
         elapsed = (time.perf_counter() - begin) * 1e3
         now = _works(steps)
         count = sum(len(b.steps) for b in steps.blocks())
-        reports.append(LoweringReport(item.name, elapsed, count, len(now), len(now - known)))
+        new = {w for i, w in now.items() if i not in known}
+        new -= {w for i, w in known.items() if i not in now} if new else set()
+        reports.append(LoweringReport(item.name, elapsed, count, len(now), len(new)))
         known = now
         LOG.info("%s", reports[-1])
         if verify:
@@ -128,5 +130,6 @@ def _parts(steps: Steps) -> list[object]:
     return parts
 
 
-def _works(steps: Steps) -> set[Work]:
-    return {w for b in steps.blocks() for s in b.steps for w in s.works}
+def _works(steps: Steps) -> dict[int, Work]:
+    """Return the works by identity: most stay the same objects, and hashes of the others cost a walk."""
+    return {id(w): w for b in steps.blocks() for s in b.steps for w in s.works}

@@ -83,7 +83,7 @@ def walk(*roots: Expr) -> Iterable[Expr]:
 
 def calls_functions(root: Expr) -> bool:
     """True if an expression has a function of floats that is written out as 10 to 30 instructions."""
-    return any(isinstance(e, Prim) and e.fn in FUNCTIONS for e in walk(root))
+    return not functions_in(root).isdisjoint(FUNCTIONS)
 
 
 # Results are cached in the expression, which never changes. It must not cache a reference to itself: only the garbage
@@ -121,6 +121,20 @@ def loaded_names(node: Expr) -> frozenset[str]:
             read = loaded_names(child)
             result = result if read <= result else read if result <= read else result | read  # sets are shared
         node.known_names = result
+    return result
+
+
+def functions_in(node: Expr) -> frozenset[str]:
+    """Return the names of the primitives in an expression."""
+    result: frozenset[str] | None = getattr(node, "known_functions", None)
+    if result is None:
+        result = frozenset((node.fn,)) if isinstance(node, Prim) else NO_NAMES
+        for child in children(node):
+            if isinstance(child, _LEAVES):
+                continue
+            inside = functions_in(child)
+            result = result if inside <= result else inside if result <= inside else result | inside
+        node.known_functions = result
     return result
 
 

@@ -38,6 +38,7 @@ class Arith(Node):
 
     __slots__ = (
         "has_plain_indices",
+        "known_functions",
         "known_loads",
         "known_measure",
         "known_names",
@@ -45,7 +46,8 @@ class Arith(Node):
         "known_variables",
     )
     has_plain_indices: bool  # the indices of all loads inside are in normal form
-    known_loads: tuple[Load, ...]  # this and the next four are caches of `aot.codegen.ir.expressions`
+    known_functions: frozenset[str]  # this and the next five are caches of `aot.codegen.ir.expressions`
+    known_loads: tuple[Load, ...]
     known_measure: tuple[int, int]
     known_names: frozenset[str]
     known_reduction: Reduce | None

@@ -216,9 +216,9 @@ def _reads_clock(d: Definition, t: Var) -> bool:
 
 
 def _weights(members: list[Definition], steps: Steps) -> int:
-    constants = steps.constants()
-    read = {x.buffer for d in members if d.reduction is not None for x in loads(d.value) if x.buffer.name in constants}
-    return max(map(buffer_bytes, read), default=0)
+    read = {x.buffer for d in members if d.reduction is not None for x in loads(d.value)}
+    values = ((b, steps.values.get(b.name)) for b in read)
+    return max((buffer_bytes(b) for b, v in values if v and v.region is MemoryRegion.CONSTANT), default=0)
 
 
 def _as_value(temp: Buffer, step: Step, steps: Steps) -> Buffer:

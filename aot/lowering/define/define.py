@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from aot.codegen.ir.definition import LOCAL, Definition
-from aot.codegen.ir.expressions import loads, rewrite, variables, walk
+from aot.codegen.ir.expressions import functions_in, loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Var, dense
 from aot.codegen.ir.program import MemoryRegion
 from aot.codegen.ir.traverse import Work
@@ -153,8 +153,8 @@ class Definer:
         dtype = self.steps.sizes.type(node.out_port(0).type)
         element = op.compute(dtype, *(x and self._equated(x, dtype) for x in self.ports.inputs(node)))
         value = element(*(own.get(i, i) for i in index))
-        value = rewrite(value, self._size) if self.steps.known() else value
-        if any(isinstance(e, Prim) and e.fn == "min" for e in walk(value)):
+        value = rewrite(value, self._size) if self.steps.has_symbols else value
+        if "min" in functions_in(value):
             value = rewrite(value, self._unclamped)
         d = tidy(Definition(out, hidden, value, index), self.steps.values)
         known = self._shown.setdefault(axes, {})

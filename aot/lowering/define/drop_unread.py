@@ -11,24 +11,33 @@ LASTING = (MemoryRegion.OUTPUT, MemoryRegion.STATE)  # regions whose values outl
 
 def drop_unread(steps: Steps) -> None:
     """Drop steps and values without consumers: shape arithmetic, and operands that only inference of types read."""
+    needed: dict[int, frozenset[Var]] = {}
     for _ in range(2):  # twice, since steps dropped first need no symbols any more
-        _drop(steps, LASTING, _needed_symbols(steps))
+        _drop(steps, LASTING, _needed_symbols(steps, needed))
     used = {x.buffer.name for s in steps.steps for x in s.reads()} | {b.name for s in steps.steps for b in s.writes()}
     used |= {v.half.pair for n, v in steps.values.items() if n in used and v.half is not None} | set(steps.inputs)
     for name in [n for n in steps.values if n not in used]:
         del steps.values[name]
 
 
-def _needed_symbols(steps: Steps) -> frozenset[Var]:
-    """Return the late symbols that steps and outputs need, except those that a loop sets itself."""
+def _needed_symbols(steps: Steps, known: dict[int, frozenset[Var]]) -> frozenset[Var]:
+    """Return the late symbols that steps and outputs need, except those that a loop sets itself.
+
+    `known`: the symbols of steps without blocks, by identity, which grow.
+    """
     if not steps.sizes.late:
         return frozenset()
-    all_steps = [s for b in steps.blocks() for s in b.steps]
-    inner = [(s, s.control.start if isinstance(s.control, LoopControl) else ()) for s in all_steps]
     shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
     addresses = [v.at for v in steps.values.values()]
-    late = steps.sizes.late_of
-    return late(*shapes, *addresses, steps.state_bytes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
+    found = steps.sizes.late_of(*shapes, *addresses, steps.state_bytes)
+    for step in (s for b in steps.blocks() for s in b.steps):
+        late = known.get(id(step))
+        if late is None:
+            late = steps.sizes.late_in(step.sizes())
+            if step.control is None:
+                known[id(step)] = late
+        found |= late.difference(step.control.start) if isinstance(step.control, LoopControl) else late
+    return found
 
 
 def _drop(steps: Steps, lasting: tuple[MemoryRegion, ...], symbols: frozenset[Var]) -> None:

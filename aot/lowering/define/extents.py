@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from aot.codegen.ir.access import volume
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import factors, normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Space, Var, as_expr, prim
 from aot.codegen.ir.program import SizeConstraint
@@ -115,6 +115,8 @@ def _end(part: Expr, is_size: Callable[[Var], bool]) -> Expr | None:
 
 def _indices(e: Expr, guards: frozenset[Expr]) -> Iterator[tuple[Expr, Size]]:
     """Yield the indices of loads that no `within` guards, each with the size of its dimension."""
+    if not loads(e):
+        return
     match e:
         case Prim("within", (index, extent, value, *other)):
             if extent != Const(0):  # else it is never read

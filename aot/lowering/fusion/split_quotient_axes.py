@@ -12,13 +12,15 @@ from dataclasses import replace
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.expressions import loads, rewrite, variables, walk
+from aot.codegen.ir.expressions import functions_in, loads, rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Size, Var, as_expr
 from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Steps
 from aot.runtime.abi import DType
+
+_DIVIDING = ("floordiv", "mod")
 
 
 def split_quotient_axes(steps: Steps, _context: Context) -> None:
@@ -76,6 +78,7 @@ def _common_divisor(sites: Sequence[Load], a: Var) -> Size:
         q.args[1]
         for x in sites
         for i in x.index
+        if not functions_in(i).isdisjoint(_DIVIDING)
         for q in walk(normal(i, {}).expr())
         if isinstance(q, Prim) and q.fn == "floordiv" and normal(q.args[0], {}).terms == {a: 1}
     }

@@ -63,7 +63,7 @@ class Producers:
     def _late_of(self, step: Step) -> frozenset[Var]:
         """Return the late symbols in a step."""
         if id(step) not in self._late:
-            self._late[id(step)] = self.sizes.late_of(*step.sizes())
+            self._late[id(step)] = self.sizes.late_in(step.sizes())
         return self._late[id(step)]
 
     def _before_symbols(self, step: Step) -> list[Step]:

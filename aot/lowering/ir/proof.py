@@ -9,7 +9,7 @@ from functools import partial, reduce
 from itertools import islice
 
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.expressions import children, loads, variables
+from aot.codegen.ir.expressions import children, functions_in, loads, variables
 from aot.codegen.ir.index import Affine, bounds, exactly, normal
 from aot.codegen.ir.loops import (
     Alloc,
@@ -169,7 +169,7 @@ class Prover:
 
     def _of(self, work: Work) -> Facts:
         """Return the facts that hold around a work."""
-        late = self.steps.sizes.late_of(*sizes_of(work)) if self._checks and self.steps.sizes.late else frozenset[Var]()
+        late = self.steps.sizes.late_in(sizes_of(work)) if self._checks and self.steps.sizes.late else frozenset[Var]()
         return self._known(late)
 
     def _known(self, late: frozenset[Var]) -> Facts:
@@ -416,8 +416,8 @@ def _is_plainly_inside(d: Definition) -> bool:
 
 def _has_plain_loads(e: Expr, tests: tuple[tuple[Expr, Expr], ...]) -> bool:
     """True if all loads are plainly inside; `tests`: indices that are tested around `e`, with their bounds."""
-    if not loads(e):
-        return True
+    if "within" not in functions_in(e):
+        return all(_is_inside(x.buffer, x.index, tests) for x in loads(e))
     if isinstance(e, Prim) and e.fn == "within" and not loads(*e.args[:2]):
         index, extent, value, *other = e.args
         return _has_plain_loads(value, (*tests, (index, extent))) and all(_has_plain_loads(o, tests) for o in other)

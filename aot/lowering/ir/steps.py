@@ -199,6 +199,11 @@ class Steps:
         """Return the variables with a value while a step runs: the model's symbols, late symbols, named sizes."""
         return (*self.symbols, *self.sizes.late, *self.sizes.meaning)
 
+    @property
+    def has_symbols(self) -> bool:
+        """True if a size is not a number."""
+        return bool(self.symbols or self.sizes.late or self.sizes.meaning)
+
     def is_known(self, v: Var) -> bool:
         """True if `v` is one of `known`."""
         return v in self.sizes.meaning or v in self.sizes.late or v in self.symbols

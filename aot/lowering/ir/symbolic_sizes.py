@@ -46,6 +46,9 @@ class Sizes:
         self._names: dict[Expr, Var] = {}
         self._made_of: dict[Var, frozenset[Var]] = {}
         self._written: dict[Expr, Expr] = {}
+        self._normal: dict[Expr, Dim] = {}
+        self._late_sets: dict[tuple[frozenset[Var], int], frozenset[Var]] = {}
+        self._types: dict[TensorType, TensorType] = {}
 
     def copy(self) -> Sizes:
         """Return the same names; those that are added later are its own."""
@@ -65,14 +68,21 @@ class Sizes:
             return dim
         if is_size and isinstance(dim, Prim) and dim.fn not in PLAIN:
             return self.name(dim, is_size=True)
-        expr = normal(rewrite(dim, self._named), {}).expr()
-        return int(expr.value) if isinstance(expr, Const) else expr
+        result = self._normal.get(dim)
+        if result is None:  # a name has its meaning from the first, so a form does not change later
+            expr = normal(rewrite(dim, self._named), {}).expr()
+            result = self._normal[dim] = int(expr.value) if isinstance(expr, Const) else expr
+        return result
 
     def shape(self, dims: Shape) -> Shape:
         return tuple(self.of(d, is_size=True) for d in dims)
 
     def type(self, t: TensorType) -> TensorType:
-        return t if t.is_static else TensorType(t.dtype, self.shape(t.shape))
+        if t.is_static:
+            return t
+        if t not in self._types:
+            self._types[t] = TensorType(t.dtype, self.shape(t.shape))
+        return self._types[t]
 
     def value(self, value: Array | None) -> Array | None:
         if value is None or value.dtype != object:
@@ -122,6 +132,13 @@ class Sizes:
         exprs = (s for s in sizes if isinstance(s, Expr))
         read = (v for s in exprs for v in ((s,) if isinstance(s, Var) else variables(s)))
         return frozenset[Var]().union(*map(self._late_in, read))
+
+    def late_in(self, symbols: frozenset[Var]) -> frozenset[Var]:
+        """Return the late symbols that symbols and names are made of."""
+        key = symbols, len(self.late)
+        if key not in self._late_sets:  # equal layers have equal ones
+            self._late_sets[key] = self.late_of(*symbols)
+        return self._late_sets[key]
 
     def _late_in(self, symbol: Var) -> frozenset[Var]:
         if symbol in self.late:

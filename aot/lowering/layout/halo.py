@@ -15,7 +15,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import points, typical
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.expressions import loaded_names, loads, rewrite, variables, walk
+from aot.codegen.ir.expressions import functions_in, loaded_names, loads, rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
 from aot.codegen.ir.primitives import CHAINS
@@ -87,7 +87,8 @@ def _padded_loads(work: Work, values: Container[str]) -> Iterator[tuple[_Padded,
     for part in (*members(work),) or (work,):
         if isinstance(part, Definition) and not any(x.buffer.name in values for x in loads(part.value, *part.index)):
             continue
-        tests = [e for e in walk(*expressions(part)) if isinstance(e, Prim) and e.fn == "within"]
+        roots = [e for e in expressions(part) if "within" in functions_in(e)]
+        tests = [e for e in walk(*roots) if isinstance(e, Prim) and e.fn == "within"]
         windows = dict(_windows(part)) if tests and isinstance(part, Definition) else {}
         times = typical(points(part)) if tests and isinstance(part, Definition) else 1
         inner = {e.args[2] for e in tests}

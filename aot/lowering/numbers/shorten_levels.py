@@ -14,9 +14,9 @@ from __future__ import annotations
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Const, Expr, Prim, prim
-from aot.codegen.ir.numbers.clamps import clamp_of, rounded_of
+from aot.codegen.ir.numbers.clamps import clamp_of, may_clamp, rounded_of
 from aot.codegen.ir.primitives import SHORT_FUNCTIONS
-from aot.codegen.ir.traverse import rewrite_work
+from aot.codegen.ir.traverse import expressions, rewrite_work
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps
 from aot.lowering.numbers.byte_values import is_byte
@@ -54,11 +54,13 @@ class _Line:
 def shorten_levels(steps: Steps, _context: Context) -> None:
     """Compute functions with few digits where their results become levels."""
     for step in steps.steps:
-        step.works = tuple(rewrite_work(w, _level) for w in step.works)
+        step.works = tuple(rewrite_work(w, _level) if any(map(may_clamp, expressions(w))) else w for w in step.works)
 
 
 def _level(e: Expr) -> Expr | None:
     """Return a level of functions of few digits."""
+    if not may_clamp(e):
+        return e
     clamp = clamp_of(e) if is_byte(e.dtype) else None
     rounded = rounded_of(clamp[0]) if clamp is not None else None
     if clamp is None or rounded is None:

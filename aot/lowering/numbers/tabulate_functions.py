@@ -16,7 +16,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import COST
 from aot.codegen.ir.expressions import rewrite, walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, dense, prim
-from aot.codegen.ir.numbers.clamps import clamp_of
+from aot.codegen.ir.numbers.clamps import clamp_of, may_clamp
 from aot.codegen.ir.traverse import Work, expressions, rewrite_work
 from aot.ir.types import numpy_dtype
 from aot.lowering.context import Context
@@ -43,7 +43,8 @@ class _Functions:
 
     def are_in(self, work: Work) -> bool:
         """True if a work computes a function that a table may replace."""
-        return any(self.lookup(e) is not None for e in walk(*expressions(work)))
+        roots = [e for e in expressions(work) if may_clamp(e)]
+        return any(self.lookup(e) is not None for e in walk(*roots))
 
     def lookup(self, e: Expr) -> Expr | None:
         """Return a byte that is a function of another byte as a table lookup."""

@@ -5,12 +5,18 @@ u8(min(max(round_even(min(max(x, 0), 6) / 0.0235), 0), 255))  =  u8(min(max(roun
 
 from __future__ import annotations
 
-from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.expressions import functions_in, rewrite
 from aot.codegen.ir.loops import Const, Expr, Prim
 from aot.runtime.abi import DType
 
+_CLAMPING = frozenset(("cast", "min", "max"))
 MAX_ZERO = 1 << 16  # magnitude of a zero point that f32 adds to any level exactly
 MARGIN = 0.25  # distance from an integer: far above the rounding errors of f32, below the distance of two integers
+
+
+def may_clamp(e: Expr) -> bool:
+    """True if an expression has the primitives of a clamp that is cast."""
+    return functions_in(e) >= _CLAMPING
 
 
 def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, access, all_axes, coefficient, typical, volume
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.expressions import rewrite, variables, walk
+from aot.codegen.ir.expressions import functions_in, rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast, prim
 from aot.codegen.ir.numbers.bf16_chains import chain_factors
@@ -157,7 +157,7 @@ def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
 
 def is_guarded(reduction: Reduce) -> bool:
     """True if terms of a sum are tested for padding."""
-    return any(isinstance(e, Prim) and e.fn == "within" for e in walk(reduction.body))
+    return "within" in functions_in(reduction.body)
 
 
 def _moves(x: Load, axis: str) -> bool:
@@ -269,7 +269,7 @@ def _narrow(e: Expr) -> Expr | None:
 
 def is_centred(reduction: Reduce) -> bool:
     """True if data of a sum of products of bytes are less 128, so that instructions multiply signed ones."""
-    return any(isinstance(e, Prim) and e.fn == "centred" for e in walk(reduction.body))
+    return "centred" in functions_in(reduction.body)
 
 
 def centred(x: Expr) -> Expr:
