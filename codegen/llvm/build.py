@@ -41,7 +41,7 @@ from aot.codegen.llvm.driver.shape_functions import depends, late_symbols_of
 from aot.codegen.llvm.driver.size_code import size_text
 from aot.codegen.llvm.emit.function_text import Function
 from aot.codegen.llvm.emit.kernel import emit
-from aot.codegen.llvm.linking.append import append, placeholder
+from aot.codegen.llvm.linking.append import alignment, append, placeholder
 from aot.codegen.llvm.linking.elf_writer import PAGE, Data, write_data_object
 from aot.codegen.llvm.linking.image_writers import write_library
 from aot.codegen.llvm.linking.linker import Linker, find_linker, link
@@ -51,7 +51,7 @@ from aot.codegen.llvm.object.optimize import assembly
 from aot.codegen.llvm.object.parts import Parts
 from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
-from aot.codegen.llvm.weights import hashed, parts_of
+from aot.codegen.llvm.weights import Blocks, MadeWeights, hashed, parts_of
 from aot.codegen.machines import MACHINES, Machine
 from aot.codegen.nest.scheduled_kernel import facts_of
 from aot.codegen.platforms import Platform, platform_of
@@ -83,6 +83,7 @@ class Built:
     """A compiled model. Equal programs, targets and levels give equal bytes, here and in every file written.
 
     `external`: the weights go into a file beside the library. `seconds`: those that its text and LLVM took, by kernel.
+    `made`: the weights in a file, if they are large and made at each access.
     """
 
     tag: str
@@ -95,6 +96,12 @@ class Built:
     seconds: Mapping[str, tuple[float, float]] = field(
         default_factory=dict[str, tuple[float, float]], repr=False, compare=False
     )
+    made: MadeWeights | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def blocks(self) -> Blocks:
+        """The weights: those that are made already, unless their file has become a library."""
+        return self.constants if self.made is None or self.made.is_library else self.made.blocks
 
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
         """Write the shared library, and external weights beside it, each atomically.
@@ -112,8 +119,8 @@ class Built:
             library = folder_path / f"model{self.platform.library}"
             link(self._objects(folder_path), library, used_linker, self.machine, self.platform)
             if self.external is None:
-                parts = parts_of(self.constants, max(1, self.constant_bytes))
-                append(library, abi.WEIGHTS_SECTION, self._page, parts)
+                parts = parts_of(self.blocks, max(1, self.constant_bytes))
+                append(library, abi.WEIGHTS_SECTION, self._page, parts, self.made)
             seal(library)
             self._write_external(path)
             library.replace(path)
@@ -151,7 +158,7 @@ class Built:
 
     def _write_external(self, path: Path) -> None:
         if self.external is not None:
-            write_weights(beside(path), self.external, parts_of(self.constants, self.constant_bytes))
+            write_weights(beside(path), self.external, parts_of(self.blocks, self.constant_bytes))
 
     def _objects(self, folder: Path) -> list[Path]:
         code, data = folder / "code.o", folder / "data.o"
@@ -168,7 +175,7 @@ class Built:
             size = padded(self.constant_bytes)
             external = Data(abi.RESERVED_SECTION, name, size, abi.WEIGHTS_PAGE, [], reserved=True)
             return self.manifest_section(), external
-        return self.manifest_section(), weights_section(name, max(1, self.constant_bytes), self.constants)
+        return self.manifest_section(), weights_section(name, max(1, self.constant_bytes), self.blocks)
 
     def manifest_section(self, section: str = abi.MANIFEST_SECTION) -> Data:
         data = self.manifest_bytes()
@@ -208,7 +215,7 @@ def reserved(data: Data, page: int) -> Data:
     """Reserve pages for weights, which are written after linking; return other sections as they are."""
     if data.section != abi.WEIGHTS_SECTION:
         return data
-    return replace(data, align=page, blocks=(), reserved=True)
+    return replace(data, align=alignment(data.size, page), blocks=(), reserved=True)
 
 
 def build(
@@ -238,7 +245,7 @@ def build(
         functions = emit_functions(program, target, partial(parts.place, count=len(program.kernels)))
         constants = tuple(sorted(program.constants, key=lambda block: block.offset))
         _check_constants(program, constants)
-        weights, stored_weights = hashed(constants, program.constant_bytes, folder)
+        weights, made_weights = hashed(constants, program.constant_bytes, folder)
         used = target.using(parts.finish_texts())
         manifest = make_manifest(program, functions, used, {"level": level, **(options or {})})
 
@@ -266,10 +273,11 @@ def build(
         arch,
         code,
         sealed_manifest,
-        stored_weights,
+        constants,
         program.constant_bytes,
         info if external else None,
         objects.seconds,
+        made_weights,
     )
 
 

@@ -4,7 +4,8 @@
     written    LOAD ... | LOAD rw: .data .bss | LOAD r: weights |      at the end of the file
 
 So a library is written once, in order, and linking takes no memory for weights. The note only provides a
-program header, which becomes the weights'.
+program header, which becomes the weights'. Large weights lie a large page from the begin of the file: those that are in
+a file of their own, with room before them, need not be written again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from aot.codegen.llvm.linking.elf_writer import NOBITS, PROGBITS, SHF_ALLOC, Data, aligned
+from aot.codegen.llvm.weights import ROOM, MadeWeights
 from aot.runtime.errors import PlatformError
 from aot.runtime.loading.elf import HEADER, SECTION
 
@@ -23,6 +25,7 @@ _SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, physical,
 _LOAD, _NOTE, _PHDR, _READ = 1, 4, 6, 4
 LARGE_PAGE = 2 << 20
 GAP = 1 << 20  # bytes of padding in the file, at most, that place weights for large pages
+LARGE = 64 << 20  # least bytes of weights that lie at `ROOM`, with up to 3 % of padding
 _NOTE_BODY = struct.pack("<III", 4, 0, 0) + b"aot\0"
 
 
@@ -31,11 +34,18 @@ def placeholder() -> Data:
     return Data(".note.aot", "", len(_NOTE_BODY), 4, [(0, _NOTE_BODY)], kind=SHT_NOTE)
 
 
-def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryview]) -> None:
+def alignment(size: int, page: int) -> int:
+    """Return the alignment of the section of `size` bytes of weights. `page`: bytes of the largest page."""
+    return LARGE_PAGE if size >= LARGE else page
+
+
+def append(
+    path: Path, section: str, align: int, parts: Iterable[bytes | memoryview], made: MadeWeights | None = None
+) -> None:
     """Write `parts`, the contents of the reserved `section`, after the linked library.
 
-    `align`: alignment of the section, bytes of the largest page. PlatformError for a linker that has not put
-    the section at the end of a segment.
+    `align`: bytes of the largest page. `made`: a file with the same contents, which may become the library.
+    PlatformError for a linker that has not put the section at the end of a segment.
     """
     with path.open("r+b") as stream:
         header: tuple[int, ...] = HEADER.unpack(stream.read(HEADER.size))
@@ -50,6 +60,9 @@ def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryv
         stream.write(b"".join(_SEGMENT.pack(*s) for s in segments))
         stream.seek(header[6])
         stream.write(b"".join(SECTION.pack(*r) for r in rows))
+    if at == ROOM and made is not None and made.becomes(path):
+        return
+    with path.open("r+b") as stream:
         stream.seek(at)
         for piece in pieces(at, parts):
             stream.write(piece)
@@ -61,6 +74,8 @@ def _place(end: int, address: int, size: int, align: int) -> tuple[int, int]:
     Aligned to large pages, at an offset congruent to the address, a file that the system caches in large pages can be
     mapped in large pages.
     """
+    if size >= LARGE and end <= ROOM and (address - ROOM) % LARGE_PAGE == 0:
+        return ROOM, LARGE_PAGE
     like = end + (address - end) % LARGE_PAGE
     return (like, LARGE_PAGE) if size >= LARGE_PAGE and like - end <= GAP else (aligned(end, align), align)
 

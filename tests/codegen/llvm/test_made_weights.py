@@ -1,8 +1,9 @@
-"""Weights that are made at each access: hashed, and kept in a file, where its folder has room."""
+"""Weights that are made at each access: hashed, and kept in a file that becomes the library, where there is room."""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,15 @@ import pytest
 
 from aot.codegen.ir.program import ConstantBlock
 from aot.codegen.llvm import weights
-from aot.codegen.llvm.weights import hashed, parts_of
+from aot.codegen.llvm.build import Built
+from aot.codegen.llvm.linking import append
+from aot.codegen.llvm.weights import LEAST_BYTES, ROOM, hashed, parts_of
+from aot.compilation.driver import compile_model, stages
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.runtime import load
+from tests.lowering.check import weights as weights_of
+from tests.passes.check import graph_of
 
 GIVEN = np.arange(50, dtype=np.float32)
 SIZE = 1024
@@ -41,6 +50,39 @@ def test_weights_are_made_once_where_a_folder_has_room(
     made.clear()
     digest, found = hashed(blocks, SIZE, tmp_path if kept else tmp_path / "none")
     assert digest == hashlib.sha256(wanted).hexdigest()
-    assert b"".join(bytes(part) for part in parts_of(found, SIZE)) == wanted
-    assert (len(made), found is blocks) == ((3, False) if kept else (6, True))
+    again = blocks if found is None else found.blocks
+    assert b"".join(bytes(part) for part in parts_of(again, SIZE)) == wanted
+    assert (len(made), found is None) == ((3, False) if kept else (6, True))
     assert not list(tmp_path.iterdir())
+
+
+def refused(*_arguments: object, **_options: object) -> None:
+    raise OSError
+
+
+@pytest.mark.parametrize("can", [True, False], ids=["named", "copied"])
+def test_a_file_of_weights_becomes_the_first_library(
+    can: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second library, and one where files cannot get a name, are copies with the same bytes."""
+    monkeypatch.setattr(append, "LARGE", LEAST_BYTES)
+    if not can:
+        monkeypatch.setattr("os.link", refused)
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return b.MatMul(x, weights_of(b, 1400, 1400))
+
+    graph = graph_of(make, (1, 1400))
+    compilation, libraries = stages(graph), [tmp_path / f"{n}.so" for n in range(2)]
+    compilation.write_library(libraries[0])
+    built = compilation.built
+    assert isinstance(built, Built)
+    assert built.made is not None
+    built.write_shared(libraries[1])
+    assert built.made.is_library == (can and sys.platform == "linux")
+    assert libraries[0].read_bytes() == libraries[1].read_bytes()
+    assert libraries[0].read_bytes()[ROOM:] == b"".join(map(bytes, parts_of(built.constants, built.constant_bytes)))
+    libraries[0].write_bytes(bytes(libraries[0].stat().st_size))  # one library must not depend on the other
+    x = np.random.default_rng(0).standard_normal((1, 1400), np.float32)
+    np.testing.assert_array_equal(load(libraries[1])(x)[0], compile_model(graph)(x)[0])
+    assert sorted(tmp_path.iterdir()) == libraries
