@@ -101,16 +101,18 @@ def main() -> None:
     kinds, measure = (("memory MB",), memory_of) if args.memory else (("processor s", "wall s"), times_of)
     print("| | " + " | ".join(f"{kind} {h}".strip() for kind in kinds for h in heads) + " |")
     print("|--" * (1 + len(kinds) * len(heads)) + "|")
-    found: list[list[tuple[float, ...]]] = []
+    measured: list[list[tuple[float, ...]]] = []
     with tempfile.TemporaryDirectory() as folder:
         for model in args.models:
             runs = [[measure(c, model, Path(folder)) for c in checkouts] for _ in range(args.runs)]
-            found.append([tuple(map(min, zip(*of_checkout, strict=True))) for of_checkout in zip(*runs, strict=True)])
-            print(row(name_of(model), found[-1]), flush=True)
+            measured.append(
+                [tuple(map(min, zip(*of_checkout, strict=True))) for of_checkout in zip(*runs, strict=True)]
+            )
+            print(row(name_of(model), measured[-1]), flush=True)
     print(
         row(
             "geometric mean",
-            [tuple(map(mean, zip(*of_checkout, strict=True))) for of_checkout in zip(*found, strict=True)],
+            [tuple(map(mean, zip(*of_checkout, strict=True))) for of_checkout in zip(*measured, strict=True)],
         )
     )
 

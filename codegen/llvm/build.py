@@ -51,7 +51,7 @@ from aot.codegen.llvm.object.optimize import assembly
 from aot.codegen.llvm.object.parts import Parts
 from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
-from aot.codegen.llvm.weights import Blocks, MadeWeights, hashed, parts_of
+from aot.codegen.llvm.weights import Blocks, WeightsFile, hashed, parts_of
 from aot.codegen.machines import MACHINES, Machine
 from aot.codegen.nest.scheduled_kernel import facts_of
 from aot.codegen.platforms import Platform, platform_of
@@ -83,7 +83,7 @@ class Built:
     """A compiled model. Equal programs, targets and levels give equal bytes, here and in every file written.
 
     `external`: the weights go into a file beside the library. `seconds`: those that its text and LLVM took, by kernel.
-    `made`: the weights in a file, if they are large and made at each access.
+    `weights_file`: the weights in a file, if they are large and made at each access.
     """
 
     tag: str
@@ -96,12 +96,12 @@ class Built:
     seconds: Mapping[str, tuple[float, float]] = field(
         default_factory=dict[str, tuple[float, float]], repr=False, compare=False
     )
-    made: MadeWeights | None = field(default=None, repr=False, compare=False)
+    weights_file: WeightsFile | None = field(default=None, repr=False, compare=False)
 
     @property
     def blocks(self) -> Blocks:
         """The weights: those that are made already, unless their file has become a library."""
-        return self.constants if self.made is None or self.made.is_library else self.made.blocks
+        return self.constants if self.weights_file is None or self.weights_file.is_library else self.weights_file.blocks
 
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
         """Write the shared library, and external weights beside it, each atomically.
@@ -120,7 +120,7 @@ class Built:
             link(self._objects(folder_path), library, used_linker, self.machine, self.platform)
             if self.external is None:
                 parts = parts_of(self.blocks, max(1, self.constant_bytes))
-                append(library, abi.WEIGHTS_SECTION, self._page, parts, self.made)
+                append(library, abi.WEIGHTS_SECTION, self._page, parts, self.weights_file)
             seal(library)
             self._write_external(path)
             library.replace(path)
@@ -245,7 +245,7 @@ def build(
         functions = emit_functions(program, target, partial(parts.place, count=len(program.kernels)))
         constants = tuple(sorted(program.constants, key=lambda block: block.offset))
         _check_constants(program, constants)
-        weights, made_weights = hashed(constants, program.constant_bytes, folder)
+        weights, weights_file = hashed(constants, program.constant_bytes, folder)
         used = target.using(parts.finish_texts())
         manifest = make_manifest(program, functions, used, {"level": level, **(options or {})})
 
@@ -277,7 +277,7 @@ def build(
         program.constant_bytes,
         info if external else None,
         objects.seconds,
-        made_weights,
+        weights_file,
     )
 
 

@@ -35,7 +35,7 @@ AHEAD_BYTES = 16 << 20  # most bytes of finished pieces that wait in the queue
 Blocks = tuple[ConstantBlock, ...]
 
 
-class MadeWeights:
+class WeightsFile:
     """Weights in a file without a name, after room for what a linker makes of the code."""
 
     def __init__(self, stream: IO[bytes], size: int) -> None:
@@ -70,7 +70,7 @@ class MadeWeights:
         return True
 
 
-def hashed(blocks: Blocks, size: int, folder: Path | None) -> tuple[str, MadeWeights | None]:
+def hashed(blocks: Blocks, size: int, folder: Path | None) -> tuple[str, WeightsFile | None]:
     """Return the SHA-256 of the `size` bytes of weights, and the same bytes in a file, None for small ones.
 
     `folder`: where large ones that are made at each access are kept; None for nowhere. A folder without room for them
@@ -82,7 +82,7 @@ def hashed(blocks: Blocks, size: int, folder: Path | None) -> tuple[str, MadeWei
     return weights_hash(blocks, size), None
 
 
-def _made(blocks: Blocks, size: int, folder: Path) -> tuple[str, MadeWeights]:
+def _made(blocks: Blocks, size: int, folder: Path) -> tuple[str, WeightsFile]:
     digest = hashlib.sha256()
     with _unnamed(folder) as stream:
         stream.seek(ROOM)
@@ -90,7 +90,7 @@ def _made(blocks: Blocks, size: int, folder: Path) -> tuple[str, MadeWeights]:
             digest.update(part)
             stream.write(part)
         stream.flush()
-        return digest.hexdigest(), MadeWeights(stream, size)
+        return digest.hexdigest(), WeightsFile(stream, size)
 
 
 def _unnamed(folder: Path) -> IO[bytes]:

@@ -29,15 +29,15 @@ def _needed_symbols(steps: Steps, known: dict[int, frozenset[Var]]) -> frozenset
         return frozenset()
     shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
     addresses = [v.at for v in steps.values.values()]
-    found = steps.sizes.late_of(*shapes, *addresses, steps.state_bytes)
+    late_symbols = steps.sizes.late_of(*shapes, *addresses, steps.state_bytes)
     for step in (s for b in steps.blocks() for s in b.steps):
         late = known.get(id(step))
         if late is None:
             late = steps.sizes.late_in(step.sizes())
             if step.control is None:
                 known[id(step)] = late
-        found |= late.difference(step.control.start) if isinstance(step.control, LoopControl) else late
-    return found
+        late_symbols |= late.difference(step.control.start) if isinstance(step.control, LoopControl) else late
+    return late_symbols
 
 
 def _drop(steps: Steps, lasting: tuple[MemoryRegion, ...], symbols: frozenset[Var]) -> None:

@@ -68,15 +68,15 @@ def _not_negative(one: Dim, other: Dim) -> list[Dim]:
 
 def _outputs(node: Node) -> list[SizeConstraint]:
     """Return rules against dimensions that data or small inputs could make negative, unless a condition excludes it."""
-    found: list[tuple[int, Expr]] = []
+    negative: list[tuple[int, Expr]] = []
     for port in node.out_ports().values():
-        found += [(k, n) for k, n in enumerate(port.shape) if isinstance(n, Expr) and bounds(normal(n, {}))[0] < 0]
-    if not found:
+        negative += [(k, n) for k, n in enumerate(port.shape) if isinstance(n, Expr) and bounds(normal(n, {}))[0] < 0]
+    if not negative:
         return []
     known = {n for p in node.sources() if p is not None for n in p.shape}
     known |= {n for a, b, _ in node.op.conditions(*_operands(node)) for n in _not_negative(a, b)}
     name = _name_in_model(node)
-    texts = ((k, n, f"{name}: dimension {k} must not be negative, got {dim_text(n)}") for k, n in found)
+    texts = ((k, n, f"{name}: dimension {k} must not be negative, got {dim_text(n)}") for k, n in negative)
     return [SizeConstraint(prim("max", n, 0), n, text) for _, n, text in texts if n not in known]
 
 

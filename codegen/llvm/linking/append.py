@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from aot.codegen.llvm.linking.elf_writer import NOBITS, PROGBITS, SHF_ALLOC, Data, aligned
-from aot.codegen.llvm.weights import ROOM, MadeWeights
+from aot.codegen.llvm.weights import ROOM, WeightsFile
 from aot.runtime.errors import PlatformError
 from aot.runtime.loading.elf import HEADER, SECTION
 
@@ -40,11 +40,11 @@ def alignment(size: int, page: int) -> int:
 
 
 def append(
-    path: Path, section: str, align: int, parts: Iterable[bytes | memoryview], made: MadeWeights | None = None
+    path: Path, section: str, align: int, parts: Iterable[bytes | memoryview], file: WeightsFile | None = None
 ) -> None:
     """Write `parts`, the contents of the reserved `section`, after the linked library.
 
-    `align`: bytes of the largest page. `made`: a file with the same contents, which may become the library.
+    `align`: bytes of the largest page. `file`: one with the same contents, which may become the library.
     PlatformError for a linker that has not put the section at the end of a segment.
     """
     with path.open("r+b") as stream:
@@ -60,7 +60,7 @@ def append(
         stream.write(b"".join(_SEGMENT.pack(*s) for s in segments))
         stream.seek(header[6])
         stream.write(b"".join(SECTION.pack(*r) for r in rows))
-    if at == ROOM and made is not None and made.becomes(path):
+    if at == ROOM and file is not None and file.becomes(path):
         return
     with path.open("r+b") as stream:
         stream.seek(at)

@@ -77,9 +77,9 @@ def test_a_file_of_weights_becomes_the_first_library(
     compilation.write_library(libraries[0])
     built = compilation.built
     assert isinstance(built, Built)
-    assert built.made is not None
+    assert built.weights_file is not None
     built.write_shared(libraries[1])
-    assert built.made.is_library == (can and sys.platform == "linux")
+    assert built.weights_file.is_library == (can and sys.platform == "linux")
     assert libraries[0].read_bytes() == libraries[1].read_bytes()
     assert libraries[0].read_bytes()[ROOM:] == b"".join(map(bytes, parts_of(built.constants, built.constant_bytes)))
     libraries[0].write_bytes(bytes(libraries[0].stat().st_size))  # one library must not depend on the other

@@ -147,7 +147,7 @@ def test_more_than_two_gigabytes_outside(tmp_path: Path, monkeypatch: pytest.Mon
 def test_more_than_two_gigabytes_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file has a hole in place of zeros, so that it takes no room."""
 
-    def without_zeros(path: Path, section: str, align: int, parts: object, made: object) -> None:
+    def without_zeros(path: Path, section: str, align: int, parts: object, file: object) -> None:
         append(path, section, align, ())
         with path.open("r+b") as stream:
             stream.truncate(2 * FAR)
