@@ -35,6 +35,7 @@ from aot.opset.base.row_major import ravel
 from aot.runtime.abi import DType
 
 EVERY_OTHER = np.uint64(0x000F000F000F000F)  # mask of numbers 0, 2, 4 and 6 of eight numbers of 4 bits, each in a byte
+LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)  # mask of the low half of each of eight bytes
 SIDE_BY_SIDE = np.uint64(1 << 48 | 1 << 36 | 1 << 24 | 1 << 12)  # takes them to bits 48 to 63
 SWAPS = [  # bits between the halves of bytes that are exchanged, and the lower ones
     (np.uint64(bits), np.uint64(lower))
@@ -109,9 +110,13 @@ class Joined(Op):
 
 @dataclass(frozen=True)
 class JoinedHalves(Op):
-    """Numbers of 4 bits in groups of `length`, four in an element of u16, made of bytes of two: [rows, runs, bytes]."""
+    """Numbers of 4 bits in groups of `length`, made of bytes of two: [rows, runs, bytes].
+
+    `together`: 2 for four numbers in an element of u16, 4 for two in one of u8.
+    """
 
     length: int
+    together: int
 
     def reference(self, x: NDArray[np.uint8]) -> Array:
         """Return the elements, as `Joined` makes them of single numbers."""
@@ -120,14 +125,26 @@ class JoinedHalves(Op):
         fields = np.empty((len(words), 2, size // 8), np.uint32)
         each = WORDS * 8 // size
         for n in range(0, len(words), each):
-            joined = _sixteens(words[n : n + each]).view(np.uint32)
+            piece = words[n : n + each]
+            if self.together == 4:
+                fields[n : n + each, 0], fields[n : n + each, 1] = _eights(piece), _eights(piece >> np.uint64(4))
+                continue
+            joined = _sixteens(piece).view(np.uint32)
             for k in range(2 * size // 8):
                 fields[n : n + each, k % 2, k // 2] = joined[:, k]
-        return fields.view(np.uint16).reshape(rows, 2 * runs * size // self.length, self.length // 8, 2)
+        dtype = np.uint8 if self.together == 4 else np.uint16
+        return fields.view(dtype).reshape(rows, 2 * runs * size // self.length, self.length // 8, self.together)
 
     def rows(self, begin: int, end: int, x: Array | Deferred) -> tuple[Op, Rows]:
         """Return the same for some rows."""
         return self, ((begin, end),)
+
+
+def _eights(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Join the low halves of eight bytes in the low half of a word: those of the last four above the first four."""
+    low = words & LOW_HALVES
+    low |= low >> np.uint64(28)
+    return low
 
 
 def _sixteens(eights: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -248,10 +265,11 @@ class GroupWeights:
         if not isinstance(numbers, Deferred):
             return joined.reference(numbers)
         numbers_type = TensorType(joined.dtype, joined.shape_of(numbers.shape))
-        in_rows = (self.bits, self.fields, self.together) == (4, 4, 2) and self.place == len(numbers.shape) - 1 == 1
+        whole = self.bits == 4 and self.fields * self.together == 8  # eight numbers, those of 32 bits
+        in_rows = whole and self.place == len(numbers.shape) - 1 == 1
         halves = in_halves(numbers) if in_rows else None
         if halves is not None:
-            return Deferred(JoinedHalves(self.length), (halves,), (halves.type,), numbers_type)
+            return Deferred(JoinedHalves(self.length, self.together), (halves,), (halves.type,), numbers_type)
         return Deferred(joined, (numbers,), (numbers.type,), numbers_type)
 
     def _zeros(self) -> Buffer | float:
