@@ -6,7 +6,7 @@ graph = Table(value, "m.pt2: graph");  graph.text("name");  graph.tables("nodes"
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar
 
 from aot.runtime.errors import CorruptError
 
@@ -22,15 +22,18 @@ class Table:
 
     def __init__(self, value: Any, where: str) -> None:
         self.where = where
-        self._fields = cast("Mapping[str, Any]", _of(value, dict, where))
+        self._fields: Mapping[str, Any] = value if type(value) is dict else wrong(value, dict, where)
 
     def __contains__(self, name: str) -> bool:
         return self._fields.get(name) is not None
 
     def _get(self, name: str, kind: type[T]) -> T:
+        value = self._fields.get(name)
+        if type(value) is kind:
+            return value
         if name not in self._fields:
             raise CorruptError(f"{self.where}: must have a field {name}, got none")
-        return _of(self._fields[name], kind, self.place(name))
+        return wrong(value, kind, self.place(name))
 
     def place(self, name: str) -> str:
         return f"{self.where}: {name}"
@@ -39,16 +42,18 @@ class Table:
         return self._get(name, str)
 
     def whole(self, name: str) -> int:
-        return whole(self._get(name, int), self.place(name))
+        value = self._get(name, int)
+        return value if -INT64 <= value < INT64 else whole(value, self.place(name))
 
     def flag(self, name: str) -> bool:
         return self._get(name, bool)
 
     def list(self, name: str) -> Sequence[Any]:
-        return elements(self._fields.get(name), self.place(name))
+        value = self._fields.get(name)
+        return value if type(value) is list else wrong(value, list, self.place(name))
 
     def table(self, name: str) -> Table:
-        return Table(self._get(name, dict), self.place(name))
+        return Table(self._get(name, dict), f"{self.where}: {name}")
 
     def tables(self, name: str) -> Iterator[Table]:
         for i, value in enumerate(self.list(name)):
@@ -69,20 +74,21 @@ class Table:
 
 def union(value: Any, where: str) -> tuple[str, Any]:
     """Return tag and value of an object with one field."""
-    fields = cast("Mapping[str, Any]", _of(value, dict, where))
+    fields: Mapping[str, Any] = value if type(value) is dict else wrong(value, dict, where)
     if len(fields) != 1:
         raise CorruptError(f"{where}: a union must have one field, got {len(fields)}")
-    return next(iter(fields.items()))
+    (item,) = fields.items()
+    return item
 
 
 def elements(value: Any, where: str) -> Sequence[Any]:
     """Return the elements of a list."""
-    return cast("Sequence[Any]", _of(value, list, where))
+    return value if type(value) is list else wrong(value, list, where)
 
 
 def whole(value: Any, where: str) -> int:
     """Return an integer of 64 bits."""
-    number = _of(value, int, where)
+    number: int = value if type(value) is int else wrong(value, int, where)
     if not -INT64 <= number < INT64:
         raise CorruptError(f"{where}: integers must have 64 bits, got more")
     return number
@@ -95,12 +101,6 @@ def real(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         wrong(value, float, where)
     return float(whole(value, where) if isinstance(value, int) else value)
-
-
-def _of(value: Any, kind: type[T], where: str) -> T:
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        wrong(value, kind, where)
-    return value
 
 
 def wrong(value: Any, kind: type[object], where: str) -> NoReturn:

@@ -6,6 +6,7 @@ data/weights/model_weights_config.json     name -> entry, element type, sizes, s
 from __future__ import annotations
 
 from dataclasses import field
+from math import prod
 
 import numpy as np
 
@@ -70,15 +71,16 @@ def open_weights(archive: Archive, model: str) -> Weights:
 def sizes_of(meta: Table, name: str) -> tuple[int, ...]:
     """Return sizes or strides of stored data; all must be numbers."""
     numbers: list[int] = []
+    where = meta.place(name)
     for value in meta.list(name):
-        tag, number = union(value, meta.place(name))
+        tag, number = union(value, where)
         if tag != "as_int":
-            raise CorruptError(f"{meta.place(name)}: stored tensors must have sizes that are numbers, got {tag}")
-        numbers.append(whole(number, meta.place(name)))
+            raise CorruptError(f"{where}: stored tensors must have sizes that are numbers, got {tag}")
+        numbers.append(whole(number, where))
         if numbers[-1] < 0:
-            raise CorruptError(f"{meta.place(name)}: must not be negative, got {numbers[-1]}")
+            raise CorruptError(f"{where}: must not be negative, got {numbers[-1]}")
     if len(numbers) > MAX_AXES:
-        raise CorruptError(f"{meta.place(name)}: there can be at most {MAX_AXES} axes, got {len(numbers)}")
+        raise CorruptError(f"{where}: there can be at most {MAX_AXES} axes, got {len(numbers)}")
     return tuple(numbers)
 
 
@@ -89,7 +91,8 @@ def strided(meta: Table, storage: memoryview) -> Array:
     if meta.whole("layout") != STRIDED:
         raise UnsupportedError(f"{meta.where}: tensors must be strided, got layout {meta.whole('layout')}")
     sizes, strides = sizes_of(meta, "sizes"), sizes_of(meta, "strides")
-    offset = whole(union(meta.value("storage_offset"), meta.place("storage_offset"))[1], meta.place("storage_offset"))
+    where = meta.place("storage_offset")
+    offset = whole(union(meta.value("storage_offset"), where)[1], where)
     if len(sizes) != len(strides):
         raise CorruptError(f"{meta.where}: there must be as many strides as sizes, got {len(strides)} and {len(sizes)}")
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
@@ -99,7 +102,7 @@ def strided(meta: Table, storage: memoryview) -> Array:
         raise CorruptError(
             f"{meta.where}: elements must lie in {len(storage)} bytes, got one at {last * dtype.itemsize}"
         )
-    if int(np.prod(sizes, dtype=object)) * dtype.itemsize > len(storage):
+    if prod(sizes) * dtype.itemsize > len(storage):
         check_table(meta.where, *sizes, itemsize=dtype.itemsize)
     steps = [0 if n == 1 else s * dtype.itemsize for n, s in zip(sizes, strides, strict=True)]
     kind = np.dtype(np.uint8) if dtype == np.bool_ else dtype

@@ -62,6 +62,14 @@ class Item:
     outputs: list[str]
     trace: str
     path: str
+    _inputs: list[Table] | None = None
+
+    @property
+    def inputs(self) -> list[Table]:
+        """The arguments."""
+        if self._inputs is None:
+            self._inputs = list(self.table.tables("inputs"))
+        return self._inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,7 @@ class ProgramImporter:
     counter: Counter = field(default_factory=Counter)
     values: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     checks: list[Check] = field(default_factory=list[Check])
+    _metas: list[Table] = field(default_factory=list[Table], init=False)  # facts of values; at most one table
 
     @property
     def file(self) -> str:
@@ -128,7 +137,7 @@ class ProgramImporter:
         """Return arguments by name, those of kinds `tags` as they are in the file, and the inputs that they use."""
         reader = Arguments(self.read)
         found = dict[str, Any]()
-        for i, table in enumerate(item.table.tables("inputs")):
+        for i, table in enumerate(item.inputs):
             name, where = table.text("name") or f"#{i}", table.where
             if name in found:
                 raise CorruptError(f"{where}: arguments must have different names, got {name!r} twice")
@@ -158,7 +167,7 @@ class ProgramImporter:
         if item.kind in RULES:
             self.keep(item, RULES[item.kind](self, item))
             return
-        graphs = [g for table in item.table.tables("inputs") if (g := graph_of(table.value("arg"), item.name))]
+        graphs = [g for table in item.inputs if (g := graph_of(table.value("arg"), item.name))]
         if graphs:
             self._refused_region(item, graphs)
             return
@@ -196,7 +205,7 @@ class ProgramImporter:
 
     def _owner(self, item: Item) -> Tensor | None:
         """Return the tensor that is the first argument of a node."""
-        for table in item.table.tables("inputs"):
+        for table in item.inputs:
             tag, value = union(table.value("arg"), table.where)
             return self.values.get(Table(value, table.where).text("name")) if tag == "as_tensor" else None
         return None
@@ -272,8 +281,9 @@ class ProgramImporter:
     # ---- values of the file
 
     def _meta(self, name: str) -> Table | None:
-        values = self.table.table("tensor_values")
-        return values.table(name) if name in values else None
+        if not self._metas:
+            self._metas.append(self.table.table("tensor_values"))
+        return self._metas[0].table(name) if name in self._metas[0] else None
 
     def _types(self, item: Item) -> list[DType | str | None]:
         return [self.type_of(name) for name in item.outputs]

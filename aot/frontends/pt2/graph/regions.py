@@ -142,7 +142,7 @@ def _inlined(importer: ProgramImporter, item: Item, **more: Any) -> Sequence[Ten
     Its operands are the arguments after it, the same tensors inside and outside: writes in place go through.
     """
     arguments = list[Tensor | None]()
-    tables = list(item.table.tables("inputs"))
+    tables = item.inputs
     tags = [union(table.value("arg"), table.where)[0] for table in tables]
     if GRAPH not in tags:
         raise CorruptError(f"{item.kind}: {item.name!r} must have a sub-graph, got none")
@@ -176,7 +176,7 @@ rule(*PLAIN)(_inlined)
 @rule("wrap_with_autocast")
 def wrap_with_autocast(importer: ProgramImporter, item: Item) -> Sequence[Tensor]:
     """Inline a region under autocast: the declared type of a result is the type to compute in, as no node casts."""
-    options = [union(table.value("arg"), table.where) for table in item.table.tables("inputs")]
+    options = [union(table.value("arg"), table.where) for table in item.inputs]
     enabled = next((bool(value) for tag, value in options if tag == "as_bool"), True)  # the first one
     return _inlined(importer, item, autocast=enabled)
 
