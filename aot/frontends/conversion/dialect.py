@@ -73,6 +73,8 @@ def connected_inputs(inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
 def rule_of_inputs(function: Conversion, context: Any, operands: Sequence[Any]) -> str:
     """Return the rule that too few or too many inputs break, or one left out that the operation needs."""
     signature = _signature(function)
+    if signature is None:
+        return ""
     try:
         bound = signature.bind(context, *operands)
     except TypeError as error:
@@ -85,5 +87,8 @@ def rule_of_inputs(function: Conversion, context: Any, operands: Sequence[Any]) 
 
 
 @by_identity(1 << 10, "known_signature")  # networks have many nodes of one kind; a callable object may have no hash
-def _signature(function: Conversion) -> inspect.Signature:
-    return inspect.signature(function)
+def _signature(function: Conversion) -> inspect.Signature | None:
+    """Return the signature of a conversion; None for one that takes any inputs."""
+    signature = inspect.signature(function)
+    kinds = [p.kind for p in signature.parameters.values()]
+    return None if kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL] else signature

@@ -404,7 +404,7 @@ def _flat(values: Iterable[Value]) -> Iterator[Value]:
 
 def tensors_in(value: Value) -> list[OutPort]:
     """Return the tensors of a value: itself or those of a sequence; none of a pair."""
-    return [v for v in _flat((value,)) if isinstance(v, OutPort)]
+    return [value] if isinstance(value, OutPort) else [v for v in _flat((value,)) if isinstance(v, OutPort)]
 
 
 def ranks_differ(values: Iterable[Value]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.dialect import Dialect, Dialects, connected_inputs, foreign, rule_of_inputs
-from aot.frontends.conversion.node_context import CompositeTensor, NodeContext, Outputs, PresentValue, Value
+from aot.frontends.conversion.node_context import CompositeTensor, Conversion, NodeContext, Outputs, PresentValue, Value
 from aot.frontends.conversion.rank_branches import (
     FAILED,
     Branch,
@@ -98,7 +98,7 @@ def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
             what = "none" if value is None else label
             raise unconverted(graph.file or graph.name, [_output_problem(node, what)])
     for node in reversed(nodes):
-        for port in node.out_ports().values():
+        for port in node.outputs():
             port.disconnect()
         graph.remove(node)
     return True
@@ -191,7 +191,7 @@ class _Converter:
         if foreign(node, self.dialects) is not None:
             self._convert(node, env)
         elif any(s is not None and env[s] is FAILED for s in node.sources()):
-            env |= dict.fromkeys(node.out_ports().values(), FAILED)
+            env |= dict.fromkeys(node.outputs(), FAILED)
         elif source is self.graph:
             self._keep(node, env)
         elif node.type != "Parameter":  # `env` has those of regions
@@ -203,7 +203,8 @@ class _Converter:
             if port.source is not value:
                 port.connect(value)
         _convert_bodies(node, self.dialects, self.seed)
-        env |= {port: port for port in node.out_ports().values()}
+        for port in node.outputs():
+            env[port] = port
 
     def _copy(self, node: Node, env: Environment) -> None:
         """Copy a node of the opset from a region."""
@@ -217,7 +218,7 @@ class _Converter:
     def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:
         """Return the connected inputs of a node of the opset, each with the tensor that it reads now."""
         connections: list[tuple[InPort, OutPort]] = []
-        for port in node.in_ports().values():
+        for port in node.inputs():
             value = None if port.source is None else joined(env[port.source])
             if isinstance(value, OutPort):
                 connections.append((port, value))
@@ -227,7 +228,7 @@ class _Converter:
 
     def _convert(self, node: Node, env: Environment) -> None:
         inputs = [None if s is None else env[s] for s in node.sources()]
-        for port, value in zip(node.out_ports().values(), self.evaluate(node, inputs), strict=True):
+        for port, value in zip(node.outputs(), self.evaluate(node, inputs), strict=True):
             env[port] = value
             if node.graph is not self.graph:
                 continue
@@ -244,18 +245,20 @@ class _Converter:
         op = node.op
         assert isinstance(op, Foreign)
         attrs = dict(op.attrs)
-        failed = [FAILED] * len(node.out_ports())
+        failed = [FAILED] * len(node.outputs())
         dialect = self.dialects[op.dialect]
         function = dialect.conversion(op.kind, attrs)
         reason = attrs.get("unsupported") or ("" if function is not None else "there is no conversion for it")
         if reason:
             self._refuse(node, op, attrs, reason)
-        if reason or FAILED in inputs:
+        if reason or function is None or FAILED in inputs:
             return failed
         before = len(self.problems)
         try:
-            branching = innermost_branching(inputs)
-            return self._closed(node, attrs, inputs) if branching is None else branching.evaluate(node, inputs)
+            branching = innermost_branching(inputs) if self.branchings else None
+            if branching is not None:
+                return branching.evaluate(node, inputs)
+            return self._closed(node, attrs, function, inputs)
         except UnsupportedError as error:
             if len(self.problems) == before:  # else it lies in a body, and is listed
                 self._refuse(node, op, attrs, str(error))
@@ -264,9 +267,11 @@ class _Converter:
             error.add_note(f"in {dialect.framework} node {node.name!r} ({op.kind}) of {node.graph.file}")
             raise
 
-    def _closed(self, node: Node, attrs: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
+    def _closed(self, node: Node, attrs: dict[str, Any], function: Conversion, inputs: Sequence[Any]) -> list[Any]:
         """Return the outputs of a node without an open pair among its inputs."""
-        values = list(self._called(node, attrs, [joined(v) for v in inputs]))
+        values = list(self._called(node, attrs, function, [joined(v) for v in inputs]))
+        if not self.branchings and not self.origins:
+            return values
         branchings = frozenset[Branching]().union(*(branchings_of(self, v) for v in inputs))
         if branchings:
             producer = ConvertedNode(node, tuple(inputs))
@@ -278,22 +283,19 @@ class _Converter:
     def _refuse(self, node: Node, op: Foreign, attrs: dict[str, Any], reason: str) -> None:
         self.problems.append(self.dialects[op.dialect].problem(node.name, op.kind, attrs, reason))
 
-    def _called(self, node: Node, attrs: dict[str, Any], inputs: list[Value]) -> Sequence[Value]:
+    def _called(self, node: Node, attrs: dict[str, Any], function: Conversion, inputs: list[Value]) -> Sequence[Value]:
         """Return the node's outputs, all of them inferred."""
         op = node.op
         assert isinstance(op, Foreign)
-        dialect = self.dialects[op.dialect]
-        function = dialect.conversion(op.kind, attrs)
-        assert function is not None  # `evaluate` has checked
         captures: tuple[tuple[str, int, int], ...] = attrs.get("captures", ())
         captured: dict[str, tuple[tuple[int, Value], ...]] = {
             name: tuple((position, inputs[i]) for region, position, i in captures if region == name)
             for name in node.regions
         }
-        read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())
+        read = tuple([bool(p.names or p.destinations) for p in node.outputs()])
         build = Builder(self.graph, node.origin)
         fields = (op.kind, attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
-        context = dialect.context(attrs, *fields)
+        context = self.dialects[op.dialect].context(attrs, *fields)
         operands = connected_inputs(inputs, attrs)
         if rule := rule_of_inputs(function, context, operands):
             raise ModelError(f"{op.kind}: {rule}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from aot.frontends.conversion.dialect import Dialect, Facts
@@ -21,8 +20,9 @@ class _Aten(Dialect):
     def context(self, attrs: Facts, *parts: Any) -> AtenNode:
         """Return the context of a node, with those outputs read that have destinations."""
         del attrs
-        node = AtenNode(*parts)
-        return replace(node, outputs=tuple(bool(p.destinations) for p in node.node.out_ports().values()))
+        fields = list(parts)
+        fields[3] = tuple([bool(p.destinations) for p in parts[-2].outputs()])
+        return AtenNode(*fields)
 
     def problem(self, node: str, kind: str, attrs: Facts, reason: str) -> Problem:
         trace = attrs.get("trace", "")

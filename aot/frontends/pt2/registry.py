@@ -22,7 +22,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -256,28 +256,29 @@ class ByName:
         self.function, self.__module__ = function, function.__module__
         self.names = {p.name.removesuffix("_"): p.name for p in parameters}  # a keyword of Python has `_` after it
         self.annotations = {p.name: str(p.annotation) for p in parameters}
+        self.allowed = {name: _allowed(annotation) for name, annotation in self.annotations.items()}
         self.first = parameters[0].name if parameters else ""
         self.names |= {f"#{i}": p.name for i, p in enumerate(parameters)}  # of an argument without a name
 
     def __call__(self, node: AtenNode, *inputs: Value) -> Any:
-        if _is_complex(node, inputs):
+        arguments = node.arguments
+        if _is_complex(arguments, inputs):
             return _of_complex(node)
         given = dict[str, Any]()
-        for i, (name, value) in enumerate(node.arguments.items()):
+        for i, (name, value) in enumerate(arguments.items()):
             name = self.first if not i and self.first else self.names.get(name.lower(), name)
             if name in self.annotations:
-                found = _as_tensor(node, resolved(node, value), self.annotations[name])
-                given[name] = _checked(node, name, found, self.annotations[name])
+                allowed = self.allowed[name]
+                given[name] = _checked(node, name, _as_tensor(node, resolved(node, value), allowed), allowed)
             elif name not in HINTS and not _is_default(value):
                 raise UnsupportedError(f"{node.kind}: argument {name} is not supported, got {value!r}")
         return typed(node, self.function(node, **given))
 
 
-def _is_complex(node: AtenNode, inputs: Sequence[Value]) -> bool:
+def _is_complex(arguments: Mapping[str, Any], inputs: Sequence[Value]) -> bool:
     """True if an input or an argument is a complex number, or the requested type is."""
-    return any(isinstance(x, Complex) for x in inputs) or any(
-        isinstance(v, complex) or (name == "dtype" and v in COMPLEX.values()) for name, v in node.arguments.items()
-    )
+    is_complex = Complex in map(type, inputs) or complex in map(type, arguments.values())
+    return is_complex or arguments.get("dtype") in COMPLEX.values()
 
 
 def _of_complex(node: AtenNode) -> Any:
@@ -319,56 +320,79 @@ def resolved(node: AtenNode, value: Any) -> Any:
     return Symbol(result, value.kind)
 
 
-def _as_tensor(node: AtenNode, value: Any, annotation: str) -> Any:
+def _as_tensor(node: AtenNode, value: Any, allowed: Allowed) -> Any:
     """Return a number as a tensor where a conversion takes tensors only, in the type that both are computed in."""
-    if not isinstance(value, int | float | Symbol) or {*annotation.split(" | ")} - {"OutPort", "None"}:
+    if not allowed.has_tensors_only or not isinstance(value, int | float | Symbol):
         return value
     kinds = [_kind_of(x) for x in (value, *node.inputs) if isinstance(x, int | float | Symbol | OutPort)]
     return node.port(value, promoted_type(kinds))
 
 
-PLAIN: dict[str, type[Any] | tuple[type[Any], ...]] = {
-    "OutPort": OutPort,
-    "CompositeTensor": CompositeTensor,
-    "int": int,
+PLAIN: dict[str, tuple[type, ...]] = {
+    "Any": (object,),
+    "OutPort": (OutPort,),
+    "CompositeTensor": (CompositeTensor,),
+    "int": (int,),
     "float": (float, int),
-    "bool": bool,
-    "str": str,
-    "DType": DType,
-    "Symbol": Symbol,
+    "bool": (bool,),
+    "str": (str,),
+    "DType": (DType,),
+    "Symbol": (Symbol,),
     "Size": (int, Symbol),
     "Number": (int, float, Symbol),
 }
 
 
-def _checked(node: AtenNode, name: str, value: Any, annotation: str) -> Any:
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The values that an annotation `A | B | Sequence[C | D]` allows: of `kinds`, None, and tuples of `elements`."""
+
+    annotation: str
+    kinds: tuple[type, ...]
+    has_none: bool
+    has_booleans: bool
+    has_tensors_only: bool
+    elements: tuple[Allowed, ...]
+
+    def includes(self, value: Any) -> bool:
+        """True if a value is one of these."""
+        if isinstance(value, tuple):
+            members = cast("tuple[Any, ...]", value)
+            return object in self.kinds or any(all(map(one.includes, members)) for one in self.elements)
+        if value is None:
+            return self.has_none
+        return isinstance(value, self.kinds) and (self.has_booleans or not isinstance(value, bool))
+
+
+@cache
+def _allowed(annotation: str) -> Allowed:
+    lists: list[str] = re.findall(r"Sequence\[((?:[^\[\]]|\[[^\]]*\])*)\]", annotation)
+    names = re.sub(r"Sequence\[(?:[^\[\]]|\[[^\]]*\])*\]", "", annotation).replace(" ", "").split("|")
+    kinds = dict.fromkeys(kind for name in names for kind in PLAIN.get(name, ()))
+    common = {*names}.intersection
+    return Allowed(
+        annotation,
+        tuple(kinds),
+        has_none=bool(common({"None", "Any"})),
+        has_booleans=bool(common({"bool", "Number", "Any"})),
+        has_tensors_only=not lists and {"OutPort", "None"}.issuperset(names),
+        elements=tuple(map(_allowed, lists)),
+    )
+
+
+def _checked(node: AtenNode, name: str, value: Any, allowed: Allowed) -> Any:
     """Return the value of an argument. ModelError if its annotation forbids it; UnsupportedError for run-time numbers.
 
     A list of one kind may be given as one element.
     """
-    allowed = annotation.replace(" ", "")
-    if allowed == "Any" or _allows(value, allowed):
+    if allowed.includes(value):
         return value
     if any(isinstance(v, Symbol) for v in cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))):
         raise UnsupportedError(f"{node.kind}: {name} must be known at compile time")
     if value is None:
         raise ModelError(f"{node.kind}: argument {name} must be given, got none")
     text = type(cast(object, value)).__name__
-    raise ModelError(f"{node.kind}: argument {name} must be {annotation}, got {text}")
-
-
-def _allows(value: Any, annotation: str) -> bool:
-    """True if an annotation, `A|B|Sequence[C|D]`, allows a value."""
-    lists: list[str] = re.findall(r"Sequence\[((?:[^\[\]]|\[[^\]]*\])*)\]", annotation)
-    if isinstance(value, tuple):
-        elements = cast("tuple[Any, ...]", value)
-        return any(all(_allows(v, str(inner)) for v in elements) for inner in lists)
-    alternatives = re.sub(r"Sequence\[(?:[^\[\]]|\[[^\]]*\])*\]", "", annotation).split("|")
-    if value is None:
-        return "None" in alternatives
-    if isinstance(value, bool) and not {"bool", "Number", "Any"} & set(alternatives):
-        return False
-    return "Any" in alternatives or any(isinstance(value, PLAIN[p]) for p in alternatives if p in PLAIN)
+    raise ModelError(f"{node.kind}: argument {name} must be {allowed.annotation}, got {text}")
 
 
 def typed(node: AtenNode, found: Any) -> Any:
