@@ -35,11 +35,11 @@ class Builder:
         like = next((i for i in inputs if isinstance(i, OutPort)), None)
         return [i if i is None or isinstance(i, OutPort) else self._number(i, like) for i in inputs]
 
-    def const(self, value: Any, dtype: DType, name: str = "") -> OutPort:
-        """Return a constant; arrays that may change are copied, arrays of mapped files are not."""
+    def const(self, value: Any, dtype: DType, name: str = "", is_new: bool = False) -> OutPort:
+        """Return a constant; arrays that may change are copied, those of mapped files or that are new are not."""
         data = value if isinstance(value, Deferred) else np.asarray(value)
         if not isinstance(data, Deferred):
-            changes = data.flags.writeable or not data.flags.c_contiguous
+            changes = (data.flags.writeable and not is_new) or not data.flags.c_contiguous
             data = data.astype(numpy_dtype(dtype), copy=changes)
         op = REGISTRY["Constant"](element_type=dtype)  # type: ignore[call-arg]
         return self.graph.add(op, name=name, origin=self.origin or Origin(), data=data).out_port(0)
@@ -66,8 +66,11 @@ class FoldingBuilder(Builder):
 
     def node(self, op: Op, *inputs: OutPort | Any | None, outputs: int = 1, name: str = "") -> Node:
         ports = self.ports(inputs)
-        if ports and all(p is not None and p.node.constant_data is not None for p in ports):
-            results = infer_outputs(op, [None if p is None else p.node.operands()[p.idx] for p in ports], {})
-            if len(results) == outputs == 1 and results[0].value is not None and results[0].value.dtype != object:
-                return self.const(results[0].value, results[0].dtype, name).node
+        operands = [p.node.operands()[p.idx] for p in ports if p is not None and p.node.constant_data is not None]
+        if ports and len(operands) == len(ports):
+            results = infer_outputs(op, operands, {})
+            value, dtype = results[0].value, results[0].dtype
+            numbers = value is not None and value.dtype != object and value.dtype == numpy_dtype(dtype)
+            if len(results) == outputs == 1 and value is not None and numbers:
+                return self.const(np.ascontiguousarray(value).reshape(value.shape), dtype, name, is_new=True).node
         return super().node(op, *ports, outputs=outputs, name=name)

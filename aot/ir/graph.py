@@ -127,8 +127,8 @@ class OutPort:
     @property
     def value(self) -> Array | None:
         """The value where it is known at compile time."""
-        value = self._inferred
-        return value if value is not None else self.node.data
+        value = self.node.operands()[self.idx].value
+        return self.node.data if value is None and self.node.constant_data is not None else value
 
     @property
     def _inferred(self) -> Array | None:
@@ -168,7 +168,7 @@ class OutPort:
 
     @property
     def shape(self) -> Shape:
-        return self.type.shape
+        return self.node.operands()[self.idx].type.shape
 
     def get_shape(self) -> Shape:
         return self.type.shape
@@ -292,7 +292,8 @@ class Node:
         return [p.source for p in self._inputs]
 
     def source(self, idx: int = 0) -> OutPort:
-        return self.in_port(idx).data
+        port = self._inputs[idx] if 0 <= idx < len(self._inputs) else self.in_port(idx)
+        return port.data if port.source is None else port.source
 
     def input(self, idx: int = 0) -> Operand:
         """Return the operand of an input."""

@@ -144,7 +144,7 @@ def _merged(a: _Branch, b: _Branch, build: Builder) -> OutPort | None:
             continue
         if weights is not None:
             total = wide.weights + weights  # infinite or NaN where one of both is
-            port = build.const(total, wide.x.type.dtype) if np.isfinite(total).all() else None
+            port = build.const(total, wide.x.type.dtype, is_new=True) if np.isfinite(total).all() else None
             return None if port is None else build(wide.out.node.op, wide.x, port)
     return None
 

@@ -131,7 +131,7 @@ def scale_behind_shift(node: Node, op: Multiply, build: Builder) -> OutPort | No
     scale, offset = constant(outer[1]), constant(inner[1])
     assert scale is not None
     assert offset is not None
-    if _scaled_weights(inner[0].node, scale, build) is None or not can_broadcast_to(offset.shape, inner[0].shape):
+    if _weight_factors(inner[0].node, scale) is None or not can_broadcast_to(offset.shape, inner[0].shape):
         return None
     product = np.multiply(offset, scale)
     if not np.isfinite(product).all():
@@ -146,26 +146,28 @@ def scale_into_weights(node: Node, op: Multiply, build: Builder) -> OutPort | No
     if operands is None or not has_one_consumer(operands[0]):
         return None
     scale = constant(operands[1])
-    inputs = _scaled_weights(operands[0].node, scale, build) if scale is not None else None
-    return None if inputs is None else build(operands[0].node.op, *inputs)
+    scaled = operands[0].node
+    factors = None if scale is None else _weight_factors(scaled, scale)
+    weights = None if factors is None else constant(scaled.source(1))
+    if weights is None or factors is None:
+        return None
+    inputs = scaled.sources()
+    inputs[1] = build.const(np.multiply(weights, factors), scaled.out_port(0).type.dtype, is_new=True)
+    return build(scaled.op, *inputs)
 
 
-def _scaled_weights(node: Node, scale: Array, build: Builder) -> list[OutPort | None] | None:
-    """Return inputs that make a convolution or product give `scale` times its result; None if there are none."""
+def _weight_factors(node: Node, scale: Array) -> Array | None:
+    """Return factors of the weights that make a convolution or product give `scale` times its result; None without."""
     if node.out_port(0).type.dtype not in MERGED_TYPES or not np.isfinite(scale).all():
         return None
     if isinstance(node.op, MatMul):
-        return _scaled_matrix(node, node.op, scale, build)
+        return _matrix_factors(node, node.op, scale)
     weights = constant(node.source(1)) if isinstance(node.op, CONVOLUTIONS) else None
     if weights is None or not can_broadcast_to(scale.shape, node.out_port(0).shape):
         return None
     out = node.out_port(0).type
     by_channel = channel_vector(scale, out.rank, 1, out.shape[1])
-    if by_channel is None:
-        return None
-    inputs = node.sources()
-    inputs[1] = build.const(np.multiply(weights, _along_outputs(node.op, by_channel, weights)), out.dtype)
-    return inputs
+    return None if by_channel is None else _along_outputs(node.op, by_channel, weights)
 
 
 def _along_outputs(op: object, vector: Array, weights: Array) -> Array:
@@ -180,7 +182,7 @@ def _along_outputs(op: object, vector: Array, weights: Array) -> Array:
     return vector.reshape(shape)
 
 
-def _scaled_matrix(node: Node, op: MatMul, scale: Array, build: Builder) -> list[OutPort | None] | None:
+def _matrix_factors(node: Node, op: MatMul, scale: Array) -> Array | None:
     a, b = node.source(0), node.source(1)
     out = node.out_port(0).type
     weights = constant(b)
@@ -189,8 +191,7 @@ def _scaled_matrix(node: Node, op: MatMul, scale: Array, build: Builder) -> list
     by_column = channel_vector(scale, out.rank, out.rank - 1, out.shape[-1])
     if by_column is None:
         return None
-    factor = by_column[:, None] if op.transpose_b else by_column
-    return [a, build.const(np.multiply(weights, factor), out.dtype)]
+    return by_column[:, None] if op.transpose_b else by_column
 
 
 @rule(*CONVOLUTIONS)
@@ -208,7 +209,8 @@ def scale_before_into_weights(node: Node, op: Windowed, build: Builder) -> OutPo
         return None
     inputs = node.sources()
     inputs[0] = operands[0]
-    inputs[1] = build.const(np.multiply(weights, _along_inputs(op, by_channel, weights)), x.type.dtype)
+    scaled = np.multiply(weights, _along_inputs(op, by_channel, weights))
+    inputs[1] = build.const(scaled, x.type.dtype, is_new=True)
     return build(op, *inputs)
 
 
@@ -310,7 +312,8 @@ def channel_order_into_weights(node: Node, op: Convolution, build: Builder) -> O
     if order.ndim != 1 or moved.source(0).shape[1] != count or sorted(positions) != list(range(count)):
         return None
     inputs = node.sources()
-    inputs[0], inputs[1] = moved.source(0), build.const(weights[:, np.argsort(positions)], x.type.dtype)
+    ordered = build.const(weights[:, np.argsort(positions)], x.type.dtype, is_new=True)
+    inputs[0], inputs[1] = moved.source(0), ordered
     return build(op, *inputs)
 
 
