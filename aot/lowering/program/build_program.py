@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Expr, Kernel, Size, Var
 from aot.codegen.ir.printer import definition_text, schedule_text
 from aot.codegen.ir.program import Bind, Call, DataDependentSize, Let, Program
@@ -97,6 +97,7 @@ class ProgramBuilder:
         self._addresses = Addresses(steps, plan(steps), self.constants)
         self._denormals = DenormalCounts(steps.values)
         self._on_kernel, self._done = on_kernel, 0
+        self._figures: dict[tuple[Expr, frozenset[tuple[Var, Var]]], Expr] = {}
 
     def build(self, progress: Progress | None = None) -> Program:
         self._sources.find_shared()
@@ -203,13 +204,20 @@ class ProgramBuilder:
         if flush:
             self._denormals.count(values)
         name = self._name(step, kernel, flush)
-        flops, traffic = (n if isinstance(n, int) else rewrite(n, {**bound.sizes}) for n in source.figures)
+        flops, traffic = (n if isinstance(n, int) else self._written(n, bound.sizes) for n in source.figures)
         call = Call(name, args, tuple(bound.sizes.values()), step.layers, flops, traffic, flush)
         self.calls.append(call)
         use = Use(call, kernel, values, offsets, frozenset(source.packs), bound.sizes)
         self.uses.append(use)
         self.text.append(Described(len(self.calls) - 1, name, step.layers, source.works, source.schedules, bound.sizes))
         return use
+
+    def _written(self, figure: Expr, sizes: Mapping[Var, Var]) -> Expr:
+        """Write a figure of a kernel over the program's sizes; equal layers have one of these."""
+        key = figure, frozenset((v, sizes[v]) for v in variables(figure) if v in sizes)
+        if key not in self._figures:
+            self._figures[key] = rewrite(figure, {**sizes})
+        return self._figures[key]
 
     def _name(self, step: Step, kernel: Kernel, flush: bool) -> str:
         """Return the name of a kernel; a new one is named after the first step that calls it."""

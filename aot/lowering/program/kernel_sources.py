@@ -88,6 +88,8 @@ class KernelSources:
         self.steps, self.target, self.pick = steps, target, pick
         self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
         self._sources: dict[_Key, KernelSource] = {}
+        self._bound: dict[_Key, tuple[KernelSource, dict[str, int]]] = {}  # with offsets, by works as they were
+        self._renamed: dict[tuple[tuple[Work, ...], tuple[Var, ...]], tuple[Work, ...]] = {}
         fixed = (v.buffer for v in steps.values.values() if v.region is MemoryRegion.CONSTANT)
         self._weights_bytes = sum(buffer_bytes(b) for b in fixed)
         self._tables: dict[str, Pack] = {}
@@ -106,8 +108,11 @@ class KernelSources:
         if tables:
             scheduled = (w for w in form.works if isinstance(w, Definition | Group))
             schedules = tuple(with_tables(w, s, tables) for w, s in zip(scheduled, schedules, strict=True))
-        moved_works, offsets = self._at_origins(form.works, schedules)
-        source = self._source(moved_works, tuple(map(self._fetching, schedules)), form.constants, tuple(form.sizes))
+        key = form.works, schedules, form.constants, tuple(form.sizes)
+        if key not in self._bound:
+            moved_works, offsets = self._at_origins(form.works, schedules)
+            self._bound[key] = self._source(moved_works, tuple(map(self._fetching, schedules)), *key[2:]), offsets
+        source, offsets = self._bound[key]
         values = {role: name for name, role in form.roles.items()}
         values |= {fresh: values[role] for fresh, role in source.stands_for.items()}
         return BoundKernel(source, values, offsets, form.sizes)
@@ -126,7 +131,10 @@ class KernelSources:
         names = {s: replace(s, name=f"size{k}") for k, s in enumerate(self._sizes(works))}
         works, roles = canonical(works, self.steps, number_temps=preset is None)
         constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is MemoryRegion.CONSTANT)
-        return CanonicalWorks(renamed(works, names), roles, constants, {new: old for old, new in names.items()})
+        key = works, tuple(names)
+        if key not in self._renamed:  # equal layers have equal works by now, which become one object
+            self._renamed[key] = renamed(works, names)
+        return CanonicalWorks(self._renamed[key], roles, constants, {new: old for old, new in names.items()})
 
     def _schedules(self, form: CanonicalWorks, preset: Schedule | None) -> tuple[Schedule, ...]:
         works, several = form.works if preset is None else form.works[:-1], len(form.works) > 1
