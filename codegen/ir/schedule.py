@@ -24,6 +24,7 @@ class Tail(StrEnum):
     PEEL = "peel"  # as cut, and the last tile stands alone so that its bounds are known
     LAP = "lap"  # 49 by 32 -> 2 of 25, the last of which computes a row again: all tiles are equal, of 32 if dynamic
     SHORT = "short"  # as cut; but a dynamic extent is one loop, whose last tile is as long as the rest
+    REST = "rest"  # one loop, whose last tile is as long as the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
     if not isinstance(extent, int):
         if size == 1:
             return (Segment(0, 1, extent),)
-        if tile.tail is Tail.SHORT:
+        if tile.tail in (Tail.SHORT, Tail.REST):
             return (Segment(0, size, (extent + (size - 1)) // size, extent),)
         if tile.tail is Tail.LAP:
             return (Segment(0, size, (extent + (size - 1)) // size, latest=extent - size),)
@@ -137,12 +138,14 @@ def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
         return ()
     count = -(-extent // size)
     low, more = divmod(extent, count)
+    if tile.tail is Tail.REST and count > 1 and extent % size:
+        return (Segment(0, size, count, extent),)
     match tile.tail:
         case Tail.BALANCE:
             runs = [(0, low + 1, more), (more * (low + 1), low, count - more)]
         case Tail.LAP:
             return (Segment(0, low + (more > 0), count, latest=extent - low - 1 if more else None),)
-        case Tail.CUT | Tail.SHORT:
+        case Tail.CUT | Tail.SHORT | Tail.REST:
             runs = [(0, size, extent // size), (extent // size * size, extent % size, 1)]
         case Tail.PEEL:
             runs = [(0, size, count - 1), ((count - 1) * size, extent - (count - 1) * size, 1)]

@@ -165,7 +165,8 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
 def _tails(d: Definition, s: Schedule) -> None:
     r, name = d.reduction, d.out.name
     blocks = chain_axis(r).name if r is not None and is_chain_sum(r) else None
-    if (short := next((t for t in s.tile if t.tail is Tail.SHORT and t.axis != blocks), None)) is not None:
+    of_groups = (Tail.SHORT, Tail.REST)
+    if (short := next((t for t in s.tile if t.tail in of_groups and t.axis != blocks), None)) is not None:
         raise ScheduleError(f"{name}: tiles with a short one belong to a group, got {short.axis!r}")
     if (lap := next((t for t in s.tile if t.tail is Tail.LAP and not _may_overlap(d, t, s)), None)) is not None:
         rule = "tiles that overlap are those of tile registers, or of enough rows, each of which is summed at once"

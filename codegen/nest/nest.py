@@ -37,7 +37,7 @@ from aot.codegen.ir.loops import (
     dense,
     prim,
 )
-from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balance, segments
+from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Segment, Tail, Tile, balance, segments
 from aot.codegen.ir.traverse import has_parallel, rewrite_definition
 from aot.codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
 from aot.codegen.nest.legality import check
@@ -177,13 +177,28 @@ def _group(group: Group, schedule: Schedule, spans: Spans) -> Stmts:
         shrunk = {t: _in_memory(b, t, group) for t, b in shrunk.items()}
         stmts: Stmts = ()
         for member, member_schedule in zip(group.members, schedule.members, strict=True):
-            stmts += _build(_relocate(member, shrunk), member_schedule, local)
+            stmts += _member(_relocate(member, shrunk), member_schedule, local)
         for temp in reversed(list(shrunk.values())):
             if temp.space is not Space.TABLE:
                 stmts = (Alloc(temp, stmts),)
         return stmts
 
     return _tiles(axes, schedule, spans, body)
+
+
+def _member(work: Definition | Group, schedule: Schedule, spans: Spans) -> Stmts:
+    """Build a member of a group; if its loops need the length of a tile, once for each length."""
+    for axis, span in spans.items():
+        if span.lengths is not None and _needs_length(schedule, axis.name):
+            long, short = (_member(work, schedule, {**spans, axis: Span(span.start, n)}) for n in span.lengths)
+            return (If(prim("eq", span.extent, span.lengths[0]), long, short),)
+    return _build(work, schedule, spans)
+
+
+def _needs_length(s: Schedule, axis: str) -> bool:
+    """True if a schedule cuts an axis, or makes one axis of it and others."""
+    cut = axis in s.unroll or axis in dict(s.blocks) or s.size(axis).size > 1
+    return cut or any(axis in parts for _, parts in s.fuse) or any(_needs_length(m, axis) for m in s.members)
 
 
 def _unfused(tile: Spans, lets: Lets) -> Spans:
@@ -378,13 +393,20 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
             at = at + iteration * segment.size if looped else at
         else:
             at = _at_most(iteration, segment.size, segment.latest)
-        size = segment.size if segment.last is None else prim("min", segment.last - at, segment.size)
-        span = Span(axis_span.start + at, size)
+        span = Span(axis_span.start + at, *_lengths(segment, at))
         inner = _nested(rest, schedule, spans, lambda s, span=span: body({axis: span, **s}))
         stmts += (For(loop, inner, kind),) if looped else inner
     for name, value in reversed(balance(axis_span.extent, tile)):
         stmts = (Let(name, value, stmts),)
     return stmts
+
+
+def _lengths(segment: Segment, at: Expr) -> tuple[Size, tuple[int, int] | None]:
+    """Return the length of the tile at `at`, and the two that occur, if known."""
+    size, last = segment.size, segment.last
+    if last is None:
+        return size, None
+    return prim("min", as_expr(last, DType.I64) - at, size), (size, last % size) if isinstance(last, int) else None
 
 
 def _at_most(iteration: Expr, size: int, latest: Size) -> Expr:

@@ -42,10 +42,11 @@ Lets = list[tuple[Var, Expr]]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Part of an axis: `extent` points from `start`."""
+    """Part of an axis: `extent` points from `start`. `lengths`: the two numbers of points that it may have, if known."""
 
     start: Expr
     extent: Size
+    lengths: tuple[int, int] | None = None
 
 
 Spans = dict[Var, Span]

@@ -44,7 +44,7 @@ def attention(g: Group, target: Target, schedule_member: ScheduleMember) -> Sche
             schedule, more = schedule_member(m, frozenset())
         schedules.append(replace(schedule, parallel=None))
         reasons += more
-    tile = (Tile(row.name, size, Tail.LAP if recomputes_rows else Tail.SHORT),)
+    tile = (Tile(row.name, size, Tail.LAP if recomputes_rows else Tail.REST),)
     if len(outer) > 1 and varies(outer):  # any of them may be 1
         name = next(n for n in "pqr" if n not in {a.name for a in g.axes})
         fuse = ((name, tuple(a.name for a in outer)),)

@@ -161,7 +161,7 @@ def rows_together(g: Group, schedules: Sequence[Schedule], target: Target) -> tu
     size = min(COSTS.row_block_bytes // each, COSTS.max_row_block, typical(g.axes[-1].extent or 1), count)
     if size < COSTS.min_row_block:
         return (), (lambda: "row by row",)
-    return (Tile(g.axes[-1].name, size, Tail.SHORT),), (lambda: f"{g.name}: {size} rows of {each} bytes at a time",)
+    return (Tile(g.axes[-1].name, size, Tail.REST),), (lambda: f"{g.name}: {size} rows of {each} bytes at a time",)
 
 
 def _folds(d: Definition, schedule: Schedule) -> bool:

@@ -345,7 +345,7 @@ def _schedule(group: Group, weights: Buffer, tiling: Tiling, rows: int, target: 
     v, m = group.temps
     starts, ends = (tuple(map(make, tiling.kinds)) for make in (into, back))
     return Schedule(
-        tile=(Tile(axes[-1].name, rows, Tail.CUT),),
+        tile=(Tile(axes[-1].name, rows, Tail.REST),),
         pitch=((f"v{LOCAL}", 16), (f"m{LOCAL}", 16)),
         parallel=axes[0].name if len(axes) == 1 or typical(axes[0].extent or 1) > 1 else axes[-1].name,
         members=(

@@ -191,6 +191,27 @@ def test_the_last_block_of_a_group_is_as_long_as_what_is_left() -> None:
     assert evaluated(emit(kernel).scratch_bytes, kernel, [9, 20]) == 2 * 4 * 20 * 4
 
 
+def test_the_last_tile_of_a_group_shares_loops_that_need_not_know_its_length() -> None:
+    """7 rows in tiles of 3: doubled and added up by loops over the rows, multiplied by tiles of 3 rows and of 1."""
+    i, j, k = Var("i", 7), Var("j", 8), Var("k", 5)
+    x, w, y = dense("x", 7, 5), dense("w", 5, 8), dense("y", 7, 8)
+    s, t = dense("s", i, 5, space=Space.STACK), dense("t", i, 8, space=Space.STACK)
+    doubled = Definition(s, (i, k), x[i, k] * 2.0)
+    products = Definition(t, (i, j), Reduce("add", (k,), s[i, k] * w[k, j]))
+    group = Group("rows", (i,), (s, t), (doubled, products, Definition(y, (i, j), t[i, j] + 1.0)))
+    lanes = Schedule(lanes=("j", 8))
+    tiles = replace(lanes, tile=(Tile("i", 3), Tile("j", 8, Tail.CUT)))
+    plan = Schedule(tile=(Tile("i", 3, Tail.REST),), parallel="i", members=(Schedule(), tiles, lanes))
+    kernel = apply("k", group, plan, (x, w, y))
+    assert units(kernel) == 3
+    text = kernel_text(kernel)
+    assert [text.count(line) for line in ("s[i, k] = ", "acc[i.t, j.t] += ", "acc[j.t] += ", "y[i, j] = ")] == [1] * 4
+    rng = np.random.default_rng(0)
+    data, weights, out = rng.integers(-9, 9, (7, 5)), rng.integers(-9, 9, (5, 8)), aligned(np.zeros((7, 8), "f4"))
+    compiled(kernel)(aligned(data.astype("f4")), aligned(weights.astype("f4")), out)
+    np.testing.assert_array_equal(out, 2 * data @ weights + 1)
+
+
 def test_works_are_numbered_through() -> None:
     """Clear a border, then fill: the serial one is one unit."""
     i, j = Var("i", 5), Var("j", 7)

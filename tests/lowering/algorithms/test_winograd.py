@@ -173,7 +173,7 @@ def test_weights_from_afar_pass_by_for_as_many_tiles_as_the_cache_holds(
     target = replace(Target.parse("x86-64-v4"), cpu=cpu, l2=l2)
     monkeypatch.setattr(aot.compilation.session, "parse_target", lambda *_: target)
     groups = stages(graph_of(make, (1, channels, 28, 28)), CompileOptions(target="native")).groups
-    assert f"tile[ty:{rows}/cut] parallel=py" in groups
+    assert f"tile[ty:{rows}/rest] parallel=py" in groups
 
 
 @pytest.mark.parametrize(
