@@ -65,19 +65,30 @@ def _machine(target: Target) -> llvm.TargetMachine:
 @lru_cache(maxsize=8)
 def _with_effort(target: Target, effort: Literal[0, 1, 2, 3]) -> llvm.TargetMachine:
     """Return LLVM's machine, which is kept: for its first module it makes tables, longer than a small module takes."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    try:
-        machine = llvm.Target.from_triple(_triple(target))
-    except RuntimeError as error:
-        raise InternalError(f"target: unknown triple, got {target.triple}") from error
-    return machine.create_target_machine(
+    return _known_target(target).create_target_machine(
         cpu=target.llvm_cpu,
         features=",".join(target.llvm_features),
         opt=effort,
         reloc="static" if target.platform.format is Format.WASM else "pic",  # a module has its memory to itself
         codemodel="default",
     )
+
+
+def _known_target(target: Target) -> llvm.Target:
+    """Return LLVM's target. Targets of other machines are made known when one is asked for: each module gets passes
+    that step through all that are known.
+    """
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    try:
+        return llvm.Target.from_triple(_triple(target))
+    except RuntimeError:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    try:
+        return llvm.Target.from_triple(_triple(target))
+    except RuntimeError as error:
+        raise InternalError(f"target: unknown triple, got {target.triple}") from error
 
 
 def _triple(target: Target) -> str:
