@@ -42,7 +42,7 @@ Lets = list[tuple[Var, Expr]]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Part of an axis: `extent` points from `start`. `lengths`: the two numbers of points that it may have, if known."""
+    """Part of an axis: `extent` points from `start`. `lengths`: two numbers of which `extent` is one, if known."""
 
     start: Expr
     extent: Size

@@ -30,8 +30,9 @@ def normal_buffers(stmts: tuple[Stmt, ...]) -> frozenset[str]:
 
     Tiles that are stored hold none: their arithmetic takes denormal numbers for zero.
     """
-    stores = [s for s in statements(stmts) if isinstance(s, Store)]
-    result = frozenset(s.buffer.name for s in statements(stmts) if isinstance(s, Alloc))
+    known = list(statements(stmts))
+    stores = [s for s in known if isinstance(s, Store)]
+    result = frozenset(s.buffer.name for s in known if isinstance(s, Alloc))
     while True:
         wrong = {s.buffer.name for s in stores if s.accumulate != "add" and not is_normal(s.value, result)}
         if wrong.isdisjoint(result):

@@ -94,6 +94,10 @@ class Addresses:
         self.places: Mapping[tuple[int, int], Places] | None = None
         self.indices: list[int] = []
 
+    def end(self) -> None:
+        """Let go of the emitter of values, which refers to this: only the garbage collector would free the two."""
+        del self._evaluate
+
     def forget(self) -> None:
         """Forget terms that read memory: it may have changed, or another block begins."""
         self.here = {}
@@ -247,8 +251,9 @@ class Addresses:
         """Return the normal form of `expr` over the variables that `env` does not define."""
         if isinstance(expr, Const):
             return exactly(int(expr.value))
-        if isinstance(expr, Var) and (known := env.get(expr)) is not None:
-            return known
+        if isinstance(expr, Var):
+            known = env.get(expr)
+            return normal(expr, {}) if known is None else known
         memo = self._sums.get(id(expr))
         if memo is None:
             memo = self._sums[id(expr)] = Memo(expr)

@@ -110,7 +110,7 @@ class TileTransposer:
         if tile is None or short or self.values.inside is not None:
             return
         saved = self.values.at.env.get(loop.var), self.values.at.env.get(tile.loop.var)
-        for start, lanes in vectors(tile.loop):
+        for start, lanes in vectors(tile.loop.var, tile.loop.lanes):
             if lanes >= COSTS.min_transposed_extent:
                 self.values.at.lane, self.values.at.env[tile.loop.var] = lane_of(start, lanes)
                 for load in unguarded(tile.store.value):
@@ -181,12 +181,12 @@ def _lets(body: tuple[Stmt, ...]) -> tuple[tuple[Let, ...], Stmt | None]:
     return tuple(lets), body[0] if len(body) == 1 else None
 
 
-def vectors(loop: For) -> Iterator[tuple[int, int]]:
-    """Yield the first element and the lanes of each vector."""
-    start, lanes = loop.var.low, loop.lanes
-    assert isinstance(loop.var.extent, int)
-    while start < loop.var.extent:
-        if start + lanes <= loop.var.extent:
+def vectors(var: Var, lanes: int) -> Iterator[tuple[int, int]]:
+    """Yield the first element and the lanes of each vector of a loop over `var`."""
+    start = var.low
+    assert isinstance(var.extent, int)
+    while start < var.extent:
+        if start + lanes <= var.extent:
             yield start, lanes
             start += lanes
         else:

@@ -46,7 +46,7 @@ class ByteStores:
     def begin(self, loop: For) -> bool:
         """Begin a loop over vectors; True if its bytes are kept for `write`."""
         stores = _stores(loop.body)
-        full = sum(lanes == LANES for _, lanes in vectors(loop))
+        full = sum(lanes == LANES for _, lanes in vectors(loop.var, loop.lanes))
         levels = {s: _level_of(s) for s in stores} if self.values.abilities.packs_bytes and full > 1 else {}
         self._levels = {s: level for s, level in levels.items() if level is not None}
         self._kept = {s: [] for s in self._levels}

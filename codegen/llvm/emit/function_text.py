@@ -163,13 +163,14 @@ class Function:
 
     def gep(self, element: str, base: Value, offset: Value, at: Block | None = None) -> Value:
         # No `inbounds`: the sum of some terms of an address may lie outside of the buffer.
-        return self.op("ptr", f"getelementptr {element}, {base}, {offset}", at)
+        return self.op("ptr", f"getelementptr {element}, {base.type} {base.name}, {offset.type} {offset.name}", at)
 
     def load(self, type_: str, pointer: Value, align: int) -> Value:
-        return self.op(type_, f"load {type_}, {pointer}, align {align}")
+        return self.op(type_, f"load {type_}, {pointer.type} {pointer.name}, align {align}")
 
     def store(self, value: Value, pointer: Value, align: int) -> None:
-        self.block.lines.append(f"  store {value}, {pointer}, align {align}")
+        (type_, name), (kind, address) = value, pointer
+        self.block.lines.append(f"  store {type_} {name}, {kind} {address}, align {align}")
 
     def run(self, name: str, *args: Value) -> None:
         """Call an intrinsic without a result; constants are immediate operands."""

@@ -57,6 +57,7 @@ def emit(
     function.block = body
     StatementEmitter(values, stacks).block(nest)
     stacks.finish()
+    values.at.end()
     return function
 
 

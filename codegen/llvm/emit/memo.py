@@ -47,15 +47,14 @@ def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
     return _unified(nodes, {})
 
 
-def _unified(parts: tuple[Any, ...], statements: dict[int, Node]) -> Any:
-    """`statements`: those that were seen, by identity."""
+def _unified(parts: tuple[Any, ...], seen: dict[int, Node]) -> Any:
+    """`seen`: the nodes of this kernel for those of its loops that were seen, by identity."""
     new: list[object] | None = None
     for i, part in enumerate(parts):
         if isinstance(part, Node):
-            node = statements.get(id(part)) if isinstance(part, Statement) else _KNOWN.get(part)
-            node = node or _node(part, statements)
+            node = seen.get(id(part)) or _node(part, seen)
         elif type(part) is tuple:
-            node = _unified(cast(tuple[object, ...], part), statements)
+            node = _unified(cast(tuple[object, ...], part), seen)
         else:
             continue
         if node is not part:
@@ -64,12 +63,14 @@ def _unified(parts: tuple[Any, ...], statements: dict[int, Node]) -> Any:
     return parts if new is None else tuple(new)
 
 
-def _node(node: Node, statements: dict[int, Node]) -> Node:
-    fields = node.parts()
-    new = _unified(fields, statements)
-    result = node if new is fields else type(node)(*new)
-    if isinstance(node, Statement):
-        statements[id(node)] = result
-    else:
-        _KNOWN[node] = result
+def _node(node: Node, seen: dict[int, Node]) -> Node:
+    is_statement = isinstance(node, Statement)
+    result = None if is_statement else _KNOWN.get(node)
+    if result is None:
+        fields = node.parts()
+        new = _unified(fields, seen)
+        result = node if new is fields else type(node)(*new)
+        if not is_statement:
+            _KNOWN[node] = result
+    seen[id(node)] = result
     return result

@@ -13,10 +13,26 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine
-from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While
+from aot.codegen.ir.loops import (
+    Alloc,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Prefetch,
+    Stmt,
+    Store,
+    TileOp,
+    Var,
+    While,
+)
 from aot.codegen.llvm.emit.function_text import Function, Value, vector
 
 Cell = tuple[int, int]
+_NONE = frozenset[Buffer]()
 
 
 @dataclass(slots=True)
@@ -103,9 +119,9 @@ def _accessed(s: Stmt) -> frozenset[Buffer]:
     """Return the buffers that a statement and those in it load or store."""
     match s:
         case Store(buffer, index, value):
-            return frozenset((buffer, *_loaded(*index, value)))
+            return _loaded(*index, value) | {buffer}
         case Prefetch() | TileOp():
-            return frozenset()
+            return _NONE
         case For(_, body) | Alloc(_, body):
             return _accessed_by(body)
         case Let(_, value, body):
@@ -121,7 +137,8 @@ def _accessed_by(stmts: tuple[Stmt, ...]) -> frozenset[Buffer]:
 
 
 def _loaded(*roots: Expr) -> frozenset[Buffer]:
-    return frozenset(x.buffer for x in loads(*roots))
+    operands = loads(*roots)
+    return frozenset([x.buffer for x in operands]) if operands else _NONE
 
 
 def _constant_in(s: Stmt, buffer: Buffer, sums: Sums, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
@@ -160,8 +177,9 @@ def _is_known(
     starts = buffer.start or (None,) * len(index)
     for i, start in zip(index, starts, strict=True):
         offset = sums.normal_in(i, env)
-        if start is not None:
+        if start is not None and not isinstance(start, Const):
             offset = offset.plus(sums.normal_in(start, env), -1)
-        if loads(*offset.terms) or not variables(*offset.terms) <= known:
-            return False
+        for x in offset.terms:
+            if x not in known and (isinstance(x, Var) or loads(x) or not variables(x) <= known):
+                return False
     return True

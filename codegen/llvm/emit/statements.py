@@ -228,7 +228,7 @@ class StatementEmitter:
         if self.at.lane is not None or not isinstance(var.extent, int):
             raise InternalError(f"{var.name}: a vector loop has a static extent and is in no other, got {var.extent}")
         saved, kept = self.at.env.get(var), self.bytes.begin(loop)
-        for start, lanes in vectors(loop):
+        for start, lanes in vectors(var, loop.lanes):
             self.at.lane, self.at.env[var] = lane_of(start, lanes)
             self.block(loop.body)
         self.at.lane = None

@@ -33,28 +33,28 @@ class Operand:
         self.stride, self.buffer = access.stride, access.buffer
         cells = values.registers.get(access.buffer.name)
         self.in_registers, self.in_table = cells is not None, access.buffer.space is Space.TABLE
-        self.known: dict[Cell, Value] = {} if cells is None else cells.values
-        self.first, self.is_simple = 0, True
-        if self.in_table:
-            self.known = access.numbers
+        self.known: dict[Cell, Value] = access.numbers if self.in_table else {} if cells is None else cells.values
+        self._is_linear, self.first, self.is_simple = access.is_linear(nest), 0, True
+        self._start, self._added = access.start(indices)
         if self.in_registers or self.in_table:
-            a = access.at(indices)
-            is_known = not a.offset.terms and access.is_linear(nest)
-            self.first, self.is_simple = a.offset.const, is_known and not values.holds_half(access.buffer)
+            self.is_simple = self._is_linear and not self._start.terms and not values.holds_half(access.buffer)
+            self.first = self._start.const + self._added if self.is_simple else 0
 
-    def at(self, iteration: int) -> Access:
-        """Return the access of an iteration, whose lanes become the current ones."""
-        nest = self._nest
-        if nest.lanes is not None:
-            self._values.at.lane = nest.lanes[iteration]
-        self._indices[nest.first : len(nest.ranges)] = nest.numbers[iteration]
-        return self._access.at(self._indices)
+    def at(self, iteration: int, distance: int) -> Access:
+        """Return the access to the first lane of an iteration; `distance`: see `AffineAccess.distances`."""
+        if self._is_linear:
+            offset = self._start.after(self._added + distance)
+        else:
+            nest = self._nest
+            self._indices[nest.first : len(nest.ranges)] = nest.numbers[iteration]
+            offset = self._access.at(self._indices).offset
+        return Access(self.buffer, offset, 0, offset)
 
-    def read(self, iteration: int, cell: Cell) -> Value:
+    def read(self, iteration: int, distance: int, lanes: int) -> Value:
         """Return the number that an iteration reads, which is not in `known`."""
-        value = self._values.read(self.at(iteration), cell[1])
+        value = self._values.read(self.at(iteration, distance), lanes)
         if not self.in_registers:
-            self.known[cell] = value
+            self.known[self.first + distance, lanes] = value
         return value
 
 
@@ -77,7 +77,6 @@ class StoreNests:
         target, *sources = operands = [Operand(values, nest, access, indices) for access in accesses]
         if not all(x.is_simple for x in operands):
             return False
-        lane = values.at.lane
         if nest.store.accumulate is None:
             if any(x.buffer.name == name for x in sources):
                 return False
@@ -90,7 +89,6 @@ class StoreNests:
         else:
             return False
         values.loaded.pop(name, None)
-        values.at.lane = lane
         return True
 
     def _add_products(self, nest: Nest, target: Operand, x: Operand, w: Operand) -> None:
@@ -98,11 +96,11 @@ class StoreNests:
         for i, width, (to, from_x, from_w) in nest.steps(values.width, x.first if x.in_table else None):
             cell = target.first + to, width
             old = sums.get(cell)
-            c = old or target.read(i, cell)
-            key = x.first + from_x, width if x.stride else 1
-            a = x.known.get(key) or x.read(i, key)
-            key = w.first + from_w, width if w.stride else 1
-            b = w.known.get(key) or w.read(i, key)
+            c = old or target.read(i, to, width)
+            lanes = width if x.stride else 1
+            a = x.known.get((x.first + from_x, lanes)) or x.read(i, from_x, lanes)
+            lanes = width if w.stride else 1
+            b = w.known.get((w.first + from_w, lanes)) or w.read(i, from_w, lanes)
             adder = self._adders.get((dtype, width))
             if adder is None:
                 adder = self._adders[dtype, width] = Adder(values, dtype, width)
@@ -117,12 +115,12 @@ class StoreNests:
         item = constant(nest.store.value.value, nest.store.value.dtype) if isinstance(nest.store.value, Const) else None
         for i, width, (to, *distances) in nest.steps(values.width, None):
             if source is not None:
-                key = source.first + distances[0], width if source.stride else 1
-                item = source.known.get(key) or source.read(i, key)
+                (distance,), lanes = distances, width if source.stride else 1
+                item = source.known.get((source.first + distance, lanes)) or source.read(i, distance, lanes)
             assert item is not None
             wide = values.wide(item, width)
             if cells is None:
-                values.write(target.at(i), wide, width)
+                values.write(target.at(i, to), wide, width)
             else:
                 cells.write(values.f, target.first + to, width, wide)
 

@@ -11,7 +11,7 @@ The LLVM IR is the same as if every iteration were emitted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import copysign
 from operator import itemgetter
@@ -21,6 +21,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, exactly, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
+from aot.codegen.ir.traverse import statements
 from aot.codegen.llvm.emit.address import Access, Addresses, sizes_of
 from aot.codegen.llvm.emit.blocks import vectors
 from aot.codegen.llvm.emit.function_text import Value
@@ -105,7 +106,7 @@ class AffineAccess:
 
     def is_linear(self, nest: Nest) -> bool:
         """True if all iterations of a nest add a constant to the offset."""
-        return all(slot < nest.first for slot in self._folded)
+        return not self._folded or self._folded[-1] < nest.first
 
     def distances(self, nest: Nest) -> list[int]:
         """Return for each iteration of a nest what it adds to the offset of the first one.
@@ -128,13 +129,18 @@ class AffineAccess:
         key = self._key(indices)
         access = self._known.get(key)
         if access is None:
-            form, const = self._form(indices), 0
-            for slot, added in self._added:
-                const += added[indices[slot]]
-            offset = form.offset.after(const)
+            form, (start, const) = self._form(indices), self.start(indices)
+            offset = start.after(const)
             affine = offset if not form.stride else form.whole.after(const)
             access = self._known[key] = Access(self.buffer, offset, form.stride, affine)
         return access
+
+    def start(self, indices: list[int]) -> tuple[Affine, int]:
+        """Return the offset where each variable has the value with that number, as a sum and what is added to it."""
+        const = 0
+        for slot, added in self._added:
+            const += added[indices[slot]]
+        return self._form(indices).offset, const
 
     def _form(self, indices: list[int]) -> Form:
         """Return the form for the values of the folded variables, and the lanes of the vector."""
@@ -264,7 +270,7 @@ class UnrolledStores:
     def find(self, loop: For) -> Part | None:
         """Return an unrolled loop with its accesses; None if it must be walked through."""
         if id(loop) not in self._read:
-            self._read[id(loop)] = loop, _read_in(loop) if _is_plain(loop, self._packs) else None
+            self._read[id(loop)] = loop, tuple(_read_in(loop)) if _is_plain(loop, self._packs) else None
         read = self._read[id(loop)][1]
         if read is None:
             return None
@@ -287,8 +293,10 @@ class UnrolledStores:
                 case Let(var, value, inner):
                     at.env = {**env, var: at.normal(value)}
                     prepared = self._prepared(inner, ranges)
-                case For(var, inner):
-                    at.env, own = {v: a for v, a in env.items() if v != var}, _range(stmt)
+                case For(var, inner, kind, width):
+                    own = _range(var, width if kind is LoopKind.VECTOR else 0)
+                    if var in env:
+                        at.env = {v: a for v, a in env.items() if v != var}
                     parts = self._prepared(inner, [*ranges, own])
                     prepared = None if parts is None else [_around(parts, len(ranges), own)]
                 case Alloc(buffer, inner):
@@ -325,10 +333,11 @@ def _around(parts: list[Part], slot: int, values: Range) -> Loop | Nest:
     return Loop(slot, values, tuple(parts))
 
 
-def _range(loop: For) -> Range:
-    var = loop.var
-    if loop.kind is LoopKind.VECTOR:
-        lanes, values = zip(*(lane_of(start, lanes) for start, lanes in vectors(loop)), strict=True)
+@lru_cache(maxsize=1 << 12)
+def _range(var: Var, width: int) -> Range:
+    """`width`: the lanes of a vector, 0 for a loop without vectors."""
+    if width:
+        lanes, values = zip(*(lane_of(start, lanes) for start, lanes in vectors(var, width)), strict=True)
         return Range(var, values, tuple(v.const for v in values), lanes)
     assert isinstance(var.extent, int)
     numbers = tuple(range(var.low, var.extent))
@@ -367,15 +376,16 @@ def _has_plain_indices(value: Expr) -> bool:
     return True
 
 
-def _read_in(stmt: Stmt) -> tuple[Var, ...]:
+def _read_in(stmt: Stmt) -> set[Var]:
     """Return the variables that a statement reads."""
-    match stmt:
-        case Store(buffer, index, value):
-            sizes = (n for x in (buffer, *(y.buffer for y in loads(value))) for n in sizes_of(x))
-            return tuple(variables(*index, value, *sizes))
-        case Let(_, value, body):
-            return tuple({*variables(value), *(v for s in body for v in _read_in(s))})
-        case For(_, body) | Alloc(_, body):
-            return tuple({v for s in body for v in _read_in(s)})
-        case _:
-            return ()
+    read: set[Var] = set()
+    for s in statements((stmt,)):
+        match s:
+            case Store(buffer, index, value):
+                sizes = (n for x in (buffer, *(y.buffer for y in loads(value))) for n in sizes_of(x))
+                read |= variables(*index, value, *sizes)
+            case Let(_, value):
+                read |= variables(value)
+            case _:
+                pass
+    return read

@@ -149,6 +149,7 @@ class Values(Memory):
             inner = Values(f, {}, {}, self.abilities)
             inner.memo = {(p, inner.at.guard): v for p, v in zip(params, operands, strict=True)}
             known = self.functions[key] = f.returning(inner.expr(body), operands)
+            inner.at.end()
             self.f.declarations |= f.declarations
             self.f.globals += [*f.globals, f.text()]
         type_, name = known

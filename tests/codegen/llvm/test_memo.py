@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+from dataclasses import replace
+
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, exactly, normal
-from aot.codegen.ir.loops import Const, For, Prim, Reduce, Store, Var, dense
+from aot.codegen.ir.loops import Const, For, Kernel, LoopKind, Prim, Reduce, Store, Var, dense
 from aot.codegen.llvm.emit.function_text import number
+from aot.codegen.llvm.emit.kernel import emit
 from aot.codegen.llvm.emit.memo import Memo, unified
+from aot.codegen.llvm.emit.values import Values
+from aot.codegen.llvm.host import parse_target
 from aot.runtime.abi import DType
 
 ROW, COLUMN = Var("i", 8), Var("j", 4)
@@ -48,6 +54,20 @@ def test_sums_are_made_once_for_each_state_of_their_variables() -> None:
     assert at({ROW: one}).const == 4 and at({ROW: two}).const == 8 and at({}).terms == {ROW: 4, COLUMN: 1}
     assert at({ROW: one}) is made[0] and at({ROW: two, Var("other", 3): one}) is made[1] and len(made) == 3
     assert at({ROW: one}, Var("lane", 8)) is made[3]
+
+
+def test_the_emitter_is_freed_without_the_garbage_collector() -> None:
+    x, y = dense("x", 8, 4), dense("y", 8, 4)
+    store = Store(y, (ROW, COLUMN), Prim("exp", (x[ROW, COLUMN],), DType.F32))
+    kernel = Kernel("k", (), (x, y), (For(ROW, (For(COLUMN, (store,), LoopKind.UNROLLED),)),))
+    gc.collect()
+    gc.disable()
+    try:
+        emit(kernel, target=replace(parse_target("native"), compact_code=True))
+        left = [o for o in gc.get_objects() if isinstance(o, Values)]
+    finally:
+        gc.enable()
+    assert not left
 
 
 def test_loads_and_variables_of_an_expression() -> None:
