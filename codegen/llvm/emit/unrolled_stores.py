@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.expressions import NONE, loads, variables
 from aot.codegen.ir.index import Affine, exactly, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
 from aot.codegen.ir.traverse import statements
@@ -58,7 +58,8 @@ class AffineAccess:
     """
 
     def __init__(self, buffer: Buffer, affine: Affine, ranges: list[Range]) -> None:
-        inner = variables(*[x for x in affine.terms if not isinstance(x, Var)])
+        compound = [x for x in affine.terms if not isinstance(x, Var)]
+        inner = variables(*compound) if compound else NONE
         self.buffer, self._ranges = buffer, ranges
         self._folded: list[int] = []
         self._added: list[tuple[int, list[int]]] = []
@@ -85,7 +86,7 @@ class AffineAccess:
         False for products of a folded variable and a dynamic size, whose terms a walk adds in another order.
         """
         folded = {self._ranges[slot].var for slot in self._folded}
-        if any(isinstance(x, Prim) and x.fn == "mul" and variables(x) & folded for x in self._rest.terms):
+        if folded and any(isinstance(x, Prim) and x.fn == "mul" and variables(x) & folded for x in self._rest.terms):
             return False
         most = 2 if is_target else COSTS.gather_distance
         indices, strides = [0] * len(self._ranges), set[int]()
@@ -102,7 +103,10 @@ class AffineAccess:
         return True
 
     def _lane(self, indices: list[int]) -> Var | None:
-        return next((r.lanes[indices[slot]] for slot, r in enumerate(self._ranges) if r.lanes is not None), None)
+        for slot, (_, _, _, lanes) in enumerate(self._ranges):
+            if lanes is not None:
+                return lanes[indices[slot]]
+        return None
 
     def is_linear(self, nest: Nest) -> bool:
         """True if all iterations of a nest add a constant to the offset."""
@@ -317,11 +321,10 @@ class UnrolledStores:
         target = (stmt.buffer, stmt.index)
         leaves: dict[tuple[int, int], AffineAccess] = {}
         for buffer, index in (target, *((x.buffer, x.index) for x in loads(stmt.value))):
-            affine_access = leaves[id(buffer), id(index)] = AffineAccess(
-                buffer, self._at.new_access(buffer, index).offset, ranges
-            )
-            if not affine_access.are_near((buffer, index) is target):
+            affine_access = AffineAccess(buffer, self._at.new_access(buffer, index).offset, ranges)
+            if not affine_access.are_near(not leaves):
                 return None
+            leaves[id(buffer), id(index)] = affine_access
         return [Nest(stmt, leaves, ranges)]
 
 
