@@ -34,6 +34,7 @@ from aot.compilation.about import about
 from aot.compilation.graph_passes import run_all, run_front, run_later_extensions
 from aot.compilation.implied_precision import ImpliedPrecision, asks_for_bf16
 from aot.compilation.limits.budget import file_bytes, run_within
+from aot.compilation.limits.garbage import return_free_memory
 from aot.compilation.recorded_options import recorded_options
 from aot.compilation.search.timing import timed
 from aot.compilation.search.tuning import Tuning
@@ -138,6 +139,7 @@ def read(session: Session, model: str | Path | Graph) -> Imported:
         size = sum(n.constant_data.nbytes for n in graph.nodes.values() if n.constant_data is not None)
     programs = len(session.levels) * session.versions
     budget.allow(size, len(list(graph.all_nodes())) * programs, session.options.tune or 0.0)
+    return_free_memory()  # of the tree of a file
     session.event("read", 1, 1)
     return Imported(graph, weight_bits(graph), asks_for_bf16(graph))
 
@@ -276,7 +278,7 @@ def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built
         added["key"] = library.key
     if optimized.weight_bits is not None:
         added["weight_bits"] = optimized.weight_bits
-    return build_program(
+    built = build_program(
         program,
         session.target,
         level=session.options.level,
@@ -288,6 +290,8 @@ def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built
         folder=library.folder if len(session.levels) == 1 else None,
         parts=session.parts(),
     )
+    return_free_memory()
+    return built
 
 
 @stage

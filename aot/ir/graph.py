@@ -26,7 +26,7 @@ from aot.ir.inference import (
 from aot.ir.op import Foreign, Op
 from aot.ir.operand import Operand
 from aot.ir.origin import Origin
-from aot.ir.topological import producers_first
+from aot.ir.topological import nodes_in_order, producers, producers_first
 from aot.ir.types import Array, Shape, TensorType
 from aot.ir.values.deferred import Deferred, value_of
 from aot.runtime.errors import AotError, InternalError, ModelError, UnsupportedError, UsageError
@@ -416,7 +416,7 @@ class Graph:
     defaults: dict[int, Array] = field(default_factory=dict[int, Array])  # values of parameters that may be left out
     strings: dict[int, str] = field(default_factory=dict[int, str])  # parameters, results: the strings they are part of
     _order: tuple[Node, ...] | None = None  # cache of `order`
-    _next: int = 0
+    next_id: int = 0  # the number of the next node
     taken: set[str] = field(default_factory=set[str])  # names of nodes, also of removed ones
 
     def add(
@@ -430,24 +430,29 @@ class Graph:
     ) -> Node:
         """Add a node that reads `sources`; its name is made unique. `data`: of a Constant."""
         origin = origin if origin is not None else _origin_of(sources)
-        label = name or f"{op.type or type(op).__name__}_{self._next}"
-        unique = label if label not in self.taken else f"{label}.{self._next}"
-        self.taken.add(unique)
-        node = Node(self, self._next, op, unique, len(sources), outputs, origin)
-        self._next += 1
+        node = Node(self, -1, op, name, len(sources), outputs, origin)
         node.constant_data = data
-        self.nodes[node.id] = node
-        self.forget_order()
+        self.take(node)
         for port, source in zip(node.inputs(), sources, strict=True):
             if source is not None:
                 port.connect(source)
-        if op.type == "Parameter":
-            self.parameters.append(node)
-        elif op.type == "Result":
-            self.results.append(node)
-        elif op.type == "Assign":
-            self.sinks.append(node)
         return node
+
+    def take(self, node: Node) -> None:
+        """Take a new node among the nodes: it gets its number and its name."""
+        type = node.op.type
+        label = node.name or f"{type or node.op.__class__.__name__}_{self.next_id}"
+        node.id, node.name = self.next_id, label if label not in self.taken else f"{label}.{self.next_id}"
+        self.next_id += 1
+        self.taken.add(node.name)
+        self.nodes[node.id] = node
+        self.forget_order()
+        if type == "Parameter":
+            self.parameters.append(node)
+        elif type == "Result":
+            self.results.append(node)
+        elif type == "Assign":
+            self.sinks.append(node)
 
     def remove(self, node: Node) -> None:
         """Remove a node that has no consumers."""
@@ -465,7 +470,7 @@ class Graph:
     def order(self) -> list[Node]:
         """Return all nodes, producers first, else in the order of insertion. ModelError for a cycle."""
         if self._order is None:
-            self._order = tuple(producers_first(self.nodes.values(), _producers, lambda n: n.name))
+            self._order = tuple(nodes_in_order(self.nodes.values()))
         return list(self._order)
 
     def forget_order(self) -> None:
@@ -478,7 +483,7 @@ class Graph:
 
     def above(self, node: Node) -> Iterator[Node]:
         """Yield the nodes without inferred types that `node` needs, producers first, `node` last."""
-        return producers_first([node], lambda n: (p for p in _producers(n) if not p.is_inferred), lambda n: n.name)
+        return producers_first([node], lambda n: (p for p in producers(n) if not p.is_inferred), lambda n: n.name)
 
     def get_op_nodes(self, type: str | None = None) -> list[Node]:
         """Return the operations, or those of a type, spelled as here or as in IR files: `Relu` or `ReLU`."""
@@ -490,7 +495,3 @@ class Graph:
 
 def _origin_of(sources: Sequence[OutPort | None]) -> Origin:
     return next((s.node.origin for s in sources if s is not None and s.node.origin.layers), Origin())
-
-
-def _producers(node: Node) -> list[Node]:
-    return [p.source.node for p in node.inputs() if p.source is not None]

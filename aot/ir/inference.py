@@ -14,7 +14,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
-from aot.ir.op import Foreign, Op, RegionOp
+from aot.ir.op import Elements, Foreign, Op, RegionOp
 from aot.ir.operand import Operand, Source
 from aot.ir.types import Array, TensorType, dtype_of
 from aot.ir.values.deferred import Deferred
@@ -94,7 +94,7 @@ def _check_size(name: str, type: TensorType) -> None:
 def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None:
     """Raise ModelError if the data, the first input, has an element type that the operation does not accept."""
     data = inputs[0] if inputs else None
-    if data is not None and not op.elements.includes(data.dtype):
+    if data is not None and op.elements is not Elements.ANY and not op.elements.includes(data.dtype):
         raise ModelError(f"{name}: elements must be of type {op.elements.value}, got {data.dtype.value}")
     alike = [o.dtype for i, o in enumerate(inputs) if o is not None and i in op.uniform] if op.uniform else []
     if len(set(alike)) > 1:
@@ -143,13 +143,17 @@ def _required(cls: type[Op], count: int) -> frozenset[int]:
 
 
 def _values(op: Op, inputs: Sequence[Operand | None], types: tuple[TensorType, ...]) -> Sequence[Array | None]:
-    known = bool(inputs) and all(i is None or i.value is not None for i in inputs)
+    known = bool(inputs)
+    for i in inputs:
+        if i is not None and i.value is None:
+            known = False
+        elif i is not None and i.value is not None and i.value.size > MAX_FOLD_ELEMENTS:
+            return [None] * len(types)
     if not known and type(op).fold is Op.fold:
         return [None] * len(types)
-    small = all(t.is_static and prod(t.static_shape) <= MAX_FOLD_ELEMENTS for t in types)
-    read = all(i is None or i.value is None or i.value.size <= MAX_FOLD_ELEMENTS for i in inputs)
-    if not small or not read:
-        return [None] * len(types)
+    for t in types:
+        if not t.is_static or prod(t.static_shape) > MAX_FOLD_ELEMENTS:
+            return [None] * len(types)
     try:
         with np.errstate(all="ignore"):
             values = op.fold(*inputs) if not known or is_quick(op, inputs, types) else None

@@ -60,11 +60,13 @@ class Operand:
         value = self.known(what)
         if value.dtype == object and any(isinstance(v, Expr) for v in value.flat):
             raise UnsupportedError(f"{what} must be known at compile time")
-        return tuple(int(v) for v in value.reshape(-1))
+        return tuple(map(int, value.reshape(-1).tolist()))
 
     def dims(self, what: str) -> Shape:
         """Return the value as dimensions, which may be symbolic."""
         value = self.known(what) if self.source is None or self.value is not None else self.source.symbols()
+        if value.dtype.kind in "iu":
+            return tuple(value.reshape(-1).tolist())
         return tuple(v if isinstance(v, Expr) else int(v) for v in value.reshape(-1).tolist())
 
     def is_same(self, other: Operand) -> bool:
@@ -81,8 +83,10 @@ class Operand:
 
 def has_symbols(*operands: Operand | None) -> bool:
     """True if a known value holds symbolic dimensions."""
-    constants = ((o.value, o.dtype) for o in operands if o is not None and o.value is not None)
-    return any(value.dtype == object and dtype is not DType.STRING for value, dtype in constants)
+    for o in operands:
+        if o is not None and o.value is not None and o.value.dtype == object and o.dtype is not DType.STRING:
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

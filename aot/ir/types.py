@@ -6,7 +6,7 @@ f32[1,3,224,224]      f32[batch,seq*2+1]      i64[...] (rank not known yet)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -101,9 +101,11 @@ class TensorType:
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The shape as numbers; UnsupportedError if a dimension is dynamic."""
-        if not set(map(type, self.shape)) <= INTS:
+        shape: Any = self.dims
+        if shape is None or not set(map(type, shape)) <= INTS:
+            _ = self.shape
             raise UnsupportedError(f"{self}: dimensions must be known at compile time here")
-        return cast("tuple[int, ...]", self.dims)
+        return shape
 
     def __str__(self) -> str:
         dims = "..." if self.dims is None else ",".join(map(dim_text, self.dims))

@@ -112,8 +112,9 @@ def _lists(graph: Graph) -> None:
 
 def infer_types(graph: Graph) -> None:
     """Infer the types of all nodes. ModelError for a graph that has none."""
-    for node in graph.order():
-        node.operands()
+    if any(not node.is_inferred for node in graph.nodes.values()):
+        for node in graph.order():
+            node.operands()
 
 
 def _broken(node: Node, text: str) -> InternalError:

@@ -116,12 +116,12 @@ class _Driver:
 
     def __init__(self, graph: Graph, rules: RuleSet, log: RewriteLog) -> None:
         self.graph, self.rules, self.log = graph, rules, log
-        self.queue = deque(graph.order())
-        self.queued = {n.id for n in self.queue}
         self.fitting: dict[type[Op], tuple[Rule, ...]] = {}
+        self.queue = deque(n for n in graph.order() if self._rules_for(type(n.op)) or is_dead(graph, n))
+        self.queued = {n.id for n in self.queue}
 
     def run(self) -> None:
-        limit = 100 + MAX_REWRITES_PER_NODE * len(self.queue)
+        limit = 100 + MAX_REWRITES_PER_NODE * len(self.graph.nodes)
         recent: deque[str] = deque(maxlen=50)
         while self.queue:
             if self.log.is_full and not self.rules.required:
@@ -145,13 +145,13 @@ class _Driver:
     def _visit(self, node: Node) -> Rule | None:
         build = Builder(self.graph, node.origin)
         for candidate in self._rules_for(type(node.op)):
-            mark = next(reversed(self.graph.nodes))
+            mark = self.graph.next_id
             try:
                 replacement = candidate(node, build)
             except Exception as error:
                 error.add_note(f"in rule {candidate.name} ({candidate.equation}) at layer {node.name!r}")
                 raise
-            if replacement is None and next(reversed(self.graph.nodes)) == mark:
+            if replacement is None and self.graph.next_id == mark:
                 continue  # nothing was added: most rules look at a node and leave
             fresh = _added(self.graph, mark)
             if replacement is None:
@@ -206,8 +206,8 @@ def _only_consumer(port: OutPort) -> list[InPort]:
 
 
 def _added(graph: Graph, mark: int) -> list[Node]:
-    """Return the nodes younger than node `mark`, oldest first."""
-    nodes = list(takewhile(lambda node: node.id > mark, reversed(graph.nodes.values())))
+    """Return the nodes from number `mark` on, oldest first."""
+    nodes = list(takewhile(lambda node: node.id >= mark, reversed(graph.nodes.values())))
     return nodes[::-1]
 
 
@@ -261,6 +261,6 @@ def is_dead(graph: Graph, node: Node) -> bool:
     for port in node.outputs():
         if port.destinations:
             return False
-    if any(body.sinks for body in node.regions.values()):
+    if node.regions and any(body.sinks for body in node.regions.values()):
         return False
     return node not in graph.parameters and node not in graph.results and node not in graph.sinks

@@ -157,7 +157,10 @@ class _Run:
                 _check_interface(item, ends, self.graph)
             if changed:
                 applied = not self.in_front
-                (self.check if self.check_each or item.extension else typed)(self.graph)
+                if self.check_each or item.extension:
+                    self.check(self.graph)
+                elif not self.in_front or not _has_foreign(self.graph):
+                    infer_types(self.graph)
         except Exception as error:
             ours = isinstance(error, InternalError) or (applied and isinstance(error, ModelError))
             if isinstance(error, AotError) and not ours:
@@ -208,12 +211,6 @@ def legal(graph: Graph) -> None:
     verify(graph, types=not _has_foreign(graph))
 
 
-def typed(graph: Graph) -> None:
-    """Infer the types of a graph, if no foreign operation is left."""
-    if not _has_foreign(graph):
-        infer_types(graph)
-
-
 def _has_foreign(graph: Graph) -> bool:
     return any(isinstance(node.op, Foreign) for node in graph.all_nodes())
 
@@ -224,7 +221,7 @@ def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
     if all(holds(graph) for holds in item.conditions):
         changed = call_pass(item.target, graph, log, item.name, item.extension)
     if item.recursive:
-        bodies = [(n, b) for n in graph.nodes.values() for b in n.regions.values()]
+        bodies = [(n, b) for n in graph.nodes.values() if n.regions for b in n.regions.values()]
         typed = bool(bodies) and not _has_foreign(graph)
         for node, body in bodies:
             if typed and isinstance(node.op, RegionOp):

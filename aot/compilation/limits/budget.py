@@ -31,7 +31,7 @@ from aot.codegen.dataclass import COMPLETING
 from aot.codegen.ir.loops import Kernel
 from aot.compilation.cache import files_of
 from aot.compilation.limits.clock import Clock
-from aot.compilation.limits.garbage import FEWER_COLLECTIONS, return_free_memory
+from aot.compilation.limits.garbage import FEWER_COLLECTIONS
 from aot.ir.graph import Node
 from aot.lowering.ir.steps import Step
 from aot.runtime.describe import size_text
@@ -249,14 +249,9 @@ def _where(at: TracebackType | None) -> str:
 
 
 def run_within(budget: Budget, work: Callable[[], T]) -> T:
-    """Return the result of `work`, which runs within a budget.
-
-    The garbage collector runs less often meanwhile, and memory that is free then goes back to the system.
-    """
+    """Return the result of `work`, which runs within a budget; the garbage collector runs less often meanwhile."""
     with FEWER_COLLECTIONS:
-        result = budget.run(work)
-    return_free_memory()
-    return result
+        return budget.run(work)
 
 
 def file_bytes(model: Path) -> int:

@@ -144,12 +144,12 @@ def _present(graph: Graph, dialects: Dialects) -> set[str]:
     """Return the names of the dialects that have nodes in a graph or in bodies of the opset."""
     present: set[str] = set()
     for node in graph.nodes.values():
-        op = foreign(node, dialects)
-        if op is not None:
+        op = node.op
+        if isinstance(op, Foreign):
             present.add(op.dialect)
-        elif not isinstance(node.op, Foreign):
+        elif node.regions:
             present = present.union(*(_present(body, dialects) for body in node.regions.values()))
-    return present
+    return present & dialects.keys()
 
 
 def _declared_rank(result: Node) -> int | None:

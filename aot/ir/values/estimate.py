@@ -28,7 +28,7 @@ def check_table(what: str, *shape: int, itemsize: int = 8) -> None:
 def is_quick(op: Op, inputs: Sequence[Operand | None], types: Sequence[TensorType]) -> bool:
     """True if the reference takes at most `MAX_FOLD_SECONDS`, estimated by the terms of the operation's sums."""
     taps = prod(getattr(op, "kernel", ()) or (1,))
-    elements = sum(prod(t.static_shape) for t in types if t.is_static)
+    elements = sum([prod(t.static_shape) for t in types if t.is_static])
     if isinstance(op, ComputeOp) and not hasattr(op, "scalar") and taps * TAP_SECONDS <= MAX_FOLD_SECONDS:
         taps = _terms(op, inputs, types[0])
     return taps * (TAP_SECONDS + elements * TERM_SECONDS) <= MAX_FOLD_SECONDS

@@ -29,6 +29,8 @@ def axis(name: str, extent: Dim) -> Var:
 
 def broadcast(*shapes: Shape, what: str) -> Shape:
     """Broadcast by NumPy's rule: shapes are aligned at the end, 1 stretches."""
+    if shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + s for s in shapes]
     return tuple(_common(dims, what) for dims in zip(*padded, strict=True))
@@ -165,7 +167,7 @@ class Elementwise(ComputeOp):
 
 def rounded_once(function: Callable[..., Array], *arrays: Array) -> Array:
     """Compute `function` in f32 if the arrays are of short floats; the result has the type of the first array."""
-    wide = (a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a for a in arrays)
+    wide = [a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a for a in arrays]
     with np.errstate(all="ignore"):
         return np.asarray(function(*wide)).astype(arrays[0].dtype, copy=False)
 

@@ -43,7 +43,9 @@ class AutoBroadcast(StrEnum):
 
     def fit(self, x: Array, shape: Shape, start: int) -> Array:
         """Reshape `x` so that NumPy's rule broadcasts it to `shape`; raise ShapeError if it does not fit."""
-        if self is not AutoBroadcast.NUMPY and self.shape(shape, x.shape, start, "broadcast") != shape:
+        if self is AutoBroadcast.NUMPY:
+            return x
+        if self.shape(shape, x.shape, start, "broadcast") != shape:
             raise ShapeError(f"broadcast: {list(x.shape)} must fit in {list(shape)}")
         return x.reshape([int(n) for n in self.aligned(shape, x.shape, start) if isinstance(n, int)])
 

@@ -47,6 +47,8 @@ class SpellStrings:
     run_not_recursively = True  # strings inside of bodies are inputs or outputs of the node outside
 
     def __call__(self, graph: Graph) -> bool:
+        if not any(o.dtype is DType.STRING for node in graph.nodes.values() for o in node.operands()):
+            return False
         nodes = [node for node in graph.order() if any(map(_is_string, _ports(node)))]
         run = _Run(graph)
         for node in nodes:

@@ -10,7 +10,7 @@ from aot.ir.graph import Graph, Node
 from aot.ir.op import Foreign
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred
-from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.control.infrastructure import Constant, Parameter, Result
 
 SAMPLE = 64  # elements of a constant that go into its key, enough to tell most apart
 
@@ -20,7 +20,8 @@ def merge_equal_nodes(graph: Graph) -> bool:
     seen: dict[Hashable, list[Node]] = {}
     changed = False
     for node in graph.order():
-        if not node.op.pure or node.regions or isinstance(node.op, Parameter | Result | Foreign):
+        op = node.op
+        if not op.pure or node.regions or isinstance(op, Parameter | Result | Foreign):
             continue
         alike = seen.setdefault(_key(node), [])
         first = next(
@@ -44,10 +45,11 @@ def _merge(first: Node, node: Node) -> None:
 
 def _key(node: Node) -> Hashable:
     """Return a key that equal nodes share. Attributes are compared as text: 0.0 differs from -0.0, nan equals nan."""
-    if node.constant_data is not None:
-        return (repr(node.op), *_sample(node.constant_data))
-    sources = tuple(None if s is None else (s.node.id, s.idx) for s in node.sources())
-    return (type(node.op), repr(node.op), sources, len(node.out_ports()))
+    op, data = node.op, node.constant_data
+    if data is not None:
+        return (op.element_type if isinstance(op, Constant) else repr(op), *_sample(data))
+    sources = tuple([None if (s := p.source) is None else (s.node.id, s.idx) for p in node.inputs()])
+    return (type(op), repr(op), sources, len(node.outputs()))
 
 
 def _sample(data: Array | Deferred) -> tuple[Hashable, ...]:
