@@ -24,6 +24,7 @@ from aot.lowering.define.drop_unread import drop_unread
 from aot.lowering.define.extents import fitting
 from aot.lowering.define.port_values import PortValues, symbols_of
 from aot.lowering.define.size_checks import SizeChecks
+from aot.lowering.define.size_rules import has_static_types
 from aot.lowering.define.tidy import foreign, is_empty, tidy
 from aot.lowering.define.variable_steps import VariableSteps
 from aot.lowering.ir.proof import Prover
@@ -75,7 +76,7 @@ class Definer:
     def nodes(self) -> None:
         """Add the steps of all nodes."""
         for node in self.graph.nodes.values():
-            self.steps.sizes.late |= {s: None for p in node.out_ports().values() for s in symbols_of(p)}
+            self.steps.sizes.late |= {s: None for p in node.outputs() for s in symbols_of(p)}
         for node in self.graph.parameters:
             self._bind(node)
         for node in self.graph.order():
@@ -115,7 +116,7 @@ class Definer:
                 raise UnsupportedError(f"{op.user_type}: this operation cannot be compiled yet", advice=op.ways)
         layers = node.origin.layers or (node.name,)
         works = tuple(w for w in works if not is_empty(w))
-        if not all(p.type.is_static for p in (*node.sources(), *node.out_ports().values()) if p is not None):
+        if not has_static_types(node):
             self.checks.demand(node, fitting(works, f"{node.type} {layers[0]!r}", self.steps.sizes, self.steps.symbols))
         works = self.checks.prove(node, works)
         if isinstance(op, ViewOp):  # a step for each piece, so that it can merge into its producer
@@ -130,11 +131,11 @@ class Definer:
         """Add the values of a node's outputs."""
         if isinstance(node.op, Append):
             return [self.variables.view(node)]
-        return [self.ports.add(p, MemoryRegion.ARENA).buffer for p in node.out_ports().values()]
+        return [self.ports.add(p, MemoryRegion.ARENA).buffer for p in node.outputs()]
 
     def _bind(self, node: Node) -> None:
         """Read the symbols that stand for elements of the node's outputs from memory."""
-        for port in node.out_ports().values():
+        for port in node.outputs():
             if symbols := symbols_of(port):
                 value = self.ports.share(port)
                 at = (tuple(map(Const, i)) for i in np.ndindex(port.type.static_shape))
@@ -143,7 +144,7 @@ class Definer:
 
     @staticmethod
     def _known(node: Node) -> bool:
-        return all(p.value is not None and p.value.dtype != object for p in node.out_ports().values())
+        return all(o.value is not None and o.value.dtype != object for o in node.operands())
 
     def _compute(self, node: Node, op: ComputeOp, out: Buffer) -> Definition:
         axes, index = indices(out.shape)

@@ -49,7 +49,7 @@ class PortValues:
 
     def inputs(self, node: Node) -> list[Input | None]:
         """Return the operands of a node; None for those without a source."""
-        return [None if p.source is None else self.input(p.source) for p in node.in_ports().values()]
+        return [None if p.source is None else self.input(p.source) for p in node.inputs()]
 
     def share(self, port: OutPort) -> Value:
         """Return the value of a port, kept in memory so that all blocks of control flow can read it."""
