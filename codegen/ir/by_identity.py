@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -23,6 +23,15 @@ class Same(Generic[A]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Same) and self.argument is cast("Same[A]", other).argument
+
+
+def kept(argument: object, slot: str) -> dict[Any, Any]:
+    """Return the results that are kept in the attribute `slot` of an object: a dictionary, which grows."""
+    results: dict[Any, Any] | None = getattr(argument, slot, None)
+    if results is None:
+        results = {}
+        object.__setattr__(argument, slot, results)
+    return results
 
 
 def by_identity(size: int, slot: str) -> Callable[[Callable[[A], T]], Callable[[A], T]]:

@@ -19,12 +19,23 @@ class _Hashed:
     The other slots are caches of `by_identity`, by which passes ask again and again.
     """
 
-    __slots__ = ("_hash", "is_whole", "known_names", "known_reads", "known_sizes", "known_writes")
+    __slots__ = (
+        "_hash",
+        "is_whole",
+        "known_lanes",
+        "known_names",
+        "known_reads",
+        "known_sizes",
+        "known_streaming",
+        "known_writes",
+    )
     _hash: int
     is_whole: bool  # every element of the output is written
+    known_lanes: dict[Any, Any]
     known_names: frozenset[str]
     known_reads: tuple[Load, ...]
     known_sizes: frozenset[Var]
+    known_streaming: dict[Any, Any]
     known_writes: tuple[Buffer, ...]
     __dataclass_fields__: ClassVar[dict[str, Any]]
 

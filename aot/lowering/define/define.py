@@ -21,10 +21,8 @@ from aot.ir.op import ComputeOp, LoopOp, RegionOp, Stateful, ViewOp
 from aot.ir.operand import Input
 from aot.ir.types import TensorType
 from aot.lowering.define.drop_unread import drop_unread
-from aot.lowering.define.extents import fitting
 from aot.lowering.define.port_values import PortValues, symbols_of
 from aot.lowering.define.size_checks import SizeChecks
-from aot.lowering.define.size_rules import has_static_types
 from aot.lowering.define.tidy import foreign, is_empty, tidy
 from aot.lowering.define.variable_steps import VariableSteps
 from aot.lowering.ir.proof import Prover
@@ -116,9 +114,7 @@ class Definer:
                 raise UnsupportedError(f"{op.user_type}: this operation cannot be compiled yet", advice=op.ways)
         layers = node.origin.layers or (node.name,)
         works = tuple(w for w in works if not is_empty(w))
-        if not has_static_types(node):
-            self.checks.demand(node, fitting(works, f"{node.type} {layers[0]!r}", self.steps.sizes, self.steps.symbols))
-        works = self.checks.prove(node, works)
+        works = self.checks.inside(node, works)
         if isinstance(op, ViewOp):  # a step for each piece, so that it can merge into its producer
             self.steps.steps += [Step((work,), layers, node.type) for work in works]
         elif works:  # a step for the last definition, so that it can merge with its consumers

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aot.codegen.ir.expressions import loads, variables
-from aot.codegen.ir.loops import Size, prim
-from aot.codegen.ir.program import SizeConstraint
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import functions_in, loads, variables, walk
+from aot.codegen.ir.loops import Reduce, Size, prim
+from aot.codegen.ir.program import MemoryRegion, SizeConstraint
 from aot.codegen.ir.traverse import Work
 from aot.ir.dims import can_be_negative
 from aot.ir.graph import Node
 from aot.ir.types import dim_text
+from aot.lowering.define.extents import fitting
 from aot.lowering.define.guarded import guarded
-from aot.lowering.define.size_rules import rules
+from aot.lowering.define.size_rules import has_static_types, rules
 from aot.lowering.ir.obligations import Obligation, Proof
 from aot.lowering.ir.proof import Prover, least_in_loops
 from aot.lowering.ir.steps import Step, Steps
@@ -23,6 +25,7 @@ class SizeChecks:
 
     def __init__(self, steps: Steps, prover: Prover, scope: str | None) -> None:
         self.steps, self.prover, self.scope = steps, prover, scope
+        self._inside: set[tuple[object, ...]] = set()  # forms of works whose accesses took no rule
         self._demanded: set[tuple[Size, Size]] = set()  # by Check steps of this block, whose symbols are set once
 
     def check(self, node: Node) -> None:
@@ -55,6 +58,38 @@ class SizeChecks:
             self.steps.sizes.equate(rule.one, rule.other)
         layers = node.origin.layers or (node.name,)  # a step for each rule: its dependents need not wait for others
         self.steps.steps += [Step((), layers, "Check", checks=(rule,)) for rule in checked]
+
+    def inside(self, node: Node, works: tuple[Work, ...]) -> tuple[Work, ...]:
+        """Return works with all accesses inside of their buffers, after the rules that this takes.
+
+        Equal layers have equal accesses: those that took no rule once take none, since facts are only added.
+        """
+        form, demanded = self._form(works), (len(self.steps.rules), len(self.steps.steps))
+        if form in self._inside:
+            return works
+        if not has_static_types(node):
+            text = f"{node.type} {(node.origin.layers or (node.name,))[0]!r}"
+            self.demand(node, fitting(works, text, self.steps.sizes, self.steps.symbols))
+        tested = self.prove(node, works)
+        if form is not None and tested is works and demanded == (len(self.steps.rules), len(self.steps.steps)):
+            self._inside.add(form)
+        return tested
+
+    def _form(self, works: tuple[Work, ...]) -> tuple[object, ...] | None:
+        """Return all that decides whether accesses are inside; None where tests, data or a state do, too."""
+        form: list[object] = []
+        for d in works:
+            if not isinstance(d, Definition) or d.where or d.results or "within" in functions_in(d.value):
+                return None
+            sums = [e for e in walk(d.value) if isinstance(e, Reduce)] if d.reduction is not None else list[Reduce]()
+            if len(sums) > 1:
+                return None
+            sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))]
+            values = [self.steps.values.get(b.name) for b, _ in sites]
+            if any(v is None or v.region is MemoryRegion.STATE for v in values) or any(loads(*i) for _, i in sites):
+                return None
+            form += [d.axes, variables(d.value), *(r.axes for r in sums), *((b.shape, i) for b, i in sites)]
+        return tuple(form)
 
     def prove(self, node: Node, works: tuple[Work, ...]) -> tuple[Work, ...]:
         """Return works with all accesses inside of their buffers.

@@ -16,6 +16,7 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import coefficient, element_offset, offset, points, typical, unravel, volume
+from aot.codegen.ir.by_identity import kept
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import Affine, bounds, normal
@@ -179,8 +180,12 @@ def is_streaming(d: Definition, constants: frozenset[str] = frozenset()) -> bool
     reduction = d.reduction
     if reduction is None:
         return False
-    accesses = tuple((x.buffer.strides, x.index, x.buffer.name in constants) for x in loads(reduction.body))
-    return _is_streaming(d.axes, (*d.axes, *reduction.axes), accesses)
+    sites, known = loads(reduction.body), kept(d, "known_streaming")
+    fixed = tuple([x.buffer.name in constants for x in sites])
+    if fixed not in known:
+        accesses = tuple((x.buffer.strides, x.index, one) for x, one in zip(sites, fixed, strict=True))
+        known[fixed] = _is_streaming(d.axes, (*d.axes, *reduction.axes), accesses)
+    return known[fixed]
 
 
 @lru_cache(maxsize=1 << 12)  # passes ask several times, and equal layers read other buffers in the same way

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from aot.codegen.ir.access import typical
+from aot.codegen.ir.by_identity import kept
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import normal
@@ -30,8 +31,12 @@ def lane_axes(d: Definition, constants: frozenset[str]) -> list[tuple[bool, int,
     Packed or not, lanes up to 16, place.
     """
     assert d.reduction is not None
-    accesses = tuple((x.index, x.buffer.name in constants) for x in memory_of(d))
-    return list(_lane_axes(d.axes, d.target, d.reduction.axes, accesses))
+    sites, known = memory_of(d), kept(d, "known_lanes")
+    fixed = tuple([x.buffer.name in constants for x in sites])
+    if fixed not in known:
+        accesses = tuple((x.index, one) for x, one in zip(sites, fixed, strict=True))
+        known[fixed] = _lane_axes(d.axes, d.target, d.reduction.axes, accesses)
+    return list(known[fixed])
 
 
 @lru_cache(maxsize=1 << 12)  # layouts ask several times, and equal layers read other buffers in the same way
