@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.ir.op import Op
+from aot.ir.registry import operation
 from aot.ir.types import Array
 from aot.runtime.abi import DType
+
+
+class Arithmetic:
+    """Computes with arrays what a builder adds nodes for: `ARITHMETIC.Add(a, b)`."""
+
+    def __getattr__(self, type: str) -> Callable[..., Array]:
+        cls = operation(type)
+        if cls is None:
+            raise AttributeError(f"no operation {type!r}")
+        return partial(self._evaluate, cls())
+
+    @staticmethod
+    def _evaluate(op: Op, *arrays: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return op.evaluate(*arrays)[0]
+
+
+ARITHMETIC = Arithmetic()
 
 
 def widened(build: Builder, port: OutPort) -> OutPort:

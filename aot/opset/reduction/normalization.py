@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from aot.ir.op import ComputeOp, DecomposedOp, Element, Elements
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import attr, op
 from aot.ir.types import Array, TensorType
-from aot.opset.base.decomposition import along_channels, narrowed, numbers, reshaped, wide, widened
+from aot.opset.base.decomposition import ARITHMETIC, along_channels, narrowed, numbers, reshaped, wide, widened
 from aot.opset.base.families import axis
 from aot.runtime.errors import ShapeError
 
@@ -40,12 +41,25 @@ class BatchNormalization(DecomposedOp):
         self, build: Builder, x: OutPort, gamma: OutPort, beta: OutPort, mean: OutPort, variance: OutPort
     ) -> OutPort:
         """Build x * scale + shift with one factor and one term per channel, which are usually constants."""
-        wide = [widened(build, p) for p in (x, gamma, beta, mean, variance)]
-        scale = build.Divide(wide[1], build.Sqrt(build.Add(wide[4], self.epsilon)))
-        shift = build.Subtract(wide[2], build.Multiply(wide[3], scale))
-        rank = x.type.rank
-        scaled = build.Multiply(wide[0], along_channels(build, scale, rank))
-        return narrowed(build, build.Add(scaled, along_channels(build, shift, rank)), x.type.dtype)
+        data, *vectors = [widened(build, p) for p in (x, gamma, beta, mean, variance)]
+        scale, shift = self._scale_and_shift(build, *vectors)
+        scaled = build.Multiply(data, along_channels(build, scale, x.type.rank))
+        return narrowed(build, build.Add(scaled, along_channels(build, shift, x.type.rank)), x.type.dtype)
+
+    def _scale_and_shift(
+        self, build: Builder, gamma: OutPort, beta: OutPort, mean: OutPort, variance: OutPort
+    ) -> tuple[OutPort, OutPort]:
+        known: tuple[Any, Any, Any, Any] = (gamma.value, beta.value, mean.value, variance.value)
+        if any(value is None or value.dtype == object for value in known):
+            return self._factors(build, gamma, beta, mean, variance, self.epsilon)
+        scale, shift = self._factors(ARITHMETIC, *known, np.asarray(self.epsilon).astype(known[3].dtype))
+        return build.const(scale, gamma.type.dtype), build.const(shift, gamma.type.dtype)
+
+    @staticmethod
+    def _factors(make: Any, gamma: Any, beta: Any, mean: Any, variance: Any, epsilon: Any) -> tuple[Any, Any]:
+        """Make the scale and the shift: nodes, or arrays if all is known."""
+        scale = make.Divide(gamma, make.Sqrt(make.Add(variance, epsilon)))
+        return scale, make.Subtract(beta, make.Multiply(mean, scale))
 
     def value(self, x: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> Array:
         shape = (-1, *[1] * (x.ndim - 2))

@@ -16,6 +16,7 @@ from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.types import Shape
+from aot.opset.movement.movement import Transpose
 from aot.passes.middle.layout.layout_agnostic import Carrier, carrier
 from aot.passes.middle.layout.order_readers import read_in_order, reads_any_order
 from aot.passes.permutation import Order, compose, inverse, only_moves_ones, order_of, transposed
@@ -26,6 +27,8 @@ ROUNDS = 8  # rounds at most: parts influence their neighbours; two rounds suffi
 def change_layout(graph: Graph) -> bool:
     """Reorder every part that needs fewer Transposes in another order of dimensions."""
     changed = False
+    if not any(isinstance(node.op, Transpose) for node in graph.nodes.values()):
+        return False
     for _ in range(ROUNDS):
         moved_layers = [part.turn(q) for part in parts(graph) if (q := part.best()) is not None]
         if not moved_layers:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,13 @@ class Carrier:
 
 def carrier(node: Node) -> Carrier | None:
     """Return the Carrier of `node`; None if it is not layout-agnostic."""
-    for cls, find in _FINDERS:
-        if isinstance(node.op, cls):
-            return find(node)
-    return None
+    find = _finder(type(node.op))
+    return None if find is None else find(node)
+
+
+@lru_cache(maxsize=1 << 8)
+def _finder(cls: type[Op]) -> Callable[[Node], Carrier | None] | None:
+    return next((find for classes, find in _FINDERS if issubclass(cls, classes)), None)
 
 
 def _elementwise(node: Node) -> Carrier | None:
