@@ -42,14 +42,7 @@ class Builder:
             changes = (data.flags.writeable and not is_new) or not data.flags.c_contiguous
             data = data.astype(numpy_dtype(dtype), copy=changes)
         op = REGISTRY["Constant"](element_type=dtype)  # type: ignore[call-arg]
-        node = Node(self.graph, -1, op, name, 0, 1, self.origin or Origin())
-        node.constant_data = data
-        self.take(node)
-        return node.out_port(0)
-
-    def take(self, node: Node) -> None:
-        """Take a new constant into the graph."""
-        self.graph.take(node)
+        return self.graph.add(op, name=name, origin=self.origin or Origin(), data=data).out_port(0)
 
     def _number(self, value: Any, like: OutPort | None) -> OutPort:
         if like is None:
@@ -69,11 +62,7 @@ class Builder:
 
 
 class FoldingBuilder(Builder):
-    """Makes constants of operations on constants whose values inference computes. `finish` comes last."""
-
-    def __init__(self, graph: Graph, origin: Origin | None = None) -> None:
-        super().__init__(graph, origin)
-        self._made: list[Node] = []  # constants that are not in the graph, as long as nothing reads them
+    """Adds constants in place of operations on constants whose values inference computes."""
 
     def node(self, op: Op, *inputs: OutPort | Any | None, outputs: int = 1, name: str = "") -> Node:
         ports = self.ports(inputs)
@@ -85,12 +74,3 @@ class FoldingBuilder(Builder):
             if len(results) == outputs == 1 and value is not None and numbers:
                 return self.const(np.ascontiguousarray(value).reshape(value.shape), dtype, name, is_new=True).node
         return super().node(op, *ports, outputs=outputs, name=name)
-
-    def take(self, node: Node) -> None:
-        self._made.append(node)
-
-    def finish(self, *results: OutPort) -> None:
-        """Take the constants that nodes read, or that are results, into the graph."""
-        for node in self._made:
-            if node.out_port(0).destinations or node.out_port(0) in results:
-                self.graph.take(node)

@@ -430,29 +430,24 @@ class Graph:
     ) -> Node:
         """Add a node that reads `sources`; its name is made unique. `data`: of a Constant."""
         origin = origin if origin is not None else _origin_of(sources)
-        node = Node(self, -1, op, name, len(sources), outputs, origin)
+        label = name or f"{op.type or type(op).__name__}_{self.next_id}"
+        unique = label if label not in self.taken else f"{label}.{self.next_id}"
+        self.taken.add(unique)
+        node = Node(self, self.next_id, op, unique, len(sources), outputs, origin)
+        self.next_id += 1
         node.constant_data = data
-        self.take(node)
+        self.nodes[node.id] = node
+        self.forget_order()
         for port, source in zip(node.inputs(), sources, strict=True):
             if source is not None:
                 port.connect(source)
-        return node
-
-    def take(self, node: Node) -> None:
-        """Take a new node among the nodes: it gets its number and its name."""
-        type = node.op.type
-        label = node.name or f"{type or node.op.__class__.__name__}_{self.next_id}"
-        node.id, node.name = self.next_id, label if label not in self.taken else f"{label}.{self.next_id}"
-        self.next_id += 1
-        self.taken.add(node.name)
-        self.nodes[node.id] = node
-        self.forget_order()
-        if type == "Parameter":
+        if op.type == "Parameter":
             self.parameters.append(node)
-        elif type == "Result":
+        elif op.type == "Result":
             self.results.append(node)
-        elif type == "Assign":
+        elif op.type == "Assign":
             self.sinks.append(node)
+        return node
 
     def remove(self, node: Node) -> None:
         """Remove a node that has no consumers."""

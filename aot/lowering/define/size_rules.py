@@ -8,7 +8,7 @@ from itertools import zip_longest
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
 from aot.codegen.ir.program import SizeConstraint
-from aot.ir.graph import Node, OutPort
+from aot.ir.graph import Node
 from aot.ir.operand import Operand
 from aot.ir.types import Dim, Shape, dim_text, simplify
 from aot.opset.base.families import Elementwise, can_stretch
@@ -22,11 +22,8 @@ from aot.runtime.abi import DType
 
 def rules(node: Node) -> list[SizeConstraint]:
     """Return the rules under which a node has the shapes that inference found."""
-    static = has_static_types(node)
-    if static and not isinstance(node.op, If) and not any(map(_has_symbols, node.sources())):
-        return []  # inference has compared all numbers
     stated = [*_conditions(node), *_branches(node)]
-    return stated if static else [*_inputs(node), *stated, *_outputs(node)]
+    return stated if has_static_types(node) else [*_inputs(node), *stated, *_outputs(node)]
 
 
 def has_static_types(node: Node) -> bool:
@@ -35,11 +32,6 @@ def has_static_types(node: Node) -> bool:
         if port.source is not None and not port.source.type.is_static:
             return False
     return all(operand.type.is_static for operand in node.operands())
-
-
-def _has_symbols(port: OutPort | None) -> bool:
-    value = None if port is None else port.symbolic_value
-    return value is not None and value.dtype == object
 
 
 def _layer(node: Node) -> str:

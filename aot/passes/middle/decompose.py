@@ -32,7 +32,6 @@ def decompose_operation(node: Node, op: DecomposedOp, build: Builder) -> Replace
         folding = FoldingBuilder(build.graph, build.origin)  # arithmetic on attributes and constants
         results: OutPort | tuple[OutPort, ...] = op.decompose(folding, *node.sources())
         ports = [*results] if isinstance(results, tuple) else [results]
-        folding.finish(*ports)
         for port in ports:
             _ = port.type  # infers the types of the whole decomposition
     except ModelError as error:
