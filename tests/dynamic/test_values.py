@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from aot.codegen.ir.loops import Var
+from aot.codegen.llvm.driver.control import control_functions
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
@@ -168,6 +169,28 @@ def test_later_layers_have_data_dependent_sizes() -> None:
     rng = np.random.default_rng(2)
     runs = [(rng.uniform(low, low + 1, (40, 8)).astype(np.float32),) for low in (-0.5, 0.1, -2)]
     check([(F32, (40, 8))], chained, *runs)
+
+
+def layers(count: int) -> Make:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        first = b.Gather(x, b.const(0, I64), b.const(1, I64))
+        places = b.Reshape(b.NonZero(b.Greater(first, b.const(0.0, F32))), b.const([-1], I64))
+        rows = b.Gather(x, places, b.const(0, I64))
+        for n in range(count):
+            rows = b.Add(b.Softmax(b.MatMul(rows, b.const(np.eye(8) * (n + 1), F32)), axis=1), rows)
+        return rows
+
+    return make
+
+
+def test_drivers_do_not_grow_with_equal_layers() -> None:
+    rng = np.random.default_rng(3)
+    runs = [(rng.uniform(low, low + 1, (40, 8)).astype(np.float32),) for low in (-0.5, 0.1, -2)]
+    check([(F32, (Var("n"), 8))], layers(70), *runs)
+    programs = [stages(graph_of([(F32, (Var("n"), 8))], layers(count)), FAST).program for count in (70, 90)]
+    assert len(programs[0].computed) == len(programs[1].computed)
+    few, many = (sum(text.count("\n") for text in control_functions(program, "layers")) for program in programs)
+    assert few == many
 
 
 @pytest.mark.parametrize("pattern", [(5, 5), (-1, -1), (-2, -12), (0, 0), (FAR, 2), (3689348814741910328, 5)])

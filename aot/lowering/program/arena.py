@@ -13,7 +13,7 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import typical
 from aot.codegen.ir.index import Affine, atom_bounds, bounds, normal
-from aot.codegen.ir.loops import Const, Expr, Size, as_expr, prim
+from aot.codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim
 from aot.codegen.ir.program import MemoryRegion
 from aot.lowering.ir.steps import LoopControl, Steps
 from aot.lowering.ir.symbolic_sizes import Sizes
@@ -22,6 +22,7 @@ from aot.runtime.errors import UnsupportedError
 
 ALIGN = 64
 MAX_ARENA_BYTES = 1 << 62  # most bytes of all values together: offsets have 63 bits
+MAX_NAMES = 64  # of offsets that are equal; with fewer, libraries have the bytes that they always had
 MAX_ESTIMATED_BYTES = 1 << 40  # most bytes of a value whose size is an estimate; more would change no order
 
 
@@ -187,12 +188,13 @@ def _stacked(ranges: list[LiveRange], sizes: dict[str, Size], names: Sizes) -> P
     """Assign offsets as sizes computed at run time.
 
     Estimated sizes place the values; only their order, which lies above which, is kept. Each then starts where the
-    highest of those below it ends, whatever the sizes are.
+    highest of those below it ends, whatever the sizes are. Of thousands of equal layers, offsets share names.
     """
     guess = place(ranges)
     ordered = sorted(ranges, key=lambda x: (guess[x.name], x.first, x.name))
     place_of = {x.name: n for n, x in enumerate(ordered)}
     offsets: dict[str, Size] = {}
+    known: dict[Expr, list[Var]] = {}
     ends: dict[str, Expr] = {}
     below: dict[str, set[str]] = {}  # values that lie below one, and are alive together with it
     placed = _Timeline(max((x.last for x in ranges), default=0) + 1)
@@ -200,7 +202,9 @@ def _stacked(ranges: list[LiveRange], sizes: dict[str, Size], names: Sizes) -> P
         lower = {x.name for x in placed.alive(live.first, live.last)}
         hidden = set[str]().union(*(below[name] for name in lower))  # another value of `lower` lies above each
         at = _highest([ends[name] for name in sorted(lower - hidden, key=place_of.__getitem__)])
-        offsets[live.name] = int(at.value) if isinstance(at, Const) else names.add(at, "at")
+        if not isinstance(at, Const) and len(known.setdefault(at, [])) < MAX_NAMES:
+            known[at].append(names.add(at, "at"))
+        offsets[live.name] = int(at.value) if isinstance(at, Const) else known[at][-1]
         ends[live.name] = normal(sizes[live.name] + as_expr(offsets[live.name], DType.I64), {}).expr()
         below[live.name] = lower
         placed.add(live)

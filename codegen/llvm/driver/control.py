@@ -18,6 +18,22 @@ from aot.codegen.llvm.driver.size_code import CheckedSizeCode
 from aot.runtime import abi
 
 Setting = Bind | Let | Check
+MANY_PLACES = 16  # of the plan, from which on one value is stored by a loop over a table
+
+_FILL = """\
+br label %next
+next:
+%i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+%place.at = getelementptr i32, ptr %places, i64 %i
+%place.short = load i32, ptr %place.at, align 4
+%place = zext i32 %place.short to i64
+%to = getelementptr i64, ptr %plan, i64 %place
+store i64 %value, ptr %to, align 8
+%i.next = add i64 %i, 1
+%more = icmp ult i64 %i.next, %count
+br i1 %more, label %next, label %done
+done:"""
+_FILL_HEAD = "define internal void @fill(ptr %plan, ptr %places, i64 %count, i64 %value) nounwind noinline {\nentry:"
 
 
 def control_functions(program: Program, tag: str) -> list[str]:
@@ -38,7 +54,8 @@ def control_functions(program: Program, tag: str) -> list[str]:
                 parts.append(_condition(program, command, f"when_{len(parts)}"))
                 driver.jump(command, len(parts) - 1)
     driver.run_to(len(program.calls))
-    return [*parts, driver.text()]
+    fill = [function_text(_FILL_HEAD, _FILL.splitlines(), "ret void")] if any("@fill(" in p for p in parts) else []
+    return [*fill, *parts, driver.text()]
 
 
 class _Driver:
@@ -175,13 +192,13 @@ class _Settings:
             for symbol, value in [(e.symbol, self._value(e)) for e in rows if not isinstance(e, Check)]:
                 self._set(symbol, value)
         self._refresh()
-        self._plan(changed)
+        tables = self._plan(name, changed)
         code = "0"
         for wrong, number in reversed([*self.wrong, *self.room]):
             code = self.code.add(f"select i1 {wrong}, i32 {number}, i32 {code}")
         self._raise(code)
         head = f"define internal i32 @{name}(ptr %request, ptr %symbols, ptr %plan) nounwind {{"
-        return function_text(head, self.code.lines, f"ret i32 {code}")
+        return "\n".join([*tables, function_text(head, self.code.lines, f"ret i32 {code}")])
 
     def _used(self, entries: Sequence[Setting], changed: set[str]) -> list[Size]:
         used: list[Size] = [size for _, size in self.dependents.rows_of(changed)]
@@ -252,11 +269,21 @@ class _Settings:
             self._store(size.name, self.code.operand(meaning))
         self.stale = set()
 
-    def _plan(self, changed: set[str]) -> None:
-        for i, size in self.dependents.rows_of(changed):
-            value = self.code.operand(size)
-            self.code.lines.append(f"%p{i} = getelementptr i64, ptr %plan, i64 {i}")
-            self.code.lines.append(f"store i64 {value}, ptr %p{i}, align 8")
+    def _plan(self, name: str, changed: set[str]) -> list[str]:
+        """Store the sizes of the plan that depend on changed symbols; return tables of the places of equal ones."""
+        places, tables, rows = dict[Size, list[int]](), list[str](), self.dependents.rows_of(changed)
+        for i, size in rows:
+            places.setdefault(size, []).append(i)
+        for i, size in rows:
+            at, value = places[size], self.code.operand(size)
+            if len(at) < MANY_PLACES:
+                self.code.lines.append(f"%p{i} = getelementptr i64, ptr %plan, i64 {i}")
+                self.code.lines.append(f"store i64 {value}, ptr %p{i}, align 8")
+            elif i == at[0]:
+                table = f"@{name}.places.{len(tables)}"
+                tables.append(f"{table} = internal constant [{len(at)} x i32] [{', '.join(f'i32 {n}' for n in at)}]")
+                self.code.lines.append(f"call void @fill(ptr %plan, ptr {table}, i64 {len(at)}, i64 {value})")
+        return tables
 
     def _store(self, name: str, value: str, known: bool = True) -> None:
         at = self.code.add(f"getelementptr i64, ptr %symbols, i64 {self.places[name]}")
