@@ -238,6 +238,11 @@ class Steps:
         self.values[name] = Value(buffer, MemoryRegion.CONSTANT, data=data if later else np.ascontiguousarray(data))
         return buffer
 
+    def is_constant(self, name: str) -> bool:
+        """True if `name` is that of a value known at compile time."""
+        value = self.values.get(name)
+        return value is not None and value.region is MemoryRegion.CONSTANT
+
     def constants(self) -> frozenset[str]:
         """Return the names of values known at compile time."""
         return frozenset(n for n, v in self.values.items() if v.region is MemoryRegion.CONSTANT)

@@ -166,7 +166,7 @@ def _are_equal(bound: Expr, n: Size, steps: Steps) -> bool:
     """True if both sizes have the same form, or are equal by rules that are checked."""
     if normal(bound, {}).key == normal(as_expr(n, DType.I64), {}).key:
         return True
-    return variables(bound) <= set(steps.known()) and steps.sizes.written_out(bound) in steps.sizes.alike(n)
+    return all(map(steps.is_known, variables(bound))) and steps.sizes.written_out(bound) in steps.sizes.alike(n)
 
 
 def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:

@@ -34,6 +34,7 @@ from aot.lowering.program.shared_tables import gathered_rows, with_tables
 MANY_CALLS = 16  # from which on works that differ in the parts of values that they read share a kernel
 Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
 _Key = tuple[tuple[Work, ...], tuple[Schedule, ...], frozenset[str], tuple[Var, ...]]
+_FormKey = tuple[tuple[Work, ...], Schedule | None, frozenset[str], tuple[Var, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,30 @@ class KernelSource:
     flushes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CanonicalWorks:
-    """The works of a kernel, in a form in which equal kernels are equal.
+@dataclass(slots=True, eq=False)
+class KernelForm:
+    """The works of a kernel, in a form in which equal kernels are equal: what is found out of it serves all of them.
 
-    `roles`: parameters by the names of values; `constants`: parameters that are constants; `sizes`: the program's sizes
-    by those of the kernel.
+    `preset`: the schedule that a pass gave the last work; `constants`: parameters that are constants; `sizes`: the
+    kernel's; `gathered`: parameters that a work reads by rows alone. `schedules`, and `kernel`, the kernel with the
+    elements before the part of each parameter, are found when they are first asked for.
     """
 
     works: tuple[Work, ...]
-    roles: dict[str, str]
+    preset: Schedule | None
     constants: frozenset[str]
+    sizes: tuple[Var, ...]
+    gathered: frozenset[str]
+    schedules: tuple[Schedule, ...] | None = None
+    kernel: tuple[KernelSource, dict[str, int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalWorks:
+    """A call: its form, the parameters by the names of values, and the program's sizes by those of the form."""
+
+    form: KernelForm
+    roles: dict[str, str]
     sizes: dict[Var, Var]
 
 
@@ -88,59 +102,74 @@ class KernelSources:
         self.steps, self.target, self.pick = steps, target, pick
         self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
         self._sources: dict[_Key, KernelSource] = {}
-        self._bound: dict[_Key, tuple[KernelSource, dict[str, int]]] = {}  # with offsets, by works as they were
         self._renamed: dict[tuple[tuple[Work, ...], tuple[Var, ...]], tuple[Work, ...]] = {}
         fixed = (v.buffer for v in steps.values.values() if v.region is MemoryRegion.CONSTANT)
         self._weights_bytes = sum(buffer_bytes(b) for b in fixed)
         self._tables: dict[str, Pack] = {}
         self._repeated = frozenset[tuple[Work, ...]]()
-        self._forms: dict[tuple[int, ...], tuple[CanonicalWorks, tuple[Schedule, ...]]] = {}
+        self._forms: dict[_FormKey, KernelForm] = {}
+        self._canonical_works: dict[tuple[int, ...], CanonicalWorks] = {}
 
     def find_shared(self) -> None:
         """Find the tables that products and gathers share, and the kernels that many calls can share."""
-        self._tables = self._packed_tables()
-        self._repeated = self._repeated_works()
+        calls = [self._canonical(part, preset) for part, preset in self._parts()]
+        self._tables = self._packed_tables(calls)
+        self._repeated = self._repeated_works(calls)
 
     def bind(self, works: tuple[Work, ...], preset: Schedule | None) -> BoundKernel:
         """Return the kernel of works. `preset`: the schedule that a pass gave the last one."""
-        form, schedules = self._scheduled(works, preset)
-        tables = {role: self._tables[name] for name, role in form.roles.items() if name in self._tables}
+        call = self._canonical(works, preset)
+        tables = {role: self._tables[name] for name, role in call.roles.items() if name in self._tables}
+        if tables:
+            source, offsets = self._made(call.form, tables)
+        else:
+            source, offsets = call.form.kernel = call.form.kernel or self._made(call.form, {})
+        values = {role: name for name, role in call.roles.items()}
+        values |= {fresh: values[role] for fresh, role in source.stands_for.items()}
+        return BoundKernel(source, values, offsets, call.sizes)
+
+    def _made(self, form: KernelForm, tables: dict[str, Pack]) -> tuple[KernelSource, dict[str, int]]:
+        """Return the kernel of a form, which gathers rows of `tables`, and the elements before parts of parameters."""
+        schedules = self._schedules(form)
         if tables:
             scheduled = (w for w in form.works if isinstance(w, Definition | Group))
             schedules = tuple(with_tables(w, s, tables) for w, s in zip(scheduled, schedules, strict=True))
-        key = form.works, schedules, form.constants, tuple(form.sizes)
-        if key not in self._bound:
-            moved_works, offsets = self._at_origins(form.works, schedules)
-            self._bound[key] = self._source(moved_works, tuple(map(self._fetching, schedules)), *key[2:]), offsets
-        source, offsets = self._bound[key]
-        values = {role: name for name, role in form.roles.items()}
-        values |= {fresh: values[role] for fresh, role in source.stands_for.items()}
-        return BoundKernel(source, values, offsets, form.sizes)
-
-    def _scheduled(
-        self, works: tuple[Work, ...], preset: Schedule | None
-    ) -> tuple[CanonicalWorks, tuple[Schedule, ...]]:
-        """Return works in canonical form, and their schedules."""
-        key = tuple(map(id, works))  # of works that the steps hold
-        if key in self._forms:
-            return self._forms[key]
-        form = self._canonical(works, preset)
-        return form, self._schedules(form, preset)
+        works, offsets = self._at_origins(form.works, schedules)
+        return self._source(works, tuple(map(self._fetching, schedules)), form.constants, form.sizes), offsets
 
     def _canonical(self, works: tuple[Work, ...], preset: Schedule | None) -> CanonicalWorks:
-        names = {s: replace(s, name=f"size{k}") for k, s in enumerate(self._sizes(works))}
-        works, roles = canonical(works, self.steps, number_temps=preset is None)
-        constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is MemoryRegion.CONSTANT)
-        key = works, tuple(names)
-        if key not in self._renamed:  # equal layers have equal works by now, which become one object
-            self._renamed[key] = renamed(works, names)
-        return CanonicalWorks(self._renamed[key], roles, constants, {new: old for old, new in names.items()})
+        """Return works in canonical form; equal works share it."""
+        key = (*map(id, works), id(preset))  # of works and schedules that the steps hold
+        known = self._canonical_works.get(key)
+        if known is None:
+            names = {s: replace(s, name=f"size{k}") for k, s in enumerate(self._sizes(works))}
+            named, roles = canonical(works, self.steps, number_temps=preset is None)
+            if (named, tuple(names)) not in self._renamed:
+                self._renamed[named, tuple(names)] = renamed(named, names)
+            named, sizes = self._renamed[named, tuple(names)], {new: old for old, new in names.items()}
+            constants = frozenset(r for n, r in roles.items() if self.steps.is_constant(n))
+            form = self._form(named, None if preset is None else with_roles(preset, roles), constants, tuple(sizes))
+            known = self._canonical_works[key] = CanonicalWorks(form, roles, sizes)
+        return known
 
-    def _schedules(self, form: CanonicalWorks, preset: Schedule | None) -> tuple[Schedule, ...]:
-        works, several = form.works if preset is None else form.works[:-1], len(form.works) > 1
-        scheduled = (w for w in works if isinstance(w, Definition | Group))
-        schedules = tuple(self._schedule(w, form.constants, several) for w in scheduled)
-        return schedules if preset is None else (*schedules, with_roles(preset, form.roles))
+    def _form(
+        self, works: tuple[Work, ...], preset: Schedule | None, constants: frozenset[str], sizes: tuple[Var, ...]
+    ) -> KernelForm:
+        key = (works, preset, constants, sizes)
+        form = self._forms.get(key)
+        if form is None:
+            gathered = frozenset(role for w in works for role in gathered_rows(w))
+            form = self._forms[key] = KernelForm(works, preset, constants, sizes, gathered)
+        return form
+
+    def _schedules(self, form: KernelForm) -> tuple[Schedule, ...]:
+        """Return the schedules of a form's works."""
+        if form.schedules is None:
+            works, several = form.works if form.preset is None else form.works[:-1], len(form.works) > 1
+            scheduled = (w for w in works if isinstance(w, Definition | Group))
+            schedules = tuple(self._schedule(w, form.constants, several) for w in scheduled)
+            form.schedules = schedules if form.preset is None else (*schedules, form.preset)
+        return form.schedules
 
     def _at_origins(
         self, works: tuple[Work, ...], schedules: tuple[Schedule, ...]
@@ -152,15 +181,15 @@ class KernelSources:
                 return moved_works
         return at_origins(works)
 
-    def _repeated_works(self) -> frozenset[tuple[Work, ...]]:
+    def _repeated_works(self, calls: list[CanonicalWorks]) -> frozenset[tuple[Work, ...]]:
         """Return the works that many calls have in common once the parts that they read begin at the first element."""
-        reading = [(part, preset) for part, preset in self._parts() if reads_later_part(part)]
-        if len(reading) < MANY_CALLS:
+        reading = [form for form in self._forms.values() if reads_later_part(form.works)]
+        times = Counter(id(call.form) for call in calls)
+        if sum(times[id(form)] for form in reading) < MANY_CALLS:
             return frozenset()
         counter = Counter[tuple[Work, ...]]()
-        for part, preset in reading:
-            form, schedules = self._forms[tuple(map(id, part))] = self._scheduled(part, preset)
-            counter[_inputs_at_origins(form.works, schedules)[0]] += 1
+        for form in reading:
+            counter[_inputs_at_origins(form.works, self._schedules(form))[0]] += times[id(form)]
         return frozenset(works for works, calls in counter.items() if calls >= MANY_CALLS)
 
     def _parts(self) -> list[tuple[tuple[Work, ...], Schedule | None]]:
@@ -172,21 +201,19 @@ class KernelSources:
             for last, part in ((p[-1], q) for p in [kernel_works(step.works)] if p for q in p)
         ]
 
-    def _packed_tables(self) -> dict[str, Pack]:
+    def _packed_tables(self, calls: list[CanonicalWorks]) -> dict[str, Pack]:
         """Return the packing of constants that are also gathered by rows, so that the library stores them once."""
-        parts = self._parts()
-        gathered = {name for part, _ in parts for work in part for name in gathered_rows(work)}
-        fixed = {n for n in gathered if self.steps.values[n].region is MemoryRegion.CONSTANT}
+        gathering = [call for call in calls if call.form.gathered & call.form.constants]
+        fixed = {
+            n for call in gathering for n, r in call.roles.items() if r in call.form.gathered & call.form.constants
+        }
         packed_tables: dict[str, Pack] = {}
-        for part, preset in parts:
-            shared = fixed & {x.buffer.name for w in part for x in reads(w)} - {
-                n for w in part for n in gathered_rows(w)
-            }
+        for call in calls if fixed else ():
+            shared = [role for name, role in call.roles.items() if name in fixed and role not in call.form.gathered]
             if not shared:
                 continue
-            form, schedules = self._scheduled(part, preset)
-            packs = {p.operand: p for s in schedules for p in all_packs(s)}
-            packed_tables |= {name: packs[form.roles[name]] for name in shared if form.roles[name] in packs}
+            packs = {p.operand: p for s in self._schedules(call.form) for p in all_packs(s)}
+            packed_tables |= {n: packs[r] for n, r in call.roles.items() if r in shared and r in packs}
         return packed_tables
 
     def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:

@@ -271,11 +271,11 @@ class _Settings:
 
     def _plan(self, name: str, changed: set[str]) -> list[str]:
         """Store the sizes of the plan that depend on changed symbols; return tables of the places of equal ones."""
-        places, tables, rows = dict[Size, list[int]](), list[str](), self.dependents.rows_of(changed)
+        by_size, tables, rows = dict[Size, list[int]](), list[str](), self.dependents.rows_of(changed)
         for i, size in rows:
-            places.setdefault(size, []).append(i)
+            by_size.setdefault(size, []).append(i)
         for i, size in rows:
-            at, value = places[size], self.code.operand(size)
+            at, value = by_size[size], self.code.operand(size)
             if len(at) < MANY_PLACES:
                 self.code.lines.append(f"%p{i} = getelementptr i64, ptr %plan, i64 {i}")
                 self.code.lines.append(f"store i64 {value}, ptr %p{i}, align 8")
