@@ -21,6 +21,7 @@ from aot.ir.op import ComputeOp, LoopOp, RegionOp, Stateful, ViewOp
 from aot.ir.operand import Input
 from aot.ir.types import TensorType
 from aot.lowering.define.drop_unread import drop_unread
+from aot.lowering.define.equal_layers import EqualLayers, Form
 from aot.lowering.define.port_values import PortValues, symbols_of
 from aot.lowering.define.size_checks import SizeChecks
 from aot.lowering.define.tidy import foreign, is_empty, tidy
@@ -52,6 +53,7 @@ class Definer:
         self.variables = VariableSteps(steps, self.ports, self.checks)
         # Expressions over hidden axes, and those of the outputs: indices of equal layers are one object each.
         self._shown: dict[tuple[Var, ...], dict[Expr, Expr]] = {}
+        self._equal = EqualLayers(steps.values)
 
     def run(self) -> Steps:
         sizes = [n for p in self.graph.parameters for n in p.out_port(0).shape if not isinstance(n, int)]
@@ -103,7 +105,13 @@ class Definer:
             case CacheSizes() | CacheRoom() | Append():
                 works = self.variables.grow(node, op, outs[0])
             case ComputeOp():
-                works: tuple[Work, ...] = (self._compute(node, op, outs[0]),)
+                inputs = self.ports.inputs(node)
+                shared = op.pure and not self.steps.has_symbols
+                form = self._equal.form_of(op, inputs, outs[0]) if shared else None
+                if form is not None and (known := self._equal.definition(form, inputs, outs[0])) is not None:
+                    self._append(node, (known,))
+                    return
+                works: tuple[Work, ...] = (self._compute(node, op, inputs, outs[0], form),)
             case ViewOp():
                 works = self._view(node, op, outs)
             case LoopOp():
@@ -112,10 +120,13 @@ class Definer:
                 works = (self.variables.read(node, outs[0]),)
             case _:
                 raise UnsupportedError(f"{op.user_type}: this operation cannot be compiled yet", advice=op.ways)
-        layers = node.origin.layers or (node.name,)
         works = tuple(w for w in works if not is_empty(w))
-        works = self.checks.inside(node, works)
-        if isinstance(op, ViewOp):  # a step for each piece, so that it can merge into its producer
+        self._append(node, self.checks.inside(node, works))
+
+    def _append(self, node: Node, works: tuple[Work, ...]) -> None:
+        """Add the steps of a node."""
+        layers = _layers(node)
+        if isinstance(node.op, ViewOp):  # a step for each piece, so that it can merge into its producer
             self.steps.steps += [Step((work,), layers, node.type) for work in works]
         elif works:  # a step for the last definition, so that it can merge with its consumers
             last = len(works) - isinstance(works[-1], Definition)
@@ -136,26 +147,32 @@ class Definer:
                 value = self.ports.share(port)
                 at = (tuple(map(Const, i)) for i in np.ndindex(port.type.static_shape))
                 binds = {s: Load(value.buffer, i) for s, i in zip(symbols, at, strict=True)}
-                self.steps.steps.append(Step((), node.origin.layers or (node.name,), "Bind", binds=binds))
+                self.steps.steps.append(Step((), _layers(node), "Bind", binds=binds))
 
     @staticmethod
     def _known(node: Node) -> bool:
         return all(o.value is not None and o.value.dtype != object for o in node.operands())
 
-    def _compute(self, node: Node, op: ComputeOp, out: Buffer) -> Definition:
+    def _compute(
+        self, node: Node, op: ComputeOp, inputs: list[Input | None], out: Buffer, form: Form | None
+    ) -> Definition:
+        """Make the definition of a node. `form`: of its equal layers, None if there are none."""
         axes, index = indices(out.shape)
         # Operations choose the names of their reduction axes, so output axes have names here that no others have.
         hidden = _hidden(axes)
         own: dict[Expr, Var] = dict(zip(axes, hidden, strict=True))
         dtype = self.steps.sizes.type(node.out_port(0).type)
-        element = op.compute(dtype, *(x and self._equated(x, dtype) for x in self.ports.inputs(node)))
+        watched = self._equal.watched(form, inputs)
+        element = op.compute(dtype, *(x and self._equated(x, dtype) for x in watched))
         value = element(*(own.get(i, i) for i in index))
         value = rewrite(value, self._size) if self.steps.has_symbols else value
         if "min" in functions_in(value):
             value = rewrite(value, self._unclamped)
         d = tidy(Definition(out, hidden, value, index), self.steps.values)
         known = self._shown.setdefault(axes, {})
-        return Definition(out, axes, rewrite(d.value, dict(zip(hidden, axes, strict=True)), known), index)
+        definition = Definition(out, axes, rewrite(d.value, dict(zip(hidden, axes, strict=True)), known), index)
+        self._equal.add(form, watched, definition)
+        return definition
 
     def _equated(self, x: Input, output: TensorType) -> Input:
         """Replace sizes of an input by sizes of the result that a checked rule makes equal to them."""
@@ -219,6 +236,10 @@ class Definer:
         if not is_empty(copy):
             self.steps.steps.append(Step((copy,), node.source(0).node.origin.layers or (node.name,), "Result"))
         return name
+
+
+def _layers(node: Node) -> tuple[str, ...]:
+    return node.origin.layers or (node.name,)
 
 
 @lru_cache(maxsize=1 << 10)  # many values have the same shape

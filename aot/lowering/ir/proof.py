@@ -241,7 +241,7 @@ class Prover:
                     yield from self._statement(stmt, scope)
 
     def _definition(self, d: Definition, scope: ProofScope) -> Iterator[Obligation]:
-        if not self._lists_all and _is_plainly_inside(d):
+        if not self._lists_all and is_plainly_inside(d):
             return
         scope = scope.inside(*d.axes)
         for i, _ in d.where:
@@ -407,7 +407,7 @@ def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:
             return ()
 
 
-def _is_plainly_inside(d: Definition) -> bool:
+def is_plainly_inside(d: Definition) -> bool:
     """True if indices alone, or tests around them, show that all accesses of a definition are inside."""
     if d.where or d.results:
         return False

@@ -218,7 +218,7 @@ class KernelSources:
 
     def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:
         """Return the symbols that the kernel reads, in the program's order."""
-        if not (self.steps.symbols or self.steps.sizes.late or self.steps.sizes.meaning):
+        if not self.steps.has_symbols:
             return ()
         symbols = [v for v in frozenset[Var]().union(*map(sizes_of, works)) if self.steps.is_known(v)]
         if not all(v in self._places for v in symbols):  # more sizes have been named
