@@ -7,16 +7,14 @@ from functools import partial
 from operator import itemgetter
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.access import buffer_bytes, varies
+from aot.codegen.ir.access import buffer_bytes
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.loops import Buffer, Var, dense
 from aot.codegen.ir.program import MemoryRegion
-from aot.codegen.ir.traverse import move_loads, rewrite_work
 from aot.codegen.target import Target
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm, forms_of, transformed
-from aot.lowering.algorithms.winograd_groups import Winograd, winograd
+from aot.lowering.algorithms.winograd_groups import winograd
 from aot.lowering.algorithms.winograd_tilings import choose_tilings
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
@@ -41,11 +39,17 @@ def use_winograd(steps: Steps, context: Context) -> None:
     evicted = weights > COSTS.evicted_weight_bytes and not target.near_l3 and not target.keeps_sum_order
     weight_cost = COSTS.winograd_far_weight if evicted else COSTS.winograd_weight
     parts: dict[int, list[Step]] = {}
+    tilings_of: dict[WinogradForm, tuple[float, tuple[Tiling, ...]]] = {}
     for step in steps.steps:
         d = step.definition
         forms = forms_of(d, constants, target.abilities.summed_short, byte_values) if d is not None else ()
         forms = [f.with_largest(value_of(_weights(f, steps))) if f.is_whole else f for f in forms]
-        choices = [(*choose_tilings(form, weight_cost), form) for form in forms]
+        choices: list[tuple[float, tuple[Tiling, ...], WinogradForm]] = []
+        for form in forms:
+            nameless = form.nameless
+            if nameless not in tilings_of:
+                tilings_of[nameless] = choose_tilings(nameless, weight_cost)
+            choices.append((*tilings_of[nameless], form))
         _, tilings, form = min(choices, key=itemgetter(0), default=(0.0, (), None))
         if d is None or form is None or not tilings:
             continue
@@ -62,30 +66,11 @@ def _weights(form: WinogradForm, steps: Steps) -> Array | Deferred:
 
 def _tiled(step: Step, d: Definition, form: WinogradForm, tiling: Tiling, target: Target, steps: Steps) -> list[Step]:
     """Return the steps that make the outputs of one tiling."""
-    planned = winograd(d, form, tiling, target, steps.sizes.of)
+    planned = winograd(d, form, tiling, target, steps.sizes.of, steps.unused)
     if planned.weights.name not in steps.values:
         data = _weights(form, steps)
         arrange = partial(transformed, form=form, tiling=tiling)
         steps.values[planned.weights.name] = Value(planned.weights, MemoryRegion.CONSTANT, data=data, arrange=arrange)
-    one_picture = len(planned.work.axes) == 1 and not varies(planned.work.axes)
-    alone = planned.blocks < COSTS.min_winograd_blocks and one_picture
-    return _apart(step, planned, steps) if alone else [_whole(step, planned)]
-
-
-def _whole(step: Step, planned: Winograd) -> Step:
-    return replace(step, works=(planned.work,), schedule=planned.schedule)
-
-
-def _apart(step: Step, planned: Winograd, steps: Steps) -> list[Step]:
-    """Run transforms and products as separate kernels over all threads: there are too few blocks to share out."""
-    buffers: dict[str, Buffer] = {}
-    for temp in planned.work.temps:
-        name = steps.unused(f"{step.writes()[0].name}.{temp.name}")
-        shape = [n.extent if isinstance(n, Var) and n.extent is not None else n for n in temp.shape]
-        buffers[temp.name] = dense(name, *shape, dtype=temp.dtype)
-        steps.values[name] = Value(buffers[temp.name], MemoryRegion.ARENA)
-    works = [rewrite_work(w, move_loads(buffers), lambda b: buffers.get(b.name, b)) for w in planned.work.members]
-    into, _, back = planned.schedule.members
-    (ty,) = planned.work.axes
-    schedules = (replace(into, parallel=ty.name), None, replace(back, parallel=ty.name))
-    return [replace(step, works=(w,), schedule=schedule) for w, schedule in zip(works, schedules, strict=True)]
+    steps.values |= {temp.name: Value(temp, MemoryRegion.ARENA) for temp in planned.temps}
+    pairs = zip(planned.works, planned.schedules, strict=True)
+    return [replace(step, works=(work,), schedule=schedule) for work, schedule in pairs]

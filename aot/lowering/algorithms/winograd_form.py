@@ -149,6 +149,12 @@ class WinogradForm:
         kind = () if self.dtype is DType.F32 else (self.dtype.value,)
         return "_".join(map(str, (*self.strides, *self.order, *kind)))
 
+    @property
+    def nameless(self) -> WinogradForm:
+        """Return the form without the names of its operands, and without bounds: tilings depend on all else."""
+        x, w = (Load(replace(load.buffer, name=""), load.index) for load in (self.x, self.w))
+        return replace(self, x=x, w=w, guarded=x)
+
     def tiling(self, points: int) -> Tiling:
         """Return the tiling with these numbers of products in each direction."""
         pairs = zip(self.window_taps, self.strides, strict=True)

@@ -52,32 +52,52 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Winograd:
-    """`work` with its schedule; `weights`: the transformed ones [groups.., points, ic, oc]; `blocks` for threads."""
+    """`works` with their schedules; `weights`: the transformed ones [groups.., points, ic, oc].
 
-    work: Group
-    schedule: Schedule
+    `temps`: values in memory between the works, which run one after another over all threads; none for a group.
+    """
+
+    works: tuple[Definition | Group, ...]
+    schedules: tuple[Schedule | None, ...]
     weights: Buffer
-    blocks: int
+    temps: tuple[Buffer, ...] = ()
 
 
 def winograd(
-    d: Definition, form: WinogradForm, tiling: Tiling, target: Target, named: Callable[[Size], Size]
+    d: Definition,
+    form: WinogradForm,
+    tiling: Tiling,
+    target: Target,
+    named: Callable[[Size], Size],
+    unused: Callable[[str], str],
 ) -> Winograd:
-    """Build the outputs of `d` that `tiling` makes. `named` names a size known at run time."""
+    """Build the outputs of `d` that `tiling` makes. `named` names a size known at run time, `unused` a value."""
     vary = varies((*form.n, *form.outs))
     tiles = _blocks(form, tiling, target, named) if vary else _rows(form, tiling)
     convolution = _TiledConvolution(d, form, tiling, tiles)
-    group = Group(
-        "winograd",
-        tiles.shared,
-        (convolution.inputs, convolution.sums),
-        (convolution.input_transform(), convolution.products(), convolution.output_transform()),
-    )
     *around, high = (typical(a.extent or 1) for a in tiles.shared)
     rows = 1 if vary else _height(form, tiles, tiling.points, target)
-    schedule = _schedule(group, convolution.weights, tiling, rows, target)
     blocks = typical(tiles.shared[0].extent or 1) if vary else -(-high // rows) * prod(around)
-    return Winograd(group, schedule, convolution.weights, blocks)
+    one_picture = len(tiles.shared) == 1 and not varies(tiles.shared)
+    if blocks < COSTS.min_winograd_blocks and one_picture:  # too few blocks to share out
+        return _apart(convolution, target, unused)
+    group = Group("winograd", tiles.shared, (convolution.inputs, convolution.sums), convolution.works())
+    schedule = _schedule(group, convolution.weights, tiling, rows, target)
+    return Winograd((group,), (schedule,), convolution.weights)
+
+
+def _apart(convolution: _TiledConvolution, target: Target, unused: Callable[[str], str]) -> Winograd:
+    """Run transforms and products as separate kernels over all threads."""
+    name, temps = convolution.d.out.name, list[Buffer]()
+    for temp in (convolution.inputs, convolution.sums):
+        shape = [n.extent if isinstance(n, Var) and n.extent is not None else n for n in temp.shape]
+        temps.append(dense(unused(f"{name}.{temp.name}"), *shape, dtype=temp.dtype))
+    convolution.inputs, convolution.sums = temps
+    forward, products, backward = convolution.works()
+    (rows,) = convolution.tiles.shared
+    into_schedule, back_schedule = _transform_schedules(forward, backward, convolution.tiling, temps, target)
+    schedules = (replace(into_schedule, parallel=rows.name), None, replace(back_schedule, parallel=rows.name))
+    return Winograd((forward, products, backward), schedules, convolution.weights, tuple(temps))
 
 
 class _TiledConvolution:
@@ -100,6 +120,10 @@ class _TiledConvolution:
         spans = (m * step for m, step in zip(tiling.sides, form.steps, strict=True))
         tiled = zip(form.outs, spans, strict=True)
         self.ragged = [a for a, span in tiled if not tiling.phases and _is_ragged(a, span)]
+
+    def works(self) -> tuple[Group, Definition, Group]:
+        """Return the transform of data, the products, and the transform of their sums."""
+        return self.input_transform(), self.products(), self.output_transform()
 
     def input_transform(self) -> Group:
         """Transform the data of a tile, for each input channel."""
@@ -326,6 +350,7 @@ def _row_transforms(
     return Group("rows", (i,), (a,), (parts, results)), b
 
 
+@lru_cache(maxsize=1 << 8)
 def _table(name: str, matrix: Matrix, dtype: DType) -> Buffer:
     values = tuple(v if dtype.is_float else int(v) for row in matrix for v in row)
     return dense(f"{name}{LOCAL}", len(matrix), len(matrix[0]), space=Space.TABLE, dtype=dtype, values=values)
@@ -342,17 +367,24 @@ def _schedule(group: Group, weights: Buffer, tiling: Tiling, rows: int, target: 
     alike = rewrite_definition(block, move_loads({weights.name: replace(weights, name=WEIGHTS)}))
     product_schedule = with_roles(_product_schedule(alike, target, around), {WEIGHTS: weights.name})
     assert isinstance(forward, Group) and isinstance(backward, Group)
-    v, m = group.temps
-    starts, ends = (tuple(map(make, tiling.kinds)) for make in (into, back))
+    into_schedule, back_schedule = _transform_schedules(forward, backward, tiling, group.temps, target)
     return Schedule(
         tile=(Tile(axes[-1].name, rows, Tail.REST),),
         pitch=((f"v{LOCAL}", 16), (f"m{LOCAL}", 16)),
         parallel=axes[0].name if len(axes) == 1 or typical(axes[0].extent or 1) > 1 else axes[-1].name,
-        members=(
-            _written_out(forward, starts, target.lanes(v.dtype)),
-            replace(product_schedule, parallel=None),
-            _written_out(backward, ends, target.lanes(m.dtype)),
-        ),
+        members=(into_schedule, replace(product_schedule, parallel=None), back_schedule),
+    )
+
+
+def _transform_schedules(
+    forward: Group, backward: Group, tiling: Tiling, temps: Sequence[Buffer], target: Target
+) -> tuple[Schedule, Schedule]:
+    """Return the schedules of both transforms."""
+    v, m = temps
+    starts, ends = (tuple(map(make, tiling.kinds)) for make in (into, back))
+    return (
+        _written_out(forward, starts, target.lanes(v.dtype)),
+        _written_out(backward, ends, target.lanes(m.dtype)),
     )
 
 
