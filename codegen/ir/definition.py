@@ -28,6 +28,7 @@ class _Hashed:
         "known_sizes",
         "known_streaming",
         "known_writes",
+        "reduction",
     )
     _hash: int
     is_whole: bool  # every element of the output is written
@@ -37,6 +38,7 @@ class _Hashed:
     known_sizes: frozenset[Var]
     known_streaming: dict[Any, Any]
     known_writes: tuple[Buffer, ...]
+    reduction: Reduce | None  # inside of the value of a definition, if there is one
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def __hash__(self) -> int:
@@ -73,6 +75,9 @@ class Definition(_Hashed):
 
     __hash__ = _Hashed.__hash__
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reduction", reduction_in(self.value))
+
     @property
     def point(self) -> Buffer:
         """Buffer of one element that holds the value of the current point, for `results`."""
@@ -87,11 +92,6 @@ class Definition(_Hashed):
     def overwrites(self) -> bool:
         """True if the value reads the output: each point overwrites an operand of its own, so it may be run once."""
         return any(x.buffer.name == self.out.name for x in loads(self.value))
-
-    @property
-    def reduction(self) -> Reduce | None:
-        """The reduction inside the value, if there is one."""
-        return reduction_in(self.value)
 
 
 @dataclass(frozen=True, slots=True)

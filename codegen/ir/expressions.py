@@ -11,18 +11,8 @@ from aot.codegen.ir.primitives import FUNCTIONS
 
 NONE = frozenset[Var]()
 NO_NAMES = frozenset[str]()
-_LEAVES = (Var, Const)  # expressions without parts
+LEAVES = (Var, Const)  # expressions without parts
 Look = Callable[[Expr], Expr | None]
-
-
-def children(node: Expr) -> tuple[Expr, ...]:
-    if isinstance(node, Prim):
-        return node.args
-    if isinstance(node, Load):
-        return node.index
-    if isinstance(node, Reduce):
-        return (node.body,) if node.init is None else (node.body, node.init)
-    return ()
 
 
 def rewrite(node: Expr, change: Mapping[Expr, Expr] | Look, known: dict[Expr, Expr] | None = None) -> Expr:
@@ -31,7 +21,7 @@ def rewrite(node: Expr, change: Mapping[Expr, Expr] | Look, known: dict[Expr, Ex
     Equal parts become one object: `walk` counts them once. `known`: results of this `change`, which grow.
     """
     look = change if callable(change) else change.get
-    if isinstance(node, _LEAVES):  # most indices are one axis
+    if isinstance(node, LEAVES):  # most indices are one axis
         result = look(node)
         return node if result is None else result
     return _rewritten(node, look, {} if known is None else known)
@@ -43,7 +33,7 @@ def _rewritten(node: Expr, look: Look, known: dict[Expr, Expr]) -> Expr:
     if result is None:
         result = look(node)
         if result is None:
-            result = node if isinstance(node, _LEAVES) else _with_children(node, look, known)
+            result = node if isinstance(node, LEAVES) else _with_children(node, look, known)
         known[node] = result
     return result
 
@@ -56,7 +46,7 @@ def _with_children(node: Prim | Load | Reduce, look: Look, known: dict[Expr, Exp
     old = node.args if isinstance(node, Prim) else node.index
     parts: list[Expr] = []
     for part in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
-        if isinstance(part, _LEAVES):
+        if isinstance(part, LEAVES):
             result = look(part)
             parts.append(part if result is None else result)
         else:
@@ -73,12 +63,11 @@ def walk(*roots: Expr) -> Iterable[Expr]:
     stack = list(reversed(roots))
     while stack:
         node = stack.pop()
-        if id(node) in seen:
+        if (key := id(node)) in seen:
             continue
-        seen.add(id(node))
+        seen.add(key)
         yield node
-        if not isinstance(node, _LEAVES):
-            stack += reversed(children(node))
+        stack += node.children[::-1]
 
 
 def calls_functions(root: Expr) -> bool:
@@ -94,7 +83,7 @@ def variables(*nodes: Expr) -> frozenset[Var]:
     if len(nodes) == 1:
         return _variables(nodes[0])
     axes = frozenset([node for node in nodes if isinstance(node, Var)])  # most indices are axes
-    return axes.union(*[_variables(node) for node in nodes if not isinstance(node, _LEAVES)])
+    return axes.union(*[_variables(node) for node in nodes if not isinstance(node, LEAVES)])
 
 
 def _variables(node: Expr) -> frozenset[Var]:
@@ -103,7 +92,7 @@ def _variables(node: Expr) -> frozenset[Var]:
     axes: frozenset[Var] | None = getattr(node, "known_variables", None)
     if axes is None:
         axes = NONE
-        for child in children(node):
+        for child in node.children:
             read = _variables(child)
             axes = axes if read <= axes else read if axes <= read else axes | read  # sets are shared
         node.known_variables = axes
@@ -115,8 +104,8 @@ def loaded_names(node: Expr) -> frozenset[str]:
     result: frozenset[str] | None = getattr(node, "known_names", None)
     if result is None:
         result = frozenset((node.buffer.name,)) if isinstance(node, Load) else NO_NAMES
-        for child in children(node):
-            if isinstance(child, _LEAVES):
+        for child in node.children:
+            if isinstance(child, LEAVES):
                 continue
             read = loaded_names(child)
             result = result if read <= result else read if result <= read else result | read  # sets are shared
@@ -129,8 +118,8 @@ def functions_in(node: Expr) -> frozenset[str]:
     result: frozenset[str] | None = getattr(node, "known_functions", None)
     if result is None:
         result = frozenset((node.fn,)) if isinstance(node, Prim) else NO_NAMES
-        for child in children(node):
-            if isinstance(child, _LEAVES):
+        for child in node.children:
+            if isinstance(child, LEAVES):
                 continue
             inside = functions_in(child)
             result = result if inside <= result else inside if result <= inside else result | inside
@@ -144,7 +133,7 @@ def measure(node: Expr) -> tuple[int, int]:
         return node.known_measure
     except AttributeError:
         deepest = size = 0
-        for child in children(node):
+        for child in node.children:
             depth, count = measure(child)
             deepest, size = max(deepest, depth), size + count
         result = node.known_measure = deepest + 1, size + 1
@@ -159,8 +148,8 @@ def reduction_in(node: Expr) -> Reduce | None:
         return node.known_reduction
     except AttributeError:
         reduction: Reduce | None = None
-        for child in children(node):
-            if not isinstance(child, _LEAVES) and (reduction := reduction_in(child)) is not None:
+        for child in node.children:
+            if not isinstance(child, LEAVES) and (reduction := reduction_in(child)) is not None:
                 break
         node.known_reduction = reduction
         return reduction
@@ -170,15 +159,15 @@ def loads(*nodes: Expr) -> tuple[Load, ...]:
     """Return the distinct loads, in the order they appear."""
     if len(nodes) == 1:
         return _loads(nodes[0])
-    return _joined([inside for node in nodes if not isinstance(node, _LEAVES) and (inside := _loads(node))])
+    return _joined([inside for node in nodes if not isinstance(node, LEAVES) and (inside := _loads(node))])
 
 
 def _loads(node: Expr) -> tuple[Load, ...]:
     known: tuple[Load, ...] | None = getattr(node, "known_loads", None)
     if known is None:
         parts: list[tuple[Load, ...]] = []
-        for child in children(node):  # no comprehension, as above: expressions are deep
-            if not isinstance(child, _LEAVES) and (inside := _loads(child)):
+        for child in node.children:  # no comprehension, as above: expressions are deep
+            if not isinstance(child, LEAVES) and (inside := _loads(child)):
                 parts.append(inside)  # noqa: PERF401
         known = node.known_loads = _joined(parts)
     return (node, *known) if isinstance(node, Load) else known

@@ -8,7 +8,7 @@ from operator import is_
 
 from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.definition import Definition, Group, Result
-from aot.codegen.ir.expressions import loaded_names, loads, rewrite
+from aot.codegen.ir.expressions import LEAVES, loaded_names, loads, rewrite
 from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
@@ -242,7 +242,7 @@ def move_loads(names: dict[str, Buffer]) -> Change:
     """Redirect loads of the buffers in `names` to the buffers given there, at the same index."""
 
     def change(e: Expr) -> Expr | None:
-        if names.keys().isdisjoint(loaded_names(e)):
+        if isinstance(e, LEAVES) or names.keys().isdisjoint(loaded_names(e)):
             return e
         if isinstance(e, Load) and e.buffer.name in names and e.buffer.space is not Space.TABLE:
             index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index

@@ -9,7 +9,7 @@ from functools import partial, reduce
 from itertools import islice
 
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.expressions import children, functions_in, loads, variables
+from aot.codegen.ir.expressions import functions_in, loads, variables
 from aot.codegen.ir.index import Affine, bounds, exactly, normal
 from aot.codegen.ir.loops import (
     Alloc,
@@ -422,7 +422,7 @@ def _has_plain_loads(e: Expr, tests: tuple[tuple[Expr, Expr], ...]) -> bool:
         index, extent, value, *other = e.args
         return _has_plain_loads(value, (*tests, (index, extent))) and all(_has_plain_loads(o, tests) for o in other)
     if not isinstance(e, Load):
-        return all(_has_plain_loads(c, tests) for c in children(e))
+        return all(_has_plain_loads(c, tests) for c in e.children)
     return _is_inside(e.buffer, e.index, tests)
 
 

@@ -23,7 +23,7 @@ from math import prod
 from operator import mul
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.expressions import children, loads, rewrite, variables, walk
+from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
@@ -221,5 +221,5 @@ def _equal(e: Expr, inner: frozenset[Var]) -> Iterator[Expr]:
     if equal and any(x.buffer.space is not Space.TABLE for x in loads(e)):
         yield e
     elif not (isinstance(e, Load) or (isinstance(e, Prim) and e.fn == "within")):
-        for part in children(e):
+        for part in e.children:
             yield from _equal(part, inner)
